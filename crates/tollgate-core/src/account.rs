@@ -1,0 +1,47 @@
+//! Accounting by response: what a request cost, known only when it has been answered.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// What a rule can see of a response.
+pub trait Reply {
+    /// The status code: 200.
+    fn status(&self) -> u16;
+
+    /// The first line of the header field `name`.
+    fn header(&self, name: &str) -> Option<&[u8]>;
+
+    /// What the handler says the request really cost: the [`Cost`] in the response's extensions.
+    fn cost(&self) -> Option<u64>;
+
+    /// Whether another limit, further in, refused the request.
+    fn is_refusal(&self) -> bool;
+}
+
+/// What a request really cost, left by the handler in the response's extensions for
+/// [`By::settle_cost`](crate::By::settle_cost).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cost(pub u64);
+
+/// How a charge is settled when the response is known.
+#[derive(Clone)]
+pub(crate) struct Account(Arc<Spent>);
+
+type Spent = dyn Fn(&dyn Reply, u64) -> u64 + Send + Sync;
+
+impl Account {
+    pub(crate) fn new(spent: impl Fn(&dyn Reply, u64) -> u64 + Send + Sync + 'static) -> Self {
+        Self(Arc::new(spent))
+    }
+
+    /// What of the `charged` is to stand.
+    pub(crate) fn spent(&self, reply: &dyn Reply, charged: u64) -> u64 {
+        (self.0)(reply, charged)
+    }
+}
+
+impl fmt::Debug for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Account")
+    }
+}

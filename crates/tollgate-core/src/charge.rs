@@ -1,0 +1,120 @@
+use std::time::Duration;
+
+use crate::account::{Account, Reply};
+use crate::few::Few;
+use crate::key::{KeyBuf, Missing};
+use crate::limit::{Limit, MAX_LIMITS};
+
+/// What one request owes: to which limits, on which keys, at what cost. Charged all or none.
+#[derive(Debug, Clone)]
+pub struct Charge {
+    owed: Few<Owed>,
+    patience: Duration,
+}
+
+/// One limit that a request owes to.
+#[derive(Debug, Clone)]
+pub struct Owed {
+    /// The limit.
+    pub limit: Limit,
+    /// Whose budget it is.
+    pub key: KeyBuf,
+    /// How much of it.
+    pub cost: u64,
+    pub(crate) account: Option<Account>,
+}
+
+impl Charge {
+    /// A charge that owes nothing yet, and would not wait.
+    pub const fn new() -> Self {
+        Self { owed: Few::new(), patience: Duration::ZERO }
+    }
+
+    /// A charge that owes `cost` to one limit on one key.
+    pub fn of(limit: Limit, key: KeyBuf, cost: u64) -> Self {
+        let owed = Few::one(Owed { limit, key, cost, account: None });
+        Self { owed, patience: Duration::ZERO }
+    }
+
+    /// Adds `cost` to what is owed to `limit` on `key`.
+    ///
+    /// # Errors
+    ///
+    /// The server's mistake: more than [`MAX_LIMITS`] limits on one request, or two different limits
+    /// with one name and shape on the same key.
+    pub fn owe(&mut self, limit: Limit, key: KeyBuf, cost: u64) -> Result<(), Missing> {
+        self.owe_on_account(limit, key, cost, None)
+    }
+
+    pub(crate) fn owe_on_account(
+        &mut self,
+        limit: Limit,
+        key: KeyBuf,
+        cost: u64,
+        account: Option<Account>,
+    ) -> Result<(), Missing> {
+        let same =
+            self.owed.iter_mut().find(|owed| owed.limit.id() == limit.id() && owed.key == key);
+        if let Some(owed) = same {
+            if owed.limit != limit {
+                return Err(Missing::server(
+                    format!("a name that tells `{}` from `{limit}`", owed.limit),
+                    "give each limit of a rule its own `.named(..)`",
+                ));
+            }
+            owed.cost = owed.cost.saturating_add(cost);
+            return Ok(());
+        }
+        if self.owed.len() == MAX_LIMITS {
+            return Err(Missing::server(
+                "room for another limit",
+                format!("let no request owe to more than {MAX_LIMITS} limits"),
+            ));
+        }
+        self.owed.push(Owed { limit, key, cost, account });
+        Ok(())
+    }
+
+    /// Lets the request wait: a place may be booked up to `patience` ahead.
+    #[must_use]
+    pub fn patient(self, patience: Duration) -> Self {
+        Self { patience, ..self }
+    }
+
+    /// How far ahead a place may be booked.
+    pub fn patience(&self) -> Duration {
+        self.patience
+    }
+
+    /// What is owed.
+    pub fn owed(&self) -> impl DoubleEndedIterator<Item = &Owed> + Clone {
+        self.owed.iter()
+    }
+
+    /// To how many limits.
+    pub fn len(&self) -> usize {
+        self.owed.len()
+    }
+
+    /// Whether nothing is owed.
+    pub fn is_empty(&self) -> bool {
+        self.owed.len() == 0
+    }
+}
+
+impl Default for Charge {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Owed {
+    /// What of the cost is to stand, now that the response is known.
+    pub(crate) fn spent(&self, reply: &dyn Reply) -> u64 {
+        match &self.account {
+            _ if self.limit.is_held() || reply.is_refusal() => 0,
+            Some(account) => account.spent(reply, self.cost),
+            None => self.cost,
+        }
+    }
+}

@@ -1,0 +1,153 @@
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use crate::charge::{Charge, Owed};
+use crate::clock::Clock;
+use crate::limit::{Decision, Limit, LimitError, Mark};
+use crate::store::{Answer, Store, StoreError};
+
+/// A store made of two: the second decides what the first cannot.
+///
+/// What the first has counted stays there; while it fails, the second counts on its own, so give the
+/// second limits that are right for that.
+///
+/// ```
+/// use tollgate_core::{Fallback, Memory};
+///
+/// let store = Fallback(Memory::with_capacity(1_000), Memory::with_capacity(10_000));
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Fallback<A, B>(pub A, pub B);
+
+#[derive(Debug, Clone, Copy)]
+enum Ask {
+    Take,
+    Peek,
+    Reset,
+}
+
+impl<A, B> Store for Fallback<A, B>
+where
+    A: Store,
+    B: Store + Clone,
+{
+    type Future = FallbackFuture<A, B>;
+
+    fn take(&self, charge: &Charge) -> Answer<Self::Future> {
+        self.ask(Ask::Take, charge)
+    }
+
+    fn peek(&self, charge: &Charge) -> Answer<Self::Future> {
+        self.ask(Ask::Peek, charge)
+    }
+
+    fn reset(&self, charge: &Charge) -> Answer<Self::Future> {
+        self.ask(Ask::Reset, charge)
+    }
+
+    fn settle(&self, owed: &Owed, mark: &Mark, spent: u64) {
+        let inner = Mark { via: mark.via >> 1, ..*mark };
+        match mark.via & 1 {
+            0 => self.0.settle(owed, &inner, spent),
+            _ => self.1.settle(owed, &inner, spent),
+        }
+    }
+
+    fn clock(&self) -> Clock {
+        self.0.clock()
+    }
+
+    fn check(&self, limit: &Limit) -> Result<(), LimitError> {
+        self.0.check(limit)?;
+        self.1.check(limit)
+    }
+}
+
+impl<A: Store, B: Store + Clone> Fallback<A, B> {
+    fn ask(&self, ask: Ask, charge: &Charge) -> Answer<FallbackFuture<A, B>> {
+        match ask.of(&self.0, charge) {
+            Answer::Now(Ok(decision)) => Answer::Now(Ok(via(decision, 0))),
+            Answer::Now(Err(_)) => match ask.of(&self.1, charge) {
+                Answer::Now(decision) => Answer::Now(decision.map(|decision| via(decision, 1))),
+                Answer::Later(future) => Answer::Later(FallbackFuture::second(future)),
+            },
+            Answer::Later(future) => Answer::Later(FallbackFuture {
+                state: Asking::First {
+                    future: Box::pin(future),
+                    ask,
+                    charge: Box::new(charge.clone()),
+                    second: self.1.clone(),
+                },
+            }),
+        }
+    }
+}
+
+impl Ask {
+    fn of<S: Store>(self, store: &S, charge: &Charge) -> Answer<S::Future> {
+        match self {
+            Self::Take => store.take(charge),
+            Self::Peek => store.peek(charge),
+            Self::Reset => store.reset(charge),
+        }
+    }
+}
+
+/// Remembers which store decided, so that settling reaches the same one.
+fn via(mut decision: Decision, store: u8) -> Decision {
+    decision.each_mark(|mark| mark.via = mark.via << 1 | store);
+    decision
+}
+
+/// The decision of a [`Fallback`] that has to be awaited.
+pub struct FallbackFuture<A: Store, B: Store> {
+    state: Asking<A, B>,
+}
+
+enum Asking<A: Store, B: Store> {
+    First { future: Pin<Box<A::Future>>, ask: Ask, charge: Box<Charge>, second: B },
+    Second(Pin<Box<B::Future>>),
+}
+
+impl<A: Store, B: Store> FallbackFuture<A, B> {
+    fn second(future: B::Future) -> Self {
+        Self { state: Asking::Second(Box::pin(future)) }
+    }
+}
+
+/// Nothing in it is pinned in place: the stores' futures are boxed.
+impl<A: Store, B: Store> Unpin for FallbackFuture<A, B> {}
+
+impl<A: Store, B: Store> Future for FallbackFuture<A, B> {
+    type Output = Result<Decision, StoreError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        loop {
+            match &mut self.state {
+                Asking::First { future, ask, charge, second } => match future.as_mut().poll(cx) {
+                    Poll::Pending => return Poll::Pending,
+                    Poll::Ready(Ok(decision)) => return Poll::Ready(Ok(via(decision, 0))),
+                    Poll::Ready(Err(_)) => match ask.of(second, charge) {
+                        Answer::Now(decision) => {
+                            return Poll::Ready(decision.map(|decision| via(decision, 1)));
+                        }
+                        Answer::Later(future) => self.state = Asking::Second(Box::pin(future)),
+                    },
+                },
+                Asking::Second(future) => {
+                    return future
+                        .as_mut()
+                        .poll(cx)
+                        .map(|decision| decision.map(|decision| via(decision, 1)));
+                }
+            }
+        }
+    }
+}
+
+impl<A: Store, B: Store> fmt::Debug for FallbackFuture<A, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("FallbackFuture")
+    }
+}

@@ -1,0 +1,52 @@
+use std::fmt;
+
+/// A list that holds its first item in place: most requests owe to one limit, and a request that
+/// owes to one limit must not allocate.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Few<T> {
+    first: Option<T>,
+    rest: Vec<T>,
+}
+
+impl<T> Few<T> {
+    pub(crate) const fn new() -> Self {
+        Self { first: None, rest: Vec::new() }
+    }
+
+    pub(crate) const fn one(item: T) -> Self {
+        Self { first: Some(item), rest: Vec::new() }
+    }
+
+    pub(crate) fn push(&mut self, item: T) {
+        if self.first.is_none() {
+            self.first = Some(item);
+        } else {
+            self.rest.push(item);
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        usize::from(self.first.is_some()) + self.rest.len()
+    }
+
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &T> + Clone {
+        self.first.iter().chain(&self.rest)
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut T> {
+        self.first.iter_mut().chain(&mut self.rest)
+    }
+}
+
+impl<T> FromIterator<T> for Few<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
+        let mut items = items.into_iter();
+        Self { first: items.next(), rest: items.collect() }
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Few<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}

@@ -1,0 +1,194 @@
+//! Header fields and problem documents: the wire's names are all here.
+//!
+//! `RateLimit` and `RateLimit-Policy` follow draft-ietf-httpapi-ratelimit-headers-11, the problem
+//! documents RFC 9457 and the same draft. `RateLimit-Policy` lists every limit; `RateLimit` has an
+//! item for each, or, where a request is refused, for those that refuse it, so that its windows never
+//! end after `Retry-After`.
+
+use std::fmt::{self, Write};
+use std::time::Duration;
+
+use crate::limit::{Decision, Limit, Standing};
+
+/// The quotas in force.
+pub const RATE_LIMIT_POLICY: &str = "ratelimit-policy";
+/// How the client stands with them.
+pub const RATE_LIMIT: &str = "ratelimit";
+/// When to try again, in seconds (RFC 9110, 10.2.3).
+pub const RETRY_AFTER: &str = "retry-after";
+/// The quota, in the older form.
+pub const X_LIMIT: &str = "x-ratelimit-limit";
+/// What remains, in the older form.
+pub const X_REMAINING: &str = "x-ratelimit-remaining";
+/// Seconds until more remains, in the older form.
+pub const X_RESET: &str = "x-ratelimit-reset";
+/// Said of a response when a soft limit is exceeded, in the older form.
+pub const X_WARNING: &str = "x-ratelimit-warning";
+/// The media type of a problem document.
+pub const PROBLEM_JSON: &str = "application/problem+json";
+
+/// What precedes the names of the draft's problem types.
+const PROBLEM_TYPES: &str = "https://iana.org/assignments/http-problem-types#";
+
+/// The largest integer of a structured field (RFC 9651, 3.3.1).
+const LARGEST: u64 = 999_999_999_999_999;
+
+/// Whole seconds, rounded up.
+fn seconds(time: Duration) -> u64 {
+    (time.as_secs() + u64::from(time.subsec_nanos() > 0)).min(LARGEST)
+}
+
+/// The value of `Retry-After`: whole seconds rounded up, at least 1, never before the end of a window
+/// that [`rate_limit`] announces.
+pub fn retry_after(decision: &Decision) -> u64 {
+    let announced = announced(decision).filter_map(|standing| standing.window);
+    announced.chain(decision.retry_after()).map(seconds).max().unwrap_or(0).max(1)
+}
+
+/// The value of `RateLimit-Policy`.
+pub fn rate_limit_policy(decision: &Decision) -> String {
+    list(decision.standings(), |out, standing| policy_item(out, &standing.limit))
+}
+
+/// The value of `RateLimit`.
+pub fn rate_limit(decision: &Decision) -> String {
+    list(announced(decision), |out, standing| {
+        write!(out, "{};r={}", Quoted(standing.limit.name()), standing.remaining.min(LARGEST))?;
+        if let Some(window) = standing.window {
+            write!(out, ";t={}", seconds(window))?;
+        }
+        if standing.soft {
+            out.push_str(";tollgate-soft");
+        }
+        Ok(())
+    })
+}
+
+/// The standing that the older fields speak of: the one that leaves the least.
+pub fn tightest(decision: &Decision) -> Option<&Standing> {
+    announced(decision).min_by_key(|standing| standing.remaining)
+}
+
+/// The value of `X-RateLimit-Reset` for a standing: seconds until more remains.
+pub fn x_reset(standing: &Standing) -> u64 {
+    standing.window.map_or(0, seconds)
+}
+
+fn announced(decision: &Decision) -> impl Iterator<Item = &Standing> {
+    let admitted = decision.is_admitted();
+    decision.standings().filter(move |standing| admitted || standing.refused)
+}
+
+fn policy_item(out: &mut String, limit: &Limit) -> fmt::Result {
+    write!(out, "{};q={}", Quoted(limit.name()), limit.count().min(LARGEST))?;
+    match limit.period() {
+        None => out.push_str(";qu=\"concurrent-requests\""),
+        // The draft counts whole seconds; a window that it cannot say is left out, not misstated.
+        Some(period) if period.subsec_nanos() == 0 => write!(out, ";w={}", period.as_secs())?,
+        Some(_) => {}
+    }
+    Ok(())
+}
+
+fn list<'a>(
+    standings: impl Iterator<Item = &'a Standing>,
+    item: impl Fn(&mut String, &'a Standing) -> fmt::Result,
+) -> String {
+    let mut out = String::with_capacity(64);
+    for standing in standings {
+        if !out.is_empty() {
+            out.push_str(", ");
+        }
+        item(&mut out, standing).expect("a String takes everything");
+    }
+    out
+}
+
+/// A name in double quotes, `"` and `\` escaped: right in a structured field and in JSON alike, since
+/// names are printable ASCII.
+struct Quoted<T>(T);
+
+impl<T: fmt::Display> fmt::Display for Quoted<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_char('"')?;
+        write!(Escaping(f), "{}", self.0)?;
+        f.write_char('"')
+    }
+}
+
+struct Escaping<'a, 'b>(&'a mut fmt::Formatter<'b>);
+
+impl Write for Escaping<'_, '_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for char in text.chars() {
+            match char {
+                '"' | '\\' => write!(self.0, "\\{char}")?,
+                char if char.is_control() => write!(self.0, "\\u{:04x}", u32::from(char))?,
+                char => self.0.write_char(char)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A problem document (RFC 9457), printed as JSON.
+#[derive(Debug)]
+pub(crate) struct Problem<'a> {
+    kind: &'static str,
+    title: &'a str,
+    status: u16,
+    detail: String,
+    violated: Vec<&'a Limit>,
+}
+
+impl<'a> Problem<'a> {
+    pub(crate) fn of(decision: &'a Decision) -> Self {
+        let seconds = retry_after(decision);
+        let (kind, title) = if decision.is_banned() {
+            ("abnormal-usage-detected", "Banned for exceeding a limit")
+        } else {
+            ("quota-exceeded", "Too many requests")
+        };
+        let detail = match decision.retry_after() {
+            Some(_) => format!("try again in {seconds} s"),
+            None => "try again later".to_owned(),
+        };
+        let violated = announced(decision).map(|standing| &standing.limit).collect();
+        Self { kind, title, status: 429, detail, violated }
+    }
+
+    pub(crate) fn unavailable() -> Self {
+        Self {
+            kind: "temporary-reduced-capacity",
+            title: "Temporarily reduced capacity",
+            status: 503,
+            detail: "the request could not be accounted for; try again".to_owned(),
+            violated: Vec::new(),
+        }
+    }
+
+    pub(crate) fn plain(status: u16, title: &'a str, detail: &str) -> Self {
+        Self { kind: "", title, status, detail: detail.to_owned(), violated: Vec::new() }
+    }
+}
+
+impl fmt::Display for Problem<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("{\"type\":")?;
+        match self.kind {
+            "" => f.write_str("\"about:blank\"")?,
+            kind => write!(f, "\"{PROBLEM_TYPES}{kind}\"")?,
+        }
+        let (title, detail) = (Quoted(self.title), Quoted(&self.detail));
+        write!(f, ",\"title\":{title},\"status\":{},\"detail\":{detail}", self.status)?;
+        if !self.violated.is_empty() {
+            f.write_str(",\"violated-policies\":[")?;
+            for (i, limit) in self.violated.iter().enumerate() {
+                let comma = if i > 0 { "," } else { "" };
+                write!(f, "{comma}{}", Quoted(limit.name()))?;
+            }
+            f.write_char(']')?;
+        }
+        f.write_char('}')
+    }
+}

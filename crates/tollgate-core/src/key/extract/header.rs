@@ -1,0 +1,110 @@
+use super::lowercase::push_lowercase;
+use crate::key::{Key, KeyBuf, Missing, View, tag};
+
+/// The value of one header field, by its name in any case.
+///
+/// The field has to stand on exactly one line: which of two a handler reads, nobody here can know,
+/// so a client that sends it twice has to mend its request, even where the key is
+/// [`Optional`](super::Optional). A value that is empty is missing. Spaces and tabs around the value
+/// do not count.
+///
+/// A header is whatever the client says. It is a fair key where something before or after the limit
+/// rejects values that were made up; otherwise a client that invents a value per request has a fresh
+/// budget for each.
+#[derive(Debug, Clone, Copy)]
+pub struct Header(pub &'static str);
+
+impl<V: View> Key<V> for Header {
+    fn write(&self, view: &V, key: &mut KeyBuf) -> Result<(), Missing> {
+        let mut lines = view.header_lines(self.0);
+        let value = lines.next().map(trimmed).unwrap_or_default();
+        if lines.next().is_some() {
+            return Err(Missing::ambiguous_named(self.0, "header"));
+        }
+        if value.is_empty() {
+            return Err(absent(self.0));
+        }
+        key.push(&[tag::HEADER]);
+        push_lowercase(key, self.0);
+        key.push(value);
+        Ok(())
+    }
+}
+
+/// A name that no request can carry is not the client's fault.
+fn absent(name: &'static str) -> Missing {
+    if is_token(name.as_bytes()) {
+        return Missing::client_named(name, "header");
+    }
+    Missing::server_named(
+        name,
+        "header",
+        "that is no header name: it may have letters, digits and !#$%&'*+-.^_`|~, nothing else",
+    )
+}
+
+/// RFC 9110: `token = 1*tchar`.
+pub(in crate::key) fn is_token(name: &[u8]) -> bool {
+    let tchar = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
+    !name.is_empty() && name.iter().all(tchar)
+}
+
+/// Without the optional white space of RFC 9110: spaces and tabs at both ends.
+pub(in crate::key) fn trimmed(mut value: &[u8]) -> &[u8] {
+    while let [b' ' | b'\t', rest @ ..] | [rest @ .., b' ' | b'\t'] = value {
+        value = rest;
+    }
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::testing::{Request, key, missing};
+
+    #[test]
+    fn the_name_counts_and_its_case_does_not() {
+        let request = Request::default().header("a", "1").header("b", "1");
+        assert_eq!(key(&Header("a"), &request), key(&Header("A"), &request));
+        assert_ne!(key(&Header("a"), &request), key(&Header("b"), &request));
+    }
+
+    #[test]
+    fn white_space_around_a_value_does_not_count() {
+        let bare = Request::default().header("a", "1 2");
+        let padded = Request::default().header("a", " \t1 2\t ");
+        assert_eq!(key(&Header("a"), &bare), key(&Header("a"), &padded));
+    }
+
+    #[test]
+    fn an_absent_or_empty_header_is_the_clients_to_mend() {
+        for request in [Request::default(), Request::default().header("x-api-key", " \t ")] {
+            let missing = missing(&Header("x-api-key"), &request);
+            assert!(missing.is_client() && !missing.is_ambiguous());
+            assert_eq!(missing.to_string(), "the request lacks the `x-api-key` header");
+        }
+    }
+
+    #[test]
+    fn a_header_sent_twice_is_refused() {
+        for second in ["1", "2", ""] {
+            let request = Request::default().header("x", "1").header("X", second);
+            let missing = missing(&Header("x"), &request);
+            assert!(missing.is_client() && missing.is_ambiguous());
+            assert_eq!(missing.what(), "exactly one `x` header");
+        }
+    }
+
+    #[test]
+    fn an_impossible_name_is_the_servers_to_mend() {
+        for name in ["", "x api key", "x:", "schlüssel"] {
+            assert!(missing(&Header(name), &Request::default()).is_server());
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_a_key() {
+        let request = Request { headers: vec![("a".into(), vec![0xff])], ..Request::default() };
+        key(&Header("a"), &request);
+    }
+}

@@ -1,0 +1,27 @@
+//! Keys read from one place of the request each, and the ways to combine them.
+
+mod cookie;
+mod extension;
+mod first;
+mod fixed;
+mod from_fn;
+mod header;
+mod host;
+mod lowercase;
+mod optional;
+mod pairs;
+mod query;
+mod target;
+mod tuple;
+
+pub use self::cookie::Cookie;
+pub use self::extension::Extension;
+pub use self::first::First;
+pub use self::fixed::{Const, Global};
+pub use self::from_fn::{FromFn, from_fn};
+pub use self::header::Header;
+pub(super) use self::header::{is_token, trimmed};
+pub use self::host::Host;
+pub use self::optional::Optional;
+pub use self::query::Query;
+pub use self::target::{Method, Path, Route};

@@ -1,0 +1,71 @@
+use super::pairs::{Found, Plus, find};
+use crate::key::{Key, KeyBuf, Missing, View, tag};
+
+/// The value of one parameter of the query, by its name.
+///
+/// Names and values are percent-decoded first and `+` is a space, as in a form: `k=ab` and
+/// `%6b=a%62` are one key. A value that is empty is missing. Where the parameter stands there more
+/// than once with values that differ, the client has to mend its request, even where the key is
+/// [`Optional`](super::Optional): some handlers read the first, some the last.
+#[derive(Debug, Clone, Copy)]
+pub struct Query(pub &'static str);
+
+impl<V: View> Key<V> for Query {
+    fn write(&self, view: &V, key: &mut KeyBuf) -> Result<(), Missing> {
+        let query = view.query().unwrap_or_default().as_bytes();
+        match find(query.split(|&byte| byte == b'&').map(halves), self.0, Plus::Space) {
+            Found::One(value) if !value.is_empty() => {
+                key.push(&[tag::QUERY]);
+                key.push(self.0.as_bytes());
+                key.push(&value);
+                Ok(())
+            }
+            Found::One(_) | Found::Nothing => Err(Missing::client_named(self.0, "query parameter")),
+            Found::Several => Err(Missing::ambiguous_named(self.0, "query parameter")),
+        }
+    }
+}
+
+fn halves(pair: &[u8]) -> (&[u8], &[u8]) {
+    match pair.iter().position(|&byte| byte == b'=') {
+        Some(middle) => (&pair[..middle], &pair[middle + 1..]),
+        None => (pair, &[]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::testing::{Request, key, missing};
+
+    fn request(query: &str) -> Request {
+        Request { query: Some(query.into()), ..Request::default() }
+    }
+
+    #[test]
+    fn every_spelling_of_a_parameter_is_one_key() {
+        let plain = key(&Query("key"), &request("key=a b=c"));
+        for query in ["x&key=a+b=c&y=1", "k%65y=%61%20b%3dc", "&&key=a b=c", "key=a b=c&key=a+b=c"]
+        {
+            assert_eq!(key(&Query("key"), &request(query)), plain, "{query}");
+        }
+        assert_ne!(key(&Query("key"), &request("key=a")), plain);
+    }
+
+    #[test]
+    fn a_parameter_that_is_absent_or_empty_is_missing() {
+        for query in ["", "key", "key=", "Key=a", "xkey=a", "=a"] {
+            let missing = missing(&Query("key"), &request(query));
+            assert!(missing.is_client() && !missing.is_ambiguous(), "{query}");
+        }
+        let missing = missing(&Query("key"), &Request::default());
+        assert_eq!(missing.what(), "the `key` query parameter");
+    }
+
+    #[test]
+    fn two_values_that_differ_are_refused() {
+        for query in ["key=a&key=b", "key=a&k%65y=b", "key=&key=b", "key=a&key"] {
+            assert!(missing(&Query("key"), &request(query)).is_ambiguous(), "{query}");
+        }
+    }
+}

@@ -1,0 +1,237 @@
+use std::borrow::Cow;
+use std::net::IpAddr;
+
+use super::extract::is_token;
+use super::hop::{Form, hops};
+use super::network::cut;
+use super::{Key, KeyBuf, Missing, Proxies, ProxiesError, View, tag};
+
+/// Most hops that are looked at, and most proxies that can be counted. Chains of more than a handful
+/// do not occur; without a bound, a proxy that forwards to itself would decide how long we read.
+const MAX_HOPS: usize = 64;
+
+/// The client's address, as far as it can be known.
+///
+/// There is no way to guess it: a forwarding header says whatever the client wrote, followed by what
+/// the proxies added. So the operator says which proxies there are, and which one header they write.
+///
+/// - [`Ip::peer`]: nobody is in front. Headers are not looked at.
+/// - [`Ip::behind`]: these proxies are in front, by address. A request that came around them is
+///   charged to its own peer, whatever headers it has.
+/// - [`Ip::hops`]: this many proxies are in front, addresses unknown.
+///
+/// IPv4-mapped IPv6 is the IPv4 address that it is. An IPv6 address is cut to its first 64 bits,
+/// which is what one subscriber gets at least; see [`prefix_v6`](Self::prefix_v6).
+///
+/// ```
+/// use tollgate_core::Ip;
+///
+/// let key = Ip::behind(["10.0.0.0/8", "::1"]).header("forwarded").prefix_v6(56);
+/// # let _ = key;
+/// ```
+#[derive(Debug, Clone)]
+pub struct Ip {
+    trust: Trust,
+    header: Cow<'static, str>,
+    form: Form,
+    prefix_v4: u8,
+    prefix_v6: u8,
+}
+
+#[derive(Debug, Clone)]
+enum Trust {
+    Nobody,
+    Named(Proxies),
+    Counted(usize),
+}
+
+impl Ip {
+    /// The other end of the connection: right where clients connect directly.
+    ///
+    /// Behind a proxy this is the proxy's address, and all clients share one budget.
+    pub fn peer() -> Self {
+        Self::new(Trust::Nobody)
+    }
+
+    /// The client behind proxies with these addresses: a [`Proxies`], or what it can be made from.
+    ///
+    /// Starting with the peer, each address that is a trusted proxy's is replaced by the one that this
+    /// proxy wrote down, from the right over all lines of the header (`x-forwarded-for` unless
+    /// [`header`](Self::header) chooses another). The first address that is not a trusted proxy's is
+    /// the client's. Where a hop does not tell its address (`unknown`, `_hidden`, nothing, garbage) or
+    /// after 64 of them, the walk ends at the last trusted address, never at a guess further left.
+    ///
+    /// Every proxy named has to add to that header, or to replace it. One that passes it on as it
+    /// came would vouch for whatever the client wrote.
+    ///
+    /// # Panics
+    ///
+    /// If an entry is no address and no network of proxies, saying which and why. For lists that come
+    /// from configuration there is [`try_behind`](Self::try_behind).
+    #[track_caller]
+    pub fn behind<P>(proxies: P) -> Self
+    where
+        P: TryInto<Proxies>,
+        P::Error: Into<ProxiesError>,
+    {
+        Self::try_behind(proxies).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// [`behind`](Self::behind) for lists that come from configuration.
+    ///
+    /// ```
+    /// use tollgate_core::Ip;
+    ///
+    /// let from_configuration = "10.0.0.0/8, 192.0.2.300";
+    /// let error = Ip::try_behind(from_configuration).unwrap_err();
+    /// assert_eq!(error.entry(), "192.0.2.300");
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Names the entry that is no address and no network of proxies.
+    pub fn try_behind<P>(proxies: P) -> Result<Self, ProxiesError>
+    where
+        P: TryInto<Proxies>,
+        P::Error: Into<ProxiesError>,
+    {
+        Ok(Self::new(Trust::Named(proxies.try_into().map_err(Into::into)?)))
+    }
+
+    /// The client behind `count` proxies, where their addresses are not known.
+    ///
+    /// The peer is the nearest of them, so the client is the `count`-th address of the header counted
+    /// from the right: `hops(1)` takes the last, `hops(0)` is [`peer`](Self::peer). A header with
+    /// fewer addresses, or without one in that place, did not come through all of the proxies: such a
+    /// request is charged to its peer, which is the one address that nobody can choose.
+    ///
+    /// Only safe where nobody can reach this server except through all of the proxies. Whoever can
+    /// come around one of them chooses their own address; [`behind`](Self::behind) does not have that
+    /// weakness.
+    ///
+    /// # Panics
+    ///
+    /// If `count` is more than 64.
+    #[track_caller]
+    pub fn hops(count: usize) -> Self {
+        assert!(count <= MAX_HOPS, "{count} proxies are more than the {MAX_HOPS} that are walked");
+        Self::new(Trust::Counted(count))
+    }
+
+    /// Reads the hops from this header, and no other: `forwarded` as RFC 7239 has it, anything else
+    /// (`x-forwarded-for`, `x-real-ip`, `cf-connecting-ip`) as addresses separated by commas.
+    ///
+    /// # Panics
+    ///
+    /// If that is no header name, or after [`peer`](Self::peer), which trusts no header.
+    #[track_caller]
+    pub fn header(mut self, name: impl Into<Cow<'static, str>>) -> Self {
+        let name = name.into();
+        assert!(is_token(name.as_bytes()), "`{name}` is no header name");
+        assert!(
+            !matches!(self.trust, Trust::Nobody),
+            "`Ip::peer()` reads no header: say with `Ip::behind` whose `{name}` is to be believed"
+        );
+        self.form = match name.eq_ignore_ascii_case("forwarded") {
+            true => Form::Forwarded,
+            false => Form::List,
+        };
+        self.header = name;
+        self
+    }
+
+    /// How many leading bits of an IPv4 address make the key: 32, unless said otherwise.
+    ///
+    /// # Panics
+    ///
+    /// If `bits` is more than 32.
+    #[track_caller]
+    pub fn prefix_v4(mut self, bits: u8) -> Self {
+        assert!(bits <= 32, "an IPv4 address has no {bits} bits, only 32");
+        self.prefix_v4 = bits;
+        self
+    }
+
+    /// How many leading bits of an IPv6 address make the key: 64, unless said otherwise.
+    ///
+    /// With more than 64, one client has as many keys as it likes. Many subscribers get a /56 or
+    /// a /48 and can choose among the networks within.
+    ///
+    /// # Panics
+    ///
+    /// If `bits` is more than 128.
+    #[track_caller]
+    pub fn prefix_v6(mut self, bits: u8) -> Self {
+        assert!(bits <= 128, "an IPv6 address has no {bits} bits, only 128");
+        self.prefix_v6 = bits;
+        self
+    }
+
+    /// The address itself, not cut: for the log, or for a list of exceptions.
+    ///
+    /// # Errors
+    ///
+    /// If the adapter does not know the peer, saying what to add to the server.
+    pub fn address<V: View>(&self, view: &V) -> Result<IpAddr, Missing> {
+        let peer = view
+            .peer()
+            .ok_or_else(|| Missing::server("the peer address", view.peer_hint()))?
+            .to_canonical();
+        let hops = || hops(view.header_lines(&self.header), self.form).take(MAX_HOPS);
+        Ok(match &self.trust {
+            Trust::Nobody | Trust::Counted(0) => peer,
+            Trust::Named(proxies) => client(peer, proxies, hops()),
+            Trust::Counted(count) => hops().nth(count - 1).flatten().unwrap_or(peer),
+        })
+    }
+
+    fn new(trust: Trust) -> Self {
+        Self {
+            trust,
+            header: Cow::Borrowed("x-forwarded-for"),
+            form: Form::List,
+            prefix_v4: 32,
+            prefix_v6: 64,
+        }
+    }
+}
+
+/// The first that is not a proxy's, or the last proxy that was sure.
+fn client(
+    peer: IpAddr,
+    proxies: &Proxies,
+    mut hops: impl Iterator<Item = Option<IpAddr>>,
+) -> IpAddr {
+    let mut client = peer;
+    while proxies.contains(client) {
+        match hops.next().flatten() {
+            Some(hop) => client = hop,
+            None => break,
+        }
+    }
+    client
+}
+
+impl<V: View> Key<V> for Ip {
+    fn write(&self, view: &V, key: &mut KeyBuf) -> Result<(), Missing> {
+        // The bits go along: a /48 and the first /64 within it read the same.
+        match self.address(view)? {
+            IpAddr::V4(v4) => push(key, tag::IPV4, self.prefix_v4, v4.into()),
+            IpAddr::V6(v6) => push(key, tag::IPV6, self.prefix_v6, v6.into()),
+        }
+        Ok(())
+    }
+}
+
+/// Only the bytes that the prefix reaches into: a key has room for 62.
+fn push(key: &mut KeyBuf, tag: u8, bits: u8, address: IpAddr) {
+    let len = usize::from(bits.div_ceil(8));
+    key.push(&[tag, bits]);
+    match cut(address, bits) {
+        IpAddr::V4(v4) => key.push(&v4.octets()[..len]),
+        IpAddr::V6(v6) => key.push(&v6.octets()[..len]),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,291 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::key::testing::{Request, key, missing};
+
+const XFF: &str = "x-forwarded-for";
+
+fn address(ip: &Ip, request: &Request) -> String {
+    ip.address(request).expect("an address").to_string()
+}
+
+fn behind() -> Ip {
+    Ip::behind(["10.0.0.0/8", "2001:db8:ffff::/48"])
+}
+
+#[test]
+fn ipv4_mapped_ipv6_is_ipv4() {
+    let peer = |peer: &str| key(&Ip::peer(), &Request::from(peer));
+    assert_eq!(peer("::ffff:1.2.3.4"), peer("1.2.3.4"));
+    assert_ne!(peer("::ffff:9.9.9.9"), peer("1.2.3.4"));
+
+    let request = Request::from("::ffff:10.0.0.1").header(XFF, "::ffff:192.0.2.1");
+    assert_eq!(address(&behind(), &request), "192.0.2.1");
+}
+
+#[test]
+fn without_proxies_headers_are_not_looked_at() {
+    let request = Request::from("192.0.2.1").header(XFF, "192.0.2.9").header("forwarded", "for=a");
+    assert_eq!(address(&Ip::peer(), &request), "192.0.2.1");
+    assert_eq!(address(&Ip::hops(0), &request), "192.0.2.1");
+    assert_eq!(address(&Ip::behind(""), &request), "192.0.2.1");
+}
+
+#[test]
+fn a_peer_that_is_no_proxy_is_the_client_whatever_it_sends() {
+    let request = Request::from("192.0.2.1").header(XFF, "192.0.2.9, 10.0.0.1");
+    assert_eq!(address(&behind(), &request), "192.0.2.1");
+}
+
+#[test]
+fn the_walk_ends_at_the_first_address_that_is_no_proxys() {
+    let request = Request::from("10.0.0.1").header(XFF, "6.6.6.6, 192.0.2.1, 10.0.0.3, 10.0.0.2");
+    assert_eq!(address(&behind(), &request), "192.0.2.1");
+}
+
+#[test]
+fn the_walk_goes_on_over_all_lines_from_the_last_to_the_first() {
+    let request = Request::from("10.0.0.1")
+        .header(XFF, "6.6.6.6")
+        .header("X-Forwarded-For", "192.0.2.1:5678, 10.0.0.3")
+        .header(XFF, "[2001:db8:ffff::1]:443");
+    assert_eq!(address(&behind(), &request), "192.0.2.1");
+}
+
+#[test]
+fn a_hop_that_does_not_tell_its_address_ends_the_walk_at_the_last_proxy() {
+    for hop in ["unknown", "_hidden", "", "1.2.3.4.5", "192.0.2.1:x", "for=192.0.2.1"] {
+        let request = Request::from("10.0.0.1").header(XFF, format!("192.0.2.1, {hop}, 10.0.0.2"));
+        assert_eq!(address(&behind(), &request), "10.0.0.2", "{hop}");
+    }
+}
+
+#[test]
+fn where_all_hops_are_proxies_the_farthest_is_the_client() {
+    let request = Request::from("10.0.0.1").header(XFF, "10.0.0.3, 10.0.0.2");
+    assert_eq!(address(&behind(), &request), "10.0.0.3");
+    assert_eq!(address(&behind(), &Request::from("10.0.0.1")), "10.0.0.1");
+}
+
+#[test]
+fn the_walk_is_bounded() {
+    let request = (0..200).fold(Request::from("10.0.0.1"), |request, hop| {
+        request.header(XFF, format!("10.0.1.{hop}"))
+    });
+    assert_eq!(address(&behind(), &request), "10.0.1.136");
+}
+
+#[test]
+fn exactly_one_header_is_read_chosen_by_name() {
+    let request = Request::from("10.0.0.1")
+        .header(XFF, "192.0.2.1")
+        .header("forwarded", "for=\"[2001:db8::7]:1\", for=10.0.0.2")
+        .header("x-real-ip", "192.0.2.3");
+    assert_eq!(address(&behind(), &request), "192.0.2.1");
+    assert_eq!(address(&behind().header("Forwarded"), &request), "2001:db8::7");
+    assert_eq!(address(&behind().header("x-real-ip"), &request), "192.0.2.3");
+    assert_eq!(address(&behind().header("cf-connecting-ip"), &request), "10.0.0.1");
+}
+
+#[test]
+fn counted_proxies_are_counted_from_the_right() {
+    let request =
+        Request::from("10.0.0.1").header(XFF, "192.0.2.1, 192.0.2.2").header(XFF, "192.0.2.3");
+    assert_eq!(address(&Ip::hops(1), &request), "192.0.2.3");
+    assert_eq!(address(&Ip::hops(2), &request), "192.0.2.2");
+    assert_eq!(address(&Ip::hops(3), &request), "192.0.2.1");
+}
+
+#[test]
+fn a_request_that_did_not_come_through_all_counted_proxies_is_charged_to_its_peer() {
+    let request = Request::from("10.0.0.1").header(XFF, "unknown, 192.0.2.2");
+    assert_eq!(address(&Ip::hops(2), &request), "10.0.0.1");
+    assert_eq!(address(&Ip::hops(3), &request), "10.0.0.1");
+    assert_eq!(address(&Ip::hops(64), &request), "10.0.0.1");
+}
+
+#[test]
+fn an_ipv6_address_is_cut_to_64_bits_unless_said_otherwise() {
+    let (a, b) = (Request::from("2001:db8::1"), Request::from("2001:db8::2"));
+    let c = Request::from("2001:db8:0:1::1");
+    assert_eq!(key(&Ip::peer(), &a), key(&Ip::peer(), &b));
+    assert_ne!(key(&Ip::peer(), &a), key(&Ip::peer(), &c));
+    let (narrow, wide) = (Ip::peer().prefix_v6(128), Ip::peer().prefix_v6(56));
+    assert_ne!(key(&narrow, &a), key(&narrow, &b));
+    assert_eq!(key(&wide, &a), key(&wide, &c));
+    for bits in [56, 60] {
+        assert_ne!(key(&Ip::peer().prefix_v6(bits), &a), key(&Ip::peer(), &a));
+    }
+    assert_eq!(address(&Ip::peer(), &a), "2001:db8::1");
+}
+
+#[test]
+fn an_ipv4_address_counts_whole_unless_said_otherwise() {
+    let (a, b) = (Request::from("192.0.2.1"), Request::from("192.0.2.2"));
+    assert_ne!(key(&Ip::peer(), &a), key(&Ip::peer(), &b));
+    let wide = Ip::peer().prefix_v4(24);
+    assert_eq!(key(&wide, &a), key(&wide, &b));
+    let all = Ip::peer().prefix_v4(0).prefix_v6(0);
+    assert_eq!(key(&all, &a), key(&all, &b));
+    assert_ne!(key(&all, &a), key(&all, &Request::from("::1")));
+}
+
+#[test]
+fn no_peer_is_the_servers_to_mend() {
+    let request = Request::default().header(XFF, "192.0.2.1");
+    for ip in [Ip::peer(), behind(), Ip::hops(1)] {
+        let missing = missing(&ip, &request);
+        assert!(missing.is_server());
+        assert_eq!(missing.to_string(), "the server lacks the peer address: use the socket");
+    }
+}
+
+#[test]
+fn proxies_may_be_a_finished_list() {
+    let request = Request::from("127.0.0.1").header(XFF, "192.0.2.1");
+    assert_eq!(address(&Ip::behind(Proxies::private()), &request), "192.0.2.1");
+}
+
+#[test]
+#[should_panic(expected = "the trusted proxy `10.0.0.1/8` has bits set beyond its prefix")]
+fn a_wrong_proxy_panics_in_a_sentence() {
+    let _ = Ip::behind(["10.0.0.1/8"]);
+}
+
+#[test]
+#[should_panic(expected = "an IPv4 address has no 33 bits")]
+fn too_long_a_prefix_panics() {
+    let _ = Ip::peer().prefix_v4(33);
+}
+
+#[test]
+#[should_panic(expected = "`Ip::peer()` reads no header")]
+fn a_header_that_nobody_is_trusted_to_write_panics() {
+    let _ = Ip::peer().header(XFF);
+}
+
+#[test]
+#[should_panic(expected = "`x real ip` is no header name")]
+fn a_header_that_cannot_be_panics() {
+    let _ = behind().header("x real ip");
+}
+
+/// What a client may put into a header: any bytes, and what looks like hops.
+fn spoof() -> impl Strategy<Value = Vec<u8>> {
+    let hop = prop::sample::select(vec![
+        "10.0.0.9",
+        "6.6.6.6",
+        "for=6.6.6.6",
+        "for=\"[2001:db8::6]",
+        "\"",
+        "\\\"",
+        "\\",
+        ",",
+        ";",
+        "unknown",
+        "for=10.0.0.9;by=\"",
+    ]);
+    prop_oneof![
+        prop::collection::vec(any::<u8>(), 0..40),
+        prop::collection::vec(hop, 0..8).prop_map(|hops| hops.join(", ").into_bytes()),
+    ]
+}
+
+/// A hop as a proxy writes it into `header`.
+fn written(header: &str, address: IpAddr, style: u8) -> String {
+    match (header, address, style % 3) {
+        ("forwarded", IpAddr::V4(v4), 0) => format!("for={v4}"),
+        ("forwarded", IpAddr::V4(v4), 1) => format!("For=\"{v4}:80\";by=\"_a,b\""),
+        ("forwarded", IpAddr::V4(v4), _) => format!("proto=http;for={v4};host=\"a\\\"b\""),
+        ("forwarded", IpAddr::V6(v6), 0) => format!("for=\"[{v6}]\""),
+        ("forwarded", IpAddr::V6(v6), _) => format!("by=_x;for=\"[{v6}]:443\""),
+        (_, address, 0) => address.to_string(),
+        (_, IpAddr::V4(v4), _) => format!("{v4}:5678"),
+        (_, IpAddr::V6(v6), _) => format!("[{v6}]:443"),
+    }
+}
+
+fn outside() -> impl Strategy<Value = IpAddr> {
+    any::<IpAddr>().prop_filter("a client", |address| {
+        !Proxies::try_from(["10.0.0.0/8", "2001:db8:ffff::/48"]).unwrap().contains(*address)
+    })
+}
+
+proptest! {
+    #[test]
+    fn a_spoofed_prefix_never_changes_the_key(
+        header in prop::sample::select(vec!["forwarded", XFF]),
+        client in outside(),
+        proxies in prop::collection::vec((any::<u8>(), any::<bool>(), any::<u8>()), 0..5),
+        style: u8,
+        lines in prop::collection::vec(spoof(), 0..3),
+        prefix in prop::option::of(spoof()),
+    ) {
+        // One line per proxy that starts its own; the client's is the first.
+        let mut honest = vec![written(header, client, style).into_bytes()];
+        for (host, own_line, style) in &proxies {
+            let hop = written(header, [10, 0, 0, *host].into(), *style);
+            if *own_line {
+                honest.push(hop.into_bytes());
+            } else {
+                honest.last_mut().unwrap().extend_from_slice(format!(", {hop}").as_bytes());
+            }
+        }
+        let request = |lines: &[Vec<u8>]| {
+            lines.iter().fold(Request::from("10.1.1.1"), |request, line| request.header(header, line))
+        };
+        let mut spoofed = lines;
+        spoofed.extend(honest.iter().cloned());
+        if let Some(mut prefix) = prefix {
+            let first = spoofed.len() - honest.len();
+            prefix.extend_from_slice(b", ");
+            prefix.append(&mut spoofed[first]);
+            spoofed[first] = prefix;
+        }
+        let (honest, spoofed) = (request(&honest), request(&spoofed));
+
+        let named = behind().header(header);
+        prop_assert_eq!(named.address(&spoofed).unwrap(), client.to_canonical());
+        prop_assert_eq!(key(&named, &spoofed), key(&named, &honest));
+        let counted = Ip::hops(proxies.len() + 1).header(header);
+        prop_assert_eq!(counted.address(&spoofed).unwrap(), client.to_canonical());
+    }
+
+    #[test]
+    fn a_peer_that_is_no_proxy_is_never_asked(
+        peer in outside(),
+        header in prop::sample::select(vec!["forwarded", XFF]),
+        lines in prop::collection::vec(spoof(), 0..3),
+    ) {
+        let bare = Request { peer: Some(peer), ..Request::default() };
+        let request = lines.iter().fold(bare, |request, line| request.header(header, line));
+        prop_assert_eq!(behind().header(header).address(&request).unwrap(), peer.to_canonical());
+    }
+
+    #[test]
+    fn no_input_panics(
+        peer in prop::option::of(any::<IpAddr>()),
+        header in prop::sample::select(vec!["forwarded", XFF, "cookie", "x"]),
+        lines in prop::collection::vec(spoof(), 0..4),
+        text in any::<String>(),
+        prefix in 0_u8..=32,
+    ) {
+        use crate::key::{Cookie, First, Header, Host, Path, Query};
+
+        let bare = Request {
+            peer,
+            path: text.clone(),
+            query: Some(text.clone()),
+            host: Some(text.clone()),
+            ..Request::default()
+        };
+        let request = lines.iter().fold(bare, |request, line| request.header(header, line));
+        let mut buf = KeyBuf::new();
+        for ip in [behind(), behind().header("forwarded"), Ip::hops(2)] {
+            let _ = ip.prefix_v4(prefix).prefix_v6(prefix * 4).write(&request, &mut buf);
+        }
+        let _ = First((Header("x"), Cookie("a"), Query("a"), Host)).write(&request, &mut buf);
+        let _ = Path.write(&request, &mut buf);
+        let _ = text.parse::<Proxies>();
+    }
+}

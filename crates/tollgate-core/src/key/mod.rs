@@ -1,0 +1,46 @@
+//! Keys: whose budget a request is charged to.
+
+mod buf;
+mod extract;
+mod hop;
+mod ip;
+mod missing;
+mod network;
+mod part;
+mod proxies;
+mod tag;
+#[cfg(test)]
+mod testing;
+mod view;
+
+pub use self::buf::KeyBuf;
+pub use self::extract::{
+    Const, Cookie, Extension, First, FromFn, Global, Header, Host, Method, Optional, Path, Query,
+    Route, from_fn,
+};
+pub use self::ip::Ip;
+pub use self::missing::Missing;
+pub use self::part::Part;
+pub use self::proxies::{Proxies, ProxiesError};
+pub use self::view::View;
+
+/// Where a request's key comes from.
+///
+/// A key is *written* into a [`KeyBuf`], so composing keys costs no allocation: a tuple of keys is a
+/// key, [`First`] takes the first that is there, [`Optional`] owes nothing where there is none.
+///
+/// ```
+/// use tollgate_core::{First, Header, Ip, Limit, Route};
+///
+/// let rule = Limit::per_minute(100)
+///     .burst(20)
+///     .by((First((Header("x-api-key"), Ip::peer())), Route));
+/// ```
+pub trait Key<V: View> {
+    /// Writes the key of `view`'s request.
+    ///
+    /// # Errors
+    ///
+    /// Says what is missing, and who has to add it.
+    fn write(&self, view: &V, key: &mut KeyBuf) -> Result<(), Missing>;
+}

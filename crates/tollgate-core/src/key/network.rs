@@ -1,0 +1,156 @@
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// An address and how many of its leading bits count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Network {
+    /// Canonical, and zero beyond the prefix.
+    base: IpAddr,
+    bits: u8,
+}
+
+impl Network {
+    pub(super) const fn v4(octets: [u8; 4], bits: u8) -> Self {
+        let [a, b, c, d] = octets;
+        Self { base: IpAddr::V4(Ipv4Addr::new(a, b, c, d)), bits }
+    }
+
+    pub(super) const fn v6(segments: [u16; 8], bits: u8) -> Self {
+        let [a, b, c, d, e, f, g, h] = segments;
+        Self { base: IpAddr::V6(Ipv6Addr::new(a, b, c, d, e, f, g, h)), bits }
+    }
+
+    /// Reads `10.0.0.0/8`, or a lone address as the network of that one.
+    pub(super) fn parse(text: &str) -> Result<Self, Problem> {
+        let (address, prefix) = match text.split_once('/') {
+            Some((address, prefix)) => (address, Some(prefix)),
+            None => (text, None),
+        };
+        let written: IpAddr = address.parse().map_err(|_| Problem::Address)?;
+        let bits = match prefix {
+            Some(prefix) => bits(prefix, width(written))?,
+            None => width(written),
+        };
+        let network = cut(written, bits);
+        if network != written {
+            return Err(Problem::HostBits { network, bits, address: written });
+        }
+        // An IPv4-mapped base has all of its first 96 bits fixed, or it would have been cut.
+        let base = written.to_canonical();
+        let bits = bits - (width(written) - width(base));
+        if bits == 0 {
+            return Err(Problem::Everybody);
+        }
+        Ok(Self { base, bits })
+    }
+
+    /// Whether `address`, which is canonical, is one of the network's.
+    pub(super) fn contains(&self, address: IpAddr) -> bool {
+        self.base.is_ipv4() == address.is_ipv4() && cut(address, self.bits) == self.base
+    }
+}
+
+/// `address` with all but its first `bits` bits zero.
+pub(super) fn cut(address: IpAddr, bits: u8) -> IpAddr {
+    let gone = u32::from(width(address).saturating_sub(bits));
+    match address {
+        IpAddr::V4(v4) => {
+            let mask = u32::MAX.checked_shl(gone).unwrap_or(0);
+            Ipv4Addr::from_bits(v4.to_bits() & mask).into()
+        }
+        IpAddr::V6(v6) => {
+            let mask = u128::MAX.checked_shl(gone).unwrap_or(0);
+            Ipv6Addr::from_bits(v6.to_bits() & mask).into()
+        }
+    }
+}
+
+fn width(address: IpAddr) -> u8 {
+    if address.is_ipv4() { 32 } else { 128 }
+}
+
+fn bits(text: &str, width: u8) -> Result<u8, Problem> {
+    // `u8::from_str` would take a sign too.
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    let bits = text.parse().ok().filter(|&bits| digits && bits <= width);
+    bits.ok_or(Problem::Prefix { width })
+}
+
+/// What is wrong with a network as written, in words that fit behind it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Problem {
+    Address,
+    Prefix { width: u8 },
+    HostBits { network: IpAddr, bits: u8, address: IpAddr },
+    Everybody,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address => {
+                f.write_str("is neither an address nor a network such as `10.0.0.0/8`")
+            }
+            Self::Prefix { width } => {
+                write!(f, "has a prefix length that is no number from 1 to {width}")
+            }
+            Self::HostBits { network, bits, address } => write!(
+                f,
+                "has bits set beyond its prefix: the network is `{network}/{bits}`, the one \
+                 address is `{address}`"
+            ),
+            Self::Everybody => f.write_str(
+                "is every address there is, so any client could choose its own: name the proxies, \
+                 or count them with `Ip::hops`",
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn contains(network: &str, address: &str) -> bool {
+        Network::parse(network).unwrap().contains(address.parse::<IpAddr>().unwrap().to_canonical())
+    }
+
+    #[test]
+    fn a_network_holds_the_addresses_with_its_prefix() {
+        assert!(contains("10.0.0.0/8", "10.255.0.1"));
+        assert!(!contains("10.0.0.0/8", "11.0.0.0"));
+        assert!(contains("192.0.2.128/25", "192.0.2.200"));
+        assert!(!contains("192.0.2.128/25", "192.0.2.127"));
+        assert!(contains("192.0.2.1", "192.0.2.1"));
+        assert!(!contains("192.0.2.1", "192.0.2.0"));
+        assert!(contains("2001:db8::/33", "2001:db8:7fff::1"));
+        assert!(!contains("2001:db8::/33", "2001:db8:8000::1"));
+        assert!(!contains("::1", "0.0.0.1"));
+    }
+
+    #[test]
+    fn ipv4_mapped_ipv6_is_ipv4_on_both_sides() {
+        assert!(contains("10.0.0.0/8", "::ffff:10.1.2.3"));
+        assert!(contains("::ffff:10.0.0.0/104", "10.1.2.3"));
+        assert!(!contains("::ffff:10.0.0.0/104", "11.1.2.3"));
+        assert!(!contains("::/64", "::ffff:10.1.2.3"));
+    }
+
+    #[test]
+    fn everybody_is_no_network_of_proxies() {
+        for text in ["0.0.0.0/0", "::/0", "::ffff:0.0.0.0/96"] {
+            assert_eq!(Network::parse(text), Err(Problem::Everybody), "{text}");
+        }
+    }
+
+    #[test]
+    fn cutting_keeps_the_leading_bits() {
+        let cut = |address: &str, bits| cut(address.parse().unwrap(), bits).to_string();
+        assert_eq!(cut("192.0.2.255", 24), "192.0.2.0");
+        assert_eq!(cut("192.0.2.255", 32), "192.0.2.255");
+        assert_eq!(cut("192.0.2.255", 0), "0.0.0.0");
+        assert_eq!(cut("2001:db8:1:2:3::", 64), "2001:db8:1:2::");
+        assert_eq!(cut("2001:db8::1", 128), "2001:db8::1");
+        assert_eq!(cut("2001:db8::1", 0), "::");
+    }
+}

@@ -1,0 +1,116 @@
+use std::borrow::Cow;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use super::KeyBuf;
+
+/// A value that can stand in a key: text, bytes, numbers, addresses, and tuples of them.
+///
+/// ```
+/// use tollgate_core::{KeyBuf, Part};
+///
+/// let mut key = KeyBuf::new();
+/// ("tenant", 7_u64).write(&mut key);
+/// assert!(!key.is_empty());
+/// ```
+pub trait Part {
+    /// Appends the value to `key`.
+    fn write(&self, key: &mut KeyBuf);
+}
+
+impl<T: Part + ?Sized> Part for &T {
+    fn write(&self, key: &mut KeyBuf) {
+        (**self).write(key);
+    }
+}
+
+impl Part for KeyBuf {
+    fn write(&self, key: &mut KeyBuf) {
+        key.push(&[u8::from(self.is_digest())]);
+        key.push(self.as_bytes());
+    }
+}
+
+impl Part for [u8] {
+    fn write(&self, key: &mut KeyBuf) {
+        key.push(self);
+    }
+}
+
+impl Part for Vec<u8> {
+    fn write(&self, key: &mut KeyBuf) {
+        key.push(self);
+    }
+}
+
+impl Part for str {
+    fn write(&self, key: &mut KeyBuf) {
+        key.push(self.as_bytes());
+    }
+}
+
+impl Part for String {
+    fn write(&self, key: &mut KeyBuf) {
+        key.push(self.as_bytes());
+    }
+}
+
+impl Part for Cow<'_, str> {
+    fn write(&self, key: &mut KeyBuf) {
+        key.push(self.as_bytes());
+    }
+}
+
+/// IPv4-mapped IPv6 is the IPv4 address that it is; nothing is cut (that is [`Ip`](super::Ip)'s work).
+impl Part for IpAddr {
+    fn write(&self, key: &mut KeyBuf) {
+        match self.to_canonical() {
+            Self::V4(v4) => key.push(&v4.octets()),
+            Self::V6(v6) => key.push(&v6.octets()),
+        }
+    }
+}
+
+impl Part for Ipv4Addr {
+    fn write(&self, key: &mut KeyBuf) {
+        IpAddr::V4(*self).write(key);
+    }
+}
+
+impl Part for Ipv6Addr {
+    fn write(&self, key: &mut KeyBuf) {
+        IpAddr::V6(*self).write(key);
+    }
+}
+
+macro_rules! numbers {
+    ($($number:ty),*) => {$(
+        impl Part for $number {
+            fn write(&self, key: &mut KeyBuf) {
+                key.push(&self.to_le_bytes());
+            }
+        }
+    )*};
+}
+
+numbers!(u8, u16, u32, u64, u128, usize, i32, i64);
+
+impl Part for () {
+    fn write(&self, _: &mut KeyBuf) {}
+}
+
+macro_rules! tuples {
+    ($($name:ident),*) => {
+        impl<$($name: Part),*> Part for ($($name,)*) {
+            #[expect(non_snake_case, reason = "a tuple's fields are named after their types")]
+            fn write(&self, key: &mut KeyBuf) {
+                let ($($name,)*) = self;
+                $($name.write(key);)*
+            }
+        }
+    };
+}
+
+tuples!(A);
+tuples!(A, B);
+tuples!(A, B, C);
+tuples!(A, B, C, D);

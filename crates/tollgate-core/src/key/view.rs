@@ -1,0 +1,44 @@
+use std::net::IpAddr;
+
+/// What a rule can see of a request, whatever framework it came through.
+///
+/// Every adapter implements this once over its own request; rules and keys are written against it,
+/// so the same rule works in tower, axum and actix-web.
+pub trait View {
+    /// The framework's own request, for [`from_fn`](super::from_fn) and its like.
+    type Request;
+
+    /// The framework's own request.
+    fn request(&self) -> &Self::Request;
+
+    /// The method, in upper case as it was sent: `GET`.
+    fn method(&self) -> &str;
+
+    /// The path as the client wrote it, not decoded: `/users/7`.
+    fn path(&self) -> &str;
+
+    /// The query without its `?`, not decoded.
+    fn query(&self) -> Option<&str>;
+
+    /// The authority that the request is for, as the client wrote it: from the request target, else
+    /// from the `Host` field.
+    fn host(&self) -> Option<&str>;
+
+    /// The pattern of the route that matched: `/users/{id}`.
+    fn route(&self) -> Option<&str>;
+
+    /// The address of the socket's other end.
+    fn peer(&self) -> Option<IpAddr>;
+
+    /// Every line of the header field `name`, in the order received.
+    fn header_lines<'a>(&'a self, name: &'a str) -> impl DoubleEndedIterator<Item = &'a [u8]>;
+
+    /// A value that an earlier layer left in the request's extensions.
+    fn extension<T: Send + Sync + 'static>(&self) -> Option<&T>;
+
+    /// The line to add to the server's set-up where [`peer`](Self::peer) has nothing to say.
+    fn peer_hint(&self) -> &'static str;
+
+    /// The line to add to the server's set-up where [`route`](Self::route) has nothing to say.
+    fn route_hint(&self) -> &'static str;
+}

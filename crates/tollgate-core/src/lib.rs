@@ -1,0 +1,57 @@
+//! What a rate limiter decides, without a framework, a runtime or I/O.
+//!
+//! A request shows a [`View`] of itself to a [`Rule`], which writes down what it owes, the
+//! [`Charge`]; a [`Store`] answers the charge by running the one step of each [`Limit`]; the [`Gate`]
+//! turns the [`Decision`] into a [`Step`] for the adapter to carry out; when the response is known,
+//! the [`Ticket`] is settled.
+//!
+//! Services use this crate through `tollgate`, which re-exports it; adapters and stores are written
+//! against it.
+//!
+//! ```
+//! use tollgate_core::{Charge, KeyBuf, Limit, Memory, Part, Store};
+//!
+//! let store = Memory::new();
+//! let limit = Limit::per_minute(2);
+//! let mut key = KeyBuf::new();
+//! "alice".write(&mut key);
+//! let charge = Charge::of(limit, key, 1);
+//!
+//! assert!(store.take(&charge).now()?.is_admitted());
+//! assert!(store.take(&charge).now()?.is_admitted());
+//! assert!(!store.take(&charge).now()?.is_admitted());
+//! # Ok::<(), tollgate_core::StoreError>(())
+//! ```
+
+mod account;
+mod charge;
+mod clock;
+mod fallback;
+mod few;
+pub mod fields;
+mod gate;
+mod key;
+mod limit;
+mod memory;
+mod refusal;
+mod rule;
+mod store;
+mod ticket;
+
+pub use self::account::{Cost, Reply};
+pub use self::charge::{Charge, Owed};
+pub use self::clock::{Clock, ManualClock};
+pub use self::fallback::{Fallback, FallbackFuture};
+pub use self::gate::{Gate, Place, Redirect, Rejection, Step};
+pub use self::key::*;
+pub use self::limit::{
+    Decision, Limit, LimitError, LimitName, Limits, MAX_LIMITS, Mark, Slot, Standing, State,
+    Verdict, decide, preview,
+};
+pub use self::memory::{Memory, MemoryBuilder};
+pub use self::refusal::Refusal;
+pub use self::rule::{
+    By, Chosen, CostFn, CostOf, LimitsFor, Rule, RuleFn, When, choose, cost_fn, rule_fn,
+};
+pub use self::store::{Answer, Store, StoreError};
+pub use self::ticket::Ticket;

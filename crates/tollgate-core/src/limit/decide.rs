@@ -1,0 +1,224 @@
+//! One decision over several limits: charged all or none.
+
+use std::time::Duration;
+
+use super::state::{Mark, State};
+use super::{Enter, Limit, Standing};
+use crate::few::Few;
+
+/// A limit, the state of one key, and what is to be spent there.
+#[derive(Debug)]
+pub struct Slot<'a> {
+    /// The limit.
+    pub limit: &'a Limit,
+    /// What it remembers of the key.
+    pub state: &'a mut State,
+    /// How much is to be spent.
+    pub cost: u64,
+}
+
+/// What became of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It may go ahead, once `wait` has passed.
+    Admit {
+        /// Zero, unless a place was booked ahead.
+        wait: Duration,
+    },
+    /// It may not.
+    Refuse {
+        /// When it would be admitted, with nobody else spending; `None` where that cannot be told:
+        /// the cost is more than a limit ever allows, or only giving back makes room.
+        retry_after: Option<Duration>,
+    },
+}
+
+/// What a store answers: the verdict, and how the key stands with each limit.
+///
+/// ```
+/// use tollgate_core::Limit;
+///
+/// let limit = Limit::per_minute(2);
+/// let decision = limit.take(&mut limit.fresh(), 0, 1);
+/// assert!(decision.is_admitted());
+/// assert_eq!(decision.remaining(), Some(1));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decision {
+    verdict: Verdict,
+    standings: Few<Standing>,
+}
+
+/// Charges every slot, or none of them, at `now` microseconds since the Unix epoch; where they do not
+/// all admit at once, books the earliest moment within `patience` at which they all do.
+///
+/// This is how every store in a process decides. The slots' states must belong to different rows.
+pub fn decide(slots: &mut [Slot<'_>], now: u64, patience: Duration) -> Decision {
+    for slot in slots.iter_mut() {
+        slot.limit.tidy(slot.state, now);
+    }
+    let patience = u64::try_from(patience.as_micros()).unwrap_or(u64::MAX);
+    if let Some(wait) = earliest_leave(slots, now, patience) {
+        let standings = slots
+            .iter_mut()
+            .map(|slot| {
+                let mark = slot.limit.spend(slot.state, now, slot.cost, wait);
+                let mut standing = slot.limit.standing(slot.state, now, slot.cost, mark);
+                standing.retry = Some(Duration::ZERO);
+                standing
+            })
+            .collect();
+        return Decision::new(Verdict::Admit { wait: Duration::from_micros(wait) }, standings);
+    }
+    refusal(slots, now, patience, true)
+}
+
+/// What [`decide`] would answer, without spending anything or recording a refusal.
+pub fn preview(slots: &mut [Slot<'_>], now: u64) -> Decision {
+    let Some(wait) = earliest_leave(slots, now, 0) else {
+        return refusal(slots, now, 0, false);
+    };
+    let wait = Duration::from_micros(wait);
+    let standing =
+        |slot: &Slot<'_>| slot.limit.standing(slot.state, now, slot.cost, Mark::default());
+    Decision::new(Verdict::Admit { wait }, slots.iter().map(standing).collect())
+}
+
+/// How often the limits are asked again to agree on one moment. Each round moves it to a border or a
+/// refill of some limit; two rounds settle all but contrived mixtures.
+const ROUNDS: usize = 16;
+
+/// When the request leaves, if that is soon enough for the patience or for a limit's own queue.
+fn earliest_leave(slots: &[Slot<'_>], now: u64, patience: u64) -> Option<u64> {
+    let mut wait = 0;
+    let mut allowed = patience;
+    for _ in 0..ROUNDS {
+        let asked = wait;
+        for Slot { limit, state, cost } in slots {
+            let Enter::At(mut leave) = limit.enter(state, now, *cost, wait) else { return None };
+            if let Some(queued) = limit.queued(state, now, *cost) {
+                // Its queue is as long as it was made: patience does not make it longer.
+                if limit.enter(state, now, *cost, 0) != Enter::At(0) {
+                    return None;
+                }
+                allowed = allowed.max(queued);
+                leave = leave.max(queued);
+            }
+            wait = wait.max(leave);
+        }
+        if wait > allowed {
+            return None;
+        }
+        if wait == asked {
+            let booked = slots.iter().all(|slot| slot.limit.books(now, wait));
+            return booked.then_some(wait);
+        }
+    }
+    None
+}
+
+/// The earliest moment at which every limit lets the request in.
+fn earliest_enter(slots: &[Slot<'_>], now: u64) -> Option<Duration> {
+    let mut when = 0;
+    for _ in 0..ROUNDS {
+        let asked = when;
+        for slot in slots {
+            let Enter::At(enter) = slot.limit.enter(slot.state, now, slot.cost, when) else {
+                return None;
+            };
+            when = enter;
+        }
+        if when == asked {
+            break;
+        }
+    }
+    Some(Duration::from_micros(when))
+}
+
+fn refusal(slots: &mut [Slot<'_>], now: u64, patience: u64, record: bool) -> Decision {
+    let refuses =
+        |slot: &Slot<'_>, patience: u64| match slot.limit.enter(slot.state, now, slot.cost, 0) {
+            Enter::At(0) => false,
+            Enter::At(delay) => {
+                delay > patience
+                    || slot.limit.queued(slot.state, now, slot.cost).is_some()
+                    || !slot.limit.books(now, delay)
+            }
+            Enter::Unknown | Enter::Never => true,
+        };
+    // Where each would wait long enough but they find no moment in common, all that wait refuse.
+    let patience = if slots.iter().any(|slot| refuses(slot, patience)) { patience } else { 0 };
+    let mut standings = Few::new();
+    for slot in slots.iter_mut() {
+        let refused = refuses(slot, patience);
+        if refused && record {
+            slot.limit.refuse(slot.state, now, slot.cost);
+        }
+        let mut standing = slot.limit.standing(slot.state, now, slot.cost, Mark::default());
+        standing.refused = refused;
+        standings.push(standing);
+    }
+    Decision::new(Verdict::Refuse { retry_after: earliest_enter(slots, now) }, standings)
+}
+
+impl Decision {
+    pub(crate) fn new(verdict: Verdict, standings: Few<Standing>) -> Self {
+        Self { verdict, standings }
+    }
+
+    pub(crate) fn each_mark(&mut self, each: impl FnMut(&mut Mark)) {
+        self.standings.iter_mut().map(|standing| &mut standing.mark).for_each(each);
+    }
+
+    /// A decision made elsewhere: for stores that do not decide by [`decide`].
+    pub fn from_parts(verdict: Verdict, standings: impl IntoIterator<Item = Standing>) -> Self {
+        Self::new(verdict, standings.into_iter().collect())
+    }
+
+    /// The verdict.
+    pub fn verdict(&self) -> Verdict {
+        self.verdict
+    }
+
+    /// Whether the request may go ahead, now or after [`wait`](Self::wait).
+    pub fn is_admitted(&self) -> bool {
+        matches!(self.verdict, Verdict::Admit { .. })
+    }
+
+    /// How long an admitted request waits before it goes; zero for a refused one.
+    pub fn wait(&self) -> Duration {
+        match self.verdict {
+            Verdict::Admit { wait } => wait,
+            Verdict::Refuse { .. } => Duration::ZERO,
+        }
+    }
+
+    /// When a refused request would be admitted; `None` for an admitted one, and where that cannot be
+    /// told.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self.verdict {
+            Verdict::Admit { .. } => None,
+            Verdict::Refuse { retry_after } => retry_after,
+        }
+    }
+
+    /// How the key stands with each limit, in the order of the rule; empty where nothing was owed.
+    pub fn standings(&self) -> impl DoubleEndedIterator<Item = &Standing> + Clone {
+        self.standings.iter()
+    }
+
+    /// The least that remains with any limit; `None` where nothing was owed.
+    pub fn remaining(&self) -> Option<u64> {
+        self.standings().map(|standing| standing.remaining).min()
+    }
+
+    /// Whether a soft limit is exceeded.
+    pub fn is_soft(&self) -> bool {
+        self.standings().any(|standing| standing.soft)
+    }
+
+    /// Whether a ban is what refuses.
+    pub fn is_banned(&self) -> bool {
+        self.standings().any(|standing| standing.refused && standing.banned)
+    }
+}

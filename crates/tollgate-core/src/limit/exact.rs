@@ -1,0 +1,23 @@
+//! Numbers that are exact in `u64` here and in the doubles of Redis' Lua alike.
+
+/// Every intermediate of the arithmetic stays below this, so a double holds it exactly.
+pub(super) const EXACT: u64 = 1 << 53;
+
+/// Lengths of a tick to try, in microseconds: the finest whose products stay exact is taken.
+pub(super) const TICKS: [u64; 3] = [1, 1_000, 1_000_000];
+
+pub(super) const fn gcd(mut a: u64, mut b: u64) -> u64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+/// The microseconds from `now` to `ticks` ticks after the tick that `now` stands in; none for none.
+pub(super) const fn micros_until(now: u64, ticks: u64, tick: u64) -> u64 {
+    match (ticks, tick) {
+        (0, _) => 0,
+        (_, 1) => ticks,
+        _ => ticks.saturating_mul(tick).saturating_sub(now % tick),
+    }
+}

@@ -1,0 +1,165 @@
+//! Sliding log: when each request came, so that no interval of one period ever holds more than
+//! `count`. Half-open: at exactly one period a place is free again.
+
+use std::collections::VecDeque;
+
+use super::Enter;
+use super::exact::EXACT;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Sieve {
+    pub(super) count: u64,
+    pub(super) period: u64,
+    /// Stamps are rounded up to a multiple of this and merged; 1 keeps each microsecond apart.
+    pub(super) resolution: u64,
+}
+
+/// The stamps of one key, oldest first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Log {
+    /// The clock at the last write: a clock that steps back is told by it.
+    seen: u64,
+    /// All that `entries` hold.
+    total: u64,
+    entries: VecDeque<Entry>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Entry {
+    stamp: u64,
+    cost: u64,
+}
+
+impl Log {
+    /// Entries that fit before the log has to be given more room.
+    pub(crate) fn room(&self) -> usize {
+        self.entries.capacity() - self.entries.len()
+    }
+
+    /// Makes room for `more` entries. The arithmetic never does: it must not allocate.
+    pub(crate) fn reserve_exact(&mut self, more: usize) {
+        self.entries.reserve_exact(more);
+    }
+
+    pub(crate) fn capacity(&self) -> usize {
+        self.entries.capacity()
+    }
+
+    fn drop_oldest_while(&mut self, goes: impl Fn(Entry, u64) -> bool) {
+        while let Some(&oldest) = self.entries.front() {
+            if !goes(oldest, self.total) {
+                break;
+            }
+            self.total -= oldest.cost;
+            self.entries.pop_front();
+        }
+    }
+}
+
+impl Sieve {
+    /// The most entries that a log of this shape ever holds without places booked ahead.
+    pub(super) fn entries(&self) -> u64 {
+        match self.resolution {
+            1 => self.count,
+            resolution => self.count.min(self.period / resolution + 2),
+        }
+    }
+
+    pub(super) fn enter(&self, log: Option<&Log>, now: u64, cost: u64, from: u64) -> Enter {
+        if cost > self.count {
+            return Enter::Never;
+        }
+        let Some(log) = log else { return Enter::At(from) };
+        let back = log.seen.saturating_sub(now);
+        let mut excess = (log.total + cost).saturating_sub(self.count);
+        let mut when = now + from;
+        for entry in &log.entries {
+            if excess == 0 {
+                break;
+            }
+            excess = excess.saturating_sub(entry.cost);
+            when = when.max(entry.stamp.saturating_sub(back) + self.period);
+        }
+        Enter::At(when - now)
+    }
+
+    /// Drops what has left the window and follows a clock that stepped back: costs nothing where
+    /// there is nothing to drop, and each stamp is dropped once.
+    pub(super) fn tidy(&self, log: &mut Log, now: u64) {
+        if now < log.seen {
+            let back = log.seen - now;
+            for entry in &mut log.entries {
+                entry.stamp = entry.stamp.saturating_sub(back);
+            }
+            log.seen = now;
+        }
+        log.drop_oldest_while(|oldest, _| oldest.stamp + self.period <= now);
+    }
+
+    /// Writes the stamp, and returns it.
+    pub(super) fn spend(&self, log: &mut Log, now: u64, cost: u64, wait: u64) -> u64 {
+        self.tidy(log, now);
+        let stamp = (now + wait).next_multiple_of(self.resolution);
+        self.insert(log, stamp, cost);
+        log.seen = now;
+        stamp
+    }
+
+    /// Charges what has been spent already, as long as the total stays exact.
+    pub(super) fn force(&self, log: &mut Log, now: u64, cost: u64) {
+        let cost = cost.min((EXACT / 2).saturating_sub(log.total));
+        self.spend(log, now, cost, 0);
+    }
+
+    /// Writes down an attempt that was refused. Only the newest `count` can make a difference.
+    pub(super) fn record(&self, log: &mut Log, now: u64, cost: u64) {
+        self.spend(log, now, cost.min(self.count), 0);
+        log.drop_oldest_while(|oldest, total| total - oldest.cost >= self.count);
+    }
+
+    pub(super) fn give(&self, log: &mut Log, stamp: u64, now: u64, back: u64) {
+        self.tidy(log, now);
+        let Ok(at) = log.entries.binary_search_by_key(&stamp, |entry| entry.stamp) else { return };
+        let entry = &mut log.entries[at];
+        let given = entry.cost.min(back);
+        entry.cost -= given;
+        log.total -= given;
+        if entry.cost == 0 {
+            log.entries.remove(at);
+        }
+    }
+
+    pub(super) fn remaining(&self, log: Option<&Log>, now: u64) -> u64 {
+        let Some(log) = log else { return self.count };
+        let gone: u64 = log
+            .entries
+            .iter()
+            .take_while(|entry| entry.stamp + self.period <= now)
+            .map(|entry| entry.cost)
+            .sum();
+        self.count.saturating_sub(log.total - gone)
+    }
+
+    pub(super) fn fresh_in(&self, log: Option<&Log>, now: u64) -> u64 {
+        let Some((log, newest)) = log.and_then(|log| Some((log, log.entries.back()?))) else {
+            return 0;
+        };
+        let back = log.seen.saturating_sub(now);
+        (newest.stamp.saturating_sub(back) + self.period).saturating_sub(now)
+    }
+
+    /// In order of time: a place booked ahead may stand behind the present one.
+    fn insert(&self, log: &mut Log, stamp: u64, cost: u64) {
+        log.total += cost;
+        match log.entries.back_mut() {
+            Some(newest) if newest.stamp == stamp => newest.cost += cost,
+            Some(newest) if newest.stamp > stamp => {
+                match log.entries.binary_search_by_key(&stamp, |entry| entry.stamp) {
+                    Ok(at) => log.entries[at].cost += cost,
+                    Err(at) => log.entries.insert(at, Entry { stamp, cost }),
+                }
+            }
+            _ => log.entries.push_back(Entry { stamp, cost }),
+        }
+    }
+}

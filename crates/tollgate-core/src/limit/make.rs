@@ -1,0 +1,361 @@
+//! How limits are made.
+
+use std::time::Duration;
+
+use super::bucket::Bucket;
+use super::concurrent::Concurrent;
+use super::exact::EXACT;
+use super::fixed::Fixed;
+use super::log::Sieve;
+use super::name::Name;
+use super::shape::Shape;
+use super::sliding::Sliding;
+use super::stepped::Stepped;
+use super::{Kind, Limit, LimitError};
+
+const SECOND: Duration = Duration::from_secs(1);
+const MINUTE: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(60 * 60);
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+impl Limit {
+    /// A token bucket: `count` tokens a second, at most `count` at once unless a
+    /// [`burst`](Self::burst) says otherwise. `per_second(50)` means fifty per second.
+    ///
+    /// # Panics
+    ///
+    /// Where [`try_per`](Self::try_per) returns an error.
+    #[track_caller]
+    pub const fn per_second(count: u64) -> Self {
+        Self::per(count, SECOND)
+    }
+
+    /// A token bucket: `count` tokens a minute.
+    ///
+    /// # Panics
+    ///
+    /// Where [`try_per`](Self::try_per) returns an error.
+    #[track_caller]
+    pub const fn per_minute(count: u64) -> Self {
+        Self::per(count, MINUTE)
+    }
+
+    /// A token bucket: `count` tokens an hour.
+    ///
+    /// # Panics
+    ///
+    /// Where [`try_per`](Self::try_per) returns an error.
+    #[track_caller]
+    pub const fn per_hour(count: u64) -> Self {
+        Self::per(count, HOUR)
+    }
+
+    /// A token bucket: `count` tokens a day of 24 hours.
+    ///
+    /// # Panics
+    ///
+    /// Where [`try_per`](Self::try_per) returns an error.
+    #[track_caller]
+    pub const fn per_day(count: u64) -> Self {
+        Self::per(count, DAY)
+    }
+
+    /// A token bucket: `count` tokens in every `period`, refilled continuously.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate_core::Limit;
+    ///
+    /// let limit = Limit::per(10, Duration::from_secs(10)).burst(5);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// Where [`try_per`](Self::try_per) returns an error.
+    #[track_caller]
+    pub const fn per(count: u64, period: Duration) -> Self {
+        valid(Self::try_per(count, period))
+    }
+
+    /// [`per`](Self::per) for values from configuration.
+    ///
+    /// # Errors
+    ///
+    /// When the count or the period is zero, the period has a fraction of a microsecond, or the
+    /// numbers are too large to stay exact.
+    pub const fn try_per(count: u64, period: Duration) -> Result<Self, LimitError> {
+        Self::make(Kind::TokenBucket { burst: count }, count, period)
+    }
+
+    /// A leaky bucket: requests leave at a fixed rate of `count` in every `period`, in order of
+    /// arrival. How many may wait is said by [`queue`](Self::queue); without it, none.
+    ///
+    /// A request admitted with a [`wait`](super::Decision::wait) is let go when that has passed. This
+    /// is nginx's `limit_req`: `rate=10r/s` with `burst=20` is
+    /// `leaky_bucket(10, one_second).queue(20)`; `delay=8` and `nodelay` are
+    /// [`delay_after`](Self::delay_after).
+    ///
+    /// # Panics
+    ///
+    /// Where [`try_leaky_bucket`](Self::try_leaky_bucket) returns an error.
+    #[track_caller]
+    pub const fn leaky_bucket(count: u64, period: Duration) -> Self {
+        valid(Self::try_leaky_bucket(count, period))
+    }
+
+    /// [`leaky_bucket`](Self::leaky_bucket) for values from configuration.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_per`](Self::try_per).
+    pub const fn try_leaky_bucket(count: u64, period: Duration) -> Result<Self, LimitError> {
+        Self::make(Kind::LeakyBucket { queue: 0, delay_after: 0 }, count, period)
+    }
+
+    /// A fixed window: `count` in each window of one `period`. Windows are aligned to the Unix epoch,
+    /// so that every process agrees on them, unless they begin
+    /// [`from_first`](Self::from_first) use.
+    ///
+    /// Twice the count can pass around a border: that is the algorithm's nature.
+    ///
+    /// # Panics
+    ///
+    /// Where [`try_fixed_window`](Self::try_fixed_window) returns an error.
+    #[track_caller]
+    pub const fn fixed_window(count: u64, period: Duration) -> Self {
+        valid(Self::try_fixed_window(count, period))
+    }
+
+    /// [`fixed_window`](Self::fixed_window) for values from configuration.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_per`](Self::try_per).
+    pub const fn try_fixed_window(count: u64, period: Duration) -> Result<Self, LimitError> {
+        Self::make(Kind::FixedWindow { from_first: false }, count, period)
+    }
+
+    /// A sliding log: never more than `count` in any interval of one `period`, half-open, so that at
+    /// exactly one period a place is free again. Remembers each request: `count` entries of 16 bytes
+    /// for each key at most; [`resolution`](Self::resolution) bounds that further.
+    ///
+    /// # Panics
+    ///
+    /// Where [`try_sliding_log`](Self::try_sliding_log) returns an error.
+    #[track_caller]
+    pub const fn sliding_log(count: u64, period: Duration) -> Self {
+        valid(Self::try_sliding_log(count, period))
+    }
+
+    /// [`sliding_log`](Self::sliding_log) for values from configuration.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_per`](Self::try_per).
+    pub const fn try_sliding_log(count: u64, period: Duration) -> Result<Self, LimitError> {
+        Self::make(Kind::SlidingLog { resolution: 1 }, count, period)
+    }
+
+    /// A sliding window counter: what the current window holds, plus the previous one's count
+    /// weighted by how much of it still overlaps, rounded down, stays within `count`. Two numbers
+    /// instead of a log; it assumes that the previous window's requests came evenly.
+    ///
+    /// # Panics
+    ///
+    /// Where [`try_sliding_window`](Self::try_sliding_window) returns an error.
+    #[track_caller]
+    pub const fn sliding_window(count: u64, period: Duration) -> Self {
+        valid(Self::try_sliding_window(count, period))
+    }
+
+    /// [`sliding_window`](Self::sliding_window) for values from configuration.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_per`](Self::try_per).
+    pub const fn try_sliding_window(count: u64, period: Duration) -> Result<Self, LimitError> {
+        Self::make(Kind::SlidingWindow, count, period)
+    }
+
+    /// Concurrency: at most `count` at a time. What is taken is held until it is given back, which the
+    /// middleware does when the response is ready, fails, or is no longer awaited.
+    ///
+    /// # Panics
+    ///
+    /// Where [`try_concurrent`](Self::try_concurrent) returns an error.
+    #[track_caller]
+    pub const fn concurrent(count: u64) -> Self {
+        valid(Self::try_concurrent(count))
+    }
+
+    /// [`concurrent`](Self::concurrent) for values from configuration.
+    ///
+    /// # Errors
+    ///
+    /// When the count is zero, or 2^52 and more.
+    pub const fn try_concurrent(count: u64) -> Result<Self, LimitError> {
+        // Any period will do: the arithmetic has none.
+        Self::make(Kind::Concurrent, count, SECOND)
+    }
+
+    const fn make(kind: Kind, count: u64, period: Duration) -> Result<Self, LimitError> {
+        let period = match micros(period) {
+            Ok(period) => period,
+            Err(reason) => return Err(LimitError::new(reason)),
+        };
+        let limit = Self {
+            kind,
+            count,
+            period,
+            soft: None,
+            ban: 0,
+            gap: 0,
+            count_refused: false,
+            name: Name::NONE,
+            shape: Shape::Concurrent(Concurrent::new(count)),
+            id: 0,
+        };
+        limit.checked()
+    }
+
+    /// Makes the arithmetic of what was asked for, or says what is wrong with it.
+    pub(super) const fn checked(mut self) -> Result<Self, LimitError> {
+        if self.count == 0 {
+            return Err(LimitError::new("the count is 0: nothing would ever be admitted"));
+        }
+        if self.count >= EXACT / 2 {
+            return Err(LimitError::new("the count is 2^52 or more: too large to stay exact"));
+        }
+        self.shape = match self.kind {
+            Kind::TokenBucket { burst } | Kind::Stepped { burst } if burst == 0 => {
+                return Err(LimitError::new("the burst is 0: nothing would ever be admitted"));
+            }
+            Kind::TokenBucket { burst } => {
+                match Bucket::new(self.count, self.period, burst, burst) {
+                    Some(bucket) => Shape::Bucket(bucket),
+                    None => return Err(TOO_LARGE_BURST),
+                }
+            }
+            Kind::Stepped { burst } => {
+                if burst >= EXACT / 2 {
+                    return Err(TOO_LARGE_BURST);
+                }
+                Shape::Stepped(Stepped::new(self.count, self.period, burst))
+            }
+            Kind::LeakyBucket { queue, delay_after } => {
+                if delay_after > queue {
+                    return Err(LimitError::new(
+                        "the delay begins after more requests than the queue holds",
+                    ));
+                }
+                if queue >= EXACT / 2 {
+                    return Err(TOO_LARGE_QUEUE);
+                }
+                match Bucket::new(self.count, self.period, queue + 1, delay_after + 1) {
+                    Some(bucket) => Shape::Bucket(bucket),
+                    None => return Err(TOO_LARGE_QUEUE),
+                }
+            }
+            Kind::FixedWindow { from_first } => {
+                Shape::Fixed(Fixed::new(self.count, self.period, from_first))
+            }
+            Kind::SlidingLog { resolution } => {
+                if resolution == 0 || self.period % resolution != 0 {
+                    return Err(LimitError::new("the resolution does not divide the period"));
+                }
+                Shape::Log(Sieve { count: self.count, period: self.period, resolution })
+            }
+            Kind::SlidingWindow => match Sliding::new(self.count, self.period) {
+                Some(sliding) => Shape::Sliding(sliding),
+                None => {
+                    return Err(LimitError::new(
+                        "the count times the period is too large to stay exact (below 2^52), \
+                         or the count does not fit 32 bits",
+                    ));
+                }
+            },
+            Kind::Concurrent => Shape::Concurrent(Concurrent::new(self.count)),
+        };
+        if let Some(soft) = self.soft {
+            if soft >= self.capacity() {
+                return Err(LimitError::new(
+                    "the soft limit is not below the most that the limit admits at once",
+                ));
+            }
+        }
+        if self.count_refused
+            && !matches!(
+                self.kind,
+                Kind::FixedWindow { .. } | Kind::SlidingWindow | Kind::SlidingLog { .. }
+            )
+        {
+            return Err(LimitError::new("refused attempts are counted by windows and logs only"));
+        }
+        self.id = self.identity();
+        Ok(self)
+    }
+
+    /// FNV-1a over what gives a state its meaning: the same in every process and every version.
+    const fn identity(&self) -> u64 {
+        let numbers = match (self.kind, self.shape) {
+            (Kind::TokenBucket { .. }, Shape::Bucket(bucket)) => [1, bucket.unit(), bucket.drain()],
+            (Kind::LeakyBucket { .. }, Shape::Bucket(bucket)) => [2, bucket.unit(), bucket.drain()],
+            (Kind::Stepped { .. }, _) => [3, self.count, self.period],
+            (Kind::FixedWindow { from_first: false }, _) => [4, self.period, 0],
+            (Kind::FixedWindow { from_first: true }, _) => [5, self.period, 0],
+            (Kind::SlidingLog { resolution }, _) => [6, self.period, resolution],
+            (Kind::SlidingWindow, Shape::Sliding(sliding)) => [7, self.period, sliding.tick()],
+            _ => [8, 0, 0],
+        };
+        let mut hash = 0xcbf2_9ce4_8422_2325;
+        let mut i = 0;
+        while i < numbers.len() {
+            hash = fnv(hash, &numbers[i].to_le_bytes());
+            i += 1;
+        }
+        let name = self.name.as_bytes();
+        if name.is_empty() { fnv(hash, &self.count.to_le_bytes()) } else { fnv(hash, name) }
+    }
+}
+
+const TOO_LARGE_BURST: LimitError = LimitError::new(
+    "the burst times the period is too large to stay exact: with the rate reduced to lowest terms, \
+     it must stay below 2^52",
+);
+
+const TOO_LARGE_QUEUE: LimitError = LimitError::new(
+    "the queue times the period is too large to stay exact: with the rate reduced to lowest terms, \
+     it must stay below 2^52",
+);
+
+/// The microseconds of a duration, or what is wrong with it.
+pub(super) const fn micros(duration: Duration) -> Result<u64, &'static str> {
+    if duration.is_zero() {
+        return Err("the period is 0");
+    }
+    if duration.subsec_nanos() % 1_000 != 0 {
+        return Err("the period has a fraction of a microsecond");
+    }
+    if duration.as_micros() >= (EXACT / 2) as u128 {
+        return Err("the period is 142 years or more: too large to stay exact");
+    }
+    Ok(duration.as_micros() as u64)
+}
+
+/// What a constructor that panics makes of an error.
+#[track_caller]
+pub(super) const fn valid(limit: Result<Limit, LimitError>) -> Limit {
+    match limit {
+        Ok(limit) => limit,
+        Err(error) => panic!("{}", error.reason()),
+    }
+}
+
+const fn fnv(mut hash: u64, bytes: &[u8]) -> u64 {
+    let mut i = 0;
+    while i < bytes.len() {
+        hash = (hash ^ bytes[i] as u64).wrapping_mul(0x0100_0000_01b3);
+        i += 1;
+    }
+    hash
+}

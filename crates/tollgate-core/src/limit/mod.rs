@@ -1,0 +1,166 @@
+//! Limits: the arithmetic of every algorithm, one file each.
+
+mod bucket;
+mod concurrent;
+mod decide;
+mod error;
+mod exact;
+mod fixed;
+mod list;
+mod log;
+mod make;
+mod name;
+mod options;
+mod shape;
+mod sliding;
+mod standing;
+mod state;
+mod step;
+mod stepped;
+mod text;
+
+use std::fmt;
+
+pub use self::decide::{Decision, Slot, Verdict, decide, preview};
+pub use self::error::LimitError;
+pub use self::list::{Limits, MAX_LIMITS};
+pub use self::standing::Standing;
+pub use self::state::{Mark, State};
+
+use self::name::Name;
+use self::shape::Shape;
+
+pub(crate) use self::log::Log;
+pub(crate) use self::state::Cell;
+
+/// How much may be spent in how much time, by which algorithm.
+///
+/// A limit is a small plain value: it can be a constant, be compared, printed, and parsed from text.
+/// It holds no counts; those live in a [`Store`](crate::Store), one [`State`] for each key.
+///
+/// | constructor | what it does |
+/// | --- | --- |
+/// | [`per_second`](Self::per_second), [`per_minute`](Self::per_minute), [`per`](Self::per), … | token bucket: refills continuously, at most a [`burst`](Self::burst) at once |
+/// | … [`refill`](Self::refill) | token bucket, refilled in steps |
+/// | [`leaky_bucket`](Self::leaky_bucket) | requests leave at a fixed rate, in order of arrival |
+/// | [`fixed_window`](Self::fixed_window) | so many from each border to the next |
+/// | [`sliding_log`](Self::sliding_log) | never more than so many in any interval of one period |
+/// | [`sliding_window`](Self::sliding_window) | the same, approximated by two counts |
+/// | [`concurrent`](Self::concurrent) | so many at a time |
+///
+/// Time is in whole microseconds, and the arithmetic is exact: every intermediate is an integer
+/// below 2^53, so three per second is three per second for ever. Constructors and options panic on
+/// nonsense, at compile time in a constant; each has a `try_` form, and [`FromStr`](std::str::FromStr),
+/// for values that come from configuration.
+///
+/// ```
+/// use tollgate_core::Limit;
+///
+/// const API: Limit = Limit::per_minute(100).burst(20).named("api");
+///
+/// assert_eq!(API.to_string(), "100/minute burst 20 named \"api\"");
+/// assert_eq!(API.to_string().parse(), Ok(API));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Limit {
+    kind: Kind,
+    count: u64,
+    /// Microseconds; 0 for concurrency.
+    period: u64,
+    soft: Option<u64>,
+    /// Microseconds; 0 for none.
+    ban: u64,
+    /// Microseconds; 0 for none.
+    gap: u64,
+    count_refused: bool,
+    name: Name,
+    /// What follows from the above.
+    shape: Shape,
+    id: u64,
+}
+
+/// The algorithm as it was asked for; [`Shape`] is the arithmetic made of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Kind {
+    TokenBucket { burst: u64 },
+    Stepped { burst: u64 },
+    LeakyBucket { queue: u64, delay_after: u64 },
+    FixedWindow { from_first: bool },
+    SlidingLog { resolution: u64 },
+    SlidingWindow,
+    Concurrent,
+}
+
+/// The earliest moment that a request may come in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Enter {
+    /// So many microseconds from now.
+    At(u64),
+    /// When somebody gives back what is held.
+    Unknown,
+    /// The cost is more than the limit ever allows.
+    Never,
+}
+
+impl Limit {
+    /// The most that can be spent at once, and what [`Standing::remaining`] counts down from: the
+    /// burst of a token bucket, one more than the queue of a leaky bucket, else the count.
+    pub const fn capacity(&self) -> u64 {
+        match self.kind {
+            Kind::TokenBucket { burst } | Kind::Stepped { burst } => burst,
+            Kind::LeakyBucket { queue, .. } => queue + 1,
+            _ => self.count,
+        }
+    }
+
+    /// How much may be spent in one period.
+    pub const fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The period, or `None` for concurrency, which knows no time.
+    pub const fn period(&self) -> Option<std::time::Duration> {
+        match self.kind {
+            Kind::Concurrent => None,
+            _ => Some(std::time::Duration::from_micros(self.period)),
+        }
+    }
+
+    /// Whether what is spent is held, and given back when the request has ended.
+    pub const fn is_held(&self) -> bool {
+        matches!(self.kind, Kind::Concurrent)
+    }
+
+    /// The name given by [`named`](Self::named), else the rate: `100/minute`.
+    pub fn name(&self) -> LimitName<'_> {
+        LimitName(self)
+    }
+
+    /// Tells this limit's state from that of every other limit on the same key, in every process:
+    /// made from the name and from the numbers that give a state its meaning.
+    ///
+    /// A window or a log with a name keeps its identity, and so what was spent, when its count
+    /// changes; a bucket does so when its burst changes.
+    pub const fn id(&self) -> u64 {
+        self.id
+    }
+}
+
+/// Prints what a limit is called; see [`Limit::name`].
+#[derive(Debug, Clone, Copy)]
+pub struct LimitName<'a>(&'a Limit);
+
+impl fmt::Display for LimitName<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.name.as_str() {
+            Some(name) => f.write_str(name),
+            None => self.0.write_rate(f),
+        }
+    }
+}
+
+impl fmt::Debug for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Limit({self})")
+    }
+}

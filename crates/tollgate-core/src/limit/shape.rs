@@ -1,0 +1,131 @@
+use super::bucket::Bucket;
+use super::concurrent::Concurrent;
+use super::fixed::Fixed;
+use super::log::Sieve;
+use super::sliding::Sliding;
+use super::state::{Mark, State};
+use super::stepped::Stepped;
+use super::{Cell, Enter};
+
+/// The arithmetic of a limit, ready to run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Shape {
+    Bucket(Bucket),
+    Stepped(Stepped),
+    Fixed(Fixed),
+    Sliding(Sliding),
+    Log(Sieve),
+    Concurrent(Concurrent),
+}
+
+impl Shape {
+    /// The earliest moment, `from` or more microseconds from `now`, at which `cost` may come in.
+    pub(super) fn enter(&self, state: &State, now: u64, cost: u64, from: u64) -> Enter {
+        match self {
+            Self::Bucket(bucket) => bucket.enter(state.cell, now, cost, from),
+            Self::Stepped(stepped) => stepped.enter(state.cell, now, cost, from),
+            Self::Fixed(fixed) => fixed.enter(state.cell, now, cost, from),
+            Self::Sliding(sliding) => sliding.enter(state.cell, now, cost, from),
+            Self::Log(sieve) => sieve.enter(state.log.as_deref(), now, cost, from),
+            Self::Concurrent(concurrent) => concurrent.enter(state.cell, cost, from),
+        }
+    }
+
+    /// How long a request that comes in now waits in the shape's own queue.
+    pub(super) fn queued(&self, state: &State, now: u64, cost: u64) -> Option<u64> {
+        match self {
+            Self::Bucket(bucket) if bucket.is_leaky() => Some(bucket.leave(state.cell, now, cost)),
+            _ => None,
+        }
+    }
+
+    /// Whether a place `wait` ahead can be written down.
+    pub(super) fn books(&self, now: u64, wait: u64) -> bool {
+        match self {
+            Self::Sliding(sliding) => wait == 0 || sliding.books(now, wait),
+            _ => true,
+        }
+    }
+
+    pub(super) fn spend(&self, state: &mut State, now: u64, cost: u64, wait: u64) -> Cell {
+        match self {
+            Self::Bucket(bucket) => bucket.spend(&mut state.cell, now, cost, wait),
+            Self::Stepped(stepped) => stepped.spend(&mut state.cell, now, cost, wait),
+            Self::Fixed(fixed) => fixed.spend(&mut state.cell, now, cost, wait),
+            Self::Sliding(sliding) => sliding.spend(&mut state.cell, now, cost),
+            Self::Log(sieve) => {
+                return [sieve.spend(state.log.get_or_insert_default(), now, cost, wait), 0];
+            }
+            Self::Concurrent(_) => Concurrent::spend(&mut state.cell, cost),
+        }
+        state.cell
+    }
+
+    /// Charges what has been spent already, whether or not it fits.
+    pub(super) fn force(&self, state: &mut State, now: u64, cost: u64) {
+        match self {
+            Self::Bucket(bucket) => bucket.force(&mut state.cell, now, cost),
+            Self::Stepped(stepped) => stepped.force(&mut state.cell, now, cost),
+            Self::Fixed(fixed) => fixed.force(&mut state.cell, now, cost),
+            Self::Sliding(sliding) => sliding.spend(&mut state.cell, now, cost),
+            Self::Log(sieve) => {
+                sieve.force(state.log.get_or_insert_default(), now, cost);
+            }
+            // What is held is held: a response cannot turn out to have been two.
+            Self::Concurrent(_) => {}
+        }
+    }
+
+    pub(super) fn record_refused(&self, state: &mut State, now: u64, cost: u64) {
+        match self {
+            Self::Log(sieve) => sieve.record(state.log.get_or_insert_default(), now, cost),
+            Self::Sliding(sliding) => sliding.spend(&mut state.cell, now, cost),
+            // A fixed window is empty again at its end, however often it refused before.
+            _ => {}
+        }
+    }
+
+    pub(super) fn give(&self, state: &mut State, mark: &Mark, now: u64, back: u64) {
+        match self {
+            Self::Bucket(bucket) => bucket.give(&mut state.cell, mark.cell, now, back),
+            Self::Stepped(stepped) => stepped.give(&mut state.cell, mark.cell, now, back),
+            Self::Fixed(fixed) => fixed.give(&mut state.cell, mark.cell, now, back),
+            Self::Sliding(sliding) => sliding.give(&mut state.cell, mark.cell, now, back),
+            Self::Log(sieve) => {
+                if let Some(log) = &mut state.log {
+                    sieve.give(log, mark.cell[0], now, back);
+                }
+            }
+            Self::Concurrent(_) => Concurrent::give(&mut state.cell, back),
+        }
+    }
+
+    pub(super) fn tidy(&self, state: &mut State, now: u64) {
+        if let (Self::Log(sieve), Some(log)) = (self, &mut state.log) {
+            sieve.tidy(log, now);
+        }
+    }
+
+    pub(super) fn remaining(&self, state: &State, now: u64) -> u64 {
+        match self {
+            Self::Bucket(bucket) => bucket.remaining(state.cell, now),
+            Self::Stepped(stepped) => stepped.remaining(state.cell, now),
+            Self::Fixed(fixed) => fixed.remaining(state.cell, now),
+            Self::Sliding(sliding) => sliding.remaining(state.cell, now),
+            Self::Log(sieve) => sieve.remaining(state.log.as_deref(), now),
+            Self::Concurrent(concurrent) => concurrent.remaining(state.cell),
+        }
+    }
+
+    /// Microseconds until the state equals a fresh one; `None`: when it is given back.
+    pub(super) fn fresh_in(&self, state: &State, now: u64) -> Option<u64> {
+        match self {
+            Self::Bucket(bucket) => Some(bucket.fresh_in(state.cell, now)),
+            Self::Stepped(stepped) => Some(stepped.fresh_in(state.cell, now)),
+            Self::Fixed(fixed) => Some(fixed.fresh_in(state.cell, now)),
+            Self::Sliding(sliding) => Some(sliding.fresh_in(state.cell, now)),
+            Self::Log(sieve) => Some(sieve.fresh_in(state.log.as_deref(), now)),
+            Self::Concurrent(_) => (state.cell[0] == 0).then_some(0),
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Sliding window counter: the current window's count, plus the previous one's weighted by how much
+//! of it still overlaps, in integers.
+//!
+//! The cell is `[index of the window, previous count << 32 | current count]`.
+
+use super::exact::{EXACT, TICKS};
+use super::{Cell, Enter};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Sliding {
+    count: u64,
+    /// Ticks in a window.
+    period: u64,
+    /// Microseconds in a tick.
+    tick: u64,
+}
+
+/// The two counts, seen from a moment `into` ticks into the window `index`.
+#[derive(Clone, Copy)]
+struct Windows {
+    index: u64,
+    into: u64,
+    previous: u64,
+    current: u64,
+}
+
+impl Sliding {
+    /// `None` when the count times the period does not stay exact at any tick.
+    pub(super) const fn new(count: u64, period: u64) -> Option<Self> {
+        let mut i = 0;
+        while i < TICKS.len() {
+            let tick = TICKS[i];
+            if period % tick != 0 {
+                break;
+            }
+            if count <= u32::MAX as u64 && count * 2 < EXACT / (period / tick) {
+                return Some(Self { count, period: period / tick, tick });
+            }
+            i += 1;
+        }
+        None
+    }
+
+    pub(super) const fn tick(&self) -> u64 {
+        self.tick
+    }
+
+    pub(super) fn enter(&self, cell: Cell, now: u64, cost: u64, from: u64) -> Enter {
+        if cost > self.count {
+            return Enter::Never;
+        }
+        let mut at = self.windows(cell, now + from);
+        loop {
+            if let Some(into) = self.room(at, cost) {
+                let when = (at.index * self.period + into) * self.tick;
+                return Enter::At(from.max(when.saturating_sub(now)));
+            }
+            // Ends: two windows on, nothing overlaps any more.
+            at = Windows { index: at.index + 1, into: 0, previous: at.current, current: 0 };
+        }
+    }
+
+    /// Whether a place `wait` ahead can be booked: there is a count for this window, none for later.
+    pub(super) fn books(&self, now: u64, wait: u64) -> bool {
+        let window = self.period * self.tick;
+        now / window == (now + wait) / window
+    }
+
+    pub(super) fn spend(&self, cell: &mut Cell, now: u64, cost: u64) {
+        let at = self.windows(*cell, now);
+        self.write(cell, Windows { current: at.current.saturating_add(cost), ..at });
+    }
+
+    /// Takes back from the window in which it was spent, current or previous.
+    pub(super) fn give(&self, cell: &mut Cell, mark: Cell, now: u64, back: u64) {
+        let at = self.windows(*cell, now);
+        let given = match at.index.checked_sub(mark[0]) {
+            Some(0) => Windows { current: at.current.saturating_sub(back), ..at },
+            Some(1) => Windows { previous: at.previous.saturating_sub(back), ..at },
+            _ => return,
+        };
+        self.write(cell, given);
+    }
+
+    pub(super) fn remaining(&self, cell: Cell, now: u64) -> u64 {
+        let at = self.windows(cell, now);
+        self.count.saturating_sub(at.current + at.previous * (self.period - at.into) / self.period)
+    }
+
+    /// When both counts have left the window.
+    pub(super) fn fresh_in(&self, cell: Cell, now: u64) -> u64 {
+        let at = self.windows(cell, now);
+        let windows = match (at.previous, at.current) {
+            (0, 0) => return 0,
+            (_, 0) => 1,
+            _ => 2,
+        };
+        (at.index + windows) * self.period * self.tick - now
+    }
+
+    /// The first tick of this window, from `at` on, at which `cost` more fits.
+    fn room(&self, at: Windows, cost: u64) -> Option<u64> {
+        let spare = self.count.checked_sub(at.current + cost)?;
+        if at.previous <= spare {
+            return Some(at.into);
+        }
+        // The first `into` with previous × (period - into) / period, rounded down, at most `spare`.
+        let into = (at.previous - spare - 1) * self.period / at.previous + 1;
+        (into < self.period).then_some(into.max(at.into))
+    }
+
+    /// A clock that stepped back keeps both counts, in the window that it stepped into.
+    fn windows(&self, [index, counts]: Cell, now: u64) -> Windows {
+        let ticks = now / self.tick;
+        let (at, into) = (ticks / self.period, ticks % self.period);
+        let (previous, current) = (counts >> 32, counts & u64::from(u32::MAX));
+        match at.saturating_sub(index) {
+            0 => Windows { index: at, into, previous, current },
+            1 => Windows { index: at, into, previous: current, current: 0 },
+            _ => Windows { index: at, into, previous: 0, current: 0 },
+        }
+    }
+
+    /// Refused attempts may be counted too: no more of them than keeps the products exact.
+    fn write(&self, cell: &mut Cell, at: Windows) {
+        let most = (EXACT / 2 / self.period).min(u64::from(u32::MAX));
+        *cell = [at.index, at.previous.min(most) << 32 | at.current.min(most)];
+    }
+}

@@ -1,0 +1,48 @@
+use std::time::Duration;
+
+use super::{Limit, Mark};
+
+/// How a key stands with one limit, once a request has been decided.
+///
+/// Holds durations only, never an instant: the clock is the store's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Standing {
+    /// The limit.
+    pub limit: Limit,
+    /// How much more could be spent at this moment.
+    pub remaining: u64,
+    /// The effective window: until it has passed, no more than `remaining` can be spent, and
+    /// afterwards more. Zero when nothing is spent; `None` where only giving back makes room.
+    pub window: Option<Duration>,
+    /// Until the key is as good as new, with nobody spending; `None` where only giving back does that.
+    pub reset: Option<Duration>,
+    /// Whether it is this limit that refuses.
+    pub refused: bool,
+    /// Until this limit would admit the request; zero when it does now, `None` when it cannot tell
+    /// (the cost is more than it ever allows, or only giving back makes room).
+    pub retry: Option<Duration>,
+    /// Whether more than the soft limit is spent.
+    pub soft: bool,
+    /// Whether the key is banned.
+    pub banned: bool,
+    /// What the store needs to give the charge back.
+    pub mark: Mark,
+}
+
+impl Standing {
+    /// The standing of a key that nothing is known of: for stores that cannot tell more.
+    pub fn fresh(limit: Limit) -> Self {
+        Self {
+            limit,
+            remaining: limit.capacity(),
+            window: Some(Duration::ZERO),
+            reset: Some(Duration::ZERO),
+            refused: false,
+            retry: Some(Duration::ZERO),
+            soft: false,
+            banned: false,
+            mark: Mark::default(),
+        }
+    }
+}

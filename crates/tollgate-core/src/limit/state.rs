@@ -1,0 +1,31 @@
+use super::log::Log;
+
+/// Two words: all that a bucket or a window remembers. What they mean is the shape's own affair.
+pub(crate) type Cell = [u64; 2];
+
+/// What one limit remembers of one key.
+///
+/// A fresh state stands for "nothing spent"; a state that has fully recovered may be dropped and
+/// made anew without any difference. Made by [`Limit::fresh`](super::Limit::fresh).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct State {
+    /// The shape's own two words.
+    pub(crate) cell: Cell,
+    /// A bucket of one, for `min_gap`.
+    pub(crate) gap: Cell,
+    /// Since when and for how long the key is banned.
+    pub(crate) ban: Cell,
+    /// The stamps of a sliding log.
+    pub(crate) log: Option<Box<Log>>,
+}
+
+/// What a limit wrote when it charged a request, kept so that giving it back takes exactly that.
+///
+/// Opaque: it means something only to the store that made it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Mark {
+    pub(crate) cell: Cell,
+    pub(crate) gap: Cell,
+    /// Which store of a [`Fallback`](crate::Fallback) wrote it, a bit for each fallback passed.
+    pub(crate) via: u8,
+}

@@ -1,0 +1,179 @@
+//! The one step of a limit: its shape, and around it the gap and the ban.
+//!
+//! Nothing here reads a clock, fails or allocates; `now` is passed in, in microseconds.
+
+use std::time::Duration;
+
+use super::bucket::Bucket;
+use super::shape::Shape;
+use super::state::{Mark, State};
+use super::{Cell, Decision, Enter, Kind, Limit, Log, Slot, Standing, decide};
+
+impl Limit {
+    /// The state of a key that has spent nothing.
+    ///
+    /// For a sliding log this makes room for all the entries that it can ever hold, so that
+    /// [`take`](Self::take) never allocates.
+    pub fn fresh(&self) -> State {
+        let mut state = State::default();
+        if let Shape::Log(sieve) = self.shape {
+            let log = state.log.get_or_insert_default();
+            log.reserve_exact(usize::try_from(sieve.entries()).unwrap_or(usize::MAX));
+        }
+        state
+    }
+
+    /// Spends `cost` at `now`, in microseconds since the Unix epoch, if the limit admits it.
+    ///
+    /// This is the bare arithmetic, for a key whose state you hold; a [`Store`](crate::Store) holds
+    /// the states of many. The same step decides in both.
+    ///
+    /// ```
+    /// use tollgate_core::Limit;
+    ///
+    /// let limit = Limit::per_second(3);
+    /// let mut state = limit.fresh();
+    /// let now = 1_700_000_000_000_000;
+    ///
+    /// assert!(limit.take(&mut state, now, 3).is_admitted());
+    /// let refused = limit.take(&mut state, now, 1);
+    /// assert_eq!(refused.retry_after().unwrap().as_micros(), 333_334);
+    /// ```
+    pub fn take(&self, state: &mut State, now: u64, cost: u64) -> Decision {
+        self.take_within(state, now, cost, Duration::ZERO)
+    }
+
+    /// The same, booking a place ahead if one is free within `patience`: then the decision says how
+    /// long to [`wait`](Decision::wait).
+    pub fn take_within(
+        &self,
+        state: &mut State,
+        now: u64,
+        cost: u64,
+        patience: Duration,
+    ) -> Decision {
+        decide(&mut [Slot { limit: self, state, cost }], now, patience)
+    }
+
+    /// What [`take`](Self::take) would answer, without spending.
+    pub fn peek(&self, state: &State, now: u64, cost: u64) -> Decision {
+        super::preview(&mut [Slot { limit: self, state: &mut state.clone(), cost }], now)
+    }
+
+    /// Makes a charge of `cost`, whose `mark` stands in the decision's
+    /// [`Standing`](super::Standing::mark), into one of `spent`: gives back what was too much, or
+    /// charges more, beyond the limit if need be.
+    ///
+    /// Giving back never mints credit: a bucket takes back what of this charge has not drained
+    /// meanwhile, a window only what was spent in that window.
+    pub fn settle(&self, state: &mut State, now: u64, mark: &Mark, cost: u64, spent: u64) {
+        if spent > cost {
+            self.shape.force(state, now, spent - cost);
+            return;
+        }
+        self.shape.give(state, mark, now, cost - spent);
+        if spent == 0 && self.gap > 0 {
+            Bucket::gap(self.gap).give(&mut state.gap, mark.gap, now, 1);
+        }
+    }
+
+    /// Until `state` equals a fresh one and may be forgotten; `None`: not before it is given back.
+    pub fn fresh_in(&self, state: &State, now: u64) -> Option<Duration> {
+        let shape = self.shape.fresh_in(state, now)?;
+        let gap = if self.gap > 0 { Bucket::gap(self.gap).fresh_in(state.gap, now) } else { 0 };
+        Some(Duration::from_micros(shape.max(gap).max(banned_for(state.ban, now))))
+    }
+
+    /// The earliest moment, `from` or more from `now`, at which a request may come in.
+    pub(super) fn enter(&self, state: &State, now: u64, cost: u64, from: u64) -> Enter {
+        let mut from = from;
+        if self.ban > 0 {
+            from = from.max(banned_for(state.ban, now));
+        }
+        if self.gap > 0 {
+            if let Enter::At(at) = Bucket::gap(self.gap).enter(state.gap, now, 1, from) {
+                from = at;
+            }
+        }
+        self.shape.enter(state, now, cost, from)
+    }
+
+    /// How long a request that comes in now waits in the limit's own queue, if it has one.
+    pub(super) fn queued(&self, state: &State, now: u64, cost: u64) -> Option<u64> {
+        self.shape.queued(state, now, cost)
+    }
+
+    pub(super) fn books(&self, now: u64, wait: u64) -> bool {
+        self.shape.books(now, wait)
+    }
+
+    pub(super) fn tidy(&self, state: &mut State, now: u64) {
+        self.shape.tidy(state, now);
+    }
+
+    pub(super) fn spend(&self, state: &mut State, now: u64, cost: u64, wait: u64) -> Mark {
+        let cell = self.shape.spend(state, now, cost, wait);
+        if self.gap > 0 {
+            Bucket::gap(self.gap).spend(&mut state.gap, now, 1, wait);
+        }
+        Mark { cell, gap: state.gap, via: 0 }
+    }
+
+    /// Writes down that this limit refused, where that is recorded.
+    pub(super) fn refuse(&self, state: &mut State, now: u64, cost: u64) {
+        if self.ban > 0 && banned_for(state.ban, now) == 0 {
+            let interval = match self.enter(state, now, cost, 0) {
+                Enter::At(delay) => delay,
+                Enter::Unknown | Enter::Never => 0,
+            };
+            state.ban = [now, interval.saturating_add(self.ban)];
+        }
+        if self.count_refused {
+            self.shape.record_refused(state, now, cost);
+        }
+    }
+
+    pub(super) fn standing(&self, state: &State, now: u64, cost: u64, mark: Mark) -> Standing {
+        let left = self.shape.remaining(state, now);
+        let banned = self.ban > 0 && banned_for(state.ban, now) > 0;
+        let remaining = if banned { 0 } else { left };
+        let micros = |enter| match enter {
+            Enter::At(delay) => Some(Duration::from_micros(delay)),
+            Enter::Unknown | Enter::Never => None,
+        };
+        let window = if remaining < self.capacity() {
+            micros(self.enter(state, now, remaining + 1, 0))
+        } else {
+            Some(Duration::ZERO)
+        };
+        Standing {
+            limit: *self,
+            remaining,
+            window,
+            reset: self.fresh_in(state, now),
+            refused: false,
+            retry: micros(self.enter(state, now, cost, 0)),
+            soft: self.soft.is_some_and(|soft| self.capacity() - remaining > soft),
+            banned,
+            mark,
+        }
+    }
+
+    /// The log of a state, where this limit keeps one.
+    pub(crate) fn log_of<'s>(&self, state: &'s mut State) -> Option<&'s mut Log> {
+        match self.kind {
+            Kind::SlidingLog { .. } => Some(state.log.get_or_insert_default()),
+            _ => None,
+        }
+    }
+
+    /// Whether the state holds more than the shape's two words.
+    pub(crate) fn is_wide(&self) -> bool {
+        self.ban > 0 || self.gap > 0 || matches!(self.kind, Kind::SlidingLog { .. })
+    }
+}
+
+/// How much longer a ban lasts. A clock that stepped back cannot make it longer than it was.
+fn banned_for([since, length]: Cell, now: u64) -> u64 {
+    length.saturating_sub(now.saturating_sub(since))
+}

@@ -1,0 +1,78 @@
+//! Token bucket that is refilled in steps: `amount` tokens drop in every `every`.
+//!
+//! The cell is `[time of the refill that was counted last, tokens spent]`. A full bucket has no
+//! phase: its first refill comes one step after the first token is spent.
+
+use super::{Cell, Enter};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Stepped {
+    amount: u64,
+    every: u64,
+    cap: u64,
+}
+
+impl Stepped {
+    pub(super) const fn new(amount: u64, every: u64, cap: u64) -> Self {
+        Self { amount, every, cap }
+    }
+
+    pub(super) fn enter(&self, cell: Cell, now: u64, cost: u64, from: u64) -> Enter {
+        if cost > self.cap {
+            return Enter::Never;
+        }
+        let [anchor, spent] = self.refilled(cell, now);
+        let short = (spent + cost).saturating_sub(self.cap);
+        Enter::At(from.max(self.until(anchor, short, now)))
+    }
+
+    pub(super) fn spend(&self, cell: &mut Cell, now: u64, cost: u64, wait: u64) {
+        let [anchor, spent] = self.refilled(*cell, now);
+        // What drops in while the request waits must not fill a bucket that is already full.
+        let dropped = (now + wait - anchor) / self.every * self.amount;
+        *cell = [anchor, spent.max(dropped).saturating_add(cost)];
+    }
+
+    pub(super) fn force(&self, cell: &mut Cell, now: u64, cost: u64) {
+        let [anchor, spent] = self.refilled(*cell, now);
+        *cell = [anchor, spent.saturating_add(cost).min(super::exact::EXACT / 2)];
+    }
+
+    pub(super) fn give(&self, cell: &mut Cell, mark: Cell, now: u64, back: u64) {
+        let [anchor, spent] = self.refilled(*cell, now);
+        let same_phase = anchor >= mark[0] && (anchor - mark[0]) % self.every == 0;
+        if !same_phase || spent > self.cap && *cell != mark {
+            return;
+        }
+        let own = self.refilled(mark, now)[1].min(back);
+        *cell = [anchor, spent.saturating_sub(own)];
+    }
+
+    pub(super) fn remaining(&self, cell: Cell, now: u64) -> u64 {
+        self.cap.saturating_sub(self.refilled(cell, now)[1])
+    }
+
+    pub(super) fn fresh_in(&self, cell: Cell, now: u64) -> u64 {
+        let [anchor, spent] = self.refilled(cell, now);
+        self.until(anchor, spent, now)
+    }
+
+    /// A clock that stepped back begins the step anew.
+    fn refilled(&self, [anchor, spent]: Cell, now: u64) -> Cell {
+        if spent == 0 || now < anchor {
+            return [now, spent];
+        }
+        let steps = (now - anchor) / self.every;
+        match spent.saturating_sub(steps.saturating_mul(self.amount)) {
+            0 => [now, 0],
+            spent => [anchor + steps * self.every, spent],
+        }
+    }
+
+    fn until(&self, anchor: u64, tokens: u64, now: u64) -> u64 {
+        match tokens.div_ceil(self.amount) {
+            0 => 0,
+            steps => anchor.saturating_add(steps.saturating_mul(self.every)) - now,
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! Limits as text, both ways.
+//!
+//! ```text
+//! limit   = [shape] rate *option
+//! shape   = "leaky" | "fixed" | "log" | "sliding"            (none: token bucket)
+//! rate    = count ("/" | "per") time | "concurrent" count
+//! time    = [number] unit                                     100ms, 2 hours, minute
+//! option  = "burst" n | "stepped" | "queue" n | "delay-after" n | "from-first"
+//!         | "resolution" time | "count-refused" | "min-gap" time | "soft" n | "ban" time
+//!         | "named" word | "named" '"' text '"'
+//! ```
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use super::{Kind, Limit, LimitError};
+
+/// The units that are printed, largest first; microseconds divide everything.
+const UNITS: [(&str, u64); 7] = [
+    ("week", 604_800_000_000),
+    ("day", 86_400_000_000),
+    ("hour", 3_600_000_000),
+    ("minute", 60_000_000),
+    ("second", 1_000_000),
+    ("millisecond", 1_000),
+    ("microsecond", 1),
+];
+
+/// Prints what [`FromStr`](str::parse) reads.
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.kind {
+            Kind::LeakyBucket { .. } => "leaky ",
+            Kind::FixedWindow { .. } => "fixed ",
+            Kind::SlidingLog { .. } => "log ",
+            Kind::SlidingWindow => "sliding ",
+            _ => "",
+        })?;
+        self.write_rate(f)?;
+        match self.kind {
+            Kind::TokenBucket { burst } if burst != self.count => write!(f, " burst {burst}")?,
+            Kind::Stepped { burst } => write!(f, " stepped burst {burst}")?,
+            Kind::LeakyBucket { queue, delay_after } => {
+                if queue > 0 {
+                    write!(f, " queue {queue}")?;
+                }
+                if delay_after > 0 {
+                    write!(f, " delay-after {delay_after}")?;
+                }
+            }
+            Kind::FixedWindow { from_first: true } => f.write_str(" from-first")?,
+            Kind::SlidingLog { resolution } if resolution > 1 => {
+                write!(f, " resolution {}", Time(resolution))?;
+            }
+            _ => {}
+        }
+        if self.count_refused {
+            f.write_str(" count-refused")?;
+        }
+        if self.gap > 0 {
+            write!(f, " min-gap {}", Time(self.gap))?;
+        }
+        if let Some(soft) = self.soft {
+            write!(f, " soft {soft}")?;
+        }
+        if self.ban > 0 {
+            write!(f, " ban {}", Time(self.ban))?;
+        }
+        match self.name.as_str() {
+            Some(name) => write!(f, " named {name:?}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Limit {
+    /// The rate alone, which is also the name of a limit that has none.
+    pub(super) fn write_rate(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Kind::Concurrent = self.kind {
+            return write!(f, "concurrent {}", self.count);
+        }
+        match largest_unit(self.period) {
+            (unit, 1) => write!(f, "{}/{unit}", self.count),
+            _ => write!(f, "{} per {}", self.count, Time(self.period)),
+        }
+    }
+}
+
+struct Time(u64);
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (unit, number) = largest_unit(self.0);
+        write!(f, "{number} {unit}{}", if number == 1 { "" } else { "s" })
+    }
+}
+
+fn largest_unit(micros: u64) -> (&'static str, u64) {
+    UNITS
+        .into_iter()
+        .find(|(_, unit)| micros % unit == 0)
+        .map_or(("microsecond", micros), |(name, unit)| (name, micros / unit))
+}
+
+impl FromStr for Limit {
+    type Err = LimitError;
+
+    fn from_str(text: &str) -> Result<Self, LimitError> {
+        let text = text.trim();
+        parse(&mut Words(text)).map_err(|error| error.in_text(text))
+    }
+}
+
+fn parse(words: &mut Words<'_>) -> Result<Limit, LimitError> {
+    let shape = words.shape()?;
+    let mut limit = if shape == "concurrent" {
+        Limit::try_concurrent(words.number()?)?
+    } else {
+        let count = words.number()?;
+        match words.word()? {
+            "/" | "per" => {}
+            _ => return Err(LimitError::new("after the count comes `/` or `per`, and a time")),
+        }
+        let period = words.time()?;
+        match shape {
+            "leaky" => Limit::try_leaky_bucket(count, period)?,
+            "fixed" => Limit::try_fixed_window(count, period)?,
+            "log" => Limit::try_sliding_log(count, period)?,
+            "sliding" => Limit::try_sliding_window(count, period)?,
+            _ => Limit::try_per(count, period)?,
+        }
+    };
+    while let Some(option) = words.next() {
+        limit = match option {
+            "burst" => limit.try_burst(words.number()?)?,
+            "stepped" => limit.try_refill(limit.count, Duration::from_micros(limit.period))?,
+            "queue" => limit.try_queue(words.number()?)?,
+            "delay-after" => limit.try_delay_after(words.number()?)?,
+            "from-first" => limit.try_from_first()?,
+            "resolution" => limit.try_resolution(words.time()?)?,
+            "count-refused" => limit.try_count_refused()?,
+            "min-gap" => limit.try_min_gap(words.time()?)?,
+            "soft" => limit.try_soft(words.number()?)?,
+            "ban" => limit.try_ban(words.time()?)?,
+            "named" => {
+                let name = words.name()?;
+                limit.try_named(&name)?
+            }
+            _ => {
+                return Err(LimitError::new(
+                    "an option is not known: use burst, stepped, queue, delay-after, from-first, \
+                     resolution, count-refused, min-gap, soft, ban or named",
+                ));
+            }
+        };
+    }
+    Ok(limit)
+}
+
+/// The rest of the text; a number, a word and a `/` need no space between them.
+struct Words<'a>(&'a str);
+
+impl<'a> Words<'a> {
+    fn shape(&mut self) -> Result<&'a str, LimitError> {
+        let rest = self.0.trim_start();
+        if rest.starts_with(|char: char| char.is_ascii_digit()) {
+            return Ok("");
+        }
+        match self.next() {
+            Some(shape @ ("leaky" | "fixed" | "log" | "sliding" | "concurrent")) => Ok(shape),
+            Some("token") => Ok(""),
+            Some("-") => Err(LimitError::new("the count is negative")),
+            Some(_) => Err(LimitError::new(
+                "the shape is not known: use leaky, fixed, log, sliding or concurrent, or none for \
+                 a token bucket",
+            )),
+            None => Err(LimitError::new("there is no limit")),
+        }
+    }
+
+    fn word(&mut self) -> Result<&'a str, LimitError> {
+        self.next().ok_or_else(|| LimitError::new("the text ends too soon"))
+    }
+
+    /// Digits, with `_` between them as in Rust.
+    fn number(&mut self) -> Result<u64, LimitError> {
+        let word = self.word()?;
+        let digits = word.replace('_', "");
+        if !word.starts_with(|char: char| char.is_ascii_digit()) {
+            return Err(LimitError::new("a whole number is missing"));
+        }
+        digits.parse().map_err(|_| LimitError::new("a number is too large"))
+    }
+
+    fn time(&mut self) -> Result<Duration, LimitError> {
+        let numbered = self.0.trim_start().starts_with(|char: char| char.is_ascii_digit());
+        let number = if numbered { self.number()? } else { 1 };
+        let unit = match self.word()? {
+            "us" | "microsecond" | "microseconds" => 1,
+            "ms" | "millisecond" | "milliseconds" => 1_000,
+            "s" | "sec" | "second" | "seconds" => 1_000_000,
+            "m" | "min" | "minute" | "minutes" => 60_000_000,
+            "h" | "hour" | "hours" => 3_600_000_000,
+            "d" | "day" | "days" => 86_400_000_000,
+            "w" | "week" | "weeks" => 604_800_000_000,
+            _ => {
+                return Err(LimitError::new(
+                    "the unit of time is not known: use us, ms, s, min, h, d or w, or their names",
+                ));
+            }
+        };
+        let micros = number.checked_mul(unit);
+        micros.map(Duration::from_micros).ok_or_else(|| LimitError::new("a time is too long"))
+    }
+
+    /// A bare word, or text in double quotes with `\"` and `\\` escaped.
+    fn name(&mut self) -> Result<String, LimitError> {
+        let rest = self.0.trim_start();
+        let Some(quoted) = rest.strip_prefix('"') else {
+            let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
+            self.0 = &rest[end..];
+            return Ok(rest[..end].to_owned());
+        };
+        let mut name = String::new();
+        let mut chars = quoted.char_indices();
+        while let Some((at, char)) = chars.next() {
+            match char {
+                '"' => {
+                    self.0 = &quoted[at + 1..];
+                    return Ok(name);
+                }
+                '\\' => name.extend(chars.next().map(|(_, escaped)| escaped)),
+                char => name.push(char),
+            }
+        }
+        Err(LimitError::new("the name's closing quote is missing"))
+    }
+}
+
+impl<'a> Iterator for Words<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        let rest = self.0.trim_start();
+        let first = rest.chars().next()?;
+        let end = |part: fn(char) -> bool| rest.find(|char| !part(char)).unwrap_or(rest.len());
+        let length = if first.is_ascii_digit() {
+            end(|char| char.is_ascii_digit() || char == '_')
+        } else if first.is_ascii_alphabetic() {
+            end(|char| char.is_ascii_alphanumeric() || char == '-')
+        } else {
+            first.len_utf8()
+        };
+        let (word, rest) = rest.split_at(length);
+        self.0 = rest;
+        Some(word)
+    }
+}

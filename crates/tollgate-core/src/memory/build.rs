@@ -1,0 +1,76 @@
+use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::{Arc, OnceLock};
+
+use super::hash::Seed;
+use super::table::Table;
+use super::{Inner, Memory};
+use crate::clock::Clock;
+
+/// Keys that a store has room for unless told otherwise: 10 MB.
+const KEYS: usize = 1 << 18;
+
+/// Log entries for each key of the capacity, unless told otherwise.
+const ENTRIES: usize = 16;
+
+/// Sets up a [`Memory`].
+///
+/// ```
+/// use tollgate_core::{ManualClock, Memory};
+///
+/// let clock = ManualClock::new();
+/// let store = Memory::builder().capacity(10_000).clock(&clock).build();
+/// ```
+#[derive(Debug, Clone)]
+pub struct MemoryBuilder {
+    capacity: usize,
+    log_entries: Option<usize>,
+    clock: Clock,
+}
+
+impl Default for MemoryBuilder {
+    fn default() -> Self {
+        Self { capacity: KEYS, log_entries: None, clock: Clock::machine() }
+    }
+}
+
+impl MemoryBuilder {
+    /// Room for `keys` keys, each on one limit; 262,144 by default.
+    ///
+    /// # Panics
+    ///
+    /// When `keys` is zero.
+    #[must_use]
+    #[track_caller]
+    pub fn capacity(self, keys: usize) -> Self {
+        assert!(keys > 0, "a store with room for 0 keys counts nothing");
+        Self { capacity: keys, ..self }
+    }
+
+    /// The most entries, of 16 bytes each, that all sliding logs together have room for; 16 for each
+    /// key of the capacity by default.
+    #[must_use]
+    pub fn log_entries(self, entries: usize) -> Self {
+        Self { log_entries: Some(entries), ..self }
+    }
+
+    /// The clock to go by; the machine's by default.
+    #[must_use]
+    pub fn clock(self, clock: impl Into<Clock>) -> Self {
+        Self { clock: clock.into(), ..self }
+    }
+
+    /// Makes the store.
+    pub fn build(self) -> Memory {
+        Memory(Arc::new(Inner {
+            narrow: Table::new(self.capacity, self.clock.now()),
+            wide: OnceLock::new(),
+            entries: AtomicUsize::new(0),
+            most_entries: self.log_entries.unwrap_or(self.capacity.saturating_mul(ENTRIES)),
+            swept: AtomicUsize::new(0),
+            turned_away: AtomicU64::new(0),
+            seed: Seed::new(),
+            capacity: self.capacity,
+            clock: self.clock,
+        }))
+    }
+}

@@ -1,0 +1,59 @@
+use crate::fields::{self, Problem};
+use crate::key::Missing;
+use crate::limit::Decision;
+use crate::store::StoreError;
+
+/// Why a request is answered without being served.
+#[derive(Debug)]
+#[non_exhaustive]
+#[expect(clippy::large_enum_variant, reason = "lives for one response; a box would cost more")]
+pub enum Refusal {
+    /// A limit is exceeded: `429 Too Many Requests`.
+    TooMany(Decision),
+    /// The request has no key: `400 Bad Request` where the client left it out,
+    /// `500 Internal Server Error` where the server's set-up lacks something.
+    Missing(Missing),
+    /// The store failed, and the layer fails closed: `503 Service Unavailable`.
+    Unavailable(StoreError),
+}
+
+impl Refusal {
+    /// The status code.
+    pub fn status(&self) -> u16 {
+        match self {
+            Self::TooMany(_) => 429,
+            Self::Missing(missing) if missing.is_client() => 400,
+            Self::Missing(_) => 500,
+            Self::Unavailable(_) => 503,
+        }
+    }
+
+    /// Whole seconds until it is worth trying again, for the `Retry-After` field.
+    pub fn retry_after(&self) -> Option<u64> {
+        match self {
+            Self::TooMany(decision) => Some(fields::retry_after(decision)),
+            Self::Missing(_) => None,
+            Self::Unavailable(_) => Some(1),
+        }
+    }
+
+    /// The body: a problem document (RFC 9457), for the media type
+    /// [`fields::PROBLEM_JSON`].
+    pub fn problem(&self) -> String {
+        let status = self.status();
+        match self {
+            Self::TooMany(decision) => Problem::of(decision).to_string(),
+            Self::Missing(missing) if missing.is_client() => {
+                Problem::plain(status, "Bad request", &missing.to_string()).to_string()
+            }
+            // What the set-up lacks is the operator's to read, in the log.
+            Self::Missing(_) => Problem::plain(
+                status,
+                "Internal server error",
+                "the server's rate limiting is not set up completely; see its log",
+            )
+            .to_string(),
+            Self::Unavailable(_) => Problem::unavailable().to_string(),
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! Rules: which limits a request owes to, on which key, and how much.
+
+use std::fmt;
+
+use crate::account::{Account, Reply};
+use crate::charge::Charge;
+use crate::key::{Key, KeyBuf, Missing, View};
+use crate::limit::{Limit, Limits};
+
+/// Writes down what a request owes.
+///
+/// Made by [`Limit::by`] and [`Limits::by`]; a tuple of rules charges all of them or none;
+/// [`rule_fn`] is for everything else.
+///
+/// ```
+/// use tollgate_core::{Global, Ip, Limit, Limits};
+///
+/// let rule = (
+///     Limits::from([Limit::per_second(10), Limit::per_day(10_000)]).by(Ip::peer()),
+///     Limit::concurrent(500).by(Global),
+/// );
+/// ```
+pub trait Rule<V: View> {
+    /// Adds to `charge` what the request of `view` owes.
+    ///
+    /// # Errors
+    ///
+    /// Says what is missing, and whose mistake that is.
+    fn owes(&self, view: &V, charge: &mut Charge) -> Result<(), Missing>;
+
+    /// Shows each limit that is known beforehand, so that a store can say at the start what it cannot
+    /// keep.
+    fn each_limit(&self, each: &mut dyn FnMut(&Limit)) {
+        let _ = each;
+    }
+}
+
+/// Limits by a key: the usual rule.
+#[derive(Debug, Clone)]
+pub struct By<K, L = Limits, C = u64> {
+    limits: L,
+    key: K,
+    cost: C,
+    account: Option<Account>,
+}
+
+impl<K, L> By<K, L> {
+    /// Charges `limits` to `key`, one for each request.
+    pub(crate) fn new(limits: L, key: K) -> Self {
+        Self { limits, key, cost: 1, account: None }
+    }
+}
+
+impl<K, L, C> By<K, L, C> {
+    /// Charges `cost` for each request, instead of one: a number, or [`cost_fn`].
+    pub fn cost<D>(self, cost: D) -> By<K, L, D> {
+        By { limits: self.limits, key: self.key, cost, account: self.account }
+    }
+
+    /// Counts a request only if `counts` says so of the response's status.
+    ///
+    /// The request is charged before it is answered and given its charge back afterwards, so that
+    /// parallel guesses cannot slip through. A request without a response (its client has gone, the
+    /// service failed) stays charged.
+    ///
+    /// ```
+    /// use tollgate_core::{Ip, Limit};
+    ///
+    /// // Five failed logins a quarter of an hour.
+    /// let rule = Limit::per(5, std::time::Duration::from_secs(900))
+    ///     .by(Ip::peer())
+    ///     .count_if(|status| status == 401);
+    /// ```
+    #[must_use]
+    pub fn count_if(self, counts: impl Fn(u16) -> bool + Send + Sync + 'static) -> Self {
+        self.settle(move |reply, charged| if counts(reply.status()) { charged } else { 0 })
+    }
+
+    /// Corrects the charge to what the response says the request cost; `None` keeps the estimate.
+    ///
+    /// What was charged too much is given back, what was charged too little is charged on top, beyond
+    /// the limit if need be: the next requests wait for it.
+    ///
+    /// ```
+    /// use tollgate_core::{Global, Limit, Reply};
+    ///
+    /// // A budget of tokens: 500 reserved, then what the handler left as `Cost` in the response.
+    /// let rule = Limit::per_minute(10_000).by(Global).cost(500).settle_cost(|reply| reply.cost());
+    /// ```
+    #[must_use]
+    pub fn settle_cost(
+        self,
+        cost: impl Fn(&dyn Reply) -> Option<u64> + Send + Sync + 'static,
+    ) -> Self {
+        self.settle(move |reply, charged| cost(reply).unwrap_or(charged))
+    }
+
+    /// Applies only to requests for which `applies` says so; all others owe nothing to this rule.
+    pub fn when<F>(self, applies: F) -> When<Self, F> {
+        When { rule: self, applies }
+    }
+
+    fn settle(self, spent: impl Fn(&dyn Reply, u64) -> u64 + Send + Sync + 'static) -> Self {
+        Self { account: Some(Account::new(spent)), ..self }
+    }
+}
+
+impl<V, K, L, C> Rule<V> for By<K, L, C>
+where
+    V: View,
+    K: Key<V>,
+    L: LimitsFor<V>,
+    C: CostOf<V>,
+{
+    fn owes(&self, view: &V, charge: &mut Charge) -> Result<(), Missing> {
+        let mut key = KeyBuf::new();
+        match self.key.write(view, &mut key) {
+            Err(missing) if missing.is_exempt() => return Ok(()),
+            written => written?,
+        }
+        let cost = self.cost.of(view);
+        self.limits
+            .each(view, &mut |limit| charge.owe_on_account(*limit, key, cost, self.account.clone()))
+    }
+
+    fn each_limit(&self, each: &mut dyn FnMut(&Limit)) {
+        self.limits.known(each);
+    }
+}
+
+/// Where a rule's limits come from: a list, or [`choose`].
+pub trait LimitsFor<V: View> {
+    /// Hands out the limits for this request.
+    ///
+    /// # Errors
+    ///
+    /// What `each` returns.
+    fn each(
+        &self,
+        view: &V,
+        each: &mut dyn FnMut(&Limit) -> Result<(), Missing>,
+    ) -> Result<(), Missing>;
+
+    /// Hands out the limits that are known beforehand.
+    fn known(&self, each: &mut dyn FnMut(&Limit));
+}
+
+impl<V: View> LimitsFor<V> for Limits {
+    fn each(
+        &self,
+        _: &V,
+        each: &mut dyn FnMut(&Limit) -> Result<(), Missing>,
+    ) -> Result<(), Missing> {
+        self.iter().try_for_each(each)
+    }
+
+    fn known(&self, each: &mut dyn FnMut(&Limit)) {
+        self.iter().for_each(each);
+    }
+}
+
+/// Chooses the limits for each request: tiers, a customer's own quota, a default for everybody else.
+///
+/// ```
+/// use tollgate_core::{First, Header, Ip, Limit, choose};
+///
+/// struct Request { paid: bool } // your framework's request
+///
+/// let rule = choose(|request: &Request| match request.paid {
+///     true => Limit::per_minute(6_000),
+///     false => Limit::per_minute(60),
+/// })
+/// .by(First((Header("x-api-key"), Ip::peer())));
+/// ```
+pub fn choose<Q, L, F>(choose: F) -> Chosen<F>
+where
+    F: Fn(&Q) -> L,
+    L: Into<Limits>,
+{
+    Chosen(choose)
+}
+
+/// Limits chosen for each request; see [`choose`].
+#[derive(Clone, Copy)]
+pub struct Chosen<F>(F);
+
+impl<F> Chosen<F> {
+    /// The rule that charges these limits to `key`.
+    pub fn by<K>(self, key: K) -> By<K, Self> {
+        By::new(self, key)
+    }
+}
+
+impl<V, F, L> LimitsFor<V> for Chosen<F>
+where
+    V: View,
+    F: Fn(&V::Request) -> L,
+    L: Into<Limits>,
+{
+    fn each(
+        &self,
+        view: &V,
+        each: &mut dyn FnMut(&Limit) -> Result<(), Missing>,
+    ) -> Result<(), Missing> {
+        (self.0)(view.request()).into().iter().try_for_each(each)
+    }
+
+    fn known(&self, _: &mut dyn FnMut(&Limit)) {}
+}
+
+/// What a request costs: a number, or [`cost_fn`].
+pub trait CostOf<V: View> {
+    /// The cost of this request.
+    fn of(&self, view: &V) -> u64;
+}
+
+impl<V: View> CostOf<V> for u64 {
+    fn of(&self, _: &V) -> u64 {
+        *self
+    }
+}
+
+/// A cost worked out from the request.
+pub fn cost_fn<Q, F: Fn(&Q) -> u64>(cost: F) -> CostFn<F> {
+    CostFn(cost)
+}
+
+/// A cost worked out from the request; see [`cost_fn`].
+#[derive(Clone, Copy)]
+pub struct CostFn<F>(F);
+
+impl<V: View, F: Fn(&V::Request) -> u64> CostOf<V> for CostFn<F> {
+    fn of(&self, view: &V) -> u64 {
+        (self.0)(view.request())
+    }
+}
+
+/// A rule that applies to some requests only; see [`By::when`].
+#[derive(Clone, Copy)]
+pub struct When<R, F> {
+    rule: R,
+    applies: F,
+}
+
+impl<V: View, R: Rule<V>, F: Fn(&V::Request) -> bool> Rule<V> for When<R, F> {
+    fn owes(&self, view: &V, charge: &mut Charge) -> Result<(), Missing> {
+        if (self.applies)(view.request()) { self.rule.owes(view, charge) } else { Ok(()) }
+    }
+
+    fn each_limit(&self, each: &mut dyn FnMut(&Limit)) {
+        self.rule.each_limit(each);
+    }
+}
+
+/// A rule that writes the charge itself: limits, keys and costs, together, for each request.
+pub fn rule_fn<Q, F>(owes: F) -> RuleFn<F>
+where
+    F: Fn(&Q, &mut Charge) -> Result<(), Missing>,
+{
+    RuleFn(owes)
+}
+
+/// A rule that writes the charge itself; see [`rule_fn`].
+#[derive(Clone, Copy)]
+pub struct RuleFn<F>(F);
+
+impl<V, F> Rule<V> for RuleFn<F>
+where
+    V: View,
+    F: Fn(&V::Request, &mut Charge) -> Result<(), Missing>,
+{
+    fn owes(&self, view: &V, charge: &mut Charge) -> Result<(), Missing> {
+        (self.0)(view.request(), charge)
+    }
+}
+
+macro_rules! debug_closures {
+    ($($name:literal $type:ty, $($generic:ident),*;)*) => {$(
+        impl<$($generic),*> fmt::Debug for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str($name)
+            }
+        }
+    )*};
+}
+
+debug_closures! {
+    "Chosen" Chosen<F>, F;
+    "CostFn" CostFn<F>, F;
+    "When" When<R, F>, R, F;
+    "RuleFn" RuleFn<F>, F;
+}
+
+macro_rules! tuples {
+    ($($rule:ident),*) => {
+        impl<V: View, $($rule: Rule<V>),*> Rule<V> for ($($rule,)*) {
+            #[expect(non_snake_case, reason = "a tuple's fields are named after their types")]
+            fn owes(&self, view: &V, charge: &mut Charge) -> Result<(), Missing> {
+                let ($($rule,)*) = self;
+                $($rule.owes(view, charge)?;)*
+                Ok(())
+            }
+
+            #[expect(non_snake_case, reason = "a tuple's fields are named after their types")]
+            fn each_limit(&self, each: &mut dyn FnMut(&Limit)) {
+                let ($($rule,)*) = self;
+                $($rule.each_limit(each);)*
+            }
+        }
+    };
+}
+
+tuples!(A);
+tuples!(A, B);
+tuples!(A, B, C);
+tuples!(A, B, C, D);
+tuples!(A, B, C, D, E);
+tuples!(A, B, C, D, E, F);

@@ -1,0 +1,178 @@
+use std::error::Error;
+use std::fmt;
+use std::future::Ready;
+use std::sync::Arc;
+
+use crate::charge::{Charge, Owed};
+use crate::clock::Clock;
+use crate::limit::{Decision, Limit, LimitError, Mark};
+
+/// Where counts are kept, and decisions made.
+///
+/// A store charges all that a [`Charge`] owes, or nothing, under any concurrency. It owns the clock:
+/// what it answers holds durations only.
+///
+/// A store in this process answers [`Answer::Now`]; a remote one answers [`Answer::Later`], and keeps
+/// its own deadline.
+pub trait Store {
+    /// What resolves to a decision that is not there yet.
+    type Future: Future<Output = Result<Decision, StoreError>>;
+
+    /// Charges what is owed, if every limit admits it; books a place ahead where the charge is
+    /// patient.
+    fn take(&self, charge: &Charge) -> Answer<Self::Future>;
+
+    /// What [`take`](Self::take) would answer, without charging anything.
+    fn peek(&self, charge: &Charge) -> Answer<Self::Future>;
+
+    /// Forgets what was spent on the keys and limits of the charge.
+    fn reset(&self, charge: &Charge) -> Answer<Self::Future>;
+
+    /// Makes the charge of `owed.cost` that `mark` stands for into one of `spent`: gives back what was
+    /// too much, without ever minting credit, or charges more, beyond the limit if need be.
+    ///
+    /// Returns at once: it is called when futures are dropped. A remote store sends it in the
+    /// background.
+    fn settle(&self, owed: &Owed, mark: &Mark, spent: u64);
+
+    /// The clock that waiting goes by.
+    fn clock(&self) -> Clock {
+        Clock::machine()
+    }
+
+    /// Says whether this store can keep `limit`; asked when a layer or limiter is made.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot.
+    fn check(&self, limit: &Limit) -> Result<(), LimitError> {
+        let _ = limit;
+        Ok(())
+    }
+}
+
+/// A decision that is there, or one that has to be awaited.
+#[derive(Debug)]
+#[must_use]
+#[expect(clippy::large_enum_variant, reason = "a box on the way that needs none to be fast")]
+pub enum Answer<F> {
+    /// The store is in this process: no future is made, boxed or polled.
+    Now(Result<Decision, StoreError>),
+    /// The store is somewhere else.
+    Later(F),
+}
+
+/// The future of a store that always answers at once: there is none.
+pub(crate) type Never = Ready<Result<Decision, StoreError>>;
+
+impl Answer<Never> {
+    /// The decision of a store that always answers at once.
+    ///
+    /// # Errors
+    ///
+    /// What the store reports.
+    pub fn now(self) -> Result<Decision, StoreError> {
+        match self {
+            Self::Now(decision) => decision,
+            Self::Later(future) => future.into_inner(),
+        }
+    }
+}
+
+impl<S: Store + ?Sized> Store for Arc<S> {
+    type Future = S::Future;
+
+    fn take(&self, charge: &Charge) -> Answer<S::Future> {
+        (**self).take(charge)
+    }
+
+    fn peek(&self, charge: &Charge) -> Answer<S::Future> {
+        (**self).peek(charge)
+    }
+
+    fn reset(&self, charge: &Charge) -> Answer<S::Future> {
+        (**self).reset(charge)
+    }
+
+    fn settle(&self, owed: &Owed, mark: &Mark, spent: u64) {
+        (**self).settle(owed, mark, spent);
+    }
+
+    fn clock(&self) -> Clock {
+        (**self).clock()
+    }
+
+    fn check(&self, limit: &Limit) -> Result<(), LimitError> {
+        (**self).check(limit)
+    }
+}
+
+/// Why a store could not decide. Never an answer about the client: a store that fails is not "too
+/// many requests".
+#[derive(Debug, Clone)]
+pub struct StoreError {
+    kind: Kind,
+    source: Option<Arc<dyn Error + Send + Sync>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Full,
+    Unavailable,
+    TooSlow,
+    Unsupported,
+}
+
+impl StoreError {
+    /// The store is bounded, and every row that could hold the key is in use.
+    pub fn full() -> Self {
+        Self { kind: Kind::Full, source: None }
+    }
+
+    /// The store cannot be reached, or failed.
+    pub fn unavailable(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self { kind: Kind::Unavailable, source: Some(Arc::from(source.into())) }
+    }
+
+    /// The store did not answer within its deadline.
+    pub fn too_slow() -> Self {
+        Self { kind: Kind::TooSlow, source: None }
+    }
+
+    /// The store cannot keep the limit that was asked of it.
+    pub fn unsupported(reason: LimitError) -> Self {
+        Self { kind: Kind::Unsupported, source: Some(Arc::new(reason)) }
+    }
+
+    /// Whether the store had no room for the key.
+    pub fn is_full(&self) -> bool {
+        self.kind == Kind::Full
+    }
+
+    /// Whether the store did not answer in time.
+    pub fn is_too_slow(&self) -> bool {
+        self.kind == Kind::TooSlow
+    }
+
+    /// Whether the store cannot keep the limit that was asked of it.
+    pub fn is_unsupported(&self) -> bool {
+        self.kind == Kind::Unsupported
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.kind {
+            Kind::Full => "the store has no room for another key",
+            Kind::Unavailable => "the store is not available",
+            Kind::TooSlow => "the store did not answer in time",
+            Kind::Unsupported => "the store cannot keep this limit",
+        })
+    }
+}
+
+impl Error for StoreError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}

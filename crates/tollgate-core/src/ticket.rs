@@ -1,0 +1,76 @@
+use crate::account::Reply;
+use crate::charge::Charge;
+use crate::limit::Decision;
+use crate::store::Store;
+
+/// A request that was admitted, until it is known what it cost.
+///
+/// Settle it when the response is there. Dropped unsettled, because the client has gone or the
+/// service failed, the request keeps its charge, and what is held (a place of
+/// [`Limit::concurrent`](crate::Limit::concurrent)) is given back. One that is still waiting gives
+/// everything back.
+#[derive(Debug)]
+pub struct Ticket<S: Store> {
+    store: S,
+    charge: Charge,
+    decision: Decision,
+    fate: Fate,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Waiting,
+    Running,
+    Settled,
+}
+
+impl<S: Store> Ticket<S> {
+    /// The ticket of a charge that `store` admitted.
+    pub fn new(store: S, charge: Charge, decision: Decision) -> Self {
+        let fate = if decision.wait().is_zero() { Fate::Running } else { Fate::Waiting };
+        Self { store, charge, decision, fate }
+    }
+
+    /// The decision that admitted the request.
+    pub fn decision(&self) -> &Decision {
+        &self.decision
+    }
+
+    /// The wait is over: from now on the request counts, whatever becomes of it.
+    pub fn begin(&mut self) {
+        if self.fate == Fate::Waiting {
+            self.fate = Fate::Running;
+        }
+    }
+
+    /// Settles with the response: keeps what it cost, gives the rest back, charges what is missing.
+    pub fn settle(mut self, reply: &dyn Reply) {
+        self.fate = Fate::Settled;
+        self.each(|owed| owed.spent(reply));
+    }
+
+    /// Gives everything back, as if the request had never come.
+    pub fn give_back(mut self) {
+        self.fate = Fate::Settled;
+        self.each(|_| 0);
+    }
+
+    fn each(&self, spent: impl Fn(&crate::Owed) -> u64) {
+        for (owed, standing) in self.charge.owed().zip(self.decision.standings()) {
+            let spent = spent(owed);
+            if spent != owed.cost {
+                self.store.settle(owed, &standing.mark, spent);
+            }
+        }
+    }
+}
+
+impl<S: Store> Drop for Ticket<S> {
+    fn drop(&mut self) {
+        match self.fate {
+            Fate::Settled => {}
+            Fate::Waiting => self.each(|_| 0),
+            Fate::Running => self.each(|owed| if owed.limit.is_held() { 0 } else { owed.cost }),
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! The chores of this repository, as `cargo xtask <command>`.
+
+mod ci;
+mod deny;
+mod features;
+mod step;
+
+use std::env;
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use crate::step::{Failure, Step, cargo};
+
+const USAGE: &str = "\
+usage: cargo xtask <command>
+
+  test [arguments]   run every test; arguments go on to `cargo test`
+  ci                 check everything else that has to hold before a merge
+  bench [arguments]  run the benchmarks; arguments go on to `cargo bench`
+";
+
+fn main() -> ExitCode {
+    let mut arguments = env::args_os().skip(1);
+    let command = arguments.next().unwrap_or_default();
+    let rest: Vec<OsString> = arguments.collect();
+
+    let outcome = match command.to_str() {
+        Some("test") => test(rest),
+        Some("ci") if rest.is_empty() => ci::check_everything(),
+        Some("bench") => bench(rest),
+        _ => {
+            eprint!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("\nFAILED: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn test(arguments: Vec<OsString>) -> Result<(), Failure> {
+    let mut command = cargo(["test", "--workspace", "--all-features", "--no-fail-fast"]);
+    command.args(arguments);
+    Step::new("tests", command).run()
+}
+
+fn bench(arguments: Vec<OsString>) -> Result<(), Failure> {
+    let mut command = cargo(["bench", "--package", "tollgate-benches"]);
+    command.args(arguments);
+    Step::new("benchmarks", command).run()
+}

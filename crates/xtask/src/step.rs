@@ -1,0 +1,117 @@
+//! One command: shown, run, timed.
+
+use std::env;
+use std::ffi::OsStr;
+use std::fmt::{self, Display};
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// A command with a name that says what it is good for.
+pub(crate) struct Step {
+    name: String,
+    command: Command,
+}
+
+impl Step {
+    pub(crate) fn new(name: impl Into<String>, command: Command) -> Self {
+        Self { name: name.into(), command }
+    }
+
+    /// Runs the command and waits for it; anything but success is a [`Failure`].
+    pub(crate) fn run(mut self) -> Result<(), Failure> {
+        let shown = show(&self.command);
+        eprintln!("\n==> {}: {shown}", self.name);
+
+        let started = Instant::now();
+        let status = self
+            .command
+            .status()
+            .map_err(|error| Failure(format!("{}: `{shown}` did not start: {error}", self.name)))?;
+        let took = Seconds(started.elapsed());
+
+        if !status.success() {
+            return Err(Failure(format!("{}: {status} after {took}: {shown}", self.name)));
+        }
+        eprintln!("<== {}: passed in {took}", self.name);
+        Ok(())
+    }
+}
+
+/// Why a chore stopped, as one sentence.
+pub(crate) struct Failure(pub(crate) String);
+
+impl Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A duration as people read it in a log.
+pub(crate) struct Seconds(pub(crate) Duration);
+
+impl Display for Seconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.1} s", self.0.as_secs_f64())
+    }
+}
+
+/// The cargo that started this program, in the root of the workspace.
+pub(crate) fn cargo<const N: usize>(arguments: [&str; N]) -> Command {
+    let program = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(root());
+    command
+}
+
+/// The root of the workspace.
+pub(crate) fn root() -> &'static Path {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    package.ancestors().nth(2).unwrap_or(package)
+}
+
+/// The command line as it would be typed, so that it can be copied from a log.
+fn show(command: &Command) -> String {
+    let variables = command
+        .get_envs()
+        .filter_map(|(name, value)| Some(format!("{}={}", name.to_string_lossy(), quote(value?))));
+    let program = Path::new(command.get_program()).file_stem().unwrap_or_default();
+    let words = std::iter::once(program).chain(command.get_args()).map(quote);
+    variables.chain(words).collect::<Vec<_>>().join(" ")
+}
+
+fn quote(word: &OsStr) -> String {
+    let word = word.to_string_lossy();
+    if word.is_empty() || word.contains(|c: char| c.is_whitespace() || "'\"*$&|;<>()".contains(c)) {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    } else {
+        word.into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_shown_as_it_would_be_typed() {
+        let mut command = cargo(["doc", "--features", "a b"]);
+        command.env("RUSTDOCFLAGS", "-D warnings");
+        assert_eq!(show(&command), "RUSTDOCFLAGS='-D warnings' cargo doc --features 'a b'");
+    }
+
+    #[test]
+    fn a_command_that_fails_is_a_failure_that_names_it() {
+        let step = Step::new("nonsense", cargo(["--no-such-flag"]));
+        let failure = step.run().err().map(|failure| failure.to_string()).unwrap_or_default();
+        assert!(failure.starts_with("nonsense: exit status: 1 after "), "{failure}");
+        assert!(failure.ends_with(": cargo --no-such-flag"), "{failure}");
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_a_failure_too() {
+        let failure = Step::new("nothing", Command::new("no-such-program-anywhere")).run();
+        let failure = failure.err().map(|failure| failure.to_string()).unwrap_or_default();
+        assert!(failure.contains("`no-such-program-anywhere` did not start"), "{failure}");
+    }
+}
