@@ -34,9 +34,25 @@ impl Account {
         Self(Arc::new(spent))
     }
 
-    /// What of the `charged` is to stand.
-    pub(crate) fn spent(&self, reply: &dyn Reply, charged: u64) -> u64 {
-        (self.0)(reply, charged)
+    /// What of the `charged` is to stand; all of it where there is no account.
+    pub(crate) fn spent(account: Option<&Self>, reply: &dyn Reply, charged: u64) -> u64 {
+        account.map_or(charged, |Self(spent)| spent(reply, charged))
+    }
+
+    /// Settles two charges to one row, each its own way.
+    pub(crate) fn joined(
+        first: Option<Self>,
+        charged_first: u64,
+        second: Option<Self>,
+        charged_second: u64,
+    ) -> Option<Self> {
+        if first.is_none() && second.is_none() {
+            return None;
+        }
+        Some(Self::new(move |reply, _| {
+            let first = Self::spent(first.as_ref(), reply, charged_first);
+            first.saturating_add(Self::spent(second.as_ref(), reply, charged_second))
+        }))
     }
 }
 

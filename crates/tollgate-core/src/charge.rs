@@ -62,6 +62,7 @@ impl Charge {
                     "give each limit of a rule its own `.named(..)`",
                 ));
             }
+            owed.account = Account::joined(owed.account.take(), owed.cost, account, cost);
             owed.cost = owed.cost.saturating_add(cost);
             return Ok(());
         }
@@ -113,8 +114,10 @@ impl Owed {
     pub(crate) fn spent(&self, reply: &dyn Reply) -> u64 {
         match &self.account {
             _ if self.limit.is_held() || reply.is_refusal() => 0,
-            Some(account) => account.spent(reply, self.cost),
-            None => self.cost,
+            account => Account::spent(account.as_ref(), reply, self.cost),
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

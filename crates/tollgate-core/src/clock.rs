@@ -133,3 +133,6 @@ impl ManualClock {
         woken.into_iter().for_each(Waker::wake);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -151,3 +151,6 @@ impl<A: Store, B: Store> fmt::Debug for FallbackFuture<A, B> {
         f.write_str("FallbackFuture")
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -192,3 +192,6 @@ impl fmt::Display for Problem<'_> {
         f.write_char('}')
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -135,7 +135,7 @@ impl Rejection {
     }
 
     /// Forwards everything and only reports what would have been refused: for trying a limit on real
-    /// traffic. Nothing waits, either.
+    /// traffic. Nothing waits, either, unless a [`queue`](Self::queue) stands before it.
     pub const fn shadow() -> Self {
         Self { kind: Kind::Shadow, queue: None }
     }
@@ -217,13 +217,20 @@ impl Gate {
         Self { rejection, waiting: Arc::default() }
     }
 
+    /// The same bound on how many wait, with another way to treat refused requests.
+    #[must_use]
+    pub fn with(self, rejection: Rejection) -> Self {
+        Self { rejection, ..self }
+    }
+
     /// Takes a place in the queue, if there is a queue and a place in it, and says how long the
     /// request may wait there.
     pub fn place(&self) -> Option<(Place, Duration)> {
         let queue = self.rejection.queue?;
-        let place = Place { waiting: Arc::clone(&self.waiting) };
-        let before = self.waiting.fetch_add(1, Ordering::AcqRel);
-        (before < queue.most).then_some((place, queue.longest))
+        // Counts only those that get a place: one that is sent away must not stand in another's way.
+        let next = |waiting| (waiting < queue.most).then_some(waiting + 1);
+        self.waiting.fetch_update(Ordering::AcqRel, Ordering::Acquire, next).ok()?;
+        Some((Place { waiting: Arc::clone(&self.waiting) }, queue.longest))
     }
 
     /// How many requests have a place in the queue.
@@ -236,10 +243,11 @@ impl Gate {
         if !decision.is_admitted() {
             return self.rejection.step(decision);
         }
+        // A queue in front of a shadow was asked for; a leaky bucket's own is on trial as well.
+        let waits = self.rejection.queue.is_some() || !matches!(self.rejection.kind, Kind::Shadow);
         match decision.wait() {
-            Duration::ZERO => Step::Forward,
-            _ if matches!(self.rejection.kind, Kind::Shadow) => Step::Forward,
-            wait => Step::Wait(wait),
+            wait if waits && !wait.is_zero() => Step::Wait(wait),
+            _ => Step::Forward,
         }
     }
 }
@@ -249,3 +257,6 @@ impl Drop for Place {
         self.waiting.fetch_sub(1, Ordering::AcqRel);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -24,12 +24,15 @@
 //! ```
 
 mod account;
+mod adapter;
 mod charge;
 mod clock;
+mod counts;
 mod fallback;
 mod few;
 pub mod fields;
 mod gate;
+mod headers;
 mod key;
 mod limit;
 mod memory;
@@ -39,10 +42,13 @@ mod store;
 mod ticket;
 
 pub use self::account::{Cost, Reply};
+pub use self::adapter::{Degraded, OnStoreError, Refused};
 pub use self::charge::{Charge, Owed};
 pub use self::clock::{Clock, ManualClock};
+pub use self::counts::{Counter, Counters, Counts};
 pub use self::fallback::{Fallback, FallbackFuture};
 pub use self::gate::{Gate, Place, Redirect, Rejection, Step};
+pub use self::headers::{Field, Fields, Headers};
 pub use self::key::*;
 pub use self::limit::{
     Decision, Limit, LimitError, LimitName, Limits, MAX_LIMITS, Mark, Slot, Standing, State,
@@ -51,7 +57,7 @@ pub use self::limit::{
 pub use self::memory::{Memory, MemoryBuilder};
 pub use self::refusal::Refusal;
 pub use self::rule::{
-    By, Chosen, CostFn, CostOf, LimitsFor, Rule, RuleFn, When, choose, cost_fn, rule_fn,
+    By, Chosen, CostFn, CostOf, KnownLimits, LimitsFor, Rule, RuleFn, When, choose, cost_fn, rule_fn,
 };
 pub use self::store::{Answer, Store, StoreError};
 pub use self::ticket::Ticket;

@@ -20,16 +20,19 @@ use crate::limit::{Limit, Limits};
 ///     Limit::concurrent(500).by(Global),
 /// );
 /// ```
-pub trait Rule<V: View> {
+pub trait Rule<V: View>: KnownLimits {
     /// Adds to `charge` what the request of `view` owes.
     ///
     /// # Errors
     ///
     /// Says what is missing, and whose mistake that is.
     fn owes(&self, view: &V, charge: &mut Charge) -> Result<(), Missing>;
+}
 
-    /// Shows each limit that is known beforehand, so that a store can say at the start what it cannot
-    /// keep.
+/// The limits of a rule that are known before any request is, so that a store can say at the start
+/// what it cannot keep. A rule of your own that knows none has nothing to add.
+pub trait KnownLimits {
+    /// Shows each limit that is known.
     fn each_limit(&self, each: &mut dyn FnMut(&Limit)) {
         let _ = each;
     }
@@ -122,14 +125,16 @@ where
         self.limits
             .each(view, &mut |limit| charge.owe_on_account(*limit, key, cost, self.account.clone()))
     }
+}
 
+impl<K, L: KnownLimits, C> KnownLimits for By<K, L, C> {
     fn each_limit(&self, each: &mut dyn FnMut(&Limit)) {
-        self.limits.known(each);
+        self.limits.each_limit(each);
     }
 }
 
 /// Where a rule's limits come from: a list, or [`choose`].
-pub trait LimitsFor<V: View> {
+pub trait LimitsFor<V: View>: KnownLimits {
     /// Hands out the limits for this request.
     ///
     /// # Errors
@@ -140,9 +145,6 @@ pub trait LimitsFor<V: View> {
         view: &V,
         each: &mut dyn FnMut(&Limit) -> Result<(), Missing>,
     ) -> Result<(), Missing>;
-
-    /// Hands out the limits that are known beforehand.
-    fn known(&self, each: &mut dyn FnMut(&Limit));
 }
 
 impl<V: View> LimitsFor<V> for Limits {
@@ -153,8 +155,10 @@ impl<V: View> LimitsFor<V> for Limits {
     ) -> Result<(), Missing> {
         self.iter().try_for_each(each)
     }
+}
 
-    fn known(&self, each: &mut dyn FnMut(&Limit)) {
+impl KnownLimits for Limits {
+    fn each_limit(&self, each: &mut dyn FnMut(&Limit)) {
         self.iter().for_each(each);
     }
 }
@@ -204,9 +208,9 @@ where
     ) -> Result<(), Missing> {
         (self.0)(view.request()).into().iter().try_for_each(each)
     }
-
-    fn known(&self, _: &mut dyn FnMut(&Limit)) {}
 }
+
+impl<F> KnownLimits for Chosen<F> {}
 
 /// What a request costs: a number, or [`cost_fn`].
 pub trait CostOf<V: View> {
@@ -246,7 +250,9 @@ impl<V: View, R: Rule<V>, F: Fn(&V::Request) -> bool> Rule<V> for When<R, F> {
     fn owes(&self, view: &V, charge: &mut Charge) -> Result<(), Missing> {
         if (self.applies)(view.request()) { self.rule.owes(view, charge) } else { Ok(()) }
     }
+}
 
+impl<R: KnownLimits, F> KnownLimits for When<R, F> {
     fn each_limit(&self, each: &mut dyn FnMut(&Limit)) {
         self.rule.each_limit(each);
     }
@@ -274,6 +280,8 @@ where
     }
 }
 
+impl<F> KnownLimits for RuleFn<F> {}
+
 macro_rules! debug_closures {
     ($($name:literal $type:ty, $($generic:ident),*;)*) => {$(
         impl<$($generic),*> fmt::Debug for $type {
@@ -300,7 +308,9 @@ macro_rules! tuples {
                 $($rule.owes(view, charge)?;)*
                 Ok(())
             }
+        }
 
+        impl<$($rule: KnownLimits),*> KnownLimits for ($($rule,)*) {
             #[expect(non_snake_case, reason = "a tuple's fields are named after their types")]
             fn each_limit(&self, each: &mut dyn FnMut(&Limit)) {
                 let ($($rule,)*) = self;
@@ -316,3 +326,6 @@ tuples!(A, B, C);
 tuples!(A, B, C, D);
 tuples!(A, B, C, D, E);
 tuples!(A, B, C, D, E, F);
+
+#[cfg(test)]
+mod tests;

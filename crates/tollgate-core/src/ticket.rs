@@ -1,6 +1,8 @@
+use std::time::Duration;
+
 use crate::account::Reply;
-use crate::charge::Charge;
-use crate::limit::Decision;
+use crate::charge::{Charge, Owed};
+use crate::limit::{Decision, Verdict};
 use crate::store::Store;
 
 /// A request that was admitted, until it is known what it cost.
@@ -22,12 +24,18 @@ enum Fate {
     Waiting,
     Running,
     Settled,
+    Refused,
 }
 
 impl<S: Store> Ticket<S> {
-    /// The ticket of a charge that `store` admitted.
+    /// The ticket of a charge that `store` admitted. One that it refused, for a request that is
+    /// forwarded all the same, has charged nothing and settles nothing.
     pub fn new(store: S, charge: Charge, decision: Decision) -> Self {
-        let fate = if decision.wait().is_zero() { Fate::Running } else { Fate::Waiting };
+        let fate = match decision.verdict() {
+            Verdict::Admit { wait: Duration::ZERO } => Fate::Running,
+            Verdict::Admit { .. } => Fate::Waiting,
+            Verdict::Refuse { .. } => Fate::Refused,
+        };
         Self { store, charge, decision, fate }
     }
 
@@ -45,17 +53,22 @@ impl<S: Store> Ticket<S> {
 
     /// Settles with the response: keeps what it cost, gives the rest back, charges what is missing.
     pub fn settle(mut self, reply: &dyn Reply) {
-        self.fate = Fate::Settled;
-        self.each(|owed| owed.spent(reply));
+        self.end(|owed| owed.spent(reply));
     }
 
     /// Gives everything back, as if the request had never come.
     pub fn give_back(mut self) {
-        self.fate = Fate::Settled;
-        self.each(|_| 0);
+        self.end(|_| 0);
     }
 
-    fn each(&self, spent: impl Fn(&crate::Owed) -> u64) {
+    fn end(&mut self, spent: impl Fn(&Owed) -> u64) {
+        if self.fate != Fate::Refused {
+            self.fate = Fate::Settled;
+            self.each(spent);
+        }
+    }
+
+    fn each(&self, spent: impl Fn(&Owed) -> u64) {
         for (owed, standing) in self.charge.owed().zip(self.decision.standings()) {
             let spent = spent(owed);
             if spent != owed.cost {
@@ -68,9 +81,12 @@ impl<S: Store> Ticket<S> {
 impl<S: Store> Drop for Ticket<S> {
     fn drop(&mut self) {
         match self.fate {
-            Fate::Settled => {}
+            Fate::Settled | Fate::Refused => {}
             Fate::Waiting => self.each(|_| 0),
             Fate::Running => self.each(|owed| if owed.limit.is_held() { 0 } else { owed.cost }),
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

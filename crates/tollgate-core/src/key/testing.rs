@@ -102,8 +102,8 @@ impl View for Request {
         lines.into_iter()
     }
 
-    fn extension<T: Send + Sync + 'static>(&self) -> Option<&T> {
-        self.extensions.get(&TypeId::of::<T>())?.downcast_ref()
+    fn extension<T: Send + Sync + 'static, O>(&self, read: impl FnOnce(&T) -> O) -> Option<O> {
+        self.extensions.get(&TypeId::of::<T>())?.downcast_ref().map(read)
     }
 
     fn peer_hint(&self) -> &'static str {

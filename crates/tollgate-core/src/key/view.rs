@@ -33,8 +33,10 @@ pub trait View {
     /// Every line of the header field `name`, in the order received.
     fn header_lines<'a>(&'a self, name: &'a str) -> impl DoubleEndedIterator<Item = &'a [u8]>;
 
-    /// A value that an earlier layer left in the request's extensions.
-    fn extension<T: Send + Sync + 'static>(&self) -> Option<&T>;
+    /// What `read` makes of a value that an earlier layer left in the request's extensions.
+    ///
+    /// A closure, because some frameworks lend out what is in there for a moment only.
+    fn extension<T: Send + Sync + 'static, O>(&self, read: impl FnOnce(&T) -> O) -> Option<O>;
 
     /// The line to add to the server's set-up where [`peer`](Self::peer) has nothing to say.
     fn peer_hint(&self) -> &'static str;

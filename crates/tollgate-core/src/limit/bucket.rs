@@ -52,16 +52,9 @@ impl Bucket {
         Self { unit: gap, drain: 1, tick: 1, cap: gap, free: gap }
     }
 
-    pub(super) const fn unit(&self) -> u64 {
-        self.unit * self.tick
-    }
-
-    pub(super) const fn drain(&self) -> u64 {
-        self.drain
-    }
-
-    pub(super) fn is_leaky(&self) -> bool {
-        self.free < self.cap
+    /// The numbers that give a cell its meaning.
+    pub(super) const fn scale(&self) -> [u64; 3] {
+        [self.unit, self.drain, self.tick]
     }
 
     /// When the request may come in.
@@ -85,6 +78,21 @@ impl Bucket {
             debt = debt.max(ticks.saturating_mul(self.drain));
         }
         *cell = [now / self.tick, self.bounded(debt, cost)];
+    }
+
+    /// Whether the debt of a place `wait` ahead stays exact.
+    pub(super) fn books(&self, cell: Cell, now: u64, cost: u64, wait: u64) -> bool {
+        let idle = ((now + wait) / self.tick - now / self.tick).saturating_mul(self.drain);
+        let debt = self.debt(cell, now).max(idle);
+        debt.saturating_add(cost.saturating_mul(self.unit)) < EXACT - self.cap
+    }
+
+    /// Follows a clock that stepped back: what drains from here on does so at once, not only when the
+    /// clock shows again what it showed before.
+    pub(super) fn follow(&self, cell: &mut Cell, now: u64) {
+        if cell[0].saturating_mul(self.tick) > now {
+            cell[0] = now / self.tick;
+        }
     }
 
     /// Charges what has been spent already, beyond the limit if need be.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::exact::bounded;
 use super::state::{Mark, State};
 use super::{Enter, Limit, Standing};
 use crate::few::Few;
@@ -54,6 +55,7 @@ pub struct Decision {
 ///
 /// This is how every store in a process decides. The slots' states must belong to different rows.
 pub fn decide(slots: &mut [Slot<'_>], now: u64, patience: Duration) -> Decision {
+    let now = bounded(now);
     for slot in slots.iter_mut() {
         slot.limit.tidy(slot.state, now);
     }
@@ -64,6 +66,7 @@ pub fn decide(slots: &mut [Slot<'_>], now: u64, patience: Duration) -> Decision 
             .map(|slot| {
                 let mark = slot.limit.spend(slot.state, now, slot.cost, wait);
                 let mut standing = slot.limit.standing(slot.state, now, slot.cost, mark);
+                standing.charged = slot.cost;
                 standing.retry = Some(Duration::ZERO);
                 standing
             })
@@ -75,6 +78,7 @@ pub fn decide(slots: &mut [Slot<'_>], now: u64, patience: Duration) -> Decision 
 
 /// What [`decide`] would answer, without spending anything or recording a refusal.
 pub fn preview(slots: &mut [Slot<'_>], now: u64) -> Decision {
+    let now = bounded(now);
     let Some(wait) = earliest_leave(slots, now, 0) else {
         return refusal(slots, now, 0, false);
     };
@@ -110,8 +114,7 @@ fn earliest_leave(slots: &[Slot<'_>], now: u64, patience: u64) -> Option<u64> {
             return None;
         }
         if wait == asked {
-            let booked = slots.iter().all(|slot| slot.limit.books(now, wait));
-            return booked.then_some(wait);
+            return slots.iter().all(|slot| slot.books(now, wait)).then_some(wait);
         }
     }
     None
@@ -119,6 +122,8 @@ fn earliest_leave(slots: &[Slot<'_>], now: u64, patience: u64) -> Option<u64> {
 
 /// The earliest moment at which every limit lets the request in.
 fn earliest_enter(slots: &[Slot<'_>], now: u64) -> Option<Duration> {
+    // A queue may hold the request back beyond a border across which nothing can be booked.
+    let queue_and_more = slots.len() > 1 && slots.iter().any(|slot| slot.queued(now).is_some());
     let mut when = 0;
     for _ in 0..ROUNDS {
         let asked = when;
@@ -128,29 +133,51 @@ fn earliest_enter(slots: &[Slot<'_>], now: u64) -> Option<Duration> {
             };
             when = enter;
         }
-        if when == asked {
+        if when > asked {
+            continue;
+        }
+        if !queue_and_more || earliest_leave(slots, bounded(now + when), 0).is_some() {
             break;
         }
+        let border = |slot: &Slot<'_>| slot.limit.books_after(bounded(now + when));
+        let Some(border) = slots.iter().filter_map(border).min() else { break };
+        when += border;
     }
     Some(Duration::from_micros(when))
 }
 
-fn refusal(slots: &mut [Slot<'_>], now: u64, patience: u64, record: bool) -> Decision {
-    let refuses =
-        |slot: &Slot<'_>, patience: u64| match slot.limit.enter(slot.state, now, slot.cost, 0) {
-            Enter::At(0) => false,
-            Enter::At(delay) => {
-                delay > patience
-                    || slot.limit.queued(slot.state, now, slot.cost).is_some()
-                    || !slot.limit.books(now, delay)
+/// Why a limit is one of those that refuse.
+#[derive(Clone, Copy)]
+enum Ground {
+    /// It would let the request in later than the patience lasts.
+    Patience(u64),
+    /// It cannot book a place so far ahead.
+    Booking(u64),
+}
+
+impl Ground {
+    fn refuses(self, slot: &Slot<'_>, now: u64) -> bool {
+        match (self, slot.limit.enter(slot.state, now, slot.cost, 0)) {
+            (Self::Booking(wait), _) => !slot.books(now, wait),
+            (Self::Patience(_), Enter::At(0)) => false,
+            (Self::Patience(patience), Enter::At(delay)) => {
+                delay > patience || slot.queued(now).is_some() || !slot.books(now, delay)
             }
-            Enter::Unknown | Enter::Never => true,
-        };
-    // Where each would wait long enough but they find no moment in common, all that wait refuse.
-    let patience = if slots.iter().any(|slot| refuses(slot, patience)) { patience } else { 0 };
+            (Self::Patience(_), Enter::Unknown | Enter::Never) => true,
+        }
+    }
+}
+
+fn refusal(slots: &mut [Slot<'_>], now: u64, patience: u64, record: bool) -> Decision {
+    let queue = slots.iter().filter_map(|slot| slot.queued(now)).max().unwrap_or(0);
+    // Where each would wait long enough but they find no moment in common, all that wait refuse;
+    // where none waits but one is held back by another's queue, those that cannot book that far.
+    let grounds = [Ground::Patience(patience), Ground::Patience(0), Ground::Booking(queue)];
+    let found = |ground: &Ground| slots.iter().any(|slot| ground.refuses(slot, now));
+    let ground = grounds.into_iter().find(found).unwrap_or(Ground::Patience(patience));
     let mut standings = Few::new();
     for slot in slots.iter_mut() {
-        let refused = refuses(slot, patience);
+        let refused = ground.refuses(slot, now);
         if refused && record {
             slot.limit.refuse(slot.state, now, slot.cost);
         }
@@ -159,6 +186,17 @@ fn refusal(slots: &mut [Slot<'_>], now: u64, patience: u64, record: bool) -> Dec
         standings.push(standing);
     }
     Decision::new(Verdict::Refuse { retry_after: earliest_enter(slots, now) }, standings)
+}
+
+impl Slot<'_> {
+    /// How long the request would wait in the limit's own queue, if it has one.
+    fn queued(&self, now: u64) -> Option<u64> {
+        self.limit.queued(self.state, now, self.cost)
+    }
+
+    fn books(&self, now: u64, wait: u64) -> bool {
+        self.limit.books(self.state, now, self.cost, wait)
+    }
 }
 
 impl Decision {

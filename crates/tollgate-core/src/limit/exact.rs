@@ -17,7 +17,12 @@ pub(super) const fn gcd(mut a: u64, mut b: u64) -> u64 {
 pub(super) const fn micros_until(now: u64, ticks: u64, tick: u64) -> u64 {
     match (ticks, tick) {
         (0, _) => 0,
-        (_, 1) => ticks,
-        _ => ticks.saturating_mul(tick).saturating_sub(now % tick),
+        (_, 1) => bounded(ticks),
+        _ => bounded(ticks.saturating_mul(tick)) - now % tick,
     }
+}
+
+/// A number, or the greatest that is exact: a moment that is centuries away is as good as any later.
+pub(super) const fn bounded(number: u64) -> u64 {
+    if number < EXACT { number } else { EXACT - 1 }
 }

@@ -3,7 +3,7 @@
 //! The cell is `[start of the window, spent since]`. More than `count` spent means places booked in
 //! the windows that follow, each filled before the next.
 
-use super::exact::EXACT;
+use super::exact::{EXACT, bounded};
 use super::{Cell, Enter};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -30,14 +30,29 @@ impl Fixed {
             return Enter::At(from);
         }
         let window = if fill + cost <= self.count { last } else { last + 1 };
-        Enter::At(from.max((start + window * self.period).saturating_sub(now)))
+        Enter::At(from.max(self.until(start, window, now)))
     }
 
     pub(super) fn spend(&self, cell: &mut Cell, now: u64, cost: u64, wait: u64) {
         let [start, spent] = self.current(*cell, now);
         let window = (now + wait - start) / self.period;
         // Room that a cost did not fit into is left behind: it went to the next window whole.
-        *cell = [start, spent.max(window * self.count) + cost];
+        let before = spent.max(window.saturating_mul(self.count));
+        *cell = [start, before.saturating_add(cost).min(EXACT / 2)];
+    }
+
+    /// Whether what a place `wait` ahead adds up to stays exact.
+    pub(super) fn books(&self, cell: Cell, now: u64, cost: u64, wait: u64) -> bool {
+        let [start, spent] = self.current(cell, now);
+        let window = (now + wait - start) / self.period;
+        spent.max(window.saturating_mul(self.count)).saturating_add(cost) <= EXACT / 2
+    }
+
+    /// Follows a clock that stepped back into the window that it shows.
+    pub(super) fn follow(&self, cell: &mut Cell, now: u64) {
+        if now < cell[0] {
+            *cell = self.current(*cell, now);
+        }
     }
 
     pub(super) fn force(&self, cell: &mut Cell, now: u64, cost: u64) {
@@ -50,7 +65,7 @@ impl Fixed {
         let [start, spent] = self.current(*cell, now);
         let (own, _) = self.last_window(mark[1]);
         let (last, fill) = self.last_window(spent);
-        if mark[0] + own * self.period == start + last * self.period {
+        if self.begin(mark[0], own) == self.begin(start, last) {
             *cell = [start, spent - back.min(fill)];
         }
     }
@@ -62,8 +77,17 @@ impl Fixed {
     pub(super) fn fresh_in(&self, cell: Cell, now: u64) -> u64 {
         match self.current(cell, now) {
             [_, 0] => 0,
-            [start, spent] => start + (self.last_window(spent).0 + 1) * self.period - now,
+            [start, spent] => self.until(start, self.last_window(spent).0 + 1, now),
         }
+    }
+
+    /// Until a window begins, counted from the one that began at `start`.
+    fn until(&self, start: u64, window: u64, now: u64) -> u64 {
+        bounded(self.begin(start, window).saturating_sub(now))
+    }
+
+    fn begin(&self, start: u64, window: u64) -> u64 {
+        start.saturating_add(window.saturating_mul(self.period))
     }
 
     /// The index, counted from the current window, of the last one with anything spent in it, and

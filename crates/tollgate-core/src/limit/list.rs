@@ -96,9 +96,20 @@ impl FromStr for Limits {
     type Err = LimitError;
 
     fn from_str(text: &str) -> Result<Self, LimitError> {
-        let limits = text.split(';').map(str::parse).collect::<Result<_, _>>()?;
+        let limits = texts(text).map(str::parse).collect::<Result<_, _>>()?;
         Self::try_checked(limits).map_err(|error| error.in_text(text))
     }
+}
+
+/// What stands between the semicolons; one in a quoted name does not count.
+fn texts(list: &str) -> impl Iterator<Item = &str> {
+    let (mut quoted, mut escaped) = (false, false);
+    list.split(move |char: char| {
+        let border = char == ';' && !quoted;
+        quoted ^= char == '"' && !escaped;
+        escaped = char == '\\' && quoted && !escaped;
+        border
+    })
 }
 
 impl fmt::Display for Limits {

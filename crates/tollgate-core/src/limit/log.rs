@@ -45,6 +45,21 @@ impl Log {
         self.entries.capacity()
     }
 
+    /// In order of time: a place booked ahead may stand behind the present one.
+    fn insert(&mut self, stamp: u64, cost: u64) {
+        self.total += cost;
+        match self.entries.back_mut() {
+            Some(newest) if newest.stamp == stamp => newest.cost += cost,
+            Some(newest) if newest.stamp > stamp => {
+                match self.entries.binary_search_by_key(&stamp, |entry| entry.stamp) {
+                    Ok(at) => self.entries[at].cost += cost,
+                    Err(at) => self.entries.insert(at, Entry { stamp, cost }),
+                }
+            }
+            _ => self.entries.push_back(Entry { stamp, cost }),
+        }
+    }
+
     fn drop_oldest_while(&mut self, goes: impl Fn(Entry, u64) -> bool) {
         while let Some(&oldest) = self.entries.front() {
             if !goes(oldest, self.total) {
@@ -100,7 +115,10 @@ impl Sieve {
     pub(super) fn spend(&self, log: &mut Log, now: u64, cost: u64, wait: u64) -> u64 {
         self.tidy(log, now);
         let stamp = (now + wait).next_multiple_of(self.resolution);
-        self.insert(log, stamp, cost);
+        // What costs nothing leaves nothing behind, or the log would have no bound.
+        if cost > 0 {
+            log.insert(stamp, cost);
+        }
         log.seen = now;
         stamp
     }
@@ -113,8 +131,17 @@ impl Sieve {
 
     /// Writes down an attempt that was refused. Only the newest `count` can make a difference.
     pub(super) fn record(&self, log: &mut Log, now: u64, cost: u64) {
-        self.spend(log, now, cost.min(self.count), 0);
-        log.drop_oldest_while(|oldest, total| total - oldest.cost >= self.count);
+        let cost = cost.min(self.count);
+        let stamp = now.next_multiple_of(self.resolution);
+        self.tidy(log, now);
+        // First make room, then write: the log is no longer than it was made for.
+        log.drop_oldest_while(|oldest, total| {
+            oldest.stamp <= stamp && total - oldest.cost + cost >= self.count
+        });
+        let booked_later = log.entries.front().is_some_and(|oldest| oldest.stamp > stamp);
+        if !(booked_later && log.total >= self.count) {
+            self.spend(log, now, cost, 0);
+        }
     }
 
     pub(super) fn give(&self, log: &mut Log, stamp: u64, now: u64, back: u64) {
@@ -146,20 +173,5 @@ impl Sieve {
         };
         let back = log.seen.saturating_sub(now);
         (newest.stamp.saturating_sub(back) + self.period).saturating_sub(now)
-    }
-
-    /// In order of time: a place booked ahead may stand behind the present one.
-    fn insert(&self, log: &mut Log, stamp: u64, cost: u64) {
-        log.total += cost;
-        match log.entries.back_mut() {
-            Some(newest) if newest.stamp == stamp => newest.cost += cost,
-            Some(newest) if newest.stamp > stamp => {
-                match log.entries.binary_search_by_key(&stamp, |entry| entry.stamp) {
-                    Ok(at) => log.entries[at].cost += cost,
-                    Err(at) => log.entries.insert(at, Entry { stamp, cost }),
-                }
-            }
-            _ => log.entries.push_back(Entry { stamp, cost }),
-        }
     }
 }

@@ -198,7 +198,7 @@ impl Limit {
         Self::make(Kind::Concurrent, count, SECOND)
     }
 
-    const fn make(kind: Kind, count: u64, period: Duration) -> Result<Self, LimitError> {
+    pub(super) const fn make(kind: Kind, count: u64, period: Duration) -> Result<Self, LimitError> {
         let period = match micros(period) {
             Ok(period) => period,
             Err(reason) => return Err(LimitError::new(reason)),
@@ -298,14 +298,16 @@ impl Limit {
     /// FNV-1a over what gives a state its meaning: the same in every process and every version.
     const fn identity(&self) -> u64 {
         let numbers = match (self.kind, self.shape) {
-            (Kind::TokenBucket { .. }, Shape::Bucket(bucket)) => [1, bucket.unit(), bucket.drain()],
-            (Kind::LeakyBucket { .. }, Shape::Bucket(bucket)) => [2, bucket.unit(), bucket.drain()],
-            (Kind::Stepped { .. }, _) => [3, self.count, self.period],
-            (Kind::FixedWindow { from_first: false }, _) => [4, self.period, 0],
-            (Kind::FixedWindow { from_first: true }, _) => [5, self.period, 0],
-            (Kind::SlidingLog { resolution }, _) => [6, self.period, resolution],
-            (Kind::SlidingWindow, Shape::Sliding(sliding)) => [7, self.period, sliding.tick()],
-            _ => [8, 0, 0],
+            (Kind::TokenBucket { .. }, Shape::Bucket(bucket)) => with(1, bucket.scale()),
+            (Kind::LeakyBucket { .. }, Shape::Bucket(bucket)) => with(2, bucket.scale()),
+            (Kind::Stepped { .. }, _) => [3, self.count, self.period, 0],
+            // Spent beyond the count means places booked in later windows, so the count gives the
+            // number its meaning.
+            (Kind::FixedWindow { from_first: false }, _) => [4, self.period, self.count, 0],
+            (Kind::FixedWindow { from_first: true }, _) => [5, self.period, self.count, 0],
+            (Kind::SlidingLog { resolution }, _) => [6, self.period, resolution, 0],
+            (Kind::SlidingWindow, Shape::Sliding(sliding)) => [7, self.period, sliding.tick(), 0],
+            _ => [8, 0, 0, 0],
         };
         let mut hash = 0xcbf2_9ce4_8422_2325;
         let mut i = 0;
@@ -349,6 +351,10 @@ pub(super) const fn valid(limit: Result<Limit, LimitError>) -> Limit {
         Ok(limit) => limit,
         Err(error) => panic!("{}", error.reason()),
     }
+}
+
+const fn with(kind: u64, [a, b, c]: [u64; 3]) -> [u64; 4] {
+    [kind, a, b, c]
 }
 
 const fn fnv(mut hash: u64, bytes: &[u8]) -> u64 {

@@ -19,6 +19,9 @@ mod step;
 mod stepped;
 mod text;
 
+#[cfg(test)]
+mod tests;
+
 use std::fmt;
 
 pub use self::decide::{Decision, Slot, Verdict, decide, preview};
@@ -65,7 +68,7 @@ pub(crate) use self::state::Cell;
 pub struct Limit {
     kind: Kind,
     count: u64,
-    /// Microseconds; 0 for concurrency.
+    /// Microseconds; without a meaning for concurrency.
     period: u64,
     soft: Option<u64>,
     /// Microseconds; 0 for none.
@@ -139,8 +142,9 @@ impl Limit {
     /// Tells this limit's state from that of every other limit on the same key, in every process:
     /// made from the name and from the numbers that give a state its meaning.
     ///
-    /// A window or a log with a name keeps its identity, and so what was spent, when its count
-    /// changes; a bucket does so when its burst changes.
+    /// A sliding window or a log with a name keeps its identity, and so what was spent, when its count
+    /// changes; a bucket does so when its burst changes, as long as the time that both are counted in
+    /// is the same (the finest of a microsecond, a millisecond and a second that keeps it exact).
     pub const fn id(&self) -> u64 {
         self.id
     }

@@ -1,5 +1,6 @@
 use super::bucket::Bucket;
 use super::concurrent::Concurrent;
+use super::exact::EXACT;
 use super::fixed::Fixed;
 use super::log::Sieve;
 use super::sliding::Sliding;
@@ -31,19 +32,27 @@ impl Shape {
         }
     }
 
-    /// How long a request that comes in now waits in the shape's own queue.
-    pub(super) fn queued(&self, state: &State, now: u64, cost: u64) -> Option<u64> {
-        match self {
-            Self::Bucket(bucket) if bucket.is_leaky() => Some(bucket.leave(state.cell, now, cost)),
-            _ => None,
+    /// Whether a place `wait` ahead can be written down.
+    pub(super) fn books(&self, state: &State, now: u64, cost: u64, wait: u64) -> bool {
+        if wait == 0 {
+            return true;
         }
+        let exact = now + wait < EXACT;
+        exact
+            && match self {
+                Self::Bucket(bucket) => bucket.books(state.cell, now, cost, wait),
+                Self::Stepped(stepped) => stepped.books(state.cell, now, cost, wait),
+                Self::Fixed(fixed) => fixed.books(state.cell, now, cost, wait),
+                Self::Sliding(sliding) => sliding.books(now, wait),
+                Self::Log(_) | Self::Concurrent(_) => true,
+            }
     }
 
-    /// Whether a place `wait` ahead can be written down.
-    pub(super) fn books(&self, now: u64, wait: u64) -> bool {
+    /// Microseconds after which a place that cannot be booked now may be bookable.
+    pub(super) fn books_after(&self, now: u64) -> Option<u64> {
         match self {
-            Self::Sliding(sliding) => wait == 0 || sliding.books(now, wait),
-            _ => true,
+            Self::Sliding(sliding) => Some(sliding.window_left(now)),
+            _ => None,
         }
     }
 
@@ -100,9 +109,19 @@ impl Shape {
         }
     }
 
+    /// Follows a clock that stepped back, and drops what a log holds in vain.
     pub(super) fn tidy(&self, state: &mut State, now: u64) {
-        if let (Self::Log(sieve), Some(log)) = (self, &mut state.log) {
-            sieve.tidy(log, now);
+        match self {
+            Self::Bucket(bucket) => bucket.follow(&mut state.cell, now),
+            Self::Stepped(stepped) => stepped.follow(&mut state.cell, now),
+            Self::Fixed(fixed) => fixed.follow(&mut state.cell, now),
+            Self::Sliding(sliding) => sliding.follow(&mut state.cell, now),
+            Self::Log(sieve) => {
+                if let Some(log) = &mut state.log {
+                    sieve.tidy(log, now);
+                }
+            }
+            Self::Concurrent(_) => {}
         }
     }
 

@@ -49,7 +49,9 @@ impl Sliding {
         if cost > self.count {
             return Enter::Never;
         }
-        let mut at = self.windows(cell, now + from);
+        let mut followed = cell;
+        self.follow(&mut followed, now);
+        let mut at = self.windows(followed, now + from);
         loop {
             if let Some(into) = self.room(at, cost) {
                 let when = (at.index * self.period + into) * self.tick;
@@ -62,8 +64,19 @@ impl Sliding {
 
     /// Whether a place `wait` ahead can be booked: there is a count for this window, none for later.
     pub(super) fn books(&self, now: u64, wait: u64) -> bool {
+        wait < self.window_left(now)
+    }
+
+    pub(super) fn window_left(&self, now: u64) -> u64 {
         let window = self.period * self.tick;
-        now / window == (now + wait) / window
+        window - now % window
+    }
+
+    /// Follows a clock that stepped back into the window that it shows.
+    pub(super) fn follow(&self, cell: &mut Cell, now: u64) {
+        if cell[0].saturating_mul(self.period * self.tick) > now {
+            cell[0] = now / self.tick / self.period;
+        }
     }
 
     pub(super) fn spend(&self, cell: &mut Cell, now: u64, cost: u64) {

@@ -17,6 +17,8 @@ pub struct Standing {
     pub window: Option<Duration>,
     /// Until the key is as good as new, with nobody spending; `None` where only giving back does that.
     pub reset: Option<Duration>,
+    /// What was charged; zero where the request was refused.
+    pub charged: u64,
     /// Whether it is this limit that refuses.
     pub refused: bool,
     /// Until this limit would admit the request; zero when it does now, `None` when it cannot tell
@@ -38,6 +40,7 @@ impl Standing {
             remaining: limit.capacity(),
             window: Some(Duration::ZERO),
             reset: Some(Duration::ZERO),
+            charged: 0,
             refused: false,
             retry: Some(Duration::ZERO),
             soft: false,

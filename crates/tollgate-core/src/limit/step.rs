@@ -5,20 +5,24 @@
 use std::time::Duration;
 
 use super::bucket::Bucket;
+use super::exact::bounded;
 use super::shape::Shape;
 use super::state::{Mark, State};
 use super::{Cell, Decision, Enter, Kind, Limit, Log, Slot, Standing, decide};
 
+/// Most entries that a log is given room for before there are any: a count may be astronomical.
+const MOST_RESERVED: u64 = 1 << 16;
+
 impl Limit {
     /// The state of a key that has spent nothing.
     ///
-    /// For a sliding log this makes room for all the entries that it can ever hold, so that
-    /// [`take`](Self::take) never allocates.
+    /// For a sliding log this makes room for all the entries that it can ever hold, up to 65,536 of
+    /// them (1 MiB), so that [`take`](Self::take) never allocates.
     pub fn fresh(&self) -> State {
         let mut state = State::default();
         if let Shape::Log(sieve) = self.shape {
             let log = state.log.get_or_insert_default();
-            log.reserve_exact(usize::try_from(sieve.entries()).unwrap_or(usize::MAX));
+            log.reserve_exact(sieve.entries().min(MOST_RESERVED) as usize);
         }
         state
     }
@@ -67,6 +71,8 @@ impl Limit {
     /// Giving back never mints credit: a bucket takes back what of this charge has not drained
     /// meanwhile, a window only what was spent in that window.
     pub fn settle(&self, state: &mut State, now: u64, mark: &Mark, cost: u64, spent: u64) {
+        let now = bounded(now);
+        self.tidy(state, now);
         if spent > cost {
             self.shape.force(state, now, spent - cost);
             return;
@@ -79,6 +85,7 @@ impl Limit {
 
     /// Until `state` equals a fresh one and may be forgotten; `None`: not before it is given back.
     pub fn fresh_in(&self, state: &State, now: u64) -> Option<Duration> {
+        let now = bounded(now);
         let shape = self.shape.fresh_in(state, now)?;
         let gap = if self.gap > 0 { Bucket::gap(self.gap).fresh_in(state.gap, now) } else { 0 };
         Some(Duration::from_micros(shape.max(gap).max(banned_for(state.ban, now))))
@@ -98,17 +105,34 @@ impl Limit {
         self.shape.enter(state, now, cost, from)
     }
 
-    /// How long a request that comes in now waits in the limit's own queue, if it has one.
+    /// How long a request that comes in now waits in the limit's own queue, be it one of no length;
+    /// `None` where it is patience that waits.
     pub(super) fn queued(&self, state: &State, now: u64, cost: u64) -> Option<u64> {
-        self.shape.queued(state, now, cost)
+        match (self.kind, self.shape) {
+            (Kind::LeakyBucket { .. }, Shape::Bucket(bucket)) => {
+                Some(bucket.leave(state.cell, now, cost))
+            }
+            _ => None,
+        }
     }
 
-    pub(super) fn books(&self, now: u64, wait: u64) -> bool {
-        self.shape.books(now, wait)
+    pub(super) fn books(&self, state: &State, now: u64, cost: u64, wait: u64) -> bool {
+        self.shape.books(state, now, cost, wait)
     }
 
+    pub(super) fn books_after(&self, now: u64) -> Option<u64> {
+        self.shape.books_after(now)
+    }
+
+    /// Follows a clock that stepped back, and drops what is remembered in vain.
     pub(super) fn tidy(&self, state: &mut State, now: u64) {
         self.shape.tidy(state, now);
+        if self.gap > 0 {
+            Bucket::gap(self.gap).follow(&mut state.gap, now);
+        }
+        if self.ban > 0 {
+            state.ban[0] = state.ban[0].min(now);
+        }
     }
 
     pub(super) fn spend(&self, state: &mut State, now: u64, cost: u64, wait: u64) -> Mark {
@@ -126,7 +150,7 @@ impl Limit {
                 Enter::At(delay) => delay,
                 Enter::Unknown | Enter::Never => 0,
             };
-            state.ban = [now, interval.saturating_add(self.ban)];
+            state.ban = [now, bounded(interval + self.ban)];
         }
         if self.count_refused {
             self.shape.record_refused(state, now, cost);
@@ -151,6 +175,7 @@ impl Limit {
             remaining,
             window,
             reset: self.fresh_in(state, now),
+            charged: 0,
             refused: false,
             retry: micros(self.enter(state, now, cost, 0)),
             soft: self.soft.is_some_and(|soft| self.capacity() - remaining > soft),

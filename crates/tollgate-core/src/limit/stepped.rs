@@ -3,6 +3,7 @@
 //! The cell is `[time of the refill that was counted last, tokens spent]`. A full bucket has no
 //! phase: its first refill comes one step after the first token is spent.
 
+use super::exact::{EXACT, bounded};
 use super::{Cell, Enter};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -29,13 +30,24 @@ impl Stepped {
     pub(super) fn spend(&self, cell: &mut Cell, now: u64, cost: u64, wait: u64) {
         let [anchor, spent] = self.refilled(*cell, now);
         // What drops in while the request waits must not fill a bucket that is already full.
-        let dropped = (now + wait - anchor) / self.every * self.amount;
-        *cell = [anchor, spent.max(dropped).saturating_add(cost)];
+        let dropped = self.dropped(anchor, now + wait);
+        *cell = [anchor, spent.max(dropped).saturating_add(cost).min(EXACT / 2)];
+    }
+
+    /// Whether what a place `wait` ahead adds up to stays exact.
+    pub(super) fn books(&self, cell: Cell, now: u64, cost: u64, wait: u64) -> bool {
+        let [anchor, spent] = self.refilled(cell, now);
+        spent.max(self.dropped(anchor, now + wait)).saturating_add(cost) <= EXACT / 2
+    }
+
+    /// Follows a clock that stepped back, so that the steps go on from there.
+    pub(super) fn follow(&self, cell: &mut Cell, now: u64) {
+        cell[0] = cell[0].min(now);
     }
 
     pub(super) fn force(&self, cell: &mut Cell, now: u64, cost: u64) {
         let [anchor, spent] = self.refilled(*cell, now);
-        *cell = [anchor, spent.saturating_add(cost).min(super::exact::EXACT / 2)];
+        *cell = [anchor, spent.saturating_add(cost).min(EXACT / 2)];
     }
 
     pub(super) fn give(&self, cell: &mut Cell, mark: Cell, now: u64, back: u64) {
@@ -72,7 +84,12 @@ impl Stepped {
     fn until(&self, anchor: u64, tokens: u64, now: u64) -> u64 {
         match tokens.div_ceil(self.amount) {
             0 => 0,
-            steps => anchor.saturating_add(steps.saturating_mul(self.every)) - now,
+            steps => bounded(anchor.saturating_add(steps.saturating_mul(self.every)) - now),
         }
+    }
+
+    /// How many tokens have dropped in by `then`.
+    fn dropped(&self, anchor: u64, then: u64) -> u64 {
+        ((then - anchor) / self.every).saturating_mul(self.amount)
     }
 }

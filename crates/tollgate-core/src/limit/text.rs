@@ -128,6 +128,10 @@ fn parse(words: &mut Words<'_>) -> Result<Limit, LimitError> {
             "fixed" => Limit::try_fixed_window(count, period)?,
             "log" => Limit::try_sliding_log(count, period)?,
             "sliding" => Limit::try_sliding_window(count, period)?,
+            // Said of a bucket at once: one that is refilled continuously may not stay exact.
+            _ if words.clone().next() == Some("stepped") => {
+                Limit::make(Kind::Stepped { burst: count }, count, period)?
+            }
             _ => Limit::try_per(count, period)?,
         }
     };
@@ -159,6 +163,7 @@ fn parse(words: &mut Words<'_>) -> Result<Limit, LimitError> {
 }
 
 /// The rest of the text; a number, a word and a `/` need no space between them.
+#[derive(Clone)]
 struct Words<'a>(&'a str);
 
 impl<'a> Words<'a> {

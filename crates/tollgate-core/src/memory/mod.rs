@@ -3,16 +3,21 @@
 mod build;
 mod hash;
 mod locate;
+mod locked;
+mod room;
 mod table;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 pub use self::build::MemoryBuilder;
 
 use self::hash::Seed;
-use self::locate::{Find, Found};
+use self::locate::Found;
+use self::locked::Find;
 use self::table::Table;
 use crate::charge::{Charge, Owed};
 use crate::clock::Clock;
@@ -35,8 +40,9 @@ use crate::store::{Answer, Never, Store, StoreError};
 ///   [`StoreError::full`], which the layer treats as it was told to treat a failing store, and
 ///   [`turned_away`](Self::turned_away) counts it. This begins when more keys than the capacity spend
 ///   within the time that they take to recover, so size the table for that.
-/// - **Nobody has to clean up.** There is no task, no thread and no sweep: a decision touches at most
-///   16 rows for each limit.
+/// - **Nobody has to clean up.** There is no task and no thread: a decision looks at four
+///   buckets of four rows for each limit, and at 48 more at most where it has to make room for a new
+///   key.
 ///
 /// Keys are told apart by a 64-bit hash with a secret seed, drawn when the store is made: among a
 /// million keys that two meet has a chance of 1 in 37 million.
@@ -59,7 +65,7 @@ struct Inner {
     /// Rows of two words.
     narrow: Table<Cell>,
     /// Rows of limits that remember more.
-    wide: std::sync::OnceLock<Table<Option<Box<State>>>>,
+    wide: OnceLock<Table<WideRow>>,
     /// Entries that sliding logs have room for, and the most that they may have.
     entries: AtomicUsize,
     most_entries: usize,
@@ -67,6 +73,8 @@ struct Inner {
     swept: AtomicUsize,
     turned_away: AtomicU64,
 }
+
+type WideRow = Option<Box<State>>;
 
 impl Memory {
     /// A store for 262,144 keys, about 10 MB.
@@ -115,14 +123,16 @@ impl Memory {
             return Ok(Decision::new(Verdict::Admit { wait: Default::default() }, Few::new()));
         }
         let decision = self.0.rows(charge, find, |rows, now| ask.of(rows, charge, now));
-        if decision.is_none() {
-            self.0.turned_away.fetch_add(1, Ordering::Relaxed);
-        }
-        decision.ok_or_else(StoreError::full)
+        decision.ok_or_else(|| self.turn_away())
+    }
+
+    fn turn_away(&self) -> StoreError {
+        self.0.turned_away.fetch_add(1, Ordering::Relaxed);
+        StoreError::full()
     }
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Ask {
     Take,
     Peek,
@@ -130,24 +140,49 @@ enum Ask {
 }
 
 impl Ask {
-    fn of(self, found: &mut [Found], charge: &Charge, now: u64) -> Decision {
+    /// `None` when there is no room to write the charge down.
+    fn of(self, found: &mut [Found], charge: &Charge, now: u64) -> Option<Decision> {
         if let Self::Reset = self {
             found.iter_mut().for_each(|found| found.state = State::default());
         }
-        let mut one = None;
-        let mut many = Vec::new();
-        for (found, owed) in found.iter_mut().zip(charge.owed()) {
-            let slot = Slot { limit: &owed.limit, state: &mut found.state, cost: owed.cost };
-            if charge.len() == 1 { one = Some(slot) } else { many.push(slot) }
+        if self == Self::Take && !found.iter().all(|found| found.has_room) {
+            return Self::refused_without_room(found, charge, now);
         }
-        let slots = match &mut one {
-            Some(slot) => std::slice::from_mut(slot),
-            None => &mut many[..],
-        };
-        match self {
-            Self::Take => decide(slots, now, charge.patience()),
-            Self::Peek | Self::Reset => preview(slots, now),
+        with_slots(found.iter_mut().map(|found| &mut found.state), charge, |slots| match self {
+            Self::Take => Some(decide(slots, now, charge.patience())),
+            Self::Peek | Self::Reset => Some(preview(slots, now)),
+        })
+    }
+
+    /// Who is refused anyway is refused all the same: no flood frees a key by leaving no room for
+    /// another of its limits.
+    fn refused_without_room(found: &mut [Found], charge: &Charge, now: u64) -> Option<Decision> {
+        let mut states: Vec<_> = found.iter().map(|found| found.state.clone()).collect();
+        let decision =
+            with_slots(states.iter_mut(), charge, |slots| decide(slots, now, charge.patience()));
+        if decision.is_admitted() {
+            return None;
         }
+        for (found, state) in found.iter_mut().zip(states).filter(|(found, _)| found.has_room) {
+            found.state = state;
+        }
+        Some(decision)
+    }
+}
+
+/// Runs `run` on a slot for each state and what is owed to it; one is common and does not allocate.
+fn with_slots<'a, R>(
+    states: impl Iterator<Item = &'a mut State>,
+    charge: &'a Charge,
+    run: impl FnOnce(&mut [Slot<'a>]) -> R,
+) -> R {
+    let mut slots = states.zip(charge.owed()).map(|(state, owed)| {
+        let (limit, cost) = (&owed.limit, owed.cost);
+        Slot { limit, state, cost }
+    });
+    match (slots.next(), charge.len()) {
+        (Some(mut slot), 1) => run(std::slice::from_mut(&mut slot)),
+        (first, _) => run(&mut first.into_iter().chain(slots).collect::<Vec<_>>()),
     }
 }
 
@@ -168,14 +203,18 @@ impl Store for Memory {
 
     fn settle(&self, owed: &Owed, mark: &Mark, spent: u64) {
         let charge = Charge::of(owed.limit, owed.key, owed.cost);
-        self.0.rows(&charge, Find::Only, |rows, now| {
-            for found in rows {
-                // A key that was forgotten owes nothing: there is nothing to give back.
-                if found.is_kept() || spent > owed.cost {
-                    owed.limit.settle(&mut found.state, now, mark, owed.cost, spent);
-                }
+        // A key that was forgotten has nothing to be given back, but may yet have more to pay.
+        let more = spent > owed.cost;
+        let find = if more { Find::OrInsert } else { Find::Only };
+        let settled = self.0.rows(&charge, find, |rows, now| {
+            for found in rows.iter_mut().filter(|found| found.has_room) {
+                owed.limit.settle(&mut found.state, now, mark, owed.cost, spent);
             }
+            rows.iter().all(|found| found.has_room)
         });
+        if more && !settled {
+            let _ = self.turn_away();
+        }
     }
 
     fn clock(&self) -> Clock {

@@ -37,17 +37,18 @@ impl<T> Extension<T> {
 
 impl<V: View, T: Part + Send + Sync + 'static> Key<V> for Extension<T> {
     fn write(&self, view: &V, key: &mut KeyBuf) -> Result<(), Missing> {
-        let value = view.extension::<T>().ok_or_else(|| {
+        let written = view.extension(|value: &T| {
+            key.push(&[tag::EXTENSION]);
+            key.push(type_name::<T>().as_bytes());
+            value.write(key);
+        });
+        written.ok_or_else(|| {
             Missing::server_named(
                 type_name::<T>(),
                 "extension",
                 "add the layer that inserts it outside of the rate limit, so that it runs first",
             )
-        })?;
-        key.push(&[tag::EXTENSION]);
-        key.push(type_name::<T>().as_bytes());
-        value.write(key);
-        Ok(())
+        })
     }
 }
 

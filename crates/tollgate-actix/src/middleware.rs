@@ -1,0 +1,237 @@
+use std::fmt;
+use std::future::{Ready, ready};
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_web::body::EitherBody;
+use actix_web::dev::{Service, ServiceRequest, ServiceResponse, Transform};
+use actix_web::{Error, HttpRequest, HttpResponse};
+use tollgate_core::{
+    Clock, Counts, Fields, Gate, KnownLimits, Memory, OnStoreError, Refusal, Rejection, Rule, Store,
+};
+
+use crate::respond::Respond;
+use crate::service::RateLimitService;
+use crate::shared::{Shared, Site, Tally};
+use crate::view::RequestView;
+
+/// How long the middleware waits for a store that is not in this process, unless told otherwise.
+/// Stores keep deadlines of their own; this one holds for those that do not.
+const DEADLINE: Duration = Duration::from_secs(1);
+
+/// A middleware that limits how fast requests may pass: for
+/// [`App::wrap`](actix_web::App::wrap), [`Scope::wrap`](actix_web::Scope::wrap) and
+/// [`Resource::wrap`](actix_web::Resource::wrap).
+///
+/// ```
+/// use std::time::Duration;
+/// use actix_web::{App, web};
+/// use tollgate_actix::{Ip, Limit, RateLimit, Rejection};
+///
+/// let limit = RateLimit::new(Limit::per_second(10).by(Ip::peer()))
+///     .rejection(Rejection::queue(Duration::from_millis(200)));
+/// let app = App::new().service(web::scope("/api").wrap(limit));
+/// # let _ = app;
+/// ```
+///
+/// The response's body becomes an [`EitherBody`]: on the left what the service inside answers, on the
+/// right a refusal. An error that the service inside returns is passed on; rules that account by
+/// response see the status that it will be answered with.
+///
+/// # One limiter for all workers
+///
+/// actix-web calls the closure given to `HttpServer::new` once for each worker and address. Values
+/// that [`new`](Self::new) makes at one place in the source, for one type of rule and under one
+/// [`System`](actix_web::rt::System), are one limiter all the same: they share the default store, the
+/// bound on how many wait, and the counters, for as long as one of them is in use. So do clones, which
+/// is the other way to write it, and the one that leaves you a handle to [`counts`](Self::counts):
+///
+/// ```no_run
+/// use actix_web::{App, HttpServer};
+/// use tollgate_actix::{Ip, Limit, RateLimit};
+///
+/// let limit = RateLimit::new(Limit::per_second(10).by(Ip::peer()));
+/// let handle = limit.clone();
+/// let server = HttpServer::new(move || App::new().wrap(limit.clone()));
+/// # let _ = (handle, server);
+/// ```
+///
+/// Three things follow from that:
+///
+/// - A function of yours that makes the limiters of two scopes is one place: the scopes share what is
+///   spent, unless their limits differ in name or numbers. Name them apart.
+/// - Tests under `#[actix_web::test]` have a `System` each, so they share nothing. Tests under
+///   `#[tokio::test]` have none, and do share; so do two servers of one process on plain tokio. Give
+///   them a [`store`](Self::store) of their own.
+/// - A store given to [`store`](Self::store) is used as it is: make it outside of the closure, and
+///   clone it into it.
+#[must_use]
+#[derive(Clone)]
+pub struct RateLimit<R, S = Memory> {
+    rule: R,
+    policy: Policy<S>,
+}
+
+/// All that does not depend on the rule.
+#[derive(Clone)]
+pub(crate) struct Policy<S> {
+    pub(crate) store: S,
+    pub(crate) clock: Clock,
+    pub(crate) respond: Respond,
+    pub(crate) gate: Gate,
+    pub(crate) fields: Fields,
+    pub(crate) extensions: bool,
+    pub(crate) on_store_error: OnStoreError,
+    pub(crate) deadline: Duration,
+    pub(crate) tally: Arc<Tally>,
+    /// The default store is shared for as long as somebody holds this.
+    _memory: Option<Arc<Memory>>,
+}
+
+impl<R: KnownLimits + 'static> RateLimit<R> {
+    /// Limits requests by `rule`, counted in the memory of this process, by all workers together.
+    #[track_caller]
+    pub fn new(rule: R) -> Self {
+        let Shared { memory, tally } = Site::of_caller::<R>().shared();
+        let policy = Policy {
+            store: Memory::clone(&memory),
+            clock: memory.clock(),
+            respond: Respond::default(),
+            gate: tally.gate.clone(),
+            fields: Fields::default(),
+            extensions: true,
+            on_store_error: OnStoreError::default(),
+            deadline: DEADLINE,
+            tally,
+            _memory: Some(memory),
+        };
+        Self { rule, policy }
+    }
+}
+
+impl<R: KnownLimits, S> RateLimit<R, S> {
+    /// Counts in `store`. Limits on the same store share what is spent where limits of one name, or of
+    /// the same numbers, meet on the same key.
+    ///
+    /// Workers share it only if it is made once, outside of the closure that makes the app.
+    ///
+    /// # Panics
+    ///
+    /// When the store cannot keep a limit of the rule.
+    #[track_caller]
+    pub fn store<T: Store>(self, store: T) -> RateLimit<R, T> {
+        self.rule.each_limit(&mut |limit| {
+            if let Err(reason) = store.check(limit) {
+                panic!("the store cannot keep the limit `{limit}`: {reason}");
+            }
+        });
+        let policy = Policy {
+            clock: store.clock(),
+            store,
+            respond: self.policy.respond,
+            gate: self.policy.gate,
+            fields: self.policy.fields,
+            extensions: self.policy.extensions,
+            on_store_error: self.policy.on_store_error,
+            deadline: self.policy.deadline,
+            tally: self.policy.tally,
+            _memory: None,
+        };
+        RateLimit { rule: self.rule, policy }
+    }
+}
+
+impl<R, S> RateLimit<R, S> {
+    /// What happens to requests that exceed a limit; they are [blocked](Rejection::block) by default.
+    pub fn rejection(self, rejection: Rejection) -> Self {
+        // Not a gate of its own: all workers together let so many wait and no more.
+        self.with(|policy| Policy { gate: policy.gate.with(rejection), ..policy })
+    }
+
+    /// Which header fields tell clients how they stand; [`Fields::DRAFT`] by default.
+    pub fn fields(self, fields: Fields) -> Self {
+        self.with(|policy| Policy { fields, ..policy })
+    }
+
+    /// Whether the [`Decision`](crate::Decision) is left in the extensions of requests, for handlers,
+    /// and of responses, for middleware further out. It is by default.
+    pub fn extensions(self, extensions: bool) -> Self {
+        self.with(|policy| Policy { extensions, ..policy })
+    }
+
+    /// What happens when the store fails, is full, or does not answer in time; requests are
+    /// [admitted](OnStoreError::Admit) by default.
+    pub fn on_store_error(self, on_store_error: OnStoreError) -> Self {
+        self.with(|policy| Policy { on_store_error, ..policy })
+    }
+
+    /// How long to wait for a store that is not in this process; one second by default.
+    pub fn deadline(self, deadline: Duration) -> Self {
+        self.with(|policy| Policy { deadline, ..policy })
+    }
+
+    /// Makes the whole response of a refusal, seeing the request. Whatever it makes, `Retry-After`,
+    /// `Cache-Control: no-store` and the `RateLimit` fields are added.
+    ///
+    /// ```
+    /// use actix_web::{HttpRequest, HttpResponse};
+    /// use tollgate_actix::{Ip, Limit, RateLimit, Refusal};
+    ///
+    /// let limit = RateLimit::new(Limit::per_second(10).by(Ip::peer())).respond_with(
+    ///     |refusal: &Refusal, request: &HttpRequest| match refusal {
+    ///         Refusal::TooMany(_) => {
+    ///             HttpResponse::TooManyRequests().body(format!("{}: slow down\n", request.path()))
+    ///         }
+    ///         _ => HttpResponse::InternalServerError().finish(),
+    ///     },
+    /// );
+    /// # let _ = limit;
+    /// ```
+    pub fn respond_with(
+        self,
+        respond: impl Fn(&Refusal, &HttpRequest) -> HttpResponse + Send + Sync + 'static,
+    ) -> Self {
+        self.with(|policy| Policy { respond: Respond::with(respond), ..policy })
+    }
+
+    /// How often something other than passing at once happened, in all workers together.
+    pub fn counts(&self) -> Counts {
+        self.policy.tally.counters.read()
+    }
+
+    /// How many requests wait for their turn, in all workers together.
+    pub fn waiting(&self) -> usize {
+        self.policy.gate.waiting()
+    }
+
+    fn with(self, change: impl FnOnce(Policy<S>) -> Policy<S>) -> Self {
+        Self { rule: self.rule, policy: change(self.policy) }
+    }
+}
+
+impl<I, R, S, B> Transform<I, ServiceRequest> for RateLimit<R, S>
+where
+    I: Service<ServiceRequest, Response = ServiceResponse<B>, Error = Error>,
+    R: for<'a> Rule<RequestView<'a>> + Clone,
+    S: Store + Clone,
+{
+    type Response = ServiceResponse<EitherBody<B>>;
+    type Error = Error;
+    type Transform = RateLimitService<I, R, S>;
+    type InitError = ();
+    type Future = Ready<Result<Self::Transform, ()>>;
+
+    fn new_transform(&self, service: I) -> Self::Future {
+        ready(Ok(RateLimitService::new(service, self.rule.clone(), self.policy.clone())))
+    }
+}
+
+impl<R: fmt::Debug, S: fmt::Debug> fmt::Debug for RateLimit<R, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RateLimit")
+            .field("rule", &self.rule)
+            .field("store", &self.policy.store)
+            .field("gate", &self.policy.gate)
+            .finish_non_exhaustive()
+    }
+}

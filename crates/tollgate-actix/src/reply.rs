@@ -1,0 +1,50 @@
+use actix_web::dev::ServiceResponse;
+use actix_web::{Error, HttpMessage};
+use tollgate_core::{Cost, Refused, Reply};
+
+/// What rules can see of a response.
+pub(crate) struct ActixReply<'a, B>(pub(crate) &'a ServiceResponse<B>);
+
+impl<B> Reply for ActixReply<'_, B> {
+    fn status(&self) -> u16 {
+        self.0.status().as_u16()
+    }
+
+    fn header(&self, name: &str) -> Option<&[u8]> {
+        self.0.headers().get(name).map(|value| value.as_bytes())
+    }
+
+    /// From the response's extensions, else from the request's, which extractors and middleware reach
+    /// more easily.
+    fn cost(&self) -> Option<u64> {
+        let in_response = self.0.response().extensions().get().copied();
+        let cost = in_response.or_else(|| self.0.request().extensions().get().copied());
+        cost.map(|Cost(cost)| cost)
+    }
+
+    fn is_refusal(&self) -> bool {
+        self.0.response().extensions().contains::<Refused>()
+    }
+}
+
+/// What rules can see of an error that a middleware further in returned: in actix-web it is a response
+/// that has not been written yet.
+pub(crate) struct ErrorReply<'a>(pub(crate) &'a Error);
+
+impl Reply for ErrorReply<'_> {
+    fn status(&self) -> u16 {
+        self.0.as_response_error().status_code().as_u16()
+    }
+
+    fn header(&self, _: &str) -> Option<&[u8]> {
+        None
+    }
+
+    fn cost(&self) -> Option<u64> {
+        None
+    }
+
+    fn is_refusal(&self) -> bool {
+        false
+    }
+}

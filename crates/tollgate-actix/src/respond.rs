@@ -1,0 +1,44 @@
+use std::fmt;
+use std::sync::Arc;
+
+use actix_web::body::BoxBody;
+use actix_web::http::StatusCode;
+use actix_web::http::header::{CONTENT_TYPE, HeaderValue};
+use actix_web::{HttpRequest, HttpResponse};
+use tollgate_core::{Refusal, fields};
+
+/// Makes the response of a refusal: a problem document, unless the operator said otherwise.
+#[derive(Clone, Default)]
+pub(crate) struct Respond(Option<Arc<RespondFn>>);
+
+type RespondFn = dyn Fn(&Refusal, &HttpRequest) -> HttpResponse + Send + Sync;
+
+impl Respond {
+    pub(crate) fn with(
+        respond: impl Fn(&Refusal, &HttpRequest) -> HttpResponse + Send + Sync + 'static,
+    ) -> Self {
+        Self(Some(Arc::new(respond)))
+    }
+
+    pub(crate) fn to(&self, refusal: &Refusal, request: &HttpRequest) -> HttpResponse {
+        match &self.0 {
+            Some(respond) => respond(refusal, request),
+            None => problem(refusal),
+        }
+    }
+}
+
+impl fmt::Debug for Respond {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "RespondFn" } else { "Problem" })
+    }
+}
+
+/// A problem document (RFC 9457).
+fn problem(refusal: &Refusal) -> HttpResponse {
+    let status = StatusCode::from_u16(refusal.status()).unwrap_or(StatusCode::TOO_MANY_REQUESTS);
+    let mut response = HttpResponse::with_body(status, BoxBody::new(refusal.problem()));
+    let content_type = HeaderValue::from_static(fields::PROBLEM_JSON);
+    response.headers_mut().insert(CONTENT_TYPE, content_type);
+    response
+}

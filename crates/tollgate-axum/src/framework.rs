@@ -1,0 +1,56 @@
+use std::net::IpAddr;
+
+use http::Extensions;
+use tollgate::{Framework, MatchedRoute, Peer};
+
+/// Where axum keeps the peer's address and the route's pattern.
+///
+/// A [`Peer`] or [`MatchedRoute`] that something further out has left in the request's extensions is
+/// taken first: for listeners whose `ConnectInfo` is not a `SocketAddr`.
+#[derive(Debug, Clone, Copy)]
+pub struct Axum;
+
+impl Framework for Axum {
+    fn peer(extensions: &Extensions) -> Option<IpAddr> {
+        extensions.get().map(|Peer(peer)| *peer).or_else(|| connect_info(extensions))
+    }
+
+    fn route(extensions: &Extensions) -> Option<&str> {
+        extensions.get().map(|MatchedRoute(route)| &**route).or_else(|| matched_path(extensions))
+    }
+
+    const PEER_HINT: &'static str =
+        "serve the router with `app.into_make_service_with_connect_info::<SocketAddr>()`";
+
+    const ROUTE_HINT: &'static str =
+        "no route has matched yet: use `route_layer` or put the layer on the route itself";
+}
+
+#[cfg(feature = "tokio")]
+fn connect_info(extensions: &Extensions) -> Option<IpAddr> {
+    use std::net::SocketAddr;
+
+    use axum::extract::ConnectInfo;
+    use axum::extract::connect_info::MockConnectInfo;
+
+    let peer = extensions.get().map(|ConnectInfo(peer): &ConnectInfo<SocketAddr>| peer);
+    peer.or_else(|| {
+        extensions.get().map(|MockConnectInfo(peer): &MockConnectInfo<SocketAddr>| peer)
+    })
+    .map(SocketAddr::ip)
+}
+
+#[cfg(not(feature = "tokio"))]
+fn connect_info(_: &Extensions) -> Option<IpAddr> {
+    None
+}
+
+#[cfg(feature = "matched-path")]
+fn matched_path(extensions: &Extensions) -> Option<&str> {
+    extensions.get().map(axum::extract::MatchedPath::as_str)
+}
+
+#[cfg(not(feature = "matched-path"))]
+fn matched_path(_: &Extensions) -> Option<&str> {
+    None
+}

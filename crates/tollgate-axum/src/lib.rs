@@ -1,0 +1,47 @@
+//! Rate limiting for axum.
+//!
+//! [`RateLimitLayer`] is tollgate's tower layer, told where axum keeps the peer's address
+//! (`ConnectInfo`) and the route's pattern (`MatchedPath`). Put it on a whole router with
+//! [`Router::layer`](axum::Router::layer), on the routes so far with
+//! [`Router::route_layer`](axum::Router::route_layer), or on one route with
+//! [`MethodRouter::layer`](axum::routing::MethodRouter::layer), each with its own policy.
+//!
+//! ```no_run
+//! use std::net::SocketAddr;
+//! use axum::{Router, routing::get};
+//! use tollgate_axum::{Ip, Limit, RateLimitLayer};
+//!
+//! #[tokio::main]
+//! async fn main() -> std::io::Result<()> {
+//!     let app: Router = Router::new()
+//!         .route("/", get(|| async { "hello" }))
+//!         .layer(RateLimitLayer::new(Limit::per_minute(100).burst(20).by(Ip::peer())));
+//!
+//!     let listener = tokio::net::TcpListener::bind("127.0.0.1:3000").await?;
+//!     axum::serve(listener, app.into_make_service_with_connect_info::<SocketAddr>()).await
+//! }
+//! ```
+//!
+//! Without `into_make_service_with_connect_info` axum does not tell the peer's address: a rule by
+//! [`Ip`] then answers `500 Internal Server Error` and logs the line to add, rather than let everybody
+//! share one budget.
+//!
+//! Everything of `tollgate` is re-exported here.
+
+mod extract;
+mod framework;
+mod respond;
+
+pub use tollgate::*;
+
+pub use self::extract::{CurrentDecision, NotLimited};
+pub use self::framework::Axum;
+pub use self::respond::{IntoResponseFn, RespondWith};
+
+/// A tower layer that limits how fast requests may pass an axum router or route.
+///
+/// See [`tollgate::RateLimitLayer`] for all that can be set.
+pub type RateLimitLayer<R, S = Memory, P = Problem> = RateLimitLayerFor<R, S, Axum, P>;
+
+/// A service behind a [`RateLimitLayer`].
+pub type RateLimit<I, R, S = Memory, P = Problem> = RateLimitFor<I, R, S, Axum, P>;

@@ -1,0 +1,72 @@
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How often a layer did something other than let a request pass at once.
+///
+/// What passes is not counted: that would be one more shared cache line on the way of every request.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Counts {
+    /// Requests refused because of a limit.
+    pub refused: u64,
+    /// Requests sent elsewhere.
+    pub redirected: u64,
+    /// Requests forwarded with the mark of one to serve less for.
+    pub degraded: u64,
+    /// Requests forwarded that a shadowed limit would have refused.
+    pub shadowed: u64,
+    /// Requests that waited for their turn.
+    pub waited: u64,
+    /// Requests without a key.
+    pub keyless: u64,
+    /// Decisions that the store failed to make.
+    pub store_failures: u64,
+}
+
+/// What an adapter counts with; [`Counts`] is what it shows.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// For [`Counts::refused`].
+    pub refused: Counter,
+    /// For [`Counts::redirected`].
+    pub redirected: Counter,
+    /// For [`Counts::degraded`].
+    pub degraded: Counter,
+    /// For [`Counts::shadowed`].
+    pub shadowed: Counter,
+    /// For [`Counts::waited`].
+    pub waited: Counter,
+    /// For [`Counts::keyless`].
+    pub keyless: Counter,
+    /// For [`Counts::store_failures`].
+    pub store_failures: Counter,
+}
+
+/// A number that only grows.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// One more.
+    pub fn add(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn read(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Counters {
+    /// What they stand at.
+    pub fn read(&self) -> Counts {
+        Counts {
+            refused: self.refused.read(),
+            redirected: self.redirected.read(),
+            degraded: self.degraded.read(),
+            shadowed: self.shadowed.read(),
+            waited: self.waited.read(),
+            keyless: self.keyless.read(),
+            store_failures: self.store_failures.read(),
+        }
+    }
+}

@@ -1,0 +1,22 @@
+mod announced;
+mod problem;
+mod structured;
+
+use std::time::Duration;
+
+use super::*;
+use crate::limit::{Slot, State, decide};
+
+const SECOND: Duration = Duration::from_secs(1);
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// What is answered when `cost` is spent on fresh keys of `limits`, `times` times.
+fn spent(limits: &[Limit], cost: u64, times: usize) -> Decision {
+    let mut states = vec![State::default(); limits.len()];
+    let mut take = || {
+        let slots = limits.iter().zip(&mut states);
+        let mut slots: Vec<_> = slots.map(|(limit, state)| Slot { limit, state, cost }).collect();
+        decide(&mut slots, 946_684_800_000_000, Duration::ZERO)
+    };
+    (0..times).map(|_| take()).last().expect("at least once")
+}

@@ -1,0 +1,138 @@
+//! Writing the header fields of a response, whatever type the framework keeps them in.
+
+use std::borrow::Cow;
+
+use crate::fields;
+use crate::gate::Redirect;
+use crate::limit::Decision;
+use crate::refusal::Refusal;
+
+/// The header fields of a response: what an adapter lets be written of its framework's own type.
+pub trait Headers {
+    /// Whether a line of `field` is there.
+    fn contains(&self, field: Field) -> bool;
+
+    /// Adds a line of `field`; those that are there stay.
+    fn append(&mut self, field: Field, value: Cow<'static, str>);
+
+    /// Makes `value` the only line of `field`.
+    fn insert(&mut self, field: Field, value: Cow<'static, str>);
+}
+
+/// A header field that is written.
+///
+/// An enumeration rather than a name, so that an adapter turns it into a constant of its own type
+/// instead of parsing a text for each response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Field {
+    /// [`fields::RATE_LIMIT`]
+    RateLimit,
+    /// [`fields::RATE_LIMIT_POLICY`]
+    RateLimitPolicy,
+    /// [`fields::X_LIMIT`]
+    XLimit,
+    /// [`fields::X_REMAINING`]
+    XRemaining,
+    /// [`fields::X_RESET`]
+    XReset,
+    /// [`fields::X_WARNING`]
+    XWarning,
+    /// [`fields::RETRY_AFTER`]
+    RetryAfter,
+    /// `Cache-Control`
+    CacheControl,
+    /// `Location`
+    Location,
+}
+
+/// Which header fields tell clients how they stand.
+///
+/// ```
+/// use tollgate_core::Fields;
+///
+/// let fields = Fields::DRAFT.and(Fields::X_RATE_LIMIT);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fields {
+    draft: bool,
+    x_rate_limit: bool,
+}
+
+impl Fields {
+    /// None. A refusal has its `Retry-After` all the same.
+    pub const NONE: Self = Self { draft: false, x_rate_limit: false };
+
+    /// `RateLimit` and `RateLimit-Policy`, after draft-ietf-httpapi-ratelimit-headers-11. The default.
+    pub const DRAFT: Self = Self { draft: true, ..Self::NONE };
+
+    /// `X-RateLimit-Limit`, `-Remaining` and `-Reset`, the last in seconds from now, and `-Warning`
+    /// beyond a soft limit.
+    pub const X_RATE_LIMIT: Self = Self { x_rate_limit: true, ..Self::NONE };
+
+    /// Both these and `other`.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self {
+            draft: self.draft || other.draft,
+            x_rate_limit: self.x_rate_limit || other.x_rate_limit,
+        }
+    }
+
+    /// Writes the fields of a decision.
+    pub fn write(self, decision: &Decision, headers: &mut impl Headers) {
+        if decision.standings().next().is_none() {
+            return;
+        }
+        if self.draft {
+            // Both are lists: with layers on top of one another, each adds its own items.
+            headers.append(Field::RateLimitPolicy, fields::rate_limit_policy(decision).into());
+            headers.append(Field::RateLimit, fields::rate_limit(decision).into());
+        }
+        if let (true, Some(standing)) = (self.x_rate_limit, fields::tightest(decision)) {
+            headers.insert(Field::XLimit, standing.limit.capacity().to_string().into());
+            headers.insert(Field::XRemaining, standing.remaining.to_string().into());
+            headers.insert(Field::XReset, fields::x_reset(standing).to_string().into());
+            if decision.is_soft() {
+                headers.insert(Field::XWarning, "soft limit exceeded".into());
+            }
+        }
+    }
+
+    /// Writes the fields of a response that was served: nothing where somebody else has said when to
+    /// come back, since no window announced may end after that.
+    pub fn write_served(self, decision: &Decision, headers: &mut impl Headers) {
+        if self != Self::NONE && !headers.contains(Field::RetryAfter) {
+            self.write(decision, headers);
+        }
+    }
+
+    /// Writes what a refusal says beside what the operator answers.
+    pub fn write_refusal(self, refusal: &Refusal, headers: &mut impl Headers) {
+        if let (Some(seconds), false) = (refusal.retry_after(), headers.contains(Field::RetryAfter))
+        {
+            headers.insert(Field::RetryAfter, seconds.to_string().into());
+        }
+        if !headers.contains(Field::CacheControl) {
+            // RFC 6585, 4: a 429 is not stored by a cache.
+            headers.insert(Field::CacheControl, "no-store".into());
+        }
+        if let Refusal::TooMany(decision) = refusal {
+            self.write(decision, headers);
+        }
+    }
+}
+
+impl Default for Fields {
+    fn default() -> Self {
+        Self::DRAFT
+    }
+}
+
+impl Redirect {
+    /// Writes what a redirect says. No `Retry-After`: on a redirect it would tell the client to wait
+    /// before it follows (RFC 9110, 10.2.3).
+    pub fn write(&self, headers: &mut impl Headers) {
+        headers.insert(Field::Location, self.location.to_string().into());
+        headers.insert(Field::CacheControl, "no-store".into());
+    }
+}

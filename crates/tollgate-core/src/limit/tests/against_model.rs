@@ -1,0 +1,188 @@
+//! The arithmetic against the plain model: equal answers on long random runs.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::super::{Decision, Limit, Mark, Slot, State, decide};
+use super::model::{Model, Receipt};
+use super::strategies::{Turn, small_limit, turn};
+use super::{HOUR, NOW, micros};
+
+#[derive(Debug, Clone)]
+enum Operation {
+    Take {
+        cost: u64,
+        patience: Turn,
+    },
+    /// Settles one of the charges that are still open, newest first.
+    Settle {
+        which: usize,
+        spent: u64,
+    },
+    Turn(Turn),
+}
+
+fn operation() -> impl Strategy<Value = Operation> {
+    let cost = prop_oneof![6 => Just(1_u64), 2 => 2_u64..5, 1 => Just(0), 1 => 5_u64..40];
+    let patience = prop_oneof![2 => Just(Turn::Micros(0)), 1 => turn()];
+    prop_oneof![
+        5 => (cost, patience).prop_map(|(cost, patience)| Operation::Take { cost, patience }),
+        1 => (0_usize..4, 0_u64..4).prop_map(|(which, spent)| Operation::Settle { which, spent }),
+        3 => turn().prop_map(Operation::Turn),
+    ]
+}
+
+struct Run {
+    limit: Limit,
+    state: State,
+    model: Model,
+    now: u64,
+    retry: Option<Duration>,
+    open: Vec<(Mark, Receipt, u64)>,
+}
+
+impl Run {
+    fn new(limit: Limit, now: u64) -> Self {
+        let (state, model) = (limit.fresh(), Model::new(limit));
+        Self { limit, state, model, now, retry: None, open: Vec::new() }
+    }
+
+    fn apply(&mut self, operation: &Operation) {
+        match *operation {
+            Operation::Turn(turn) => self.now += turn.micros(&self.limit, self.retry),
+            Operation::Take { cost, patience } => {
+                // Of refusals beyond the count a log keeps no more than it needs, which only a
+                // request that costs nothing could tell.
+                let cost = cost.max(u64::from(self.limit.count_refused));
+                self.take(cost, patience.micros(&self.limit, self.retry));
+            }
+            Operation::Settle { which, spent } => {
+                // A log that counts refusals lets go of the oldest, so there is less to give back.
+                if which < self.open.len() && !self.limit.count_refused {
+                    let (mark, receipt, cost) = self.open.remove(self.open.len() - 1 - which);
+                    self.settle(&mark, &receipt, cost, spent);
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, cost: u64, patience: u64) {
+        let now = self.now;
+        let decision = self.limit.take_within(&mut self.state, now, cost, micros(patience));
+        let enters = self.model.enters(now, cost);
+        let leaves = enters.and_then(|enters| self.leaves(enters, cost, patience));
+        if let Some(leaves) = leaves {
+            assert!(decision.is_admitted(), "{decision:?}, expected in {}", leaves - now);
+            assert_eq!(decision.wait(), micros(leaves - now));
+            let receipt = self.model.spend(now, leaves, cost);
+            self.open.push((mark(&decision), receipt, cost));
+        } else {
+            assert!(!decision.is_admitted(), "{decision:?}, expected at {enters:?} of {now}");
+            self.model.refuse(now, cost);
+            let retry = self.model.enters(now, cost).map(|enters| micros(enters - now));
+            assert_eq!(decision.retry_after(), retry);
+            self.retry = retry;
+        }
+        assert_eq!(decision.remaining(), Some(self.model.remaining(now)));
+    }
+
+    /// When the request leaves, if it may.
+    fn leaves(&self, enters: u64, cost: u64, patience: u64) -> Option<u64> {
+        let now = self.now;
+        let leaves = match self.limit.to_string() {
+            // The queue is as long as it was made: who finds it full does not wait for a place in it.
+            text if text.starts_with("leaky") => {
+                return (enters == now).then(|| self.model.leaves(now, cost));
+            }
+            // Nothing can be booked in the next window of two counts.
+            text if text.starts_with("sliding") => {
+                let border = now - now % self.limit.period + self.limit.period;
+                Some(enters).filter(|enters| *enters < border)?
+            }
+            _ => enters,
+        };
+        (leaves - now <= patience).then_some(leaves)
+    }
+
+    fn settle(&mut self, mark: &Mark, receipt: &Receipt, cost: u64, spent: u64) {
+        self.limit.settle(&mut self.state, self.now, mark, cost, spent);
+        if spent > cost {
+            self.model.force(self.now, spent - cost);
+        } else {
+            self.model.give(self.now, receipt, cost, cost - spent);
+        }
+    }
+}
+
+fn mark(decision: &Decision) -> Mark {
+    decision.standings().next().expect("one limit, one standing").mark
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(3_000))]
+
+    #[test]
+    fn every_shape_answers_as_the_plain_model_does(
+        limit in small_limit(),
+        start in prop_oneof![Just(NOW), 0_u64..HOUR, NOW..NOW + HOUR],
+        operations in prop::collection::vec(operation(), 1..80),
+    ) {
+        let mut run = Run::new(limit, start);
+        for operation in &operations {
+            run.apply(operation);
+        }
+    }
+
+    #[test]
+    fn several_limits_answer_as_their_models_do_together(
+        limits in prop::collection::vec(small_limit(), 2..5),
+        operations in prop::collection::vec((1_u64..4, turn(), turn()), 1..60),
+    ) {
+        // Queues and two counts refuse what the others could book; that is told apart elsewhere.
+        let limits: Vec<_> = limits.into_iter().filter(|limit| {
+            let text = limit.to_string();
+            !(text.starts_with("leaky") || text.starts_with("sliding"))
+        }).collect();
+        prop_assume!(!limits.is_empty());
+        let mut states: Vec<_> = limits.iter().map(Limit::fresh).collect();
+        let mut models: Vec<_> = limits.iter().copied().map(Model::new).collect();
+        let (mut now, mut retry) = (NOW, None);
+        for (cost, turned, patience) in operations {
+            now += turned.micros(&limits[0], retry);
+            let patience = patience.micros(&limits[0], retry);
+            let mut slots: Vec<_> = limits.iter().zip(&mut states)
+                .map(|(limit, state)| Slot { limit, state, cost })
+                .collect();
+            let decision = decide(&mut slots, now, micros(patience));
+
+            let enters = |models: &[Model]| -> Option<u64> {
+                models.iter().map(|model| model.enters(now, cost)).try_fold(now, |latest, enters| {
+                    Some(latest.max(enters?))
+                })
+            };
+            match enters(&models).filter(|leaves| leaves - now <= patience) {
+                Some(leaves) => {
+                    prop_assert!(decision.is_admitted(), "{:?}", decision);
+                    prop_assert_eq!(decision.wait(), micros(leaves - now));
+                    for model in &mut models {
+                        model.spend(now, leaves, cost);
+                    }
+                }
+                None => {
+                    prop_assert!(!decision.is_admitted(), "{:?}", decision);
+                    for (model, standing) in models.iter_mut().zip(decision.standings()) {
+                        if standing.refused {
+                            model.refuse(now, cost);
+                        }
+                    }
+                    retry = enters(&models).map(|enters| micros(enters - now));
+                    prop_assert_eq!(decision.retry_after(), retry);
+                }
+            }
+            for (model, standing) in models.iter().zip(decision.standings()) {
+                prop_assert_eq!(standing.remaining, model.remaining(now));
+            }
+        }
+    }
+}

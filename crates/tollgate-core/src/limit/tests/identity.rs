@@ -1,0 +1,99 @@
+//! Which limits share a state on one key, and which must not.
+
+use super::super::Limit;
+use super::{NOW, SECOND, micros, secs};
+
+fn share(a: Limit, b: Limit) -> bool {
+    a.id() == b.id()
+}
+
+#[test]
+fn limits_that_are_alike_share() {
+    assert!(share(Limit::per_minute(10), Limit::per(10, secs(60))));
+    assert!(share(Limit::per_minute(10).burst(3), Limit::per_minute(10).burst(3)));
+}
+
+#[test]
+fn limits_without_a_name_are_told_apart_by_shape_count_and_period() {
+    let limits = [
+        Limit::per_minute(10),
+        Limit::per_minute(11),
+        Limit::per_hour(10),
+        Limit::per_minute(10).refill(10, secs(60)),
+        Limit::per_minute(10).refill(1, secs(6)),
+        Limit::leaky_bucket(10, secs(60)),
+        Limit::fixed_window(10, secs(60)),
+        Limit::fixed_window(10, secs(60)).from_first(),
+        Limit::fixed_window(11, secs(60)),
+        Limit::sliding_log(10, secs(60)),
+        Limit::sliding_log(11, secs(60)),
+        Limit::sliding_log(10, secs(60)).resolution(secs(1)),
+        Limit::sliding_window(10, secs(60)),
+        Limit::sliding_window(11, secs(60)),
+        Limit::concurrent(10),
+        Limit::concurrent(11),
+    ];
+    for (i, a) in limits.iter().enumerate() {
+        for b in &limits[..i] {
+            assert!(!share(*a, *b), "{a} and {b}");
+        }
+    }
+}
+
+#[test]
+fn rates_that_are_equal_in_lowest_terms_are_still_two_limits() {
+    // One admits sixty at once, the other one: spent together, each would be too strict.
+    assert!(!share(Limit::per_minute(60), Limit::per_second(1)));
+    assert!(share(Limit::per_minute(60).named("a"), Limit::per_second(1).named("a")));
+}
+
+#[test]
+fn names_tell_limits_apart() {
+    assert!(!share(Limit::per_minute(10).named("a"), Limit::per_minute(10).named("b")));
+    assert!(!share(Limit::per_minute(10).named("a"), Limit::per_minute(10)));
+    assert!(!share(Limit::per_minute(10).named("a"), Limit::fixed_window(10, secs(60)).named("a")));
+}
+
+#[test]
+fn a_name_keeps_what_was_spent_when_a_bucket_s_burst_changes() {
+    let (before, after) =
+        (Limit::per_minute(60).named("a"), Limit::per_minute(60).burst(10).named("a"));
+    assert!(share(before, after));
+    let mut state = before.fresh();
+    assert!(before.take(&mut state, NOW, 9).is_admitted());
+    assert_eq!(after.peek(&state, NOW, 1).remaining(), Some(1));
+}
+
+#[test]
+fn a_name_keeps_what_was_spent_when_a_log_s_or_a_counter_s_count_changes() {
+    let logs = [5, 3].map(|count| Limit::sliding_log(count, secs(60)).named("a"));
+    let counters = [5, 3].map(|count| Limit::sliding_window(count, secs(60)).named("a"));
+    for [before, after] in [logs, counters] {
+        assert!(share(before, after));
+        let mut state = before.fresh();
+        assert!(before.take(&mut state, NOW, 4).is_admitted());
+        assert_eq!(after.peek(&state, NOW, 1).remaining(), Some(0), "{after}");
+        assert!(after.take(&mut state, NOW + 120 * SECOND, 3).is_admitted(), "{after}");
+    }
+}
+
+/// Five spent of a hundred would be read as booked into the next windows by a limit of one.
+#[test]
+fn a_fixed_window_with_another_count_is_another_limit() {
+    let of = |count| Limit::fixed_window(count, secs(60)).named("a");
+    assert!(!share(of(100), of(1)));
+}
+
+/// A burst that needs a coarser tick to stay exact gives both words of the state another meaning.
+#[test]
+fn states_counted_in_different_ticks_are_never_shared() {
+    let fine = Limit::per_day(1_000_003).burst(10).named("a");
+    let coarse = Limit::per_day(1_000_003).burst(1_000_003).named("a");
+    assert!(!share(fine, coarse));
+}
+
+#[test]
+fn options_that_change_no_number_of_the_state_change_no_identity() {
+    let limit = Limit::sliding_log(10, secs(60));
+    assert!(share(limit, limit.soft(5).min_gap(micros(10)).ban(secs(1)).count_refused()));
+}

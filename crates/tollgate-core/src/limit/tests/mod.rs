@@ -1,0 +1,42 @@
+//! Tests of the arithmetic as a whole; those of one shape stand beside it.
+
+mod against_model;
+mod identity;
+mod making;
+mod model;
+mod several;
+mod strategies;
+mod text;
+mod worked_examples;
+
+mod promises;
+
+use std::time::Duration;
+
+use super::{Limit, State};
+
+pub(super) const SECOND: u64 = 1_000_000;
+pub(super) const MINUTE: u64 = 60 * SECOND;
+pub(super) const HOUR: u64 = 60 * MINUTE;
+pub(super) const DAY: u64 = 24 * HOUR;
+
+/// 2026-01-01 00:00:00 UTC: a border of every window that divides a day.
+pub(super) const NOW: u64 = 1_767_225_600 * SECOND;
+
+pub(super) fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+pub(super) fn micros(micros: u64) -> Duration {
+    Duration::from_micros(micros)
+}
+
+/// Whether `limit` admits one more at `now`; it is spent.
+pub(super) fn admits(limit: Limit, state: &mut State, now: u64) -> bool {
+    limit.take(state, now, 1).is_admitted()
+}
+
+/// How many of one it admits at `now`, up to `most`.
+pub(super) fn admitted(limit: Limit, state: &mut State, now: u64, most: u64) -> u64 {
+    (0..most).take_while(|_| admits(limit, state, now)).count() as u64
+}

@@ -1,0 +1,329 @@
+//! Every shape in the plainest form that its definition allows: whole histories, wide integers, moments
+//! found by trying. Slow, and too simple to be wrong in the same way as the arithmetic.
+
+use std::collections::BTreeMap;
+
+use super::super::shape::Shape;
+use super::super::{Kind, Limit};
+
+/// What one key has spent, in the plainest form.
+#[derive(Debug, Clone)]
+pub(super) struct Model {
+    limit: Limit,
+    shape: Plain,
+    /// When the gap after the last request is over.
+    gap_until: u64,
+    banned_until: u64,
+}
+
+/// What a charge was, for giving it back.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Receipt {
+    leaves: u64,
+    /// The bucket as this charge left it.
+    at: u64,
+    spent: i128,
+    anchor: Option<u64>,
+}
+
+#[derive(Debug, Clone)]
+enum Plain {
+    /// Debt in tokens times the period, as of the tick `at`.
+    Bucket {
+        at: u64,
+        debt: i128,
+        tick: u64,
+        free: u64,
+    },
+    /// The last refill of a bucket that is not full.
+    Stepped {
+        anchor: Option<u64>,
+        spent: i128,
+    },
+    /// What is spent in each window, counted from `origin`. Nothing comes in before the last of them,
+    /// so of the windows that were passed over the newest stands for all, as a full one.
+    Fixed {
+        origin: Option<u64>,
+        spent: BTreeMap<u64, u64>,
+    },
+    Sliding {
+        spent: BTreeMap<u64, i128>,
+        tick: u64,
+    },
+    /// All that ever came: when, and how much.
+    Log {
+        stamps: Vec<(u64, u64)>,
+    },
+}
+
+impl Model {
+    pub(super) fn new(limit: Limit) -> Self {
+        let shape = match (limit.kind, limit.shape) {
+            (Kind::TokenBucket { burst }, Shape::Bucket(bucket)) => {
+                Plain::Bucket { at: 0, debt: 0, tick: bucket.scale()[2], free: burst }
+            }
+            (Kind::LeakyBucket { delay_after, .. }, Shape::Bucket(bucket)) => {
+                Plain::Bucket { at: 0, debt: 0, tick: bucket.scale()[2], free: delay_after + 1 }
+            }
+            (Kind::Stepped { .. }, _) => Plain::Stepped { anchor: None, spent: 0 },
+            (Kind::FixedWindow { from_first }, _) => {
+                Plain::Fixed { origin: (!from_first).then_some(0), spent: BTreeMap::new() }
+            }
+            (Kind::SlidingWindow, Shape::Sliding(sliding)) => {
+                Plain::Sliding { spent: BTreeMap::new(), tick: sliding.tick() }
+            }
+            (Kind::SlidingLog { .. }, _) => Plain::Log { stamps: Vec::new() },
+            _ => unreachable!("concurrency has no time to model"),
+        };
+        Self { limit, shape, gap_until: 0, banned_until: 0 }
+    }
+
+    /// The earliest moment from `now` on at which `cost` fits, found by trying.
+    pub(super) fn enters(&self, now: u64, cost: u64) -> Option<u64> {
+        if cost > self.limit.capacity() {
+            return None;
+        }
+        let fits = |then| {
+            then >= self.gap_until && then >= self.banned_until && self.shape_fits(now, then, cost)
+        };
+        let mut step = 1;
+        while !fits(now + step - 1) {
+            step *= 2;
+        }
+        // Once it fits, it fits for as long as nobody else spends.
+        let (mut from, mut to) = (now, now + step - 1);
+        while from < to {
+            let middle = from + (to - from) / 2;
+            if fits(middle) { to = middle } else { from = middle + 1 }
+        }
+        Some(from)
+    }
+
+    /// When a request that comes in now leaves a leaky bucket.
+    pub(super) fn leaves(&self, now: u64, cost: u64) -> u64 {
+        let Plain::Bucket { tick, free, .. } = self.shape else { return now };
+        let (period, count) = (i128::from(self.limit.period), i128::from(self.limit.count));
+        let over = self.debt(now) + (i128::from(cost) - i128::from(free)) * period;
+        if over <= 0 {
+            return now;
+        }
+        let ticks = (over + count * i128::from(tick) - 1) / (count * i128::from(tick));
+        (now / tick + ticks as u64) * tick
+    }
+
+    pub(super) fn spend(&mut self, now: u64, leaves: u64, cost: u64) -> Receipt {
+        let debt = self.debt(now);
+        let own_leave = self.leaves(now, cost);
+        let Limit { period, count, .. } = self.limit;
+        let mut receipt = Receipt { leaves, at: 0, spent: 0, anchor: None };
+        match &mut self.shape {
+            Plain::Bucket { at, debt: written, tick, .. } => {
+                let ticks = leaves / *tick - now / *tick;
+                // Held back by another limit: nothing else leaves before it.
+                let held = if leaves > own_leave { ticks * *tick * count } else { 0 };
+                *written = debt.max(i128::from(held)) + i128::from(cost * period);
+                *at = now / *tick;
+                receipt = Receipt { at: *at, spent: *written, ..receipt };
+            }
+            Plain::Stepped { anchor, spent } => {
+                refill(anchor, spent, &self.limit, now);
+                let start = anchor.unwrap_or(now);
+                let dropped = (leaves - start) / period * count;
+                *spent = (*spent).max(i128::from(dropped)) + i128::from(cost);
+                *anchor = (*spent > 0).then_some(start);
+                receipt = Receipt { spent: *spent, anchor: *anchor, ..receipt };
+            }
+            Plain::Fixed { origin, spent } => {
+                restart(self.limit.kind, origin, spent, now, period);
+                let start = origin.unwrap_or(now);
+                let (here, window) = ((now - start) / period, (leaves - start) / period);
+                if window > here {
+                    spent.insert(window - 1, count);
+                }
+                *spent.entry(window).or_default() += cost;
+                *origin = Some(start);
+                receipt.at = start + window * period;
+            }
+            Plain::Sliding { spent, tick } => {
+                receipt.at = now / *tick / (period / *tick);
+                *spent.entry(receipt.at).or_default() += i128::from(cost);
+            }
+            Plain::Log { stamps } => {
+                let Kind::SlidingLog { resolution } = self.limit.kind else { unreachable!() };
+                receipt.at = leaves.div_ceil(resolution) * resolution;
+                stamps.push((receipt.at, cost));
+            }
+        }
+        if self.limit.gap > 0 {
+            self.gap_until = leaves + self.limit.gap;
+        }
+        receipt
+    }
+
+    /// Charges more than fits, if need be.
+    pub(super) fn force(&mut self, now: u64, cost: u64) {
+        let gap_until = self.gap_until;
+        let Limit { period, count, .. } = self.limit;
+        if let Plain::Fixed { origin, spent } = &mut self.shape {
+            restart(self.limit.kind, origin, spent, now, period);
+            let start = *origin.get_or_insert(now);
+            let last = spent.iter().rev().find(|(_, spent)| **spent > 0);
+            let mut window = last.map_or(0, |(window, _)| *window).max((now - start) / period);
+            for _ in 0..cost {
+                window += u64::from(spent.get(&window) == Some(&count));
+                *spent.entry(window).or_default() += 1;
+            }
+        } else {
+            self.spend(now, now, cost);
+        }
+        self.gap_until = gap_until;
+    }
+
+    pub(super) fn give(&mut self, now: u64, receipt: &Receipt, cost: u64, back: u64) {
+        let debt = self.debt(now);
+        let Limit { period, count, .. } = self.limit;
+        match &mut self.shape {
+            Plain::Bucket { at, debt: written, tick, free } => {
+                let last_in_line = (*at, *written) == (receipt.at, receipt.spent);
+                if debt <= i128::from(*free * period) || last_in_line {
+                    let drained = i128::from((now / *tick - receipt.at) * *tick * count);
+                    let own = (receipt.spent - drained).clamp(0, i128::from(back * period));
+                    *written -= own.min(debt);
+                }
+            }
+            Plain::Stepped { anchor, spent } => {
+                let last_in_line = (*anchor, *spent) == (receipt.anchor, receipt.spent);
+                refill(anchor, spent, &self.limit, now);
+                let (mut own_anchor, mut own) = (receipt.anchor, receipt.spent);
+                refill(&mut own_anchor, &mut own, &self.limit, now);
+                let waiting = *spent > i128::from(self.limit.capacity());
+                if own_anchor == *anchor && (last_in_line || !waiting) {
+                    *spent -= own.min(i128::from(back)).min(*spent);
+                    *anchor = anchor.filter(|_| *spent > 0);
+                }
+            }
+            Plain::Fixed { origin, spent } => {
+                restart(self.limit.kind, origin, spent, now, period);
+                let start = origin.unwrap_or(now);
+                let here = (now - start) / period;
+                let last = spent.iter_mut().rev().find(|(_, spent)| **spent > 0);
+                if let Some((window, spent)) = last {
+                    if *window >= here && start + window * period == receipt.at {
+                        *spent -= back.min(*spent);
+                    }
+                }
+            }
+            Plain::Sliding { spent, .. } => {
+                let spent = spent.entry(receipt.at).or_default();
+                *spent = (*spent - i128::from(back)).max(0);
+            }
+            Plain::Log { stamps } => {
+                let mut back = back;
+                for (_, cost) in stamps.iter_mut().filter(|(stamp, _)| *stamp == receipt.at) {
+                    let given = back.min(*cost);
+                    *cost -= given;
+                    back -= given;
+                }
+            }
+        }
+        // The gap begins with the last request that really comes.
+        if self.limit.gap > 0 && back == cost && self.gap_until == receipt.leaves + self.limit.gap {
+            self.gap_until = receipt.leaves;
+        }
+    }
+
+    /// Writes down a refusal where that is asked for.
+    pub(super) fn refuse(&mut self, now: u64, cost: u64) {
+        let counted = cost.min(self.limit.count);
+        if self.limit.ban > 0 && now >= self.banned_until {
+            self.banned_until = self.enters(now, cost).unwrap_or(now) + self.limit.ban;
+        }
+        if self.limit.count_refused {
+            match &self.shape {
+                Plain::Log { .. } => self.force(now, counted),
+                Plain::Sliding { .. } => self.force(now, cost),
+                _ => {}
+            }
+        }
+    }
+
+    pub(super) fn remaining(&self, now: u64) -> u64 {
+        if now < self.banned_until {
+            return 0;
+        }
+        (0..self.limit.capacity())
+            .rev()
+            .map(|left| left + 1)
+            .find(|left| self.shape_fits(now, now, *left))
+            .unwrap_or(0)
+    }
+
+    fn shape_fits(&self, now: u64, then: u64, cost: u64) -> bool {
+        let Limit { period, count, .. } = self.limit;
+        let wide = i128::from;
+        match &self.shape {
+            Plain::Bucket { .. } => {
+                let most = i128::from(self.limit.capacity()) * i128::from(period);
+                self.debt(then) + wide(cost) * wide(period) <= most
+            }
+            Plain::Stepped { anchor, spent } => {
+                let (mut anchor, mut spent) = (*anchor, *spent);
+                refill(&mut anchor, &mut spent, &self.limit, then);
+                spent + wide(cost) <= wide(self.limit.capacity())
+            }
+            Plain::Fixed { origin, spent } => {
+                let (mut origin, mut spent) = (*origin, spent.clone());
+                restart(self.limit.kind, &mut origin, &mut spent, now, period);
+                let window = (then - origin.unwrap_or(then)) / period;
+                let last = spent.iter().rev().find(|(_, spent)| **spent > 0);
+                last.is_none_or(|(last, spent)| {
+                    window > *last || window == *last && spent + cost <= count
+                })
+            }
+            Plain::Sliding { spent, tick } => {
+                let (ticks, period) = (then / tick, period / tick);
+                let (index, into) = (ticks / period, ticks % period);
+                let of = |index: Option<u64>| {
+                    index.and_then(|index| spent.get(&index)).copied().unwrap_or(0)
+                };
+                let overlap = of(index.checked_sub(1)) * wide(period - into) / wide(period);
+                of(Some(index)) + overlap + wide(cost) <= wide(count)
+            }
+            Plain::Log { stamps } => {
+                let live = stamps.iter().filter(|(stamp, _)| stamp + period > then);
+                live.map(|(_, cost)| wide(*cost)).sum::<i128>() + wide(cost) <= wide(count)
+            }
+        }
+    }
+
+    fn debt(&self, now: u64) -> i128 {
+        let Plain::Bucket { at, debt, tick, .. } = self.shape else { return 0 };
+        let drained = i128::from(now / tick - at) * i128::from(tick);
+        (debt - drained * i128::from(self.limit.count)).max(0)
+    }
+}
+
+/// Drops in what has come due.
+fn refill(anchor: &mut Option<u64>, spent: &mut i128, limit: &Limit, now: u64) {
+    let Some(last) = *anchor else { return };
+    let steps = (now - last) / limit.period;
+    *spent = (*spent - i128::from(steps) * i128::from(limit.count)).max(0);
+    *anchor = (*spent > 0).then_some(last + steps * limit.period);
+}
+
+/// Windows that begin from first use begin anew when nothing is spent in the present or a later one.
+fn restart(
+    kind: Kind,
+    origin: &mut Option<u64>,
+    spent: &mut BTreeMap<u64, u64>,
+    now: u64,
+    period: u64,
+) {
+    let Some(start) = *origin else { return };
+    let here = (now - start) / period;
+    let over = spent.iter().all(|(window, spent)| *window < here || *spent == 0);
+    if kind == (Kind::FixedWindow { from_first: true }) && over {
+        *origin = None;
+        spent.clear();
+    }
+}

@@ -1,0 +1,144 @@
+//! Limits of every shape and option, with awkward numbers among them.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::super::Limit;
+use super::{DAY, HOUR, MINUTE, SECOND, micros};
+
+fn count() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        4 => 1_u64..12,
+        2 => prop::sample::select(vec![13, 97, 101, 1_000_003, 999_999_937, 700_000_000]),
+        1 => prop::sample::select(vec![100, 5_000, 1 << 20, u64::from(u32::MAX)]),
+        1 => 1_u64..2_000_000,
+    ]
+}
+
+pub(super) fn period() -> impl Strategy<Value = Duration> {
+    prop_oneof![
+        4 => prop::sample::select(vec![SECOND, MINUTE, HOUR, DAY, 7 * DAY, 100_000, 1_000]),
+        1 => 1_u64..40,
+        2 => 1_u64..3 * DAY,
+        1 => (1_u64..100_000).prop_map(|seconds| seconds * SECOND),
+    ]
+    .prop_map(micros)
+}
+
+/// A shape without options; those whose numbers do not stay exact are passed over.
+pub(super) fn shape() -> impl Strategy<Value = Limit> {
+    shape_of(count(), period())
+}
+
+/// Counts and periods small enough to run into every border in a short run.
+pub(super) fn small_shape() -> impl Strategy<Value = Limit> {
+    let period =
+        prop::sample::select(vec![1, 2, 3, 7, 10, 60, 100, 1_000, SECOND, 86_400 * SECOND]);
+    shape_of(1_u64..9, period.prop_map(micros))
+}
+
+fn shape_of(
+    count: impl Strategy<Value = u64>,
+    period: impl Strategy<Value = Duration>,
+) -> impl Strategy<Value = Limit> {
+    (0..10, count, period, 1_u64..30, 0_u64..8, 0_u64..8).prop_filter_map(
+        "the numbers do not stay exact",
+        |(kind, count, period, burst, queue, delay)| {
+            let limit = match kind {
+                0 | 1 => Limit::try_per(count, period),
+                2 => Limit::try_per(count, period).and_then(|limit| limit.try_burst(burst)),
+                3 => Limit::try_per(burst, period)
+                    .and_then(|limit| limit.try_refill(count, period))
+                    .and_then(|limit| limit.try_burst(burst)),
+                4 => Limit::try_leaky_bucket(count, period)
+                    .and_then(|limit| limit.try_queue(queue))
+                    .and_then(|limit| limit.try_delay_after(delay.min(queue))),
+                5 => Limit::try_fixed_window(count, period),
+                6 => Limit::try_fixed_window(count, period).and_then(Limit::try_from_first),
+                7 => Limit::try_sliding_log(count, period),
+                8 => Limit::try_sliding_log(count, period)
+                    .and_then(|limit| limit.try_resolution(divisor(period, burst))),
+                _ => Limit::try_sliding_window(count, period),
+            };
+            limit.ok()
+        },
+    )
+}
+
+/// The greatest divisor of `period` not above a `parts`-th of it; the period itself if there is none.
+fn divisor(period: Duration, parts: u64) -> Duration {
+    let period = period.as_micros() as u64;
+    micros((parts..parts + 60).find(|parts| period % parts == 0).map_or(period, |by| period / by))
+}
+
+/// A shape, with some options.
+pub(super) fn limit() -> impl Strategy<Value = Limit> {
+    with_options(shape())
+}
+
+pub(super) fn small_limit() -> impl Strategy<Value = Limit> {
+    with_options(small_shape())
+}
+
+fn with_options(shape: impl Strategy<Value = Limit>) -> impl Strategy<Value = Limit> {
+    let part = || prop::option::weighted(0.2, 1_u64..300);
+    (shape, part(), part(), part(), prop::bool::weighted(0.3)).prop_map(
+        |(limit, gap, ban, soft, count_refused)| {
+            // Hundredths of the period that one token takes.
+            let one = limit.period / limit.count;
+            let share = |hundredths: u64| micros((one * hundredths / 100).max(1));
+            let mut limit = limit;
+            if let Some(gap) = gap {
+                limit = limit.min_gap(share(gap));
+            }
+            if let Some(ban) = ban {
+                limit = limit.ban(share(ban));
+            }
+            if let Some(soft) = soft {
+                limit = limit.soft(soft % limit.capacity());
+            }
+            if count_refused {
+                limit = limit.try_count_refused().unwrap_or(limit);
+            }
+            limit
+        },
+    )
+}
+
+/// How far the clock is turned before the next request.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Turn {
+    Micros(u64),
+    /// Thousandths of a period.
+    Period(u64),
+    /// Thousandths of the time that one token takes.
+    Token(u64),
+    /// As long as the last refusal said, and less by one microsecond, and more.
+    Retry,
+    AlmostRetry,
+}
+
+impl Turn {
+    pub(super) fn micros(self, limit: &Limit, retry: Option<Duration>) -> u64 {
+        let retry = || retry.map_or(0, |retry| retry.as_micros() as u64);
+        match self {
+            Self::Micros(micros) => micros,
+            Self::Period(thousandths) => limit.period * thousandths / 1_000,
+            Self::Token(thousandths) => limit.period * thousandths / limit.count / 1_000,
+            Self::Retry => retry(),
+            Self::AlmostRetry => retry().saturating_sub(1),
+        }
+    }
+}
+
+pub(super) fn turn() -> impl Strategy<Value = Turn> {
+    prop_oneof![
+        3 => (0_u64..3).prop_map(Turn::Micros),
+        2 => (0_u64..2_500).prop_map(Turn::Token),
+        1 => (0_u64..2_500).prop_map(Turn::Period),
+        1 => (0_u64..5).prop_map(|periods| Turn::Period(periods * 500)),
+        2 => Just(Turn::Retry),
+        1 => Just(Turn::AlmostRetry),
+    ]
+}

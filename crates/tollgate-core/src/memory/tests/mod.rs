@@ -1,0 +1,47 @@
+mod choices;
+mod clock;
+mod flood;
+mod logs;
+mod model;
+mod room;
+mod threads;
+
+use std::time::Duration;
+
+use super::Memory;
+use crate::charge::Charge;
+use crate::clock::ManualClock;
+use crate::key::{KeyBuf, Part};
+use crate::limit::{Decision, Limit};
+use crate::store::{Store, StoreError};
+
+const SECOND: Duration = Duration::from_secs(1);
+const MINUTE: Duration = Duration::from_secs(60);
+/// After this, a row that recovers now is known to have recovered.
+const EXPIRED: Duration = Duration::from_millis(66);
+
+fn memory(capacity: usize) -> (Memory, ManualClock) {
+    let clock = ManualClock::new();
+    (Memory::builder().capacity(capacity).clock(&clock).build(), clock)
+}
+
+fn key(number: u64) -> KeyBuf {
+    let mut key = KeyBuf::new();
+    number.write(&mut key);
+    key
+}
+
+fn take(store: &Memory, limit: Limit, number: u64) -> Result<Decision, StoreError> {
+    store.take(&Charge::of(limit, key(number), 1)).now()
+}
+
+/// Whether one more is admitted, by a store that has room.
+fn admits(store: &Memory, limit: Limit, number: u64) -> bool {
+    take(store, limit, number).expect("room").is_admitted()
+}
+
+fn remaining(store: &Memory, limit: Limit, number: u64) -> u64 {
+    let decision =
+        store.peek(&Charge::of(limit, key(number), 1)).now().expect("peeks need no room");
+    decision.remaining().expect("one limit")
+}

@@ -1,0 +1,101 @@
+//! How many keys there is room for.
+
+use super::*;
+use crate::limit::Cell;
+use crate::memory::WideRow;
+use crate::memory::table::Bucket;
+
+/// Distinct keys that a store takes before it turns the first away.
+fn room(capacity: usize, limit: Limit) -> usize {
+    let (store, _clock) = memory(capacity);
+    (0..).take_while(|number| take(&store, limit, *number).is_ok()).count()
+}
+
+#[test]
+fn a_store_has_room_for_its_capacity_of_live_keys() {
+    let small = [1, 2, 3, 4, 5, 7, 10, 15, 25, 50, 99].map(|capacity| (capacity, 100));
+    let large = [(1_000, 10), (10_000, 3), (100_000, 1)];
+    for (capacity, times) in small.into_iter().chain(large) {
+        for _ in 0..times {
+            let room = room(capacity, Limit::per_hour(1));
+            assert!(room >= capacity, "the {room}th of {capacity} keys was turned away");
+        }
+    }
+}
+
+#[test]
+fn a_store_has_room_for_its_capacity_of_wide_rows() {
+    for capacity in [1, 10, 100, 1_000] {
+        for limit in [Limit::per_hour(1).ban(MINUTE), Limit::sliding_log(3, MINUTE)] {
+            let room = room(capacity, limit);
+            assert!(room >= capacity, "the {room}th of {capacity} keys was turned away");
+        }
+    }
+}
+
+#[test]
+fn a_bucket_fills_two_cache_lines() {
+    assert_eq!(size_of::<std::sync::Mutex<Bucket<Cell>>>(), 128);
+    assert!(size_of::<std::sync::Mutex<Bucket<WideRow>>>() <= 128);
+}
+
+#[test]
+fn len_counts_the_rows_in_use() {
+    let (store, clock) = memory(100);
+    let limit = Limit::per_minute(60);
+    assert!(store.is_empty());
+    for number in 0..20 {
+        admits(&store, limit, number);
+        admits(&store, Limit::concurrent(2), number);
+        admits(&store, Limit::sliding_log(3, MINUTE), number);
+    }
+    remaining(&store, limit, 77);
+    assert_eq!(store.len(), 60);
+    clock.advance(SECOND + EXPIRED);
+    assert_eq!(store.len(), 40);
+    clock.advance(MINUTE);
+    assert_eq!(store.len(), 20);
+}
+
+/// However long: nobody else is let in on its account.
+#[test]
+fn a_row_that_is_held_is_not_reused() {
+    let (store, clock) = memory(100);
+    let limit = Limit::concurrent(1);
+    assert!((0..100).all(|number| admits(&store, limit, number)));
+    clock.advance(MINUTE * 60 * 24 * 3_650);
+    for number in 0..10_000 {
+        let _ = take(&store, Limit::per_second(1), 1_000 + number);
+    }
+    assert!((0..100).all(|number| !admits(&store, limit, number)));
+
+    let charge = Charge::of(limit, key(7), 1);
+    let owed = charge.owed().next().expect("one limit");
+    let mark = Default::default();
+    store.settle(owed, &mark, 0);
+    assert!(admits(&store, limit, 7));
+}
+
+/// Nor does what recovers later than the table can tell.
+#[test]
+fn a_row_of_a_limit_that_takes_decades_is_kept() {
+    let (store, clock) = memory(10);
+    let limit = Limit::per(1, MINUTE * 60 * 24 * 36_500);
+    assert!((0..10).all(|number| admits(&store, limit, number)));
+    for _ in 0..30 {
+        clock.advance(MINUTE * 60 * 24 * 365);
+        (100..200).for_each(|number| drop(take(&store, Limit::per_second(1), number)));
+        assert!((0..10).all(|number| !admits(&store, limit, number)));
+    }
+}
+
+#[test]
+fn a_refused_newcomer_takes_no_row() {
+    let (store, _clock) = memory(10);
+    for number in 0..1_000 {
+        let charge = Charge::of(Limit::per_minute(5), key(number), 6);
+        assert!(!store.take(&charge).now().expect("room").is_admitted());
+    }
+    assert_eq!(store.len(), 0);
+    assert_eq!(store.turned_away(), 0);
+}

@@ -1,0 +1,143 @@
+use std::net::IpAddr;
+
+use super::*;
+use crate::key::{Const, Global, Optional, Query};
+use crate::limit::MAX_LIMITS;
+
+/// A request of so much from somebody.
+struct Request {
+    paid: bool,
+    bytes: u64,
+    user: Option<&'static str>,
+}
+
+const FREE: Request = Request { paid: false, bytes: 300, user: Some("user=7") };
+
+impl View for Request {
+    type Request = Self;
+
+    fn request(&self) -> &Self {
+        self
+    }
+
+    fn method(&self) -> &str {
+        "GET"
+    }
+
+    fn path(&self) -> &str {
+        "/"
+    }
+
+    fn query(&self) -> Option<&str> {
+        self.user
+    }
+
+    fn host(&self) -> Option<&str> {
+        None
+    }
+
+    fn route(&self) -> Option<&str> {
+        None
+    }
+
+    fn peer(&self) -> Option<IpAddr> {
+        None
+    }
+
+    fn header_lines<'a>(&'a self, _: &'a str) -> impl DoubleEndedIterator<Item = &'a [u8]> {
+        std::iter::empty()
+    }
+
+    fn extension<T: Send + Sync + 'static, O>(&self, _: impl FnOnce(&T) -> O) -> Option<O> {
+        None
+    }
+
+    fn peer_hint(&self) -> &'static str {
+        ""
+    }
+
+    fn route_hint(&self) -> &'static str {
+        ""
+    }
+}
+
+/// The limits and costs that `request` owes.
+fn owes(rule: &impl Rule<Request>, request: &Request) -> Result<Vec<(Limit, u64)>, Missing> {
+    let mut charge = Charge::new();
+    rule.owes(request, &mut charge)?;
+    Ok(charge.owed().map(|owed| (owed.limit, owed.cost)).collect())
+}
+
+fn known(rule: &impl KnownLimits) -> Vec<Limit> {
+    let mut known = Vec::new();
+    rule.each_limit(&mut |limit| known.push(*limit));
+    known
+}
+
+const MINUTE: Limit = Limit::per_minute(10);
+const HOUR: Limit = Limit::per_hour(100);
+
+#[test]
+fn a_rule_owes_one_to_each_of_its_limits() {
+    let rule = Limits::from([MINUTE, HOUR]).by(Global);
+    assert_eq!(owes(&rule, &FREE), Ok(vec![(MINUTE, 1), (HOUR, 1)]));
+    assert_eq!(known(&rule), [MINUTE, HOUR]);
+}
+
+#[test]
+fn a_tuple_owes_what_each_of_its_rules_owes() {
+    let rule = (MINUTE.by(Global).cost(3), (HOUR.by(Global), MINUTE.by(Const("other"))));
+    assert_eq!(owes(&rule, &FREE), Ok(vec![(MINUTE, 3), (HOUR, 1), (MINUTE, 1)]));
+    assert_eq!(known(&rule), [MINUTE, HOUR, MINUTE]);
+}
+
+#[test]
+fn the_cost_can_be_worked_out_from_the_request() {
+    let rule = MINUTE.by(Global).cost(cost_fn(|request: &Request| request.bytes / 100));
+    assert_eq!(owes(&rule, &FREE), Ok(vec![(MINUTE, 3)]));
+}
+
+#[test]
+fn the_limit_can_be_chosen_by_the_request() {
+    let rule = choose(|request: &Request| if request.paid { HOUR } else { MINUTE }).by(Global);
+    assert_eq!(owes(&rule, &FREE), Ok(vec![(MINUTE, 1)]));
+    assert_eq!(owes(&rule, &Request { paid: true, ..FREE }), Ok(vec![(HOUR, 1)]));
+    assert_eq!(known(&rule), []);
+}
+
+#[test]
+fn a_rule_can_apply_to_some_requests_only() {
+    let rule = MINUTE.by(Global).when(|request: &Request| !request.paid);
+    assert_eq!(owes(&rule, &FREE), Ok(vec![(MINUTE, 1)]));
+    assert_eq!(owes(&rule, &Request { paid: true, ..FREE }), Ok(vec![]));
+    assert_eq!(known(&rule), [MINUTE]);
+}
+
+#[test]
+fn a_rule_can_write_the_charge_itself() {
+    let rule = rule_fn(|request: &Request, charge: &mut Charge| {
+        charge.owe(MINUTE, KeyBuf::new(), request.bytes)?;
+        charge.owe(HOUR, KeyBuf::new(), 1)
+    });
+    assert_eq!(owes(&rule, &FREE), Ok(vec![(MINUTE, 300), (HOUR, 1)]));
+    assert_eq!(known(&rule), []);
+}
+
+/// A key that is missing is never silently unlimited.
+#[test]
+fn a_missing_key_is_an_error_unless_it_is_optional() {
+    let nobody = Request { user: None, ..FREE };
+    let missing = owes(&MINUTE.by(Query("user")), &nobody).expect_err("no user");
+    assert!(missing.is_client());
+    assert!(owes(&(HOUR.by(Global), MINUTE.by(Query("user"))), &nobody).is_err());
+    assert_eq!(owes(&MINUTE.by(Optional(Query("user"))), &nobody), Ok(vec![]));
+    assert_eq!(owes(&MINUTE.by(Optional(Query("user"))), &FREE), Ok(vec![(MINUTE, 1)]));
+}
+
+#[test]
+fn too_many_limits_are_an_error() {
+    let limits = |from: u64| -> Vec<_> { (from..from + 9).map(Limit::per_minute).collect() };
+    let rule = (Limits::from(limits(1)).by(Global), Limits::from(limits(10)).by(Global));
+    assert!(known(&rule).len() > MAX_LIMITS);
+    assert!(owes(&rule, &FREE).expect_err("18 limits").is_server());
+}

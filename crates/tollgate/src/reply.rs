@@ -1,0 +1,23 @@
+use http::Response;
+use tollgate_core::{Cost, Refused, Reply};
+
+/// What rules can see of an `http` response.
+pub(crate) struct HttpReply<'a, B>(pub(crate) &'a Response<B>);
+
+impl<B> Reply for HttpReply<'_, B> {
+    fn status(&self) -> u16 {
+        self.0.status().as_u16()
+    }
+
+    fn header(&self, name: &str) -> Option<&[u8]> {
+        self.0.headers().get(name).map(|value| value.as_bytes())
+    }
+
+    fn cost(&self) -> Option<u64> {
+        self.0.extensions().get().map(|Cost(cost)| *cost)
+    }
+
+    fn is_refusal(&self) -> bool {
+        self.0.extensions().get::<Refused>().is_some()
+    }
+}

@@ -1,0 +1,124 @@
+//! The limiter for code without HTTP.
+
+use std::time::Duration;
+
+use tokio_test::{assert_pending, assert_ready, assert_ready_err, task};
+use tollgate::{AcquireError, Limit, Limiter, ManualClock, Memory};
+
+fn limiter(limit: Limit) -> (Limiter, ManualClock) {
+    let clock = ManualClock::new();
+    let store = Memory::builder().capacity(1_000).clock(&clock).build();
+    (Limiter::new(limit).store(store), clock)
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[test]
+fn each_key_has_a_budget_of_its_own() {
+    let (limiter, clock) = limiter(Limit::per_second(2));
+    for key in ["alice", "bob"] {
+        assert!(limiter.take(key).now().unwrap().is_admitted());
+        assert!(limiter.take(key).now().unwrap().is_admitted());
+        let refused = limiter.take(key).now().unwrap();
+        assert_eq!(refused.retry_after(), Some(Duration::from_millis(500)));
+    }
+    clock.advance(Duration::from_millis(499));
+    assert!(!limiter.take("alice").now().unwrap().is_admitted());
+    clock.advance(Duration::from_millis(1));
+    assert!(limiter.take("alice").now().unwrap().is_admitted());
+}
+
+#[test]
+fn costs_are_charged_whole_or_not_at_all() {
+    let (limiter, _clock) = limiter(Limit::per_minute(10));
+    assert!(limiter.take_n("alice", 7).now().unwrap().is_admitted());
+    assert!(!limiter.take_n("alice", 4).now().unwrap().is_admitted());
+    assert!(limiter.take_n("alice", 3).now().unwrap().is_admitted());
+    let never = limiter.take_n("bob", 11).now().unwrap();
+    assert_eq!((never.is_admitted(), never.retry_after()), (false, None));
+}
+
+#[test]
+fn peek_spends_nothing_and_reset_forgets() {
+    let (limiter, _clock) = limiter(Limit::per_minute(1));
+    for _ in 0..3 {
+        assert!(limiter.peek(7_u64).now().unwrap().is_admitted());
+    }
+    assert!(limiter.take(7_u64).now().unwrap().is_admitted());
+    assert!(!limiter.peek(7_u64).now().unwrap().is_admitted());
+    assert!(limiter.reset(7_u64).now().unwrap().is_admitted());
+    assert!(limiter.take(7_u64).now().unwrap().is_admitted());
+}
+
+#[test]
+fn give_takes_back_what_was_charged_and_nothing_else() {
+    let (limiter, _clock) = limiter(Limit::fixed_window(5, SECOND));
+    let taken = limiter.take_n("alice", 5).now().unwrap();
+    let refused = limiter.take("alice").now().unwrap();
+    limiter.give("alice", &refused);
+    assert!(!limiter.take("alice").now().unwrap().is_admitted());
+    limiter.give("bob", &taken);
+    assert_eq!(limiter.peek("bob").now().unwrap().remaining(), Some(5));
+    limiter.give("alice", &taken);
+    assert_eq!(limiter.peek("alice").now().unwrap().remaining(), Some(5));
+}
+
+#[test]
+fn acquire_waits_until_admitted_in_order() {
+    let (limiter, clock) = limiter(Limit::per_second(1));
+    let mut first = task::spawn(limiter.acquire("alice", SECOND * 10));
+    let mut second = task::spawn(limiter.acquire("alice", SECOND * 10));
+    let mut third = task::spawn(limiter.acquire("alice", SECOND * 10));
+    assert_ready!(first.poll()).unwrap();
+    assert_pending!(second.poll());
+    assert_pending!(third.poll());
+    clock.advance(SECOND);
+    assert!(second.is_woken());
+    assert_ready!(second.poll()).unwrap();
+    assert_pending!(third.poll());
+    clock.advance(SECOND);
+    assert_ready!(third.poll()).unwrap();
+}
+
+#[test]
+fn what_cannot_be_admitted_in_time_is_refused_at_once() {
+    let (limiter, _clock) = limiter(Limit::per_second(1));
+    let mut first = task::spawn(limiter.acquire("alice", SECOND));
+    assert_ready!(first.poll()).unwrap();
+    let mut waiting = task::spawn(limiter.acquire("alice", SECOND));
+    assert_pending!(waiting.poll());
+    let mut hopeless = task::spawn(limiter.acquire("alice", SECOND));
+    match assert_ready_err!(hopeless.poll()) {
+        AcquireError::Refused(decision) => {
+            assert_eq!(decision.retry_after(), Some(SECOND * 2));
+        }
+        error => panic!("{error}"),
+    }
+}
+
+#[test]
+fn a_dropped_acquire_gives_its_place_back() {
+    let (limiter, clock) = limiter(Limit::per_second(1));
+    let mut first = task::spawn(limiter.acquire("alice", SECOND));
+    assert_ready!(first.poll()).unwrap();
+    for _ in 0..5 {
+        let mut gone = task::spawn(limiter.acquire("alice", SECOND));
+        assert_pending!(gone.poll());
+    }
+    let mut waiting = task::spawn(limiter.acquire("alice", SECOND));
+    assert_pending!(waiting.poll());
+    clock.advance(SECOND);
+    assert_ready!(waiting.poll()).unwrap();
+}
+
+#[test]
+fn a_ticket_holds_a_place_until_it_is_dropped() {
+    let (limiter, _clock) = limiter(Limit::concurrent(1));
+    let mut held = task::spawn(limiter.acquire("alice", SECOND));
+    let ticket = assert_ready!(held.poll()).unwrap();
+    let mut other = task::spawn(limiter.acquire("alice", SECOND));
+    assert_ready_err!(other.poll());
+    drop(ticket);
+    let mut other = task::spawn(limiter.acquire("alice", SECOND));
+    assert!(assert_ready!(other.poll()).is_ok());
+}

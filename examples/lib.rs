@@ -1,0 +1,72 @@
+//! What the examples that serve have in common: where they listen.
+
+use std::fmt;
+use std::process;
+
+use tokio::net::TcpListener;
+
+/// Listens on port `$PORT` of 127.0.0.1, or on port 3000, and returns the URL to print as well.
+///
+/// Where that is not possible, says why and ends the process with exit code 1.
+pub async fn listen() -> (TcpListener, String) {
+    let listener = match port(std::env::var("PORT").ok().as_deref()) {
+        Ok(port) => bind(port).await,
+        Err(error) => Err(error),
+    };
+    listener.unwrap_or_else(|error| {
+        eprintln!("{error}");
+        process::exit(1)
+    })
+}
+
+fn port(variable: Option<&str>) -> Result<u16, Failure> {
+    let Some(text) = variable else { return Ok(3000) };
+    text.parse().map_err(|_| Failure(format!("PORT is `{text}`: that is not a port number")))
+}
+
+async fn bind(port: u16) -> Result<(TcpListener, String), Failure> {
+    let cannot = |error| {
+        Failure(format!(
+            "cannot listen on 127.0.0.1:{port}: {error}; choose another port by PORT=…"
+        ))
+    };
+    let listener = TcpListener::bind(("127.0.0.1", port)).await.map_err(cannot)?;
+    let url = format!("http://{}", listener.local_addr().map_err(cannot)?);
+    Ok((listener, url))
+}
+
+#[derive(Debug)]
+struct Failure(String);
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_port_it_is_3000() {
+        assert_eq!(port(None).unwrap(), 3000);
+        assert_eq!(port(Some("8080")).unwrap(), 8080);
+    }
+
+    #[test]
+    fn a_bad_port_is_named() {
+        for bad in ["", "http", "-1", "65536", "80 "] {
+            let sentence = port(Some(bad)).unwrap_err().to_string();
+            assert!(sentence.contains(&format!("`{bad}`")), "{sentence}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_port_in_use_is_named() {
+        let (_listener, url) = bind(0).await.unwrap();
+        let taken = url.rsplit(':').next().unwrap();
+        let sentence = bind(taken.parse().unwrap()).await.unwrap_err().to_string();
+        assert!(sentence.contains(taken) && sentence.contains("PORT"), "{sentence}");
+    }
+}

@@ -1,0 +1,55 @@
+//! hyper and tower without a framework: the server itself tells the layer who is at the other end.
+//!
+//!     cargo run --example plain
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::{Request, Response};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tollgate::{Decision, Ip, Limit, Peer, RateLimitLayer};
+use tower::ServiceBuilder;
+
+#[tokio::main]
+async fn main() -> std::io::Result<()> {
+    // Made once: its clones, one for each connection, share what they count.
+    let limit = RateLimitLayer::new(Limit::sliding_log(5, Duration::from_secs(10)).by(Ip::peer()));
+
+    let (listener, url) = tollgate_examples::listen().await;
+    println!(
+        "Five requests in ten seconds for each address:
+
+    curl -i {url}/
+    curl -s -o /dev/null -w '%{{http_code}}\\n' '{url}/?[1-6]'"
+    );
+
+    loop {
+        let (stream, address) = listener.accept().await?;
+        let service = ServiceBuilder::new()
+            .map_request(move |mut request: Request<Incoming>| {
+                request.extensions_mut().insert(Peer(address.ip()));
+                request
+            })
+            .layer(limit.clone())
+            .service_fn(hello);
+
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
+        tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                eprintln!("{address}: {error}");
+            }
+        });
+    }
+}
+
+async fn hello(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+    let left = request.extensions().get().and_then(Decision::remaining).unwrap_or_default();
+    Ok(Response::new(Full::from(format!("Hello! You have {left} left.\n"))))
+}

@@ -1,0 +1,130 @@
+//! The conformance suite, for the stores of `tollgate-core` and for what is made of them.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tollgate_core::{
+    Answer, Charge, Clock, Decision, Fallback, Limit, LimitError, ManualClock, Mark, Memory, Owed,
+    Store, StoreError,
+};
+use tollgate_tests::conformance;
+
+fn memory(clock: &ManualClock) -> Memory {
+    Memory::builder().clock(clock).capacity(1_000).build()
+}
+
+conformance!(a_memory, memory);
+conformance!(a_memory_of_one_key_and_a_little, |clock| {
+    Memory::builder().clock(clock).capacity(20).build()
+});
+conformance!(a_shared_memory, |clock| Arc::new(memory(clock)));
+conformance!(a_remote_store, |clock| Remote(memory(clock)));
+conformance!(two_stores, |clock| Fallback(memory(clock), memory(clock)));
+conformance!(a_remote_store_and_a_memory, |clock| Fallback(Remote(memory(clock)), memory(clock)));
+conformance!(a_broken_store_and_a_memory, |clock| Fallback(Broken::AtOnce, memory(clock)));
+conformance!(a_broken_remote_store_and_a_memory, |clock| {
+    Fallback(Fallback(Broken::Later, Broken::AtOnce), memory(clock))
+});
+conformance!(a_memory_behind_everything_that_is_broken, |clock| {
+    Fallback(Broken::AtOnce, Fallback(Broken::Later, Remote(memory(clock))))
+});
+
+/// Answers as a store across the network does: not at the first poll.
+#[derive(Clone)]
+struct Remote(Memory);
+
+struct Request {
+    store: Memory,
+    charge: Charge,
+    ask: fn(&Memory, &Charge) -> Answer<<Memory as Store>::Future>,
+    sent: bool,
+}
+
+impl Future for Request {
+    type Output = Result<Decision, StoreError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if !self.sent {
+            self.sent = true;
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        Poll::Ready((self.ask)(&self.store, &self.charge).now())
+    }
+}
+
+impl Remote {
+    fn send(
+        &self,
+        charge: &Charge,
+        ask: fn(&Memory, &Charge) -> Answer<<Memory as Store>::Future>,
+    ) -> Answer<Request> {
+        let (store, charge) = (self.0.clone(), charge.clone());
+        Answer::Later(Request { store, charge, ask, sent: false })
+    }
+}
+
+impl Store for Remote {
+    type Future = Request;
+
+    fn take(&self, charge: &Charge) -> Answer<Request> {
+        self.send(charge, Memory::take)
+    }
+
+    fn peek(&self, charge: &Charge) -> Answer<Request> {
+        self.send(charge, Memory::peek)
+    }
+
+    fn reset(&self, charge: &Charge) -> Answer<Request> {
+        self.send(charge, Memory::reset)
+    }
+
+    fn settle(&self, owed: &Owed, mark: &Mark, spent: u64) {
+        self.0.settle(owed, mark, spent);
+    }
+
+    fn clock(&self) -> Clock {
+        self.0.clock()
+    }
+
+    fn check(&self, limit: &Limit) -> Result<(), LimitError> {
+        self.0.check(limit)
+    }
+}
+
+/// Never answers but with an error.
+#[derive(Clone, Copy)]
+enum Broken {
+    AtOnce,
+    Later,
+}
+
+impl Broken {
+    fn fail(self) -> Answer<std::future::Ready<Result<Decision, StoreError>>> {
+        match self {
+            Self::AtOnce => Answer::Now(Err(StoreError::unavailable("it is broken"))),
+            Self::Later => Answer::Later(std::future::ready(Err(StoreError::too_slow()))),
+        }
+    }
+}
+
+impl Store for Broken {
+    type Future = std::future::Ready<Result<Decision, StoreError>>;
+
+    fn take(&self, _: &Charge) -> Answer<Self::Future> {
+        self.fail()
+    }
+
+    fn peek(&self, _: &Charge) -> Answer<Self::Future> {
+        self.fail()
+    }
+
+    fn reset(&self, _: &Charge) -> Answer<Self::Future> {
+        self.fail()
+    }
+
+    fn settle(&self, owed: &Owed, _: &Mark, _: u64) {
+        panic!("this store has not decided anything, and is to settle {}", owed.limit);
+    }
+}
