@@ -50,10 +50,12 @@ fn admitted(limit: &Limit) -> Contender<'_> {
 /// No time passes, and everything is spent.
 fn refused(limit: &Limit) -> Contender<'_> {
     let mut state = limit.fresh();
+    // One after the other where a log writes down each of them, and the rest at once.
+    let (each, rest) = (limit.capacity() / 100, limit.capacity() % 100);
     for _ in 0..100 {
-        let _ = limit.take(&mut state, NOW, limit.capacity() / 100);
+        let _ = limit.take(&mut state, NOW, each);
     }
-    let _ = limit.take(&mut state, NOW, limit.capacity() % 100);
+    let _ = limit.take(&mut state, NOW, rest);
     Contender::new(move || {
         let decision = limit.take(&mut state, black_box(NOW), 1);
         assert!(!black_box(&decision).is_admitted());

@@ -19,12 +19,12 @@ impl<'a> Contender<'a> {
     /// the slowest.
     pub fn on_threads<S: FnMut() + Send + 'a>(
         threads: usize,
-        step: impl FnMut(usize) -> S,
+        mut step: impl FnMut(usize) -> S,
     ) -> Self {
-        let mut steps: Vec<S> = (0..threads).map(step).collect();
-        if let (1, Some(step)) = (threads, steps.pop_if(|_| threads == 1)) {
-            return Self::new(step);
+        if threads == 1 {
+            return Self::new(step(0));
         }
+        let mut steps: Vec<S> = (0..threads).map(step).collect();
         Self { run: Box::new(move |times| together(&mut steps, times)) }
     }
 

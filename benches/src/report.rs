@@ -2,13 +2,16 @@ use std::fmt::Display;
 
 use crate::Turns;
 
+/// Wide enough for the names of all rows.
+const FIRST: usize = 40;
+
 /// Columns at least this wide stand under one another in a terminal as well.
 const WIDTH: usize = 20;
 
 /// A table of Markdown, printed row by row.
 #[derive(Debug)]
 pub struct Table {
-    first: usize,
+    silent: bool,
 }
 
 impl Table {
@@ -22,7 +25,8 @@ impl Table {
         if !turns.wants(title) {
             return;
         }
-        let table = Self { first: 40 };
+        // What ran only once, and cold, is not worth a look.
+        let table = Self { silent: !turns.is_measuring() };
         println!("\n### {title}\n");
         let [first, columns @ ..] = &columns[..] else { return };
         table.row(first, columns);
@@ -32,7 +36,10 @@ impl Table {
 
     /// Prints one row.
     pub fn row<T: Display>(&self, name: &str, cells: &[T]) {
-        print!("| {name:first$} |", first = self.first);
+        if self.silent {
+            return;
+        }
+        print!("| {name:FIRST$} |");
         for cell in cells {
             print!(" {:>WIDTH$} |", cell.to_string());
         }

@@ -39,6 +39,9 @@ pub struct App {
 
 impl App {
     fn new(name: &'static str, router: Router, expected: StatusCode) -> Self {
+        // As `into_make_service` does for a server: without it a router puts its layers around the
+        // handler anew for each request.
+        let router = router.with_state(());
         let mut app = Self { name, router, expected, peer: 0 };
         // From here on every address has been met, and those that are to be refused are.
         for _ in 0..PEERS {

@@ -1,4 +1,4 @@
-//! Tests that more than one crate has to pass: [`conformance`], for every store.
+//! Tests that more than one crate has to pass: [`conformance`](mod@conformance), for every store.
 
 pub mod conformance;
 mod subject;

@@ -35,7 +35,7 @@ const LARGEST: u64 = 999_999_999_999_999;
 
 /// Whole seconds, rounded up.
 fn seconds(time: Duration) -> u64 {
-    (time.as_secs() + u64::from(time.subsec_nanos() > 0)).min(LARGEST)
+    time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0)).min(LARGEST)
 }
 
 /// The value of `Retry-After`: whole seconds rounded up, at least 1, never before the end of a window

@@ -41,38 +41,20 @@ pub fn the_window_is_announced_exactly(subject: &Subject<impl Store>) {
     }
 }
 
-/// The interval of a rate is not rounded to whole ticks.
+/// The interval of a rate is not rounded to whole ticks: no fraction is lost or won, however often.
 pub fn three_a_second_are_three_a_second_for_ever(subject: &Subject<impl Store>) {
-    let limit = Limit::per_second(3).burst(1);
+    let limit = Limit::per_second(3).burst(2);
     if !subject.keeps(limit) {
         return;
     }
-    // As often as a second and a half has room for, three ticks over: 2 thirds, not 5.
-    let (mut admitted, step) = (0, Duration::from_micros(100_001));
-    let steps = 3_000;
-    for _ in 0..steps {
-        admitted += u64::from(subject.admits(limit, "alice"));
-        subject.pass(step);
-    }
-    // Every fourth request is admitted: 400,004 µs is the first multiple past a third of a second.
-    assert_eq!(admitted, steps / 4);
-
-    let mut admitted = 0;
-    for _ in 0..300 {
-        let decision = subject.spend(limit, "bob", 1);
-        admitted += u64::from(decision.is_admitted());
-        subject.pass(decision.retry_after().unwrap_or_default());
-    }
     let start = subject.clock.now();
-    let mut more = 0;
-    while subject.clock.now() < start + 100_000_000 {
-        match subject.spend(limit, "bob", 1).retry_after() {
-            Some(retry_after) => subject.pass(retry_after),
-            None => more += 1,
-        }
+    assert!(subject.spend(limit, "alice", 2).is_admitted());
+    for third in 1_u64..=3_000 {
+        let refused = subject.spend(limit, "alice", 1);
+        subject.pass(refused.retry_after().expect("time alone makes room"));
+        assert_eq!(subject.clock.now() - start, (third * 1_000_000).div_ceil(3));
+        assert!(subject.admits(limit, "alice"));
     }
-    assert!(admitted >= 150);
-    assert!((300..=301).contains(&more), "{more} in a hundred seconds");
 }
 
 /// A limiter that has slept is not more generous than a new one.

@@ -140,3 +140,70 @@ impl Bucket {
         debt.saturating_add(cost.saturating_mul(self.unit)).min(EXACT - 1 - self.cap)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000;
+
+    fn bucket(count: u64, period: u64, burst: u64) -> Bucket {
+        Bucket::new(count, period, burst, burst).expect("stays exact")
+    }
+
+    #[test]
+    fn the_rate_is_kept_in_lowest_terms() {
+        assert_eq!(bucket(3, SECOND, 3).scale(), [SECOND, 3, 1]);
+        assert_eq!(bucket(700_000_000, SECOND, 1).scale(), [1, 700, 1]);
+        assert_eq!(bucket(60, 60 * SECOND, 60).scale(), [SECOND, 1, 1]);
+    }
+
+    #[test]
+    fn the_finest_tick_that_stays_exact_is_taken() {
+        let hour = 3_600 * SECOND;
+        assert_eq!(bucket(1_000_003, hour, 1_000_003).scale(), [hour, 1_000_003, 1]);
+        assert_eq!(bucket(1_000_003, 24 * hour, 1_000_003).scale()[2], 1_000);
+        assert_eq!(bucket(999_999_937, 24 * hour, 999_999_937).scale()[2], SECOND);
+        // A period that is not whole in the coarser tick has no other.
+        assert_eq!(Bucket::new(1_000_003, 24 * hour + 1, 1_000_003, 1_000_003), None);
+        assert_eq!(Bucket::new(1, hour, u64::MAX, 1), None);
+    }
+
+    #[test]
+    fn a_coarse_tick_refuses_to_its_last_microsecond() {
+        let day = 86_400 * SECOND;
+        let bucket = bucket(999_999_937, day, 999_999_937);
+        let mut cell = [0; 2];
+        let now = 5 * day + 300_000;
+        bucket.spend(&mut cell, now, 999_999_937, 0);
+        assert_eq!(bucket.enter(cell, now, 1, 0), Enter::At(700_000));
+        assert_eq!(bucket.enter(cell, now + 699_999, 1, 0), Enter::At(1));
+        assert_eq!(bucket.enter(cell, now + 700_000, 1, 0), Enter::At(0));
+    }
+
+    #[test]
+    fn a_cost_beyond_the_burst_never_comes_in() {
+        let bucket = bucket(1, 3_600 * SECOND, 100);
+        assert_eq!(bucket.enter([0; 2], 0, 100, 0), Enter::At(0));
+        assert_eq!(bucket.enter([0; 2], 0, 101, 0), Enter::Never);
+        assert_eq!(bucket.enter([0; 2], 0, 5_124_097, 0), Enter::Never);
+        assert_eq!(bucket.enter([0; 2], 0, u64::MAX, 0), Enter::Never);
+    }
+
+    #[test]
+    fn what_was_charged_beyond_the_burst_drains_first() {
+        let bucket = bucket(1, SECOND, 2);
+        let mut cell = [0; 2];
+        bucket.force(&mut cell, 0, 10);
+        assert_eq!(bucket.remaining(cell, 0), 0);
+        assert_eq!(bucket.enter(cell, 0, 1, 0), Enter::At(9 * SECOND));
+        assert_eq!(bucket.fresh_in(cell, 0), 10 * SECOND);
+    }
+
+    #[test]
+    fn a_place_whose_debt_would_not_stay_exact_is_not_booked() {
+        let bucket = bucket(1 << 40, 1, 1);
+        assert!(bucket.books([0; 2], 0, 1, 1 << 12));
+        assert!(!bucket.books([0; 2], 0, 1, 1 << 14));
+    }
+}

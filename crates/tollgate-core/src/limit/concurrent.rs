@@ -34,3 +34,23 @@ impl Concurrent {
         self.count.saturating_sub(held)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_giving_back_makes_room() {
+        let three = Concurrent::new(3);
+        let mut cell = [0; 2];
+        Concurrent::spend(&mut cell, 2);
+        assert_eq!(three.enter(cell, 1, 0), Enter::At(0));
+        assert_eq!(three.enter(cell, 2, 0), Enter::Unknown);
+        assert_eq!(three.enter(cell, 4, 0), Enter::Never);
+        Concurrent::give(&mut cell, 1);
+        assert_eq!(three.enter(cell, 2, 0), Enter::At(0));
+        // Given back twice by mistake, it is still no more than there was.
+        Concurrent::give(&mut cell, 9);
+        assert_eq!(three.remaining(cell), 3);
+    }
+}

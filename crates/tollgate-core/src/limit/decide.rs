@@ -92,23 +92,31 @@ pub fn preview(slots: &mut [Slot<'_>], now: u64) -> Decision {
 /// refill of some limit; two rounds settle all but contrived mixtures.
 const ROUNDS: usize = 16;
 
-/// When the request leaves, if that is soon enough for the patience or for a limit's own queue.
+/// When the request leaves, if every limit lets it in within the patience, or has room in its own
+/// queue. How long that queue is makes no other limit more patient.
 fn earliest_leave(slots: &[Slot<'_>], now: u64, patience: u64) -> Option<u64> {
-    let mut wait = 0;
-    let mut allowed = patience;
+    let (mut wait, mut allowed) = (0, patience);
+    for slot in slots {
+        let Enter::At(enter) = slot.enter(now, 0) else { return None };
+        let (leave, in_time) = match slot.queued(now) {
+            // Its queue is as long as it was made: patience does not make it longer.
+            Some(queued) => (queued, enter == 0),
+            None => (enter, enter <= patience),
+        };
+        if !in_time {
+            return None;
+        }
+        wait = wait.max(leave);
+        allowed = allowed.max(leave);
+    }
+    if wait == 0 {
+        return Some(0);
+    }
     for _ in 0..ROUNDS {
         let asked = wait;
-        for Slot { limit, state, cost } in slots {
-            let Enter::At(mut leave) = limit.enter(state, now, *cost, wait) else { return None };
-            if let Some(queued) = limit.queued(state, now, *cost) {
-                // Its queue is as long as it was made: patience does not make it longer.
-                if limit.enter(state, now, *cost, 0) != Enter::At(0) {
-                    return None;
-                }
-                allowed = allowed.max(queued);
-                leave = leave.max(queued);
-            }
-            wait = wait.max(leave);
+        for slot in slots {
+            let Enter::At(leave) = slot.enter(now, wait) else { return None };
+            wait = leave;
         }
         if wait > allowed {
             return None;
@@ -120,30 +128,28 @@ fn earliest_leave(slots: &[Slot<'_>], now: u64, patience: u64) -> Option<u64> {
     None
 }
 
-/// The earliest moment at which every limit lets the request in.
+/// The earliest moment at which the request is admitted, with nobody else spending.
 fn earliest_enter(slots: &[Slot<'_>], now: u64) -> Option<Duration> {
-    // A queue may hold the request back beyond a border across which nothing can be booked.
-    let queue_and_more = slots.len() > 1 && slots.iter().any(|slot| slot.queued(now).is_some());
     let mut when = 0;
     for _ in 0..ROUNDS {
         let asked = when;
         for slot in slots {
-            let Enter::At(enter) = slot.limit.enter(slot.state, now, slot.cost, when) else {
-                return None;
-            };
+            let Enter::At(enter) = slot.enter(now, when) else { return None };
             when = enter;
         }
         if when > asked {
             continue;
         }
-        if !queue_and_more || earliest_leave(slots, bounded(now + when), 0).is_some() {
-            break;
+        // One's own queue may hold the request back for longer than another can book ahead.
+        let then = bounded(now + when);
+        let wait = slots.iter().filter_map(|slot| slot.queued(then)).max().unwrap_or(0);
+        if slots.len() == 1 || slots.iter().all(|slot| slot.books(then, wait)) {
+            return Some(Duration::from_micros(when));
         }
-        let border = |slot: &Slot<'_>| slot.limit.books_after(bounded(now + when));
-        let Some(border) = slots.iter().filter_map(border).min() else { break };
-        when += border;
+        let next = |slot: &Slot<'_>| slot.limit.books_after(then, wait);
+        when += slots.iter().filter_map(next).max()?;
     }
-    Some(Duration::from_micros(when))
+    None
 }
 
 /// Why a limit is one of those that refuse.
@@ -157,7 +163,7 @@ enum Ground {
 
 impl Ground {
     fn refuses(self, slot: &Slot<'_>, now: u64) -> bool {
-        match (self, slot.limit.enter(slot.state, now, slot.cost, 0)) {
+        match (self, slot.enter(now, 0)) {
             (Self::Booking(wait), _) => !slot.books(now, wait),
             (Self::Patience(_), Enter::At(0)) => false,
             (Self::Patience(patience), Enter::At(delay)) => {
@@ -189,6 +195,11 @@ fn refusal(slots: &mut [Slot<'_>], now: u64, patience: u64, record: bool) -> Dec
 }
 
 impl Slot<'_> {
+    /// The earliest moment, `from` or more from `now`, at which the limit lets the request in.
+    fn enter(&self, now: u64, from: u64) -> Enter {
+        self.limit.enter(self.state, now, self.cost, from)
+    }
+
     /// How long the request would wait in the limit's own queue, if it has one.
     fn queued(&self, now: u64) -> Option<u64> {
         self.limit.queued(self.state, now, self.cost)

@@ -26,3 +26,30 @@ pub(super) const fn micros_until(now: u64, ticks: u64, tick: u64) -> u64 {
 pub(super) const fn bounded(number: u64) -> u64 {
     if number < EXACT { number } else { EXACT - 1 }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_ends_where_its_last_tick_begins() {
+        assert_eq!(micros_until(1_999, 0, 1_000), 0);
+        assert_eq!(micros_until(1_999, 1, 1_000), 1);
+        assert_eq!(micros_until(2_000, 1, 1_000), 1_000);
+        assert_eq!(micros_until(2_001, 3, 1_000), 2_999);
+        assert_eq!(micros_until(2_001, 3, 1), 3);
+    }
+
+    #[test]
+    fn a_wait_of_centuries_stays_exact() {
+        assert_eq!(micros_until(5, u64::MAX, 1), EXACT - 1);
+        assert!(micros_until(5, u64::MAX / 2, 1_000_000) < EXACT);
+    }
+
+    #[test]
+    fn the_greatest_common_divisor_reduces() {
+        assert_eq!(gcd(700_000_000, 1_000_000), 1_000_000);
+        assert_eq!(gcd(7, 86_400_000_000), 1);
+        assert_eq!(gcd(5, 0), 5);
+    }
+}

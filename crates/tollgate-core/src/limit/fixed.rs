@@ -110,3 +110,57 @@ impl Fixed {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALIGNED: Fixed = Fixed::new(5, 100, false);
+    const FROM_FIRST: Fixed = Fixed::new(5, 100, true);
+
+    fn spent(fixed: Fixed, now: u64, cost: u64) -> Cell {
+        let mut cell = [0; 2];
+        fixed.spend(&mut cell, now, cost, 0);
+        cell
+    }
+
+    #[test]
+    fn an_aligned_window_ends_at_a_multiple_of_the_period() {
+        let cell = spent(ALIGNED, 1_099, 5);
+        assert_eq!(ALIGNED.enter(cell, 1_099, 1, 0), Enter::At(1));
+        assert_eq!(ALIGNED.remaining(cell, 1_100), 5);
+    }
+
+    #[test]
+    fn a_window_from_first_use_ends_a_period_after_it() {
+        let cell = spent(FROM_FIRST, 1_099, 5);
+        assert_eq!(FROM_FIRST.enter(cell, 1_099, 1, 0), Enter::At(100));
+        assert_eq!(FROM_FIRST.remaining(cell, 1_198), 0);
+        assert_eq!(FROM_FIRST.remaining(cell, 1_199), 5);
+        // The next begins with its own first use.
+        let mut cell = cell;
+        FROM_FIRST.spend(&mut cell, 1_250, 5, 0);
+        assert_eq!(FROM_FIRST.enter(cell, 1_250, 1, 0), Enter::At(100));
+    }
+
+    #[test]
+    fn a_cost_that_does_not_fit_goes_to_the_next_window_whole() {
+        let mut cell = spent(ALIGNED, 1_000, 3);
+        assert_eq!(ALIGNED.enter(cell, 1_000, 4, 0), Enter::At(100));
+        ALIGNED.spend(&mut cell, 1_000, 4, 100);
+        assert_eq!(ALIGNED.remaining(cell, 1_100), 1);
+        // Nobody gets in before who has booked.
+        assert_eq!(ALIGNED.enter(cell, 1_050, 1, 0), Enter::At(50));
+        assert_eq!(ALIGNED.enter(cell, 1_050, 2, 0), Enter::At(150));
+    }
+
+    #[test]
+    fn what_was_charged_beyond_the_count_is_owed_to_the_windows_that_follow() {
+        let mut cell = spent(ALIGNED, 1_000, 5);
+        ALIGNED.force(&mut cell, 1_000, 7);
+        assert_eq!(ALIGNED.remaining(cell, 1_100), 0);
+        assert_eq!(ALIGNED.remaining(cell, 1_200), 3);
+        ALIGNED.force(&mut cell, 1_000, u64::MAX);
+        assert!(ALIGNED.fresh_in(cell, 1_000) < EXACT);
+    }
+}

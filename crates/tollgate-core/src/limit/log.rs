@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use super::Enter;
-use super::exact::EXACT;
+use super::exact::{EXACT, bounded};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Sieve {
@@ -95,7 +95,7 @@ impl Sieve {
             excess = excess.saturating_sub(entry.cost);
             when = when.max(entry.stamp.saturating_sub(back) + self.period);
         }
-        Enter::At(when - now)
+        Enter::At(bounded(when - now))
     }
 
     /// Drops what has left the window and follows a clock that stepped back: costs nothing where
@@ -172,6 +172,93 @@ impl Sieve {
             return 0;
         };
         let back = log.seen.saturating_sub(now);
-        (newest.stamp.saturating_sub(back) + self.period).saturating_sub(now)
+        bounded((newest.stamp.saturating_sub(back) + self.period).saturating_sub(now))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EXACTLY: Sieve = Sieve { count: 3, period: 100, resolution: 1 };
+    const MERGED: Sieve = Sieve { count: 30, period: 100, resolution: 10 };
+
+    fn spent(sieve: Sieve, stamps: &[u64]) -> Log {
+        let mut log = Log::default();
+        for stamp in stamps {
+            sieve.spend(&mut log, *stamp, 1, 0);
+        }
+        log
+    }
+
+    #[test]
+    fn at_exactly_one_period_a_place_is_free_again() {
+        let log = spent(EXACTLY, &[1_000, 1_030, 1_060]);
+        assert_eq!(EXACTLY.remaining(Some(&log), 1_099), 0);
+        assert_eq!(EXACTLY.remaining(Some(&log), 1_100), 1);
+        assert_eq!(EXACTLY.enter(Some(&log), 1_060, 1, 0), Enter::At(40));
+        assert_eq!(EXACTLY.enter(Some(&log), 1_060, 3, 0), Enter::At(100));
+        assert_eq!(EXACTLY.enter(Some(&log), 1_060, 4, 0), Enter::Never);
+    }
+
+    #[test]
+    fn stamps_are_rounded_up_to_the_resolution_and_merged() {
+        let log = spent(MERGED, &[1_000, 1_001, 1_009, 1_010, 1_011]);
+        let stamps: Vec<_> = log.entries.iter().map(|entry| (entry.stamp, entry.cost)).collect();
+        assert_eq!(stamps, [(1_000, 1), (1_010, 3), (1_020, 1)]);
+        assert_eq!(MERGED.remaining(Some(&log), 1_109), 26);
+        assert_eq!(MERGED.remaining(Some(&log), 1_110), 29);
+    }
+
+    #[test]
+    fn the_log_is_no_longer_than_its_resolution_allows() {
+        let mut log = Log::default();
+        for now in 1_000..3_000 {
+            if MERGED.enter(Some(&log), now, 1, 0) == Enter::At(0) {
+                MERGED.spend(&mut log, now, 1, 0);
+            }
+            assert!(log.entries.len() as u64 <= MERGED.entries());
+        }
+    }
+
+    #[test]
+    fn what_costs_nothing_leaves_no_entry() {
+        let mut log = Log::default();
+        for now in 0..1_000 {
+            EXACTLY.spend(&mut log, now, 0, 0);
+        }
+        assert_eq!(log.entries.len(), 0);
+    }
+
+    #[test]
+    fn of_refused_attempts_the_newest_are_kept_and_no_more_than_there_is_room_for() {
+        let mut log = Log::default();
+        log.reserve_exact(EXACTLY.entries() as usize);
+        let capacity = log.capacity();
+        for now in 1_000..1_500 {
+            EXACTLY.record(&mut log, now, 1);
+        }
+        assert_eq!(log.capacity(), capacity);
+        assert_eq!(log.entries.front().map(|entry| entry.stamp), Some(1_497));
+        assert_eq!(EXACTLY.enter(Some(&log), 1_500, 1, 0), Enter::At(97));
+    }
+
+    #[test]
+    fn a_refused_attempt_drives_out_no_place_that_is_booked() {
+        let mut log = spent(EXACTLY, &[1_000, 1_001]);
+        EXACTLY.spend(&mut log, 1_001, 2, 99);
+        EXACTLY.record(&mut log, 1_002, 3);
+        // Free when the attempt, and then the place booked for 1,100, is a period ago.
+        assert_eq!(EXACTLY.enter(Some(&log), 1_002, 1, 0), Enter::At(100));
+        assert_eq!(EXACTLY.enter(Some(&log), 1_002, 3, 0), Enter::At(198));
+    }
+
+    #[test]
+    fn stamps_follow_a_clock_that_steps_back() {
+        let mut log = spent(EXACTLY, &[10_000, 10_050, 10_060]);
+        assert_eq!(EXACTLY.enter(Some(&log), 5_060, 1, 0), Enter::At(40));
+        EXACTLY.tidy(&mut log, 5_060);
+        assert_eq!(EXACTLY.enter(Some(&log), 5_060, 1, 0), Enter::At(40));
+        assert_eq!(EXACTLY.enter(Some(&log), 5_099, 1, 0), Enter::At(1));
     }
 }

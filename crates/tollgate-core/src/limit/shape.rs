@@ -48,10 +48,10 @@ impl Shape {
             }
     }
 
-    /// Microseconds after which a place that cannot be booked now may be bookable.
-    pub(super) fn books_after(&self, now: u64) -> Option<u64> {
+    /// Until the moment that is `wait` ahead can be booked.
+    pub(super) fn books_after(&self, now: u64, wait: u64) -> Option<u64> {
         match self {
-            Self::Sliding(sliding) => Some(sliding.window_left(now)),
+            Self::Sliding(sliding) => Some(sliding.books_after(now, wait)),
             _ => None,
         }
     }

@@ -64,18 +64,18 @@ impl Sliding {
 
     /// Whether a place `wait` ahead can be booked: there is a count for this window, none for later.
     pub(super) fn books(&self, now: u64, wait: u64) -> bool {
-        wait < self.window_left(now)
+        self.books_after(now, wait) == 0
     }
 
-    pub(super) fn window_left(&self, now: u64) -> u64 {
-        let window = self.period * self.tick;
-        window - now % window
+    /// Until the window begins in which that place stands.
+    pub(super) fn books_after(&self, now: u64, wait: u64) -> u64 {
+        wait.saturating_sub((now + wait) % (self.period * self.tick))
     }
 
     /// Follows a clock that stepped back into the window that it shows.
     pub(super) fn follow(&self, cell: &mut Cell, now: u64) {
         if cell[0].saturating_mul(self.period * self.tick) > now {
-            cell[0] = now / self.tick / self.period;
+            self.write(cell, self.windows(*cell, now));
         }
     }
 
@@ -122,21 +122,79 @@ impl Sliding {
         (into < self.period).then_some(into.max(at.into))
     }
 
-    /// A clock that stepped back keeps both counts, in the window that it stepped into.
+    /// In a window before its own, where the clock stepped back to, all that was spent counts as spent
+    /// there: it could be late in that window, when the previous count hardly weighs any more.
     fn windows(&self, [index, counts]: Cell, now: u64) -> Windows {
         let ticks = now / self.tick;
         let (at, into) = (ticks / self.period, ticks % self.period);
         let (previous, current) = (counts >> 32, counts & u64::from(u32::MAX));
-        match at.saturating_sub(index) {
-            0 => Windows { index: at, into, previous, current },
-            1 => Windows { index: at, into, previous: current, current: 0 },
-            _ => Windows { index: at, into, previous: 0, current: 0 },
-        }
+        let (previous, current) = match at.checked_sub(index) {
+            None => (0, previous + current),
+            Some(0) => (previous, current),
+            Some(1) => (current, 0),
+            Some(_) => (0, 0),
+        };
+        Windows { index: at, into, previous, current }
     }
 
     /// Refused attempts may be counted too: no more of them than keeps the products exact.
     fn write(&self, cell: &mut Cell, at: Windows) {
         let most = (EXACT / 2 / self.period).min(u64::from(u32::MAX));
         *cell = [at.index, at.previous.min(most) << 32 | at.current.min(most)];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sliding() -> Sliding {
+        Sliding::new(10, 100).expect("stays exact")
+    }
+
+    #[test]
+    fn the_overlap_is_rounded_down() {
+        let mut cell = [0; 2];
+        sliding().spend(&mut cell, 1_000, 10);
+        assert_eq!(sliding().remaining(cell, 1_099), 0);
+        assert_eq!(sliding().remaining(cell, 1_100), 0);
+        // 10 × 99 / 100 is 9.9.
+        assert_eq!(sliding().remaining(cell, 1_101), 1);
+        assert_eq!(sliding().remaining(cell, 1_110), 1);
+        assert_eq!(sliding().remaining(cell, 1_111), 2);
+        assert_eq!(sliding().remaining(cell, 1_199), 10);
+        assert_eq!(sliding().fresh_in(cell, 1_101), 99);
+    }
+
+    #[test]
+    fn the_first_tick_that_fits_is_told() {
+        let mut cell = [0; 2];
+        sliding().spend(&mut cell, 1_050, 10);
+        assert_eq!(sliding().enter(cell, 1_050, 1, 0), Enter::At(51));
+        assert_eq!(sliding().enter(cell, 1_050, 10, 0), Enter::At(141));
+        assert_eq!(sliding().enter(cell, 1_050, 11, 0), Enter::Never);
+        // Asked about a later moment, it fits there if it fits before.
+        assert_eq!(sliding().enter(cell, 1_050, 1, 70), Enter::At(70));
+    }
+
+    #[test]
+    fn places_are_booked_in_the_present_window_alone() {
+        assert!(sliding().books(1_050, 49));
+        assert!(!sliding().books(1_050, 50));
+        assert_eq!(sliding().books_after(1_050, 49), 0);
+        assert_eq!(sliding().books_after(1_050, 70), 50);
+        assert_eq!(sliding().books_after(1_050, 170), 150);
+    }
+
+    #[test]
+    fn refused_attempts_without_end_stay_exact() {
+        let sliding = Sliding::new(4_000_000_000, 1_000_000).expect("stays exact");
+        let mut cell = [0; 2];
+        for _ in 0..3 {
+            sliding.spend(&mut cell, 0, u64::MAX);
+        }
+        let full = cell[1] & u64::from(u32::MAX);
+        assert!(full >= 4_000_000_000 && full * 1_000_000 < EXACT);
+        assert_eq!(sliding.remaining(cell, 2_000_000), 4_000_000_000);
     }
 }

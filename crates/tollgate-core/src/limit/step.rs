@@ -120,8 +120,8 @@ impl Limit {
         self.shape.books(state, now, cost, wait)
     }
 
-    pub(super) fn books_after(&self, now: u64) -> Option<u64> {
-        self.shape.books_after(now)
+    pub(super) fn books_after(&self, now: u64, wait: u64) -> Option<u64> {
+        self.shape.books_after(now, wait)
     }
 
     /// Follows a clock that stepped back, and drops what is remembered in vain.

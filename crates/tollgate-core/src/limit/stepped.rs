@@ -93,3 +93,52 @@ impl Stepped {
         ((then - anchor) / self.every).saturating_mul(self.amount)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Holds five; two drop in every ten microseconds.
+    const STEPPED: Stepped = Stepped::new(2, 10, 5);
+
+    fn spent(now: u64, cost: u64) -> Cell {
+        let mut cell = [0; 2];
+        STEPPED.spend(&mut cell, now, cost, 0);
+        cell
+    }
+
+    #[test]
+    fn the_first_refill_comes_one_step_after_the_first_token_is_spent() {
+        let cell = spent(1_003, 5);
+        assert_eq!(STEPPED.remaining(cell, 1_012), 0);
+        assert_eq!(STEPPED.remaining(cell, 1_013), 2);
+        assert_eq!(STEPPED.remaining(cell, 1_022), 2);
+        assert_eq!(STEPPED.remaining(cell, 1_023), 4);
+        assert_eq!(STEPPED.remaining(cell, 1_033), 5);
+    }
+
+    #[test]
+    fn a_cost_waits_for_as_many_steps_as_it_takes() {
+        let cell = spent(1_003, 4);
+        assert_eq!(STEPPED.enter(cell, 1_003, 1, 0), Enter::At(0));
+        assert_eq!(STEPPED.enter(cell, 1_003, 2, 0), Enter::At(10));
+        assert_eq!(STEPPED.enter(cell, 1_004, 4, 0), Enter::At(19));
+        assert_eq!(STEPPED.enter(cell, 1_004, 6, 0), Enter::Never);
+    }
+
+    #[test]
+    fn a_full_bucket_has_no_phase() {
+        let mut cell = spent(1_003, 2);
+        // Full again at 1,013; the next step is counted from the next token.
+        STEPPED.spend(&mut cell, 1_017, 5, 0);
+        assert_eq!(STEPPED.remaining(cell, 1_026), 0);
+        assert_eq!(STEPPED.remaining(cell, 1_027), 2);
+    }
+
+    #[test]
+    fn spending_does_not_put_off_a_refill() {
+        let mut cell = spent(1_000, 5);
+        STEPPED.spend(&mut cell, 1_019, 2, 0);
+        assert_eq!(STEPPED.remaining(cell, 1_020), 2);
+    }
+}

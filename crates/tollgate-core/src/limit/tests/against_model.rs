@@ -120,7 +120,7 @@ fn mark(decision: &Decision) -> Mark {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(3_000))]
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
     fn every_shape_answers_as_the_plain_model_does(

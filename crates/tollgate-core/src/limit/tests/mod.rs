@@ -4,7 +4,7 @@ mod against_model;
 mod identity;
 mod making;
 mod model;
-mod several;
+mod options;
 mod strategies;
 mod text;
 mod worked_examples;

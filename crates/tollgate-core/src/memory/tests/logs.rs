@@ -94,11 +94,11 @@ fn looking_and_giving_back_need_no_room() {
     let (store, clock) = logs(4);
     let limit = Limit::sliding_log(8, MINUTE);
     let charge = Charge::of(limit, key(0), 1);
-    let spend = |_| {
+    let spend = || {
         clock.advance(Duration::from_micros(1));
         take(&store, limit, 0).expect("room")
     };
-    let last = (0..4).map(spend).last().expect("four");
+    let [_, _, _, last] = [spend(), spend(), spend(), spend()];
     assert!(take(&store, limit, 0).is_err());
     assert_eq!(remaining(&store, limit, 0), 4);
     assert_eq!(store.turned_away(), 1);

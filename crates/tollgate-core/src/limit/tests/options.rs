@@ -1,0 +1,138 @@
+//! What the options of a limit add to every shape.
+
+use super::super::{Limit, Slot, decide};
+use super::{MINUTE, NOW, SECOND, admits, micros, secs};
+
+fn shapes() -> [Limit; 7] {
+    [
+        Limit::per_minute(4),
+        Limit::per_minute(4).refill(1, secs(15)),
+        Limit::leaky_bucket(4, secs(60)).queue(3).delay_after(3),
+        Limit::fixed_window(4, secs(60)),
+        Limit::fixed_window(4, secs(60)).from_first(),
+        Limit::sliding_log(4, secs(60)),
+        Limit::sliding_window(4, secs(60)),
+    ]
+}
+
+#[test]
+fn a_gap_keeps_any_two_apart_whatever_they_cost() {
+    for limit in shapes().map(|limit| limit.min_gap(secs(1))) {
+        let mut state = limit.fresh();
+        assert!(limit.take(&mut state, NOW, 2).is_admitted());
+        let refused = limit.take(&mut state, NOW + 400_000, 1);
+        assert_eq!(refused.retry_after(), Some(micros(600_000)), "{limit}");
+        assert!(!admits(limit, &mut state, NOW + SECOND - 1));
+        assert!(admits(limit, &mut state, NOW + SECOND));
+        // What was refused in between did not put it off.
+        assert!(admits(limit, &mut state, NOW + 2 * SECOND));
+    }
+}
+
+#[test]
+fn more_than_the_soft_limit_is_admitted_with_a_warning() {
+    for limit in shapes().map(|limit| limit.soft(2)) {
+        let mut state = limit.fresh();
+        let soft: Vec<_> = (0..4).map(|_| limit.take(&mut state, NOW, 1)).collect();
+        assert!(soft.iter().all(|decision| decision.is_admitted()), "{limit}");
+        let soft: Vec<_> = soft.iter().map(|decision| decision.is_soft()).collect();
+        assert_eq!(soft, [false, false, true, true], "{limit}");
+    }
+}
+
+#[test]
+fn a_ban_lasts_from_when_it_would_have_been_admitted() {
+    for limit in shapes() {
+        let mut state = limit.fresh();
+        assert!(limit.take(&mut state, NOW, 4).is_admitted());
+        let without = limit.peek(&state, NOW, 1).retry_after().expect("time makes room");
+
+        let limit = limit.ban(secs(600));
+        let refused = limit.take(&mut state, NOW, 1);
+        assert!(refused.is_banned());
+        assert_eq!(refused.retry_after(), Some(without + secs(600)), "{limit}");
+        assert_eq!(refused.remaining(), Some(0));
+        // Attempts during the ban do not prolong it.
+        let end = NOW + (without + secs(600)).as_micros() as u64;
+        assert!(!admits(limit, &mut state, NOW + 5 * MINUTE));
+        assert!(!admits(limit, &mut state, end - 1));
+        assert!(admits(limit, &mut state, end), "{limit}");
+    }
+}
+
+#[test]
+fn within_the_limit_nobody_is_banned() {
+    for limit in shapes().map(|limit| limit.ban(secs(600))) {
+        let mut state = limit.fresh();
+        for minute in 0..10 {
+            let decision = limit.take(&mut state, NOW + 2 * minute * MINUTE, 4);
+            assert!(decision.is_admitted() && !decision.is_banned(), "{limit}");
+        }
+    }
+}
+
+/// In a fixed window the ban begins at its end.
+#[test]
+fn a_ban_of_a_fixed_window_begins_at_its_end() {
+    let limit = Limit::fixed_window(1, secs(60)).ban(secs(600));
+    let mut state = limit.fresh();
+    assert!(admits(limit, &mut state, NOW + 50 * SECOND));
+    let refused = limit.take(&mut state, NOW + 55 * SECOND, 1);
+    assert_eq!(refused.retry_after(), Some(secs(605)));
+}
+
+#[test]
+fn refusals_that_are_counted_keep_a_log_and_two_counts_shut() {
+    for limit in [Limit::sliding_log(2, secs(60)), Limit::sliding_window(2, secs(60))] {
+        let counting = limit.count_refused();
+        let (mut plain, mut hammered) = (limit.fresh(), counting.fresh());
+        let admitted = |limit: Limit, state: &mut _| {
+            (0..600).filter(|second| admits(limit, state, NOW + second * SECOND)).count()
+        };
+        assert!(admitted(limit, &mut plain) >= 18, "{limit}");
+        assert_eq!(admitted(counting, &mut hammered), 2, "{counting}");
+        // It opens when the hammering stops.
+        assert!(admits(counting, &mut hammered, NOW + 600 * SECOND + 2 * MINUTE));
+    }
+}
+
+/// Whatever is refused in it, a fixed window is empty at its end.
+#[test]
+fn refusals_that_are_counted_leave_a_fixed_window_as_it_is() {
+    let limit = Limit::fixed_window(2, secs(60)).count_refused();
+    let mut state = limit.fresh();
+    for second in 0..60 {
+        admits(limit, &mut state, NOW + second * SECOND);
+    }
+    assert!(limit.take(&mut state, NOW + MINUTE, 2).is_admitted());
+}
+
+#[test]
+fn a_refusal_is_recorded_by_those_that_refuse_alone() {
+    let limits =
+        [Limit::sliding_log(3, secs(60)).count_refused(), Limit::per_minute(1).ban(secs(600))];
+    let mut states = limits.each_ref().map(Limit::fresh);
+    let mut take = |now| {
+        let slots = limits.iter().zip(&mut states);
+        let mut slots: Vec<_> =
+            slots.map(|(limit, state)| Slot { limit, state, cost: 1 }).collect();
+        decide(&mut slots, now, secs(0))
+    };
+    assert!(take(NOW).is_admitted());
+    for _ in 0..9 {
+        let refused = take(NOW + SECOND);
+        let by: Vec<_> = refused.standings().map(|standing| standing.refused).collect();
+        assert_eq!(by, [false, true]);
+        // The log holds the one that was admitted.
+        assert_eq!(refused.standings().next().map(|standing| standing.remaining), Some(2));
+    }
+}
+
+#[test]
+fn who_waits_for_a_gap_leaves_when_it_is_over() {
+    let limit = Limit::per_minute(60).min_gap(secs(2));
+    let mut state = limit.fresh();
+    let waits = [(); 3].map(|()| limit.take_within(&mut state, NOW, 1, secs(4)).wait());
+    assert_eq!(waits, [secs(0), secs(2), secs(4)]);
+    assert!(!limit.take_within(&mut state, NOW, 1, secs(4)).is_admitted());
+}

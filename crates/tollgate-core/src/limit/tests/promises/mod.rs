@@ -1,0 +1,73 @@
+//! What the arithmetic promises, over every shape and option and awkward rates.
+
+mod clock;
+mod exact;
+mod extremes;
+mod intervals;
+mod nginx;
+mod refunds;
+mod retry;
+mod waits;
+
+use std::time::Duration;
+
+use super::super::{Decision, Limit, Mark, State};
+use super::strategies::Turn;
+use super::{NOW, micros};
+
+/// A key that has been used for a while.
+struct Used {
+    limit: Limit,
+    state: State,
+    now: u64,
+    retry: Option<Duration>,
+}
+
+impl Used {
+    fn new(limit: Limit) -> Self {
+        Self { limit, state: limit.fresh(), now: NOW, retry: None }
+    }
+
+    fn by(limit: Limit, turns: &[(Turn, u64)]) -> Self {
+        let mut used = Self::new(limit);
+        for &(turn, cost) in turns {
+            used.turn(turn);
+            used.take(cost);
+        }
+        used
+    }
+
+    fn turn(&mut self, turn: Turn) {
+        self.now += turn.micros(&self.limit, self.retry);
+    }
+
+    fn take(&mut self, cost: u64) -> Decision {
+        self.take_within(cost, 0)
+    }
+
+    /// Takes as soon as there is room.
+    fn take_when_free(&mut self, cost: u64) -> Mark {
+        let mut decision = self.take(cost);
+        if let Some(retry) = self.retry {
+            self.now += retry.as_micros() as u64;
+            decision = self.take(cost);
+        }
+        assert!(decision.is_admitted(), "{decision:?}");
+        decision.standings().next().expect("one limit").mark
+    }
+
+    fn take_within(&mut self, cost: u64, patience: u64) -> Decision {
+        let cost = cost.min(self.limit.capacity());
+        let decision = self.limit.take_within(&mut self.state, self.now, cost, micros(patience));
+        self.retry = decision.retry_after();
+        decision
+    }
+}
+
+/// What a limit says of a state at a moment, and to each of some costs.
+fn answers(limit: Limit, state: &State, now: u64) -> Vec<(bool, Option<u64>, Option<Duration>)> {
+    [1, 2, limit.capacity() / 2 + 1, limit.capacity()]
+        .map(|cost| limit.peek(state, now, cost))
+        .map(|peek| (peek.is_admitted(), peek.remaining(), peek.retry_after()))
+        .into()
+}

@@ -1,0 +1,137 @@
+//! Places that are booked ahead: in order of arrival, within the patience, none in vain.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::super::super::{Kind, Limit, Slot, State, decide};
+use super::super::strategies::{limit, small_limit, turn};
+use super::super::{NOW, SECOND, secs};
+use super::Used;
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+
+    #[test]
+    fn who_comes_first_leaves_first_and_within_the_patience(
+        limit in prop_oneof![limit(), small_limit()],
+        turns in prop::collection::vec((turn(), 1_u64..9, turn()), 1..50),
+    ) {
+        let mut used = Used::new(limit);
+        let mut last = 0;
+        for (turn, cost, patience) in turns {
+            used.turn(turn);
+            let patience = patience.micros(&limit, used.retry);
+            let peek = limit.peek(&used.state, used.now, cost.min(limit.capacity()));
+            let decision = used.take_within(cost, patience);
+            let wait = decision.wait().as_micros() as u64;
+            if matches!(limit.kind, Kind::LeakyBucket { .. }) {
+                // The queue has a length; patience makes no difference.
+                prop_assert_eq!(peek.is_admitted(), decision.is_admitted());
+                prop_assert_eq!(peek.wait(), decision.wait());
+            } else {
+                prop_assert!(wait <= patience);
+                prop_assert!(decision.is_admitted() || peek.retry_after() > Some(super::micros(patience))
+                    || limit.kind == Kind::SlidingWindow, "refused though it would have waited");
+            }
+            if decision.is_admitted() {
+                prop_assert!(used.now + wait >= last, "{}: overtaken", limit);
+                last = used.now + wait;
+            }
+        }
+    }
+
+    #[test]
+    fn a_queue_holds_as_many_as_it_was_made_for(
+        queue in 0_u64..10,
+        delay in 0_u64..10,
+        count in 1_u64..20,
+        turns in prop::collection::vec(turn(), 1..60),
+    ) {
+        let limit = Limit::leaky_bucket(count, secs(1)).queue(queue).delay_after(delay.min(queue));
+        let mut used = Used::new(limit);
+        let mut leaves: Vec<u64> = Vec::new();
+        for turn in turns {
+            used.turn(turn);
+            let decision = used.take(1);
+            if decision.is_admitted() {
+                leaves.push(used.now + decision.wait().as_micros() as u64);
+            }
+            let waiting = leaves.iter().filter(|leaves| **leaves > used.now).count() as u64;
+            prop_assert!(waiting <= queue - delay.min(queue));
+        }
+    }
+
+    /// A place that is given back before it comes is there for the next, if it is the last in line.
+    #[test]
+    fn the_last_in_line_gives_its_place_back(
+        limit in small_limit(),
+        turns in prop::collection::vec((turn(), 1_u64..5), 1..30),
+        patience in turn(),
+    ) {
+        // A gap that begins when its request leaves the queue cannot be told from an earlier one.
+        if matches!(limit.kind, Kind::LeakyBucket { .. }) && limit.gap > 0 {
+            return Ok(());
+        }
+        let mut used = Used::by(limit, &turns);
+        let patience = patience.micros(&limit, used.retry);
+        let first = used.take_within(1, patience);
+        if !first.is_admitted() {
+            return Ok(());
+        }
+        let mark = first.standings().next().expect("one limit").mark;
+        limit.settle(&mut used.state, used.now, &mark, 1, 0);
+        let again = used.take_within(1, patience);
+        prop_assert_eq!(again.verdict(), first.verdict(), "{}", limit);
+    }
+}
+
+fn both(limits: &[Limit; 2], states: &mut [State; 2], now: u64, patience: Duration) -> Option<u64> {
+    let slots = limits.iter().zip(states).map(|(limit, state)| Slot { limit, state, cost: 1 });
+    let decision = decide(&mut slots.collect::<Vec<_>>(), now, patience);
+    decision.is_admitted().then(|| decision.wait().as_micros() as u64)
+}
+
+#[test]
+fn who_would_wait_in_vain_is_refused_at_once() {
+    let limit = Limit::per_second(1);
+    let mut state = limit.fresh();
+    assert_eq!(limit.take(&mut state, NOW, 1).wait(), secs(0));
+    assert_eq!(limit.take_within(&mut state, NOW, 1, secs(1)).wait(), secs(1));
+    let refused = limit.take_within(&mut state, NOW, 1, secs(2) - Duration::from_micros(1));
+    assert!(!refused.is_admitted());
+    assert_eq!(refused.retry_after(), Some(secs(2)));
+    // And it left nothing behind.
+    assert_eq!(limit.take_within(&mut state, NOW, 1, secs(2)).wait(), secs(2));
+}
+
+#[test]
+fn several_limits_agree_on_one_moment() {
+    let limits = [Limit::per_second(1), Limit::fixed_window(2, secs(10))];
+    let mut states = limits.each_ref().map(Limit::fresh);
+    let mut wait = |patience| both(&limits, &mut states, NOW, patience);
+    assert_eq!(wait(secs(0)), Some(0));
+    assert_eq!(wait(secs(60)), Some(SECOND));
+    // The window is full until its end, where the bucket has long been ready.
+    assert_eq!(wait(secs(9)), None);
+    assert_eq!(wait(secs(60)), Some(10 * SECOND));
+    assert_eq!(wait(secs(60)), Some(11 * SECOND));
+    assert_eq!(wait(secs(60)), Some(20 * SECOND));
+}
+
+/// Two counts have none for the window after: a queue that reaches into it is no place for them.
+#[test]
+fn a_queue_that_reaches_over_a_border_is_told_when_it_does_no_longer() {
+    let limits = [Limit::leaky_bucket(1, secs(10)).queue(5), Limit::sliding_window(100, secs(60))];
+    let mut states = limits.each_ref().map(Limit::fresh);
+    let now = NOW + 55 * SECOND;
+    assert_eq!(both(&limits, &mut states, now, secs(0)), Some(0));
+    let slots = limits.iter().zip(&mut states);
+    let mut slots: Vec<_> = slots.map(|(limit, state)| Slot { limit, state, cost: 1 }).collect();
+    let decision = decide(&mut slots, now, secs(0));
+    assert!(!decision.is_admitted());
+    let refused: Vec<_> = decision.standings().map(|standing| standing.refused).collect();
+    assert_eq!(refused, [false, true]);
+    assert_eq!(decision.retry_after(), Some(secs(5)));
+    assert_eq!(both(&limits, &mut states, now + 5 * SECOND, secs(0)), Some(5 * SECOND));
+}

@@ -1,0 +1,68 @@
+//! Giving back.
+
+use tollgate_core::{Charge, Limit, Ticket};
+use tollgate_tests::key;
+
+use super::*;
+
+/// Spent in one window, given back in the next: twice the count for whoever times it well.
+#[test]
+fn refund_into_the_next_window() {
+    let subject = memory();
+    for limit in [Limit::fixed_window(5, MINUTE), Limit::fixed_window(5, MINUTE).from_first()] {
+        let charge = Charge::of(limit, key("alice"), 1);
+        let spent: Vec<_> = (0..5).map(|_| subject.take(&charge)).collect();
+        subject.pass(MINUTE);
+        for decision in &spent {
+            assert!(subject.admits(limit, "alice"), "{limit}");
+            subject.settle(&charge, decision, |_| 0);
+        }
+        assert!(!subject.admits(limit, "alice"), "{limit}");
+    }
+}
+
+/// A bucket better than fresh.
+#[test]
+fn late_refund() {
+    let subject = memory();
+    for limit in [Limit::per_minute(5), Limit::sliding_log(5, MINUTE)] {
+        let charge = Charge::of(limit, key("alice"), 5);
+        let early = subject.take(&charge);
+        subject.pass(MINUTE);
+        subject.settle(&charge, &early, |_| 0);
+        assert!(subject.take(&charge).is_admitted(), "{limit}");
+        subject.settle(&charge, &early, |_| 0);
+        assert!(!subject.admits(limit, "alice"), "{limit}");
+    }
+}
+
+/// Others have its place by now.
+#[test]
+fn refund_to_a_forgotten_key() {
+    let subject = memory_of(1);
+    let limit = Limit::per_minute(5);
+    let charge = Charge::of(limit, key("alice"), 5);
+    let forgotten = subject.take(&charge);
+    subject.pass(MINUTE * 2);
+    for number in 0..100 {
+        subject.spend(Limit::per_minute(60), &number.to_string(), 1);
+        subject.pass(SECOND * 2);
+    }
+    subject.settle(&charge, &forgotten, |_| 0);
+    assert_eq!(subject.remaining(limit, "alice"), 5);
+    assert!(subject.take(&charge).is_admitted());
+    assert!(!subject.admits(limit, "alice"));
+}
+
+/// An error or a client that disconnects loses what was held, for ever.
+#[test]
+fn what_is_held_is_lost_on_error_or_disconnect() {
+    let subject = memory();
+    let charge = Charge::of(Limit::concurrent(2), key("alice"), 1);
+    for _ in 0..10 {
+        let decision = subject.take(&charge);
+        assert!(decision.is_admitted());
+        drop(Ticket::new(subject.store.clone(), charge.clone(), decision));
+    }
+    assert_eq!(subject.remaining(Limit::concurrent(2), "alice"), 2);
+}

@@ -1,0 +1,178 @@
+//! A server of each adapter, all with the same handler: it answers with the status that the path names,
+//! says in its body how the request was marked, and what `/cost/7` cost.
+
+use std::net::SocketAddr;
+use std::sync::mpsc;
+use std::thread;
+
+use actix_web::{App, HttpMessage, HttpResponse, HttpServer, web};
+use axum::body::Body;
+use http::{Request, Response};
+use tollgate_core::{Cost, Degraded, Fields, Memory, OnStoreError, Rejection, Rule};
+
+/// What a scenario sets up beside its rule.
+#[derive(Clone)]
+pub(crate) struct Setup {
+    pub(crate) store: Memory,
+    pub(crate) rejection: Rejection,
+    pub(crate) fields: Fields,
+    pub(crate) on_store_error: OnStoreError,
+}
+
+/// A rule that every adapter can use.
+pub(crate) trait Anywhere:
+    for<'a> Rule<tollgate::HttpView<'a, hyper::body::Incoming, tollgate::Plain>>
+    + for<'a> Rule<tollgate::HttpView<'a, Body, tollgate_axum::Axum>>
+    + for<'a> Rule<tollgate_actix::RequestView<'a>>
+    + Clone
+    + Send
+    + Sync
+    + 'static
+{
+}
+
+impl<R> Anywhere for R where
+    R: for<'a> Rule<tollgate::HttpView<'a, hyper::body::Incoming, tollgate::Plain>>
+        + for<'a> Rule<tollgate::HttpView<'a, Body, tollgate_axum::Axum>>
+        + for<'a> Rule<tollgate_actix::RequestView<'a>>
+        + Clone
+        + Send
+        + Sync
+        + 'static
+{
+}
+
+/// Starts a server on a free port; it runs until the test's process ends.
+pub(crate) trait Server {
+    fn start(&self, rule: impl Anywhere, setup: Setup) -> SocketAddr;
+}
+
+pub(crate) struct Tower;
+pub(crate) struct Axum;
+pub(crate) struct Actix;
+
+/// Runs `serve` on a thread of its own and waits until it has said where it listens.
+fn started<F>(serve: impl FnOnce(mpsc::Sender<SocketAddr>) -> F + Send + 'static) -> SocketAddr
+where
+    F: Future<Output = ()>,
+{
+    let (send, receive) = mpsc::channel();
+    thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(serve(send));
+    });
+    receive.recv().unwrap()
+}
+
+fn answer(path: &str, degraded: bool) -> (u16, String, Option<Cost>) {
+    let last = path.rsplit('/').next().and_then(|last| last.parse().ok());
+    let body = if degraded { "less" } else { "all" }.to_owned();
+    match last {
+        Some(cost) if path.starts_with("/cost/") => (200, body, Some(Cost(cost))),
+        Some(status) => (status as u16, body, None),
+        None => (200, body, None),
+    }
+}
+
+fn respond<B>(request: &Request<B>) -> Response<Body> {
+    let degraded = request.extensions().get::<Degraded>().is_some();
+    let (status, body, cost) = answer(request.uri().path(), degraded);
+    let mut response = Response::builder().status(status).body(Body::from(body)).unwrap();
+    if let Some(cost) = cost {
+        response.extensions_mut().insert(cost);
+    }
+    response
+}
+
+impl Server for Tower {
+    fn start(&self, rule: impl Anywhere, setup: Setup) -> SocketAddr {
+        use hyper_util::rt::TokioIo;
+        use hyper_util::service::TowerToHyperService;
+        use tower::Layer;
+
+        let layer = tollgate::RateLimitLayer::new(rule)
+            .store(setup.store)
+            .rejection(setup.rejection)
+            .fields(setup.fields)
+            .on_store_error(setup.on_store_error);
+        started(async move |send| {
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            send.send(listener.local_addr().unwrap()).unwrap();
+            loop {
+                let (stream, peer) = listener.accept().await.unwrap();
+                let handler = tower::service_fn(|request: Request<hyper::body::Incoming>| {
+                    std::future::ready(Ok::<_, std::convert::Infallible>(respond(&request)))
+                });
+                let limited = layer.layer(handler);
+                let service = tower::ServiceBuilder::new()
+                    .map_request(move |mut request: Request<_>| {
+                        request.extensions_mut().insert(tollgate::Peer(peer.ip()));
+                        request.extensions_mut().insert(tollgate::MatchedRoute("/{any}".into()));
+                        request
+                    })
+                    .service(limited);
+                tokio::spawn(
+                    hyper::server::conn::http1::Builder::new()
+                        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service)),
+                );
+            }
+        })
+    }
+}
+
+impl Server for Axum {
+    fn start(&self, rule: impl Anywhere, setup: Setup) -> SocketAddr {
+        let layer = tollgate_axum::RateLimitLayer::new(rule)
+            .store(setup.store)
+            .rejection(setup.rejection)
+            .fields(setup.fields)
+            .on_store_error(setup.on_store_error);
+        let handler = axum::routing::get(async |request: axum::extract::Request| respond(&request));
+        let app = axum::Router::new()
+            .route("/", handler.clone())
+            .route("/{any}", handler.clone())
+            .route("/cost/{any}", handler)
+            .layer(layer);
+        started(async move |send| {
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            send.send(listener.local_addr().unwrap()).unwrap();
+            let app = app.into_make_service_with_connect_info::<SocketAddr>();
+            axum::serve(listener, app).await.unwrap();
+        })
+    }
+}
+
+impl Server for Actix {
+    fn start(&self, rule: impl Anywhere, setup: Setup) -> SocketAddr {
+        let limit = tollgate_actix::RateLimit::new(rule)
+            .store(setup.store)
+            .rejection(setup.rejection)
+            .fields(setup.fields)
+            .on_store_error(setup.on_store_error);
+        started(async move |send| {
+            let handler = async |request: actix_web::HttpRequest| {
+                let degraded = request.extensions().get::<Degraded>().is_some();
+                let (status, body, cost) = answer(request.path(), degraded);
+                let status = actix_web::http::StatusCode::from_u16(status).unwrap();
+                let mut response = HttpResponse::build(status).body(body);
+                if let Some(cost) = cost {
+                    response.extensions_mut().insert(cost);
+                }
+                response
+            };
+            let server = HttpServer::new(move || {
+                App::new()
+                    .route("/", web::get().to(handler))
+                    .route("/{any}", web::get().to(handler))
+                    .route("/cost/{any}", web::get().to(handler))
+                    .wrap(limit.clone())
+            })
+            .workers(4)
+            .disable_signals()
+            .bind("127.0.0.1:0")
+            .unwrap();
+            send.send(server.addrs()[0]).unwrap();
+            server.run().await.unwrap();
+        })
+    }
+}

@@ -1,0 +1,270 @@
+//! The scenarios. Each sets up a rule and says what a client meets.
+
+use std::net::SocketAddr;
+use std::thread;
+use std::time::Duration;
+
+use tollgate_core::{
+    Fields, Header, Ip, Limit, Limits, ManualClock, Memory, OnStoreError, Rejection, Route,
+};
+
+use crate::client::{Response, get};
+use crate::servers::{Anywhere, Server, Setup};
+
+const CLIENT: Header = Header("x-client");
+
+/// A server to talk to, and its clock.
+struct Running {
+    at: SocketAddr,
+    clock: ManualClock,
+}
+
+impl Running {
+    fn get(&self, path: &str, client: &str) -> Response {
+        get(self.at, path, &[("x-client", client)])
+    }
+
+    fn statuses(&self, path: &str, client: &str, times: usize) -> Vec<u16> {
+        (0..times).map(|_| self.get(path, client).status).collect()
+    }
+}
+
+fn start(server: &impl Server, rule: impl Anywhere) -> Running {
+    start_with(server, rule, |_| {})
+}
+
+fn start_with(
+    server: &impl Server,
+    rule: impl Anywhere,
+    change: impl FnOnce(&mut Setup),
+) -> Running {
+    let clock = ManualClock::new();
+    let mut setup = Setup {
+        store: Memory::builder().capacity(1_000).clock(&clock).build(),
+        rejection: Rejection::block(),
+        fields: Fields::DRAFT,
+        on_store_error: OnStoreError::Admit,
+    };
+    change(&mut setup);
+    Running { at: server.start(rule, setup), clock }
+}
+
+const fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// Each scenario is a module, so that one macro can name it for every adapter.
+macro_rules! scenarios {
+    ($($name:ident($server:ident) $body:block)*) => {$(
+        pub(crate) mod $name {
+            use super::*;
+
+            pub(crate) fn run($server: &impl Server) $body
+        }
+    )*};
+}
+
+scenarios! {
+    limits_each_client_and_says_when_to_come_back(server) {
+        let running = start(server, Limit::per_minute(2).by(CLIENT));
+        let first = running.get("/", "alice");
+        assert_eq!(first.status, 200);
+        assert_eq!(first.header("ratelimit-policy"), r#""2/minute";q=2;w=60"#);
+        assert_eq!(first.header("ratelimit"), r#""2/minute";r=1;t=30"#);
+        assert_eq!(running.statuses("/", "alice", 1), [200]);
+        let refused = running.get("/", "alice");
+        assert_eq!(refused.status, 429);
+        assert_eq!(refused.header("ratelimit"), r#""2/minute";r=0;t=30"#);
+        assert_eq!(refused.header("retry-after"), "30");
+        assert_eq!(refused.header("content-type"), "application/problem+json");
+        assert_eq!(refused.header("cache-control"), "no-store");
+        assert!(refused.body.contains("quota-exceeded"), "{}", refused.body);
+        assert!(refused.body.contains(r#""violated-policies":["2/minute"]"#), "{}", refused.body);
+        assert_eq!(running.statuses("/", "bob", 3), [200, 200, 429]);
+        running.clock.advance(secs(30));
+        assert_eq!(running.statuses("/", "alice", 2), [200, 429]);
+    }
+
+    limits_by_the_peers_address(server) {
+        let running = start(server, Limit::per_minute(2).by(Ip::peer()));
+        // Other ports, and whatever the client says of itself, are the same address.
+        for (client, status) in [("alice", 200), ("bob", 200), ("carol", 429)] {
+            let forged = [("x-forwarded-for", client), ("forwarded", "for=192.0.2.1")];
+            assert_eq!(get(running.at, "/", &forged).status, status);
+        }
+    }
+
+    believes_only_named_proxies(server) {
+        let running = start(server, Limit::per_minute(1).by(Ip::behind(["127.0.0.0/8"])));
+        let from = |forwarded: &str| get(running.at, "/", &[("x-forwarded-for", forwarded)]).status;
+        assert_eq!(from("192.0.2.1"), 200);
+        assert_eq!(from("198.51.100.7, 192.0.2.1"), 429);
+        assert_eq!(from("192.0.2.2"), 200);
+        assert_eq!(from("::ffff:192.0.2.2"), 429);
+        let lines = [("x-forwarded-for", "192.0.2.3"), ("x-forwarded-for", "192.0.2.1")];
+        assert_eq!(get(running.at, "/", &lines).status, 429);
+    }
+
+    several_limits_are_charged_all_or_none(server) {
+        let limits =
+            Limits::from([Limit::fixed_window(2, secs(1)), Limit::fixed_window(3, secs(60))]);
+        let running = start(server, limits.by(CLIENT));
+        assert_eq!(running.statuses("/", "alice", 4), [200, 200, 429, 429]);
+        running.clock.advance(secs(1));
+        let third = running.get("/", "alice");
+        assert_eq!(third.header("ratelimit"), r#""2/second";r=1;t=1, "3/minute";r=0;t=59"#);
+        let refused = running.get("/", "alice");
+        assert_eq!(refused.status, 429);
+        assert_eq!(refused.header("ratelimit"), r#""3/minute";r=0;t=59"#);
+        assert_eq!(refused.header("retry-after"), "59");
+    }
+
+    a_missing_key_is_the_clients_mistake(server) {
+        let running = start(server, Limit::per_minute(1).by(CLIENT));
+        let missing = get(running.at, "/", &[]);
+        assert_eq!(missing.status, 400);
+        assert!(missing.body.contains("x-client"), "{}", missing.body);
+        let twice = get(running.at, "/", &[("x-client", "a"), ("x-client", "b")]);
+        assert_eq!(twice.status, 400);
+    }
+
+    a_route_counts_for_itself(server) {
+        let running = start(server, Limit::per_minute(2).by((CLIENT, Route)));
+        assert_eq!(running.statuses("/200", "alice", 1), [200]);
+        assert_eq!(running.statuses("/201", "alice", 2), [201, 429]);
+    }
+
+    old_fields_on_request(server) {
+        let rule = Limit::per_minute(2).soft(1).by(CLIENT);
+        let running = start_with(server, rule, |setup| setup.fields = Fields::X_RATE_LIMIT);
+        let first = running.get("/", "alice");
+        assert_eq!(first.header("ratelimit"), "");
+        assert_eq!(first.header("x-ratelimit-limit"), "2");
+        assert_eq!(first.header("x-ratelimit-remaining"), "1");
+        assert_eq!(first.header("x-ratelimit-reset"), "30");
+        assert_eq!(first.header("x-ratelimit-warning"), "");
+        assert_ne!(running.get("/", "alice").header("x-ratelimit-warning"), "");
+    }
+
+    no_fields_on_request(server) {
+        let rule = Limit::per_minute(1).by(CLIENT);
+        let running = start_with(server, rule, |setup| setup.fields = Fields::NONE);
+        assert_eq!(running.get("/", "alice").header("ratelimit"), "");
+        let refused = running.get("/", "alice");
+        assert_eq!(refused.header("ratelimit"), "");
+        assert_eq!(refused.header("retry-after"), "60");
+    }
+
+    counts_only_failures(server) {
+        let rule = Limit::per_hour(2).by(CLIENT).count_if(|status| status == 401);
+        let running = start(server, rule);
+        assert_eq!(running.statuses("/200", "alice", 5), [200; 5]);
+        assert_eq!(running.statuses("/401", "alice", 3), [401, 401, 429]);
+        assert_eq!(running.statuses("/200", "alice", 1), [429]);
+    }
+
+    settles_to_what_it_cost(server) {
+        let rule = Limit::fixed_window(100, secs(60))
+            .by(CLIENT)
+            .cost(10)
+            .settle_cost(|reply| reply.cost());
+        let running = start(server, rule);
+        assert_eq!(running.statuses("/cost/1", "alice", 2), [200, 200]);
+        assert_eq!(running.statuses("/cost/150", "alice", 2), [200, 429]);
+        running.clock.advance(secs(60));
+        let next = running.get("/cost/10", "alice");
+        assert_eq!(next.header("ratelimit"), r#""100/minute";r=38;t=60"#);
+    }
+
+    redirects(server) {
+        let rule = Limit::per_minute(1).by(CLIENT);
+        let running = start_with(server, rule, |setup| {
+            setup.rejection = Rejection::redirect("https://busy.example.com/").status(303);
+        });
+        assert_eq!(running.statuses("/", "alice", 1), [200]);
+        let sent = running.get("/", "alice");
+        assert_eq!(sent.status, 303);
+        assert_eq!(sent.header("location"), "https://busy.example.com/");
+        assert_eq!(sent.header("retry-after"), "");
+        assert_eq!(sent.header("cache-control"), "no-store");
+    }
+
+    degrades(server) {
+        let rule = Limit::per_minute(1).by(CLIENT);
+        let running = start_with(server, rule, |setup| setup.rejection = Rejection::degrade());
+        assert_eq!(running.get("/", "alice").body, "all");
+        let degraded = running.get("/", "alice");
+        assert_eq!((degraded.status, degraded.body.as_str()), (200, "less"));
+    }
+
+    shadows(server) {
+        let rule = Limit::per_minute(1).by(CLIENT);
+        let running = start_with(server, rule, |setup| setup.rejection = Rejection::shadow());
+        assert_eq!(running.statuses("/", "alice", 4), [200; 4]);
+    }
+
+    bans(server) {
+        let running = start(server, Limit::per_minute(1).ban(secs(600)).by(CLIENT));
+        assert_eq!(running.statuses("/", "alice", 1), [200]);
+        let banned = running.get("/", "alice");
+        assert_eq!((banned.status, banned.header("retry-after").as_str()), (429, "660"));
+        assert!(banned.body.contains("abnormal-usage-detected"), "{}", banned.body);
+        running.clock.advance(secs(659));
+        assert_eq!(running.statuses("/", "alice", 1), [429]);
+        running.clock.advance(secs(1));
+        assert_eq!(running.statuses("/", "alice", 1), [200]);
+    }
+
+    waits_in_order(server) {
+        let rule = Limit::per_second(10).burst(1).by(CLIENT);
+        let running = start_with(server, rule, |setup| {
+            setup.rejection = Rejection::queue(Duration::from_millis(200));
+        });
+        let at = running.at;
+        assert_eq!(running.statuses("/", "alice", 1), [200]);
+        let waiter = |sleepers| {
+            let waiter = thread::spawn(move || get(at, "/", &[("x-client", "alice")]).status);
+            while running.clock.sleepers() < sleepers {
+                thread::yield_now();
+            }
+            waiter
+        };
+        let (first, second) = (waiter(1), waiter(2));
+        assert_eq!(running.statuses("/", "alice", 1), [429], "it could not be served in time");
+        running.clock.advance(Duration::from_millis(100));
+        assert_eq!(first.join().unwrap(), 200);
+        running.clock.advance(Duration::from_millis(100));
+        assert_eq!(second.join().unwrap(), 200);
+    }
+
+    exactly_the_limit_is_admitted_from_many_connections(server) {
+        let running = start(server, Limit::fixed_window(50, secs(60)).by(CLIENT));
+        for _ in 0..2 {
+            let at = running.at;
+            let clients: Vec<_> = (0..8)
+                .map(|_| {
+                    thread::spawn(move || {
+                        let statuses = (0..20).map(|_| get(at, "/", &[("x-client", "alice")]).status);
+                        statuses.filter(|status| *status == 200).count()
+                    })
+                })
+                .collect();
+            let admitted: usize = clients.into_iter().map(|client| client.join().unwrap()).sum();
+            assert_eq!(admitted, 50);
+            running.clock.advance(secs(60));
+        }
+    }
+
+    a_full_store_is_503_when_told_to_refuse(server) {
+        let running = start_with(server, Limit::per_hour(1).by(CLIENT), |setup| {
+            setup.store = Memory::builder().capacity(1).clock(ManualClock::new()).build();
+            setup.on_store_error = OnStoreError::Refuse;
+        });
+        let full = (0..100)
+            .map(|client| running.get("/", &client.to_string()))
+            .find(|response| response.status != 200)
+            .expect("a store with room for one key is full at some time");
+        assert_eq!(full.status, 503);
+        assert!(full.body.contains("temporary-reduced-capacity"), "{}", full.body);
+    }
+}
