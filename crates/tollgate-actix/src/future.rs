@@ -8,14 +8,10 @@ use actix_web::Error;
 use actix_web::body::{BoxBody, EitherBody};
 use actix_web::dev::{Service, ServiceRequest, ServiceResponse};
 use pin_project_lite::pin_project;
-use tollgate_core::{Charge, Decision, Place, Reply, Store, StoreError, Ticket};
+use tollgate_core::{Charge, Course, Paid, Place, Store, StoreError, Ticket};
 
-use crate::headers::ActixHeaders;
-use crate::judge::{Judged, Paid};
-use crate::middleware::Policy;
-use crate::reply::{ActixReply, ErrorReply};
-use crate::service::Limited;
-use crate::sleep::Sleep;
+use crate::service::Inside;
+use crate::sleep::{Sleep, sleep};
 
 pin_project! {
     /// The response of a [`RateLimitService`](crate::RateLimitService).
@@ -39,7 +35,7 @@ pin_project! {
         S: Store,
     {
         Refused { response: Option<ServiceResponse<BoxBody>> },
-        Running { #[pin] future: I::Future, paid: Option<Paid<S>>, limited: Rc<Limited<I, S>> },
+        Running { #[pin] future: I::Future, paid: Option<Paid<S>>, inside: Rc<Inside<I, S>> },
         Waiting { sleep: Sleep, waiter: Option<Box<Waiter<I, S>>> },
         Deciding { #[pin] answer: S::Future, deadline: Sleep, asked: Option<Box<Asked<I, S>>> },
     }
@@ -48,7 +44,7 @@ pin_project! {
 /// A request, and the service to call with it.
 pub(crate) struct Forward<I, S> {
     request: ServiceRequest,
-    limited: Rc<Limited<I, S>>,
+    inside: Rc<Inside<I, S>>,
 }
 
 struct Waiter<I, S: Store> {
@@ -64,8 +60,8 @@ struct Asked<I, S> {
 }
 
 impl<I, S> Forward<I, S> {
-    pub(crate) fn new(request: ServiceRequest, limited: &Rc<Limited<I, S>>) -> Self {
-        Self { request, limited: Rc::clone(limited) }
+    pub(crate) fn new(request: ServiceRequest, inside: &Rc<Inside<I, S>>) -> Self {
+        Self { request, inside: Rc::clone(inside) }
     }
 }
 
@@ -78,8 +74,8 @@ where
         Self { state: State::Refused { response: Some(response) } }
     }
 
-    pub(crate) fn running(future: I::Future, paid: Paid<S>, limited: &Rc<Limited<I, S>>) -> Self {
-        Self { state: State::Running { future, paid: Some(paid), limited: Rc::clone(limited) } }
+    pub(crate) fn running(future: I::Future, paid: Paid<S>, inside: &Rc<Inside<I, S>>) -> Self {
+        Self { state: State::Running { future, paid: Some(paid), inside: Rc::clone(inside) } }
     }
 
     pub(crate) fn waiting(
@@ -97,8 +93,8 @@ where
         place: Option<Place>,
         forward: Forward<I, S>,
     ) -> Self {
-        let policy = &forward.limited.policy;
-        let deadline = Sleep::new(&policy.clock, policy.deadline);
+        let policy = &forward.inside.limited.policy;
+        let deadline = sleep(&policy.clock, policy.deadline);
         let asked = Some(Box::new(Asked { forward, charge, place }));
         Self { state: State::Deciding { answer, deadline, asked } }
     }
@@ -115,15 +111,16 @@ where
         place: Option<Place>,
         forward: Forward<I, S>,
     ) -> Self {
-        let sleep = Sleep::new(&forward.limited.policy.clock, wait);
+        let sleep = sleep(&forward.inside.limited.policy.clock, wait);
         Self::Waiting { sleep, waiter: Some(Box::new(Waiter { forward, ticket, _place: place })) }
     }
 
     /// Calls the service, without asking again whether it is ready: in actix-web a worker asks before
     /// it takes connections, not for each request, and asking here would take the worker's waker away.
     fn calling(forward: Forward<I, S>, paid: Paid<S>) -> Self {
-        let Forward { request, limited } = forward;
-        Self::Running { future: limited.service.call(request), paid: Some(paid), limited }
+        let Forward { request, inside } = forward;
+        inside.limited.mark(&paid, &request);
+        Self::Running { future: inside.service.call(request), paid: Some(paid), inside }
     }
 }
 
@@ -142,16 +139,16 @@ where
                     let response = response.take().expect(POLLED_AGAIN);
                     return Poll::Ready(Ok(response.map_into_right_body()));
                 }
-                StateProj::Running { future, paid, limited } => {
+                StateProj::Running { future, paid, inside } => {
                     let mut response = ready!(future.poll(cx));
-                    limited.policy.close(paid.take().expect(POLLED_AGAIN), &mut response);
+                    inside.limited.close(paid.take().expect(POLLED_AGAIN), &mut response);
                     return Poll::Ready(response.map(ServiceResponse::map_into_left_body));
                 }
                 StateProj::Waiting { sleep, waiter } => {
                     ready!(Pin::new(sleep).poll(cx));
                     let Waiter { forward, mut ticket, .. } = *waiter.take().expect(POLLED_AGAIN);
                     ticket.begin();
-                    State::calling(forward, Paid::Ticket(ticket))
+                    State::calling(forward, ticket.into())
                 }
                 StateProj::Deciding { answer, deadline, asked } => {
                     let decision = match answer.poll(cx) {
@@ -162,15 +159,14 @@ where
                         }
                     };
                     let Asked { forward, charge, place } = *asked.take().expect(POLLED_AGAIN);
-                    let Forward { request, limited } = forward;
-                    match limited.policy.judge(decision, charge, request) {
-                        Judged::Forward(request, paid) => {
-                            State::calling(Forward { request, limited }, paid)
+                    match forward.inside.limited.policy.judge(decision, charge) {
+                        Course::Serve(paid) => State::calling(forward, paid),
+                        Course::Wait(wait, ticket) => State::waiting(wait, ticket, place, forward),
+                        Course::Refuse(refusal) => {
+                            let Forward { request, inside } = forward;
+                            let response = inside.limited.answer(refusal, request);
+                            State::Refused { response: Some(response) }
                         }
-                        Judged::Wait(request, wait, ticket) => {
-                            State::waiting(wait, ticket, place, Forward { request, limited })
-                        }
-                        Judged::Answer(response) => State::Refused { response: Some(response) },
                     }
                 }
             };
@@ -180,40 +176,6 @@ where
 }
 
 const POLLED_AGAIN: &str = "a future is not polled again once it is ready";
-
-impl<S: Store> Policy<S> {
-    /// The response is known: settles what it cost, and tells the client how it stands.
-    fn close<B>(&self, paid: Paid<S>, response: &mut Result<ServiceResponse<B>, Error>) {
-        match response {
-            Err(error) => {
-                settle(paid, &ErrorReply(error));
-            }
-            Ok(response) => {
-                let Some(decision) = settle(paid, &ActixReply(response)) else { return };
-                self.fields.write_served(&decision, &mut ActixHeaders(response.headers_mut()));
-                if self.extensions {
-                    response.response_mut().extensions_mut().insert(decision);
-                }
-            }
-        }
-    }
-}
-
-/// Settles, and returns what there is to tell of it.
-fn settle<S: Store>(paid: Paid<S>, reply: &dyn Reply) -> Option<Decision> {
-    let decision = match paid {
-        Paid::Ticket(ticket) => {
-            let decision = ticket.decision().clone();
-            ticket.settle(reply);
-            decision
-        }
-        Paid::Nothing(decision) => decision,
-        Paid::Unknown => return None,
-    };
-    // Where a limit further in refused, what was charged here is given back, so what would be
-    // announced would not be true.
-    (!reply.is_refusal()).then_some(decision)
-}
 
 impl<I, S> fmt::Debug for ResponseFuture<I, S>
 where

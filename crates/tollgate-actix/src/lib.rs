@@ -39,7 +39,6 @@
 mod extract;
 mod future;
 mod headers;
-mod judge;
 mod middleware;
 mod reply;
 mod respond;

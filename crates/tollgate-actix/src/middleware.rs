@@ -7,17 +7,13 @@ use actix_web::body::EitherBody;
 use actix_web::dev::{Service, ServiceRequest, ServiceResponse, Transform};
 use actix_web::{Error, HttpRequest, HttpResponse};
 use tollgate_core::{
-    Clock, Counts, Fields, Gate, KnownLimits, Memory, OnStoreError, Refusal, Rejection, Rule, Store,
+    Counts, Fields, KnownLimits, Memory, OnStoreError, Policy, Refusal, Rejection, Rule, Store,
 };
 
 use crate::respond::Respond;
 use crate::service::RateLimitService;
 use crate::shared::{Shared, Site, Tally};
 use crate::view::RequestView;
-
-/// How long the middleware waits for a store that is not in this process, unless told otherwise.
-/// Stores keep deadlines of their own; this one holds for those that do not.
-const DEADLINE: Duration = Duration::from_secs(1);
 
 /// A middleware that limits how fast requests may pass: for
 /// [`App::wrap`](actix_web::App::wrap), [`Scope::wrap`](actix_web::Scope::wrap) and
@@ -69,22 +65,17 @@ const DEADLINE: Duration = Duration::from_secs(1);
 #[derive(Clone)]
 pub struct RateLimit<R, S = Memory> {
     rule: R,
-    policy: Policy<S>,
+    limited: Limited<S>,
 }
 
 /// All that does not depend on the rule.
 #[derive(Clone)]
-pub(crate) struct Policy<S> {
-    pub(crate) store: S,
-    pub(crate) clock: Clock,
+pub(crate) struct Limited<S> {
+    pub(crate) policy: Policy<S>,
     pub(crate) respond: Respond,
-    pub(crate) gate: Gate,
-    pub(crate) fields: Fields,
-    pub(crate) extensions: bool,
-    pub(crate) on_store_error: OnStoreError,
-    pub(crate) deadline: Duration,
-    pub(crate) tally: Arc<Tally>,
-    /// The default store is shared for as long as somebody holds this.
+    /// What the workers share is shared for as long as somebody holds this.
+    _tally: Arc<Tally>,
+    /// The same for the default store.
     _memory: Option<Arc<Memory>>,
 }
 
@@ -94,18 +85,14 @@ impl<R: KnownLimits + 'static> RateLimit<R> {
     pub fn new(rule: R) -> Self {
         let Shared { memory, tally } = Site::of_caller::<R>().shared();
         let policy = Policy {
-            store: Memory::clone(&memory),
             clock: memory.clock(),
-            respond: Respond::default(),
+            store: Memory::clone(&memory),
             gate: tally.gate.clone(),
-            fields: Fields::default(),
-            extensions: true,
-            on_store_error: OnStoreError::default(),
-            deadline: DEADLINE,
-            tally,
-            _memory: Some(memory),
+            counters: Arc::clone(&tally.counters),
+            ..Policy::default()
         };
-        Self { rule, policy }
+        let respond = Respond::default();
+        Self { rule, limited: Limited { policy, respond, _tally: tally, _memory: Some(memory) } }
     }
 }
 
@@ -120,24 +107,9 @@ impl<R: KnownLimits, S> RateLimit<R, S> {
     /// When the store cannot keep a limit of the rule.
     #[track_caller]
     pub fn store<T: Store>(self, store: T) -> RateLimit<R, T> {
-        self.rule.each_limit(&mut |limit| {
-            if let Err(reason) = store.check(limit) {
-                panic!("the store cannot keep the limit `{limit}`: {reason}");
-            }
-        });
-        let policy = Policy {
-            clock: store.clock(),
-            store,
-            respond: self.policy.respond,
-            gate: self.policy.gate,
-            fields: self.policy.fields,
-            extensions: self.policy.extensions,
-            on_store_error: self.policy.on_store_error,
-            deadline: self.policy.deadline,
-            tally: self.policy.tally,
-            _memory: None,
-        };
-        RateLimit { rule: self.rule, policy }
+        let Limited { policy, respond, _tally, _memory } = self.limited;
+        let policy = policy.with_store(store, &self.rule);
+        RateLimit { rule: self.rule, limited: Limited { policy, respond, _tally, _memory: None } }
     }
 }
 
@@ -191,21 +163,23 @@ impl<R, S> RateLimit<R, S> {
         self,
         respond: impl Fn(&Refusal, &HttpRequest) -> HttpResponse + Send + Sync + 'static,
     ) -> Self {
-        self.with(|policy| Policy { respond: Respond::with(respond), ..policy })
+        let respond = Respond::with(respond);
+        Self { limited: Limited { respond, ..self.limited }, ..self }
     }
 
     /// How often something other than passing at once happened, in all workers together.
     pub fn counts(&self) -> Counts {
-        self.policy.tally.counters.read()
+        self.limited.policy.counters.read()
     }
 
     /// How many requests wait for their turn, in all workers together.
     pub fn waiting(&self) -> usize {
-        self.policy.gate.waiting()
+        self.limited.policy.gate.waiting()
     }
 
     fn with(self, change: impl FnOnce(Policy<S>) -> Policy<S>) -> Self {
-        Self { rule: self.rule, policy: change(self.policy) }
+        let policy = change(self.limited.policy);
+        Self { limited: Limited { policy, ..self.limited }, ..self }
     }
 }
 
@@ -222,7 +196,7 @@ where
     type Future = Ready<Result<Self::Transform, ()>>;
 
     fn new_transform(&self, service: I) -> Self::Future {
-        ready(Ok(RateLimitService::new(service, self.rule.clone(), self.policy.clone())))
+        ready(Ok(RateLimitService::new(service, self.rule.clone(), self.limited.clone())))
     }
 }
 
@@ -230,8 +204,8 @@ impl<R: fmt::Debug, S: fmt::Debug> fmt::Debug for RateLimit<R, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RateLimit")
             .field("rule", &self.rule)
-            .field("store", &self.policy.store)
-            .field("gate", &self.policy.gate)
+            .field("store", &self.limited.policy.store)
+            .field("gate", &self.limited.policy.gate)
             .finish_non_exhaustive()
     }
 }

@@ -2,37 +2,41 @@ use std::fmt;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use actix_web::Error;
-use actix_web::body::EitherBody;
+use actix_web::body::{BoxBody, EitherBody};
 use actix_web::dev::{Service, ServiceRequest, ServiceResponse};
-use tollgate_core::{Answer, Charge, Memory, Rule, Store};
+use actix_web::http::StatusCode;
+use actix_web::{Error, HttpMessage};
+use tollgate_core::{
+    Answer, Charge, Course, Degraded, Memory, Paid, Refusal, Refused, Rule, Store,
+};
 
 use crate::future::{Forward, ResponseFuture};
-use crate::judge::{Judged, Paid};
-use crate::middleware::Policy;
+use crate::headers::ActixHeaders;
+use crate::middleware::Limited;
+use crate::reply::{ActixReply, ErrorReply};
 use crate::view::RequestView;
 
 /// A service behind a [`RateLimit`](crate::RateLimit).
 pub struct RateLimitService<I, R, S = Memory> {
     rule: R,
-    limited: Rc<Limited<I, S>>,
+    inside: Rc<Inside<I, S>>,
 }
 
 /// What requests under way need: the service, which is called by those that wait when they have
 /// waited, and what is done with responses.
-pub(crate) struct Limited<I, S> {
+pub(crate) struct Inside<I, S> {
     pub(crate) service: I,
-    pub(crate) policy: Policy<S>,
+    pub(crate) limited: Limited<S>,
 }
 
 impl<I, R, S> RateLimitService<I, R, S> {
-    pub(crate) fn new(service: I, rule: R, policy: Policy<S>) -> Self {
-        Self { rule, limited: Rc::new(Limited { service, policy }) }
+    pub(crate) fn new(service: I, rule: R, limited: Limited<S>) -> Self {
+        Self { rule, inside: Rc::new(Inside { service, limited }) }
     }
 
     /// The service inside.
     pub fn inner(&self) -> &I {
-        &self.limited.service
+        &self.inside.service
     }
 }
 
@@ -47,17 +51,19 @@ where
     type Future = ResponseFuture<I, S>;
 
     fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
-        self.limited.service.poll_ready(cx)
+        self.inside.service.poll_ready(cx)
     }
 
     fn call(&self, request: ServiceRequest) -> Self::Future {
-        let Limited { service, policy } = &*self.limited;
+        let Inside { service, limited } = &*self.inside;
+        let policy = &limited.policy;
         let mut charge = Charge::new();
         if let Err(missing) = self.rule.owes(&RequestView::new(request.request()), &mut charge) {
-            return ResponseFuture::refused(policy.refuse_keyless(missing, request));
+            return ResponseFuture::refused(limited.answer(policy.keyless(missing), request));
         }
         if charge.is_empty() {
-            return ResponseFuture::running(service.call(request), Paid::Unknown, &self.limited);
+            let future = service.call(request);
+            return ResponseFuture::running(future, Paid::unknown(), &self.inside);
         }
         let place = policy.gate.place();
         if let Some((_, patience)) = &place {
@@ -67,18 +73,74 @@ where
         let decision = match policy.store.take(&charge) {
             Answer::Now(decision) => decision,
             Answer::Later(answer) => {
-                let forward = Forward::new(request, &self.limited);
+                let forward = Forward::new(request, &self.inside);
                 return ResponseFuture::deciding(answer, charge, place, forward);
             }
         };
-        match policy.judge(decision, charge, request) {
-            Judged::Forward(request, paid) => {
-                ResponseFuture::running(service.call(request), paid, &self.limited)
+        match policy.judge(decision, charge) {
+            Course::Serve(paid) => {
+                limited.mark(&paid, &request);
+                ResponseFuture::running(service.call(request), paid, &self.inside)
             }
-            Judged::Wait(request, wait, ticket) => {
-                ResponseFuture::waiting(wait, ticket, place, Forward::new(request, &self.limited))
+            Course::Wait(wait, ticket) => {
+                ResponseFuture::waiting(wait, ticket, place, Forward::new(request, &self.inside))
             }
-            Judged::Answer(response) => ResponseFuture::refused(response),
+            Course::Refuse(refusal) => ResponseFuture::refused(limited.answer(refusal, request)),
+        }
+    }
+}
+
+impl<S> Limited<S> {
+    /// Tells the handler what was decided.
+    pub(crate) fn mark(&self, paid: &Paid<S>, request: &ServiceRequest)
+    where
+        S: Store,
+    {
+        if let (Some(decision), true) = (paid.decision(), self.policy.extensions) {
+            request.extensions_mut().insert(decision.clone());
+        }
+        if paid.is_degraded() {
+            request.extensions_mut().insert(Degraded);
+        }
+    }
+
+    /// Makes the response of a refusal, and tells middleware further out what happened here.
+    pub(crate) fn answer(
+        &self,
+        refusal: Refusal,
+        request: ServiceRequest,
+    ) -> ServiceResponse<BoxBody> {
+        let mut response = self.respond.to(&refusal, request.request());
+        if let Refusal::Elsewhere(_, redirect) = &refusal {
+            // Whatever the operator's closure answers, what was asked for is a redirect.
+            *response.status_mut() =
+                StatusCode::from_u16(redirect.status).unwrap_or(StatusCode::TEMPORARY_REDIRECT);
+        }
+        self.policy.fields.write_refusal(&refusal, &mut ActixHeaders(response.headers_mut()));
+        response.extensions_mut().insert(Refused);
+        if let (Some(decision), true) = (refusal.into_decision(), self.policy.extensions) {
+            response.extensions_mut().insert(decision);
+        }
+        request.into_response(response)
+    }
+
+    /// The response is known: settles what it cost, and tells the client how it stands.
+    pub(crate) fn close<B>(&self, paid: Paid<S>, response: &mut Result<ServiceResponse<B>, Error>)
+    where
+        S: Store,
+    {
+        match response {
+            Err(error) => {
+                paid.close(&ErrorReply(error));
+            }
+            Ok(response) => {
+                let Some(decision) = paid.close(&ActixReply(response)) else { return };
+                let headers = &mut ActixHeaders(response.headers_mut());
+                self.policy.fields.write_served(&decision, headers);
+                if self.policy.extensions {
+                    response.response_mut().extensions_mut().insert(decision);
+                }
+            }
         }
     }
 }

@@ -33,7 +33,7 @@ pub(crate) struct Shared {
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) gate: Gate,
-    pub(crate) counters: Counters,
+    pub(crate) counters: Arc<Counters>,
 }
 
 struct Entry {

@@ -1,37 +1,12 @@
 //! The seam to the runtime: the one place that knows tokio's timer.
 
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tollgate_core::{Clock, ManualClock};
+use tollgate_core::Clock;
 
-/// A wait by the store's clock: on tokio's timer, or until a test has turned a manual clock.
-#[derive(Debug)]
-pub(crate) enum Sleep {
-    Machine(Pin<Box<tokio::time::Sleep>>),
-    Manual { clock: ManualClock, until: u64 },
-}
+/// A wait by the store's clock.
+pub(crate) type Sleep = tollgate_core::Sleep<tokio::time::Sleep>;
 
-impl Sleep {
-    pub(crate) fn new(clock: &Clock, time: Duration) -> Self {
-        match clock.as_manual() {
-            None => Self::Machine(Box::pin(tokio::time::sleep(time))),
-            Some(clock) => {
-                let until = clock.now().saturating_add(time.as_micros() as u64);
-                Self::Manual { clock: clock.clone(), until }
-            }
-        }
-    }
-}
-
-impl Future for Sleep {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        match &mut *self {
-            Self::Machine(sleep) => sleep.as_mut().poll(cx),
-            Self::Manual { clock, until } => clock.poll_reached(*until, cx),
-        }
-    }
+pub(crate) fn sleep(clock: &Clock, time: Duration) -> Sleep {
+    Sleep::new(clock, time, tokio::time::sleep)
 }

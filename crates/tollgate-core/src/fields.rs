@@ -142,7 +142,7 @@ pub(crate) struct Problem<'a> {
 }
 
 impl<'a> Problem<'a> {
-    pub(crate) fn of(decision: &'a Decision) -> Self {
+    pub(crate) fn of(decision: &'a Decision, status: u16) -> Self {
         let seconds = retry_after(decision);
         let (kind, title) = if decision.is_banned() {
             ("abnormal-usage-detected", "Banned for exceeding a limit")
@@ -154,7 +154,7 @@ impl<'a> Problem<'a> {
             None => "try again later".to_owned(),
         };
         let violated = announced(decision).map(|standing| &standing.limit).collect();
-        Self { kind, title, status: 429, detail, violated }
+        Self { kind, title, status, detail, violated }
     }
 
     pub(crate) fn unavailable() -> Self {
@@ -189,7 +189,8 @@ impl fmt::Display for Problem<'_> {
             }
             f.write_char(']')?;
         }
-        f.write_char('}')
+        // The line's end is for those who read it in a terminal.
+        f.write_str("}\n")
     }
 }
 

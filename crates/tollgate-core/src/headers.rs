@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use crate::fields;
-use crate::gate::Redirect;
 use crate::limit::Decision;
 use crate::refusal::Refusal;
 
@@ -116,8 +115,12 @@ impl Fields {
             // RFC 6585, 4: a 429 is not stored by a cache.
             headers.insert(Field::CacheControl, "no-store".into());
         }
-        if let Refusal::TooMany(decision) = refusal {
-            self.write(decision, headers);
+        match refusal {
+            Refusal::TooMany(decision) => self.write(decision, headers),
+            Refusal::Elsewhere(_, redirect) => {
+                headers.insert(Field::Location, redirect.location.to_string().into());
+            }
+            Refusal::Missing(_) | Refusal::Unavailable(_) => {}
         }
     }
 }
@@ -125,14 +128,5 @@ impl Fields {
 impl Default for Fields {
     fn default() -> Self {
         Self::DRAFT
-    }
-}
-
-impl Redirect {
-    /// Writes what a redirect says. No `Retry-After`: on a redirect it would tell the client to wait
-    /// before it follows (RFC 9110, 10.2.3).
-    pub fn write(&self, headers: &mut impl Headers) {
-        headers.insert(Field::Location, self.location.to_string().into());
-        headers.insert(Field::CacheControl, "no-store".into());
     }
 }

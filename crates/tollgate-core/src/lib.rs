@@ -36,8 +36,11 @@ mod headers;
 mod key;
 mod limit;
 mod memory;
+mod policy;
 mod refusal;
+mod report;
 mod rule;
+mod sleep;
 mod store;
 mod ticket;
 
@@ -55,9 +58,12 @@ pub use self::limit::{
     Verdict, decide, preview,
 };
 pub use self::memory::{Memory, MemoryBuilder};
+pub use self::policy::{Course, Paid, Policy};
 pub use self::refusal::Refusal;
 pub use self::rule::{
-    By, Chosen, CostFn, CostOf, KnownLimits, LimitsFor, Rule, RuleFn, When, choose, cost_fn, rule_fn,
+    By, Chosen, CostFn, CostOf, KnownLimits, LimitsFor, Rule, RuleFn, When, choose, cost_fn,
+    rule_fn,
 };
+pub use self::sleep::Sleep;
 pub use self::store::{Answer, Store, StoreError};
 pub use self::ticket::Ticket;

@@ -1,4 +1,5 @@
 use crate::fields::{self, Problem};
+use crate::gate::Redirect;
 use crate::key::Missing;
 use crate::limit::Decision;
 use crate::store::StoreError;
@@ -6,10 +7,11 @@ use crate::store::StoreError;
 /// Why a request is answered without being served.
 #[derive(Debug)]
 #[non_exhaustive]
-#[expect(clippy::large_enum_variant, reason = "lives for one response; a box would cost more")]
 pub enum Refusal {
     /// A limit is exceeded: `429 Too Many Requests`.
     TooMany(Decision),
+    /// A limit is exceeded, and the client is sent elsewhere, with the redirect's status.
+    Elsewhere(Decision, Redirect),
     /// The request has no key: `400 Bad Request` where the client left it out,
     /// `500 Internal Server Error` where the server's set-up lacks something.
     Missing(Missing),
@@ -22,17 +24,35 @@ impl Refusal {
     pub fn status(&self) -> u16 {
         match self {
             Self::TooMany(_) => 429,
+            Self::Elsewhere(_, redirect) => redirect.status,
             Self::Missing(missing) if missing.is_client() => 400,
             Self::Missing(_) => 500,
             Self::Unavailable(_) => 503,
         }
     }
 
-    /// Whole seconds until it is worth trying again, for the `Retry-After` field.
+    /// The decision that refused, where it was one.
+    pub fn decision(&self) -> Option<&Decision> {
+        match self {
+            Self::TooMany(decision) | Self::Elsewhere(decision, _) => Some(decision),
+            Self::Missing(_) | Self::Unavailable(_) => None,
+        }
+    }
+
+    /// The decision that refused, where it was one.
+    pub fn into_decision(self) -> Option<Decision> {
+        match self {
+            Self::TooMany(decision) | Self::Elsewhere(decision, _) => Some(decision),
+            Self::Missing(_) | Self::Unavailable(_) => None,
+        }
+    }
+
+    /// Whole seconds until it is worth trying again, for the `Retry-After` field. None on a redirect,
+    /// where it would tell the client to wait before it follows (RFC 9110, 10.2.3).
     pub fn retry_after(&self) -> Option<u64> {
         match self {
             Self::TooMany(decision) => Some(fields::retry_after(decision)),
-            Self::Missing(_) => None,
+            Self::Elsewhere(..) | Self::Missing(_) => None,
             Self::Unavailable(_) => Some(1),
         }
     }
@@ -42,7 +62,9 @@ impl Refusal {
     pub fn problem(&self) -> String {
         let status = self.status();
         match self {
-            Self::TooMany(decision) => Problem::of(decision).to_string(),
+            Self::TooMany(decision) | Self::Elsewhere(decision, _) => {
+                Problem::of(decision, status).to_string()
+            }
             Self::Missing(missing) if missing.is_client() => {
                 Problem::plain(status, "Bad request", &missing.to_string()).to_string()
             }

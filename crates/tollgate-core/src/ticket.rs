@@ -52,8 +52,10 @@ impl<S: Store> Ticket<S> {
     }
 
     /// Settles with the response: keeps what it cost, gives the rest back, charges what is missing.
-    pub fn settle(mut self, reply: &dyn Reply) {
+    /// Hands the decision back.
+    pub fn settle(mut self, reply: &dyn Reply) -> Decision {
         self.end(|owed| owed.spent(reply));
+        std::mem::replace(&mut self.decision, Decision::free())
     }
 
     /// Gives everything back, as if the request had never come.

@@ -6,15 +6,12 @@ use std::time::Duration;
 
 use http::{Request, Response};
 use pin_project_lite::pin_project;
-use tollgate_core::{Charge, Place, Store, StoreError, Ticket};
+use tollgate_core::{Charge, Course, Paid, Place, Store, StoreError, Ticket};
 use tower::Service;
 
-use crate::headers::HttpHeaders;
-use crate::judge::{Judged, Paid};
-use crate::layer::Policy;
-use crate::reply::HttpReply;
 use crate::respond::Respond;
-use crate::sleep::Sleep;
+use crate::service::Limited;
+use crate::sleep::{Sleep, sleep};
 
 pin_project! {
     /// The response of a [`RateLimit`](crate::RateLimit).
@@ -38,7 +35,7 @@ pin_project! {
         S: Store,
     {
         Refused { response: Option<I::Response> },
-        Running { #[pin] future: I::Future, paid: Option<Paid<S>>, policy: Arc<Policy<S, P>> },
+        Running { #[pin] future: I::Future, paid: Option<Paid<S>>, limited: Arc<Limited<S, P>> },
         Waiting { sleep: Sleep, waiter: Option<Box<Waiter<I, B, S, P>>> },
         Deciding {
             #[pin]
@@ -53,7 +50,7 @@ pin_project! {
 pub(crate) struct Forward<I, B, S, P> {
     service: I,
     request: Request<B>,
-    policy: Arc<Policy<S, P>>,
+    limited: Arc<Limited<S, P>>,
 }
 
 struct Waiter<I, B, S: Store, P> {
@@ -69,8 +66,8 @@ struct Asked<I, B, S, P> {
 }
 
 impl<I, B, S, P> Forward<I, B, S, P> {
-    pub(crate) fn new(service: I, request: Request<B>, policy: &Arc<Policy<S, P>>) -> Self {
-        Self { service, request, policy: Arc::clone(policy) }
+    pub(crate) fn new(service: I, request: Request<B>, limited: &Arc<Limited<S, P>>) -> Self {
+        Self { service, request, limited: Arc::clone(limited) }
     }
 }
 
@@ -83,9 +80,9 @@ where
         Self { state: State::Refused { response: Some(response) } }
     }
 
-    pub(crate) fn running(future: I::Future, paid: Paid<S>, policy: &Arc<Policy<S, P>>) -> Self {
-        let policy = Arc::clone(policy);
-        Self { state: State::Running { future, paid: Some(paid), policy } }
+    pub(crate) fn running(future: I::Future, paid: Paid<S>, limited: &Arc<Limited<S, P>>) -> Self {
+        let limited = Arc::clone(limited);
+        Self { state: State::Running { future, paid: Some(paid), limited } }
     }
 
     pub(crate) fn waiting(
@@ -103,7 +100,8 @@ where
         place: Option<Place>,
         forward: Forward<I, B, S, P>,
     ) -> Self {
-        let deadline = Sleep::new(&forward.policy.clock, forward.policy.deadline);
+        let policy = &forward.limited.policy;
+        let deadline = sleep(&policy.clock, policy.deadline);
         let asked = Some(Box::new(Asked { forward, charge, place }));
         Self { state: State::Deciding { answer, deadline, asked } }
     }
@@ -120,8 +118,14 @@ where
         place: Option<Place>,
         forward: Forward<I, B, S, P>,
     ) -> Self {
-        let sleep = Sleep::new(&forward.policy.clock, wait);
+        let sleep = sleep(&forward.limited.policy.clock, wait);
         Self::Waiting { sleep, waiter: Some(Box::new(Waiter { forward, ticket, _place: place })) }
+    }
+
+    fn calling(forward: Forward<I, B, S, P>, paid: Paid<S>) -> Self {
+        let Forward { mut service, mut request, limited } = forward;
+        limited.mark(&paid, &mut request);
+        Self::Running { future: service.call(request), paid: Some(paid), limited }
     }
 }
 
@@ -140,18 +144,16 @@ where
                 StateProj::Refused { response } => {
                     return Poll::Ready(Ok(response.take().expect(POLLED_AGAIN)));
                 }
-                StateProj::Running { future, paid, policy } => {
+                StateProj::Running { future, paid, limited } => {
                     let mut response = ready!(future.poll(cx))?;
-                    policy.close(paid.take().expect(POLLED_AGAIN), &mut response);
+                    limited.close(paid.take().expect(POLLED_AGAIN), &mut response);
                     return Poll::Ready(Ok(response));
                 }
                 StateProj::Waiting { sleep, waiter } => {
                     ready!(Pin::new(sleep).poll(cx));
                     let Waiter { forward, mut ticket, .. } = *waiter.take().expect(POLLED_AGAIN);
                     ticket.begin();
-                    let Forward { mut service, request, policy } = forward;
-                    let future = service.call(request);
-                    State::Running { future, paid: Some(Paid::Ticket(ticket)), policy }
+                    State::calling(forward, ticket.into())
                 }
                 StateProj::Deciding { answer, deadline, asked } => {
                     let decision = match answer.poll(cx) {
@@ -162,20 +164,13 @@ where
                         }
                     };
                     let Asked { forward, charge, place } = *asked.take().expect(POLLED_AGAIN);
-                    let Forward { mut service, request, policy } = forward;
-                    match policy.judge(decision, charge, request) {
-                        Judged::Forward(request, paid) => State::Running {
-                            future: service.call(request),
-                            paid: Some(paid),
-                            policy,
-                        },
-                        Judged::Wait(request, wait, ticket) => State::waiting(
-                            wait,
-                            ticket,
-                            place,
-                            Forward { service, request, policy },
-                        ),
-                        Judged::Answer(response) => State::Refused { response: Some(response) },
+                    match forward.limited.policy.judge(decision, charge) {
+                        Course::Serve(paid) => State::calling(forward, paid),
+                        Course::Wait(wait, ticket) => State::waiting(wait, ticket, place, forward),
+                        Course::Refuse(refusal) => {
+                            let response = forward.limited.answer(refusal, &forward.request);
+                            State::Refused { response: Some(response) }
+                        }
                     }
                 }
             };
@@ -185,31 +180,6 @@ where
 }
 
 const POLLED_AGAIN: &str = "a future is not polled again once it is ready";
-
-impl<S: Store, P> Policy<S, P> {
-    /// The response is known: tells the client how it stands, and settles what it cost.
-    fn close<ResBody>(&self, paid: Paid<S>, response: &mut Response<ResBody>) {
-        let reply = HttpReply(&*response);
-        let refused_inside = tollgate_core::Reply::is_refusal(&reply);
-        let decision = match paid {
-            Paid::Ticket(ticket) => {
-                let decision = ticket.decision().clone();
-                ticket.settle(&reply);
-                decision
-            }
-            Paid::Nothing(decision) => decision,
-            Paid::Unknown => return,
-        };
-        if refused_inside {
-            // What was charged here is given back, so what was announced would not be true.
-            return;
-        }
-        self.fields.write_served(&decision, &mut HttpHeaders(response.headers_mut()));
-        if self.extensions {
-            response.extensions_mut().insert(decision);
-        }
-    }
-}
 
 impl<I, B, S, P> fmt::Debug for ResponseFuture<I, B, S, P>
 where

@@ -1,21 +1,15 @@
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Request, Response};
 use tollgate_core::{
-    Clock, Counters, Counts, Fields, Gate, KnownLimits, Memory, OnStoreError, Refusal, Rejection,
-    Store,
+    Counts, Fields, KnownLimits, Memory, OnStoreError, Policy, Refusal, Rejection, Store,
 };
 
 use crate::respond::{Problem, RespondFn};
-use crate::service::RateLimitFor;
+use crate::service::{Limited, RateLimitFor};
 use crate::view::Plain;
-
-/// How long the layer waits for a store that is not in this process, unless told otherwise. Stores
-/// keep deadlines of their own; this one holds for those that do not.
-const DEADLINE: Duration = Duration::from_secs(1);
 
 /// A tower layer that limits how fast requests may pass.
 ///
@@ -39,40 +33,15 @@ pub type RateLimitLayer<R, S = Memory, P = Problem> = RateLimitLayerFor<R, S, Pl
 #[must_use]
 pub struct RateLimitLayerFor<R, S, W, P> {
     rule: R,
-    policy: Policy<S, P>,
+    policy: Policy<S>,
+    respond: P,
     framework: PhantomData<fn() -> W>,
-}
-
-/// All that does not depend on the rule.
-#[derive(Clone)]
-pub(crate) struct Policy<S, P> {
-    pub(crate) store: S,
-    pub(crate) clock: Clock,
-    pub(crate) respond: P,
-    pub(crate) gate: Gate,
-    pub(crate) fields: Fields,
-    pub(crate) extensions: bool,
-    pub(crate) on_store_error: OnStoreError,
-    pub(crate) deadline: Duration,
-    pub(crate) counters: Arc<Counters>,
 }
 
 impl<R: KnownLimits, W> RateLimitLayerFor<R, Memory, W, Problem> {
     /// Limits requests by `rule`, counted in the memory of this process.
     pub fn new(rule: R) -> Self {
-        let store = Memory::new();
-        let policy = Policy {
-            clock: store.clock(),
-            store,
-            respond: Problem,
-            gate: Gate::default(),
-            fields: Fields::default(),
-            extensions: true,
-            on_store_error: OnStoreError::default(),
-            deadline: DEADLINE,
-            counters: Arc::default(),
-        };
-        Self { rule, policy, framework: PhantomData }
+        Self { rule, policy: Policy::default(), respond: Problem, framework: PhantomData }
     }
 }
 
@@ -85,29 +54,15 @@ impl<R: KnownLimits, S, W, P> RateLimitLayerFor<R, S, W, P> {
     /// When the store cannot keep a limit of the rule.
     #[track_caller]
     pub fn store<T: Store>(self, store: T) -> RateLimitLayerFor<R, T, W, P> {
-        self.rule.each_limit(&mut |limit| {
-            if let Err(reason) = store.check(limit) {
-                panic!("the store cannot keep the limit `{limit}`: {reason}");
-            }
-        });
-        self.with(|policy| Policy {
-            clock: store.clock(),
-            store,
-            respond: policy.respond,
-            gate: policy.gate,
-            fields: policy.fields,
-            extensions: policy.extensions,
-            on_store_error: policy.on_store_error,
-            deadline: policy.deadline,
-            counters: policy.counters,
-        })
+        let policy = self.policy.with_store(store, &self.rule);
+        RateLimitLayerFor { rule: self.rule, policy, respond: self.respond, framework: PhantomData }
     }
 }
 
 impl<R, S, W, P> RateLimitLayerFor<R, S, W, P> {
     /// What happens to requests that exceed a limit; they are [blocked](Rejection::block) by default.
     pub fn rejection(self, rejection: Rejection) -> Self {
-        self.with(|policy| Policy { gate: Gate::new(rejection), ..policy })
+        self.with(|policy| Policy { gate: policy.gate.with(rejection), ..policy })
     }
 
     /// Which header fields tell clients how they stand; [`Fields::DRAFT`] by default.
@@ -155,17 +110,7 @@ impl<R, S, W, P> RateLimitLayerFor<R, S, W, P> {
 
     /// Makes the response of a refusal by a [`Respond`](crate::Respond), such as [`Bare`](crate::Bare).
     pub fn respond<Q>(self, respond: Q) -> RateLimitLayerFor<R, S, W, Q> {
-        self.with(|policy| Policy {
-            respond,
-            store: policy.store,
-            clock: policy.clock,
-            gate: policy.gate,
-            fields: policy.fields,
-            extensions: policy.extensions,
-            on_store_error: policy.on_store_error,
-            deadline: policy.deadline,
-            counters: policy.counters,
-        })
+        RateLimitLayerFor { rule: self.rule, policy: self.policy, respond, framework: PhantomData }
     }
 
     /// How often something other than passing at once happened, in this layer, its clones and the
@@ -179,12 +124,8 @@ impl<R, S, W, P> RateLimitLayerFor<R, S, W, P> {
         self.policy.gate.waiting()
     }
 
-    fn with<T, Q>(
-        self,
-        change: impl FnOnce(Policy<S, P>) -> Policy<T, Q>,
-    ) -> RateLimitLayerFor<R, T, W, Q> {
-        let policy = change(self.policy);
-        RateLimitLayerFor { rule: self.rule, policy, framework: PhantomData }
+    fn with(self, change: impl FnOnce(Policy<S>) -> Policy<S>) -> Self {
+        Self { policy: change(self.policy), ..self }
     }
 }
 
@@ -197,13 +138,19 @@ where
     type Service = RateLimitFor<I, R, S, W, P>;
 
     fn layer(&self, inner: I) -> Self::Service {
-        RateLimitFor::new(inner, self.rule.clone(), self.policy.clone())
+        let limited = Limited { policy: self.policy.clone(), respond: self.respond.clone() };
+        RateLimitFor::new(inner, self.rule.clone(), limited)
     }
 }
 
 impl<R: Clone, S: Clone, W, P: Clone> Clone for RateLimitLayerFor<R, S, W, P> {
     fn clone(&self) -> Self {
-        Self { rule: self.rule.clone(), policy: self.policy.clone(), framework: PhantomData }
+        Self {
+            rule: self.rule.clone(),
+            policy: self.policy.clone(),
+            respond: self.respond.clone(),
+            framework: PhantomData,
+        }
     }
 }
 

@@ -31,7 +31,6 @@
 
 mod future;
 mod headers;
-mod judge;
 mod layer;
 mod limiter;
 mod reply;

@@ -9,7 +9,7 @@ use tollgate_core::{
     Answer, Charge, Clock, Decision, KeyBuf, Limits, Memory, Part, Store, StoreError, Ticket,
 };
 
-use crate::sleep::Sleep;
+use crate::sleep::{Sleep, sleep};
 
 /// Limits for code without HTTP: outgoing calls, jobs, messages.
 ///
@@ -222,7 +222,7 @@ impl<S: Store + Clone> Acquiring<S> {
                 let wait = decision.wait();
                 let ticket = Ticket::new(store.clone(), charge, decision);
                 if !wait.is_zero() {
-                    return Self::Waiting { sleep: Sleep::new(clock, wait), ticket: Some(ticket) };
+                    return Self::Waiting { sleep: sleep(clock, wait), ticket: Some(ticket) };
                 }
                 Ok(ticket)
             }

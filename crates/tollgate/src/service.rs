@@ -4,13 +4,15 @@ use std::mem;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use http::{Request, Response};
-use tollgate_core::{Answer, Charge, Memory, Missing, Refusal, Rule, Store};
+use http::{Request, Response, StatusCode};
+use tollgate_core::{
+    Answer, Charge, Course, Degraded, Memory, Paid, Policy, Refusal, Refused, Rule, Store,
+};
 use tower::Service;
 
 use crate::future::{Forward, ResponseFuture};
-use crate::judge::{Judged, Paid};
-use crate::layer::Policy;
+use crate::headers::HttpHeaders;
+use crate::reply::HttpReply;
 use crate::respond::{Problem, Respond};
 use crate::view::{Framework, HttpView, Plain};
 
@@ -21,13 +23,13 @@ pub type RateLimit<I, R, S = Memory, P = Problem> = RateLimitFor<I, R, S, Plain,
 pub struct RateLimitFor<I, R, S, W, P> {
     inner: I,
     rule: Arc<R>,
-    policy: Arc<Policy<S, P>>,
+    limited: Arc<Limited<S, P>>,
     framework: PhantomData<fn() -> W>,
 }
 
 impl<I, R, S, W, P> RateLimitFor<I, R, S, W, P> {
-    pub(crate) fn new(inner: I, rule: R, policy: Policy<S, P>) -> Self {
-        Self { inner, rule: Arc::new(rule), policy: Arc::new(policy), framework: PhantomData }
+    pub(crate) fn new(inner: I, rule: R, limited: Limited<S, P>) -> Self {
+        Self { inner, rule: Arc::new(rule), limited: Arc::new(limited), framework: PhantomData }
     }
 
     /// The service inside.
@@ -57,35 +59,41 @@ where
         self.inner.poll_ready(cx)
     }
 
-    fn call(&mut self, request: Request<B>) -> Self::Future {
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
         let mut charge = Charge::new();
+        let Limited { policy, .. } = &*self.limited;
         if let Err(missing) = self.rule.owes(&HttpView::<B, W>::new(&request), &mut charge) {
-            return ResponseFuture::refused(self.policy.refuse_keyless(missing, &request));
+            let refusal = policy.keyless(missing);
+            return ResponseFuture::refused(self.limited.answer(refusal, &request));
         }
         if charge.is_empty() {
-            return ResponseFuture::running(self.inner.call(request), Paid::Unknown, &self.policy);
+            let future = self.inner.call(request);
+            return ResponseFuture::running(future, Paid::unknown(), &self.limited);
         }
-        let place = self.policy.gate.place();
+        let place = policy.gate.place();
         if let Some((_, patience)) = &place {
             charge = charge.patient(*patience);
         }
         let place = place.map(|(place, _)| place);
-        let decision = match self.policy.store.take(&charge) {
+        let decision = match policy.store.take(&charge) {
             Answer::Now(decision) => decision,
             Answer::Later(answer) => {
-                let forward = Forward::new(self.take_ready(), request, &self.policy);
+                let forward = Forward::new(self.take_ready(), request, &self.limited);
                 return ResponseFuture::deciding(answer, charge, place, forward);
             }
         };
-        match self.policy.judge(decision, charge, request) {
-            Judged::Forward(request, paid) => {
-                ResponseFuture::running(self.inner.call(request), paid, &self.policy)
+        match policy.judge(decision, charge) {
+            Course::Serve(paid) => {
+                self.limited.mark(&paid, &mut request);
+                ResponseFuture::running(self.inner.call(request), paid, &self.limited)
             }
-            Judged::Wait(request, wait, ticket) => {
-                let forward = Forward::new(self.take_ready(), request, &self.policy);
+            Course::Wait(wait, ticket) => {
+                let forward = Forward::new(self.take_ready(), request, &self.limited);
                 ResponseFuture::waiting(wait, ticket, place, forward)
             }
-            Judged::Answer(response) => ResponseFuture::refused(response),
+            Course::Refuse(refusal) => {
+                ResponseFuture::refused(self.limited.answer(refusal, &request))
+            }
         }
     }
 }
@@ -98,20 +106,59 @@ impl<I: Clone, R, S, W, P> RateLimitFor<I, R, S, W, P> {
     }
 }
 
-impl<S, P> Policy<S, P> {
-    fn refuse_keyless<B, ResBody>(
+/// What requests under way need of the layer.
+pub(crate) struct Limited<S, P> {
+    pub(crate) policy: Policy<S>,
+    pub(crate) respond: P,
+}
+
+impl<S, P> Limited<S, P> {
+    /// Tells the handler what was decided.
+    pub(crate) fn mark<B>(&self, paid: &Paid<S>, request: &mut Request<B>)
+    where
+        S: Store,
+    {
+        if let (Some(decision), true) = (paid.decision(), self.policy.extensions) {
+            request.extensions_mut().insert(decision.clone());
+        }
+        if paid.is_degraded() {
+            request.extensions_mut().insert(Degraded);
+        }
+    }
+
+    /// Makes the response of a refusal, and tells layers further out what happened here.
+    pub(crate) fn answer<B, ResBody>(
         &self,
-        missing: Missing,
+        refusal: Refusal,
         request: &Request<B>,
     ) -> Response<ResBody>
     where
         P: Respond<B, ResBody>,
     {
-        self.counters.keyless.add();
-        if missing.is_server() {
-            tracing::error!("{missing}");
+        let mut response = self.respond.respond(&refusal, request);
+        if let Refusal::Elsewhere(_, redirect) = &refusal {
+            // Whatever the operator's closure answers, what was asked for is a redirect.
+            *response.status_mut() =
+                StatusCode::from_u16(redirect.status).unwrap_or(StatusCode::TEMPORARY_REDIRECT);
         }
-        self.refuse(Refusal::Missing(missing), request)
+        self.policy.fields.write_refusal(&refusal, &mut HttpHeaders(response.headers_mut()));
+        response.extensions_mut().insert(Refused);
+        if let (Some(decision), true) = (refusal.into_decision(), self.policy.extensions) {
+            response.extensions_mut().insert(decision);
+        }
+        response
+    }
+
+    /// The response is known: settles what it cost, and tells the client how it stands.
+    pub(crate) fn close<ResBody>(&self, paid: Paid<S>, response: &mut Response<ResBody>)
+    where
+        S: Store,
+    {
+        let Some(decision) = paid.close(&HttpReply(&*response)) else { return };
+        self.policy.fields.write_served(&decision, &mut HttpHeaders(response.headers_mut()));
+        if self.policy.extensions {
+            response.extensions_mut().insert(decision);
+        }
     }
 }
 
@@ -120,7 +167,7 @@ impl<I: Clone, R, S, W, P> Clone for RateLimitFor<I, R, S, W, P> {
         Self {
             inner: self.inner.clone(),
             rule: Arc::clone(&self.rule),
-            policy: Arc::clone(&self.policy),
+            limited: Arc::clone(&self.limited),
             framework: PhantomData,
         }
     }

@@ -215,6 +215,11 @@ impl Decision {
         Self { verdict, standings }
     }
 
+    /// The decision about a request that owes nothing.
+    pub(crate) fn free() -> Self {
+        Self::new(Verdict::Admit { wait: Duration::ZERO }, Few::new())
+    }
+
     pub(crate) fn each_mark(&mut self, each: impl FnMut(&mut Mark)) {
         self.standings.iter_mut().map(|standing| &mut standing.mark).for_each(each);
     }

@@ -20,7 +20,9 @@ pub struct LimitError {
 }
 
 impl LimitError {
-    pub(super) const fn new(reason: &'static str) -> Self {
+    /// For a [`Store`](crate::Store) that cannot keep a limit: `reason` is a sentence that says what it
+    /// cannot do.
+    pub const fn new(reason: &'static str) -> Self {
         Self { reason, text: [0; QUOTED], len: 0 }
     }
 

@@ -17,7 +17,8 @@ pub(super) struct Sieve {
 /// The stamps of one key, oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Log {
-    /// The clock at the last write: a clock that steps back is told by it.
+    /// The clock at the last write, or up to one resolution later: a clock that steps back is told
+    /// by it.
     seen: u64,
     /// All that `entries` hold.
     total: u64,
@@ -85,7 +86,7 @@ impl Sieve {
             return Enter::Never;
         }
         let Some(log) = log else { return Enter::At(from) };
-        let back = log.seen.saturating_sub(now);
+        let back = self.back(log, now);
         let mut excess = (log.total + cost).saturating_sub(self.count);
         let mut when = now + from;
         for entry in &log.entries {
@@ -98,15 +99,22 @@ impl Sieve {
         Enter::At(bounded(when - now))
     }
 
+    /// How far the clock stepped back since the last write, in whole resolutions: stamps stay multiples
+    /// of it, so that they still merge. The rest is carried on to the next step.
+    fn back(&self, log: &Log, now: u64) -> u64 {
+        let back = log.seen.saturating_sub(now);
+        back - back % self.resolution
+    }
+
     /// Drops what has left the window and follows a clock that stepped back: costs nothing where
     /// there is nothing to drop, and each stamp is dropped once.
     pub(super) fn tidy(&self, log: &mut Log, now: u64) {
-        if now < log.seen {
-            let back = log.seen - now;
+        let back = self.back(log, now);
+        if back > 0 {
             for entry in &mut log.entries {
                 entry.stamp = entry.stamp.saturating_sub(back);
             }
-            log.seen = now;
+            log.seen -= back;
         }
         log.drop_oldest_while(|oldest, _| oldest.stamp + self.period <= now);
     }
@@ -119,7 +127,7 @@ impl Sieve {
         if cost > 0 {
             log.insert(stamp, cost);
         }
-        log.seen = now;
+        log.seen = log.seen.max(now);
         stamp
     }
 
@@ -171,7 +179,7 @@ impl Sieve {
         let Some((log, newest)) = log.and_then(|log| Some((log, log.entries.back()?))) else {
             return 0;
         };
-        let back = log.seen.saturating_sub(now);
+        let back = self.back(log, now);
         bounded((newest.stamp.saturating_sub(back) + self.period).saturating_sub(now))
     }
 }
@@ -251,6 +259,21 @@ mod tests {
         // Free when the attempt, and then the place booked for 1,100, is a period ago.
         assert_eq!(EXACTLY.enter(Some(&log), 1_002, 1, 0), Enter::At(100));
         assert_eq!(EXACTLY.enter(Some(&log), 1_002, 3, 0), Enter::At(198));
+    }
+
+    #[test]
+    fn stamps_merge_however_the_clock_steps_back() {
+        let mut log = Log::default();
+        for turn in 0..1_000 {
+            let now = 50_000 - 7 * turn;
+            MERGED.tidy(&mut log, now);
+            if MERGED.enter(Some(&log), now, 1, 0) == Enter::At(0) {
+                MERGED.spend(&mut log, now, 1, 0);
+            }
+            assert!(log.entries.len() as u64 <= MERGED.entries());
+            let newest = log.entries.back().map_or(0, |entry| entry.stamp);
+            assert!(newest < now + 20, "{newest} at {now}");
+        }
     }
 
     #[test]

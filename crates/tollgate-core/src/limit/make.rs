@@ -88,7 +88,8 @@ impl Limit {
     }
 
     /// A leaky bucket: requests leave at a fixed rate of `count` in every `period`, in order of
-    /// arrival. How many may wait is said by [`queue`](Self::queue); without it, none.
+    /// arrival. How many may wait is said by [`queue`](Self::queue); without it, none, however patient
+    /// they are.
     ///
     /// A request admitted with a [`wait`](super::Decision::wait) is let go when that has passed. This
     /// is nginx's `limit_req`: `rate=10r/s` with `burst=20` is

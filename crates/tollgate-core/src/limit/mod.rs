@@ -134,6 +134,19 @@ impl Limit {
         matches!(self.kind, Kind::Concurrent)
     }
 
+    /// Whether this is a token bucket that refills continuously, and nothing besides: no ban, no gap.
+    /// [`count`](Self::count), [`period`](Self::period), [`capacity`](Self::capacity) and
+    /// [`soft_limit`](Self::soft_limit) then say all that there is to it, for stores with an engine of
+    /// their own.
+    pub const fn is_plain_bucket(&self) -> bool {
+        matches!(self.kind, Kind::TokenBucket { .. }) && self.ban == 0 && self.gap == 0
+    }
+
+    /// From where on the client is warned, as set by [`soft`](Self::soft).
+    pub const fn soft_limit(&self) -> Option<u64> {
+        self.soft
+    }
+
     /// The name given by [`named`](Self::named), else the rate: `100/minute`.
     pub fn name(&self) -> LimitName<'_> {
         LimitName(self)

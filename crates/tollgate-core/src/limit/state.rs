@@ -29,3 +29,15 @@ pub struct Mark {
     /// Which store of a [`Fallback`](crate::Fallback) wrote it, a bit for each fallback passed.
     pub(crate) via: u8,
 }
+
+impl Mark {
+    /// The mark of a store that does not decide by [`decide`](super::decide): two words of its own.
+    pub const fn from_words(words: [u64; 2]) -> Self {
+        Self { cell: words, gap: [0; 2], via: 0 }
+    }
+
+    /// The words that [`from_words`](Self::from_words) was given.
+    pub const fn words(&self) -> [u64; 2] {
+        self.cell
+    }
+}

@@ -1,13 +1,13 @@
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
-use std::sync::{Arc, OnceLock};
 
 use super::hash::Seed;
 use super::table::Table;
 use super::{Inner, Memory};
 use crate::clock::Clock;
 
-/// Keys that a store has room for unless told otherwise: 10 MB.
-const KEYS: usize = 1 << 18;
+/// Keys that a store has room for unless told otherwise: 5 MB, made at first use.
+const KEYS: usize = 1 << 17;
 
 /// Log entries for each key of the capacity, unless told otherwise.
 const ENTRIES: usize = 16;
@@ -34,7 +34,7 @@ impl Default for MemoryBuilder {
 }
 
 impl MemoryBuilder {
-    /// Room for `keys` keys, each on one limit; 262,144 by default.
+    /// Room for `keys` keys, each on one limit; 131,072 by default.
     ///
     /// # Panics
     ///
@@ -63,7 +63,7 @@ impl MemoryBuilder {
     pub fn build(self) -> Memory {
         Memory(Arc::new(Inner {
             narrow: Table::new(self.capacity, self.clock.now()),
-            wide: OnceLock::new(),
+            wide: Table::new(self.capacity, self.clock.now()),
             entries: AtomicUsize::new(0),
             most_entries: self.log_entries.unwrap_or(self.capacity.saturating_mul(ENTRIES)),
             swept: AtomicUsize::new(0),

@@ -118,10 +118,8 @@ impl Inner {
             wanted.iter().filter(of_table).map(|wanted| wanted.print)
         };
         let mut narrow = Locked::lock(&self.narrow, prints(false), choices);
-        let mut wide = wanted.iter().any(|wanted| wanted.limit.is_wide()).then(|| {
-            let table = self.wide.get_or_init(|| Table::new(self.capacity, self.clock.now()));
-            Locked::lock(table, prints(true), choices)
-        });
+        let any_wide = wanted.iter().any(|wanted| wanted.limit.is_wide());
+        let mut wide = any_wide.then(|| Locked::lock(&self.wide, prints(true), choices));
         let now = self.clock.now();
 
         let mut places = Vec::with_capacity(wanted.len());

@@ -10,8 +10,8 @@ mod table;
 mod tests;
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
 
 pub use self::build::MemoryBuilder;
 
@@ -21,8 +21,7 @@ use self::locked::Find;
 use self::table::Table;
 use crate::charge::{Charge, Owed};
 use crate::clock::Clock;
-use crate::few::Few;
-use crate::limit::{Cell, Decision, Mark, Slot, State, Verdict, decide, preview};
+use crate::limit::{Cell, Decision, Mark, Slot, State, decide, preview};
 use crate::store::{Answer, Never, Store, StoreError};
 
 /// Counts in the memory of this process, for a bounded number of keys.
@@ -65,7 +64,7 @@ struct Inner {
     /// Rows of two words.
     narrow: Table<Cell>,
     /// Rows of limits that remember more.
-    wide: OnceLock<Table<WideRow>>,
+    wide: Table<WideRow>,
     /// Entries that sliding logs have room for, and the most that they may have.
     entries: AtomicUsize,
     most_entries: usize,
@@ -77,7 +76,7 @@ struct Inner {
 type WideRow = Option<Box<State>>;
 
 impl Memory {
-    /// A store for 262,144 keys, about 10 MB.
+    /// A store for 131,072 keys: about 5 MB, made at first use.
     pub fn new() -> Self {
         Self::builder().build()
     }
@@ -110,7 +109,7 @@ impl Memory {
     /// left out. Walks the whole table.
     pub fn len(&self) -> usize {
         let now = self.0.clock.now();
-        self.0.narrow.len(now) + self.0.wide.get().map_or(0, |wide| wide.len(now))
+        self.0.narrow.len(now) + self.0.wide.len(now)
     }
 
     /// Whether no row is in use; see [`len`](Self::len).
@@ -120,7 +119,7 @@ impl Memory {
 
     fn decided(&self, charge: &Charge, find: Find, ask: Ask) -> Result<Decision, StoreError> {
         if charge.is_empty() {
-            return Ok(Decision::new(Verdict::Admit { wait: Default::default() }, Few::new()));
+            return Ok(Decision::free());
         }
         let decision = self.0.rows(charge, find, |rows, now| ask.of(rows, charge, now));
         decision.ok_or_else(|| self.turn_away())

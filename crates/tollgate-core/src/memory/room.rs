@@ -59,7 +59,7 @@ impl Inner {
 
     /// Empties recovered rows of the next few buckets, for the room that their logs hold.
     fn sweep(&self) {
-        let Some(table) = self.wide.get() else { return };
+        let table = &self.wide;
         let tick = table.tick(self.clock.now());
         let from = self.swept.fetch_add(SWEPT, Ordering::Relaxed);
         for bucket in from..from + SWEPT {

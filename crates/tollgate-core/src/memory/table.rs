@@ -1,6 +1,6 @@
 //! Rows of fixed size, four to a bucket, each bucket behind a small lock of its own.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// Rows in a bucket: with prints, expiries, the lock and a mark, four rows of two words fill two cache
@@ -26,7 +26,9 @@ const TICK: u32 = 16;
 const NEVER: u32 = u32::MAX;
 
 pub(super) struct Table<T> {
-    buckets: Box<[Aligned<T>]>,
+    /// Made at first use: a service has many layers, and some of them a store that is never asked.
+    buckets: OnceLock<Box<[Aligned<T>]>>,
+    count: usize,
     /// When the table was made, in microseconds since the Unix epoch.
     base: u64,
 }
@@ -52,8 +54,8 @@ pub(super) struct Lifted<T> {
 
 impl<T: Default> Table<T> {
     pub(super) fn new(keys: usize, base: u64) -> Self {
-        let buckets = keys.saturating_add(keys / 4).div_ceil(ROWS) + SPARE;
-        Self { buckets: (0..buckets).map(|_| Aligned(Mutex::default())).collect(), base }
+        let count = keys.saturating_add(keys / 4).div_ceil(ROWS) + SPARE;
+        Self { buckets: OnceLock::new(), count, base }
     }
 
     /// The bucket that is `print`'s choice number `choice`.
@@ -62,26 +64,33 @@ impl<T: Default> Table<T> {
         const MIX: [u64; CHOICES] =
             [1, 0x9e37_79b9_7f4a_7c15, 0xc2b2_ae3d_27d4_eb4f, 0x1656_67b1_9e37_79f9];
         let mixed = print.rotate_left(17 * choice as u32).wrapping_mul(MIX[choice]);
-        ((u128::from(mixed) * self.buckets.len() as u128) >> 64) as usize
+        ((u128::from(mixed) * self.count as u128) >> 64) as usize
     }
 
     pub(super) fn lock(&self, bucket: usize) -> MutexGuard<'_, Bucket<T>> {
         // Nothing under the lock can panic half-way through a row.
-        self.buckets[bucket].0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.made()[bucket].0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The same, unless somebody holds it, be it the caller.
     pub(super) fn try_lock(&self, bucket: usize) -> Option<MutexGuard<'_, Bucket<T>>> {
-        self.buckets[bucket].0.try_lock().ok()
+        self.made()[bucket].0.try_lock().ok()
     }
 
     pub(super) fn buckets(&self) -> usize {
-        self.buckets.len()
+        self.count
+    }
+
+    fn made(&self) -> &[Aligned<T>] {
+        self.buckets.get_or_init(|| (0..self.count).map(|_| Aligned(Mutex::default())).collect())
     }
 
     pub(super) fn len(&self, now: u64) -> usize {
+        if self.buckets.get().is_none() {
+            return 0;
+        }
         let tick = self.tick(now);
-        (0..self.buckets.len()).map(|bucket| self.lock(bucket).live(tick)).sum()
+        (0..self.count).map(|bucket| self.lock(bucket).live(tick)).sum()
     }
 
     /// The expiry tick that has passed at `now`.

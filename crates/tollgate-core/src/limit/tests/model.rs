@@ -193,13 +193,14 @@ impl Model {
             }
             Plain::Stepped { anchor, spent } => {
                 let last_in_line = (*anchor, *spent) == (receipt.anchor, receipt.spent);
-                refill(anchor, spent, &self.limit, now);
+                let (mut here, mut left) = (*anchor, *spent);
+                refill(&mut here, &mut left, &self.limit, now);
                 let (mut own_anchor, mut own) = (receipt.anchor, receipt.spent);
                 refill(&mut own_anchor, &mut own, &self.limit, now);
-                let waiting = *spent > i128::from(self.limit.capacity());
-                if own_anchor == *anchor && (last_in_line || !waiting) {
-                    *spent -= own.min(i128::from(back)).min(*spent);
-                    *anchor = anchor.filter(|_| *spent > 0);
+                let waiting = left > i128::from(self.limit.capacity());
+                if own_anchor == here && (last_in_line || !waiting) {
+                    *spent = left - own.min(i128::from(back)).min(left);
+                    *anchor = here.filter(|_| *spent > 0);
                 }
             }
             Plain::Fixed { origin, spent } => {

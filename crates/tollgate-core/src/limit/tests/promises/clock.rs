@@ -11,7 +11,8 @@ use super::Used;
 /// the others remember what was left of the wait.
 fn at_most_longer(limit: &Limit) -> u64 {
     match limit.kind {
-        Kind::TokenBucket { .. } | Kind::LeakyBucket { .. } | Kind::SlidingLog { .. } => 0,
+        Kind::TokenBucket { .. } | Kind::LeakyBucket { .. } => 0,
+        Kind::SlidingLog { resolution } => resolution - 1,
         Kind::Stepped { .. } | Kind::FixedWindow { .. } => limit.period,
         Kind::SlidingWindow | Kind::Concurrent => 2 * limit.period,
     }

@@ -1,0 +1,207 @@
+//! What an adapter is told beside its rule, and what it does about a decision.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::account::Reply;
+use crate::adapter::OnStoreError;
+use crate::charge::Charge;
+use crate::clock::Clock;
+use crate::counts::Counters;
+use crate::gate::{Gate, Step};
+use crate::headers::Fields;
+use crate::key::Missing;
+use crate::limit::Decision;
+use crate::memory::Memory;
+use crate::refusal::Refusal;
+use crate::report;
+use crate::rule::KnownLimits;
+use crate::store::{Store, StoreError};
+use crate::ticket::Ticket;
+
+/// How long an adapter waits for a store that is not in this process, unless told otherwise. Stores
+/// keep deadlines of their own; this one holds for those that do not.
+const DEADLINE: Duration = Duration::from_secs(1);
+
+/// All that a layer is told beside its rule: for adapters, which carry out what it says.
+#[derive(Debug, Clone)]
+pub struct Policy<S> {
+    /// Where counts are kept.
+    pub store: S,
+    /// The clock that waiting goes by: the store's.
+    pub clock: Clock,
+    /// What happens to requests that exceed a limit.
+    pub gate: Gate,
+    /// Which header fields are written.
+    pub fields: Fields,
+    /// Whether decisions are left in the extensions of requests and responses.
+    pub extensions: bool,
+    /// What happens when the store cannot decide.
+    pub on_store_error: OnStoreError,
+    /// How long to wait for a store that is not in this process.
+    pub deadline: Duration,
+    /// What happened so far.
+    pub counters: Arc<Counters>,
+}
+
+impl Default for Policy<Memory> {
+    fn default() -> Self {
+        let store = Memory::new();
+        Self {
+            clock: store.clock(),
+            store,
+            gate: Gate::default(),
+            fields: Fields::default(),
+            extensions: true,
+            on_store_error: OnStoreError::default(),
+            deadline: DEADLINE,
+            counters: Arc::default(),
+        }
+    }
+}
+
+/// What an adapter does with a request.
+#[derive(Debug)]
+pub enum Course<S: Store> {
+    /// Calls the service.
+    Serve(Paid<S>),
+    /// Waits, then calls the service.
+    Wait(Duration, Ticket<S>),
+    /// Answers, and does not call the service.
+    Refuse(Refusal),
+}
+
+/// What a request that is served has paid; to be [closed](Self::close) when it has been answered.
+#[derive(Debug)]
+pub struct Paid<S: Store>(Payment<S>);
+
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a box would be an allocation for each request")]
+enum Payment<S: Store> {
+    Ticket(Ticket<S>),
+    /// Nothing: it was refused, and is served less.
+    Degraded(Decision),
+    /// Nothing: it would have been refused, were the limit more than a shadow.
+    Shadowed(Decision),
+    /// Nothing is known of it.
+    Unknown,
+}
+
+impl<S> Policy<S> {
+    /// The same with another store.
+    ///
+    /// # Panics
+    ///
+    /// When the store cannot keep a limit of `rule`.
+    #[track_caller]
+    pub fn with_store<T: Store>(self, store: T, rule: &impl KnownLimits) -> Policy<T> {
+        rule.each_limit(&mut |limit| {
+            if let Err(reason) = store.check(limit) {
+                panic!("the store cannot keep the limit `{limit}`: {reason}");
+            }
+        });
+        Policy {
+            clock: store.clock(),
+            store,
+            gate: self.gate,
+            fields: self.fields,
+            extensions: self.extensions,
+            on_store_error: self.on_store_error,
+            deadline: self.deadline,
+            counters: self.counters,
+        }
+    }
+
+    /// What becomes of a request that lacks a key.
+    pub fn keyless(&self, missing: Missing) -> Refusal {
+        self.counters.keyless.add();
+        report::keyless(&missing);
+        Refusal::Missing(missing)
+    }
+}
+
+impl<S: Store + Clone> Policy<S> {
+    /// What becomes of a request once the store has answered.
+    pub fn judge(&self, decision: Result<Decision, StoreError>, charge: Charge) -> Course<S> {
+        let decision = match decision {
+            Ok(decision) => decision,
+            Err(error) => return self.without_store(error),
+        };
+        let ticket = |decision| Ticket::new(self.store.clone(), charge, decision);
+        match self.gate.judge(&decision) {
+            Step::Forward => Course::Serve(Paid(Payment::Ticket(ticket(decision)))),
+            Step::Wait(wait) => {
+                self.counters.waited.add();
+                Course::Wait(wait, ticket(decision))
+            }
+            Step::Degrade => {
+                self.counters.degraded.add();
+                report::refused(&decision, "served less");
+                Course::Serve(Paid(Payment::Degraded(decision)))
+            }
+            Step::Shadow => {
+                self.counters.shadowed.add();
+                report::shadowed(&decision);
+                Course::Serve(Paid(Payment::Shadowed(decision)))
+            }
+            Step::Redirect(redirect) => {
+                self.counters.redirected.add();
+                report::refused(&decision, "redirected");
+                Course::Refuse(Refusal::Elsewhere(decision, redirect))
+            }
+            Step::Reject => {
+                self.counters.refused.add();
+                report::refused(&decision, "refused");
+                Course::Refuse(Refusal::TooMany(decision))
+            }
+        }
+    }
+
+    /// The store's failure is not the client's doing: it passes, or is told so.
+    fn without_store(&self, error: StoreError) -> Course<S> {
+        self.counters.store_failures.add();
+        report::store_failed(&error, self.on_store_error);
+        match self.on_store_error {
+            OnStoreError::Admit => Course::Serve(Paid::unknown()),
+            OnStoreError::Refuse => Course::Refuse(Refusal::Unavailable(error)),
+        }
+    }
+}
+
+impl<S: Store> Paid<S> {
+    /// Nothing was owed, or nobody could tell what.
+    pub fn unknown() -> Self {
+        Self(Payment::Unknown)
+    }
+
+    /// The decision, for handlers to see.
+    pub fn decision(&self) -> Option<&Decision> {
+        match &self.0 {
+            Payment::Ticket(ticket) => Some(ticket.decision()),
+            Payment::Degraded(decision) | Payment::Shadowed(decision) => Some(decision),
+            Payment::Unknown => None,
+        }
+    }
+
+    /// Whether the handler is to serve less.
+    pub fn is_degraded(&self) -> bool {
+        matches!(self.0, Payment::Degraded(_))
+    }
+
+    /// Settles with the response, and returns what there is to tell the client of it: nothing where a
+    /// limit further in refused, since what was charged here is then given back.
+    pub fn close(self, reply: &dyn Reply) -> Option<Decision> {
+        let decision = match self.0 {
+            Payment::Ticket(ticket) => ticket.settle(reply),
+            Payment::Degraded(decision) => decision,
+            Payment::Shadowed(_) | Payment::Unknown => return None,
+        };
+        (!reply.is_refusal()).then_some(decision)
+    }
+}
+
+impl<S: Store> From<Ticket<S>> for Paid<S> {
+    fn from(ticket: Ticket<S>) -> Self {
+        Self(Payment::Ticket(ticket))
+    }
+}

@@ -1,0 +1,60 @@
+//! What the operator is told, as `tracing` events: written once, at the edge, for every adapter.
+#![cfg_attr(
+    not(feature = "tracing"),
+    expect(unused_variables, reason = "without the feature nobody is told")
+)]
+
+use crate::adapter::OnStoreError;
+use crate::key::Missing;
+use crate::limit::Decision;
+use crate::store::StoreError;
+
+pub(crate) fn keyless(missing: &Missing) {
+    #[cfg(feature = "tracing")]
+    if missing.is_server() {
+        tracing::error!("{missing}");
+    } else {
+        tracing::debug!("{missing}");
+    }
+}
+
+pub(crate) fn refused(decision: &Decision, how: &str) {
+    #[cfg(feature = "tracing")]
+    tracing::debug!(
+        limits = %Refusing(decision),
+        banned = decision.is_banned(),
+        retry_after = ?decision.retry_after(),
+        "{how}"
+    );
+}
+
+pub(crate) fn shadowed(decision: &Decision) {
+    #[cfg(feature = "tracing")]
+    tracing::info!(
+        limits = %Refusing(decision),
+        banned = decision.is_banned(),
+        retry_after = ?decision.retry_after(),
+        "would have been refused"
+    );
+}
+
+pub(crate) fn store_failed(error: &StoreError, then: OnStoreError) {
+    #[cfg(feature = "tracing")]
+    tracing::warn!(source = std::error::Error::source(error), ?then, "no decision: {error}");
+}
+
+/// The names of the limits that refuse.
+#[cfg(feature = "tracing")]
+struct Refusing<'a>(&'a Decision);
+
+#[cfg(feature = "tracing")]
+impl std::fmt::Display for Refusing<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let refusing = self.0.standings().filter(|standing| standing.refused);
+        for (i, standing) in refusing.enumerate() {
+            let comma = if i > 0 { ", " } else { "" };
+            write!(f, "{comma}{}", standing.limit.name())?;
+        }
+        Ok(())
+    }
+}
