@@ -4,3 +4,8 @@ pub mod conformance;
 mod subject;
 
 pub use self::subject::{Subject, answer, block_on, key};
+
+/// The examples of the README, compiled and run as they stand there.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+pub struct Readme;

@@ -8,6 +8,7 @@ use tollgate_core::{
     Answer, Charge, Clock, Decision, Fallback, Limit, LimitError, ManualClock, Mark, Memory, Owed,
     Store, StoreError,
 };
+use tollgate_governor::Governor;
 use tollgate_tests::conformance;
 
 fn memory(clock: &ManualClock) -> Memory {
@@ -19,6 +20,7 @@ conformance!(a_memory_of_one_key_and_a_little, |clock| {
     Memory::builder().clock(clock).capacity(20).build()
 });
 conformance!(a_shared_memory, |clock| Arc::new(memory(clock)));
+conformance!(a_governor, |clock| Governor::with_clock(1_000, clock));
 conformance!(a_remote_store, |clock| Remote(memory(clock)));
 conformance!(two_stores, |clock| Fallback(memory(clock), memory(clock)));
 conformance!(a_remote_store_and_a_memory, |clock| Fallback(Remote(memory(clock)), memory(clock)));

@@ -2,40 +2,60 @@
 //! and actix-web with four workers. What one answers, all answer.
 
 mod client;
+mod hazards;
 mod servers;
+mod sockets;
 mod table;
 
-/// Runs a scenario of the table against each adapter.
+/// Runs the scenarios of a table against each adapter.
 macro_rules! parity {
-    ($($scenario:ident)*) => {
-        mod tower {
-            $(#[test] fn $scenario() { crate::table::$scenario::run(&crate::servers::Tower); })*
-        }
-        mod axum {
-            $(#[test] fn $scenario() { crate::table::$scenario::run(&crate::servers::Axum); })*
-        }
-        mod actix {
-            $(#[test] fn $scenario() { crate::table::$scenario::run(&crate::servers::Actix); })*
-        }
+    ($($table:ident: $($scenario:ident)*;)*) => {
+        mod tower {$(
+            mod $table {
+                $(#[test] fn $scenario() { crate::$table::$scenario::run(&crate::servers::Tower); })*
+            }
+        )*}
+        mod axum {$(
+            mod $table {
+                $(#[test] fn $scenario() { crate::$table::$scenario::run(&crate::servers::Axum); })*
+            }
+        )*}
+        mod actix {$(
+            mod $table {
+                $(#[test] fn $scenario() { crate::$table::$scenario::run(&crate::servers::Actix); })*
+            }
+        )*}
     };
 }
 
 parity! {
-    limits_each_client_and_says_when_to_come_back
-    limits_by_the_peers_address
-    believes_only_named_proxies
-    several_limits_are_charged_all_or_none
-    a_missing_key_is_the_clients_mistake
-    a_route_counts_for_itself
-    old_fields_on_request
-    no_fields_on_request
-    counts_only_failures
-    settles_to_what_it_cost
-    redirects
-    degrades
-    shadows
-    bans
-    waits_in_order
-    exactly_the_limit_is_admitted_from_many_connections
-    a_full_store_is_503_when_told_to_refuse
+    table:
+        limits_each_client_and_says_when_to_come_back
+        limits_by_the_peers_address
+        believes_only_named_proxies
+        several_limits_are_charged_all_or_none
+        a_missing_key_is_the_clients_mistake
+        a_route_counts_for_itself
+        old_fields_on_request
+        no_fields_on_request
+        counts_only_failures
+        settles_to_what_it_cost
+        redirects
+        degrades
+        shadows
+        bans
+        waits_in_order
+        exactly_the_limit_is_admitted_from_many_connections
+        a_full_store_is_503_when_told_to_refuse;
+    hazards:
+        retry_after_rounded_down
+        ipv4_mapped_ipv6_all_in_one_bucket
+        leftmost_or_first_line_of_a_forwarding_header
+        an_unparseable_hop_is_skipped_and_the_attackers_believed
+        client_sent_forwarded_is_preferred_over_the_proxys_header
+        key_extractor_ignored
+        no_key_means_no_limit
+        store_failure_answered_as_429
+        sub_second_windows_become_0_s
+        per_second_60_means_one_a_minute;
 }

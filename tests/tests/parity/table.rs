@@ -14,9 +14,9 @@ use crate::servers::{Anywhere, Server, Setup};
 const CLIENT: Header = Header("x-client");
 
 /// A server to talk to, and its clock.
-struct Running {
-    at: SocketAddr,
-    clock: ManualClock,
+pub(crate) struct Running {
+    pub(crate) at: SocketAddr,
+    pub(crate) clock: ManualClock,
 }
 
 impl Running {
@@ -24,16 +24,16 @@ impl Running {
         get(self.at, path, &[("x-client", client)])
     }
 
-    fn statuses(&self, path: &str, client: &str, times: usize) -> Vec<u16> {
+    pub(crate) fn statuses(&self, path: &str, client: &str, times: usize) -> Vec<u16> {
         (0..times).map(|_| self.get(path, client).status).collect()
     }
 }
 
-fn start(server: &impl Server, rule: impl Anywhere) -> Running {
+pub(crate) fn start(server: &impl Server, rule: impl Anywhere) -> Running {
     start_with(server, rule, |_| {})
 }
 
-fn start_with(
+pub(crate) fn start_with(
     server: &impl Server,
     rule: impl Anywhere,
     change: impl FnOnce(&mut Setup),
@@ -63,6 +63,8 @@ macro_rules! scenarios {
         }
     )*};
 }
+
+pub(crate) use scenarios;
 
 scenarios! {
     limits_each_client_and_says_when_to_come_back(server) {

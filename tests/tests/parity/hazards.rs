@@ -1,0 +1,128 @@
+//! Where other limiters break on the way from the wire to the decision; each named after its hazard.
+
+use std::time::Duration;
+
+use tollgate_core::{First, Header, Ip, Limit, Memory, OnStoreError, Query};
+
+use crate::client::get;
+use crate::servers::Server;
+use crate::table::{Running, scenarios, start, start_with};
+
+/// Behind proxies on the loopback addresses, where every test's requests come from.
+fn behind_proxies(server: &impl Server) -> Running {
+    start(server, Limit::per_hour(1).by(Ip::behind(["127.0.0.0/8"])))
+}
+
+fn forwarded(running: &Running, lines: &[&str]) -> u16 {
+    let lines: Vec<_> = lines.iter().map(|line| ("x-forwarded-for", *line)).collect();
+    get(running.at, "/", &lines).status
+}
+
+scenarios! {
+    retry_after_rounded_down(server) {
+        let running = start(server, Limit::per_second(3).by(Ip::peer()));
+        let refused = loop {
+            let response = get(running.at, "/", &[]);
+            if response.status == 429 {
+                break response;
+            }
+        };
+        let seconds = refused.header("retry-after").parse().unwrap();
+        assert!(seconds >= 1);
+        running.clock.advance(Duration::from_secs(seconds));
+        assert_eq!(get(running.at, "/", &[]).status, 200);
+    }
+
+    ipv4_mapped_ipv6_all_in_one_bucket(server) {
+        let running = behind_proxies(server);
+        assert_eq!(forwarded(&running, &["::ffff:1.2.3.4"]), 200);
+        assert_eq!(forwarded(&running, &["1.2.3.4"]), 429);
+        assert_eq!(forwarded(&running, &["::ffff:9.9.9.9"]), 200);
+    }
+
+    leftmost_or_first_line_of_a_forwarding_header(server) {
+        let running = behind_proxies(server);
+        assert_eq!(forwarded(&running, &["192.0.2.1"]), 200);
+        assert_eq!(forwarded(&running, &["203.0.113.5, 192.0.2.1"]), 429);
+        assert_eq!(forwarded(&running, &["203.0.113.6", "192.0.2.1"]), 429);
+        assert_eq!(forwarded(&running, &["127.0.0.9, 192.0.2.1, 127.0.0.2"]), 429);
+    }
+
+    an_unparseable_hop_is_skipped_and_the_attackers_believed(server) {
+        let running = behind_proxies(server);
+        // The walk stops at the hop that cannot be read: these are the proxy's own address.
+        assert_eq!(forwarded(&running, &["203.0.113.1, unknown"]), 200);
+        assert_eq!(forwarded(&running, &["203.0.113.2, _hidden"]), 429);
+        assert_eq!(forwarded(&running, &["203.0.113.3, nonsense"]), 429);
+        // A port is no nonsense.
+        assert_eq!(forwarded(&running, &["1.2.3.4:5678"]), 200);
+        assert_eq!(forwarded(&running, &["1.2.3.4"]), 429);
+    }
+
+    client_sent_forwarded_is_preferred_over_the_proxys_header(server) {
+        let running = behind_proxies(server);
+        for (forged, status) in [("for=203.0.113.1", 200), ("for=203.0.113.2", 429)] {
+            let lines = [("forwarded", forged), ("x-forwarded-for", "192.0.2.1")];
+            assert_eq!(get(running.at, "/", &lines).status, status);
+        }
+    }
+
+    key_extractor_ignored(server) {
+        let key = (Query("tenant"), First((Header("x-api-key"), Ip::peer())));
+        let running = start(server, Limit::per_hour(1).by(key));
+        let ask = |path, key| get(running.at, path, &[("x-api-key", key)]).status;
+        assert_eq!(ask("/?tenant=a", "k"), 200);
+        assert_eq!(ask("/?tenant=a", "k"), 429);
+        assert_eq!(ask("/?tenant=b", "k"), 200);
+        assert_eq!(ask("/?tenant=a", "l"), 200);
+        // A key whose bytes are an address is not that address.
+        assert_eq!(get(running.at, "/?tenant=a", &[]).status, 200);
+        assert_eq!(ask("/?tenant=a", "\u{7f}"), 400, "no key at all");
+    }
+
+    no_key_means_no_limit(server) {
+        let running = start(server, Limit::per_hour(1).by(Header("x-api-key")));
+        for _ in 0..3 {
+            let keyless = get(running.at, "/", &[]);
+            assert_eq!(keyless.status, 400);
+            assert!(keyless.body.contains("`x-api-key`"), "{}", keyless.body);
+        }
+    }
+
+    store_failure_answered_as_429(server) {
+        for (on_store_error, expected) in [(OnStoreError::Admit, 200), (OnStoreError::Refuse, 503)] {
+            let running = start_with(server, Limit::per_hour(1).by(Header("x-client")), |setup| {
+                // Logs that may hold nothing: full from the start for this shape.
+                setup.store = Memory::builder().log_entries(0).build();
+                setup.on_store_error = on_store_error;
+            });
+            assert_eq!(running.statuses("/", "alice", 1), [200], "a bucket needs no log");
+            let running = start_with(
+                server,
+                Limit::sliding_log(1, Duration::from_secs(60)).by(Header("x-client")),
+                |setup| {
+                    setup.store = Memory::builder().log_entries(0).build();
+                    setup.on_store_error = on_store_error;
+                },
+            );
+            assert_eq!(running.statuses("/", "alice", 3), [expected; 3]);
+        }
+    }
+
+    sub_second_windows_become_0_s(server) {
+        let limit = Limit::fixed_window(2, Duration::from_millis(100));
+        let running = start(server, limit.by(Header("x-client")));
+        for _ in 0..3 {
+            assert_eq!(running.statuses("/", "alice", 3), [200, 200, 429]);
+            running.clock.advance(Duration::from_millis(100));
+        }
+    }
+
+    per_second_60_means_one_a_minute(server) {
+        let running = start(server, Limit::per_second(60).by(Header("x-client")));
+        let admitted = running.statuses("/", "alice", 61);
+        assert_eq!(admitted.iter().filter(|status| **status == 200).count(), 60);
+        running.clock.advance(Duration::from_secs(1));
+        assert_eq!(running.statuses("/", "alice", 60), [200; 60]);
+    }
+}
