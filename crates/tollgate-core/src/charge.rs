@@ -3,13 +3,13 @@ use std::time::Duration;
 use crate::account::{Account, Reply};
 use crate::few::Few;
 use crate::key::{KeyBuf, Missing};
-use crate::limit::{Limit, MAX_LIMITS};
+use crate::limit::{Keys, Limit, MAX_LIMITS};
 
 /// What one request owes: to which limits, on which keys, at what cost. Charged all or none.
 #[derive(Debug, Clone)]
 pub struct Charge {
     owed: Few<Owed>,
-    patience: Duration,
+    patience: Option<Duration>,
 }
 
 /// One limit that a request owes to.
@@ -25,15 +25,15 @@ pub struct Owed {
 }
 
 impl Charge {
-    /// A charge that owes nothing yet, and would not wait.
+    /// A charge that owes nothing yet.
     pub const fn new() -> Self {
-        Self { owed: Few::new(), patience: Duration::ZERO }
+        Self { owed: Few::new(), patience: None }
     }
 
     /// A charge that owes `cost` to one limit on one key.
     pub fn of(limit: Limit, key: KeyBuf, cost: u64) -> Self {
         let owed = Few::one(Owed { limit, key, cost, account: None });
-        Self { owed, patience: Duration::ZERO }
+        Self { owed, patience: None }
     }
 
     /// Adds `cost` to what is owed to `limit` on `key`.
@@ -79,12 +79,20 @@ impl Charge {
     /// Lets the request wait: a place may be booked up to `patience` ahead.
     #[must_use]
     pub fn patient(self, patience: Duration) -> Self {
-        Self { patience, ..self }
+        Self { patience: Some(patience), ..self }
     }
 
-    /// How far ahead a place may be booked.
-    pub fn patience(&self) -> Duration {
+    /// How far ahead a place may be booked. Without it, a request waits in a leaky bucket's own queue
+    /// only, and as long as that takes.
+    pub fn patience(&self) -> Option<Duration> {
         self.patience
+    }
+
+    /// Whether all of it is owed by one key.
+    pub fn keys(&self) -> Keys {
+        let mut owed = self.owed.iter();
+        let first = owed.next().map(|owed| &owed.key);
+        if owed.all(|owed| Some(&owed.key) == first) { Keys::One } else { Keys::Several }
     }
 
     /// What is owed.

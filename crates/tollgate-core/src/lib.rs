@@ -54,7 +54,7 @@ pub use self::gate::{Gate, Place, Redirect, Rejection, Step};
 pub use self::headers::{Field, Fields, Headers};
 pub use self::key::*;
 pub use self::limit::{
-    Decision, Limit, LimitError, LimitName, Limits, MAX_LIMITS, Mark, Slot, Standing, State,
+    Decision, Keys, Limit, LimitError, LimitName, Limits, MAX_LIMITS, Mark, Slot, Standing, State,
     Verdict, decide, preview,
 };
 pub use self::memory::{Memory, MemoryBuilder};

@@ -108,7 +108,7 @@ fn take(charge: &Charge, buckets: &[Bucket], rows: &mut [Row], now: u64) -> Deci
     rows.iter_mut().for_each(|row| *row = row.follow(now));
     let asked = ask(charge, buckets, rows, now);
     let Some(debts) = admit(charge, buckets, rows, now, &asked) else {
-        return preview(charge, buckets, rows, now, charge.patience());
+        return preview(charge, buckets, rows, now, charge.patience().unwrap_or_default());
     };
     let wait = longest(&asked).unwrap_or_default();
     let standings = debts.into_iter().zip(rows).zip(buckets).zip(charge.owed()).map(
@@ -177,7 +177,7 @@ fn admit(
     now: u64,
     asked: &[Asked],
 ) -> Option<Vec<u64>> {
-    let wait = longest(asked).filter(|wait| *wait <= charge.patience())?;
+    let wait = longest(asked).filter(|wait| *wait <= charge.patience().unwrap_or_default())?;
     let book = |(((asked, row), bucket), owed): (((&Asked, &Row), &Bucket), &Owed)| match asked {
         Asked::Admit(debt) if wait.is_zero() => Some(*debt),
         _ => bucket.book(row.debt(now), owed.cost, wait),

@@ -93,7 +93,8 @@ impl<S: Store> Limiter<S> {
     }
 
     /// Waits until `key` is admitted, at most `max_wait`, in order of arrival. What cannot be admitted
-    /// in that time is refused at once.
+    /// in that time is refused at once; so is what finds a leaky bucket's own
+    /// [`queue`](crate::Limit::queue) full.
     ///
     /// The place is booked when this is called; dropping the future gives it back. The [`Ticket`] that
     /// it resolves to holds a place of [`Limit::concurrent`](crate::Limit::concurrent) until it is

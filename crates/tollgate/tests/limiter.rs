@@ -122,3 +122,21 @@ fn a_ticket_holds_a_place_until_it_is_dropped() {
     let mut other = task::spawn(limiter.acquire("alice", SECOND));
     assert!(assert_ready!(other.poll()).is_ok());
 }
+
+#[test]
+fn nobody_waits_in_a_leaky_bucket_for_longer_than_told() {
+    let (limiter, clock) = limiter(Limit::leaky_bucket(1, SECOND).queue(5));
+    let mut first = task::spawn(limiter.acquire("alice", SECOND * 10));
+    assert_ready!(first.poll()).unwrap();
+    let mut impatient = task::spawn(limiter.acquire("alice", SECOND / 100));
+    match assert_ready_err!(impatient.poll()) {
+        AcquireError::Refused(decision) => {
+            assert_eq!(decision.retry_after(), Some(SECOND - SECOND / 100));
+        }
+        error => panic!("{error}"),
+    }
+    let mut patient = task::spawn(limiter.acquire("alice", SECOND * 10));
+    assert_pending!(patient.poll());
+    clock.advance(SECOND);
+    assert_ready!(patient.poll()).unwrap();
+}

@@ -16,7 +16,7 @@ fn spent(limits: &[Limit], cost: u64, times: usize) -> Decision {
     let mut take = || {
         let slots = limits.iter().zip(&mut states);
         let mut slots: Vec<_> = slots.map(|(limit, state)| Slot { limit, state, cost }).collect();
-        decide(&mut slots, 946_684_800_000_000, Duration::ZERO)
+        decide(&mut slots, 946_684_800_000_000, None, crate::limit::Keys::One)
     };
     (0..times).map(|_| take()).last().expect("at least once")
 }

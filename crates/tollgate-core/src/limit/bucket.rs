@@ -80,11 +80,22 @@ impl Bucket {
         *cell = [now / self.tick, self.bounded(debt, cost)];
     }
 
-    /// Whether the debt of a place `wait` ahead stays exact.
-    pub(super) fn books(&self, cell: Cell, now: u64, cost: u64, wait: u64) -> bool {
+    /// Whether a place `wait` ahead can be booked: its debt has to stay exact, and where `another`
+    /// limit holds the request back, what it keeps from everybody else meanwhile is at most half of
+    /// the bucket. One who waits must not shut a bucket that many share.
+    pub(super) fn books(&self, cell: Cell, now: u64, cost: u64, wait: u64, another: bool) -> bool {
+        let debt = self.debt(cell, now);
         let idle = ((now + wait) / self.tick - now / self.tick).saturating_mul(self.drain);
-        let debt = self.debt(cell, now).max(idle);
-        debt.saturating_add(cost.saturating_mul(self.unit)) < EXACT - self.cap
+        let kept = idle.saturating_sub(debt);
+        let after = debt.saturating_add(kept).saturating_add(cost.saturating_mul(self.unit));
+        (!another || kept <= self.cap / 2) && after < EXACT - self.cap
+    }
+
+    /// Until what a place at the end of a queue, `wait` long now, keeps from the others is no more
+    /// than half of the bucket.
+    pub(super) fn books_after(&self, now: u64, wait: u64) -> u64 {
+        let idle = ((now + wait) / self.tick - now / self.tick).saturating_mul(self.drain);
+        self.drained_to(self.cap / 2, idle, now)
     }
 
     /// Follows a clock that stepped back: what drains from here on does so at once, not only when the
@@ -202,8 +213,17 @@ mod tests {
 
     #[test]
     fn a_place_whose_debt_would_not_stay_exact_is_not_booked() {
-        let bucket = bucket(1 << 40, 1, 1);
-        assert!(bucket.books([0; 2], 0, 1, 1 << 12));
-        assert!(!bucket.books([0; 2], 0, 1, 1 << 14));
+        let bucket = bucket(1 << 40, 1, 1 << 40);
+        let full = [0, (1 << 52) - 1];
+        assert!(bucket.books(full, 0, 1, 1 << 12, false));
+        assert!(!bucket.books([0, EXACT - 2 - bucket.cap], 0, 2, 1 << 14, false));
+    }
+
+    #[test]
+    fn one_who_waits_keeps_at_most_half_of_a_shared_bucket_from_the_others() {
+        let bucket = bucket(10, SECOND, 10);
+        assert!(bucket.books([0; 2], 0, 1, SECOND / 2, true));
+        assert!(!bucket.books([0; 2], 0, 1, SECOND / 2 + 1, true));
+        assert!(bucket.books([0; 2], 0, 1, SECOND / 2 + 1, false));
     }
 }

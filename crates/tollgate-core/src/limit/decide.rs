@@ -18,6 +18,16 @@ pub struct Slot<'a> {
     pub cost: u64,
 }
 
+/// Whether all slots of one decision belong to one key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keys {
+    /// Whoever waits for one limit keeps nobody from another who would not wait for it too.
+    One,
+    /// One limit may be shared by many who do not wait for another: a place that is booked far ahead
+    /// must not shut it for them, and is refused instead.
+    Several,
+}
+
 /// What became of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
@@ -51,16 +61,23 @@ pub struct Decision {
 }
 
 /// Charges every slot, or none of them, at `now` microseconds since the Unix epoch; where they do not
-/// all admit at once, books the earliest moment within `patience` at which they all do.
+/// all admit at once, books the earliest moment within `patience` at which they all do. Without
+/// patience, a request still waits in a leaky bucket's own queue; with it, never longer than that.
 ///
 /// This is how every store in a process decides. The slots' states must belong to different rows.
-pub fn decide(slots: &mut [Slot<'_>], now: u64, patience: Duration) -> Decision {
+pub fn decide(
+    slots: &mut [Slot<'_>],
+    now: u64,
+    patience: Option<Duration>,
+    keys: Keys,
+) -> Decision {
     let now = bounded(now);
     for slot in slots.iter_mut() {
         slot.limit.tidy(slot.state, now);
     }
-    let patience = u64::try_from(patience.as_micros()).unwrap_or(u64::MAX);
-    if let Some(wait) = earliest_leave(slots, now, patience) {
+    let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+    let patience = patience.map(micros);
+    if let Some(wait) = earliest_leave(slots, now, patience, keys) {
         let standings = slots
             .iter_mut()
             .map(|slot| {
@@ -73,14 +90,14 @@ pub fn decide(slots: &mut [Slot<'_>], now: u64, patience: Duration) -> Decision 
             .collect();
         return Decision::new(Verdict::Admit { wait: Duration::from_micros(wait) }, standings);
     }
-    refusal(slots, now, patience, true)
+    refusal(slots, now, patience, keys, true)
 }
 
 /// What [`decide`] would answer, without spending anything or recording a refusal.
-pub fn preview(slots: &mut [Slot<'_>], now: u64) -> Decision {
+pub fn preview(slots: &mut [Slot<'_>], now: u64, keys: Keys) -> Decision {
     let now = bounded(now);
-    let Some(wait) = earliest_leave(slots, now, 0) else {
-        return refusal(slots, now, 0, false);
+    let Some(wait) = earliest_leave(slots, now, None, keys) else {
+        return refusal(slots, now, None, keys, false);
     };
     let wait = Duration::from_micros(wait);
     let standing =
@@ -94,14 +111,14 @@ const ROUNDS: usize = 16;
 
 /// When the request leaves, if every limit lets it in within the patience, or has room in its own
 /// queue. How long that queue is makes no other limit more patient.
-fn earliest_leave(slots: &[Slot<'_>], now: u64, patience: u64) -> Option<u64> {
-    let (mut wait, mut allowed) = (0, patience);
+fn earliest_leave(slots: &[Slot<'_>], now: u64, patience: Option<u64>, keys: Keys) -> Option<u64> {
+    let (mut wait, mut allowed) = (0, patience.unwrap_or(0));
     for slot in slots {
         let Enter::At(enter) = slot.enter(now, 0) else { return None };
         let (leave, in_time) = match slot.queued(now) {
             // Its queue is as long as it was made: patience does not make it longer.
-            Some(queued) => (queued, enter == 0),
-            None => (enter, enter <= patience),
+            Some(queued) => (queued, enter == 0 && queued <= patience.unwrap_or(u64::MAX)),
+            None => (enter, enter <= patience.unwrap_or(0)),
         };
         if !in_time {
             return None;
@@ -122,15 +139,22 @@ fn earliest_leave(slots: &[Slot<'_>], now: u64, patience: u64) -> Option<u64> {
             return None;
         }
         if wait == asked {
-            return slots.iter().all(|slot| slot.books(now, wait)).then_some(wait);
+            return slots.iter().all(|slot| slot.books(now, wait, keys)).then_some(wait);
         }
     }
     None
 }
 
 /// The earliest moment at which the request is admitted, with nobody else spending.
-fn earliest_enter(slots: &[Slot<'_>], now: u64) -> Option<Duration> {
-    let mut when = 0;
+fn earliest_enter(
+    slots: &[Slot<'_>],
+    now: u64,
+    patience: Option<u64>,
+    keys: Keys,
+) -> Option<Duration> {
+    // Whoever would wait too long in a queue comes back when it has become so much shorter.
+    let queued = slots.iter().filter_map(|slot| slot.queued(now)).max().unwrap_or(0);
+    let mut when = queued.saturating_sub(patience.unwrap_or(u64::MAX));
     for _ in 0..ROUNDS {
         let asked = when;
         for slot in slots {
@@ -143,11 +167,12 @@ fn earliest_enter(slots: &[Slot<'_>], now: u64) -> Option<Duration> {
         // One's own queue may hold the request back for longer than another can book ahead.
         let then = bounded(now + when);
         let wait = slots.iter().filter_map(|slot| slot.queued(then)).max().unwrap_or(0);
-        if slots.len() == 1 || slots.iter().all(|slot| slot.books(then, wait)) {
+        if slots.len() == 1 || slots.iter().all(|slot| slot.books(then, wait, keys)) {
             return Some(Duration::from_micros(when));
         }
         let next = |slot: &Slot<'_>| slot.limit.books_after(then, wait);
-        when += slots.iter().filter_map(next).max()?;
+        let wanting = slots.iter().filter(|slot| !slot.books(then, wait, keys));
+        when += wanting.filter_map(next).max()?;
     }
     None
 }
@@ -156,34 +181,43 @@ fn earliest_enter(slots: &[Slot<'_>], now: u64) -> Option<Duration> {
 #[derive(Clone, Copy)]
 enum Ground {
     /// It would let the request in later than the patience lasts.
-    Patience(u64),
+    Patience(Option<u64>),
     /// It cannot book a place so far ahead.
     Booking(u64),
 }
 
 impl Ground {
-    fn refuses(self, slot: &Slot<'_>, now: u64) -> bool {
+    fn refuses(self, slot: &Slot<'_>, now: u64, keys: Keys) -> bool {
         match (self, slot.enter(now, 0)) {
-            (Self::Booking(wait), _) => !slot.books(now, wait),
-            (Self::Patience(_), Enter::At(0)) => false,
+            (Self::Booking(wait), _) => !slot.books(now, wait, keys),
+            (Self::Patience(patience), Enter::At(0)) => {
+                slot.queued(now).is_some_and(|queued| queued > patience.unwrap_or(u64::MAX))
+            }
             (Self::Patience(patience), Enter::At(delay)) => {
-                delay > patience || slot.queued(now).is_some() || !slot.books(now, delay)
+                let late = delay > patience.unwrap_or(0);
+                late || slot.queued(now).is_some() || !slot.books(now, delay, keys)
             }
             (Self::Patience(_), Enter::Unknown | Enter::Never) => true,
         }
     }
 }
 
-fn refusal(slots: &mut [Slot<'_>], now: u64, patience: u64, record: bool) -> Decision {
+fn refusal(
+    slots: &mut [Slot<'_>],
+    now: u64,
+    patience: Option<u64>,
+    keys: Keys,
+    record: bool,
+) -> Decision {
     let queue = slots.iter().filter_map(|slot| slot.queued(now)).max().unwrap_or(0);
     // Where each would wait long enough but they find no moment in common, all that wait refuse;
     // where none waits but one is held back by another's queue, those that cannot book that far.
-    let grounds = [Ground::Patience(patience), Ground::Patience(0), Ground::Booking(queue)];
-    let found = |ground: &Ground| slots.iter().any(|slot| ground.refuses(slot, now));
+    let grounds = [Ground::Patience(patience), Ground::Patience(None), Ground::Booking(queue)];
+    let found = |ground: &Ground| slots.iter().any(|slot| ground.refuses(slot, now, keys));
     let ground = grounds.into_iter().find(found).unwrap_or(Ground::Patience(patience));
     let mut standings = Few::new();
     for slot in slots.iter_mut() {
-        let refused = ground.refuses(slot, now);
+        let refused = ground.refuses(slot, now, keys);
         if refused && record {
             slot.limit.refuse(slot.state, now, slot.cost);
         }
@@ -191,7 +225,10 @@ fn refusal(slots: &mut [Slot<'_>], now: u64, patience: u64, record: bool) -> Dec
         standing.refused = refused;
         standings.push(standing);
     }
-    Decision::new(Verdict::Refuse { retry_after: earliest_enter(slots, now) }, standings)
+    Decision::new(
+        Verdict::Refuse { retry_after: earliest_enter(slots, now, patience, keys) },
+        standings,
+    )
 }
 
 impl Slot<'_> {
@@ -205,8 +242,8 @@ impl Slot<'_> {
         self.limit.queued(self.state, now, self.cost)
     }
 
-    fn books(&self, now: u64, wait: u64) -> bool {
-        self.limit.books(self.state, now, self.cost, wait)
+    fn books(&self, now: u64, wait: u64, keys: Keys) -> bool {
+        self.limit.books(self.state, now, self.cost, wait, keys)
     }
 }
 

@@ -41,11 +41,20 @@ impl Fixed {
         *cell = [start, before.saturating_add(cost).min(EXACT / 2)];
     }
 
-    /// Whether what a place `wait` ahead adds up to stays exact.
-    pub(super) fn books(&self, cell: Cell, now: u64, cost: u64, wait: u64) -> bool {
+    /// Whether a place `wait` ahead can be booked: it has to stay exact, and where `another` limit
+    /// holds the request back, it must not skip what is left of an earlier window, which everybody
+    /// else may use.
+    pub(super) fn books(&self, cell: Cell, now: u64, cost: u64, wait: u64, another: bool) -> bool {
         let [start, spent] = self.current(cell, now);
-        let window = (now + wait - start) / self.period;
-        spent.max(window.saturating_mul(self.count)).saturating_add(cost) <= EXACT / 2
+        let Enter::At(earliest) = self.enter(cell, now, cost, 0) else { return false };
+        let window = |wait| (now + wait - start) / self.period;
+        let before = spent.max(window(wait).saturating_mul(self.count));
+        (!another || window(wait) == window(earliest)) && before.saturating_add(cost) <= EXACT / 2
+    }
+
+    /// Until the window begins in which a place at the end of a queue, `wait` long now, stands.
+    pub(super) fn books_after(&self, now: u64, wait: u64) -> u64 {
+        if self.from_first { wait } else { wait.saturating_sub((now + wait) % self.period) }
     }
 
     /// Follows a clock that stepped back into the window that it shows.

@@ -24,7 +24,7 @@ mod tests;
 
 use std::fmt;
 
-pub use self::decide::{Decision, Slot, Verdict, decide, preview};
+pub use self::decide::{Decision, Keys, Slot, Verdict, decide, preview};
 pub use self::error::LimitError;
 pub use self::list::{Limits, MAX_LIMITS};
 pub use self::standing::Standing;

@@ -32,27 +32,39 @@ impl Shape {
         }
     }
 
-    /// Whether a place `wait` ahead can be written down.
-    pub(super) fn books(&self, state: &State, now: u64, cost: u64, wait: u64) -> bool {
+    /// Whether a place `wait` ahead can be written down, for a request that `another` limit may hold
+    /// back.
+    pub(super) fn books(
+        &self,
+        state: &State,
+        now: u64,
+        cost: u64,
+        wait: u64,
+        another: bool,
+    ) -> bool {
         if wait == 0 {
             return true;
         }
         let exact = now + wait < EXACT;
         exact
             && match self {
-                Self::Bucket(bucket) => bucket.books(state.cell, now, cost, wait),
-                Self::Stepped(stepped) => stepped.books(state.cell, now, cost, wait),
-                Self::Fixed(fixed) => fixed.books(state.cell, now, cost, wait),
+                Self::Bucket(bucket) => bucket.books(state.cell, now, cost, wait, another),
+                Self::Stepped(stepped) => stepped.books(state.cell, now, cost, wait, another),
+                Self::Fixed(fixed) => fixed.books(state.cell, now, cost, wait, another),
                 Self::Sliding(sliding) => sliding.books(now, wait),
                 Self::Log(_) | Self::Concurrent(_) => true,
             }
     }
 
-    /// Until the moment that is `wait` ahead can be booked.
+    /// Until a queue that is `wait` long now has become short enough for a place at its end to be
+    /// booked.
     pub(super) fn books_after(&self, now: u64, wait: u64) -> Option<u64> {
         match self {
             Self::Sliding(sliding) => Some(sliding.books_after(now, wait)),
-            _ => None,
+            Self::Bucket(bucket) => Some(bucket.books_after(now, wait)),
+            Self::Stepped(stepped) => Some(stepped.books_after(wait)),
+            Self::Fixed(fixed) => Some(fixed.books_after(now, wait)),
+            Self::Log(_) | Self::Concurrent(_) => None,
         }
     }
 
@@ -106,6 +118,15 @@ impl Shape {
                 }
             }
             Self::Concurrent(_) => Concurrent::give(&mut state.cell, back),
+        }
+    }
+
+    /// Whether a charge still counted at `then`.
+    pub(super) fn counted(&self, mark: &Mark, then: u64) -> bool {
+        match self {
+            Self::Log(sieve) => mark.cell[0].saturating_add(sieve.period) > then,
+            Self::Concurrent(_) => true,
+            _ => self.fresh_in(&State { cell: mark.cell, ..State::default() }, then) > Some(0),
         }
     }
 

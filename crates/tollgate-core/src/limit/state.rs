@@ -28,12 +28,14 @@ pub struct Mark {
     pub(crate) gap: Cell,
     /// Which store of a [`Fallback`](crate::Fallback) wrote it, a bit for each fallback passed.
     pub(crate) via: u8,
+    /// Whether a ban was in force: what is charged during a ban was no reason for it.
+    pub(crate) banned: bool,
 }
 
 impl Mark {
     /// The mark of a store that does not decide by [`decide`](super::decide): two words of its own.
     pub const fn from_words(words: [u64; 2]) -> Self {
-        Self { cell: words, gap: [0; 2], via: 0 }
+        Self { cell: words, gap: [0; 2], via: 0, banned: false }
     }
 
     /// The words that [`from_words`](Self::from_words) was given.

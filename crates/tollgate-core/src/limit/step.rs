@@ -8,7 +8,7 @@ use super::bucket::Bucket;
 use super::exact::bounded;
 use super::shape::Shape;
 use super::state::{Mark, State};
-use super::{Cell, Decision, Enter, Kind, Limit, Log, Slot, Standing, decide};
+use super::{Cell, Decision, Enter, Keys, Kind, Limit, Log, Slot, Standing, decide};
 
 /// Most entries that a log is given room for before there are any: a count may be astronomical.
 const MOST_RESERVED: u64 = 1 << 16;
@@ -44,11 +44,12 @@ impl Limit {
     /// assert_eq!(refused.retry_after().unwrap().as_micros(), 333_334);
     /// ```
     pub fn take(&self, state: &mut State, now: u64, cost: u64) -> Decision {
-        self.take_within(state, now, cost, Duration::ZERO)
+        decide(&mut [Slot { limit: self, state, cost }], now, None, Keys::One)
     }
 
     /// The same, booking a place ahead if one is free within `patience`: then the decision says how
-    /// long to [`wait`](Decision::wait).
+    /// long to [`wait`](Decision::wait), and that is never longer than the patience. How many may wait
+    /// in a leaky bucket is said by its [`queue`](Self::queue), however patient they are.
     pub fn take_within(
         &self,
         state: &mut State,
@@ -56,20 +57,24 @@ impl Limit {
         cost: u64,
         patience: Duration,
     ) -> Decision {
-        decide(&mut [Slot { limit: self, state, cost }], now, patience)
+        decide(&mut [Slot { limit: self, state, cost }], now, Some(patience), Keys::One)
     }
 
     /// What [`take`](Self::take) would answer, without spending.
     pub fn peek(&self, state: &State, now: u64, cost: u64) -> Decision {
-        super::preview(&mut [Slot { limit: self, state: &mut state.clone(), cost }], now)
+        super::preview(&mut [Slot { limit: self, state: &mut state.clone(), cost }], now, Keys::One)
     }
 
     /// Makes a charge of `cost`, whose `mark` stands in the decision's
     /// [`Standing`](super::Standing::mark), into one of `spent`: gives back what was too much, or
     /// charges more, beyond the limit if need be.
     ///
-    /// Giving back never mints credit: a bucket takes back what of this charge has not drained
-    /// meanwhile, a window only what was spent in that window.
+    /// A bucket takes back what of this charge has not drained meanwhile, and is never better than
+    /// fresh; a window takes back only what was spent in that window. Where several charges that
+    /// overlap in time are given back to a bucket, together they can return as much as drained while
+    /// they were under way.
+    ///
+    /// Giving back lifts a ban that began while the charge counted, if there is room without it.
     pub fn settle(&self, state: &mut State, now: u64, mark: &Mark, cost: u64, spent: u64) {
         let now = bounded(now);
         self.tidy(state, now);
@@ -81,6 +86,18 @@ impl Limit {
         if spent == 0 && self.gap > 0 {
             Bucket::gap(self.gap).give(&mut state.gap, mark.gap, now, 1);
         }
+        if spent < cost && self.was_banned_in_error(state, now, mark) {
+            state.ban = [0; 2];
+        }
+    }
+
+    /// Whether a ban began while a charge counted that is now given back, and there is room without
+    /// it: then nobody exceeded the limit.
+    fn was_banned_in_error(&self, state: &State, now: u64, mark: &Mark) -> bool {
+        banned_for(state.ban, now) > 0
+            && !mark.banned
+            && self.shape.counted(mark, state.ban[0])
+            && self.shape.enter(state, now, 1, 0) == Enter::At(0)
     }
 
     /// Until `state` equals a fresh one and may be forgotten; `None`: not before it is given back.
@@ -116,8 +133,12 @@ impl Limit {
         }
     }
 
-    pub(super) fn books(&self, state: &State, now: u64, cost: u64, wait: u64) -> bool {
-        self.shape.books(state, now, cost, wait)
+    pub(super) fn books(&self, state: &State, now: u64, cost: u64, wait: u64, keys: Keys) -> bool {
+        let own = self.queued(state, now, cost).unwrap_or(0);
+        let on_its_own =
+            matches!(self.enter(state, now, cost, 0), Enter::At(at) if wait <= own.max(at));
+        let another = keys == Keys::Several && !on_its_own;
+        self.shape.books(state, now, cost, wait, another)
     }
 
     pub(super) fn books_after(&self, now: u64, wait: u64) -> Option<u64> {
@@ -140,7 +161,7 @@ impl Limit {
         if self.gap > 0 {
             Bucket::gap(self.gap).spend(&mut state.gap, now, 1, wait);
         }
-        Mark { cell, gap: state.gap, via: 0 }
+        Mark { cell, gap: state.gap, via: 0, banned: banned_for(state.ban, now) > 0 }
     }
 
     /// Writes down that this limit refused, where that is recorded.

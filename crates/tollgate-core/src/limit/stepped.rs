@@ -34,10 +34,18 @@ impl Stepped {
         *cell = [anchor, spent.max(dropped).saturating_add(cost).min(EXACT / 2)];
     }
 
-    /// Whether what a place `wait` ahead adds up to stays exact.
-    pub(super) fn books(&self, cell: Cell, now: u64, cost: u64, wait: u64) -> bool {
+    /// Whether a place `wait` ahead can be booked: see the continuous bucket.
+    pub(super) fn books(&self, cell: Cell, now: u64, cost: u64, wait: u64, another: bool) -> bool {
         let [anchor, spent] = self.refilled(cell, now);
-        spent.max(self.dropped(anchor, now + wait)).saturating_add(cost) <= EXACT / 2
+        let kept = self.dropped(anchor, now + wait).saturating_sub(spent);
+        (!another || kept <= self.cap / 2)
+            && spent.saturating_add(kept).saturating_add(cost) <= EXACT / 2
+    }
+
+    /// Until a queue, `wait` long now, is short enough: see the continuous bucket.
+    pub(super) fn books_after(&self, wait: u64) -> u64 {
+        let steps = self.cap / 2 / self.amount + 1;
+        (wait + 1).saturating_sub(steps.saturating_mul(self.every))
     }
 
     /// Follows a clock that stepped back, so that the steps go on from there.

@@ -148,8 +148,8 @@ impl Ask {
             return Self::refused_without_room(found, charge, now);
         }
         with_slots(found.iter_mut().map(|found| &mut found.state), charge, |slots| match self {
-            Self::Take => Some(decide(slots, now, charge.patience())),
-            Self::Peek | Self::Reset => Some(preview(slots, now)),
+            Self::Take => Some(decide(slots, now, charge.patience(), charge.keys())),
+            Self::Peek | Self::Reset => Some(preview(slots, now, charge.keys())),
         })
     }
 
@@ -157,8 +157,9 @@ impl Ask {
     /// another of its limits.
     fn refused_without_room(found: &mut [Found], charge: &Charge, now: u64) -> Option<Decision> {
         let mut states: Vec<_> = found.iter().map(|found| found.state.clone()).collect();
-        let decision =
-            with_slots(states.iter_mut(), charge, |slots| decide(slots, now, charge.patience()));
+        let decision = with_slots(states.iter_mut(), charge, |slots| {
+            decide(slots, now, charge.patience(), charge.keys())
+        });
         if decision.is_admitted() {
             return None;
         }

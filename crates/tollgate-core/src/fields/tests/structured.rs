@@ -162,7 +162,7 @@ proptest! {
             let slots = limits.iter().zip(&mut states);
             let mut slots: Vec<_> =
                 slots.map(|(limit, state)| Slot { limit, state, cost }).collect();
-            let decision = decide(&mut slots, now, Duration::ZERO);
+            let decision = decide(&mut slots, now, None, crate::limit::Keys::One);
 
             let policies = Reader::list(&rate_limit_policy(&decision)).expect("a list");
             prop_assert_eq!(policies.len(), limits.len());

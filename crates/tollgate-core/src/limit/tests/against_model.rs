@@ -59,7 +59,9 @@ impl Run {
             }
             Operation::Settle { which, spent } => {
                 // A log that counts refusals lets go of the oldest, so there is less to give back.
-                if which < self.open.len() && !self.limit.count_refused {
+                // Giving back can lift a ban, which has tests of its own.
+                let plain = !self.limit.count_refused && self.limit.ban == 0;
+                if which < self.open.len() && plain {
                     let (mark, receipt, cost) = self.open.remove(self.open.len() - 1 - which);
                     self.settle(&mark, &receipt, cost, spent);
                 }
@@ -69,7 +71,10 @@ impl Run {
 
     fn take(&mut self, cost: u64, patience: u64) {
         let now = self.now;
-        let decision = self.limit.take_within(&mut self.state, now, cost, micros(patience));
+        let decision = match patience {
+            0 => self.limit.take(&mut self.state, now, cost),
+            patience => self.limit.take_within(&mut self.state, now, cost, micros(patience)),
+        };
         let enters = self.model.enters(now, cost);
         let leaves = enters.and_then(|enters| self.leaves(enters, cost, patience));
         if let Some(leaves) = leaves {
@@ -80,7 +85,9 @@ impl Run {
         } else {
             assert!(!decision.is_admitted(), "{decision:?}, expected at {enters:?} of {now}");
             self.model.refuse(now, cost);
-            let retry = self.model.enters(now, cost).map(|enters| micros(enters - now));
+            let too_long = self.too_long_in_the_queue(cost, patience);
+            let retry = self.model.enters(now, cost);
+            let retry = retry.map(|enters| micros((enters - now).max(too_long)));
             assert_eq!(decision.retry_after(), retry);
             self.retry = retry;
         }
@@ -93,7 +100,8 @@ impl Run {
         let leaves = match self.limit.to_string() {
             // The queue is as long as it was made: who finds it full does not wait for a place in it.
             text if text.starts_with("leaky") => {
-                return (enters == now).then(|| self.model.leaves(now, cost));
+                let in_time = self.too_long_in_the_queue(cost, patience) == 0;
+                return (enters == now && in_time).then(|| self.model.leaves(now, cost));
             }
             // Nothing can be booked in the next window of two counts.
             text if text.starts_with("sliding") => {
@@ -103,6 +111,14 @@ impl Run {
             _ => enters,
         };
         (leaves - now <= patience).then_some(leaves)
+    }
+
+    /// By how much a request that comes in now would wait longer in a queue than its patience lasts.
+    fn too_long_in_the_queue(&self, cost: u64, patience: u64) -> u64 {
+        if patience == 0 || !self.limit.to_string().starts_with("leaky") {
+            return 0;
+        }
+        (self.model.leaves(self.now, cost) - self.now).saturating_sub(patience)
     }
 
     fn settle(&mut self, mark: &Mark, receipt: &Receipt, cost: u64, spent: u64) {
@@ -154,7 +170,7 @@ proptest! {
             let mut slots: Vec<_> = limits.iter().zip(&mut states)
                 .map(|(limit, state)| Slot { limit, state, cost })
                 .collect();
-            let decision = decide(&mut slots, now, micros(patience));
+            let decision = decide(&mut slots, now, Some(micros(patience)), crate::limit::Keys::One);
 
             let enters = |models: &[Model]| -> Option<u64> {
                 models.iter().map(|model| model.enters(now, cost)).try_fold(now, |latest, enters| {

@@ -116,7 +116,7 @@ fn a_refusal_is_recorded_by_those_that_refuse_alone() {
         let slots = limits.iter().zip(&mut states);
         let mut slots: Vec<_> =
             slots.map(|(limit, state)| Slot { limit, state, cost: 1 }).collect();
-        decide(&mut slots, now, secs(0))
+        decide(&mut slots, now, None, crate::limit::Keys::One)
     };
     assert!(take(NOW).is_admitted());
     for _ in 0..9 {
@@ -135,4 +135,40 @@ fn who_waits_for_a_gap_leaves_when_it_is_over() {
     let waits = [(); 3].map(|()| limit.take_within(&mut state, NOW, 1, secs(4)).wait());
     assert_eq!(waits, [secs(0), secs(2), secs(4)]);
     assert!(!limit.take_within(&mut state, NOW, 1, secs(4)).is_admitted());
+}
+
+/// Five attempts under way, a sixth that is refused: and then none of them is to count.
+#[test]
+fn giving_back_lifts_a_ban_that_counted_it() {
+    for limit in ["5/minute", "fixed 5/minute", "log 5/minute", "sliding 5/minute"] {
+        let limit = format!("{limit} ban 5 minutes").parse::<Limit>().unwrap();
+        let mut state = limit.fresh();
+        let marks = [(); 5].map(|()| {
+            let decision = limit.take(&mut state, NOW, 1);
+            decision.standings().next().expect("one limit").mark
+        });
+        assert!(limit.take(&mut state, NOW, 1).is_banned(), "{limit}");
+        limit.settle(&mut state, NOW + 1, &marks[4], 1, 0);
+        assert!(limit.take(&mut state, NOW + 1, 1).is_admitted(), "{limit}");
+        assert!(limit.take(&mut state, NOW + 1, 1).is_banned(), "{limit}");
+    }
+}
+
+#[test]
+fn giving_back_lifts_no_ban_that_it_had_no_part_in() {
+    let limit = Limit::per_second(2).ban(secs(600));
+    let mut state = limit.fresh();
+    let long_ago = limit.take(&mut state, NOW, 1).standings().next().expect("one limit").mark;
+    let now = NOW + 10_000_000;
+    limit.take(&mut state, now, 2);
+    assert!(limit.take(&mut state, now, 1).is_banned());
+    // It had drained before the ban began, and by now there would be room.
+    limit.settle(&mut state, now + 2_000_000, &long_ago, 1, 0);
+    assert!(limit.take(&mut state, now + 2_000_000, 1).is_banned());
+
+    // A place booked behind the ban, and given up, is no way out of it either.
+    let booked = limit.take_within(&mut state, now + 2_000_000, 1, secs(3_600));
+    let mark = booked.standings().next().expect("one limit").mark;
+    limit.settle(&mut state, now + 2_000_001, &mark, 1, 0);
+    assert!(limit.take(&mut state, now + 2_000_001, 1).is_banned());
 }

@@ -126,5 +126,5 @@ fn several_limits_on_one_route_hold_at_once() {
 
 fn all_admit(limits: &[Limit; 3], states: &mut [State; 3], now: u64) -> bool {
     let slots = limits.iter().zip(states).map(|(limit, state)| Slot { limit, state, cost: 1 });
-    decide(&mut slots.collect::<Vec<_>>(), now, secs(0)).is_admitted()
+    decide(&mut slots.collect::<Vec<_>>(), now, None, crate::limit::Keys::One).is_admitted()
 }

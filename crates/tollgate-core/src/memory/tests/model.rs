@@ -119,7 +119,7 @@ proptest! {
                     let taken = store.take(&charge).now();
                     prop_assert_eq!(store.turned_away() > before, taken.is_err());
                     let Ok(taken) = taken else { continue };
-                    let model = model.run(&charge, |slots| decide(slots, now, patience));
+                    let model = model.run(&charge, |slots| decide(slots, now, patience, charge.keys()));
                     if taken.is_admitted() {
                         let marks = taken.standings().map(|standing| standing.mark);
                         admitted.push((charge, marks.collect::<Vec<_>>()));
@@ -129,7 +129,7 @@ proptest! {
                 Operation::Peek { owed } => {
                     let charge = charge(&owed, 0);
                     let peeked = store.peek(&charge).now().expect("peeks need no room");
-                    prop_assert_eq!(peeked, model.run(&charge, |slots| preview(slots, now)));
+                    prop_assert_eq!(peeked, model.run(&charge, |slots| preview(slots, now, charge.keys())));
                 }
                 Operation::Reset { owed } => {
                     let charge = charge(&owed, 0);

@@ -80,7 +80,7 @@ proptest! {
             let mut slots: Vec<_> = limits.iter().zip(&mut states)
                 .map(|(limit, state)| Slot { limit, state, cost })
                 .collect();
-            let decision = decide(&mut slots, now, patience);
+            let decision = decide(&mut slots, now, Some(patience), crate::limit::Keys::One);
             prop_assert!(decision.wait() <= patience.max(decision.wait().min(micros(EXACT))));
             for ((limit, state), standing) in
                 limits.iter().zip(&mut states).zip(decision.standings())

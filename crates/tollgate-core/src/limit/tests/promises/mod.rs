@@ -56,9 +56,13 @@ impl Used {
         decision.standings().next().expect("one limit").mark
     }
 
+    /// Without patience where it is 0.
     fn take_within(&mut self, cost: u64, patience: u64) -> Decision {
-        let cost = cost.min(self.limit.capacity());
-        let decision = self.limit.take_within(&mut self.state, self.now, cost, micros(patience));
+        let (cost, state) = (cost.min(self.limit.capacity()), &mut self.state);
+        let decision = match patience {
+            0 => self.limit.take(state, self.now, cost),
+            patience => self.limit.take_within(state, self.now, cost, micros(patience)),
+        };
         self.retry = decision.retry_after();
         decision
     }

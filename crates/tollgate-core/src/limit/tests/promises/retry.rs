@@ -87,7 +87,7 @@ proptest! {
             let peek = limit.peek(&used.state, used.now, cost);
             prop_assert_eq!(&before, &used.state);
             let mut slots = [Slot { limit: &limit, state: &mut used.state, cost }];
-            prop_assert_eq!(&preview(&mut slots, used.now), &peek);
+            prop_assert_eq!(&preview(&mut slots, used.now, crate::limit::Keys::One), &peek);
             prop_assert_eq!(&before, &used.state);
 
             let take = used.take(cost);
@@ -151,5 +151,5 @@ proptest! {
 
 fn take_all(limits: &[Limit], states: &mut [State], now: u64, cost: u64) -> Decision {
     let slots = limits.iter().zip(states).map(|(limit, state)| Slot { limit, state, cost });
-    decide(&mut slots.collect::<Vec<_>>(), now, micros(0))
+    decide(&mut slots.collect::<Vec<_>>(), now, None, crate::limit::Keys::One)
 }

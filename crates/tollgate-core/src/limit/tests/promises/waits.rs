@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::super::super::{Kind, Limit, Slot, State, decide};
+use super::super::super::{Keys, Kind, Limit, Slot, State, decide};
 use super::super::strategies::{limit, small_limit, turn};
 use super::super::{NOW, SECOND, secs};
 use super::Used;
@@ -26,9 +26,10 @@ proptest! {
             let decision = used.take_within(cost, patience);
             let wait = decision.wait().as_micros() as u64;
             if matches!(limit.kind, Kind::LeakyBucket { .. }) {
-                // The queue has a length; patience makes no difference.
-                prop_assert_eq!(peek.is_admitted(), decision.is_admitted());
-                prop_assert_eq!(peek.wait(), decision.wait());
+                // The queue has a length; patience makes it no longer.
+                let in_time = patience == 0 || peek.wait() <= super::micros(patience);
+                prop_assert_eq!(peek.is_admitted() && in_time, decision.is_admitted());
+                prop_assert!(!decision.is_admitted() || peek.wait() == decision.wait());
             } else {
                 prop_assert!(wait <= patience);
                 prop_assert!(decision.is_admitted() || peek.retry_after() > Some(super::micros(patience))
@@ -88,7 +89,12 @@ proptest! {
 
 fn both(limits: &[Limit; 2], states: &mut [State; 2], now: u64, patience: Duration) -> Option<u64> {
     let slots = limits.iter().zip(states).map(|(limit, state)| Slot { limit, state, cost: 1 });
-    let decision = decide(&mut slots.collect::<Vec<_>>(), now, patience);
+    let decision = decide(
+        &mut slots.collect::<Vec<_>>(),
+        now,
+        Some(patience).filter(|time| !time.is_zero()),
+        Keys::One,
+    );
     decision.is_admitted().then(|| decision.wait().as_micros() as u64)
 }
 
@@ -128,10 +134,34 @@ fn a_queue_that_reaches_over_a_border_is_told_when_it_does_no_longer() {
     assert_eq!(both(&limits, &mut states, now, secs(0)), Some(0));
     let slots = limits.iter().zip(&mut states);
     let mut slots: Vec<_> = slots.map(|(limit, state)| Slot { limit, state, cost: 1 }).collect();
-    let decision = decide(&mut slots, now, secs(0));
+    let decision = decide(&mut slots, now, None, Keys::One);
     assert!(!decision.is_admitted());
     let refused: Vec<_> = decision.standings().map(|standing| standing.refused).collect();
     assert_eq!(refused, [false, true]);
     assert_eq!(decision.retry_after(), Some(secs(5)));
     assert_eq!(both(&limits, &mut states, now + 5 * SECOND, secs(0)), Some(5 * SECOND));
+}
+
+/// A customer's own limit, and one that all customers share.
+#[test]
+fn one_who_waits_does_not_shut_what_others_share() {
+    let (own, shared) = (Limit::per_hour(1), Limit::per_second(100));
+    let (mut customer, mut all) = (own.fresh(), shared.fresh());
+    let mut ask = |customer: &mut State, patience| {
+        let mut slots = [
+            Slot { limit: &own, state: customer, cost: 1 },
+            Slot { limit: &shared, state: &mut all, cost: 1 },
+        ];
+        decide(&mut slots, NOW, Some(patience), Keys::Several)
+    };
+    assert!(ask(&mut customer, secs(0)).is_admitted());
+    // An hour from now would be a place in the customer's own limit, but not in the shared one.
+    let refused = ask(&mut customer, secs(3_600));
+    assert_eq!(refused.retry_after(), Some(secs(3_600)));
+    let refusing: Vec<_> = refused.standings().map(|standing| standing.refused).collect();
+    assert_eq!(refusing, [true, false]);
+    for _ in 0..99 {
+        assert!(ask(&mut own.fresh(), secs(0)).is_admitted());
+    }
+    assert!(!ask(&mut own.fresh(), secs(0)).is_admitted());
 }
