@@ -26,11 +26,13 @@ pub struct Owed {
 
 impl Charge {
     /// A charge that owes nothing yet.
+    #[inline]
     pub const fn new() -> Self {
         Self { owed: Few::new(), patience: None }
     }
 
     /// A charge that owes `cost` to one limit on one key.
+    #[inline]
     pub fn of(limit: Limit, key: KeyBuf, cost: u64) -> Self {
         let owed = Few::one(Owed { limit, key, cost, account: None });
         Self { owed, patience: None }
@@ -84,11 +86,13 @@ impl Charge {
 
     /// How far ahead a place may be booked. Without it, a request waits in a leaky bucket's own queue
     /// only, and as long as that takes.
+    #[inline]
     pub fn patience(&self) -> Option<Duration> {
         self.patience
     }
 
     /// Whether all of it is owed by one key.
+    #[inline]
     pub fn keys(&self) -> Keys {
         let mut owed = self.owed.iter();
         let first = owed.next().map(|owed| &owed.key);
@@ -96,16 +100,19 @@ impl Charge {
     }
 
     /// What is owed.
+    #[inline]
     pub fn owed(&self) -> impl DoubleEndedIterator<Item = &Owed> + Clone {
         self.owed.iter()
     }
 
     /// To how many limits.
+    #[inline]
     pub fn len(&self) -> usize {
         self.owed.len()
     }
 
     /// Whether nothing is owed.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.owed.len() == 0
     }

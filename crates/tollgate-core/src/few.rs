@@ -9,14 +9,17 @@ pub(crate) struct Few<T> {
 }
 
 impl<T> Few<T> {
+    #[inline]
     pub(crate) const fn new() -> Self {
         Self { first: None, rest: Vec::new() }
     }
 
+    #[inline]
     pub(crate) const fn one(item: T) -> Self {
         Self { first: Some(item), rest: Vec::new() }
     }
 
+    #[inline]
     pub(crate) fn push(&mut self, item: T) {
         if self.first.is_none() {
             self.first = Some(item);
@@ -25,14 +28,17 @@ impl<T> Few<T> {
         }
     }
 
+    #[inline]
     pub(crate) fn len(&self) -> usize {
         usize::from(self.first.is_some()) + self.rest.len()
     }
 
+    #[inline]
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &T> + Clone {
         self.first.iter().chain(&self.rest)
     }
 
+    #[inline]
     pub(crate) fn iter_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut T> {
         self.first.iter_mut().chain(&mut self.rest)
     }

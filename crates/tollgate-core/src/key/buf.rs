@@ -34,11 +34,13 @@ pub struct KeyBuf {
 
 impl KeyBuf {
     /// An empty key.
+    #[inline]
     pub const fn new() -> Self {
         Self { bytes: [0; INLINE], len: 0, folded: false }
     }
 
     /// Appends one part, its length first.
+    #[inline]
     pub fn push(&mut self, part: &[u8]) {
         match u8::try_from(part.len()) {
             Ok(len) if len < u8::MAX => self.write(&[len]),
@@ -51,11 +53,13 @@ impl KeyBuf {
     }
 
     /// What stands for the key: what was written, or a digest and what was written after it.
+    #[inline]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
     }
 
     /// Whether the key was too long to be kept as written.
+    #[inline]
     pub fn is_digest(&self) -> bool {
         self.folded
     }
@@ -65,6 +69,7 @@ impl KeyBuf {
         self.len == 0
     }
 
+    #[inline]
     fn write(&mut self, bytes: &[u8]) {
         let start = usize::from(self.len);
         if let Some(room) = self.bytes.get_mut(start..start + bytes.len()) {

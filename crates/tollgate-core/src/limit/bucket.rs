@@ -58,6 +58,7 @@ impl Bucket {
     }
 
     /// When the request may come in.
+    #[inline]
     pub(super) fn enter(&self, cell: Cell, now: u64, cost: u64, from: u64) -> Enter {
         match self.after(cell, now, cost) {
             Some(after) => Enter::At(from.max(self.drained_to(self.cap, after, now))),
@@ -66,26 +67,29 @@ impl Bucket {
     }
 
     /// When a request that comes in now may leave.
+    #[inline]
     pub(super) fn leave(&self, cell: Cell, now: u64, cost: u64) -> u64 {
         self.after(cell, now, cost).map_or(0, |after| self.drained_to(self.free, after, now))
     }
 
+    #[inline]
     pub(super) fn spend(&self, cell: &mut Cell, now: u64, cost: u64, wait: u64) {
         let mut debt = self.debt(*cell, now);
         if wait > self.leave(*cell, now, cost) {
             // Another limit holds the request back: the debt begins when it leaves.
-            let ticks = (now + wait) / self.tick - now / self.tick;
+            let ticks = self.ticks(now + wait) - self.ticks(now);
             debt = debt.max(ticks.saturating_mul(self.drain));
         }
-        *cell = [now / self.tick, self.bounded(debt, cost)];
+        *cell = [self.ticks(now), self.bounded(debt, cost)];
     }
 
     /// Whether a place `wait` ahead can be booked: its debt has to stay exact, and where `another`
     /// limit holds the request back, what it keeps from everybody else meanwhile is at most half of
     /// the bucket. One who waits must not shut a bucket that many share.
+    #[inline]
     pub(super) fn books(&self, cell: Cell, now: u64, cost: u64, wait: u64, another: bool) -> bool {
         let debt = self.debt(cell, now);
-        let idle = ((now + wait) / self.tick - now / self.tick).saturating_mul(self.drain);
+        let idle = (self.ticks(now + wait) - self.ticks(now)).saturating_mul(self.drain);
         let kept = idle.saturating_sub(debt);
         let after = debt.saturating_add(kept).saturating_add(cost.saturating_mul(self.unit));
         (!another || kept <= self.cap / 2) && after < EXACT - self.cap
@@ -94,22 +98,23 @@ impl Bucket {
     /// Until what a place at the end of a queue, `wait` long now, keeps from the others is no more
     /// than half of the bucket.
     pub(super) fn books_after(&self, now: u64, wait: u64) -> u64 {
-        let idle = ((now + wait) / self.tick - now / self.tick).saturating_mul(self.drain);
+        let idle = (self.ticks(now + wait) - self.ticks(now)).saturating_mul(self.drain);
         self.drained_to(self.cap / 2, idle, now)
     }
 
     /// Follows a clock that stepped back: what drains from here on does so at once, not only when the
     /// clock shows again what it showed before.
+    #[inline]
     pub(super) fn follow(&self, cell: &mut Cell, now: u64) {
         if cell[0].saturating_mul(self.tick) > now {
-            cell[0] = now / self.tick;
+            cell[0] = self.ticks(now);
         }
     }
 
     /// Charges what has been spent already, beyond the limit if need be.
     pub(super) fn force(&self, cell: &mut Cell, now: u64, cost: u64) {
         let debt = self.debt(*cell, now);
-        *cell = [now / self.tick, self.bounded(debt, cost)];
+        *cell = [self.ticks(now), self.bounded(debt, cost)];
     }
 
     /// Gives back what of this request has not drained. Where others wait behind it, their places
@@ -123,30 +128,46 @@ impl Bucket {
         cell[1] -= own.min(debt);
     }
 
+    #[inline]
     pub(super) fn remaining(&self, cell: Cell, now: u64) -> u64 {
         self.cap.saturating_sub(self.debt(cell, now)) / self.unit
     }
 
+    #[inline]
     pub(super) fn fresh_in(&self, cell: Cell, now: u64) -> u64 {
         self.drained_to(0, self.debt(cell, now), now)
     }
 
     /// A clock that stepped back drains nothing and takes nothing away.
+    #[inline]
     fn debt(&self, [last, debt]: Cell, now: u64) -> u64 {
-        let passed = (now / self.tick).saturating_sub(last);
+        let passed = (self.ticks(now)).saturating_sub(last);
         debt.saturating_sub(passed.saturating_mul(self.drain))
     }
 
+    /// Most ticks are a microsecond: a comparison is cheaper than a division by one.
+    #[inline]
+    fn ticks(&self, micros: u64) -> u64 {
+        if self.tick == 1 { micros } else { micros / self.tick }
+    }
+
+    #[inline]
     fn after(&self, cell: Cell, now: u64, cost: u64) -> Option<u64> {
         let cost = cost.checked_mul(self.unit).filter(|cost| *cost <= self.cap)?;
         Some(self.debt(cell, now) + cost)
     }
 
+    #[inline]
     fn drained_to(&self, level: u64, debt: u64, now: u64) -> u64 {
-        micros_until(now, debt.saturating_sub(level).div_ceil(self.drain), self.tick)
+        match (debt.saturating_sub(level), self.drain) {
+            (0, _) => 0,
+            (over, 1) => micros_until(now, over, self.tick),
+            (over, drain) => micros_until(now, over.div_ceil(drain), self.tick),
+        }
     }
 
     /// The debt with `cost` added, kept where one more cost still fits below 2^53.
+    #[inline]
     fn bounded(&self, debt: u64, cost: u64) -> u64 {
         debt.saturating_add(cost.saturating_mul(self.unit)).min(EXACT - 1 - self.cap)
     }

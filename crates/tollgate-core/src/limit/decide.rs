@@ -78,16 +78,13 @@ pub fn decide(
     let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
     let patience = patience.map(micros);
     if let Some(wait) = earliest_leave(slots, now, patience, keys) {
-        let standings = slots
-            .iter_mut()
-            .map(|slot| {
-                let mark = slot.limit.spend(slot.state, now, slot.cost, wait);
-                let mut standing = slot.limit.standing(slot.state, now, slot.cost, mark);
-                standing.charged = slot.cost;
-                standing.retry = Some(Duration::ZERO);
-                standing
-            })
-            .collect();
+        let mut standings = Few::new();
+        for slot in slots {
+            let mark = slot.limit.spend(slot.state, now, slot.cost, wait);
+            let mut standing = slot.limit.standing(slot.state, now, mark);
+            standing.charged = slot.cost;
+            standings.push(standing);
+        }
         return Decision::new(Verdict::Admit { wait: Duration::from_micros(wait) }, standings);
     }
     refusal(slots, now, patience, keys, true)
@@ -100,8 +97,7 @@ pub fn preview(slots: &mut [Slot<'_>], now: u64, keys: Keys) -> Decision {
         return refusal(slots, now, None, keys, false);
     };
     let wait = Duration::from_micros(wait);
-    let standing =
-        |slot: &Slot<'_>| slot.limit.standing(slot.state, now, slot.cost, Mark::default());
+    let standing = |slot: &Slot<'_>| slot.limit.standing(slot.state, now, Mark::default());
     Decision::new(Verdict::Admit { wait }, slots.iter().map(standing).collect())
 }
 
@@ -221,7 +217,8 @@ fn refusal(
         if refused && record {
             slot.limit.refuse(slot.state, now, slot.cost);
         }
-        let mut standing = slot.limit.standing(slot.state, now, slot.cost, Mark::default());
+        let mut standing = slot.limit.standing(slot.state, now, Mark::default());
+        standing.retry = slot.limit.retry(slot.state, now, slot.cost);
         standing.refused = refused;
         standings.push(standing);
     }
@@ -233,11 +230,13 @@ fn refusal(
 
 impl Slot<'_> {
     /// The earliest moment, `from` or more from `now`, at which the limit lets the request in.
+    #[inline]
     fn enter(&self, now: u64, from: u64) -> Enter {
         self.limit.enter(self.state, now, self.cost, from)
     }
 
     /// How long the request would wait in the limit's own queue, if it has one.
+    #[inline]
     fn queued(&self, now: u64) -> Option<u64> {
         self.limit.queued(self.state, now, self.cost)
     }

@@ -21,6 +21,7 @@ pub(super) enum Shape {
 
 impl Shape {
     /// The earliest moment, `from` or more microseconds from `now`, at which `cost` may come in.
+    #[inline]
     pub(super) fn enter(&self, state: &State, now: u64, cost: u64, from: u64) -> Enter {
         match self {
             Self::Bucket(bucket) => bucket.enter(state.cell, now, cost, from),
@@ -68,6 +69,7 @@ impl Shape {
         }
     }
 
+    #[inline]
     pub(super) fn spend(&self, state: &mut State, now: u64, cost: u64, wait: u64) -> Cell {
         match self {
             Self::Bucket(bucket) => bucket.spend(&mut state.cell, now, cost, wait),
@@ -131,6 +133,7 @@ impl Shape {
     }
 
     /// Follows a clock that stepped back, and drops what a log holds in vain.
+    #[inline]
     pub(super) fn tidy(&self, state: &mut State, now: u64) {
         match self {
             Self::Bucket(bucket) => bucket.follow(&mut state.cell, now),
@@ -146,6 +149,7 @@ impl Shape {
         }
     }
 
+    #[inline]
     pub(super) fn remaining(&self, state: &State, now: u64) -> u64 {
         match self {
             Self::Bucket(bucket) => bucket.remaining(state.cell, now),
@@ -158,6 +162,7 @@ impl Shape {
     }
 
     /// Microseconds until the state equals a fresh one; `None`: when it is given back.
+    #[inline]
     pub(super) fn fresh_in(&self, state: &State, now: u64) -> Option<u64> {
         match self {
             Self::Bucket(bucket) => Some(bucket.fresh_in(state.cell, now)),

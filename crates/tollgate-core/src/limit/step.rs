@@ -109,6 +109,7 @@ impl Limit {
     }
 
     /// The earliest moment, `from` or more from `now`, at which a request may come in.
+    #[inline]
     pub(super) fn enter(&self, state: &State, now: u64, cost: u64, from: u64) -> Enter {
         let mut from = from;
         if self.ban > 0 {
@@ -124,6 +125,7 @@ impl Limit {
 
     /// How long a request that comes in now waits in the limit's own queue, be it one of no length;
     /// `None` where it is patience that waits.
+    #[inline]
     pub(super) fn queued(&self, state: &State, now: u64, cost: u64) -> Option<u64> {
         match (self.kind, self.shape) {
             (Kind::LeakyBucket { .. }, Shape::Bucket(bucket)) => {
@@ -146,6 +148,7 @@ impl Limit {
     }
 
     /// Follows a clock that stepped back, and drops what is remembered in vain.
+    #[inline]
     pub(super) fn tidy(&self, state: &mut State, now: u64) {
         self.shape.tidy(state, now);
         if self.gap > 0 {
@@ -156,6 +159,7 @@ impl Limit {
         }
     }
 
+    #[inline]
     pub(super) fn spend(&self, state: &mut State, now: u64, cost: u64, wait: u64) -> Mark {
         let cell = self.shape.spend(state, now, cost, wait);
         if self.gap > 0 {
@@ -178,16 +182,13 @@ impl Limit {
         }
     }
 
-    pub(super) fn standing(&self, state: &State, now: u64, cost: u64, mark: Mark) -> Standing {
+    #[inline]
+    pub(super) fn standing(&self, state: &State, now: u64, mark: Mark) -> Standing {
         let left = self.shape.remaining(state, now);
         let banned = self.ban > 0 && banned_for(state.ban, now) > 0;
         let remaining = if banned { 0 } else { left };
-        let micros = |enter| match enter {
-            Enter::At(delay) => Some(Duration::from_micros(delay)),
-            Enter::Unknown | Enter::Never => None,
-        };
         let window = if remaining < self.capacity() {
-            micros(self.enter(state, now, remaining + 1, 0))
+            self.retry(state, now, remaining + 1)
         } else {
             Some(Duration::ZERO)
         };
@@ -198,10 +199,19 @@ impl Limit {
             reset: self.fresh_in(state, now),
             charged: 0,
             refused: false,
-            retry: micros(self.enter(state, now, cost, 0)),
+            retry: Some(Duration::ZERO),
             soft: self.soft.is_some_and(|soft| self.capacity() - remaining > soft),
             banned,
             mark,
+        }
+    }
+
+    /// How long until this limit alone would admit `cost`.
+    #[inline]
+    pub(super) fn retry(&self, state: &State, now: u64, cost: u64) -> Option<Duration> {
+        match self.enter(state, now, cost, 0) {
+            Enter::At(delay) => Some(Duration::from_micros(delay)),
+            Enter::Unknown | Enter::Never => None,
         }
     }
 
@@ -214,6 +224,7 @@ impl Limit {
     }
 
     /// Whether the state holds more than the shape's two words.
+    #[inline]
     pub(crate) fn is_wide(&self) -> bool {
         self.ban > 0 || self.gap > 0 || matches!(self.kind, Kind::SlidingLog { .. })
     }
