@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use crate::deny;
 use crate::features;
+use crate::msrv;
 use crate::step::{Failure, Seconds, Step, cargo, root};
 
 /// Runs every check in order and stops at the first that fails.
@@ -17,7 +18,8 @@ pub(crate) fn check_everything() -> Result<(), Failure> {
     for step in steps {
         step.run()?;
     }
-    let unchecked = deny::check_dependencies()?;
+    let mut unchecked = msrv::check_oldest_rust(&libraries()?)?;
+    unchecked.extend(deny::check_dependencies()?);
 
     eprintln!("\nEverything that was checked passed, in {}.", Seconds(started.elapsed()));
     for what in unchecked {

@@ -3,6 +3,7 @@
 mod ci;
 mod deny;
 mod features;
+mod msrv;
 mod step;
 
 use std::env;
