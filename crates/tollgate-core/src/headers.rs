@@ -19,9 +19,6 @@ pub trait Headers {
 }
 
 /// A header field that is written.
-///
-/// An enumeration rather than a name, so that an adapter turns it into a constant of its own type
-/// instead of parsing a text for each response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Field {
     /// [`fields::RATE_LIMIT`]
@@ -42,6 +39,23 @@ pub enum Field {
     CacheControl,
     /// `Location`
     Location,
+}
+
+impl Field {
+    /// The name, in lower case.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::RateLimit => fields::RATE_LIMIT,
+            Self::RateLimitPolicy => fields::RATE_LIMIT_POLICY,
+            Self::XLimit => fields::X_LIMIT,
+            Self::XRemaining => fields::X_REMAINING,
+            Self::XReset => fields::X_RESET,
+            Self::XWarning => fields::X_WARNING,
+            Self::RetryAfter => fields::RETRY_AFTER,
+            Self::CacheControl => "cache-control",
+            Self::Location => "location",
+        }
+    }
 }
 
 /// Which header fields tell clients how they stand.

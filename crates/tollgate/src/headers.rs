@@ -1,14 +1,7 @@
 use std::borrow::Cow;
 
-use http::header::{CACHE_CONTROL, HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER};
-use tollgate_core::{Field, Headers, fields};
-
-const RATE_LIMIT: HeaderName = HeaderName::from_static(fields::RATE_LIMIT);
-const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static(fields::RATE_LIMIT_POLICY);
-const X_LIMIT: HeaderName = HeaderName::from_static(fields::X_LIMIT);
-const X_REMAINING: HeaderName = HeaderName::from_static(fields::X_REMAINING);
-const X_RESET: HeaderName = HeaderName::from_static(fields::X_RESET);
-const X_WARNING: HeaderName = HeaderName::from_static(fields::X_WARNING);
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+use tollgate_core::{Field, Headers};
 
 /// Fields in the type of the `http` crate.
 pub(crate) struct HttpHeaders<'a>(pub(crate) &'a mut HeaderMap);
@@ -32,17 +25,7 @@ impl Headers for HttpHeaders<'_> {
 }
 
 fn name(field: Field) -> HeaderName {
-    match field {
-        Field::RateLimit => RATE_LIMIT,
-        Field::RateLimitPolicy => RATE_LIMIT_POLICY,
-        Field::XLimit => X_LIMIT,
-        Field::XRemaining => X_REMAINING,
-        Field::XReset => X_RESET,
-        Field::XWarning => X_WARNING,
-        Field::RetryAfter => RETRY_AFTER,
-        Field::CacheControl => CACHE_CONTROL,
-        Field::Location => LOCATION,
-    }
+    HeaderName::from_static(field.name())
 }
 
 /// Names of limits and locations are visible ASCII, so there always is one.
