@@ -47,6 +47,7 @@ mod shared;
 mod sleep;
 mod view;
 
+#[doc(inline)]
 pub use tollgate_core::*;
 
 pub use self::extract::{CurrentDecision, NotLimited};

@@ -117,7 +117,9 @@ impl<S> Limited<S> {
                 StatusCode::from_u16(redirect.status).unwrap_or(StatusCode::TEMPORARY_REDIRECT);
         }
         self.policy.fields.write_refusal(&refusal, &mut ActixHeaders(response.headers_mut()));
-        response.extensions_mut().insert(Refused);
+        if refusal.gives_back() {
+            response.extensions_mut().insert(Refused);
+        }
         if let (Some(decision), true) = (refusal.into_decision(), self.policy.extensions) {
             response.extensions_mut().insert(decision);
         }

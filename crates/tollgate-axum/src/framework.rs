@@ -22,8 +22,8 @@ impl Framework for Axum {
     const PEER_HINT: &'static str =
         "serve the router with `app.into_make_service_with_connect_info::<SocketAddr>()`";
 
-    const ROUTE_HINT: &'static str =
-        "no route has matched yet: use `route_layer` or put the layer on the route itself";
+    const ROUTE_HINT: &'static str = "no route has matched: use `route_layer`, put the layer on the route itself, or use \
+         `First((Route, Const(\"no route\")))` as the key";
 }
 
 #[cfg(feature = "tokio")]

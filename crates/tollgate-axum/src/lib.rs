@@ -32,6 +32,7 @@ mod extract;
 mod framework;
 mod respond;
 
+#[doc(inline)]
 pub use tollgate::*;
 
 pub use self::extract::{CurrentDecision, NotLimited};

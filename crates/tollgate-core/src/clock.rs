@@ -121,7 +121,8 @@ impl ManualClock {
         Poll::Pending
     }
 
-    /// How many tasks wait for the clock to be turned.
+    /// How many tasks have waited for the clock since it was last turned, those included that were
+    /// dropped meanwhile.
     pub fn sleepers(&self) -> usize {
         self.0.sleepers.lock().unwrap_or_else(PoisonError::into_inner).len()
     }

@@ -39,7 +39,12 @@ pub struct Counters {
     pub keyless: Counter,
     /// For [`Counts::store_failures`].
     pub store_failures: Counter,
+    /// When the operator was last told of something that every request can cause.
+    told: AtomicU64,
 }
+
+/// Microseconds between two warnings: a flood of requests must not become a flood of log lines.
+const QUIET: u64 = 1_000_000;
 
 /// A number that only grows.
 #[derive(Debug, Default)]
@@ -57,6 +62,16 @@ impl Counter {
 }
 
 impl Counters {
+    /// Whether it is time to tell the operator again; at most once a second.
+    pub(crate) fn tell(&self, now: u64) -> bool {
+        let told = self.told.load(Ordering::Relaxed);
+        (told == 0 || now.abs_diff(told) >= QUIET)
+            && self
+                .told
+                .compare_exchange(told, now.max(1), Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
+    }
+
     /// What they stand at.
     pub fn read(&self) -> Counts {
         Counts {

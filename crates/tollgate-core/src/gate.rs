@@ -62,7 +62,9 @@ impl Rejection {
     /// Lets a request wait up to `longest` for its turn, in order of arrival, at most 1,024 at a time;
     /// one that cannot be served in time is refused at once.
     ///
-    /// While it waits a request holds the inner service that was made ready for it.
+    /// While it waits a request holds the inner service that was made ready for it. One that owes on
+    /// several keys waits only as long as that keeps at most half of a shared bucket, and nothing of a
+    /// shared window, from others.
     pub const fn queue(longest: Duration) -> Self {
         Self { kind: Kind::Block, queue: Some(Queue { longest, most: WAITING }) }
     }

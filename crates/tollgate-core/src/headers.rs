@@ -101,7 +101,9 @@ impl Fields {
             headers.append(Field::RateLimitPolicy, fields::rate_limit_policy(decision).into());
             headers.append(Field::RateLimit, fields::rate_limit(decision).into());
         }
-        if let (true, Some(standing)) = (self.x_rate_limit, fields::tightest(decision)) {
+        // These speak of one limit: with layers on top of one another, of the innermost one's.
+        let x_rate_limit = self.x_rate_limit && !headers.contains(Field::XLimit);
+        if let (true, Some(standing)) = (x_rate_limit, fields::tightest(decision)) {
             headers.insert(Field::XLimit, standing.limit.capacity().to_string().into());
             headers.insert(Field::XRemaining, standing.remaining.to_string().into());
             headers.insert(Field::XReset, fields::x_reset(standing).to_string().into());

@@ -115,7 +115,9 @@ impl<S> Policy<S> {
     /// What becomes of a request that lacks a key.
     pub fn keyless(&self, missing: Missing) -> Refusal {
         self.counters.keyless.add();
-        report::keyless(&missing);
+        if missing.is_client() || self.counters.tell(self.clock.now()) {
+            report::keyless(&missing, self.counters.read().keyless);
+        }
         Refusal::Missing(missing)
     }
 }
@@ -129,7 +131,12 @@ impl<S: Store + Clone> Policy<S> {
         };
         let ticket = |decision| Ticket::new(self.store.clone(), charge, decision);
         match self.gate.judge(&decision) {
-            Step::Forward => Course::Serve(Paid(Payment::Ticket(ticket(decision)))),
+            Step::Forward => {
+                let mut ticket = ticket(decision);
+                // Under a shadow nobody waits, not even where the limit says so.
+                ticket.begin();
+                Course::Serve(Paid(Payment::Ticket(ticket)))
+            }
             Step::Wait(wait) => {
                 self.counters.waited.add();
                 Course::Wait(wait, ticket(decision))
@@ -160,7 +167,10 @@ impl<S: Store + Clone> Policy<S> {
     /// The store's failure is not the client's doing: it passes, or is told so.
     fn without_store(&self, error: StoreError) -> Course<S> {
         self.counters.store_failures.add();
-        report::store_failed(&error, self.on_store_error);
+        if self.counters.tell(self.clock.now()) {
+            let so_far = self.counters.read().store_failures;
+            report::store_failed(&error, self.on_store_error, so_far);
+        }
         match self.on_store_error {
             OnStoreError::Admit => Course::Serve(Paid::unknown()),
             OnStoreError::Refuse => Course::Refuse(Refusal::Unavailable(error)),

@@ -31,6 +31,12 @@ impl Refusal {
         }
     }
 
+    /// Whether limits further out give their charge back: where another limit refused, or could not
+    /// tell. A request without a key is the client's own doing, and keeps it.
+    pub fn gives_back(&self) -> bool {
+        !matches!(self, Self::Missing(_))
+    }
+
     /// The decision that refused, where it was one.
     pub fn decision(&self) -> Option<&Decision> {
         match self {

@@ -9,10 +9,11 @@ use crate::key::Missing;
 use crate::limit::Decision;
 use crate::store::StoreError;
 
-pub(crate) fn keyless(missing: &Missing) {
+/// At most one a second, for what the server lacks.
+pub(crate) fn keyless(missing: &Missing, so_far: u64) {
     #[cfg(feature = "tracing")]
     if missing.is_server() {
-        tracing::error!("{missing}");
+        tracing::error!(so_far, "{missing}");
     } else {
         tracing::debug!("{missing}");
     }
@@ -38,9 +39,15 @@ pub(crate) fn shadowed(decision: &Decision) {
     );
 }
 
-pub(crate) fn store_failed(error: &StoreError, then: OnStoreError) {
+/// At most one a second.
+pub(crate) fn store_failed(error: &StoreError, then: OnStoreError, so_far: u64) {
     #[cfg(feature = "tracing")]
-    tracing::warn!(source = std::error::Error::source(error), ?then, "no decision: {error}");
+    tracing::warn!(
+        source = std::error::Error::source(error),
+        ?then,
+        so_far,
+        "no decision: {error}"
+    );
 }
 
 /// The names of the limits that refuse.

@@ -20,6 +20,11 @@ use crate::limit::{Limit, Limits};
 ///     Limit::concurrent(500).by(Global),
 /// );
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a rule for these requests",
+    label = "not a rule",
+    note = "a limit becomes a rule by a key: `limit.by(Ip::peer())`, `limit.by(Header(\"x-api-key\"))`"
+)]
 pub trait Rule<V: View>: KnownLimits {
     /// Adds to `charge` what the request of `view` owes.
     ///
@@ -31,6 +36,11 @@ pub trait Rule<V: View>: KnownLimits {
 
 /// The limits of a rule that are known before any request is, so that a store can say at the start
 /// what it cannot keep. A rule of your own that knows none has nothing to add.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a rule",
+    label = "not a rule",
+    note = "a limit becomes a rule by a key: `limit.by(Ip::peer())`, `limit.by(Header(\"x-api-key\"))`"
+)]
 pub trait KnownLimits {
     /// Shows each limit that is known.
     fn each_limit(&self, each: &mut dyn FnMut(&Limit)) {
@@ -64,13 +74,13 @@ impl<K, L, C> By<K, L, C> {
     ///
     /// The request is charged before it is answered and given its charge back afterwards, so that
     /// parallel guesses cannot slip through. A request without a response (its client has gone, the
-    /// service failed) stays charged.
+    /// service failed) stays charged. The response's fields tell of the charge as it was before.
     ///
     /// ```
     /// use tollgate_core::{Ip, Limit};
     ///
-    /// // Five failed logins a quarter of an hour.
-    /// let rule = Limit::per(5, std::time::Duration::from_secs(900))
+    /// // Five failed logins in any quarter of an hour.
+    /// let rule = Limit::sliding_log(5, std::time::Duration::from_secs(900))
     ///     .by(Ip::peer())
     ///     .count_if(|status| status == 401);
     /// ```
@@ -98,7 +108,8 @@ impl<K, L, C> By<K, L, C> {
         self.settle(move |reply, charged| cost(reply).unwrap_or(charged))
     }
 
-    /// Applies only to requests for which `applies` says so; all others owe nothing to this rule.
+    /// Applies only to requests for which `applies` says so; all others owe nothing to this rule. Said
+    /// last, after cost and accounting.
     pub fn when<F>(self, applies: F) -> When<Self, F> {
         When { rule: self, applies }
     }
@@ -174,6 +185,7 @@ impl KnownLimits for Limits {
 ///     true => Limit::per_minute(6_000),
 ///     false => Limit::per_minute(60),
 /// })
+/// // Fit for keys that somebody further out has checked: an invented one has a fresh budget.
 /// .by(First((Header("x-api-key"), Ip::peer())));
 /// ```
 pub fn choose<Q, L, F>(choose: F) -> Chosen<F>

@@ -20,12 +20,16 @@ pub trait Store {
 
     /// Charges what is owed, if every limit admits it; books a place ahead where the charge is
     /// patient.
+    ///
+    /// A future that is dropped before it resolves leaves nobody to settle the charge: a store that may
+    /// have charged by then gives it back itself.
     fn take(&self, charge: &Charge) -> Answer<Self::Future>;
 
     /// What [`take`](Self::take) would answer, without charging anything.
     fn peek(&self, charge: &Charge) -> Answer<Self::Future>;
 
-    /// Forgets what was spent on the keys and limits of the charge.
+    /// Forgets what was spent on the keys and limits of the charge. What is held stays held. Charges
+    /// from before that are settled afterwards are taken for later ones: settle first.
     fn reset(&self, charge: &Charge) -> Answer<Self::Future>;
 
     /// Makes the charge of `owed.cost` that `mark` stands for into one of `spent`: gives back what was

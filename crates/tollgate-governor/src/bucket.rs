@@ -12,7 +12,7 @@ use governor::middleware::NoOpMiddleware;
 use governor::nanos::Nanos;
 use governor::state::{NotKeyed, StateStore};
 use governor::{Quota, RateLimiter};
-use tollgate_core::{Limit, LimitError, Mark, Standing};
+use tollgate_core::{Keys, Limit, LimitError, Mark, Standing};
 
 use crate::clock::Now;
 use crate::quota::quota;
@@ -104,13 +104,18 @@ impl Bucket {
     }
 
     /// The debt with `cost` charged to a request that leaves `wait` from now; `None` if that is too far
-    /// ahead to be written down.
-    pub(crate) fn book(&self, debt: u64, cost: u64, wait: Duration) -> Option<u64> {
-        let wait = u64::try_from(wait.as_nanos()).ok()?;
+    /// ahead to be written down, or if another limit holds it back and it would keep more than half of
+    /// the bucket from others meanwhile. One who waits must not shut a bucket that many share.
+    pub(crate) fn book(&self, debt: u64, cost: u64, wait: Duration, keys: Keys) -> Option<u64> {
+        let nanos = u64::try_from(wait.as_nanos()).ok()?;
         let fits_in = debt.checked_add(self.weight(cost))?.saturating_sub(self.cap);
-        // Another limit holds the request back: the debt begins when it leaves.
-        let debt = if wait > fits_in { debt.max(wait) } else { debt };
-        debt.checked_add(self.weight(cost)).filter(|debt| *debt <= MOST)
+        // The debt begins when the request leaves.
+        let kept = if nanos > fits_in { nanos.saturating_sub(debt) } else { 0 };
+        let another = keys == Keys::Several && wait > micros(fits_in);
+        if another && kept > self.cap / 2 {
+            return None;
+        }
+        (debt + kept).checked_add(self.weight(cost)).filter(|debt| *debt <= MOST)
     }
 
     /// Charges what has been spent already, beyond the limit if need be.

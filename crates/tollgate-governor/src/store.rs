@@ -8,7 +8,7 @@ use tollgate_core::{
 };
 
 use crate::bucket::{Answer as Asked, Bucket, Row, micros};
-use crate::table::{Find, Table};
+use crate::table::{Find, Found, Table};
 
 /// Keys that a store has room for unless told otherwise.
 const KEYS: usize = 1 << 18;
@@ -17,7 +17,8 @@ const KEYS: usize = 1 << 18;
 ///
 /// The table is this crate's: it holds a bounded number of keys, is tidied a little with each key that
 /// is added, and never lets go of one that is being limited. When there is no room for a new key, the
-/// store answers [`StoreError::full`]. A key takes some 250 bytes.
+/// store answers [`StoreError::full`], unless another limit of the request refuses it anyway. A key
+/// takes some 250 bytes.
 ///
 /// Clones are the same store.
 #[derive(Clone)]
@@ -85,10 +86,10 @@ impl Governor {
         let find = if ask == Ask::Take { Find::OrInsert } else { Find::Only };
         let decision = self.0.table.rows(charge, find, now, |rows| match ask {
             Ask::Take => take(charge, &buckets, rows, now),
-            Ask::Peek => preview(charge, &buckets, rows, now, Duration::ZERO),
+            Ask::Peek => Some(preview(charge, &buckets, rows, now, Duration::ZERO)),
             Ask::Reset => {
-                rows.fill(Row::default());
-                preview(charge, &buckets, rows, now, Duration::ZERO)
+                rows.iter_mut().for_each(|found| found.row = Row::default());
+                Some(preview(charge, &buckets, rows, now, Duration::ZERO))
             }
         });
         decision.ok_or_else(StoreError::full)
@@ -103,32 +104,37 @@ enum Ask {
 }
 
 /// Charges every row, or none; books the earliest moment within the charge's patience at which all
-/// admit.
-fn take(charge: &Charge, buckets: &[Bucket], rows: &mut [Row], now: u64) -> Decision {
-    rows.iter_mut().for_each(|row| *row = row.follow(now));
+/// admit. `None` when there is no room to write the charge down; who is refused anyway is refused all
+/// the same, so that no flood frees a key by leaving no room for another of its limits.
+fn take(charge: &Charge, buckets: &[Bucket], rows: &mut [Found], now: u64) -> Option<Decision> {
+    rows.iter_mut().for_each(|found| found.row = found.row.follow(now));
     let asked = ask(charge, buckets, rows, now);
     let Some(debts) = admit(charge, buckets, rows, now, &asked) else {
-        return preview(charge, buckets, rows, now, charge.patience().unwrap_or_default());
+        let patience = charge.patience().unwrap_or_default();
+        return Some(preview(charge, buckets, rows, now, patience));
     };
+    if !rows.iter().all(|found| found.has_room) {
+        return None;
+    }
     let wait = longest(&asked).unwrap_or_default();
     let standings = debts.into_iter().zip(rows).zip(buckets).zip(charge.owed()).map(
-        |(((debt, row), bucket), owed)| {
-            *row = Row { written: now, debt };
+        |(((debt, found), bucket), owed)| {
+            found.row = Row { written: now, debt };
             let mut standing = bucket.standing(debt, owed.cost);
             standing.charged = owed.cost;
             standing.retry = Some(Duration::ZERO);
-            standing.mark = row.mark();
+            standing.mark = found.row.mark();
             standing
         },
     );
-    Decision::from_parts(Verdict::Admit { wait }, standings)
+    Some(Decision::from_parts(Verdict::Admit { wait }, standings))
 }
 
 /// What would be answered, with nothing written.
 fn preview(
     charge: &Charge,
     buckets: &[Bucket],
-    rows: &[Row],
+    rows: &[Found],
     now: u64,
     patience: Duration,
 ) -> Decision {
@@ -137,8 +143,8 @@ fn preview(
     // Where one has to wait for too long, those that could have waited do not refuse.
     let patience = if wait.is_none_or(|wait| wait > patience) { patience } else { Duration::ZERO };
     let standings = asked.iter().zip(rows).zip(buckets).zip(charge.owed()).map(
-        |(((asked, row), bucket), owed)| {
-            let mut standing = bucket.standing(row.debt(now), owed.cost);
+        |(((asked, found), bucket), owed)| {
+            let mut standing = bucket.standing(found.row.debt(now), owed.cost);
             standing.refused = match asked {
                 Asked::Admit(_) => false,
                 Asked::Wait(wait) => micros(*wait) > patience,
@@ -154,9 +160,9 @@ fn preview(
     Decision::from_parts(verdict, standings)
 }
 
-fn ask(charge: &Charge, buckets: &[Bucket], rows: &[Row], now: u64) -> Vec<Asked> {
+fn ask(charge: &Charge, buckets: &[Bucket], rows: &[Found], now: u64) -> Vec<Asked> {
     (charge.owed().zip(buckets).zip(rows))
-        .map(|((owed, bucket), row)| bucket.ask(row.debt(now), owed.cost))
+        .map(|((owed, bucket), found)| bucket.ask(found.row.debt(now), owed.cost))
         .collect()
 }
 
@@ -173,14 +179,16 @@ fn longest(asked: &[Asked]) -> Option<Duration> {
 fn admit(
     charge: &Charge,
     buckets: &[Bucket],
-    rows: &[Row],
+    rows: &[Found],
     now: u64,
     asked: &[Asked],
 ) -> Option<Vec<u64>> {
     let wait = longest(asked).filter(|wait| *wait <= charge.patience().unwrap_or_default())?;
-    let book = |(((asked, row), bucket), owed): (((&Asked, &Row), &Bucket), &Owed)| match asked {
+    let keys = charge.keys();
+    let book = |(((asked, found), bucket), owed): (((&Asked, &Found), &Bucket), &Owed)| match asked
+    {
         Asked::Admit(debt) if wait.is_zero() => Some(*debt),
-        _ => bucket.book(row.debt(now), owed.cost, wait),
+        _ => bucket.book(found.row.debt(now), owed.cost, wait, keys),
     };
     asked.iter().zip(rows).zip(buckets).zip(charge.owed()).map(book).collect()
 }
@@ -206,7 +214,7 @@ impl Store for Governor {
         let charge = Charge::of(owed.limit, owed.key, owed.cost);
         let find = if spent > owed.cost { Find::OrInsert } else { Find::Only };
         self.0.table.rows(&charge, find, now, |rows| {
-            for row in rows {
+            for Found { row, .. } in rows {
                 *row = row.follow(now);
                 *row = if spent > owed.cost {
                     let debt = bucket.add(row.debt(now), spent - owed.cost);

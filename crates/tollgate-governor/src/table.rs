@@ -33,6 +33,21 @@ struct Shard {
     ring: VecDeque<Id>,
 }
 
+/// The row of a key, or a fresh one where none is known.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Found {
+    pub(crate) row: Row,
+    /// Whether what is written here is kept.
+    pub(crate) has_room: bool,
+}
+
+/// A shard that a charge holds, and the rows that it may yet add there.
+struct Locked<'a> {
+    at: usize,
+    shard: MutexGuard<'a, Shard>,
+    promised: usize,
+}
+
 /// Whether a row that is not there is about to be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Find {
@@ -55,37 +70,32 @@ impl Table {
         self.shards.iter().map(|shard| lock(shard).rows.len()).sum()
     }
 
-    /// Hands out the rows of a charge, all locked at once, and writes them back. `None`: there is no
-    /// room for one that is new.
+    /// Hands out the rows of a charge, all locked at once, and writes back those that there is room for.
     pub(crate) fn rows<T>(
         &self,
         charge: &Charge,
         find: Find,
         now: u64,
-        change: impl FnOnce(&mut [Row]) -> T,
-    ) -> Option<T> {
+        change: impl FnOnce(&mut [Found]) -> T,
+    ) -> T {
         let ids: Vec<_> = charge.owed().map(|owed| self.id(owed)).collect();
         // In one order everywhere, so that no two wait for each other.
-        let mut wanted: Vec<_> = ids.iter().map(|(shard, _)| *shard).collect();
+        let mut wanted: Vec<_> = ids.iter().map(|(at, _)| *at).collect();
         wanted.sort_unstable();
         wanted.dedup();
-        let mut locked: Vec<_> =
-            wanted.iter().map(|shard| (*shard, lock(&self.shards[*shard]))).collect();
+        let mut locked: Vec<_> = wanted.into_iter().map(|at| self.lock(at)).collect();
 
-        let mut rows = Vec::with_capacity(ids.len());
-        for (shard, id) in &ids {
-            let shard = of(&mut locked, *shard);
-            let known = shard.rows.get(id).copied();
-            if known.is_none() && find == Find::OrInsert && !shard.has_room(self.room, now) {
-                return None;
+        let mut found = Vec::with_capacity(ids.len());
+        for (at, id) in &ids {
+            found.push(of(&mut locked, *at).find(id, find, self.room, now, &ids));
+        }
+        let outcome = change(&mut found);
+        for ((at, id), found) in ids.into_iter().zip(found) {
+            if found.has_room {
+                of(&mut locked, at).shard.write(id, found.row);
             }
-            rows.push(known.unwrap_or_default());
         }
-        let outcome = change(&mut rows);
-        for ((shard, id), row) in ids.into_iter().zip(rows) {
-            of(&mut locked, shard).write(id, row, find);
-        }
-        Some(outcome)
+        outcome
     }
 
     fn id(&self, owed: &Owed) -> (usize, Id) {
@@ -93,15 +103,34 @@ impl Table {
         let shard = self.hasher.hash_one(id) % self.shards.len() as u64;
         (shard as usize, id)
     }
+
+    fn lock(&self, at: usize) -> Locked<'_> {
+        Locked { at, shard: lock(&self.shards[at]), promised: 0 }
+    }
+}
+
+impl Locked<'_> {
+    /// The row of `id`, which is among the `ids` of the charge.
+    fn find(&mut self, id: &Id, find: Find, room: usize, now: u64, ids: &[(usize, Id)]) -> Found {
+        if let Some(row) = self.shard.rows.get(id) {
+            return Found { row: *row, has_room: true };
+        }
+        let room = room - self.promised;
+        let has_room = find == Find::OrInsert && self.shard.has_room(room, now, ids);
+        self.promised += usize::from(has_room);
+        Found { row: Row::default(), has_room }
+    }
 }
 
 impl Shard {
-    /// A row that owes nothing any more equals none: it is taken away as the hand passes.
-    fn has_room(&mut self, room: usize, now: u64) -> bool {
+    /// A row that owes nothing any more equals none: it is taken away as the hand passes, unless it is
+    /// one of `kept`, which are about to be written.
+    fn has_room(&mut self, room: usize, now: u64, kept: &[(usize, Id)]) -> bool {
         let looks = if self.rows.len() < room { LOOK } else { LOOK_HARDER };
         for _ in 0..looks.min(self.ring.len()) {
             let Some(id) = self.ring.pop_front() else { break };
-            if self.rows.get(&id).is_some_and(|row| row.debt(now) == 0) {
+            let fresh = self.rows.get(&id).is_some_and(|row| row.debt(now) == 0);
+            if fresh && !kept.iter().any(|(_, kept)| *kept == id) {
                 self.rows.remove(&id);
             } else {
                 self.ring.push_back(id);
@@ -110,10 +139,10 @@ impl Shard {
         self.rows.len() < room
     }
 
-    fn write(&mut self, id: Id, row: Row, find: Find) {
+    fn write(&mut self, id: Id, row: Row) {
         if let Some(known) = self.rows.get_mut(&id) {
             *known = row;
-        } else if find == Find::OrInsert && row.debt > 0 {
+        } else if row.debt > 0 {
             self.rows.insert(id, row);
             self.ring.push_back(id);
         }
@@ -124,7 +153,7 @@ fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
     shard.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn of<'a>(locked: &'a mut [(usize, MutexGuard<'_, Shard>)], shard: usize) -> &'a mut Shard {
-    let found = locked.iter_mut().find(|(locked, _)| *locked == shard);
-    &mut found.expect("every shard of the charge is locked").1
+fn of<'a, 'l>(locked: &'a mut [Locked<'l>], at: usize) -> &'a mut Locked<'l> {
+    let found = locked.iter_mut().find(|locked| locked.at == at);
+    found.expect("every shard of the charge is locked")
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use tollgate_core::{
-    Charge, Decision, KeyBuf, Limit, ManualClock, Memory, Part, Store, StoreError,
+    Charge, Decision, KeyBuf, Limit, ManualClock, Memory, Part, Store, StoreError, Verdict,
 };
 use tollgate_governor::Governor;
 
@@ -74,6 +74,51 @@ fn as_many_keys_as_asked_for_fit() {
 }
 
 #[test]
+fn one_who_waits_for_a_limit_of_its_own_does_not_shut_a_shared_bucket() {
+    let clock = ManualClock::new();
+    let (governor, memory) =
+        (Governor::with_clock(100, &clock), Memory::builder().clock(&clock).build());
+    let own = Limit::per(1, Duration::from_secs(8)).named("own");
+    let shared = Limit::per_second(10).named("shared");
+    let charge = |name: &str| {
+        let mut charge = Charge::new();
+        charge.owe(own, key(name), 1).unwrap();
+        charge.owe(shared, key("all"), 1).unwrap();
+        charge.patient(Duration::from_secs(10))
+    };
+    let take = |name: &str| {
+        let charge = charge(name);
+        let ours = governor.take(&charge).now().unwrap();
+        assert_eq!(bare(&ours), bare(&memory.take(&charge).now().unwrap()), "{name}");
+        ours
+    };
+    assert!(take("alice").is_admitted());
+    let refused = take("alice");
+    assert_eq!(refused.retry_after(), Some(Duration::from_secs(8)));
+    let refusing: Vec<_> = refused.standings().map(|standing| standing.refused).collect();
+    assert_eq!(refusing, [true, false]);
+    for name in ["b", "c", "d", "e", "f", "g", "h", "i", "j"] {
+        assert_eq!(take(name).verdict(), Verdict::Admit { wait: Duration::ZERO });
+    }
+    // Within half of the bucket a place is still booked.
+    clock.advance(Duration::from_millis(7_600));
+    assert_eq!(take("alice").wait(), Duration::from_millis(400));
+}
+
+#[test]
+fn one_who_waits_for_a_shared_bucket_alone_is_held_back_by_no_other() {
+    // The wait is told in whole microseconds, and is longer than the bucket itself asks for.
+    let store = Governor::with_clock(10, ManualClock::new());
+    let shared = Limit::per_second(1_000_000_000).burst(1);
+    let mut charge = Charge::new();
+    charge.owe(shared, key("all"), 1).unwrap();
+    charge.owe(Limit::per_second(10), key("alice"), 1).unwrap();
+    let charge = charge.patient(Duration::from_secs(1));
+    assert!(store.take(&charge).now().unwrap().is_admitted());
+    assert_eq!(store.take(&charge).now().unwrap().wait(), Duration::from_micros(1));
+}
+
+#[test]
 fn threads_admit_exactly_the_limit() {
     let store = Governor::with_clock(100, ManualClock::new());
     let admitted = AtomicUsize::new(0);
@@ -124,14 +169,15 @@ fn operations() -> impl Strategy<Value = Vec<Operation>> {
 
 proptest! {
     #[test]
-    fn every_answer_is_that_of_memory(limits in prop::collection::vec(limits(), 1..4), operations in operations()) {
+    fn every_answer_is_that_of_memory(limits in prop::collection::vec(limits(), 1..4), shared in any::<bool>(), operations in operations()) {
         let clock = ManualClock::new();
         let governor = Governor::with_clock(100, &clock);
         let memory = Memory::builder().capacity(100).clock(&clock).build();
         let charge = |cost: u64| {
             let mut charge = Charge::new();
             for (i, limit) in limits.iter().enumerate() {
-                charge.owe(limit.named(["a", "b", "c", "d"][i]), key("alice"), cost).unwrap();
+                let key = key(if shared && i == 0 { "all" } else { "alice" });
+                charge.owe(limit.named(["a", "b", "c", "d"][i]), key, cost).unwrap();
             }
             charge
         };

@@ -39,6 +39,7 @@ mod service;
 mod sleep;
 mod view;
 
+#[doc(inline)]
 pub use tollgate_core::*;
 
 pub use self::future::ResponseFuture;

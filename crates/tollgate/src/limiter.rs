@@ -61,6 +61,9 @@ impl<S> Limiter<S> {
 
 impl<S: Store> Limiter<S> {
     /// Spends one on `key`, if every limit admits it. Decided when called, not when first polled.
+    ///
+    /// A place of [`Limit::concurrent`](crate::Limit::concurrent) that is taken this way is held until
+    /// it is [given](Self::give) back; [`acquire`](Self::acquire) does that by itself.
     pub fn take(&self, key: impl Part) -> Take<S::Future> {
         self.take_n(key, 1)
     }
@@ -107,7 +110,19 @@ impl<S: Store> Limiter<S> {
     where
         S: Clone,
     {
-        let charge = self.charge(key, 1).patient(max_wait);
+        self.acquire_n(key, 1, max_wait)
+    }
+
+    /// [`acquire`](Self::acquire) at a cost.
+    ///
+    /// # Panics
+    ///
+    /// When it has to wait outside of a tokio runtime with a timer.
+    pub fn acquire_n(&self, key: impl Part, cost: u64, max_wait: Duration) -> Acquire<S>
+    where
+        S: Clone,
+    {
+        let charge = self.charge(key, cost).patient(max_wait);
         let state = match self.store.take(&charge) {
             Answer::Now(decision) => Acquiring::of(decision, charge, &self.store, &self.clock),
             Answer::Later(answer) => {

@@ -342,3 +342,48 @@ async fn a_store_says_at_the_start_what_it_cannot_keep() {
 
     let _ = RateLimitLayer::new(Limit::per_minute(100).by(CLIENT)).store(Picky);
 }
+
+#[tokio::test]
+async fn leaving_out_a_key_does_not_switch_off_the_limit_further_out() {
+    let (store, _clock) = store();
+    let all = RateLimitLayer::new(Limit::per_hour(3).by(tollgate::Global)).store(store.clone());
+    let own = RateLimitLayer::new(Limit::per_hour(9).by(Header("x-api-key"))).store(store);
+    let app = app(tower::ServiceBuilder::new().layer(all).layer(own).into_inner());
+    let mut statuses = Vec::new();
+    for _ in 0..5 {
+        statuses.push(send(&app, "/", "alice").await.status().as_u16());
+    }
+    assert_eq!(statuses, [400, 400, 400, 429, 429]);
+}
+
+#[tokio::test]
+async fn the_older_fields_speak_of_the_innermost_layer() {
+    let (store, _clock) = store();
+    let fields = Fields::X_RATE_LIMIT;
+    let wide = RateLimitLayer::new(Limit::per_minute(1_000).by(CLIENT)).store(store.clone());
+    let strict = RateLimitLayer::new(Limit::per_minute(2).by(CLIENT)).store(store);
+    let layers =
+        tower::ServiceBuilder::new().layer(wide.fields(fields)).layer(strict.fields(fields));
+    let served = send(&app(layers.into_inner()), "/", "alice").await;
+    assert_eq!(header(&served, "x-ratelimit-limit"), "2");
+    assert_eq!(header(&served, "x-ratelimit-remaining"), "1");
+    assert_eq!(served.headers().get_all("x-ratelimit-limit").iter().count(), 1);
+}
+
+/// Under a shadow nothing waits: a request that leaves keeps its charge all the same.
+#[tokio::test]
+async fn a_shadowed_queue_counts_those_who_leave() {
+    let (store, _clock) = store();
+    let limit = Limit::leaky_bucket(1, secs(3_600)).queue(5);
+    let layer = RateLimitLayer::new(limit.by(CLIENT)).store(store).rejection(Rejection::shadow());
+    let counts = layer.clone();
+    let handler = tower::service_fn(|_: Request<String>| {
+        std::future::pending::<Result<Response<String>, std::convert::Infallible>>()
+    });
+    let app = tower::ServiceBuilder::new().layer(layer).service(handler);
+    for _ in 0..20 {
+        let mut gone = tokio_test::task::spawn(app.clone().oneshot(get("/", "alice")));
+        assert!(gone.poll().is_pending());
+    }
+    assert_eq!(counts.counts().shadowed, 14);
+}

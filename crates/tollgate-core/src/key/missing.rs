@@ -120,7 +120,8 @@ impl Missing {
 impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
-            Kind::Client | Kind::Ambiguous => write!(f, "the request lacks {}", self.what),
+            Kind::Client => write!(f, "the request lacks {}", self.what),
+            Kind::Ambiguous => write!(f, "the request has to have {}", self.what),
             Kind::Server => write!(f, "the server lacks {}: {}", self.what, self.hint),
             Kind::Exempt => f.write_str("the rule does not apply"),
         }

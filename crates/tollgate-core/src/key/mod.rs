@@ -36,6 +36,11 @@ pub use self::view::View;
 ///     .burst(20)
 ///     .by((First((Header("x-api-key"), Ip::peer())), Route));
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a key of these requests",
+    label = "not a key",
+    note = "a header is `Header(\"name\")`, a constant `Const(value)`, a closure `from_fn(..)`"
+)]
 pub trait Key<V: View> {
     /// Writes the key of `view`'s request.
     ///

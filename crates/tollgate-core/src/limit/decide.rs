@@ -163,6 +163,12 @@ fn earliest_enter(
         // One's own queue may hold the request back for longer than another can book ahead.
         let then = bounded(now + when);
         let wait = slots.iter().filter_map(|slot| slot.queued(then)).max().unwrap_or(0);
+        let too_long = wait.saturating_sub(patience.unwrap_or(u64::MAX));
+        if too_long > 0 {
+            // A cost that has to wait longer even in an empty queue never comes to an end here.
+            when += too_long;
+            continue;
+        }
         if slots.len() == 1 || slots.iter().all(|slot| slot.books(then, wait, keys)) {
             return Some(Duration::from_micros(when));
         }

@@ -316,6 +316,8 @@ impl Limit {
             hash = fnv(hash, &numbers[i].to_le_bytes());
             i += 1;
         }
+        // States of different make are kept in different tables.
+        hash = fnv(hash, &[self.is_wide() as u8]);
         let name = self.name.as_bytes();
         if name.is_empty() { fnv(hash, &self.count.to_le_bytes()) } else { fnv(hash, name) }
     }

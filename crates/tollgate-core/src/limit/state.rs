@@ -15,6 +15,8 @@ pub struct State {
     pub(crate) gap: Cell,
     /// Since when and for how long the key is banned.
     pub(crate) ban: Cell,
+    /// What has been refused since the ban began, less what has been given back that counted then.
+    pub(crate) refused: u64,
     /// The stamps of a sliding log.
     pub(crate) log: Option<Box<Log>>,
 }

@@ -74,7 +74,8 @@ impl Limit {
     /// overlap in time are given back to a bucket, together they can return as much as drained while
     /// they were under way.
     ///
-    /// Giving back lifts a ban that began while the charge counted, if there is room without it.
+    /// Giving back lifts a ban that began while the charge counted, once as much is given back as has
+    /// been refused since.
     pub fn settle(&self, state: &mut State, now: u64, mark: &Mark, cost: u64, spent: u64) {
         let now = bounded(now);
         self.tidy(state, now);
@@ -83,21 +84,21 @@ impl Limit {
             return;
         }
         self.shape.give(state, mark, now, cost - spent);
+        // What is held is given back at its ordinary end, too: that makes nothing undone.
+        if self.is_held() {
+            return;
+        }
         if spent == 0 && self.gap > 0 {
             Bucket::gap(self.gap).give(&mut state.gap, mark.gap, now, 1);
         }
-        if spent < cost && self.was_banned_in_error(state, now, mark) {
-            state.ban = [0; 2];
+        if banned_for(state.ban, now) > 0 && !mark.banned && self.shape.counted(mark, state.ban[0])
+        {
+            // All that has been refused would have been admitted, had this never been charged.
+            state.refused = state.refused.saturating_sub(cost - spent);
+            if state.refused == 0 {
+                state.ban = [0; 2];
+            }
         }
-    }
-
-    /// Whether a ban began while a charge counted that is now given back, and there is room without
-    /// it: then nobody exceeded the limit.
-    fn was_banned_in_error(&self, state: &State, now: u64, mark: &Mark) -> bool {
-        banned_for(state.ban, now) > 0
-            && !mark.banned
-            && self.shape.counted(mark, state.ban[0])
-            && self.shape.enter(state, now, 1, 0) == Enter::At(0)
     }
 
     /// Until `state` equals a fresh one and may be forgotten; `None`: not before it is given back.
@@ -149,7 +150,7 @@ impl Limit {
 
     /// Follows a clock that stepped back, and drops what is remembered in vain.
     #[inline]
-    pub(super) fn tidy(&self, state: &mut State, now: u64) {
+    pub(crate) fn tidy(&self, state: &mut State, now: u64) {
         self.shape.tidy(state, now);
         if self.gap > 0 {
             Bucket::gap(self.gap).follow(&mut state.gap, now);
@@ -170,7 +171,10 @@ impl Limit {
 
     /// Writes down that this limit refused, where that is recorded.
     pub(super) fn refuse(&self, state: &mut State, now: u64, cost: u64) {
-        if self.ban > 0 && banned_for(state.ban, now) == 0 {
+        if self.ban > 0 && banned_for(state.ban, now) > 0 {
+            state.refused = state.refused.saturating_add(cost);
+        } else if self.ban > 0 {
+            state.refused = cost;
             let interval = match self.enter(state, now, cost, 0) {
                 Enter::At(delay) => delay,
                 Enter::Unknown | Enter::Never => 0,
@@ -215,6 +219,14 @@ impl Limit {
         }
     }
 
+    /// The most entries that a log needs room for, without places booked ahead.
+    pub(crate) fn most_entries(&self) -> usize {
+        match self.shape {
+            Shape::Log(sieve) => usize::try_from(sieve.entries()).unwrap_or(usize::MAX),
+            _ => 0,
+        }
+    }
+
     /// The log of a state, where this limit keeps one.
     pub(crate) fn log_of<'s>(&self, state: &'s mut State) -> Option<&'s mut Log> {
         match self.kind {
@@ -225,7 +237,7 @@ impl Limit {
 
     /// Whether the state holds more than the shape's two words.
     #[inline]
-    pub(crate) fn is_wide(&self) -> bool {
+    pub(crate) const fn is_wide(&self) -> bool {
         self.ban > 0 || self.gap > 0 || matches!(self.kind, Kind::SlidingLog { .. })
     }
 }

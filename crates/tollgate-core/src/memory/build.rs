@@ -38,11 +38,16 @@ impl MemoryBuilder {
     ///
     /// # Panics
     ///
-    /// When `keys` is zero.
+    /// When `keys` is zero, or 2^32 and more: 160 GB.
     #[must_use]
     #[track_caller]
     pub fn capacity(self, keys: usize) -> Self {
         assert!(keys > 0, "a store with room for 0 keys counts nothing");
+        let fits = u32::try_from(keys).is_ok();
+        assert!(
+            fits,
+            "a store with room for {keys} keys does not fit any machine: 2^32 are too many"
+        );
         Self { capacity: keys, ..self }
     }
 

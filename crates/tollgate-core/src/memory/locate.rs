@@ -57,7 +57,13 @@ impl Inner {
         // Read under the lock: no decision on a row goes by an older clock than the one before it.
         let now = self.clock.now();
         let tick = self.narrow.tick(now);
-        let mut row = bucket.find(wanted.print);
+        let mut row = bucket.find_live(wanted.print, tick);
+        if row.is_none() {
+            let passed = bucket.is_passed(tick);
+            if !passed {
+                row = bucket.find(wanted.print);
+            }
+        }
         if row.is_none() {
             let passed = bucket.is_passed(tick);
             if find == Find::OrInsert && !passed {
@@ -142,7 +148,7 @@ impl Inner {
             found.push(match (place, &mut wide) {
                 (None, _) => Found::narrow(Cell::default(), None),
                 (Some(place), Some(wide)) if limit.is_wide() => {
-                    self.take_out(limit, place, wide.row(place), find)
+                    self.take_out(limit, place, wide.row(place), find, now)
                 }
                 (Some(at), _) => Found::narrow(*narrow.row(at), place),
             });
@@ -169,8 +175,17 @@ impl Inner {
         Ok(result)
     }
 
-    fn take_out(&self, limit: &Limit, place: Place, row: &mut WideRow, find: Find) -> Found {
+    fn take_out(
+        &self,
+        limit: &Limit,
+        place: Place,
+        row: &mut WideRow,
+        find: Find,
+        now: u64,
+    ) -> Found {
         let mut state = *row.take().unwrap_or_default();
+        // What has left the window makes room before more is asked for.
+        limit.tidy(&mut state, now);
         let has_room = find == Find::Only || self.give_room(limit, &mut state);
         Found { place: Some(place), has_room, counted: room_of(&state), state }
     }

@@ -82,14 +82,18 @@ impl<'a, T: Default> Locked<'a, T> {
         tick: u32,
         release: impl FnOnce(T),
     ) -> Sought {
-        for place in places {
-            if let Some(row) = self.buckets[*place].1.find(print) {
-                return Sought::At((*place, row));
-            }
+        // A row that has moved may have left another behind that had recovered: the live one counts.
+        let live = |place: &usize| Some((*place, self.buckets[*place].1.find_live(print, tick)?));
+        if let Some(at) = places.iter().find_map(live) {
+            return Sought::At(at);
         }
         let all = places.len() == CHOICES;
         if !all && places.iter().any(|place| self.buckets[*place].1.is_passed(tick)) {
             return Sought::Further;
+        }
+        let recovered = |place: &usize| Some((*place, self.buckets[*place].1.find(print)?));
+        if let Some(at) = places.iter().find_map(recovered) {
+            return Sought::At(at);
         }
         if find == Find::Only {
             return Sought::Nowhere;

@@ -85,7 +85,8 @@ impl Memory {
     ///
     /// # Panics
     ///
-    /// When `keys` is zero.
+    /// When `keys` is zero, or 2^32 and more.
+    #[track_caller]
     pub fn with_capacity(keys: usize) -> Self {
         Self::builder().capacity(keys).build()
     }
@@ -142,7 +143,10 @@ impl Ask {
     /// `None` when there is no room to write the charge down.
     fn of(self, found: &mut [Found], charge: &Charge, now: u64) -> Option<Decision> {
         if let Self::Reset = self {
-            found.iter_mut().for_each(|found| found.state = State::default());
+            // What is held is held by somebody: it stands until that one gives it back.
+            let forgotten =
+                found.iter_mut().zip(charge.owed()).filter(|(_, owed)| !owed.limit.is_held());
+            forgotten.for_each(|(found, _)| found.state = State::default());
         }
         if self == Self::Take && !found.iter().all(|found| found.has_room) {
             return Self::refused_without_room(found, charge, now);

@@ -19,7 +19,9 @@ impl Inner {
             return true;
         }
         let before = log.capacity();
-        let more = before.max(FIRST_ENTRIES);
+        // Beyond what the shape ever holds only places booked ahead go, one after the other.
+        let left = limit.most_entries().saturating_sub(before).max(1);
+        let more = before.max(FIRST_ENTRIES).min(left);
         if !self.grant(more) {
             self.sweep();
             if !self.grant(more) {

@@ -119,6 +119,11 @@ impl<T: Default> Bucket<T> {
         self.prints.iter().position(|row| *row == print)
     }
 
+    /// The row of `print`, unless it has recovered.
+    pub(super) fn find_live(&self, print: u64, tick: u32) -> Option<usize> {
+        self.find(print).filter(|row| self.expiries[*row] > tick)
+    }
+
     /// An empty or recovered row, none of those that `taken` knows.
     pub(super) fn free(&self, tick: u32, taken: impl Fn(usize) -> bool) -> Option<usize> {
         (0..ROWS)

@@ -5,7 +5,8 @@ use crate::key::{Key, KeyBuf, Missing, View, tag};
 /// ```
 /// use tollgate_core::{First, Header, Ip};
 ///
-/// // Whoever has a key is limited by it, everybody else by address.
+/// // Whoever has a key is limited by it, everybody else by address. That is for keys that are checked
+/// // further out: a client that may invent one has a fresh budget with each.
 /// let key = First((Header("x-api-key"), Ip::peer()));
 /// # let _ = key;
 /// ```

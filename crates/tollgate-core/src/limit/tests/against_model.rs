@@ -88,6 +88,9 @@ impl Run {
             let too_long = self.too_long_in_the_queue(cost, patience);
             let retry = self.model.enters(now, cost);
             let retry = retry.map(|enters| micros((enters - now).max(too_long)));
+            // Where an empty queue is too long already, there is no moment to come back at.
+            let alone = self.limit.peek(&self.limit.fresh(), now, cost).wait();
+            let retry = retry.filter(|_| patience == 0 || alone <= micros(patience));
             assert_eq!(decision.retry_after(), retry);
             self.retry = retry;
         }

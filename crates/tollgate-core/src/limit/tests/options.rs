@@ -172,3 +172,46 @@ fn giving_back_lifts_no_ban_that_it_had_no_part_in() {
     limit.settle(&mut state, now + 2_000_001, &mark, 1, 0);
     assert!(limit.take(&mut state, now + 2_000_001, 1).is_banned());
 }
+
+/// One slow request of one's own must not undo a ban that a thousand others have earned.
+#[test]
+fn giving_back_less_than_was_refused_lifts_no_ban() {
+    let limit = Limit::per(5, secs(900)).ban(secs(3_600));
+    let mut state = limit.fresh();
+    let slow = limit.take(&mut state, NOW, 1).standings().next().expect("one limit").mark;
+    limit.take(&mut state, NOW, 4);
+    for _ in 0..1_000 {
+        assert!(!limit.take(&mut state, NOW, 1).is_admitted());
+    }
+    let then = NOW + 600 * SECOND;
+    limit.settle(&mut state, then, &slow, 1, 0);
+    assert!(limit.take(&mut state, then, 1).is_banned());
+}
+
+/// What is held is given back at its end: that is no reason to forget a gap or a ban.
+#[test]
+fn gaps_and_bans_hold_for_concurrency_too() {
+    let gap = Limit::concurrent(10).min_gap(secs(1));
+    let mut state = gap.fresh();
+    let mark = gap.take(&mut state, NOW, 1).standings().next().expect("one limit").mark;
+    gap.settle(&mut state, NOW + 10, &mark, 1, 0);
+    assert!(!gap.take(&mut state, NOW + 20, 1).is_admitted());
+    assert!(gap.take(&mut state, NOW + SECOND, 1).is_admitted());
+
+    let ban = Limit::concurrent(1).ban(secs(60));
+    let mut state = ban.fresh();
+    let mark = ban.take(&mut state, NOW, 1).standings().next().expect("one limit").mark;
+    assert!(ban.take(&mut state, NOW, 1).is_banned());
+    ban.settle(&mut state, NOW + 10, &mark, 1, 0);
+    assert!(ban.take(&mut state, NOW + 20, 1).is_banned());
+}
+
+/// A cost that waits longer than the patience even where nobody is before it never gets through.
+#[test]
+fn no_moment_is_named_where_there_is_none() {
+    let limit = Limit::leaky_bucket(2, secs(1)).queue(4);
+    let mut state = limit.fresh();
+    let refused = limit.take_within(&mut state, NOW, 2, secs(0));
+    assert_eq!((refused.is_admitted(), refused.retry_after()), (false, None));
+    assert!(limit.take_within(&mut state, NOW, 2, secs(1)).is_admitted());
+}

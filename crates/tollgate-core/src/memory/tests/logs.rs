@@ -129,3 +129,31 @@ fn a_log_without_room_leaves_the_other_rows_of_the_charge_alone() {
     assert_eq!(remaining(&store, log, 0), 4);
     assert_eq!(remaining(&store, banning, 0), 9);
 }
+
+/// What has left the window makes room, where no other log will give any up.
+#[test]
+fn a_key_whose_own_log_has_room_is_not_turned_away() {
+    let (store, clock) = logs(8);
+    let limit = Limit::sliding_log(4, 10 * SECOND);
+    for number in [1, 2] {
+        for _ in 0..4 {
+            assert!(admits(&store, limit, number));
+            clock.advance(SECOND);
+        }
+    }
+    assert!(!admits(&store, limit, 1));
+    clock.advance(2 * SECOND);
+    assert!(admits(&store, limit, 1));
+    assert!(!admits(&store, limit, 1));
+    assert_eq!(store.turned_away(), 0);
+}
+
+#[test]
+fn hammering_does_not_make_a_log_longer_than_its_limit() {
+    let (store, _clock) = logs(1_000);
+    let limit = Limit::sliding_log(4, MINUTE);
+    for _ in 0..100 {
+        let _ = take(&store, limit, 1);
+    }
+    assert!(entries(&store) <= 5, "{}", entries(&store));
+}
