@@ -41,7 +41,7 @@ pub use self::respond::{IntoResponseFn, RespondWith};
 
 /// A tower layer that limits how fast requests may pass an axum router or route.
 ///
-/// See [`tollgate::RateLimitLayer`] for all that can be set.
+/// All that can be set stands with [`RateLimitLayerFor`].
 pub type RateLimitLayer<R, S = Memory, P = Problem> = RateLimitLayerFor<R, S, Axum, P>;
 
 /// A service behind a [`RateLimitLayer`].

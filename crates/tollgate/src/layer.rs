@@ -11,7 +11,8 @@ use crate::respond::{Problem, RespondFn};
 use crate::service::{Limited, RateLimitFor};
 use crate::view::Plain;
 
-/// A tower layer that limits how fast requests may pass.
+/// A tower layer that limits how fast requests may pass. All that can be set stands with
+/// [`RateLimitLayerFor`].
 ///
 /// ```
 /// use std::time::Duration;
