@@ -76,6 +76,9 @@ impl<K, L, C> By<K, L, C> {
     /// parallel guesses cannot slip through. A request without a response (its client has gone, the
     /// service failed) stays charged. The response's fields tell of the charge as it was before.
     ///
+    /// Logs and windows take back exactly what was charged in them. A bucket takes back what has not
+    /// drained, so for few and precious attempts a [`Limit::sliding_log`] is the better choice.
+    ///
     /// ```
     /// use tollgate_core::{Ip, Limit};
     ///
