@@ -8,9 +8,12 @@ use tollgate_core::{Charge, KeyBuf, Owed};
 
 use crate::bucket::Row;
 
-/// From this capacity on the table is cut into shards: below, one lock is as good.
-const SHARDED: usize = 1_024;
+/// Most shards that the table is cut into.
 const SHARDS: usize = 64;
+
+/// Fewest keys that a shard is made for. Keys do not fall evenly, and a quarter more room is eight
+/// standard deviations of a thousand: as many as were asked for fit.
+const KEYS: usize = 1_024;
 
 /// Rows that are looked at for one to take away: whenever one is added, and when there is no room.
 const LOOK: usize = 2;
@@ -57,10 +60,9 @@ pub(crate) enum Find {
 
 impl Table {
     pub(crate) fn new(capacity: usize) -> Self {
-        let (shards, room) = match capacity {
-            // Keys do not fall evenly: a quarter more room lets as many in as were asked for.
-            SHARDED.. => (SHARDS, (capacity / SHARDS).saturating_add(capacity / SHARDS / 4 + 1)),
-            few => (1, few),
+        let (shards, room) = match (capacity / KEYS).min(SHARDS) {
+            0 | 1 => (1, capacity),
+            shards => (shards, (capacity / shards).saturating_add(capacity / shards / 4 + 1)),
         };
         let shards = (0..shards).map(|_| Mutex::default()).collect();
         Self { shards, hasher: RandomState::new(), room }
@@ -156,4 +158,31 @@ fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
 fn of<'a, 'l>(locked: &'a mut [Locked<'l>], at: usize) -> &'a mut Locked<'l> {
     let found = locked.iter_mut().find(|locked| locked.at == at);
     found.expect("every shard of the charge is locked")
+}
+
+#[cfg(test)]
+mod tests {
+    use tollgate_core::{Limit, Part};
+
+    use super::*;
+
+    /// However the keys of one charge fall, and whatever room is left where they do.
+    #[test]
+    fn no_shard_has_more_rows_than_room() {
+        let table = Table::new(64 * KEYS);
+        for round in 0..30_000_u64 {
+            let mut charge = Charge::new();
+            for name in 0..4_u64 {
+                let mut key = KeyBuf::new();
+                (round, name).write(&mut key);
+                charge.owe(Limit::per_hour(9), key, 1).unwrap();
+            }
+            table.rows(&charge, Find::OrInsert, 0, |found| {
+                found.iter_mut().for_each(|found| found.row.debt = u64::MAX);
+            });
+        }
+        let rows = |shard| lock(shard).rows.len();
+        assert!(table.shards.iter().all(|shard| rows(shard) <= table.room));
+        assert_eq!(table.len(), SHARDS * table.room, "a table that is not full shows nothing");
+    }
 }
