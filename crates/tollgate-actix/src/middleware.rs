@@ -85,11 +85,9 @@ impl<R: KnownLimits + 'static> RateLimit<R> {
     pub fn new(rule: R) -> Self {
         let Shared { memory, tally } = Site::of_caller::<R>().shared();
         let policy = Policy {
-            clock: memory.clock(),
-            store: Memory::clone(&memory),
             gate: tally.gate.clone(),
             counters: Arc::clone(&tally.counters),
-            ..Policy::default()
+            ..Policy::new(Memory::clone(&memory))
         };
         let respond = Respond::default();
         Self { rule, limited: Limited { policy, respond, _tally: tally, _memory: Some(memory) } }

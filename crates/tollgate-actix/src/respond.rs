@@ -36,9 +36,12 @@ impl fmt::Debug for Respond {
 
 /// A problem document (RFC 9457).
 fn problem(refusal: &Refusal) -> HttpResponse {
-    let status = StatusCode::from_u16(refusal.status()).unwrap_or(StatusCode::TOO_MANY_REQUESTS);
-    let mut response = HttpResponse::with_body(status, BoxBody::new(refusal.problem()));
+    let mut response = HttpResponse::with_body(status(refusal), BoxBody::new(refusal.problem()));
     let content_type = HeaderValue::from_static(fields::PROBLEM_JSON);
     response.headers_mut().insert(CONTENT_TYPE, content_type);
     response
+}
+
+pub(crate) fn status(refusal: &Refusal) -> StatusCode {
+    StatusCode::from_u16(refusal.status()).unwrap_or(StatusCode::TOO_MANY_REQUESTS)
 }

@@ -4,7 +4,6 @@ use std::task::{Context, Poll};
 
 use actix_web::body::{BoxBody, EitherBody};
 use actix_web::dev::{Service, ServiceRequest, ServiceResponse};
-use actix_web::http::StatusCode;
 use actix_web::{Error, HttpMessage};
 use tollgate_core::{
     Answer, Charge, Course, Degraded, Memory, Paid, Refusal, Refused, Rule, Store,
@@ -14,6 +13,7 @@ use crate::future::{Forward, ResponseFuture};
 use crate::headers::ActixHeaders;
 use crate::middleware::Limited;
 use crate::reply::{ActixReply, ErrorReply};
+use crate::respond::status;
 use crate::view::RequestView;
 
 /// A service behind a [`RateLimit`](crate::RateLimit).
@@ -65,11 +65,7 @@ where
             let future = service.call(request);
             return ResponseFuture::running(future, Paid::unknown(), &self.inside);
         }
-        let place = policy.gate.place();
-        if let Some((_, patience)) = &place {
-            charge = charge.patient(*patience);
-        }
-        let place = place.map(|(place, _)| place);
+        let (charge, place) = policy.queue(charge);
         let decision = match policy.store.take(&charge) {
             Answer::Now(decision) => decision,
             Answer::Later(answer) => {
@@ -111,10 +107,9 @@ impl<S> Limited<S> {
         request: ServiceRequest,
     ) -> ServiceResponse<BoxBody> {
         let mut response = self.respond.to(&refusal, request.request());
-        if let Refusal::Elsewhere(_, redirect) = &refusal {
+        if let Refusal::Elsewhere(..) = refusal {
             // Whatever the operator's closure answers, what was asked for is a redirect.
-            *response.status_mut() =
-                StatusCode::from_u16(redirect.status).unwrap_or(StatusCode::TEMPORARY_REDIRECT);
+            *response.status_mut() = status(&refusal);
         }
         self.policy.fields.write_refusal(&refusal, &mut ActixHeaders(response.headers_mut()));
         if refusal.gives_back() {

@@ -58,7 +58,7 @@ pub use self::limit::{
     Verdict, decide, preview,
 };
 pub use self::memory::{Memory, MemoryBuilder};
-pub use self::policy::{Course, Paid, Policy};
+pub use self::policy::{Course, Paid, Policy, must_keep};
 pub use self::refusal::Refusal;
 pub use self::rule::{
     By, Chosen, CostFn, CostOf, KnownLimits, LimitsFor, Rule, RuleFn, When, choose, cost_fn,

@@ -8,7 +8,7 @@ use crate::adapter::OnStoreError;
 use crate::charge::Charge;
 use crate::clock::Clock;
 use crate::counts::Counters;
-use crate::gate::{Gate, Step};
+use crate::gate::{Gate, Place, Step};
 use crate::headers::Fields;
 use crate::key::Missing;
 use crate::limit::Decision;
@@ -46,7 +46,13 @@ pub struct Policy<S> {
 
 impl Default for Policy<Memory> {
     fn default() -> Self {
-        let store = Memory::new();
+        Self::new(Memory::new())
+    }
+}
+
+impl<S: Store> Policy<S> {
+    /// What holds where nothing else is said.
+    pub fn new(store: S) -> Self {
         Self {
             clock: store.clock(),
             store,
@@ -87,6 +93,20 @@ enum Payment<S: Store> {
     Unknown,
 }
 
+/// Refuses to begin with a store that cannot keep the limits.
+///
+/// # Panics
+///
+/// When the store cannot keep one of them.
+#[track_caller]
+pub fn must_keep(store: &impl Store, limits: &impl KnownLimits) {
+    limits.each_limit(&mut |limit| {
+        if let Err(reason) = store.check(limit) {
+            panic!("the store cannot keep the limit `{limit}`: {reason}");
+        }
+    });
+}
+
 impl<S> Policy<S> {
     /// The same with another store.
     ///
@@ -95,11 +115,7 @@ impl<S> Policy<S> {
     /// When the store cannot keep a limit of `rule`.
     #[track_caller]
     pub fn with_store<T: Store>(self, store: T, rule: &impl KnownLimits) -> Policy<T> {
-        rule.each_limit(&mut |limit| {
-            if let Err(reason) = store.check(limit) {
-                panic!("the store cannot keep the limit `{limit}`: {reason}");
-            }
-        });
+        must_keep(&store, rule);
         Policy {
             clock: store.clock(),
             store,
@@ -109,6 +125,15 @@ impl<S> Policy<S> {
             on_store_error: self.on_store_error,
             deadline: self.deadline,
             counters: self.counters,
+        }
+    }
+
+    /// Takes a place in the queue for a request, if there is one, and makes its charge as patient as
+    /// that queue is long.
+    pub fn queue(&self, charge: Charge) -> (Charge, Option<Place>) {
+        match self.gate.place() {
+            Some((place, longest)) => (charge.patient(longest), Some(place)),
+            None => (charge, None),
         }
     }
 

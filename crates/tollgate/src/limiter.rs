@@ -7,6 +7,7 @@ use std::{error, fmt};
 use pin_project_lite::pin_project;
 use tollgate_core::{
     Answer, Charge, Clock, Decision, KeyBuf, Limits, Memory, Part, Store, StoreError, Ticket,
+    must_keep,
 };
 
 use crate::sleep::{Sleep, sleep};
@@ -50,11 +51,7 @@ impl<S> Limiter<S> {
     #[must_use]
     #[track_caller]
     pub fn store<T: Store>(self, store: T) -> Limiter<T> {
-        for limit in self.limits.iter() {
-            if let Err(reason) = store.check(limit) {
-                panic!("the store cannot keep the limit `{limit}`: {reason}");
-            }
-        }
+        must_keep(&store, &self.limits);
         Limiter { limits: self.limits, clock: store.clock(), store }
     }
 }

@@ -59,6 +59,6 @@ impl<F> fmt::Debug for RespondFn<F> {
     }
 }
 
-fn status(refusal: &Refusal) -> StatusCode {
+pub(crate) fn status(refusal: &Refusal) -> StatusCode {
     StatusCode::from_u16(refusal.status()).unwrap_or(StatusCode::TOO_MANY_REQUESTS)
 }

@@ -4,7 +4,7 @@ use std::mem;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use http::{Request, Response, StatusCode};
+use http::{Request, Response};
 use tollgate_core::{
     Answer, Charge, Course, Degraded, Memory, Paid, Policy, Refusal, Refused, Rule, Store,
 };
@@ -13,7 +13,7 @@ use tower::Service;
 use crate::future::{Forward, ResponseFuture};
 use crate::headers::HttpHeaders;
 use crate::reply::HttpReply;
-use crate::respond::{Problem, Respond};
+use crate::respond::{Problem, Respond, status};
 use crate::view::{Framework, HttpView, Plain};
 
 /// A service behind a [`RateLimitLayer`](crate::RateLimitLayer).
@@ -70,11 +70,7 @@ where
             let future = self.inner.call(request);
             return ResponseFuture::running(future, Paid::unknown(), &self.limited);
         }
-        let place = policy.gate.place();
-        if let Some((_, patience)) = &place {
-            charge = charge.patient(*patience);
-        }
-        let place = place.map(|(place, _)| place);
+        let (charge, place) = policy.queue(charge);
         let decision = match policy.store.take(&charge) {
             Answer::Now(decision) => decision,
             Answer::Later(answer) => {
@@ -136,10 +132,9 @@ impl<S, P> Limited<S, P> {
         P: Respond<B, ResBody>,
     {
         let mut response = self.respond.respond(&refusal, request);
-        if let Refusal::Elsewhere(_, redirect) = &refusal {
+        if let Refusal::Elsewhere(..) = refusal {
             // Whatever the operator's closure answers, what was asked for is a redirect.
-            *response.status_mut() =
-                StatusCode::from_u16(redirect.status).unwrap_or(StatusCode::TEMPORARY_REDIRECT);
+            *response.status_mut() = status(&refusal);
         }
         self.policy.fields.write_refusal(&refusal, &mut HttpHeaders(response.headers_mut()));
         if refusal.gives_back() {

@@ -64,6 +64,23 @@ where
     receive.recv().unwrap()
 }
 
+async fn listen(send: mpsc::Sender<SocketAddr>) -> tokio::net::TcpListener {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    send.send(listener.local_addr().unwrap()).unwrap();
+    listener
+}
+
+/// The adapters' types differ; what can be said to them does not.
+macro_rules! set_up {
+    ($limit:expr, $setup:ident) => {
+        $limit
+            .store($setup.store)
+            .rejection($setup.rejection)
+            .fields($setup.fields)
+            .on_store_error($setup.on_store_error)
+    };
+}
+
 fn answer(path: &str, degraded: bool) -> (u16, String, Option<Cost>) {
     let last = path.rsplit('/').next().and_then(|last| last.parse().ok());
     let body = if degraded { "less" } else { "all" }.to_owned();
@@ -90,14 +107,9 @@ impl Server for Tower {
         use hyper_util::service::TowerToHyperService;
         use tower::Layer;
 
-        let layer = tollgate::RateLimitLayer::new(rule)
-            .store(setup.store)
-            .rejection(setup.rejection)
-            .fields(setup.fields)
-            .on_store_error(setup.on_store_error);
+        let layer = set_up!(tollgate::RateLimitLayer::new(rule), setup);
         started(async move |send| {
-            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-            send.send(listener.local_addr().unwrap()).unwrap();
+            let listener = listen(send).await;
             loop {
                 let (stream, peer) = listener.accept().await.unwrap();
                 let handler = tower::service_fn(|request: Request<hyper::body::Incoming>| {
@@ -122,11 +134,7 @@ impl Server for Tower {
 
 impl Server for Axum {
     fn start(&self, rule: impl Anywhere, setup: Setup) -> SocketAddr {
-        let layer = tollgate_axum::RateLimitLayer::new(rule)
-            .store(setup.store)
-            .rejection(setup.rejection)
-            .fields(setup.fields)
-            .on_store_error(setup.on_store_error);
+        let layer = set_up!(tollgate_axum::RateLimitLayer::new(rule), setup);
         let handler = axum::routing::get(async |request: axum::extract::Request| respond(&request));
         let app = axum::Router::new()
             .route("/", handler.clone())
@@ -134,8 +142,7 @@ impl Server for Axum {
             .route("/cost/{any}", handler)
             .layer(layer);
         started(async move |send| {
-            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-            send.send(listener.local_addr().unwrap()).unwrap();
+            let listener = listen(send).await;
             let app = app.into_make_service_with_connect_info::<SocketAddr>();
             axum::serve(listener, app).await.unwrap();
         })
@@ -144,11 +151,7 @@ impl Server for Axum {
 
 impl Server for Actix {
     fn start(&self, rule: impl Anywhere, setup: Setup) -> SocketAddr {
-        let limit = tollgate_actix::RateLimit::new(rule)
-            .store(setup.store)
-            .rejection(setup.rejection)
-            .fields(setup.fields)
-            .on_store_error(setup.on_store_error);
+        let limit = set_up!(tollgate_actix::RateLimit::new(rule), setup);
         started(async move |send| {
             let handler = async |request: actix_web::HttpRequest| {
                 let degraded = request.extensions().get::<Degraded>().is_some();

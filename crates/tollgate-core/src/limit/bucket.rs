@@ -77,8 +77,7 @@ impl Bucket {
         let mut debt = self.debt(*cell, now);
         if wait > self.leave(*cell, now, cost) {
             // Another limit holds the request back: the debt begins when it leaves.
-            let ticks = self.ticks(now + wait) - self.ticks(now);
-            debt = debt.max(ticks.saturating_mul(self.drain));
+            debt = debt.max(self.idle(now, wait));
         }
         *cell = [self.ticks(now), self.bounded(debt, cost)];
     }
@@ -89,8 +88,7 @@ impl Bucket {
     #[inline]
     pub(super) fn books(&self, cell: Cell, now: u64, cost: u64, wait: u64, another: bool) -> bool {
         let debt = self.debt(cell, now);
-        let idle = (self.ticks(now + wait) - self.ticks(now)).saturating_mul(self.drain);
-        let kept = idle.saturating_sub(debt);
+        let kept = self.idle(now, wait).saturating_sub(debt);
         let after = debt.saturating_add(kept).saturating_add(cost.saturating_mul(self.unit));
         (!another || kept <= self.cap / 2) && after < EXACT - self.cap
     }
@@ -98,8 +96,7 @@ impl Bucket {
     /// Until what a place at the end of a queue, `wait` long now, keeps from the others is no more
     /// than half of the bucket.
     pub(super) fn books_after(&self, now: u64, wait: u64) -> u64 {
-        let idle = (self.ticks(now + wait) - self.ticks(now)).saturating_mul(self.drain);
-        self.drained_to(self.cap / 2, idle, now)
+        self.drained_to(self.cap / 2, self.idle(now, wait), now)
     }
 
     /// Follows a clock that stepped back: what drains from here on does so at once, not only when the
@@ -141,8 +138,14 @@ impl Bucket {
     /// A clock that stepped back drains nothing and takes nothing away.
     #[inline]
     fn debt(&self, [last, debt]: Cell, now: u64) -> u64 {
-        let passed = (self.ticks(now)).saturating_sub(last);
+        let passed = self.ticks(now).saturating_sub(last);
         debt.saturating_sub(passed.saturating_mul(self.drain))
+    }
+
+    /// The debt that would drain in `wait`: a bucket in which a place so far ahead is the next is idle
+    /// till then.
+    fn idle(&self, now: u64, wait: u64) -> u64 {
+        (self.ticks(now + wait) - self.ticks(now)).saturating_mul(self.drain)
     }
 
     /// Most ticks are a microsecond: a comparison is cheaper than a division by one.

@@ -148,9 +148,7 @@ fn earliest_enter(
     patience: Option<u64>,
     keys: Keys,
 ) -> Option<Duration> {
-    // Whoever would wait too long in a queue comes back when it has become so much shorter.
-    let queued = slots.iter().filter_map(|slot| slot.queued(now)).max().unwrap_or(0);
-    let mut when = queued.saturating_sub(patience.unwrap_or(u64::MAX));
+    let mut when = 0;
     for _ in 0..ROUNDS {
         let asked = when;
         for slot in slots {
@@ -162,10 +160,11 @@ fn earliest_enter(
         }
         // One's own queue may hold the request back for longer than another can book ahead.
         let then = bounded(now + when);
-        let wait = slots.iter().filter_map(|slot| slot.queued(then)).max().unwrap_or(0);
+        let wait = longest_queue(slots, then);
         let too_long = wait.saturating_sub(patience.unwrap_or(u64::MAX));
         if too_long > 0 {
-            // A cost that has to wait longer even in an empty queue never comes to an end here.
+            // Whoever would wait too long comes back when the queue has become so much shorter. A cost
+            // that has to wait longer even in an empty one never comes to an end here.
             when += too_long;
             continue;
         }
@@ -177,6 +176,11 @@ fn earliest_enter(
         when += wanting.filter_map(next).max()?;
     }
     None
+}
+
+/// How long the request would wait in the limits' own queues.
+fn longest_queue(slots: &[Slot<'_>], now: u64) -> u64 {
+    slots.iter().filter_map(|slot| slot.queued(now)).max().unwrap_or(0)
 }
 
 /// Why a limit is one of those that refuse.
@@ -211,7 +215,7 @@ fn refusal(
     keys: Keys,
     record: bool,
 ) -> Decision {
-    let queue = slots.iter().filter_map(|slot| slot.queued(now)).max().unwrap_or(0);
+    let queue = longest_queue(slots, now);
     // Where each would wait long enough but they find no moment in common, all that wait refuse;
     // where none waits but one is held back by another's queue, those that cannot book that far.
     let grounds = [Ground::Patience(patience), Ground::Patience(None), Ground::Booking(queue)];

@@ -63,10 +63,7 @@ impl Inner {
             if !passed {
                 row = bucket.find(wanted.print);
             }
-        }
-        if row.is_none() {
-            let passed = bucket.is_passed(tick);
-            if find == Find::OrInsert && !passed {
+            if row.is_none() && find == Find::OrInsert && !passed {
                 row = bucket.free(tick, |_| false);
                 if let Some(row) = row {
                     bucket.claim(row, wanted.print);
