@@ -5,7 +5,7 @@ use std::thread::{self, Thread};
 use std::time::Duration;
 
 use tollgate_core::{
-    Answer, Charge, Decision, KeyBuf, Limit, ManualClock, Owed, Part, Store, StoreError,
+    Answer, Charge, Decision, KeyBuf, Limit, ManualClock, Outcome, Owed, Part, Store, StoreError,
 };
 
 /// A store under test, and the clock that it goes by.
@@ -41,7 +41,7 @@ impl<S: Store> Subject<S> {
 
     /// Charges, and expects an answer.
     pub fn take(&self, charge: &Charge) -> Decision {
-        answer(self.store.take(charge)).expect("the store answers")
+        answer(self.store.take(charge)).expect("the store answers").decision(charge)
     }
 
     /// Charges `cost` to `limit` on the key `name`.
@@ -56,7 +56,7 @@ impl<S: Store> Subject<S> {
 
     /// What would be answered.
     pub fn peek(&self, charge: &Charge) -> Decision {
-        answer(self.store.peek(charge)).expect("the store answers")
+        answer(self.store.peek(charge)).expect("the store answers").decision(charge)
     }
 
     /// How much is left of `limit` on the key `name`.
@@ -67,7 +67,7 @@ impl<S: Store> Subject<S> {
 
     /// Forgets what was spent.
     pub fn reset(&self, charge: &Charge) -> Decision {
-        answer(self.store.reset(charge)).expect("the store answers")
+        answer(self.store.reset(charge)).expect("the store answers").decision(charge)
     }
 
     /// Settles an admitted charge: `spent` of each limit stands.
@@ -96,12 +96,12 @@ pub fn key(name: &str) -> KeyBuf {
 /// # Errors
 ///
 /// What the store reports.
-pub fn answer<F>(answer: Answer<F>) -> Result<Decision, StoreError>
+pub fn answer<F>(answer: Answer<F>) -> Result<Outcome, StoreError>
 where
-    F: Future<Output = Result<Decision, StoreError>>,
+    F: Future<Output = Result<Outcome, StoreError>>,
 {
     match answer {
-        Answer::Now(decision) => decision,
+        Answer::Now(outcome) => outcome,
         Answer::Later(future) => block_on(future),
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use tollgate_core::{
-    Answer, Charge, Clock, Decision, Fallback, Limit, LimitError, ManualClock, Mark, Memory, Owed,
+    Answer, Charge, Clock, Fallback, Limit, LimitError, ManualClock, Mark, Memory, Outcome, Owed,
     Store, StoreError,
 };
 use tollgate_governor::Governor;
@@ -44,7 +44,7 @@ struct Request {
 }
 
 impl Future for Request {
-    type Output = Result<Decision, StoreError>;
+    type Output = Result<Outcome, StoreError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         if !self.sent {
@@ -103,7 +103,7 @@ enum Broken {
 }
 
 impl Broken {
-    fn fail(self) -> Answer<std::future::Ready<Result<Decision, StoreError>>> {
+    fn fail(self) -> Answer<std::future::Ready<Result<Outcome, StoreError>>> {
         match self {
             Self::AtOnce => Answer::Now(Err(StoreError::unavailable("it is broken"))),
             Self::Later => Answer::Later(std::future::ready(Err(StoreError::too_slow()))),
@@ -112,7 +112,7 @@ impl Broken {
 }
 
 impl Store for Broken {
-    type Future = std::future::Ready<Result<Decision, StoreError>>;
+    type Future = std::future::Ready<Result<Outcome, StoreError>>;
 
     fn take(&self, _: &Charge) -> Answer<Self::Future> {
         self.fail()

@@ -10,7 +10,7 @@ use actix_web::dev::{Service, ServiceRequest, ServiceResponse};
 use pin_project_lite::pin_project;
 use tollgate_core::{Charge, Course, Paid, Place, Store, StoreError, Ticket};
 
-use crate::service::Inside;
+use crate::service::{Inside, close};
 use crate::sleep::{Sleep, sleep};
 
 pin_project! {
@@ -35,7 +35,7 @@ pin_project! {
         S: Store,
     {
         Refused { response: Option<ServiceResponse<BoxBody>> },
-        Running { #[pin] future: I::Future, paid: Option<Paid<S>>, inside: Rc<Inside<I, S>> },
+        Running { #[pin] future: I::Future, paid: Option<Paid<Rc<Inside<I, S>>>> },
         Waiting { sleep: Sleep, waiter: Option<Box<Waiter<I, S>>> },
         Deciding { #[pin] answer: S::Future, deadline: Sleep, asked: Option<Box<Asked<I, S>>> },
     }
@@ -49,7 +49,7 @@ pub(crate) struct Forward<I, S> {
 
 struct Waiter<I, S: Store> {
     forward: Forward<I, S>,
-    ticket: Ticket<S>,
+    ticket: Ticket<Rc<Inside<I, S>>>,
     _place: Option<Place>,
 }
 
@@ -74,13 +74,13 @@ where
         Self { state: State::Refused { response: Some(response) } }
     }
 
-    pub(crate) fn running(future: I::Future, paid: Paid<S>, inside: &Rc<Inside<I, S>>) -> Self {
-        Self { state: State::Running { future, paid: Some(paid), inside: Rc::clone(inside) } }
+    pub(crate) fn running(future: I::Future, paid: Paid<Rc<Inside<I, S>>>) -> Self {
+        Self { state: State::Running { future, paid: Some(paid) } }
     }
 
     pub(crate) fn waiting(
         wait: Duration,
-        ticket: Ticket<S>,
+        ticket: Ticket<Rc<Inside<I, S>>>,
         place: Option<Place>,
         forward: Forward<I, S>,
     ) -> Self {
@@ -107,7 +107,7 @@ where
 {
     fn waiting(
         wait: Duration,
-        ticket: Ticket<S>,
+        ticket: Ticket<Rc<Inside<I, S>>>,
         place: Option<Place>,
         forward: Forward<I, S>,
     ) -> Self {
@@ -117,17 +117,17 @@ where
 
     /// Calls the service, without asking again whether it is ready: in actix-web a worker asks before
     /// it takes connections, not for each request, and asking here would take the worker's waker away.
-    fn calling(forward: Forward<I, S>, paid: Paid<S>) -> Self {
+    fn calling(forward: Forward<I, S>, paid: Paid<Rc<Inside<I, S>>>) -> Self {
         let Forward { request, inside } = forward;
         inside.limited.mark(&paid, &request);
-        Self::Running { future: inside.service.call(request), paid: Some(paid), inside }
+        Self::Running { future: inside.service.call(request), paid: Some(paid) }
     }
 }
 
 impl<I, S, B> Future for ResponseFuture<I, S>
 where
     I: Service<ServiceRequest, Response = ServiceResponse<B>, Error = Error>,
-    S: Store + Clone,
+    S: Store,
 {
     type Output = Result<ServiceResponse<EitherBody<B>>, Error>;
 
@@ -139,9 +139,9 @@ where
                     let response = response.take().expect(POLLED_AGAIN);
                     return Poll::Ready(Ok(response.map_into_right_body()));
                 }
-                StateProj::Running { future, paid, inside } => {
+                StateProj::Running { future, paid } => {
                     let mut response = ready!(future.poll(cx));
-                    inside.limited.close(paid.take().expect(POLLED_AGAIN), &mut response);
+                    close(paid.take().expect(POLLED_AGAIN), &mut response);
                     return Poll::Ready(response.map(ServiceResponse::map_into_left_body));
                 }
                 StateProj::Waiting { sleep, waiter } => {
@@ -151,15 +151,16 @@ where
                     State::calling(forward, ticket.into())
                 }
                 StateProj::Deciding { answer, deadline, asked } => {
-                    let decision = match answer.poll(cx) {
-                        Poll::Ready(decision) => decision,
+                    let outcome = match answer.poll(cx) {
+                        Poll::Ready(outcome) => outcome,
                         Poll::Pending => {
                             ready!(Pin::new(deadline).poll(cx));
                             Err(StoreError::too_slow())
                         }
                     };
                     let Asked { forward, charge, place } = *asked.take().expect(POLLED_AGAIN);
-                    match forward.inside.limited.policy.judge(decision, charge) {
+                    let inside = || Rc::clone(&forward.inside);
+                    match forward.inside.limited.policy.judge(outcome, charge, inside) {
                         Course::Serve(paid) => State::calling(forward, paid),
                         Course::Wait(wait, ticket) => State::waiting(wait, ticket, place, forward),
                         Course::Refuse(refusal) => {

@@ -6,7 +6,8 @@ use actix_web::body::{BoxBody, EitherBody};
 use actix_web::dev::{Service, ServiceRequest, ServiceResponse};
 use actix_web::{Error, HttpMessage};
 use tollgate_core::{
-    Answer, Charge, Course, Degraded, Memory, Paid, Refusal, Refused, Rule, Store,
+    Answer, Charge, Course, Degraded, Fields, Mark, Memory, Owed, Paid, Policy, Refusal, Refused,
+    Rule, Store,
 };
 
 use crate::future::{Forward, ResponseFuture};
@@ -44,7 +45,7 @@ impl<I, R, S, B> Service<ServiceRequest> for RateLimitService<I, R, S>
 where
     I: Service<ServiceRequest, Response = ServiceResponse<B>, Error = Error>,
     R: for<'a> Rule<RequestView<'a>>,
-    S: Store + Clone,
+    S: Store,
 {
     type Response = ServiceResponse<EitherBody<B>>;
     type Error = Error;
@@ -62,21 +63,20 @@ where
             return ResponseFuture::refused(limited.answer(policy.keyless(missing), request));
         }
         if charge.is_empty() {
-            let future = service.call(request);
-            return ResponseFuture::running(future, Paid::unknown(), &self.inside);
+            return ResponseFuture::running(service.call(request), Paid::unknown());
         }
         let (charge, place) = policy.queue(charge);
-        let decision = match policy.store.take(&charge) {
-            Answer::Now(decision) => decision,
+        let outcome = match policy.store.take(&charge) {
+            Answer::Now(outcome) => outcome,
             Answer::Later(answer) => {
                 let forward = Forward::new(request, &self.inside);
                 return ResponseFuture::deciding(answer, charge, place, forward);
             }
         };
-        match policy.judge(decision, charge) {
+        match policy.judge(outcome, charge, || Rc::clone(&self.inside)) {
             Course::Serve(paid) => {
                 limited.mark(&paid, &request);
-                ResponseFuture::running(service.call(request), paid, &self.inside)
+                ResponseFuture::running(service.call(request), paid)
             }
             Course::Wait(wait, ticket) => {
                 ResponseFuture::waiting(wait, ticket, place, Forward::new(request, &self.inside))
@@ -88,12 +88,11 @@ where
 
 impl<S> Limited<S> {
     /// Tells the handler what was decided.
-    pub(crate) fn mark(&self, paid: &Paid<S>, request: &ServiceRequest)
-    where
-        S: Store,
-    {
-        if let (Some(decision), true) = (paid.decision(), self.policy.extensions) {
-            request.extensions_mut().insert(decision.clone());
+    pub(crate) fn mark<T: Store>(&self, paid: &Paid<T>, request: &ServiceRequest) {
+        if self.policy.extensions {
+            if let Some(decision) = paid.decision() {
+                request.extensions_mut().insert(decision);
+            }
         }
         if paid.is_degraded() {
             request.extensions_mut().insert(Degraded);
@@ -121,24 +120,57 @@ impl<S> Limited<S> {
         request.into_response(response)
     }
 
-    /// The response is known: settles what it cost, and tells the client how it stands.
-    pub(crate) fn close<B>(&self, paid: Paid<S>, response: &mut Result<ServiceResponse<B>, Error>)
-    where
-        S: Store,
-    {
-        match response {
-            Err(error) => {
-                paid.close(&ErrorReply(error));
-            }
-            Ok(response) => {
-                let Some(decision) = paid.close(&ActixReply(response)) else { return };
-                let headers = &mut ActixHeaders(response.headers_mut());
-                self.policy.fields.write_served(&decision, headers);
-                if self.policy.extensions {
-                    response.response_mut().extensions_mut().insert(decision);
+    /// Tells the client how it stands, and middleware further out what was decided.
+    fn tell<T: Store, B>(&self, paid: &Paid<T>, response: &mut ServiceResponse<B>) {
+        let Policy { fields, extensions, .. } = self.policy;
+        if fields == Fields::NONE && !extensions {
+            return;
+        }
+        let Some(decision) = paid.decision() else { return };
+        fields.write_served(&decision, &mut ActixHeaders(response.headers_mut()));
+        if extensions {
+            response.response_mut().extensions_mut().insert(decision);
+        }
+    }
+}
+
+/// The response is known: settles what it cost, and tells of it.
+pub(crate) fn close<I, S: Store, B>(
+    mut paid: Paid<Rc<Inside<I, S>>>,
+    response: &mut Result<ServiceResponse<B>, Error>,
+) {
+    match response {
+        Err(error) => {
+            paid.close(&ErrorReply(error));
+        }
+        Ok(response) => {
+            if paid.close(&ActixReply(response)) {
+                if let Some(inside) = paid.store() {
+                    inside.limited.tell(&paid, response);
                 }
             }
         }
+    }
+}
+
+/// Tickets settle through what requests under way hold anyway.
+impl<I, S: Store> Store for Inside<I, S> {
+    type Future = S::Future;
+
+    fn take(&self, charge: &Charge) -> Answer<S::Future> {
+        self.limited.policy.store.take(charge)
+    }
+
+    fn peek(&self, charge: &Charge) -> Answer<S::Future> {
+        self.limited.policy.store.peek(charge)
+    }
+
+    fn reset(&self, charge: &Charge) -> Answer<S::Future> {
+        self.limited.policy.store.reset(charge)
+    }
+
+    fn settle(&self, owed: &Owed, mark: &Mark, spent: u64) {
+        self.limited.policy.store.settle(owed, mark, spent);
     }
 }
 

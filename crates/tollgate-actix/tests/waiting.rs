@@ -8,7 +8,7 @@ use actix_web::dev::Service;
 use common::{app, get, secs, send, statuses, store};
 use tokio_test::{assert_pending, assert_ready, task};
 use tollgate_actix::{
-    Answer, Charge, Clock, Decision, Fallback, Header, Limit, ManualClock, Mark, Memory,
+    Answer, Charge, Clock, Fallback, Header, Limit, ManualClock, Mark, Memory, Outcome,
     OnStoreError, Owed, RateLimit, Rejection, Store, StoreError,
 };
 
@@ -108,12 +108,12 @@ struct Remote {
 
 /// What the memory said, told at the second poll.
 struct Late {
-    decision: Option<Result<Decision, StoreError>>,
+    decision: Option<Result<Outcome, StoreError>>,
     asked: bool,
 }
 
 impl Future for Late {
-    type Output = Result<Decision, StoreError>;
+    type Output = Result<Outcome, StoreError>;
 
     fn poll(
         mut self: std::pin::Pin<&mut Self>,

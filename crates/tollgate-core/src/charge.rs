@@ -105,6 +105,12 @@ impl Charge {
         self.owed.iter()
     }
 
+    /// What is owed, if that is to one limit.
+    #[inline]
+    pub(crate) fn only(&self) -> Option<&Owed> {
+        self.owed.only()
+    }
+
     /// To how many limits.
     #[inline]
     pub fn len(&self) -> usize {

@@ -1,42 +1,67 @@
+mod machine;
+
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::Duration;
+
+use self::machine::Machine;
 
 /// What time it is, in microseconds since the Unix epoch.
 ///
-/// The machine's clock is read once and followed by the monotonic clock from there on, so it never
-/// steps back, whatever is done to the system's time.
+/// The machine's clock is read once in the life of a process and followed by the monotonic clock from
+/// there on, so it never steps back, whatever is done to the system's time.
 #[derive(Debug, Clone)]
 pub struct Clock(Source);
 
 #[derive(Debug, Clone)]
 enum Source {
-    Machine { epoch: u64, started: Instant },
+    Machine(&'static Machine),
     Manual(ManualClock),
 }
 
 impl Clock {
-    /// The machine's clock.
+    /// The machine's clock. The first in a process takes up to 200 ms to find out how fast the
+    /// processor's counter runs.
     pub fn machine() -> Self {
-        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        Self(Source::Machine { epoch: since.as_micros() as u64, started: Instant::now() })
+        Self(Source::Machine(Machine::start()))
     }
 
     /// Microseconds since the Unix epoch.
+    #[inline]
     pub fn now(&self) -> u64 {
         match &self.0 {
-            Source::Machine { epoch, started } => epoch + started.elapsed().as_micros() as u64,
+            Source::Machine(machine) => machine.now(),
             Source::Manual(clock) => clock.now(),
+        }
+    }
+
+    /// The same; for whoever is shown it under a lock, never before what others were shown under it.
+    pub(crate) fn now_in_order(&self) -> u64 {
+        match &self.0 {
+            Source::Machine(machine) => machine.now_in_order(),
+            Source::Manual(clock) => clock.now(),
+        }
+    }
+
+    /// The time at which something is decided that was last touched `since`: clocks are read before a
+    /// row is locked, so another thread may have come in between with a later time, but a machine's
+    /// clock never steps back.
+    #[inline]
+    pub(crate) fn at_least(&self, now: u64, since: u64) -> u64 {
+        match &self.0 {
+            Source::Machine(_) => now.max(since),
+            Source::Manual(clock) if since > now => clock.now(),
+            Source::Manual(_) => now,
         }
     }
 
     /// The clock that is turned by hand, if it is one: timers wait on that instead of sleeping.
     pub fn as_manual(&self) -> Option<&ManualClock> {
         match &self.0 {
-            Source::Machine { .. } => None,
+            Source::Machine(_) => None,
             Source::Manual(clock) => Some(clock),
         }
     }

@@ -4,7 +4,7 @@ use std::task::{Context, Poll};
 
 use crate::charge::{Charge, Owed};
 use crate::clock::Clock;
-use crate::limit::{Decision, Limit, LimitError, Mark};
+use crate::limit::{Limit, LimitError, Mark, Outcome};
 use crate::store::{Answer, Store, StoreError};
 
 /// A store made of two: the second decides what the first cannot.
@@ -69,9 +69,9 @@ where
 impl<A: Store, B: Store + Clone> Fallback<A, B> {
     fn ask(&self, ask: Ask, charge: &Charge) -> Answer<FallbackFuture<A, B>> {
         match ask.of(&self.0, charge) {
-            Answer::Now(Ok(decision)) => Answer::Now(Ok(via(decision, 0))),
+            Answer::Now(Ok(outcome)) => Answer::Now(Ok(outcome.passed_on(0))),
             Answer::Now(Err(_)) => match ask.of(&self.1, charge) {
-                Answer::Now(decision) => Answer::Now(decision.map(|decision| via(decision, 1))),
+                Answer::Now(outcome) => Answer::Now(outcome.map(|outcome| outcome.passed_on(1))),
                 Answer::Later(future) => Answer::Later(FallbackFuture::second(future)),
             },
             Answer::Later(future) => Answer::Later(FallbackFuture {
@@ -96,13 +96,7 @@ impl Ask {
     }
 }
 
-/// Remembers which store decided, so that settling reaches the same one.
-fn via(mut decision: Decision, store: u8) -> Decision {
-    decision.each_mark(|mark| mark.via = mark.via << 1 | store);
-    decision
-}
-
-/// The decision of a [`Fallback`] that has to be awaited.
+/// The outcome from a [`Fallback`] that has to be awaited.
 pub struct FallbackFuture<A: Store, B: Store> {
     state: Asking<A, B>,
 }
@@ -122,17 +116,17 @@ impl<A: Store, B: Store> FallbackFuture<A, B> {
 impl<A: Store, B: Store> Unpin for FallbackFuture<A, B> {}
 
 impl<A: Store, B: Store> Future for FallbackFuture<A, B> {
-    type Output = Result<Decision, StoreError>;
+    type Output = Result<Outcome, StoreError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         loop {
             match &mut self.state {
                 Asking::First { future, ask, charge, second } => match future.as_mut().poll(cx) {
                     Poll::Pending => return Poll::Pending,
-                    Poll::Ready(Ok(decision)) => return Poll::Ready(Ok(via(decision, 0))),
+                    Poll::Ready(Ok(outcome)) => return Poll::Ready(Ok(outcome.passed_on(0))),
                     Poll::Ready(Err(_)) => match ask.of(second, charge) {
-                        Answer::Now(decision) => {
-                            return Poll::Ready(decision.map(|decision| via(decision, 1)));
+                        Answer::Now(outcome) => {
+                            return Poll::Ready(outcome.map(|outcome| outcome.passed_on(1)));
                         }
                         Answer::Later(future) => self.state = Asking::Second(Box::pin(future)),
                     },
@@ -141,7 +135,7 @@ impl<A: Store, B: Store> Future for FallbackFuture<A, B> {
                     return future
                         .as_mut()
                         .poll(cx)
-                        .map(|decision| decision.map(|decision| via(decision, 1)));
+                        .map(|outcome| outcome.map(|outcome| outcome.passed_on(1)));
                 }
             }
         }

@@ -28,6 +28,12 @@ impl<T> Few<T> {
         }
     }
 
+    /// The item, if there is one and no other.
+    #[inline]
+    pub(crate) fn only(&self) -> Option<&T> {
+        if self.rest.is_empty() { self.first.as_ref() } else { None }
+    }
+
     #[inline]
     pub(crate) fn len(&self) -> usize {
         usize::from(self.first.is_some()) + self.rest.len()

@@ -240,17 +240,17 @@ impl Gate {
         self.waiting.load(Ordering::Acquire)
     }
 
-    /// What is to be done.
-    pub fn judge(&self, decision: &Decision) -> Step {
-        if !decision.is_admitted() {
-            return self.rejection.step(decision);
-        }
+    /// What is to be done with a request that was refused.
+    pub fn refuse(&self, decision: &Decision) -> Step {
+        self.rejection.step(decision)
+    }
+
+    /// What is to be done with a request that was admitted.
+    #[inline]
+    pub fn admit(&self, wait: Duration) -> Step {
         // A queue in front of a shadow was asked for; a leaky bucket's own is on trial as well.
         let waits = self.rejection.queue.is_some() || !matches!(self.rejection.kind, Kind::Shadow);
-        match decision.wait() {
-            wait if waits && !wait.is_zero() => Step::Wait(wait),
-            _ => Step::Forward,
-        }
+        if waits && !wait.is_zero() { Step::Wait(wait) } else { Step::Forward }
     }
 }
 

@@ -54,8 +54,8 @@ pub use self::gate::{Gate, Place, Redirect, Rejection, Step};
 pub use self::headers::{Field, Fields, Headers};
 pub use self::key::*;
 pub use self::limit::{
-    Decision, Keys, Limit, LimitError, LimitName, Limits, MAX_LIMITS, Mark, Slot, Standing, State,
-    Verdict, decide, preview,
+    Decision, Keys, Limit, LimitError, LimitName, Limits, MAX_LIMITS, Mark, Outcome, Slot,
+    Standing, State, Verdict, decide, preview,
 };
 pub use self::memory::{Memory, MemoryBuilder};
 pub use self::policy::{Course, Paid, Policy, must_keep};

@@ -11,7 +11,7 @@ use crate::counts::Counters;
 use crate::gate::{Gate, Place, Step};
 use crate::headers::Fields;
 use crate::key::Missing;
-use crate::limit::Decision;
+use crate::limit::{Decision, Outcome, Verdict};
 use crate::memory::Memory;
 use crate::refusal::Refusal;
 use crate::report;
@@ -86,9 +86,9 @@ pub struct Paid<S: Store>(Payment<S>);
 enum Payment<S: Store> {
     Ticket(Ticket<S>),
     /// Nothing: it was refused, and is served less.
-    Degraded(Decision),
+    Degraded(S, Box<Decision>),
     /// Nothing: it would have been refused, were the limit more than a shadow.
-    Shadowed(Decision),
+    Shadowed(Box<Decision>),
     /// Nothing is known of it.
     Unknown,
 }
@@ -147,41 +147,55 @@ impl<S> Policy<S> {
     }
 }
 
-impl<S: Store + Clone> Policy<S> {
-    /// What becomes of a request once the store has answered.
-    pub fn judge(&self, decision: Result<Decision, StoreError>, charge: Charge) -> Course<S> {
-        let decision = match decision {
-            Ok(decision) => decision,
+impl<S: Store> Policy<S> {
+    /// What becomes of a request once the store has answered. `store` is what the ticket settles with:
+    /// the policy's own, or something that leads to it.
+    #[inline]
+    pub fn judge<T: Store>(
+        &self,
+        outcome: Result<Outcome, StoreError>,
+        charge: Charge,
+        store: impl FnOnce() -> T,
+    ) -> Course<T> {
+        let outcome = match outcome {
+            Ok(outcome) => outcome,
             Err(error) => return self.without_store(error),
         };
-        let ticket = |decision| Ticket::new(self.store.clone(), charge, decision);
-        match self.gate.judge(&decision) {
-            Step::Forward => {
-                let mut ticket = ticket(decision);
+        let Verdict::Admit { wait } = outcome.verdict() else {
+            return self.refuse(outcome.decision(&charge), store);
+        };
+        let mut ticket = Ticket::new(store(), charge, outcome);
+        match self.gate.admit(wait) {
+            Step::Wait(wait) => {
+                self.counters.waited.add();
+                Course::Wait(wait, ticket)
+            }
+            _ => {
                 // Under a shadow nobody waits, not even where the limit says so.
                 ticket.begin();
                 Course::Serve(Paid(Payment::Ticket(ticket)))
             }
-            Step::Wait(wait) => {
-                self.counters.waited.add();
-                Course::Wait(wait, ticket(decision))
-            }
+        }
+    }
+
+    fn refuse<T: Store>(&self, decision: Decision, store: impl FnOnce() -> T) -> Course<T> {
+        match self.gate.refuse(&decision) {
             Step::Degrade => {
                 self.counters.degraded.add();
                 report::refused(&decision, "served less");
-                Course::Serve(Paid(Payment::Degraded(decision)))
+                Course::Serve(Paid(Payment::Degraded(store(), Box::new(decision))))
             }
             Step::Shadow => {
                 self.counters.shadowed.add();
                 report::shadowed(&decision);
-                Course::Serve(Paid(Payment::Shadowed(decision)))
+                Course::Serve(Paid(Payment::Shadowed(Box::new(decision))))
             }
             Step::Redirect(redirect) => {
                 self.counters.redirected.add();
                 report::refused(&decision, "redirected");
                 Course::Refuse(Refusal::Elsewhere(decision, redirect))
             }
-            Step::Reject => {
+            Step::Forward | Step::Wait(_) | Step::Reject => {
                 self.counters.refused.add();
                 report::refused(&decision, "refused");
                 Course::Refuse(Refusal::TooMany(decision))
@@ -190,7 +204,8 @@ impl<S: Store + Clone> Policy<S> {
     }
 
     /// The store's failure is not the client's doing: it passes, or is told so.
-    fn without_store(&self, error: StoreError) -> Course<S> {
+    #[cold]
+    fn without_store<T: Store>(&self, error: StoreError) -> Course<T> {
         self.counters.store_failures.add();
         if self.counters.tell(self.clock.now()) {
             let so_far = self.counters.read().store_failures;
@@ -209,29 +224,42 @@ impl<S: Store> Paid<S> {
         Self(Payment::Unknown)
     }
 
+    /// What settles the ticket, or leads to it, where there is something to tell the client.
+    #[inline]
+    pub fn store(&self) -> Option<&S> {
+        match &self.0 {
+            Payment::Ticket(ticket) => Some(ticket.store()),
+            Payment::Degraded(store, _) => Some(store),
+            Payment::Shadowed(_) | Payment::Unknown => None,
+        }
+    }
+
     /// The decision, for handlers to see.
-    pub fn decision(&self) -> Option<&Decision> {
+    pub fn decision(&self) -> Option<Decision> {
         match &self.0 {
             Payment::Ticket(ticket) => Some(ticket.decision()),
-            Payment::Degraded(decision) | Payment::Shadowed(decision) => Some(decision),
+            Payment::Degraded(_, decision) | Payment::Shadowed(decision) => {
+                Some((**decision).clone())
+            }
             Payment::Unknown => None,
         }
     }
 
     /// Whether the handler is to serve less.
     pub fn is_degraded(&self) -> bool {
-        matches!(self.0, Payment::Degraded(_))
+        matches!(self.0, Payment::Degraded(..))
     }
 
-    /// Settles with the response, and returns what there is to tell the client of it: nothing where a
-    /// limit further in refused, since what was charged here is then given back.
-    pub fn close(self, reply: &dyn Reply) -> Option<Decision> {
-        let decision = match self.0 {
-            Payment::Ticket(ticket) => ticket.settle(reply),
-            Payment::Degraded(decision) => decision,
-            Payment::Shadowed(_) | Payment::Unknown => return None,
-        };
-        (!reply.is_refusal()).then_some(decision)
+    /// Settles with the response, and says whether there is anything to tell the client of it: nothing
+    /// where a limit further in refused, since what was charged here is then given back.
+    #[inline]
+    pub fn close(&mut self, reply: &dyn Reply) -> bool {
+        match &mut self.0 {
+            Payment::Ticket(ticket) => ticket.close(reply),
+            Payment::Degraded(..) => {}
+            Payment::Shadowed(_) | Payment::Unknown => return false,
+        }
+        !reply.is_refusal()
     }
 }
 

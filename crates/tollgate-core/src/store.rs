@@ -1,11 +1,12 @@
 use std::error::Error;
 use std::fmt;
 use std::future::Ready;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::charge::{Charge, Owed};
 use crate::clock::Clock;
-use crate::limit::{Decision, Limit, LimitError, Mark};
+use crate::limit::{Limit, LimitError, Mark, Outcome};
 
 /// Where counts are kept, and decisions made.
 ///
@@ -15,8 +16,8 @@ use crate::limit::{Decision, Limit, LimitError, Mark};
 /// A store in this process answers [`Answer::Now`]; a remote one answers [`Answer::Later`], and keeps
 /// its own deadline.
 pub trait Store {
-    /// What resolves to a decision that is not there yet.
-    type Future: Future<Output = Result<Decision, StoreError>>;
+    /// What resolves to an outcome that is not there yet.
+    type Future: Future<Output = Result<Outcome, StoreError>>;
 
     /// Charges what is owed, if every limit admits it; books a place ahead where the charge is
     /// patient.
@@ -55,61 +56,66 @@ pub trait Store {
     }
 }
 
-/// A decision that is there, or one that has to be awaited.
+/// An outcome that is there, or one that has to be awaited.
 #[derive(Debug)]
 #[must_use]
-#[expect(clippy::large_enum_variant, reason = "a box on the way that needs none to be fast")]
 pub enum Answer<F> {
     /// The store is in this process: no future is made, boxed or polled.
-    Now(Result<Decision, StoreError>),
+    Now(Result<Outcome, StoreError>),
     /// The store is somewhere else.
     Later(F),
 }
 
 /// The future of a store that always answers at once: there is none.
-pub(crate) type Never = Ready<Result<Decision, StoreError>>;
+pub(crate) type Never = Ready<Result<Outcome, StoreError>>;
 
 impl Answer<Never> {
-    /// The decision of a store that always answers at once.
+    /// The outcome from a store that always answers at once.
     ///
     /// # Errors
     ///
     /// What the store reports.
-    pub fn now(self) -> Result<Decision, StoreError> {
+    pub fn now(self) -> Result<Outcome, StoreError> {
         match self {
-            Self::Now(decision) => decision,
+            Self::Now(outcome) => outcome,
             Self::Later(future) => future.into_inner(),
         }
     }
 }
 
-impl<S: Store + ?Sized> Store for Arc<S> {
-    type Future = S::Future;
+macro_rules! pointers {
+    ($($pointer:ident),*) => {$(
+        impl<S: Store + ?Sized> Store for $pointer<S> {
+            type Future = S::Future;
 
-    fn take(&self, charge: &Charge) -> Answer<S::Future> {
-        (**self).take(charge)
-    }
+            fn take(&self, charge: &Charge) -> Answer<S::Future> {
+                (**self).take(charge)
+            }
 
-    fn peek(&self, charge: &Charge) -> Answer<S::Future> {
-        (**self).peek(charge)
-    }
+            fn peek(&self, charge: &Charge) -> Answer<S::Future> {
+                (**self).peek(charge)
+            }
 
-    fn reset(&self, charge: &Charge) -> Answer<S::Future> {
-        (**self).reset(charge)
-    }
+            fn reset(&self, charge: &Charge) -> Answer<S::Future> {
+                (**self).reset(charge)
+            }
 
-    fn settle(&self, owed: &Owed, mark: &Mark, spent: u64) {
-        (**self).settle(owed, mark, spent);
-    }
+            fn settle(&self, owed: &Owed, mark: &Mark, spent: u64) {
+                (**self).settle(owed, mark, spent);
+            }
 
-    fn clock(&self) -> Clock {
-        (**self).clock()
-    }
+            fn clock(&self) -> Clock {
+                (**self).clock()
+            }
 
-    fn check(&self, limit: &Limit) -> Result<(), LimitError> {
-        (**self).check(limit)
-    }
+            fn check(&self, limit: &Limit) -> Result<(), LimitError> {
+                (**self).check(limit)
+            }
+        }
+    )*};
 }
+
+pointers!(Arc, Rc);
 
 /// Why a store could not decide. Never an answer about the client: a store that fails is not "too
 /// many requests".

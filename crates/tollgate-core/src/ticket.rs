@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use crate::account::Reply;
 use crate::charge::{Charge, Owed};
-use crate::limit::{Decision, Verdict};
+use crate::limit::{Decision, Outcome, Verdict};
 use crate::store::Store;
 
 /// A request that was admitted, until it is known what it cost.
@@ -15,7 +15,7 @@ use crate::store::Store;
 pub struct Ticket<S: Store> {
     store: S,
     charge: Charge,
-    decision: Decision,
+    outcome: Outcome,
     fate: Fate,
 }
 
@@ -30,18 +30,29 @@ enum Fate {
 impl<S: Store> Ticket<S> {
     /// The ticket of a charge that `store` admitted. One that it refused, for a request that is
     /// forwarded all the same, has charged nothing and settles nothing.
-    pub fn new(store: S, charge: Charge, decision: Decision) -> Self {
-        let fate = match decision.verdict() {
+    #[inline]
+    pub fn new(store: S, charge: Charge, outcome: Outcome) -> Self {
+        let fate = match outcome.verdict() {
             Verdict::Admit { wait: Duration::ZERO } => Fate::Running,
             Verdict::Admit { .. } => Fate::Waiting,
             Verdict::Refuse { .. } => Fate::Refused,
         };
-        Self { store, charge, decision, fate }
+        Self { store, charge, outcome, fate }
     }
 
-    /// The decision that admitted the request.
-    pub fn decision(&self) -> &Decision {
-        &self.decision
+    /// The store that decided.
+    pub fn store(&self) -> &S {
+        &self.store
+    }
+
+    /// What the store answered.
+    pub fn outcome(&self) -> &Outcome {
+        &self.outcome
+    }
+
+    /// How the key stands with each limit.
+    pub fn decision(&self) -> Decision {
+        self.outcome.decision(&self.charge)
     }
 
     /// The wait is over: from now on the request counts, whatever becomes of it.
@@ -52,10 +63,12 @@ impl<S: Store> Ticket<S> {
     }
 
     /// Settles with the response: keeps what it cost, gives the rest back, charges what is missing.
-    /// Hands the decision back.
-    pub fn settle(mut self, reply: &dyn Reply) -> Decision {
+    pub fn settle(mut self, reply: &dyn Reply) {
+        self.close(reply);
+    }
+
+    pub(crate) fn close(&mut self, reply: &dyn Reply) {
         self.end(|owed| owed.spent(reply));
-        std::mem::replace(&mut self.decision, Decision::free())
     }
 
     /// Gives everything back, as if the request had never come.
@@ -71,10 +84,10 @@ impl<S: Store> Ticket<S> {
     }
 
     fn each(&self, spent: impl Fn(&Owed) -> u64) {
-        for (owed, standing) in self.charge.owed().zip(self.decision.standings()) {
+        for (owed, mark) in self.charge.owed().zip(self.outcome.marks()) {
             let spent = spent(owed);
             if spent != owed.cost {
-                self.store.settle(owed, &standing.mark, spent);
+                self.store.settle(owed, &mark, spent);
             }
         }
     }

@@ -11,7 +11,7 @@ use governor::state::direct::DirectStateStore;
 use governor::state::keyed::KeyedStateStore;
 use governor::{InsufficientCapacity, NotUntil, Quota, RateLimiter};
 use tollgate_core::{
-    Answer, Charge, Decision, KeyBuf, Limit, LimitError, Mark, Owed, Standing, Store, StoreError,
+    Answer, Charge, KeyBuf, Limit, LimitError, Mark, Outcome, Owed, Standing, Store, StoreError,
     Verdict,
 };
 
@@ -70,10 +70,10 @@ impl<L: Check> Around<L> {
         Self { limiter, quota }
     }
 
-    fn spend(&self, charge: &Charge) -> Result<Decision, LimitError> {
+    fn spend(&self, charge: &Charge) -> Result<Outcome, LimitError> {
         let mut owed = charge.owed();
         let Some(first) = owed.next() else {
-            return Ok(Decision::from_parts(Verdict::Admit { wait: Duration::ZERO }, []));
+            return Ok(Outcome::from_parts(Verdict::Admit { wait: Duration::ZERO }, []));
         };
         if owed.next().is_some() {
             return Err(LimitError::new(
@@ -114,7 +114,7 @@ impl<L: Check> Around<L> {
         };
         let spent = first.limit.capacity() - standing.remaining;
         standing.soft = first.limit.soft_limit().is_some_and(|soft| spent > soft);
-        Ok(Decision::from_parts(verdict, [standing]))
+        Ok(Outcome::from_parts(verdict, [standing]))
     }
 }
 
@@ -168,7 +168,7 @@ const NO_PEEK: LimitError =
 const NO_RESET: LimitError = LimitError::new("governor cannot reset a key");
 
 impl<L: Check> Store for Around<L> {
-    type Future = Ready<Result<Decision, StoreError>>;
+    type Future = Ready<Result<Outcome, StoreError>>;
 
     fn take(&self, charge: &Charge) -> Answer<Self::Future> {
         Answer::Now(self.spend(charge).map_err(StoreError::unsupported))

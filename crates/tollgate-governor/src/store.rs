@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate_core::{
-    Answer, Charge, Clock, Decision, Limit, LimitError, Mark, Owed, Store, StoreError, Verdict,
+    Answer, Charge, Clock, Limit, LimitError, Mark, Outcome, Owed, Store, StoreError, Verdict,
 };
 
 use crate::bucket::{Answer as Asked, Bucket, Row, micros};
@@ -78,7 +78,7 @@ impl Governor {
         self.0.clock.now().saturating_mul(1_000)
     }
 
-    fn decided(&self, charge: &Charge, ask: Ask) -> Result<Decision, StoreError> {
+    fn decided(&self, charge: &Charge, ask: Ask) -> Result<Outcome, StoreError> {
         let buckets: Result<Vec<_>, _> =
             charge.owed().map(|owed| Bucket::new(&owed.limit)).collect();
         let buckets = buckets.map_err(StoreError::unsupported)?;
@@ -106,7 +106,7 @@ enum Ask {
 /// Charges every row, or none; books the earliest moment within the charge's patience at which all
 /// admit. `None` when there is no room to write the charge down; who is refused anyway is refused all
 /// the same, so that no flood frees a key by leaving no room for another of its limits.
-fn take(charge: &Charge, buckets: &[Bucket], rows: &mut [Found], now: u64) -> Option<Decision> {
+fn take(charge: &Charge, buckets: &[Bucket], rows: &mut [Found], now: u64) -> Option<Outcome> {
     rows.iter_mut().for_each(|found| found.row = found.row.follow(now));
     let asked = ask(charge, buckets, rows, now);
     let Some(debts) = admit(charge, buckets, rows, now, &asked) else {
@@ -127,7 +127,7 @@ fn take(charge: &Charge, buckets: &[Bucket], rows: &mut [Found], now: u64) -> Op
             standing
         },
     );
-    Some(Decision::from_parts(Verdict::Admit { wait }, standings))
+    Some(Outcome::from_parts(Verdict::Admit { wait }, standings))
 }
 
 /// What would be answered, with nothing written.
@@ -137,7 +137,7 @@ fn preview(
     rows: &[Found],
     now: u64,
     patience: Duration,
-) -> Decision {
+) -> Outcome {
     let asked = ask(charge, buckets, rows, now);
     let wait = longest(&asked);
     // Where one has to wait for too long, those that could have waited do not refuse.
@@ -157,7 +157,7 @@ fn preview(
         Some(Duration::ZERO) => Verdict::Admit { wait: Duration::ZERO },
         retry_after => Verdict::Refuse { retry_after },
     };
-    Decision::from_parts(verdict, standings)
+    Outcome::from_parts(verdict, standings)
 }
 
 fn ask(charge: &Charge, buckets: &[Bucket], rows: &[Found], now: u64) -> Vec<Asked> {
@@ -194,7 +194,7 @@ fn admit(
 }
 
 impl Store for Governor {
-    type Future = Ready<Result<Decision, StoreError>>;
+    type Future = Ready<Result<Outcome, StoreError>>;
 
     fn take(&self, charge: &Charge) -> Answer<Self::Future> {
         Answer::Now(self.decided(charge, Ask::Take))

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use tollgate_core::{
-    Charge, Decision, KeyBuf, Limit, ManualClock, Memory, Part, Store, StoreError, Verdict,
+    Charge, Decision, KeyBuf, Limit, ManualClock, Memory, Outcome, Part, Standing, Store, StoreError,
+    Verdict,
 };
 use tollgate_governor::Governor;
 
@@ -17,7 +18,8 @@ fn key(name: impl Part) -> KeyBuf {
 }
 
 fn take(store: &Governor, limit: Limit, name: impl Part) -> Result<Decision, StoreError> {
-    store.take(&Charge::of(limit, key(name), 1)).now()
+    let charge = Charge::of(limit, key(name), 1);
+    store.take(&charge).now().map(|outcome| outcome.decision(&charge))
 }
 
 #[test]
@@ -30,10 +32,9 @@ fn an_impossible_request_is_refused_for_good() {
         assert!(!refused.is_admitted());
         assert_eq!(refused.retry_after(), None);
     }
-    assert_eq!(
-        store.take(&Charge::of(limit, key("alice"), 100)).now().unwrap().remaining(),
-        Some(0)
-    );
+    let hundred = Charge::of(limit, key("alice"), 100);
+    let outcome = store.take(&hundred).now().unwrap();
+    assert_eq!(outcome.decision(&hundred).remaining(), Some(0));
 }
 
 #[test]
@@ -88,8 +89,9 @@ fn one_who_waits_for_a_limit_of_its_own_does_not_shut_a_shared_bucket() {
     };
     let take = |name: &str| {
         let charge = charge(name);
-        let ours = governor.take(&charge).now().unwrap();
-        assert_eq!(bare(&ours), bare(&memory.take(&charge).now().unwrap()), "{name}");
+        let ours = governor.take(&charge).now().unwrap().decision(&charge);
+        let theirs = memory.take(&charge).now().unwrap().decision(&charge);
+        assert_eq!(bare(&ours), bare(&theirs), "{name}");
         ours
     };
     assert!(take("alice").is_admitted());
@@ -188,29 +190,33 @@ proptest! {
                     let charge = charge(cost).patient(Duration::from_micros(patience));
                     let (ours, theirs) = (governor.take(&charge), memory.take(&charge));
                     let (ours, theirs) = (ours.now().unwrap(), theirs.now().unwrap());
-                    prop_assert_eq!(bare(&ours), bare(&theirs));
+                    prop_assert_eq!(told(&ours, &charge), told(&theirs, &charge));
                     if ours.is_admitted() {
                         admitted.push((charge, ours, theirs));
                     }
                 }
                 Operation::Peek(cost) => {
-                    let (ours, theirs) = (governor.peek(&charge(cost)), memory.peek(&charge(cost)));
-                    prop_assert_eq!(bare(&ours.now().unwrap()), bare(&theirs.now().unwrap()));
+                    let charge = charge(cost);
+                    let (ours, theirs) = (governor.peek(&charge), memory.peek(&charge));
+                    let (ours, theirs) = (ours.now().unwrap(), theirs.now().unwrap());
+                    prop_assert_eq!(told(&ours, &charge), told(&theirs, &charge));
                 }
                 Operation::Settle { earlier, spent } => {
                     let Some((charge, ours, theirs)) = admitted.iter().rev().nth(earlier) else {
                         continue;
                     };
-                    for (owed, standing) in charge.owed().zip(ours.standings()) {
-                        governor.settle(owed, &standing.mark, spent);
+                    for (owed, mark) in charge.owed().zip(ours.marks()) {
+                        governor.settle(owed, &mark, spent);
                     }
-                    for (owed, standing) in charge.owed().zip(theirs.standings()) {
-                        memory.settle(owed, &standing.mark, spent);
+                    for (owed, mark) in charge.owed().zip(theirs.marks()) {
+                        memory.settle(owed, &mark, spent);
                     }
                 }
                 Operation::Reset => {
-                    let (ours, theirs) = (governor.reset(&charge(1)), memory.reset(&charge(1)));
-                    prop_assert_eq!(bare(&ours.now().unwrap()), bare(&theirs.now().unwrap()));
+                    let charge = charge(1);
+                    let (ours, theirs) = (governor.reset(&charge), memory.reset(&charge));
+                    let (ours, theirs) = (ours.now().unwrap(), theirs.now().unwrap());
+                    prop_assert_eq!(told(&ours, &charge), told(&theirs, &charge));
                 }
                 Operation::Pass(micros) => clock.advance(Duration::from_micros(micros)),
                 Operation::StepBack(micros) => {
@@ -221,11 +227,15 @@ proptest! {
     }
 }
 
+fn told(outcome: &Outcome, charge: &Charge) -> (Verdict, Vec<Standing>) {
+    bare(&outcome.decision(charge))
+}
+
 /// A decision without the marks, which are each store's own.
-fn bare(decision: &Decision) -> Decision {
+fn bare(decision: &Decision) -> (Verdict, Vec<Standing>) {
     let standings = decision.standings().cloned().map(|mut standing| {
         standing.mark = Default::default();
         standing
     });
-    Decision::from_parts(decision.verdict(), standings)
+    (decision.verdict(), standings.collect())
 }

@@ -29,7 +29,8 @@ fn no_room_for_another_limit_frees_no_limited_key() {
     let (address, token) = (Limit::per_hour(1).named("address"), Limit::per_hour(9).named("token"));
     assert!(store.take(&charge([(address, "victim")])).now().unwrap().is_admitted());
     for owed in [[(address, "victim"), (token, "fresh")], [(token, "fresh"), (address, "victim")]] {
-        let refused = store.take(&charge(owed)).now().unwrap();
+        let charge = charge(owed);
+        let refused = store.take(&charge).now().unwrap().decision(&charge);
         assert!(!refused.is_admitted());
         assert_eq!(refused.retry_after(), Some(Duration::from_secs(3_600)));
         let refusing: Vec<_> = refused.standings().filter(|standing| standing.refused).collect();
@@ -47,7 +48,8 @@ fn who_would_be_admitted_is_told_that_there_is_no_room_and_charged_nowhere() {
     let both = charge([(address, "known"), (token, "fresh")]);
     assert!(store.take(&both).now().unwrap_err().is_full());
     assert!(store.take(&both.patient(Duration::from_secs(9))).now().unwrap_err().is_full());
-    assert_eq!(store.peek(&charge([(address, "known")])).now().unwrap().remaining(), Some(1));
+    let known = charge([(address, "known")]);
+    assert_eq!(store.peek(&known).now().unwrap().decision(&known).remaining(), Some(1));
     assert_eq!(store.len(), 1);
 }
 
@@ -55,11 +57,11 @@ fn who_would_be_admitted_is_told_that_there_is_no_room_and_charged_nowhere() {
 fn more_to_pay_is_not_written_where_there_is_no_room() {
     let store = Governor::with_clock(1, ManualClock::new());
     let limit = Limit::per_hour(9);
-    let decision = store.take(&charge([(limit, "known")])).now().unwrap();
+    let outcome = store.take(&charge([(limit, "known")])).now().unwrap();
     let fresh = charge([(limit, "fresh")]);
-    let mark = &decision.standings().next().unwrap().mark;
-    store.settle(fresh.owed().next().unwrap(), mark, 5);
-    assert_eq!(store.peek(&fresh).now().unwrap().remaining(), Some(9));
+    let mark = outcome.marks().next().unwrap();
+    store.settle(fresh.owed().next().unwrap(), &mark, 5);
+    assert_eq!(store.peek(&fresh).now().unwrap().decision(&fresh).remaining(), Some(9));
     assert_eq!(store.len(), 1);
 }
 

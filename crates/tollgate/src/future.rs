@@ -10,68 +10,68 @@ use tollgate_core::{Charge, Course, Paid, Place, Store, StoreError, Ticket};
 use tower::Service;
 
 use crate::respond::Respond;
-use crate::service::Limited;
+use crate::service::{Limited, close};
 use crate::sleep::{Sleep, sleep};
 
 pin_project! {
     /// The response of a [`RateLimit`](crate::RateLimit).
     ///
     /// Dropped while the request waits, it gives the request's place back.
-    pub struct ResponseFuture<I, B, S, P>
+    pub struct ResponseFuture<I, B, R, S, P>
     where
         I: Service<Request<B>>,
         S: Store,
     {
         #[pin]
-        state: State<I, B, S, P>,
+        state: State<I, B, R, S, P>,
     }
 }
 
 pin_project! {
     #[project = StateProj]
-    enum State<I, B, S, P>
+    enum State<I, B, R, S, P>
     where
         I: Service<Request<B>>,
         S: Store,
     {
         Refused { response: Option<I::Response> },
-        Running { #[pin] future: I::Future, paid: Option<Paid<S>>, limited: Arc<Limited<S, P>> },
-        Waiting { sleep: Sleep, waiter: Option<Box<Waiter<I, B, S, P>>> },
+        Running { #[pin] future: I::Future, paid: Option<Paid<Arc<Limited<R, S, P>>>> },
+        Waiting { sleep: Sleep, waiter: Option<Box<Waiter<I, B, R, S, P>>> },
         Deciding {
             #[pin]
             answer: S::Future,
             deadline: Sleep,
-            asked: Option<Box<Asked<I, B, S, P>>>,
+            asked: Option<Box<Asked<I, B, R, S, P>>>,
         },
     }
 }
 
 /// A request, and the service that was made ready for it.
-pub(crate) struct Forward<I, B, S, P> {
+pub(crate) struct Forward<I, B, R, S, P> {
     service: I,
     request: Request<B>,
-    limited: Arc<Limited<S, P>>,
+    limited: Arc<Limited<R, S, P>>,
 }
 
-struct Waiter<I, B, S: Store, P> {
-    forward: Forward<I, B, S, P>,
-    ticket: Ticket<S>,
+struct Waiter<I, B, R, S: Store, P> {
+    forward: Forward<I, B, R, S, P>,
+    ticket: Ticket<Arc<Limited<R, S, P>>>,
     _place: Option<Place>,
 }
 
-struct Asked<I, B, S, P> {
-    forward: Forward<I, B, S, P>,
+struct Asked<I, B, R, S, P> {
+    forward: Forward<I, B, R, S, P>,
     charge: Charge,
     place: Option<Place>,
 }
 
-impl<I, B, S, P> Forward<I, B, S, P> {
-    pub(crate) fn new(service: I, request: Request<B>, limited: &Arc<Limited<S, P>>) -> Self {
+impl<I, B, R, S, P> Forward<I, B, R, S, P> {
+    pub(crate) fn new(service: I, request: Request<B>, limited: &Arc<Limited<R, S, P>>) -> Self {
         Self { service, request, limited: Arc::clone(limited) }
     }
 }
 
-impl<I, B, S, P> ResponseFuture<I, B, S, P>
+impl<I, B, R, S, P> ResponseFuture<I, B, R, S, P>
 where
     I: Service<Request<B>>,
     S: Store,
@@ -80,16 +80,16 @@ where
         Self { state: State::Refused { response: Some(response) } }
     }
 
-    pub(crate) fn running(future: I::Future, paid: Paid<S>, limited: &Arc<Limited<S, P>>) -> Self {
-        let limited = Arc::clone(limited);
-        Self { state: State::Running { future, paid: Some(paid), limited } }
+    #[inline]
+    pub(crate) fn running(future: I::Future, paid: Paid<Arc<Limited<R, S, P>>>) -> Self {
+        Self { state: State::Running { future, paid: Some(paid) } }
     }
 
     pub(crate) fn waiting(
         wait: Duration,
-        ticket: Ticket<S>,
+        ticket: Ticket<Arc<Limited<R, S, P>>>,
         place: Option<Place>,
-        forward: Forward<I, B, S, P>,
+        forward: Forward<I, B, R, S, P>,
     ) -> Self {
         Self { state: State::waiting(wait, ticket, place, forward) }
     }
@@ -98,7 +98,7 @@ where
         answer: S::Future,
         charge: Charge,
         place: Option<Place>,
-        forward: Forward<I, B, S, P>,
+        forward: Forward<I, B, R, S, P>,
     ) -> Self {
         let policy = &forward.limited.policy;
         let deadline = sleep(&policy.clock, policy.deadline);
@@ -107,32 +107,32 @@ where
     }
 }
 
-impl<I, B, S, P> State<I, B, S, P>
+impl<I, B, R, S, P> State<I, B, R, S, P>
 where
     I: Service<Request<B>>,
     S: Store,
 {
     fn waiting(
         wait: Duration,
-        ticket: Ticket<S>,
+        ticket: Ticket<Arc<Limited<R, S, P>>>,
         place: Option<Place>,
-        forward: Forward<I, B, S, P>,
+        forward: Forward<I, B, R, S, P>,
     ) -> Self {
         let sleep = sleep(&forward.limited.policy.clock, wait);
         Self::Waiting { sleep, waiter: Some(Box::new(Waiter { forward, ticket, _place: place })) }
     }
 
-    fn calling(forward: Forward<I, B, S, P>, paid: Paid<S>) -> Self {
+    fn calling(forward: Forward<I, B, R, S, P>, paid: Paid<Arc<Limited<R, S, P>>>) -> Self {
         let Forward { mut service, mut request, limited } = forward;
         limited.mark(&paid, &mut request);
-        Self::Running { future: service.call(request), paid: Some(paid), limited }
+        Self::Running { future: service.call(request), paid: Some(paid) }
     }
 }
 
-impl<I, B, S, P, ResBody> Future for ResponseFuture<I, B, S, P>
+impl<I, B, R, S, P, ResBody> Future for ResponseFuture<I, B, R, S, P>
 where
     I: Service<Request<B>, Response = Response<ResBody>>,
-    S: Store + Clone,
+    S: Store,
     P: Respond<B, ResBody>,
 {
     type Output = Result<Response<ResBody>, I::Error>;
@@ -144,9 +144,9 @@ where
                 StateProj::Refused { response } => {
                     return Poll::Ready(Ok(response.take().expect(POLLED_AGAIN)));
                 }
-                StateProj::Running { future, paid, limited } => {
+                StateProj::Running { future, paid } => {
                     let mut response = ready!(future.poll(cx))?;
-                    limited.close(paid.take().expect(POLLED_AGAIN), &mut response);
+                    close(paid.take().expect(POLLED_AGAIN), &mut response);
                     return Poll::Ready(Ok(response));
                 }
                 StateProj::Waiting { sleep, waiter } => {
@@ -156,15 +156,16 @@ where
                     State::calling(forward, ticket.into())
                 }
                 StateProj::Deciding { answer, deadline, asked } => {
-                    let decision = match answer.poll(cx) {
-                        Poll::Ready(decision) => decision,
+                    let outcome = match answer.poll(cx) {
+                        Poll::Ready(outcome) => outcome,
                         Poll::Pending => {
                             ready!(Pin::new(deadline).poll(cx));
                             Err(StoreError::too_slow())
                         }
                     };
                     let Asked { forward, charge, place } = *asked.take().expect(POLLED_AGAIN);
-                    match forward.limited.policy.judge(decision, charge) {
+                    let limited = || Arc::clone(&forward.limited);
+                    match forward.limited.policy.judge(outcome, charge, limited) {
                         Course::Serve(paid) => State::calling(forward, paid),
                         Course::Wait(wait, ticket) => State::waiting(wait, ticket, place, forward),
                         Course::Refuse(refusal) => {
@@ -181,7 +182,7 @@ where
 
 const POLLED_AGAIN: &str = "a future is not polled again once it is ready";
 
-impl<I, B, S, P> fmt::Debug for ResponseFuture<I, B, S, P>
+impl<I, B, R, S, P> fmt::Debug for ResponseFuture<I, B, R, S, P>
 where
     I: Service<Request<B>>,
     S: Store,

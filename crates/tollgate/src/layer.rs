@@ -139,8 +139,8 @@ where
     type Service = RateLimitFor<I, R, S, W, P>;
 
     fn layer(&self, inner: I) -> Self::Service {
-        let limited = Limited { policy: self.policy.clone(), respond: self.respond.clone() };
-        RateLimitFor::new(inner, self.rule.clone(), limited)
+        let (rule, policy) = (self.rule.clone(), self.policy.clone());
+        RateLimitFor::new(inner, Limited { rule, policy, respond: self.respond.clone() })
     }
 }
 

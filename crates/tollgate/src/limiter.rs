@@ -6,8 +6,8 @@ use std::{error, fmt};
 
 use pin_project_lite::pin_project;
 use tollgate_core::{
-    Answer, Charge, Clock, Decision, KeyBuf, Limits, Memory, Part, Store, StoreError, Ticket,
-    must_keep,
+    Answer, Charge, Clock, Decision, KeyBuf, Limits, Memory, Outcome, Part, Store, StoreError,
+    Ticket, must_keep,
 };
 
 use crate::sleep::{Sleep, sleep};
@@ -42,6 +42,31 @@ impl Limiter {
     }
 }
 
+impl Limiter<Memory> {
+    /// Spends `cost` on `key`, if every limit admits it, and says only whether and when: the quickest
+    /// way, where nobody asks how the key stands.
+    ///
+    /// ```
+    /// use tollgate::{Limit, Limiter};
+    ///
+    /// let limiter = Limiter::new(Limit::per_minute(1));
+    /// assert!(limiter.spend("alice", 1)?.is_admitted());
+    /// assert!(limiter.spend("alice", 1)?.retry_after().is_some());
+    /// # Ok::<(), tollgate::StoreError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// When the store has no room for the key.
+    #[inline]
+    pub fn spend(&self, key: impl Part, cost: u64) -> Result<Outcome, StoreError> {
+        match self.limits.only() {
+            Some(limit) => self.store.spend(limit, &KeyBuf::of(key), cost),
+            None => self.store.take(&self.charge(key, cost)).now(),
+        }
+    }
+}
+
 impl<S> Limiter<S> {
     /// Counts in `store`.
     ///
@@ -67,17 +92,20 @@ impl<S: Store> Limiter<S> {
 
     /// Spends `cost` on `key`, if every limit admits it.
     pub fn take_n(&self, key: impl Part, cost: u64) -> Take<S::Future> {
-        Take::new(self.store.take(&self.charge(key, cost)))
+        let charge = self.charge(key, cost);
+        Take::new(self.store.take(&charge), charge)
     }
 
     /// What [`take`](Self::take) would answer, without spending.
     pub fn peek(&self, key: impl Part) -> Take<S::Future> {
-        Take::new(self.store.peek(&self.charge(key, 1)))
+        let charge = self.charge(key, 1);
+        Take::new(self.store.peek(&charge), charge)
     }
 
     /// Forgets what was spent on `key`; answers as [`peek`](Self::peek) afterwards.
     pub fn reset(&self, key: impl Part) -> Take<S::Future> {
-        Take::new(self.store.reset(&self.charge(key, 1)))
+        let charge = self.charge(key, 1);
+        Take::new(self.store.reset(&charge), charge)
     }
 
     /// Gives back what `decision` charged to `key`, as far as that has not been recovered already;
@@ -121,7 +149,7 @@ impl<S: Store> Limiter<S> {
     {
         let charge = self.charge(key, cost).patient(max_wait);
         let state = match self.store.take(&charge) {
-            Answer::Now(decision) => Acquiring::of(decision, charge, &self.store, &self.clock),
+            Answer::Now(outcome) => Acquiring::of(outcome, charge, &self.store, &self.clock),
             Answer::Later(answer) => {
                 Acquiring::Deciding { answer, charge, store: self.store.clone() }
             }
@@ -130,8 +158,7 @@ impl<S: Store> Limiter<S> {
     }
 
     fn charge(&self, key: impl Part, cost: u64) -> Charge {
-        let mut written = KeyBuf::new();
-        key.write(&mut written);
+        let written = KeyBuf::of(key);
         let mut charge = Charge::new();
         for limit in self.limits.iter() {
             // `Limits` holds no more than fit, and none that are alike.
@@ -154,22 +181,26 @@ pin_project! {
     #[project = TakingProj]
     enum Taking<F> {
         Now { decision: Option<Result<Decision, StoreError>> },
-        Later { #[pin] answer: F },
+        Later { #[pin] answer: F, charge: Charge },
     }
 }
 
 impl<F> Take<F> {
-    fn new(answer: Answer<F>) -> Self {
+    fn new(answer: Answer<F>, charge: Charge) -> Self {
         Self {
             state: match answer {
-                Answer::Now(decision) => Taking::Now { decision: Some(decision) },
-                Answer::Later(answer) => Taking::Later { answer },
+                Answer::Now(outcome) => Taking::Now { decision: Some(told(outcome, &charge)) },
+                Answer::Later(answer) => Taking::Later { answer, charge },
             },
         }
     }
 }
 
-impl Take<Ready<Result<Decision, StoreError>>> {
+fn told(outcome: Result<Outcome, StoreError>, charge: &Charge) -> Result<Decision, StoreError> {
+    outcome.map(|outcome| outcome.decision(charge))
+}
+
+impl Take<Ready<Result<Outcome, StoreError>>> {
     /// The decision of a store in this process, which is there already.
     ///
     /// # Errors
@@ -182,18 +213,20 @@ impl Take<Ready<Result<Decision, StoreError>>> {
     pub fn now(self) -> Result<Decision, StoreError> {
         match self.state {
             Taking::Now { decision } => decision.expect(POLLED_AGAIN),
-            Taking::Later { answer } => answer.into_inner(),
+            Taking::Later { answer, charge } => told(answer.into_inner(), &charge),
         }
     }
 }
 
-impl<F: Future<Output = Result<Decision, StoreError>>> Future for Take<F> {
-    type Output = F::Output;
+impl<F: Future<Output = Result<Outcome, StoreError>>> Future for Take<F> {
+    type Output = Result<Decision, StoreError>;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project().state.project() {
             TakingProj::Now { decision } => Poll::Ready(decision.take().expect(POLLED_AGAIN)),
-            TakingProj::Later { answer } => answer.poll(cx),
+            TakingProj::Later { answer, charge } => {
+                answer.poll(cx).map(|outcome| told(outcome, charge))
+            }
         }
     }
 }
@@ -224,22 +257,17 @@ pin_project! {
 }
 
 impl<S: Store + Clone> Acquiring<S> {
-    fn of(
-        decision: Result<Decision, StoreError>,
-        charge: Charge,
-        store: &S,
-        clock: &Clock,
-    ) -> Self {
-        let outcome = match decision {
-            Ok(decision) if decision.is_admitted() => {
-                let wait = decision.wait();
-                let ticket = Ticket::new(store.clone(), charge, decision);
+    fn of(outcome: Result<Outcome, StoreError>, charge: Charge, store: &S, clock: &Clock) -> Self {
+        let outcome = match outcome {
+            Ok(outcome) if outcome.is_admitted() => {
+                let wait = outcome.wait();
+                let ticket = Ticket::new(store.clone(), charge, outcome);
                 if !wait.is_zero() {
                     return Self::Waiting { sleep: sleep(clock, wait), ticket: Some(ticket) };
                 }
                 Ok(ticket)
             }
-            Ok(decision) => Err(AcquireError::Refused(Box::new(decision))),
+            Ok(outcome) => Err(AcquireError::Refused(Box::new(outcome.decision(&charge)))),
             Err(error) => Err(AcquireError::Store(error)),
         };
         Self::Done { outcome: Some(outcome) }
@@ -254,8 +282,8 @@ impl<S: Store + Clone> Future for Acquire<S> {
         loop {
             let next = match this.state.as_mut().project() {
                 AcquiringProj::Deciding { answer, charge, store } => {
-                    let decision = ready!(answer.poll(cx));
-                    Acquiring::of(decision, std::mem::take(charge), store, this.clock)
+                    let outcome = ready!(answer.poll(cx));
+                    Acquiring::of(outcome, std::mem::take(charge), store, this.clock)
                 }
                 AcquiringProj::Waiting { sleep, ticket } => {
                     ready!(Pin::new(sleep).poll(cx));

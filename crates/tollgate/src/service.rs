@@ -6,7 +6,8 @@ use std::task::{Context, Poll};
 
 use http::{Request, Response};
 use tollgate_core::{
-    Answer, Charge, Course, Degraded, Memory, Paid, Policy, Refusal, Refused, Rule, Store,
+    Answer, Charge, Course, Degraded, Fields, Mark, Memory, Owed, Paid, Policy, Refusal, Refused,
+    Rule, Store,
 };
 use tower::Service;
 
@@ -22,14 +23,13 @@ pub type RateLimit<I, R, S = Memory, P = Problem> = RateLimitFor<I, R, S, Plain,
 /// [`RateLimit`] for a [`Framework`] `W`.
 pub struct RateLimitFor<I, R, S, W, P> {
     inner: I,
-    rule: Arc<R>,
-    limited: Arc<Limited<S, P>>,
+    limited: Arc<Limited<R, S, P>>,
     framework: PhantomData<fn() -> W>,
 }
 
 impl<I, R, S, W, P> RateLimitFor<I, R, S, W, P> {
-    pub(crate) fn new(inner: I, rule: R, limited: Limited<S, P>) -> Self {
-        Self { inner, rule: Arc::new(rule), limited: Arc::new(limited), framework: PhantomData }
+    pub(crate) fn new(inner: I, limited: Limited<R, S, P>) -> Self {
+        Self { inner, limited: Arc::new(limited), framework: PhantomData }
     }
 
     /// The service inside.
@@ -47,13 +47,13 @@ impl<I, R, S, W, P, B, ResBody> Service<Request<B>> for RateLimitFor<I, R, S, W,
 where
     I: Service<Request<B>, Response = Response<ResBody>> + Clone,
     R: for<'a> Rule<HttpView<'a, B, W>>,
-    S: Store + Clone,
+    S: Store,
     W: Framework,
     P: Respond<B, ResBody>,
 {
     type Response = Response<ResBody>;
     type Error = I::Error;
-    type Future = ResponseFuture<I, B, S, P>;
+    type Future = ResponseFuture<I, B, R, S, P>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), I::Error>> {
         self.inner.poll_ready(cx)
@@ -61,27 +61,26 @@ where
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         let mut charge = Charge::new();
-        let Limited { policy, .. } = &*self.limited;
-        if let Err(missing) = self.rule.owes(&HttpView::<B, W>::new(&request), &mut charge) {
+        let Limited { rule, policy, .. } = &*self.limited;
+        if let Err(missing) = rule.owes(&HttpView::<B, W>::new(&request), &mut charge) {
             let refusal = policy.keyless(missing);
             return ResponseFuture::refused(self.limited.answer(refusal, &request));
         }
         if charge.is_empty() {
-            let future = self.inner.call(request);
-            return ResponseFuture::running(future, Paid::unknown(), &self.limited);
+            return ResponseFuture::running(self.inner.call(request), Paid::unknown());
         }
         let (charge, place) = policy.queue(charge);
-        let decision = match policy.store.take(&charge) {
-            Answer::Now(decision) => decision,
+        let outcome = match policy.store.take(&charge) {
+            Answer::Now(outcome) => outcome,
             Answer::Later(answer) => {
                 let forward = Forward::new(self.take_ready(), request, &self.limited);
                 return ResponseFuture::deciding(answer, charge, place, forward);
             }
         };
-        match policy.judge(decision, charge) {
+        match policy.judge(outcome, charge, || Arc::clone(&self.limited)) {
             Course::Serve(paid) => {
                 self.limited.mark(&paid, &mut request);
-                ResponseFuture::running(self.inner.call(request), paid, &self.limited)
+                ResponseFuture::running(self.inner.call(request), paid)
             }
             Course::Wait(wait, ticket) => {
                 let forward = Forward::new(self.take_ready(), request, &self.limited);
@@ -102,20 +101,42 @@ impl<I: Clone, R, S, W, P> RateLimitFor<I, R, S, W, P> {
     }
 }
 
-/// What requests under way need of the layer.
-pub(crate) struct Limited<S, P> {
+/// What a layer was told, for its services and the requests under way.
+pub(crate) struct Limited<R, S, P> {
+    pub(crate) rule: R,
     pub(crate) policy: Policy<S>,
     pub(crate) respond: P,
 }
 
-impl<S, P> Limited<S, P> {
+/// Tickets settle through what they hold of the layer: one pointer for each request, not two.
+impl<R, S: Store, P> Store for Limited<R, S, P> {
+    type Future = S::Future;
+
+    fn take(&self, charge: &Charge) -> Answer<S::Future> {
+        self.policy.store.take(charge)
+    }
+
+    fn peek(&self, charge: &Charge) -> Answer<S::Future> {
+        self.policy.store.peek(charge)
+    }
+
+    fn reset(&self, charge: &Charge) -> Answer<S::Future> {
+        self.policy.store.reset(charge)
+    }
+
+    fn settle(&self, owed: &Owed, mark: &Mark, spent: u64) {
+        self.policy.store.settle(owed, mark, spent);
+    }
+}
+
+impl<R, S, P> Limited<R, S, P> {
     /// Tells the handler what was decided.
-    pub(crate) fn mark<B>(&self, paid: &Paid<S>, request: &mut Request<B>)
-    where
-        S: Store,
-    {
-        if let (Some(decision), true) = (paid.decision(), self.policy.extensions) {
-            request.extensions_mut().insert(decision.clone());
+    #[inline]
+    pub(crate) fn mark<T: Store, B>(&self, paid: &Paid<T>, request: &mut Request<B>) {
+        if self.policy.extensions {
+            if let Some(decision) = paid.decision() {
+                request.extensions_mut().insert(decision);
+            }
         }
         if paid.is_degraded() {
             request.extensions_mut().insert(Degraded);
@@ -146,15 +167,29 @@ impl<S, P> Limited<S, P> {
         response
     }
 
-    /// The response is known: settles what it cost, and tells the client how it stands.
-    pub(crate) fn close<ResBody>(&self, paid: Paid<S>, response: &mut Response<ResBody>)
-    where
-        S: Store,
-    {
-        let Some(decision) = paid.close(&HttpReply(&*response)) else { return };
-        self.policy.fields.write_served(&decision, &mut HttpHeaders(response.headers_mut()));
-        if self.policy.extensions {
+    /// Tells the client how it stands, and layers further out what was decided.
+    fn tell<T: Store, ResBody>(&self, paid: &Paid<T>, response: &mut Response<ResBody>) {
+        let Policy { fields, extensions, .. } = self.policy;
+        if fields == Fields::NONE && !extensions {
+            return;
+        }
+        let Some(decision) = paid.decision() else { return };
+        fields.write_served(&decision, &mut HttpHeaders(response.headers_mut()));
+        if extensions {
             response.extensions_mut().insert(decision);
+        }
+    }
+}
+
+/// The response is known: settles what it cost, and tells of it.
+#[inline]
+pub(crate) fn close<R, S: Store, P, ResBody>(
+    mut paid: Paid<Arc<Limited<R, S, P>>>,
+    response: &mut Response<ResBody>,
+) {
+    if paid.close(&HttpReply(&*response)) {
+        if let Some(limited) = paid.store() {
+            limited.tell(&paid, response);
         }
     }
 }
@@ -163,7 +198,6 @@ impl<I: Clone, R, S, W, P> Clone for RateLimitFor<I, R, S, W, P> {
     fn clone(&self) -> Self {
         Self {
             inner: self.inner.clone(),
-            rule: Arc::clone(&self.rule),
             limited: Arc::clone(&self.limited),
             framework: PhantomData,
         }

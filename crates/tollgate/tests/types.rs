@@ -17,7 +17,7 @@ type Key = (Header, Ip);
 struct Named<I: Service<Request<String>>> {
     layer: RateLimitLayer<By<Key>>,
     service: RateLimit<I, By<Key>>,
-    future: Option<ResponseFuture<I, String, Memory, tollgate::Problem>>,
+    future: Option<ResponseFuture<I, String, By<Key>, Memory, tollgate::Problem>>,
 }
 
 #[derive(Clone, Copy)]
@@ -109,6 +109,6 @@ fn what_has_to_cross_threads_can() {
     assert_send::<RateLimitLayer<By<Key>>>();
     assert_sync::<RateLimitLayer<By<Key>>>();
     assert_send::<RateLimit<Inner, By<Key>>>();
-    assert_send::<ResponseFuture<Inner, String, Memory, tollgate::Problem>>();
+    assert_send::<ResponseFuture<Inner, String, By<Key>, Memory, tollgate::Problem>>();
     assert_send::<tollgate::Acquire<Memory>>();
 }

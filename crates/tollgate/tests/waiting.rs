@@ -200,7 +200,7 @@ async fn a_request_whose_client_disconnects_keeps_its_charge() {
 struct Silent(ManualClock);
 
 impl Store for Silent {
-    type Future = std::future::Pending<Result<tollgate::Decision, tollgate::StoreError>>;
+    type Future = std::future::Pending<Result<tollgate::Outcome, tollgate::StoreError>>;
 
     fn take(&self, _: &Charge) -> Answer<Self::Future> {
         Answer::Later(std::future::pending())

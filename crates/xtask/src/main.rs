@@ -1,5 +1,6 @@
 //! The chores of this repository, as `cargo xtask <command>`.
 
+mod bench;
 mod ci;
 mod deny;
 mod features;
@@ -17,7 +18,8 @@ usage: cargo xtask <command>
 
   test [arguments]   run every test; arguments go on to `cargo test`
   ci                 check everything else that has to hold before a merge
-  bench [arguments]  run the benchmarks; arguments go on to `cargo bench`
+  bench [words]      run the benchmarks and write BENCHMARKS.md; words choose programs by
+                     name and tables by title; --full takes longer
 ";
 
 fn main() -> ExitCode {
@@ -28,7 +30,7 @@ fn main() -> ExitCode {
     let outcome = match command.to_str() {
         Some("test") => test(rest),
         Some("ci") if rest.is_empty() => ci::check_everything(),
-        Some("bench") => bench(rest),
+        Some("bench") => bench::bench(rest),
         _ => {
             eprint!("{USAGE}");
             return ExitCode::from(2);
@@ -47,10 +49,4 @@ fn test(arguments: Vec<OsString>) -> Result<(), Failure> {
     let mut command = cargo(["test", "--workspace", "--all-features", "--no-fail-fast"]);
     command.args(arguments);
     Step::new("tests", command).run()
-}
-
-fn bench(arguments: Vec<OsString>) -> Result<(), Failure> {
-    let mut command = cargo(["bench", "--package", "tollgate-benches"]);
-    command.args(arguments);
-    Step::new("benchmarks", command).run()
 }

@@ -1,7 +1,7 @@
 //! Giving back.
 
-use tollgate_core::{Charge, Limit, Ticket};
-use tollgate_tests::key;
+use tollgate_core::{Charge, Limit, Store, Ticket};
+use tollgate_tests::{answer, key};
 
 use super::*;
 
@@ -60,9 +60,9 @@ fn what_is_held_is_lost_on_error_or_disconnect() {
     let subject = memory();
     let charge = Charge::of(Limit::concurrent(2), key("alice"), 1);
     for _ in 0..10 {
-        let decision = subject.take(&charge);
-        assert!(decision.is_admitted());
-        drop(Ticket::new(subject.store.clone(), charge.clone(), decision));
+        let outcome = answer(subject.store.take(&charge)).expect("room");
+        assert!(outcome.is_admitted());
+        drop(Ticket::new(subject.store.clone(), charge.clone(), outcome));
     }
     assert_eq!(subject.remaining(Limit::concurrent(2), "alice"), 2);
 }

@@ -16,10 +16,10 @@ struct Slow {
     settled: Arc<AtomicUsize>,
 }
 
-struct Answered(usize, Option<Result<Decision, StoreError>>);
+struct Answered(usize, Option<Result<Outcome, StoreError>>);
 
 impl Future for Answered {
-    type Output = Result<Decision, StoreError>;
+    type Output = Result<Outcome, StoreError>;
 
     fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Self::Output> {
         if self.0 > 0 {
@@ -48,7 +48,7 @@ impl Slow {
     }
 
     fn remaining(&self) -> Option<u64> {
-        self.store.peek(&charge()).now().expect("room").remaining()
+        self.store.peek(&charge()).now().expect("room").decision(&charge()).remaining()
     }
 }
 
@@ -90,9 +90,9 @@ fn charge() -> Charge {
 }
 
 /// The answer, and how often it was asked for in vain.
-fn polled<F>(answer: Answer<F>) -> (Result<Decision, StoreError>, usize)
+fn polled<F>(answer: Answer<F>) -> (Result<Outcome, StoreError>, usize)
 where
-    F: Future<Output = Result<Decision, StoreError>> + Unpin,
+    F: Future<Output = Result<Outcome, StoreError>> + Unpin,
 {
     let mut future = match answer {
         Answer::Now(decision) => return (decision, 0),
@@ -124,7 +124,7 @@ fn the_second_decides_what_the_first_cannot_and_settling_reaches_who_decided() {
         assert_eq!(decided.remaining(), Some(4), "{case}");
         assert_eq!(other.remaining(), Some(5), "{case}");
 
-        let (charge, mark) = (charge(), decision.standings().next().expect("one").mark);
+        let (charge, mark) = (charge(), decision.marks().next().expect("one"));
         store.settle(charge.owed().next().expect("one"), &mark, 0);
         assert_eq!(decided.settled.load(Ordering::SeqCst), 1, "{case}");
         assert_eq!(other.settled.load(Ordering::SeqCst), 0, "{case}");
@@ -132,9 +132,9 @@ fn the_second_decides_what_the_first_cannot_and_settling_reaches_who_decided() {
 
         polled(store.take(&charge)).0.expect("one of them decides");
         let peeked = polled(store.peek(&charge)).0.expect("one of them looks");
-        assert_eq!(peeked.remaining(), Some(4), "{case}");
+        assert_eq!(peeked.decision(&charge).remaining(), Some(4), "{case}");
         let reset = polled(store.reset(&charge)).0.expect("one of them forgets");
-        assert_eq!(reset.remaining(), Some(5), "{case}");
+        assert_eq!(reset.decision(&charge).remaining(), Some(5), "{case}");
     }
 }
 
@@ -144,7 +144,7 @@ fn settling_finds_its_way_through_fallbacks_of_fallbacks() {
         let store = |i| Slow::new(i % 2, i < decides);
         let four = Fallback(Fallback(store(0), store(1)), Fallback(store(2), store(3)));
         let decision = polled(four.take(&charge())).0.expect("one of them decides");
-        let (charge, mark) = (charge(), decision.standings().next().expect("one").mark);
+        let (charge, mark) = (charge(), decision.marks().next().expect("one"));
         four.settle(charge.owed().next().expect("one"), &mark, 0);
         let settled = [&four.0.0, &four.0.1, &four.1.0, &four.1.1]
             .map(|store| store.settled.load(Ordering::SeqCst));

@@ -5,7 +5,8 @@ mod structured;
 use std::time::Duration;
 
 use super::*;
-use crate::limit::{Slot, State, decide};
+use crate::limit::testing::decide;
+use crate::limit::{Slot, State};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);

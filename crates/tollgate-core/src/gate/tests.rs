@@ -2,10 +2,20 @@ use std::sync::Barrier;
 use std::thread;
 
 use super::*;
-use crate::limit::{Limit, Verdict};
+use crate::charge::Charge;
+use crate::limit::{Limit, Outcome, Verdict};
 
 fn decision(verdict: Verdict) -> Decision {
-    Decision::from_parts(verdict, [])
+    Outcome::from_parts(verdict, []).decision(&Charge::new())
+}
+
+impl Gate {
+    fn judge(&self, decision: &Decision) -> Step {
+        match decision.verdict() {
+            Verdict::Admit { wait } => self.admit(wait),
+            Verdict::Refuse { .. } => self.refuse(decision),
+        }
+    }
 }
 
 fn refused() -> Decision {

@@ -223,13 +223,13 @@ impl<V: View> Key<V> for Ip {
     }
 }
 
-/// Only the bytes that the prefix reaches into: a key has room for 62.
+/// Whole words, and no more of them than the prefix reaches into.
 fn push(key: &mut KeyBuf, tag: u8, bits: u8, address: IpAddr) {
-    let len = usize::from(bits.div_ceil(8));
     key.push(&[tag, bits]);
     match cut(address, bits) {
-        IpAddr::V4(v4) => key.push(&v4.octets()[..len]),
-        IpAddr::V6(v6) => key.push(&v6.octets()[..len]),
+        IpAddr::V4(v4) => key.push(&v4.octets()),
+        IpAddr::V6(v6) if bits <= 64 => key.push(&v6.octets()[..8]),
+        IpAddr::V6(v6) => key.push(&v6.octets()),
     }
 }
 

@@ -18,43 +18,50 @@ pub trait Part {
 }
 
 impl<T: Part + ?Sized> Part for &T {
+    #[inline]
     fn write(&self, key: &mut KeyBuf) {
         (**self).write(key);
     }
 }
 
 impl Part for KeyBuf {
+    #[inline]
     fn write(&self, key: &mut KeyBuf) {
-        key.push(&[u8::from(self.is_digest())]);
-        key.push(self.as_bytes());
+        key.push(&self.lengths().to_le_bytes());
+        key.push(self.parts());
     }
 }
 
 impl Part for [u8] {
+    #[inline]
     fn write(&self, key: &mut KeyBuf) {
         key.push(self);
     }
 }
 
 impl Part for Vec<u8> {
+    #[inline]
     fn write(&self, key: &mut KeyBuf) {
         key.push(self);
     }
 }
 
 impl Part for str {
+    #[inline]
     fn write(&self, key: &mut KeyBuf) {
         key.push(self.as_bytes());
     }
 }
 
 impl Part for String {
+    #[inline]
     fn write(&self, key: &mut KeyBuf) {
         key.push(self.as_bytes());
     }
 }
 
 impl Part for Cow<'_, str> {
+    #[inline]
     fn write(&self, key: &mut KeyBuf) {
         key.push(self.as_bytes());
     }
@@ -62,6 +69,7 @@ impl Part for Cow<'_, str> {
 
 /// IPv4-mapped IPv6 is the IPv4 address that it is; nothing is cut (that is [`Ip`](super::Ip)'s work).
 impl Part for IpAddr {
+    #[inline]
     fn write(&self, key: &mut KeyBuf) {
         match self.to_canonical() {
             Self::V4(v4) => key.push(&v4.octets()),
@@ -71,12 +79,14 @@ impl Part for IpAddr {
 }
 
 impl Part for Ipv4Addr {
+    #[inline]
     fn write(&self, key: &mut KeyBuf) {
         IpAddr::V4(*self).write(key);
     }
 }
 
 impl Part for Ipv6Addr {
+    #[inline]
     fn write(&self, key: &mut KeyBuf) {
         IpAddr::V6(*self).write(key);
     }
@@ -85,7 +95,8 @@ impl Part for Ipv6Addr {
 macro_rules! numbers {
     ($($number:ty),*) => {$(
         impl Part for $number {
-            fn write(&self, key: &mut KeyBuf) {
+            #[inline]
+    fn write(&self, key: &mut KeyBuf) {
                 key.push(&self.to_le_bytes());
             }
         }
@@ -102,7 +113,8 @@ macro_rules! tuples {
     ($($name:ident),*) => {
         impl<$($name: Part),*> Part for ($($name,)*) {
             #[expect(non_snake_case, reason = "a tuple's fields are named after their types")]
-            fn write(&self, key: &mut KeyBuf) {
+            #[inline]
+    fn write(&self, key: &mut KeyBuf) {
                 let ($($name,)*) = self;
                 $($name.write(key);)*
             }

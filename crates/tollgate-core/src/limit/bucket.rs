@@ -8,10 +8,11 @@
 //! drained to `free`.
 
 use super::exact::{EXACT, TICKS, gcd, micros_until};
+use super::step::{Plain, Stepped};
 use super::{Cell, Enter};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Bucket {
+pub(crate) struct Bucket {
     /// What one token weighs.
     unit: u64,
     /// What drains in one tick.
@@ -103,7 +104,7 @@ impl Bucket {
     /// clock shows again what it showed before.
     #[inline]
     pub(super) fn follow(&self, cell: &mut Cell, now: u64) {
-        if cell[0].saturating_mul(self.tick) > now {
+        if self.since(*cell) > now {
             cell[0] = self.ticks(now);
         }
     }
@@ -156,8 +157,13 @@ impl Bucket {
 
     #[inline]
     fn after(&self, cell: Cell, now: u64, cost: u64) -> Option<u64> {
-        let cost = cost.checked_mul(self.unit).filter(|cost| *cost <= self.cap)?;
-        Some(self.debt(cell, now) + cost)
+        Some(self.debt(cell, now) + self.weight(cost)?)
+    }
+
+    /// What a cost weighs that is not more than the bucket ever admits.
+    #[inline]
+    fn weight(&self, cost: u64) -> Option<u64> {
+        cost.checked_mul(self.unit).filter(|cost| *cost <= self.cap)
     }
 
     #[inline]
@@ -173,6 +179,23 @@ impl Bucket {
     #[inline]
     fn bounded(&self, debt: u64, cost: u64) -> u64 {
         debt.saturating_add(cost.saturating_mul(self.unit)).min(EXACT - 1 - self.cap)
+    }
+}
+
+impl Plain for Bucket {
+    #[inline]
+    fn since(&self, [last, _]: Cell) -> u64 {
+        if self.tick == 1 { last } else { last.saturating_mul(self.tick) }
+    }
+
+    #[inline]
+    fn step(&self, cell: Cell, now: u64, cost: u64) -> Stepped {
+        let Some(after) = self.after(cell, now, cost) else { return Stepped::Refuse(Enter::Never) };
+        if after > self.cap {
+            return Stepped::Refuse(Enter::At(self.drained_to(self.cap, after, now)));
+        }
+        let fresh_in = Some(self.drained_to(0, after, now));
+        Stepped::Admit { cell: [self.ticks(now), after], fresh_in }
     }
 }
 

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use super::exact::bounded;
+use super::outcome::{Fact, Outcome};
 use super::state::{Mark, State};
+use super::step::{Plain, Stepped};
 use super::{Enter, Limit, Standing};
 use crate::few::Few;
 
@@ -44,7 +46,34 @@ pub enum Verdict {
     },
 }
 
-/// What a store answers: the verdict, and how the key stands with each limit.
+impl Verdict {
+    /// Whether the request may go ahead, now or after [`wait`](Self::wait).
+    #[inline]
+    pub const fn is_admitted(&self) -> bool {
+        matches!(self, Self::Admit { .. })
+    }
+
+    /// How long an admitted request waits before it goes; zero for a refused one.
+    #[inline]
+    pub const fn wait(&self) -> Duration {
+        match *self {
+            Self::Admit { wait } => wait,
+            Self::Refuse { .. } => Duration::ZERO,
+        }
+    }
+
+    /// When a refused request would be admitted; `None` for an admitted one, and where that cannot be
+    /// told.
+    #[inline]
+    pub const fn retry_after(&self) -> Option<Duration> {
+        match *self {
+            Self::Admit { .. } => None,
+            Self::Refuse { retry_after } => retry_after,
+        }
+    }
+}
+
+/// The verdict, and how the key stands with each limit.
 ///
 /// ```
 /// use tollgate_core::Limit;
@@ -65,40 +94,60 @@ pub struct Decision {
 /// patience, a request still waits in a leaky bucket's own queue; with it, never longer than that.
 ///
 /// This is how every store in a process decides. The slots' states must belong to different rows.
-pub fn decide(
-    slots: &mut [Slot<'_>],
+pub fn decide(slots: &mut [Slot<'_>], now: u64, patience: Option<Duration>, keys: Keys) -> Outcome {
+    if let ([slot], None) = (&mut *slots, patience) {
+        if slot.limit.is_plain() {
+            let now = bounded(now);
+            slot.limit.tidy(slot.state, now);
+            let stepped = slot.limit.step(slot.state.cell, now, slot.cost);
+            let before = slot.state.cell;
+            if let Stepped::Admit { cell, .. } = stepped {
+                slot.state.cell = cell;
+            }
+            return Outcome::stepped(stepped, before, now, slot.cost);
+        }
+    }
+    let mut facts = Vec::with_capacity(slots.len());
+    let verdict = settle_on(slots, now, patience, keys, |_, fact| facts.push(fact));
+    Outcome::new(verdict, facts)
+}
+
+/// [`decide`], handing out each slot's fact: nothing is allocated.
+pub(super) fn settle_on<'a>(
+    slots: &mut [Slot<'a>],
     now: u64,
     patience: Option<Duration>,
     keys: Keys,
-) -> Decision {
+    mut each: impl FnMut(&'a Limit, Fact),
+) -> Verdict {
     let now = bounded(now);
     for slot in slots.iter_mut() {
         slot.limit.tidy(slot.state, now);
     }
     let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
     let patience = patience.map(micros);
-    if let Some(wait) = earliest_leave(slots, now, patience, keys) {
-        let mut standings = Few::new();
-        for slot in slots {
-            let mark = slot.limit.spend(slot.state, now, slot.cost, wait);
-            let mut standing = slot.limit.standing(slot.state, now, mark);
-            standing.charged = slot.cost;
-            standings.push(standing);
-        }
-        return Decision::new(Verdict::Admit { wait: Duration::from_micros(wait) }, standings);
+    let Some(wait) = earliest_leave(slots, now, patience, keys) else {
+        return refusal(slots, now, patience, keys, true, each);
+    };
+    for slot in slots {
+        let mark = slot.limit.spend(slot.state, now, slot.cost, wait);
+        each(slot.limit, slot.fact(now, mark, Role::Charged));
     }
-    refusal(slots, now, patience, keys, true)
+    Verdict::Admit { wait: Duration::from_micros(wait) }
 }
 
 /// What [`decide`] would answer, without spending anything or recording a refusal.
-pub fn preview(slots: &mut [Slot<'_>], now: u64, keys: Keys) -> Decision {
+pub fn preview(slots: &mut [Slot<'_>], now: u64, keys: Keys) -> Outcome {
     let now = bounded(now);
-    let Some(wait) = earliest_leave(slots, now, None, keys) else {
-        return refusal(slots, now, None, keys, false);
+    let mut facts = Vec::with_capacity(slots.len());
+    let verdict = match earliest_leave(slots, now, None, keys) {
+        None => refusal(slots, now, None, keys, false, |_, fact| facts.push(fact)),
+        Some(wait) => {
+            facts.extend(slots.iter().map(|slot| slot.fact(now, Mark::default(), Role::Asked)));
+            Verdict::Admit { wait: Duration::from_micros(wait) }
+        }
     };
-    let wait = Duration::from_micros(wait);
-    let standing = |slot: &Slot<'_>| slot.limit.standing(slot.state, now, Mark::default());
-    Decision::new(Verdict::Admit { wait }, slots.iter().map(standing).collect())
+    Outcome::new(verdict, facts)
 }
 
 /// How often the limits are asked again to agree on one moment. Each round moves it to a border or a
@@ -208,34 +257,39 @@ impl Ground {
     }
 }
 
-fn refusal(
-    slots: &mut [Slot<'_>],
+fn refusal<'a>(
+    slots: &mut [Slot<'a>],
     now: u64,
     patience: Option<u64>,
     keys: Keys,
     record: bool,
-) -> Decision {
+    mut each: impl FnMut(&'a Limit, Fact),
+) -> Verdict {
     let queue = longest_queue(slots, now);
     // Where each would wait long enough but they find no moment in common, all that wait refuse;
     // where none waits but one is held back by another's queue, those that cannot book that far.
     let grounds = [Ground::Patience(patience), Ground::Patience(None), Ground::Booking(queue)];
     let found = |ground: &Ground| slots.iter().any(|slot| ground.refuses(slot, now, keys));
     let ground = grounds.into_iter().find(found).unwrap_or(Ground::Patience(patience));
-    let mut standings = Few::new();
     for slot in slots.iter_mut() {
         let refused = ground.refuses(slot, now, keys);
         if refused && record {
             slot.limit.refuse(slot.state, now, slot.cost);
         }
-        let mut standing = slot.limit.standing(slot.state, now, Mark::default());
-        standing.retry = slot.limit.retry(slot.state, now, slot.cost);
-        standing.refused = refused;
-        standings.push(standing);
+        each(slot.limit, slot.fact(now, Mark::default(), Role::Refused(refused)));
     }
-    Decision::new(
-        Verdict::Refuse { retry_after: earliest_enter(slots, now, patience, keys) },
-        standings,
-    )
+    Verdict::Refuse { retry_after: earliest_enter(slots, now, patience, keys) }
+}
+
+/// What a limit had to do with a decision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// It admitted, and was charged.
+    Charged,
+    /// It would admit.
+    Asked,
+    /// The request was refused, by this limit or by others.
+    Refused(bool),
 }
 
 impl Slot<'_> {
@@ -251,28 +305,28 @@ impl Slot<'_> {
         self.limit.queued(self.state, now, self.cost)
     }
 
+    /// What there is to know of the limit once the request has been decided.
+    fn fact(&self, now: u64, mark: Mark, role: Role) -> Fact {
+        if !self.limit.is_wide() {
+            return Fact::of_cell(self.state.cell, now, self.cost, role);
+        }
+        let mut standing = self.limit.standing(self.state, now, mark);
+        if let Role::Refused(_) = role {
+            standing.retry = self.limit.retry(self.state, now, self.cost);
+        }
+        standing.charged = if role == Role::Charged { self.cost } else { 0 };
+        standing.refused = role == Role::Refused(true);
+        Fact::told(standing)
+    }
+
     fn books(&self, now: u64, wait: u64, keys: Keys) -> bool {
         self.limit.books(self.state, now, self.cost, wait, keys)
     }
 }
 
 impl Decision {
-    pub(crate) fn new(verdict: Verdict, standings: Few<Standing>) -> Self {
+    pub(super) fn new(verdict: Verdict, standings: Few<Standing>) -> Self {
         Self { verdict, standings }
-    }
-
-    /// The decision about a request that owes nothing.
-    pub(crate) fn free() -> Self {
-        Self::new(Verdict::Admit { wait: Duration::ZERO }, Few::new())
-    }
-
-    pub(crate) fn each_mark(&mut self, each: impl FnMut(&mut Mark)) {
-        self.standings.iter_mut().map(|standing| &mut standing.mark).for_each(each);
-    }
-
-    /// A decision made elsewhere: for stores that do not decide by [`decide`].
-    pub fn from_parts(verdict: Verdict, standings: impl IntoIterator<Item = Standing>) -> Self {
-        Self::new(verdict, standings.into_iter().collect())
     }
 
     /// The verdict.
@@ -282,24 +336,18 @@ impl Decision {
 
     /// Whether the request may go ahead, now or after [`wait`](Self::wait).
     pub fn is_admitted(&self) -> bool {
-        matches!(self.verdict, Verdict::Admit { .. })
+        self.verdict.is_admitted()
     }
 
     /// How long an admitted request waits before it goes; zero for a refused one.
     pub fn wait(&self) -> Duration {
-        match self.verdict {
-            Verdict::Admit { wait } => wait,
-            Verdict::Refuse { .. } => Duration::ZERO,
-        }
+        self.verdict.wait()
     }
 
     /// When a refused request would be admitted; `None` for an admitted one, and where that cannot be
     /// told.
     pub fn retry_after(&self) -> Option<Duration> {
-        match self.verdict {
-            Verdict::Admit { .. } => None,
-            Verdict::Refuse { retry_after } => retry_after,
-        }
+        self.verdict.retry_after()
     }
 
     /// How the key stands with each limit, in the order of the rule; empty where nothing was owed.

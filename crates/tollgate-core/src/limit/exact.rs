@@ -23,7 +23,7 @@ pub(super) const fn micros_until(now: u64, ticks: u64, tick: u64) -> u64 {
 }
 
 /// A number, or the greatest that is exact: a moment that is centuries away is as good as any later.
-pub(super) const fn bounded(number: u64) -> u64 {
+pub(crate) const fn bounded(number: u64) -> u64 {
     if number < EXACT { number } else { EXACT - 1 }
 }
 

@@ -25,6 +25,12 @@ impl Limits {
         By::new(self, key)
     }
 
+    /// The limit, if there is no other.
+    #[inline]
+    pub fn only(&self) -> Option<&Limit> {
+        self.0.only()
+    }
+
     /// The limits, in order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Limit> + Clone {
         self.0.iter()

@@ -212,6 +212,7 @@ impl Limit {
             ban: 0,
             gap: 0,
             count_refused: false,
+            plain: false,
             name: Name::NONE,
             shape: Shape::Concurrent(Concurrent::new(count)),
             id: 0,
@@ -292,6 +293,8 @@ impl Limit {
         {
             return Err(LimitError::new("refused attempts are counted by windows and logs only"));
         }
+        let queues = matches!(self.kind, Kind::LeakyBucket { .. });
+        self.plain = !self.is_wide() && !self.count_refused && !queues;
         self.id = self.identity();
         Ok(self)
     }

@@ -11,6 +11,7 @@ mod log;
 mod make;
 mod name;
 mod options;
+mod outcome;
 mod shape;
 mod sliding;
 mod standing;
@@ -20,21 +21,27 @@ mod stepped;
 mod text;
 
 #[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
 mod tests;
 
 use std::fmt;
+use std::time::Duration;
 
 pub use self::decide::{Decision, Keys, Slot, Verdict, decide, preview};
 pub use self::error::LimitError;
 pub use self::list::{Limits, MAX_LIMITS};
+pub use self::outcome::Outcome;
 pub use self::standing::Standing;
 pub use self::state::{Mark, State};
 
+pub(crate) use self::exact::bounded;
 use self::name::Name;
 use self::shape::Shape;
 
 pub(crate) use self::log::Log;
 pub(crate) use self::state::Cell;
+pub(crate) use self::step::{Plain, Stepped};
 
 /// How much may be spent in how much time, by which algorithm.
 ///
@@ -76,6 +83,9 @@ pub struct Limit {
     /// Microseconds; 0 for none.
     gap: u64,
     count_refused: bool,
+    /// Whether one look at two words tells all: no ban, no gap, no log, no queue of its own, and
+    /// nothing to record of refusals.
+    plain: bool,
     name: Name,
     /// What follows from the above.
     shape: Shape,
@@ -96,13 +106,23 @@ enum Kind {
 
 /// The earliest moment that a request may come in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Enter {
+pub(crate) enum Enter {
     /// So many microseconds from now.
     At(u64),
     /// When somebody gives back what is held.
     Unknown,
     /// The cost is more than the limit ever allows.
     Never,
+}
+
+impl Enter {
+    /// How long that is from now, where it can be told.
+    fn time(self) -> Option<Duration> {
+        match self {
+            Self::At(delay) => Some(Duration::from_micros(delay)),
+            Self::Unknown | Self::Never => None,
+        }
+    }
 }
 
 impl Limit {
@@ -122,10 +142,10 @@ impl Limit {
     }
 
     /// The period, or `None` for concurrency, which knows no time.
-    pub const fn period(&self) -> Option<std::time::Duration> {
+    pub const fn period(&self) -> Option<Duration> {
         match self.kind {
             Kind::Concurrent => None,
-            _ => Some(std::time::Duration::from_micros(self.period)),
+            _ => Some(Duration::from_micros(self.period)),
         }
     }
 

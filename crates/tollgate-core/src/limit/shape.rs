@@ -5,6 +5,7 @@ use super::fixed::Fixed;
 use super::log::Sieve;
 use super::sliding::Sliding;
 use super::state::{Mark, State};
+use super::step::Plain;
 use super::stepped::Stepped;
 use super::{Cell, Enter};
 
@@ -146,6 +147,17 @@ impl Shape {
                 }
             }
             Self::Concurrent(_) => {}
+        }
+    }
+
+    /// The earliest moment at which a state of two words can have been written.
+    #[inline]
+    pub(super) fn since(&self, cell: Cell) -> u64 {
+        match self {
+            Self::Bucket(bucket) => bucket.since(cell),
+            Self::Stepped(_) | Self::Fixed(_) => cell[0],
+            Self::Sliding(sliding) => sliding.since(cell),
+            Self::Log(_) | Self::Concurrent(_) => 0,
         }
     }
 

@@ -74,9 +74,14 @@ impl Sliding {
 
     /// Follows a clock that stepped back into the window that it shows.
     pub(super) fn follow(&self, cell: &mut Cell, now: u64) {
-        if cell[0].saturating_mul(self.period * self.tick) > now {
+        if self.since(*cell) > now {
             self.write(cell, self.windows(*cell, now));
         }
+    }
+
+    /// The earliest moment at which the cell can have been written.
+    pub(super) fn since(&self, [index, _]: Cell) -> u64 {
+        index.saturating_mul(self.period * self.tick)
     }
 
     pub(super) fn spend(&self, cell: &mut Cell, now: u64, cost: u64) {

@@ -5,13 +5,56 @@
 use std::time::Duration;
 
 use super::bucket::Bucket;
+use super::decide::settle_on;
 use super::exact::bounded;
 use super::shape::Shape;
 use super::state::{Mark, State};
 use super::{Cell, Decision, Enter, Keys, Kind, Limit, Log, Slot, Standing, decide};
+use crate::few::Few;
 
 /// Most entries that a log is given room for before there are any: a count may be astronomical.
 const MOST_RESERVED: u64 = 1 << 16;
+
+/// A limit of which one look at two words tells all: no ban, no gap, no log, no queue of its own, and
+/// nothing to record of refusals.
+pub(crate) trait Plain {
+    /// The earliest moment at which the cell can have been written.
+    fn since(&self, cell: Cell) -> u64;
+
+    /// Spends `cost` if that may come in at once. The cell must not be of a later time.
+    fn step(&self, cell: Cell, now: u64, cost: u64) -> Stepped;
+}
+
+/// What came of spending from two words.
+pub(crate) enum Stepped {
+    /// It is spent.
+    Admit {
+        /// What stands there now.
+        cell: Cell,
+        /// In how many microseconds that equals a fresh one; `None`: when it is given back.
+        fresh_in: Option<u64>,
+    },
+    /// Nothing has changed.
+    Refuse(Enter),
+}
+
+impl Plain for Limit {
+    fn since(&self, cell: Cell) -> u64 {
+        self.shape.since(cell)
+    }
+
+    fn step(&self, cell: Cell, now: u64, cost: u64) -> Stepped {
+        let mut state = State { cell, ..State::default() };
+        match self.shape.enter(&state, now, cost, 0) {
+            Enter::At(0) => {
+                self.shape.spend(&mut state, now, cost, 0);
+                let fresh_in = self.shape.fresh_in(&state, now);
+                Stepped::Admit { cell: state.cell, fresh_in }
+            }
+            enter => Stepped::Refuse(enter),
+        }
+    }
+}
 
 impl Limit {
     /// The state of a key that has spent nothing.
@@ -44,7 +87,7 @@ impl Limit {
     /// assert_eq!(refused.retry_after().unwrap().as_micros(), 333_334);
     /// ```
     pub fn take(&self, state: &mut State, now: u64, cost: u64) -> Decision {
-        decide(&mut [Slot { limit: self, state, cost }], now, None, Keys::One)
+        self.told(&mut [Slot { limit: self, state, cost }], now, None)
     }
 
     /// The same, booking a place ahead if one is free within `patience`: then the decision says how
@@ -57,12 +100,26 @@ impl Limit {
         cost: u64,
         patience: Duration,
     ) -> Decision {
-        decide(&mut [Slot { limit: self, state, cost }], now, Some(patience), Keys::One)
+        self.told(&mut [Slot { limit: self, state, cost }], now, Some(patience))
     }
 
     /// What [`take`](Self::take) would answer, without spending.
     pub fn peek(&self, state: &State, now: u64, cost: u64) -> Decision {
-        super::preview(&mut [Slot { limit: self, state: &mut state.clone(), cost }], now, Keys::One)
+        let state = &mut state.clone();
+        let slots = &mut [Slot { limit: self, state, cost }];
+        super::preview(slots, now, Keys::One).of_limits(std::iter::once(self))
+    }
+
+    fn told(&self, slots: &mut [Slot<'_>], now: u64, patience: Option<Duration>) -> Decision {
+        if self.is_plain() {
+            let outcome = decide(slots, now, patience, Keys::One);
+            return outcome.of_limits(std::iter::once(self));
+        }
+        let mut standings = Few::new();
+        let verdict = settle_on(slots, now, patience, Keys::One, |limit, fact| {
+            standings.push(fact.standing(limit));
+        });
+        Decision::new(verdict, standings)
     }
 
     /// Makes a charge of `cost`, whose `mark` stands in the decision's
@@ -101,12 +158,45 @@ impl Limit {
         }
     }
 
+    /// Whether this is [`Plain`].
+    #[inline]
+    pub(crate) const fn is_plain(&self) -> bool {
+        self.plain
+    }
+
+    /// The bucket of a plain limit that is one, as most are.
+    #[inline]
+    pub(crate) const fn plain_bucket(&self) -> Option<&Bucket> {
+        match &self.shape {
+            Shape::Bucket(bucket) if self.plain => Some(bucket),
+            _ => None,
+        }
+    }
+
+    /// Microseconds until a state of two words equals a fresh one.
+    #[inline]
+    pub(crate) fn cell_fresh_in(&self, cell: Cell, now: u64) -> Option<u64> {
+        self.shape.fresh_in(&State { cell, ..State::default() }, now)
+    }
+
+    pub(super) fn standing_of(&self, cell: Cell, now: u64) -> Standing {
+        self.standing(&State { cell, ..State::default() }, now, Mark::default())
+    }
+
+    pub(super) fn retry_of(&self, cell: Cell, now: u64, cost: u64) -> Option<Duration> {
+        self.retry(&State { cell, ..State::default() }, now, cost)
+    }
+
     /// Until `state` equals a fresh one and may be forgotten; `None`: not before it is given back.
     pub fn fresh_in(&self, state: &State, now: u64) -> Option<Duration> {
+        self.fresh_in_micros(state, now).map(Duration::from_micros)
+    }
+
+    pub(crate) fn fresh_in_micros(&self, state: &State, now: u64) -> Option<u64> {
         let now = bounded(now);
         let shape = self.shape.fresh_in(state, now)?;
         let gap = if self.gap > 0 { Bucket::gap(self.gap).fresh_in(state.gap, now) } else { 0 };
-        Some(Duration::from_micros(shape.max(gap).max(banned_for(state.ban, now))))
+        Some(shape.max(gap).max(banned_for(state.ban, now)))
     }
 
     /// The earliest moment, `from` or more from `now`, at which a request may come in.
@@ -213,10 +303,7 @@ impl Limit {
     /// How long until this limit alone would admit `cost`.
     #[inline]
     pub(super) fn retry(&self, state: &State, now: u64, cost: u64) -> Option<Duration> {
-        match self.enter(state, now, cost, 0) {
-            Enter::At(delay) => Some(Duration::from_micros(delay)),
-            Enter::Unknown | Enter::Never => None,
-        }
+        self.enter(state, now, cost, 0).time()
     }
 
     /// The most entries that a log needs room for, without places booked ahead.

@@ -1,11 +1,13 @@
 //! Finding the rows of a charge, all of them locked at once, in one order for everybody.
 
+use super::Inner;
 use super::locked::{Find, Locked, Place, Sought};
 use super::room::room_of;
-use super::table::{CHOICES, Table};
-use super::{Inner, WideRow};
+use super::row::{Row, Wide};
+use super::table::CHOICES;
 use crate::charge::{Charge, Owed};
-use crate::limit::{Cell, Limit, State};
+use crate::key::KeyBuf;
+use crate::limit::{Cell, Limit, Outcome, Plain, State, Stepped, bounded};
 
 /// A row's state, taken out for the time of a decision.
 pub(super) struct Found {
@@ -30,6 +32,57 @@ struct Wanted<'a> {
 }
 
 impl Inner {
+    /// The common case: a plain limit whose row stands in the first bucket that it may stand in, with
+    /// nobody else at work there. `None` when it is anything else, and has to be done under the lock.
+    #[inline]
+    pub(super) fn spend(&self, limit: &Limit, key: &KeyBuf, cost: u64) -> Option<Outcome> {
+        match limit.plain_bucket() {
+            Some(bucket) => self.spend_plain(limit.id(), bucket, key, cost),
+            None if limit.is_plain() => self.spend_other(limit, key, cost),
+            None => None,
+        }
+    }
+
+    /// Kept out of the way of the buckets, which are by far the most.
+    #[inline(never)]
+    fn spend_other(&self, limit: &Limit, key: &KeyBuf, cost: u64) -> Option<Outcome> {
+        self.spend_plain(limit.id(), limit, key, cost)
+    }
+
+    #[inline]
+    fn spend_plain(&self, id: u64, limit: &impl Plain, key: &KeyBuf, cost: u64) -> Option<Outcome> {
+        let table = &self.narrow;
+        let print = self.seed.print(id, key);
+        let bucket = table.bucket(table.choice(print, 0));
+        let seen = bucket.look()?;
+        let now = bounded(self.clock.now());
+        let tick = table.tick(now);
+        let row = bucket.find(print)?;
+        // A row that has recovered here may be alive elsewhere.
+        if !bucket.is_live(row, tick) && bucket.is_passed(tick) {
+            return None;
+        }
+        let before = bucket.row(row).cell();
+        let since = limit.since(before);
+        // The clock was read without the lock, so another thread may have come in between with a later
+        // time; where it can be set back, that has to be written down.
+        if since > now && self.clock.as_manual().is_some() {
+            return None;
+        }
+        let now = now.max(since);
+        let stepped = limit.step(before, now, cost);
+        match stepped {
+            Stepped::Admit { cell, fresh_in } => {
+                let bucket = bucket.lock_if_still(seen)?;
+                bucket.row(row).put(cell);
+                bucket.expire_at(row, table.expiry(fresh_in, now));
+            }
+            Stepped::Refuse(_) if bucket.is_still(seen) => {}
+            Stepped::Refuse(_) => return None,
+        }
+        Some(Outcome::stepped(stepped, before, now, cost))
+    }
+
     /// Runs `run` on the states of all that is owed, under their locks, at one moment. The state of a
     /// row that there is no room for is a fresh one, and not kept.
     pub(super) fn rows<R>(
@@ -38,63 +91,57 @@ impl Inner {
         find: Find,
         run: impl FnOnce(&mut [Found], u64) -> R,
     ) -> R {
-        let mut owed = charge.owed();
-        match (owed.next(), owed.next()) {
-            (Some(owed), None) if !owed.limit.is_wide() => self.one_narrow(owed, find, run),
-            _ => self.any(charge, find, run),
+        match charge.only() {
+            Some(owed) if !owed.limit.is_wide() => self.one_narrow(self.wanted(owed), find, run),
+            _ => {
+                let wanted: Vec<_> = charge.owed().map(|owed| self.wanted(owed)).collect();
+                // Most rows stand in their first bucket: the others are locked only when they must be.
+                match self.within(&wanted, find, 1, run) {
+                    Ok(result) => result,
+                    Err(run) => self.everywhere(&wanted, find, run),
+                }
+            }
         }
     }
 
-    /// The common case: one row of two words, in its first bucket, without allocating.
+    fn wanted<'a>(&self, owed: &'a Owed) -> Wanted<'a> {
+        Wanted { limit: &owed.limit, print: self.seed.print(owed.limit.id(), &owed.key) }
+    }
+
+    /// One row of two words in its first bucket, under the lock, without allocating.
     fn one_narrow<R>(
         &self,
-        owed: &Owed,
+        wanted: Wanted<'_>,
         find: Find,
         run: impl FnOnce(&mut [Found], u64) -> R,
     ) -> R {
-        let wanted = Wanted { limit: &owed.limit, print: self.seed.print(owed) };
-        let mut bucket = self.narrow.lock(self.narrow.bucket(wanted.print, 0));
+        let Wanted { limit, print } = wanted;
+        let bucket = self.narrow.lock(self.narrow.choice(print, 0));
         // Read under the lock: no decision on a row goes by an older clock than the one before it.
         let now = self.clock.now();
         let tick = self.narrow.tick(now);
-        let mut row = bucket.find_live(wanted.print, tick);
-        if row.is_none() {
-            let passed = bucket.is_passed(tick);
-            if !passed {
-                row = bucket.find(wanted.print);
-            }
-            if row.is_none() && find == Find::OrInsert && !passed {
-                row = bucket.free(tick, |_| false);
-                if let Some(row) = row {
-                    bucket.claim(row, wanted.print);
-                }
-            }
-            if row.is_none() && (passed || find == Find::OrInsert) {
-                drop(bucket);
-                return self.everywhere(&[wanted], find, run);
+        let passed = bucket.is_passed(tick);
+        let mut row = bucket.find(print).filter(|row| !passed || bucket.is_live(*row, tick));
+        if row.is_none() && find == Find::OrInsert && !passed {
+            row = bucket.free(tick, |_| false);
+            if let Some(row) = row {
+                bucket.claim(row, print);
             }
         }
-        let cell = row.map_or([0; 2], |row| *bucket.row(row));
+        if row.is_none() && (passed || find == Find::OrInsert) {
+            drop(bucket);
+            return self.everywhere(&[wanted], find, run);
+        }
+        let cell = row.map_or([0; 2], |row| bucket.row(row).cell());
+        let now = self.clock.at_least(now, limit.since(cell));
         let mut found = [Found::narrow(cell, row.map(|row| (0, row)))];
         let result = run(&mut found, now);
         if let Some(row) = row {
-            let [found] = found;
-            *bucket.row(row) = found.state.cell;
-            bucket.expire_at(row, expiry(&self.narrow, wanted.limit, &found.state, now));
+            let [Found { state: State { cell, .. }, .. }] = found;
+            bucket.row(row).put(cell);
+            bucket.expire_at(row, self.narrow.expiry(limit.cell_fresh_in(cell, now), now));
         }
         result
-    }
-
-    fn any<R>(&self, charge: &Charge, find: Find, run: impl FnOnce(&mut [Found], u64) -> R) -> R {
-        let wanted: Vec<_> = charge
-            .owed()
-            .map(|owed| Wanted { limit: &owed.limit, print: self.seed.print(owed) })
-            .collect();
-        // Most rows stand in their first bucket, so the others are locked only when they must be.
-        match self.within(&wanted, find, 1, run) {
-            Ok(result) => result,
-            Err(run) => self.everywhere(&wanted, find, run),
-        }
     }
 
     fn everywhere<R>(
@@ -123,7 +170,8 @@ impl Inner {
         let mut narrow = Locked::lock(&self.narrow, prints(false), choices);
         let any_wide = wanted.iter().any(|wanted| wanted.limit.is_wide());
         let mut wide = any_wide.then(|| Locked::lock(&self.wide, prints(true), choices));
-        let now = self.clock.now();
+        // Read under the locks: no decision on a row goes by an older clock than the one before it.
+        let now = self.clock.now_in_order();
 
         let mut places = Vec::with_capacity(wanted.len());
         for Wanted { limit, print } in wanted {
@@ -147,10 +195,13 @@ impl Inner {
                 (Some(place), Some(wide)) if limit.is_wide() => {
                     self.take_out(limit, place, wide.row(place), find, now)
                 }
-                (Some(at), _) => Found::narrow(*narrow.row(at), place),
+                (Some(at), _) => Found::narrow(narrow.row(at).cell(), place),
             });
         }
 
+        let narrow_since = found.iter().zip(wanted).filter(|(_, wanted)| !wanted.limit.is_wide());
+        let since = narrow_since.map(|(found, wanted)| wanted.limit.since(found.state.cell));
+        let now = self.clock.at_least(now, since.max().unwrap_or(0));
         let result = run(&mut found, now);
 
         for (Wanted { limit, print }, found) in wanted.iter().zip(found) {
@@ -158,36 +209,26 @@ impl Inner {
             match &mut wide {
                 Some(wide) if limit.is_wide() => {
                     self.recount(found.counted, room_of(&found.state));
-                    let expiry = expiry(wide.table(), limit, &found.state, now);
+                    let expiry = wide.table().expiry(limit.fresh_in_micros(&found.state, now), now);
                     wide.expire_at(place, *print, expiry);
-                    *wide.row(place) = Some(Box::new(found.state));
+                    wide.row(place).put(Some(Box::new(found.state)));
                 }
                 _ => {
-                    let expiry = expiry(&self.narrow, limit, &found.state, now);
+                    let expiry =
+                        self.narrow.expiry(limit.cell_fresh_in(found.state.cell, now), now);
                     narrow.expire_at(place, *print, expiry);
-                    *narrow.row(place) = found.state.cell;
+                    narrow.row(place).put(found.state.cell);
                 }
             }
         }
         Ok(result)
     }
 
-    fn take_out(
-        &self,
-        limit: &Limit,
-        place: Place,
-        row: &mut WideRow,
-        find: Find,
-        now: u64,
-    ) -> Found {
+    fn take_out(&self, limit: &Limit, place: Place, row: &Wide, find: Find, now: u64) -> Found {
         let mut state = *row.take().unwrap_or_default();
         // What has left the window makes room before more is asked for.
         limit.tidy(&mut state, now);
         let has_room = find == Find::Only || self.give_room(limit, &mut state);
         Found { place: Some(place), has_room, counted: room_of(&state), state }
     }
-}
-
-fn expiry<T: Default>(table: &Table<T>, limit: &Limit, state: &State, now: u64) -> u32 {
-    table.expiry(limit.fresh_in(state, now), now)
 }

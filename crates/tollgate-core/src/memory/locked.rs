@@ -1,8 +1,8 @@
 //! Some buckets of a table, locked together, and the search for rows in them.
 
-use std::sync::MutexGuard;
-
-use super::table::{Bucket, CHOICES, ROWS, Table};
+use super::bucket::{Guard, ROWS};
+use super::row::Row;
+use super::table::{CHOICES, Table};
 
 /// What a missing row means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,22 +26,22 @@ pub(super) enum Sought {
 pub(super) type Place = (usize, usize);
 
 /// Buckets locked in the order in which they stand, which is the same for everybody.
-pub(super) struct Locked<'a, T> {
-    table: &'a Table<T>,
-    buckets: Vec<(usize, MutexGuard<'a, Bucket<T>>)>,
+pub(super) struct Locked<'a, R: Row> {
+    table: &'a Table<R>,
+    buckets: Vec<(usize, Guard<'a, R>)>,
     /// Rows that were found for this charge: its other rows must not claim or move them.
     taken: Vec<Place>,
 }
 
-impl<'a, T: Default> Locked<'a, T> {
+impl<'a, R: Row> Locked<'a, R> {
     /// Locks the first `choices` buckets of each print.
     pub(super) fn lock(
-        table: &'a Table<T>,
+        table: &'a Table<R>,
         prints: impl Iterator<Item = u64>,
         choices: usize,
     ) -> Self {
         let mut buckets: Vec<usize> = prints
-            .flat_map(|print| (0..choices).map(move |choice| table.bucket(print, choice)))
+            .flat_map(|print| (0..choices).map(move |choice| table.choice(print, choice)))
             .collect();
         buckets.sort_unstable();
         buckets.dedup();
@@ -57,12 +57,12 @@ impl<'a, T: Default> Locked<'a, T> {
         find: Find,
         choices: usize,
         now: u64,
-        release: impl FnOnce(T),
+        release: impl FnOnce(R::Content),
     ) -> Sought {
         let tick = self.table.tick(now);
         let mut places = [0; CHOICES];
         for (choice, place) in places[..choices].iter_mut().enumerate() {
-            let Some(locked) = self.locked(self.table.bucket(print, choice)) else {
+            let Some(locked) = self.locked(self.table.choice(print, choice)) else {
                 return Sought::Further;
             };
             *place = locked;
@@ -80,7 +80,7 @@ impl<'a, T: Default> Locked<'a, T> {
         find: Find,
         places: &[usize],
         tick: u32,
-        release: impl FnOnce(T),
+        release: impl FnOnce(R::Content),
     ) -> Sought {
         // A row that has moved may have left another behind that had recovered: the live one counts.
         let live = |place: &usize| Some((*place, self.buckets[*place].1.find_live(print, tick)?));
@@ -121,7 +121,7 @@ impl<'a, T: Default> Locked<'a, T> {
 
     /// Moves one row of a full bucket to another of its choices, and hands back what had recovered
     /// there.
-    fn make_way(&mut self, place: usize, tick: u32) -> Option<(Place, T)> {
+    fn make_way(&mut self, place: usize, tick: u32) -> Option<(Place, R::Content)> {
         let index = self.buckets[place].0;
         for row in 0..ROWS {
             if self.taken.contains(&(place, row)) {
@@ -129,7 +129,7 @@ impl<'a, T: Default> Locked<'a, T> {
             }
             let print = self.buckets[place].1.print_at(row);
             for choice in 0..CHOICES {
-                let to = self.table.bucket(print, choice);
+                let to = self.table.choice(print, choice);
                 if to == index {
                     continue;
                 }
@@ -141,7 +141,7 @@ impl<'a, T: Default> Locked<'a, T> {
         None
     }
 
-    fn move_row(&mut self, (place, row): Place, to: usize, tick: u32) -> Option<T> {
+    fn move_row(&mut self, (place, row): Place, to: usize, tick: u32) -> Option<R::Content> {
         let before = if let Some(to) = self.locked(to) {
             let taken = |row| self.taken.contains(&(to, row));
             let free = self.buckets[to].1.free(tick, taken)?;
@@ -149,7 +149,7 @@ impl<'a, T: Default> Locked<'a, T> {
             self.buckets[to].1.put(free, lifted)
         } else {
             // Whoever holds a bucket may wait for one of these: it must not be waited for.
-            let mut other = self.table.try_lock(to)?;
+            let other = self.table.try_lock(to)?;
             let free = other.free(tick, |_| false)?;
             let lifted = self.buckets[place].1.lift(row);
             other.put(free, lifted)
@@ -157,14 +157,14 @@ impl<'a, T: Default> Locked<'a, T> {
         Some(before)
     }
 
-    pub(super) fn row(&mut self, (place, row): Place) -> &mut T {
+    pub(super) fn row(&self, (place, row): Place) -> &R {
         self.buckets[place].1.row(row)
     }
 
     /// Says when the row of `print` has recovered.
     pub(super) fn expire_at(&mut self, (place, row): Place, print: u64, expiry: u32) {
         self.buckets[place].1.expire_at(row, expiry);
-        let first = self.table.bucket(print, 0);
+        let first = self.table.choice(print, 0);
         if self.buckets[place].0 == first {
             return;
         }
@@ -173,7 +173,7 @@ impl<'a, T: Default> Locked<'a, T> {
         }
     }
 
-    pub(super) fn table(&self) -> &'a Table<T> {
+    pub(super) fn table(&self) -> &'a Table<R> {
         self.table
     }
 

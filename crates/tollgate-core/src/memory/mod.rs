@@ -1,10 +1,14 @@
 //! The in-process store: a bounded table that tidies itself.
 
+mod bucket;
 mod build;
 mod hash;
 mod locate;
+mod lock;
 mod locked;
 mod room;
+mod row;
+mod sync;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -18,10 +22,12 @@ pub use self::build::MemoryBuilder;
 use self::hash::Seed;
 use self::locate::Found;
 use self::locked::Find;
+use self::row::{Narrow, Wide};
 use self::table::Table;
 use crate::charge::{Charge, Owed};
 use crate::clock::Clock;
-use crate::limit::{Cell, Decision, Mark, Slot, State, decide, preview};
+use crate::key::KeyBuf;
+use crate::limit::{Limit, Mark, Outcome, Slot, State, decide, preview};
 use crate::store::{Answer, Never, Store, StoreError};
 
 /// Counts in the memory of this process, for a bounded number of keys.
@@ -62,9 +68,9 @@ struct Inner {
     seed: Seed,
     capacity: usize,
     /// Rows of two words.
-    narrow: Table<Cell>,
+    narrow: Table<Narrow>,
     /// Rows of limits that remember more.
-    wide: Table<WideRow>,
+    wide: Table<Wide>,
     /// Entries that sliding logs have room for, and the most that they may have.
     entries: AtomicUsize,
     most_entries: usize,
@@ -72,8 +78,6 @@ struct Inner {
     swept: AtomicUsize,
     turned_away: AtomicU64,
 }
-
-type WideRow = Option<Box<State>>;
 
 impl Memory {
     /// A store for 131,072 keys: about 5 MB, made at first use.
@@ -118,12 +122,41 @@ impl Memory {
         self.len() == 0
     }
 
-    fn decided(&self, charge: &Charge, find: Find, ask: Ask) -> Result<Decision, StoreError> {
-        if charge.is_empty() {
-            return Ok(Decision::free());
+    /// Spends `cost` of `limit` on `key`, if it admits that: [`take`](Store::take) for one limit, where
+    /// there is no charge to be written.
+    ///
+    /// ```
+    /// use tollgate_core::{KeyBuf, Limit, Memory};
+    ///
+    /// let store = Memory::with_capacity(10_000);
+    /// let limit = Limit::per_minute(2);
+    /// let key = KeyBuf::of("alice");
+    ///
+    /// assert!(store.spend(&limit, &key, 1)?.is_admitted());
+    /// assert!(store.spend(&limit, &key, 1)?.is_admitted());
+    /// let refused = store.spend(&limit, &key, 1)?;
+    /// assert!(refused.retry_after().is_some());
+    /// # Ok::<(), tollgate_core::StoreError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// When there is no room for the key.
+    #[inline]
+    pub fn spend(&self, limit: &Limit, key: &KeyBuf, cost: u64) -> Result<Outcome, StoreError> {
+        if let Some(outcome) = self.0.spend(limit, key, cost) {
+            return Ok(outcome);
         }
-        let decision = self.0.rows(charge, find, |rows, now| ask.of(rows, charge, now));
-        decision.ok_or_else(|| self.turn_away())
+        self.decided(&Charge::of(*limit, *key, cost), Find::OrInsert, Ask::Take)
+    }
+
+    #[inline(never)]
+    fn decided(&self, charge: &Charge, find: Find, ask: Ask) -> Result<Outcome, StoreError> {
+        if charge.is_empty() {
+            return Ok(Outcome::free());
+        }
+        let outcome = self.0.rows(charge, find, |rows, now| ask.of(rows, charge, now));
+        outcome.ok_or_else(|| self.turn_away())
     }
 
     fn turn_away(&self) -> StoreError {
@@ -141,7 +174,7 @@ enum Ask {
 
 impl Ask {
     /// `None` when there is no room to write the charge down.
-    fn of(self, found: &mut [Found], charge: &Charge, now: u64) -> Option<Decision> {
+    fn of(self, found: &mut [Found], charge: &Charge, now: u64) -> Option<Outcome> {
         if let Self::Reset = self {
             // What is held is held by somebody: it stands until that one gives it back.
             let forgotten =
@@ -159,18 +192,18 @@ impl Ask {
 
     /// Who is refused anyway is refused all the same: no flood frees a key by leaving no room for
     /// another of its limits.
-    fn refused_without_room(found: &mut [Found], charge: &Charge, now: u64) -> Option<Decision> {
+    fn refused_without_room(found: &mut [Found], charge: &Charge, now: u64) -> Option<Outcome> {
         let mut states: Vec<_> = found.iter().map(|found| found.state.clone()).collect();
-        let decision = with_slots(states.iter_mut(), charge, |slots| {
+        let outcome = with_slots(states.iter_mut(), charge, |slots| {
             decide(slots, now, charge.patience(), charge.keys())
         });
-        if decision.is_admitted() {
+        if outcome.is_admitted() {
             return None;
         }
         for (found, state) in found.iter_mut().zip(states).filter(|(found, _)| found.has_room) {
             found.state = state;
         }
-        Some(decision)
+        Some(outcome)
     }
 }
 
@@ -193,7 +226,13 @@ fn with_slots<'a, R>(
 impl Store for Memory {
     type Future = Never;
 
+    #[inline]
     fn take(&self, charge: &Charge) -> Answer<Never> {
+        if let (Some(owed), None) = (charge.only(), charge.patience()) {
+            if let Some(outcome) = self.0.spend(&owed.limit, &owed.key, owed.cost) {
+                return Answer::Now(Ok(outcome));
+            }
+        }
         Answer::Now(self.decided(charge, Find::OrInsert, Ask::Take))
     }
 

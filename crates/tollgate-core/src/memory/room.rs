@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use super::{Inner, WideRow};
+use super::Inner;
 use crate::limit::{Limit, State};
 
 /// Buckets looked at for each log that needs more room than is left.
@@ -44,7 +44,7 @@ impl Inner {
     }
 
     /// Takes back the room of a row that has recovered.
-    pub(super) fn release(&self, row: WideRow) {
+    pub(super) fn release(&self, row: Option<Box<State>>) {
         if let Some(state) = row {
             self.recount(room_of(&state), 0);
         }
@@ -65,8 +65,8 @@ impl Inner {
         let tick = table.tick(self.clock.now());
         let from = self.swept.fetch_add(SWEPT, Ordering::Relaxed);
         for bucket in from..from + SWEPT {
-            if let Some(mut bucket) = table.try_lock(bucket % table.buckets()) {
-                bucket.tidy(tick).into_iter().for_each(|row| self.release(row));
+            if let Some(bucket) = table.try_lock(bucket % table.buckets()) {
+                bucket.tidy(tick).for_each(|row| self.release(row));
             }
         }
     }

@@ -56,8 +56,9 @@ impl Desk {
     }
 
     fn remaining(&self, limit: Limit) -> u64 {
-        let decision = self.store.peek(&Charge::of(limit, alice(), 1)).now();
-        decision.expect("room").remaining().expect("one limit")
+        let charge = Charge::of(limit, alice(), 1);
+        let outcome = self.store.peek(&charge).now().expect("room");
+        outcome.decision(&charge).remaining().expect("one limit")
     }
 }
 

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::super::{Decision, Limit, Mark, Slot, State, decide};
+use super::super::testing::decide;
+use super::super::{Decision, Limit, Mark, Slot, State};
 use super::model::{Model, Receipt};
 use super::strategies::{Turn, small_limit, turn};
 use super::{HOUR, NOW, micros};

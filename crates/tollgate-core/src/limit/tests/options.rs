@@ -1,6 +1,7 @@
 //! What the options of a limit add to every shape.
 
-use super::super::{Limit, Slot, decide};
+use super::super::testing::decide;
+use super::super::{Limit, Slot};
 use super::{MINUTE, NOW, SECOND, admits, micros, secs};
 
 fn shapes() -> [Limit; 7] {

@@ -1,6 +1,7 @@
 //! Examples from the literature that the algorithms come from, with the answers given there.
 
-use super::super::{Limit, Slot, State, decide};
+use super::super::testing::decide;
+use super::super::{Limit, Slot, State};
 use super::{HOUR, MINUTE, NOW, SECOND, admits, admitted, secs};
 
 /// A time of day.

@@ -3,19 +3,18 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::limit::Cell;
 use crate::memory::locked::{Find, Locked, Sought};
+use crate::memory::row::{Narrow, Row};
 use crate::memory::table::{CHOICES, Table};
 
 /// How many of `numbers` stand in which of their choices.
 fn stand(store: &Memory, limit: Limit, numbers: std::ops::Range<u64>) -> [usize; CHOICES] {
     let mut stand = [0; CHOICES];
     for number in numbers {
-        let charge = Charge::of(limit, key(number), 1);
-        let print = store.0.seed.print(charge.owed().next().expect("one limit"));
+        let print = store.0.seed.print(limit.id(), &key(number));
         let table = &store.0.narrow;
         let choice = (0..CHOICES)
-            .find(|choice| table.lock(table.bucket(print, *choice)).find(print).is_some())
+            .find(|choice| table.lock(table.choice(print, *choice)).find(print).is_some())
             .expect("it stands in one of them");
         stand[choice] += 1;
     }
@@ -105,22 +104,22 @@ fn a_row_in_a_later_choice_can_be_settled_and_reset() {
 /// A print that stands where it had recovered must not hide the row that was moved elsewhere.
 #[test]
 fn a_recovered_row_does_not_hide_the_live_one() {
-    let table: Table<Cell> = Table::new(60, 0);
-    let choices = |print| -> Vec<usize> { (0..CHOICES).map(|c| table.bucket(print, c)).collect() };
+    let table: Table<Narrow> = Table::new(60, 0);
+    let choices = |print| -> Vec<usize> { (0..CHOICES).map(|c| table.choice(print, c)).collect() };
     let print = (1_u64..)
         .map(|number| number.wrapping_mul(0x9e37_79b9_7f4a_7c15))
         .find(|print| choices(*print).iter().collect::<BTreeSet<_>>().len() == CHOICES)
         .expect("most prints have four buckets");
     let (now, long) = (10 << 16, 1_000);
     for (choice, expiry, cell) in [(1, 5, [0, 0]), (2, long, [7, 7])] {
-        let mut bucket = table.lock(choices(print)[choice]);
+        let bucket = table.lock(choices(print)[choice]);
         bucket.claim(0, print);
         bucket.expire_at(0, expiry);
-        *bucket.row(0) = cell;
+        bucket.row(0).put(cell);
     }
     let mut locked = Locked::lock(&table, [print].into_iter(), CHOICES);
     let Sought::At(place) = locked.seek(print, Find::OrInsert, CHOICES, now, drop) else {
         panic!("the row is there")
     };
-    assert_eq!(*locked.row(place), [7, 7]);
+    assert_eq!(locked.row(place).cell(), [7, 7]);
 }

@@ -32,7 +32,8 @@ fn key(number: u64) -> KeyBuf {
 }
 
 fn take(store: &Memory, limit: Limit, number: u64) -> Result<Decision, StoreError> {
-    store.take(&Charge::of(limit, key(number), 1)).now()
+    let charge = Charge::of(limit, key(number), 1);
+    store.take(&charge).now().map(|outcome| outcome.decision(&charge))
 }
 
 /// Whether one more is admitted, by a store that has room.
@@ -41,7 +42,7 @@ fn admits(store: &Memory, limit: Limit, number: u64) -> bool {
 }
 
 fn remaining(store: &Memory, limit: Limit, number: u64) -> u64 {
-    let decision =
-        store.peek(&Charge::of(limit, key(number), 1)).now().expect("peeks need no room");
-    decision.remaining().expect("one limit")
+    let charge = Charge::of(limit, key(number), 1);
+    let outcome = store.peek(&charge).now().expect("peeks need no room");
+    outcome.decision(&charge).remaining().expect("one limit")
 }

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 
 use super::*;
-use crate::limit::{Mark, Slot, State, decide, preview};
+use crate::limit::testing::{decide, preview};
+use crate::limit::{Mark, Slot, State};
 
 #[derive(Debug, Clone)]
 enum Operation {
@@ -120,15 +121,16 @@ proptest! {
                     prop_assert_eq!(store.turned_away() > before, taken.is_err());
                     let Ok(taken) = taken else { continue };
                     let model = model.run(&charge, |slots| decide(slots, now, patience, charge.keys()));
+                    prop_assert_eq!(taken.decision(&charge), model);
                     if taken.is_admitted() {
-                        let marks = taken.standings().map(|standing| standing.mark);
-                        admitted.push((charge, marks.collect::<Vec<_>>()));
+                        let marks = taken.marks().collect::<Vec<_>>();
+                        admitted.push((charge, marks));
                     }
-                    prop_assert_eq!(taken, model);
                 }
                 Operation::Peek { owed } => {
                     let charge = charge(&owed, 0);
                     let peeked = store.peek(&charge).now().expect("peeks need no room");
+                    let peeked = peeked.decision(&charge);
                     prop_assert_eq!(peeked, model.run(&charge, |slots| preview(slots, now, charge.keys())));
                 }
                 Operation::Reset { owed } => {

@@ -6,7 +6,8 @@ use proptest::prelude::*;
 
 use super::super::super::exact::EXACT;
 use super::super::super::shape::Shape;
-use super::super::super::{Limit, Slot, State, decide};
+use super::super::super::testing::decide;
+use super::super::super::{Limit, Slot, State};
 use super::super::strategies::{limit, small_limit};
 use super::super::{DAY, NOW, SECOND, micros};
 

@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 
-use super::super::super::{Decision, Kind, Limit, Slot, State, decide, preview};
+use super::super::super::testing::{decide, preview};
+use super::super::super::{Decision, Kind, Limit, Slot, State};
 use super::super::strategies::{limit, small_limit, turn};
 use super::super::{NOW, micros};
 use super::{Used, answers};

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::super::super::{Keys, Kind, Limit, Slot, State, decide};
+use super::super::super::testing::decide;
+use super::super::super::{Keys, Kind, Limit, Slot, State};
 use super::super::strategies::{limit, small_limit, turn};
 use super::super::{NOW, SECOND, secs};
 use super::Used;

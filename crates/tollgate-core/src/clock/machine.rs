@@ -1,0 +1,169 @@
+//! The machine's clock, read cheaply: the processor's counter fills the gaps between readings of the
+//! system's monotonic clock.
+//!
+//! Measured on an AMD EPYC under KVM: `Instant` takes 22 ns, the counter 9, the system's coarse clock
+//! 5, but that stands still for up to 4 ms, and a client that waits exactly as long as it was told
+//! would be refused.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Instant, SystemTime};
+
+/// Microseconds that the counter is followed before the system's clock is read again. The counter is
+/// taken to run slow by one part in 4,096, so what it adds can be 2.5 µs behind by then.
+const FOLLOWED: u64 = 10_000;
+
+/// Microseconds by which the counter may be ahead of the system's clock: one that is more has been set,
+/// or does not run evenly, and is not used.
+const TRUSTED: u64 = 1_000_000;
+
+/// One for the whole process. It never steps back on any thread; another thread may show a microsecond
+/// less than this one just did, because a processor reads its counter out of turn.
+#[derive(Debug)]
+pub(super) struct Machine {
+    /// When it started, in microseconds since the Unix epoch.
+    epoch: u64,
+    started: Instant,
+    counter: quanta::Clock,
+    /// The counter when it started.
+    first: u64,
+    /// Microseconds in a count, in units of 2^-64.
+    scale: u64,
+    /// What the system's clock is ahead of the counter. It only grows, so readings never step back.
+    ahead: AtomicU64,
+    /// What the counter showed when the system's clock was last read.
+    read: AtomicU64,
+    /// The latest that was shown in order.
+    latest: AtomicU64,
+}
+
+impl Machine {
+    /// Starts it, if this is the first time: measuring how fast the counter runs takes up to 200 ms.
+    pub(super) fn start() -> &'static Self {
+        static MACHINE: OnceLock<Machine> = OnceLock::new();
+        MACHINE.get_or_init(Self::new)
+    }
+
+    fn new() -> Self {
+        let counter = quanta::Clock::new();
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        // A count of 2^40 is minutes; as nanoseconds that is precise to more than the digits needed.
+        let nanos = u128::from(counter.delta_as_nanos(0, 1 << 40));
+        let scale = (nanos << (64 - 40)) / 1_000 * 4_095 / 4_096;
+        Self {
+            epoch: since.as_micros() as u64,
+            started: Instant::now(),
+            first: counter.raw(),
+            scale: u64::try_from(scale).unwrap_or(u64::MAX),
+            counter,
+            ahead: AtomicU64::new(0),
+            read: AtomicU64::new(0),
+            latest: AtomicU64::new(0),
+        }
+    }
+
+    #[inline]
+    pub(super) fn now(&self) -> u64 {
+        let counted = self.counted();
+        if counted.wrapping_sub(self.read.load(Ordering::Acquire)) > FOLLOWED {
+            return self.read_system();
+        }
+        self.epoch + counted + self.ahead.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn counted(&self) -> u64 {
+        let counts = self.counter.raw().wrapping_sub(self.first);
+        ((u128::from(counts) * u128::from(self.scale)) >> 64) as u64
+    }
+
+    /// The same, never before what another thread was shown in order.
+    pub(super) fn now_in_order(&self) -> u64 {
+        let now = self.now();
+        self.latest.fetch_max(now, Ordering::AcqRel).max(now)
+    }
+
+    #[cold]
+    fn read_system(&self) -> u64 {
+        let passed = self.started.elapsed().as_micros() as u64;
+        // After the system's clock: a thread that is held up in between finds the counter too far on,
+        // and not the clock ahead of its time.
+        self.follow_from(passed, self.counted())
+    }
+
+    fn follow_from(&self, passed: u64, counted: u64) -> u64 {
+        if counted > passed.saturating_add(TRUSTED) {
+            return self.epoch + passed;
+        }
+        let ahead = passed.saturating_sub(counted);
+        let ahead = self.ahead.fetch_max(ahead, Ordering::Relaxed).max(ahead);
+        // Whoever sees that it has been read sees how far it is ahead.
+        self.read.store(counted, Ordering::Release);
+        self.epoch + counted + ahead
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_shows_what_the_system_shows() {
+        let machine = Machine::start();
+        for _ in 0..200_000 {
+            let before = machine.started.elapsed().as_micros() as u64;
+            let now = machine.now() - machine.epoch;
+            let after = machine.started.elapsed().as_micros() as u64;
+            // Both were rounded down.
+            assert!(now <= after + 1, "ahead by {} µs", now - after);
+            // By what the counter was taken to run slow; more where a reading was held up.
+            assert!(now + 1_000 >= before, "behind by {} µs", before - now);
+        }
+    }
+
+    #[test]
+    fn it_never_steps_back_on_any_thread() {
+        let latest = AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let mut own = 0;
+                    for _ in 0..100_000 {
+                        let before = latest.load(Ordering::SeqCst);
+                        let now = Machine::start().now();
+                        assert!(now >= own && now + 1 >= before, "{own} {now} {before}");
+                        own = now;
+                        latest.fetch_max(now, Ordering::SeqCst);
+                    }
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn in_order_it_never_steps_back_at_all() {
+        let latest = AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..100_000 {
+                        let before = latest.load(Ordering::SeqCst);
+                        let now = Machine::start().now_in_order();
+                        assert!(now >= before, "{now} came after {before}");
+                        latest.fetch_max(now, Ordering::SeqCst);
+                    }
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn a_counter_that_has_leapt_is_not_used() {
+        let machine = Machine::new();
+        let passed = machine.started.elapsed().as_micros() as u64;
+        let leapt = passed + 3_600_000_000;
+        let now = machine.follow_from(passed, leapt) - machine.epoch;
+        assert_eq!(now, passed);
+        assert_eq!(machine.read.load(Ordering::Relaxed), 0);
+    }
+}

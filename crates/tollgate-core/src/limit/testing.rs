@@ -1,0 +1,20 @@
+//! Decisions told in full, for tests that look at them.
+
+use std::time::Duration;
+
+use super::{Decision, Keys, Slot};
+
+pub(crate) fn decide(
+    slots: &mut [Slot<'_>],
+    now: u64,
+    patience: Option<Duration>,
+    keys: Keys,
+) -> Decision {
+    let outcome = super::decide(slots, now, patience, keys);
+    outcome.of_limits(slots.iter().map(|slot| slot.limit))
+}
+
+pub(crate) fn preview(slots: &mut [Slot<'_>], now: u64, keys: Keys) -> Decision {
+    let outcome = super::preview(slots, now, keys);
+    outcome.of_limits(slots.iter().map(|slot| slot.limit))
+}

@@ -1,0 +1,94 @@
+use std::thread;
+use std::time::Duration;
+
+use super::sync::{AtomicU64, Ordering, fence, spin};
+
+/// How often a thread looks again before it lets others run: as long as a decision takes, some times
+/// over.
+const LOOKS: u32 = 128;
+
+/// How often it lets others run before it sleeps: whoever holds the lock may have a lower priority, and
+/// never run while this one does not sleep.
+const YIELDS: u32 = 64;
+
+const SLEEP: Duration = Duration::from_micros(50);
+
+/// A lock that counts how often it was taken: odd while it is held.
+///
+/// What it guards is atomic, too, but read and written in relaxed order, which costs nothing. So one may
+/// look without the lock, and then either take it if nobody did meanwhile, or, where there is nothing to
+/// write, be content that nobody did: a seqlock (Boehm, "Can seqlocks get along with programming language
+/// memory models?", 2012).
+///
+/// Measured in the loop of the benchmark, one key that is in the cache, where a decision takes 9 ns for
+/// the clock alone: with `std::sync::Mutex` 25 ns, with a lock taken before looking 19, with this 14.
+#[derive(Debug, Default)]
+pub(super) struct Lock(AtomicU64);
+
+/// What the lock had counted when somebody looked, with nobody holding it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seen(u64);
+
+impl Lock {
+    /// Looks without taking the lock, if nobody holds it.
+    #[inline]
+    pub(super) fn look(&self) -> Option<Seen> {
+        let count = self.0.load(Ordering::Acquire);
+        (count % 2 == 0).then_some(Seen(count))
+    }
+
+    /// Whether nobody has taken the lock since.
+    #[inline]
+    pub(super) fn is_still(&self, seen: Seen) -> bool {
+        // What was read before is not read after this.
+        fence(Ordering::Acquire);
+        self.0.load(Ordering::Relaxed) == seen.0
+    }
+
+    /// Takes the lock, if nobody has since: then what was read since is what stands there.
+    #[inline]
+    pub(super) fn lock_if_still(&self, Seen(count): Seen) -> bool {
+        let locked =
+            self.0.compare_exchange(count, count + 1, Ordering::Acquire, Ordering::Relaxed).is_ok();
+        // Whoever reads what is written from here on finds the lock taken.
+        fence(Ordering::Release);
+        locked
+    }
+
+    #[inline]
+    pub(super) fn try_lock(&self) -> bool {
+        self.look().is_some_and(|seen| self.lock_if_still(seen))
+    }
+
+    #[inline]
+    pub(super) fn lock(&self) {
+        if !self.try_lock() {
+            self.wait();
+        }
+    }
+
+    /// For whoever holds it.
+    #[inline]
+    pub(super) fn open(&self) {
+        let count = self.0.load(Ordering::Relaxed);
+        self.0.store(count + 1, Ordering::Release);
+    }
+
+    #[cold]
+    fn wait(&self) {
+        let mut turns = 0_u32;
+        loop {
+            turns = turns.saturating_add(1);
+            if turns < LOOKS {
+                spin();
+            } else if turns < LOOKS + YIELDS {
+                thread::yield_now();
+            } else {
+                thread::park_timeout(SLEEP);
+            }
+            if self.try_lock() {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! The benchmarks: runs them, writes their tables into `BENCHMARKS.md` and draws its charts.
+
+mod ahead;
+mod cell;
+mod chart;
+mod machine;
+mod page;
+mod program;
+mod table;
+mod wanted;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::time::Instant;
+
+use self::machine::Machine;
+use self::page::{Page, Place};
+use self::table::Table;
+use self::wanted::Wanted;
+use crate::step::{Failure, Seconds, root};
+
+const PAGE: &str = "BENCHMARKS.md";
+
+/// By title.
+type Tables = BTreeMap<String, Table>;
+
+/// Runs what the arguments ask for and puts what it prints where the page has a place for it. What went
+/// well is kept even if something else did not.
+pub(crate) fn bench(arguments: Vec<OsString>) -> Result<(), Failure> {
+    let manifest = read("benches/Cargo.toml")?;
+    let wanted = Wanted::read(arguments, &program::all(&manifest))?;
+    let page = Page::read(&read(PAGE)?);
+    let mut page = page.map_err(|problem| Failure(format!("{PAGE}: {problem}")))?;
+    let machine = Machine::here(&program::releases(&manifest, &read("Cargo.lock")?));
+    if !wanted.is_everything() {
+        machine.check(page.text(&Place::Machine).unwrap_or_default())?;
+    }
+
+    let started = Instant::now();
+    program::build()?;
+    let outcome = program::run(&wanted);
+    let mut problems = outcome.problems;
+    let mut tables = Tables::new();
+    for table in table::printed_in(&outcome.printed) {
+        if let Some(other) = tables.insert(table.title.clone(), table) {
+            problems.push(format!("two tables have the title `{}`", other.title));
+        }
+    }
+    problems.extend(wanted.in_vain(&tables.keys().map(String::as_str).collect::<Vec<_>>()));
+    problems.extend(page.homeless(tables.keys()));
+    if wanted.is_everything() {
+        problems.extend(page.empty(|title| tables.contains_key(title)));
+    }
+    write_tables(&mut page, &tables, &program::rivals(&manifest), &machine, &wanted);
+    problems.extend(draw_charts(&mut page, &tables)?);
+    write(PAGE, &page.to_string())?;
+
+    eprintln!("\n{PAGE}: {} tables, in {}.", tables.len(), Seconds(started.elapsed()));
+    match problems.is_empty() {
+        true => Ok(()),
+        false => Err(Failure(format!("benchmarks: {}", problems.join("; ")))),
+    }
+}
+
+/// After a run of everything the page says once when that was; else the tables that are new say it.
+fn write_tables(
+    page: &mut Page,
+    tables: &Tables,
+    rivals: &[String],
+    machine: &Machine,
+    wanted: &Wanted,
+) {
+    let run = machine::run_of(&wanted.command());
+    for (title, table) in tables {
+        let mut text = format!("\n{table}");
+        if let Some(sentence) = ahead::sentence(table, rivals) {
+            text += &format!("\n{sentence}\n");
+        }
+        if !wanted.is_everything() {
+            text += &format!("\nBy {run}.\n");
+        }
+        page.put(&Place::Table(title.clone()), &format!("{text}\n"));
+    }
+    if wanted.is_everything()
+        || page.text(&Place::Machine).is_some_and(|text| text.trim().is_empty())
+    {
+        page.put(&Place::Machine, &format!("\n{machine}- **Run**: {run}.\n\n"));
+    }
+}
+
+/// Draws the charts of the tables that are new. Returns why some could not be drawn.
+fn draw_charts(page: &mut Page, tables: &Tables) -> Result<Vec<String>, Failure> {
+    let mut problems = Vec::new();
+    let wishes: Vec<_> = page.charts().cloned().collect();
+    for wish in wishes {
+        let Some(table) = tables.get(&wish.title) else { continue };
+        match wish.draw(table) {
+            Ok(picture) => {
+                write(&wish.path(), &picture)?;
+                let link = format!("\n{}\n", wish.link());
+                page.put(&Place::Chart(wish), &link);
+            }
+            Err(problem) => problems.push(problem),
+        }
+    }
+    Ok(problems)
+}
+
+fn read(path: &str) -> Result<String, Failure> {
+    fs::read_to_string(root().join(path)).map_err(|error| Failure(format!("{path}: {error}")))
+}
+
+fn write(path: &str, text: &str) -> Result<(), Failure> {
+    fs::write(root().join(path), text).map_err(|error| Failure(format!("{path}: {error}")))
+}

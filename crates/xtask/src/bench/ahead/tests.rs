@@ -1,0 +1,109 @@
+use super::super::table::printed_in;
+use super::*;
+
+fn told(title: &str, rows: &str) -> Option<String> {
+    let rivals = ["governor", "tower_governor", "rate-net", "tower-resilience-ratelimiter"];
+    let printed = format!("### {title}\n\n{}", rows.trim().replace("\n        ", "\n"));
+    sentence(&printed_in(&printed)[0], &rivals.map(str::to_owned))
+}
+
+#[test]
+fn a_rival_that_is_ahead_is_named_with_the_figures() {
+    let rows = "
+        | keys | floor | tollgate | governor | rate-net |
+        | --- | ---: | ---: | ---: | ---: |
+        | 1 × `u64` | 5 | 12.0 (11.0–13.0) | 9.0 (8.0–9.5) | 11.5 (11–12) |
+        | 1000 × `u64` | 15 | 20 (19–21) | 30 (29–31) | 25 (24–26) |";
+    let expected = "**Ahead of tollgate here**: governor in 1 × `u64` (9.0 against 12.0); \
+                    rate-net in 1 × `u64` (11.5 against 12.0, within the spread).";
+    assert_eq!(told("The table, ns", rows).as_deref(), Some(expected));
+}
+
+#[test]
+fn nobody_is_said_to_be_ahead_where_nobody_is() {
+    let rows = "
+        | keys | floor | tollgate | governor |
+        | --- | ---: | ---: | ---: |
+        | 1 | 5 | 12 | 12 |
+        | 2 | 5 | – | 9 |";
+    let told = told("The table, ns", rows);
+    assert_eq!(told.as_deref(), Some("No rival is ahead of tollgate here."));
+}
+
+#[test]
+fn many_cases_are_told_by_their_number() {
+    let rows = "
+        | limiter | a | b | c | d | e | f |
+        | --- | ---: | ---: | ---: | ---: | ---: | ---: |
+        | tollgate | 10 | 10 | 10 | 10 | 10 | 10 |
+        | governor | 9 | 9 | 5 | 9 | 9 | 11 |
+        | rate-net | 9 | 9 | 9 | 9 | 9 | 1 |";
+    let expected = "**Ahead of tollgate here**: governor in 5 of 6, most in c (5 against 10); \
+                    rate-net everywhere, most in f (1 against 10).";
+    assert_eq!(told("The rivals, ns", rows).as_deref(), Some(expected));
+}
+
+#[test]
+fn like_is_compared_with_like() {
+    let rows = "
+        | service | request | beyond the baseline |
+        | --- | ---: | ---: |
+        | axum, no layer | 380 | -70 |
+        | tollgate, no fields | 500 | +50 |
+        | tollgate, `X-RateLimit` | 800 | +350 |
+        | tollgate, as it comes | 900 | +450 |
+        | tower_governor | 600 | +150 |
+        | tower_governor, `X-RateLimit` | 700 | +250 |
+        | tower-resilience, one limit for all | 490 | +40 |";
+    let expected = "**Ahead of tollgate here**: \
+                    tower_governor in request of tollgate, as it comes (600 against 900); \
+                    tower_governor, `X-RateLimit` in request (700 against 800); \
+                    tower-resilience, one limit for all in request (490 against 500).";
+    assert_eq!(told("The layer, ns", rows).as_deref(), Some(expected));
+}
+
+#[test]
+fn more_is_better_where_requests_are_counted() {
+    let rows = "
+        | server | requests a second | p50, µs | server busy, % |
+        | --- | ---: | ---: | ---: |
+        | tollgate | 1000 | 10 | 90 |
+        | tower_governor | 1100 | 11 | 80 |";
+    let expected = "**Ahead of tollgate here**: \
+                    tower_governor in requests a second (1100 against 1000).";
+    assert_eq!(told("Over the wire", rows).as_deref(), Some(expected));
+}
+
+#[test]
+fn who_breaks_a_promise_is_named() {
+    let rows = "
+        | limiter | admitted | beyond its promise | by at most | short of its promise |
+        | --- | ---: | ---: | ---: | ---: |
+        | tollgate, token bucket | 10 | 0 | 0 | 0 |
+        | governor | 20 | 1,000 | 58 | 0 |
+        | rate-net, sliding log | 5 | 1 | 1 | 3 |";
+    let expected = "**Break their own promise**: \
+                    governor (beyond its promise: 1,000, by at most: 58); \
+                    rate-net, sliding log (beyond its promise: 1, by at most: 1, \
+                    short of its promise: 3).";
+    assert_eq!(told("Accuracy, steady", rows).as_deref(), Some(expected));
+    let kept =
+        rows.lines().take(4).collect::<Vec<_>>().join("\n") + "\n| governor | 20 | 0 | 0 | 0 |";
+    let expected = "All of them keep their own promise here.";
+    assert_eq!(told("Accuracy, steady", &kept).as_deref(), Some(expected));
+}
+
+#[test]
+fn a_table_without_rivals_or_of_ratios_needs_no_sentence() {
+    let alone = "
+        | limit | admitted |
+        | --- | ---: |
+        | token bucket | 37 |
+        | leaky bucket | 37 |";
+    assert_eq!(told("The step, ns", alone), None);
+    let ratios = "
+        | keys | governor |
+        | --- | ---: |
+        | 1 | 2.0 |";
+    assert_eq!(told("The table, ratios", ratios), None);
+}
