@@ -8,6 +8,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use self::machine::Machine;
+use crate::limit::bounded;
 
 /// What time it is, in microseconds since the Unix epoch.
 ///
@@ -29,12 +30,12 @@ impl Clock {
         Self(Source::Machine(Machine::start()))
     }
 
-    /// Microseconds since the Unix epoch.
+    /// Microseconds since the Unix epoch; never more than a double holds exactly, which is year 2255.
     #[inline]
     pub fn now(&self) -> u64 {
         match &self.0 {
             Source::Machine(machine) => machine.now(),
-            Source::Manual(clock) => clock.now(),
+            Source::Manual(clock) => bounded(clock.now()),
         }
     }
 
@@ -42,7 +43,7 @@ impl Clock {
     pub(crate) fn now_in_order(&self) -> u64 {
         match &self.0 {
             Source::Machine(machine) => machine.now_in_order(),
-            Source::Manual(clock) => clock.now(),
+            Source::Manual(clock) => bounded(clock.now()),
         }
     }
 
@@ -53,7 +54,7 @@ impl Clock {
     pub(crate) fn at_least(&self, now: u64, since: u64) -> u64 {
         match &self.0 {
             Source::Machine(_) => now.max(since),
-            Source::Manual(clock) if since > now => clock.now(),
+            Source::Manual(clock) if since > now => bounded(clock.now()),
             Source::Manual(_) => now,
         }
     }

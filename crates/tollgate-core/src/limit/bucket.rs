@@ -23,6 +23,8 @@ pub(crate) struct Bucket {
     cap: u64,
     /// The most debt that leaves at once; less than `cap` in a leaky bucket.
     free: u64,
+    /// Whether a microsecond drains one, as at most rates that people choose: no division is needed.
+    even: bool,
 }
 
 impl Bucket {
@@ -40,7 +42,8 @@ impl Bucket {
             if let Some(heavy) = cap.checked_mul(unit) {
                 // The debt, one more cost and the rounding of a division must fit together.
                 if heavy < EXACT / 2 && drain < EXACT / 2 && heavy * 2 + drain < EXACT {
-                    return Some(Self { unit, drain, tick, cap: heavy, free: free * unit });
+                    let even = tick == 1 && drain == 1;
+                    return Some(Self { unit, drain, tick, cap: heavy, free: free * unit, even });
                 }
             }
             i += 1;
@@ -50,7 +53,7 @@ impl Bucket {
 
     /// One each `gap` microseconds, whatever it costs.
     pub(super) const fn gap(gap: u64) -> Self {
-        Self { unit: gap, drain: 1, tick: 1, cap: gap, free: gap }
+        Self { unit: gap, drain: 1, tick: 1, cap: gap, free: gap, even: true }
     }
 
     /// The numbers that give a cell its meaning.
@@ -182,6 +185,18 @@ impl Bucket {
     }
 }
 
+impl Bucket {
+    #[inline(never)]
+    fn step_at_length(&self, cell: Cell, now: u64, cost: u64) -> Stepped {
+        let Some(after) = self.after(cell, now, cost) else { return Stepped::Refuse(Enter::Never) };
+        if after > self.cap {
+            return Stepped::Refuse(Enter::At(self.drained_to(self.cap, after, now)));
+        }
+        let fresh_in = Some(self.drained_to(0, after, now));
+        Stepped::Admit { cell: [self.ticks(now), after], fresh_in }
+    }
+}
+
 impl Plain for Bucket {
     #[inline]
     fn since(&self, [last, _]: Cell) -> u64 {
@@ -190,12 +205,16 @@ impl Plain for Bucket {
 
     #[inline]
     fn step(&self, cell: Cell, now: u64, cost: u64) -> Stepped {
-        let Some(after) = self.after(cell, now, cost) else { return Stepped::Refuse(Enter::Never) };
-        if after > self.cap {
-            return Stepped::Refuse(Enter::At(self.drained_to(self.cap, after, now)));
+        if cost != 1 || !self.even {
+            return self.step_at_length(cell, now, cost);
         }
-        let fresh_in = Some(self.drained_to(0, after, now));
-        Stepped::Admit { cell: [self.ticks(now), after], fresh_in }
+        // The same in fewer words: nothing here reaches 2^54.
+        let [last, debt] = cell;
+        let after = debt.saturating_sub(now - last) + self.unit;
+        if after <= self.cap {
+            return Stepped::Admit { cell: [now, after], fresh_in: Some(after) };
+        }
+        Stepped::Refuse(Enter::At(after - self.cap))
     }
 }
 

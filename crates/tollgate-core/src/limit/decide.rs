@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::exact::bounded;
-use super::outcome::{Fact, Outcome};
+use super::outcome::{Fact, Outcome, Spent};
 use super::state::{Mark, State};
 use super::step::{Plain, Stepped};
 use super::{Enter, Limit, Standing};
@@ -104,7 +104,7 @@ pub fn decide(slots: &mut [Slot<'_>], now: u64, patience: Option<Duration>, keys
             if let Stepped::Admit { cell, .. } = stepped {
                 slot.state.cell = cell;
             }
-            return Outcome::stepped(stepped, before, now, slot.cost);
+            return Spent::new(stepped, before, now).into();
         }
     }
     let mut facts = Vec::with_capacity(slots.len());
@@ -118,7 +118,7 @@ pub(super) fn settle_on<'a>(
     now: u64,
     patience: Option<Duration>,
     keys: Keys,
-    mut each: impl FnMut(&'a Limit, Fact),
+    mut each: impl FnMut(&Slot<'a>, Fact),
 ) -> Verdict {
     let now = bounded(now);
     for slot in slots.iter_mut() {
@@ -131,7 +131,8 @@ pub(super) fn settle_on<'a>(
     };
     for slot in slots {
         let mark = slot.limit.spend(slot.state, now, slot.cost, wait);
-        each(slot.limit, slot.fact(now, mark, Role::Charged));
+        let fact = slot.fact(now, mark, Role::Charged);
+        each(slot, fact);
     }
     Verdict::Admit { wait: Duration::from_micros(wait) }
 }
@@ -263,7 +264,7 @@ fn refusal<'a>(
     patience: Option<u64>,
     keys: Keys,
     record: bool,
-    mut each: impl FnMut(&'a Limit, Fact),
+    mut each: impl FnMut(&Slot<'a>, Fact),
 ) -> Verdict {
     let queue = longest_queue(slots, now);
     // Where each would wait long enough but they find no moment in common, all that wait refuse;
@@ -276,17 +277,19 @@ fn refusal<'a>(
         if refused && record {
             slot.limit.refuse(slot.state, now, slot.cost);
         }
-        each(slot.limit, slot.fact(now, Mark::default(), Role::Refused(refused)));
+        let fact = slot.fact(now, Mark::default(), Role::Refused(refused));
+        each(slot, fact);
     }
     Verdict::Refuse { retry_after: earliest_enter(slots, now, patience, keys) }
 }
 
 /// What a limit had to do with a decision.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Role {
     /// It admitted, and was charged.
     Charged,
     /// It would admit.
+    #[default]
     Asked,
     /// The request was refused, by this limit or by others.
     Refused(bool),
@@ -308,7 +311,7 @@ impl Slot<'_> {
     /// What there is to know of the limit once the request has been decided.
     fn fact(&self, now: u64, mark: Mark, role: Role) -> Fact {
         if !self.limit.is_wide() {
-            return Fact::of_cell(self.state.cell, now, self.cost, role);
+            return Fact::of_cell(self.state.cell, now, role);
         }
         let mut standing = self.limit.standing(self.state, now, mark);
         if let Role::Refused(_) = role {

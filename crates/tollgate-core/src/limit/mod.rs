@@ -32,6 +32,7 @@ pub use self::decide::{Decision, Keys, Slot, Verdict, decide, preview};
 pub use self::error::LimitError;
 pub use self::list::{Limits, MAX_LIMITS};
 pub use self::outcome::Outcome;
+pub(crate) use self::outcome::Spent;
 pub use self::standing::Standing;
 pub use self::state::{Mark, State};
 

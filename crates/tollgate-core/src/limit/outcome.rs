@@ -3,7 +3,7 @@ use std::time::Duration;
 use super::decide::{Role, Verdict};
 use super::state::Mark;
 use super::step::Stepped;
-use super::{Cell, Decision, Limit, Standing};
+use super::{Cell, Decision, Enter, Limit, Standing};
 use crate::charge::Charge;
 
 /// What a store answers: the verdict, and what it takes to say how the key stands with each limit.
@@ -23,16 +23,18 @@ use crate::charge::Charge;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
-    verdict: Verdict,
-    facts: Facts,
+    admitted: bool,
+    /// Microseconds until it goes, if it is admitted; else until it may come again, or [`NEVER`].
+    micros: u64,
+    /// Of the one limit whose state is two words: most requests owe to one.
+    one: Words,
+    /// Of whatever else it is: any number of limits, or one that remembers more.
+    #[expect(clippy::box_collection, reason = "one word, because it is nearly always empty")]
+    any: Option<Box<Vec<Fact>>>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Facts {
-    /// Of one limit whose state is two words: most requests owe to one.
-    One(Words),
-    Any(Vec<Fact>),
-}
+/// Nobody can tell when. Every time is less: it is exact in a double.
+const NEVER: u64 = u64::MAX;
 
 /// What is known of one limit, once the request has been decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,16 +47,12 @@ pub(super) enum Fact {
 ///
 /// Plain numbers, so that each is written once, where the outcome is returned: what is written in one
 /// size and read in another makes a processor wait.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Words {
     first: u64,
     second: u64,
     now: u64,
-    cost: u64,
-    charged: bool,
-    refused: bool,
-    /// Whether the request has to come again.
-    retries: bool,
+    role: Role,
     via: u8,
 }
 
@@ -74,34 +72,24 @@ pub(super) struct Told {
 
 impl Outcome {
     pub(super) fn new(verdict: Verdict, mut facts: Vec<Fact>) -> Self {
-        let facts = match facts.pop() {
-            Some(Fact::Words(words)) if facts.is_empty() => Facts::One(words),
+        let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(NEVER);
+        let micros = match verdict {
+            Verdict::Admit { wait } => micros(wait),
+            Verdict::Refuse { retry_after } => retry_after.map_or(NEVER, micros),
+        };
+        let (one, any) = match facts.pop() {
+            Some(Fact::Words(words)) if facts.is_empty() => (words, None),
             last => {
                 facts.extend(last);
-                Facts::Any(facts)
+                (Words::default(), Some(Box::new(facts)))
             }
         };
-        Self { verdict, facts }
-    }
-
-    /// Of one [plain](super::Plain) limit, whose cell was `before` it took its step.
-    #[inline]
-    pub(crate) fn stepped(stepped: Stepped, before: Cell, now: u64, cost: u64) -> Self {
-        let (verdict, cell, charged) = match stepped {
-            Stepped::Admit { cell, .. } => (Verdict::Admit { wait: Duration::ZERO }, cell, true),
-            Stepped::Refuse(enter) => {
-                (Verdict::Refuse { retry_after: enter.time() }, before, false)
-            }
-        };
-        let [first, second] = cell;
-        let (refused, retries) = (!charged, !charged);
-        let words = Words { first, second, now, cost, charged, refused, retries, via: 0 };
-        Self { verdict, facts: Facts::One(words) }
+        Self { admitted: verdict.is_admitted(), micros, one, any }
     }
 
     /// What becomes of a request that owes nothing.
-    pub const fn free() -> Self {
-        Self { verdict: Verdict::Admit { wait: Duration::ZERO }, facts: Facts::Any(Vec::new()) }
+    pub fn free() -> Self {
+        Self::new(Verdict::Admit { wait: Duration::ZERO }, Vec::new())
     }
 
     /// An outcome worked out elsewhere: for stores that do not decide by [`decide`](super::decide). The
@@ -113,71 +101,100 @@ impl Outcome {
     /// The verdict.
     #[inline]
     pub const fn verdict(&self) -> Verdict {
-        self.verdict
+        match self.admitted {
+            true => Verdict::Admit { wait: self.wait() },
+            false => Verdict::Refuse { retry_after: self.retry_after() },
+        }
     }
 
     /// Whether the request may go ahead, now or after [`wait`](Self::wait).
     #[inline]
     pub const fn is_admitted(&self) -> bool {
-        self.verdict.is_admitted()
+        self.admitted
     }
 
     /// How long an admitted request waits before it goes; zero for a refused one.
     #[inline]
     pub const fn wait(&self) -> Duration {
-        self.verdict.wait()
+        Duration::from_micros(if self.admitted { self.micros } else { 0 })
     }
 
     /// When a refused request would be admitted; `None` for an admitted one, and where that cannot be
     /// told.
     #[inline]
     pub const fn retry_after(&self) -> Option<Duration> {
-        self.verdict.retry_after()
+        if self.admitted || self.micros == NEVER {
+            return None;
+        }
+        Some(Duration::from_micros(self.micros))
     }
 
     /// Tells how the key stands with each limit of the charge that this is the outcome of.
     pub fn decision(&self, charge: &Charge) -> Decision {
-        self.of_limits(charge.owed().map(|owed| &owed.limit))
+        self.about(charge.owed().map(|owed| (&owed.limit, owed.cost)))
     }
 
-    pub(super) fn of_limits<'l>(&self, limits: impl Iterator<Item = &'l Limit>) -> Decision {
-        let standings = limits.enumerate().filter_map(|(i, limit)| match &self.facts {
-            Facts::One(words) => (i == 0).then(|| words.standing(limit)),
-            Facts::Any(facts) => Some(facts.get(i)?.standing(limit)),
+    /// The same for the limits that were charged, and what they were charged.
+    pub(super) fn about<'l>(&self, owed: impl Iterator<Item = (&'l Limit, u64)>) -> Decision {
+        let standings = owed.enumerate().filter_map(|(i, (limit, cost))| match &self.any {
+            None => (i == 0).then(|| self.one.standing(limit, cost)),
+            Some(facts) => Some(facts.get(i)?.standing(limit, cost)),
         });
-        Decision::new(self.verdict, standings.collect())
+        Decision::new(self.verdict(), standings.collect())
     }
 
     /// What the store needs to give each charge back, in the order of what was owed.
     pub fn marks(&self) -> impl Iterator<Item = Mark> {
-        let (one, any) = match &self.facts {
-            Facts::One(words) => (Some(words.mark()), None),
-            Facts::Any(facts) => (None, Some(facts)),
-        };
-        one.into_iter().chain(any.into_iter().flat_map(|facts| facts.iter().map(Fact::mark)))
+        let one = self.any.is_none().then(|| self.one.mark());
+        let any = self.any.iter().flat_map(|facts| facts.iter().map(Fact::mark));
+        one.into_iter().chain(any)
     }
 
     /// Remembers which store of two has decided.
     pub(crate) fn passed_on(mut self, store: u8) -> Self {
         let pass = |via: &mut u8| *via = *via << 1 | store;
-        match &mut self.facts {
-            Facts::One(words) => pass(&mut words.via),
-            Facts::Any(facts) => facts.iter_mut().for_each(|fact| match fact {
+        pass(&mut self.one.via);
+        for fact in self.any.iter_mut().flat_map(|facts| facts.iter_mut()) {
+            match fact {
                 Fact::Words(words) => pass(&mut words.via),
                 Fact::Told(told) => pass(&mut told.mark.via),
-            }),
+            }
         }
         self
     }
 }
 
+/// The outcome for one [plain](super::Plain) limit, in plain numbers that stay in registers.
+#[derive(Clone, Copy)]
+pub(crate) struct Spent {
+    words: Words,
+    micros: u64,
+}
+
+impl Spent {
+    /// What came of a step at `now`, from a cell as it was `before`.
+    #[inline]
+    pub(crate) fn new(stepped: Stepped, before: Cell, now: u64) -> Self {
+        let ([first, second], micros, role) = match stepped {
+            Stepped::Admit { cell, .. } => (cell, 0, Role::Charged),
+            Stepped::Refuse(Enter::At(delay)) => (before, delay, Role::Refused(true)),
+            Stepped::Refuse(_) => (before, NEVER, Role::Refused(true)),
+        };
+        Self { words: Words { first, second, now, role, via: 0 }, micros }
+    }
+}
+
+impl From<Spent> for Outcome {
+    #[inline]
+    fn from(Spent { words, micros }: Spent) -> Self {
+        Self { admitted: words.role == Role::Charged, micros, one: words, any: None }
+    }
+}
+
 impl Fact {
     /// Of a limit whose state is two words.
-    pub(super) fn of_cell(cell: Cell, now: u64, cost: u64, role: Role) -> Self {
-        let [first, second] = cell;
-        let (charged, refused) = (role == Role::Charged, role == Role::Refused(true));
-        let retries = matches!(role, Role::Refused(_));
-        Self::Words(Words { first, second, now, cost, charged, refused, retries, via: 0 })
+    pub(super) fn of_cell([first, second]: Cell, now: u64, role: Role) -> Self {
+        Self::Words(Words { first, second, now, role, via: 0 })
     }
 
     /// Of a limit that remembers more.
@@ -202,9 +219,9 @@ impl Fact {
         }
     }
 
-    pub(super) fn standing(&self, limit: &Limit) -> Standing {
+    pub(super) fn standing(&self, limit: &Limit, cost: u64) -> Standing {
         match self {
-            Self::Words(words) => words.standing(limit),
+            Self::Words(words) => words.standing(limit, cost),
             Self::Told(told) => Standing {
                 limit: *limit,
                 remaining: told.remaining,
@@ -224,19 +241,19 @@ impl Fact {
 impl Words {
     /// What was written is what stands there; where nothing was charged, nothing can be given back.
     fn mark(&self) -> Mark {
-        let words = if self.charged { [self.first, self.second] } else { [0; 2] };
+        let words = if self.role == Role::Charged { [self.first, self.second] } else { [0; 2] };
         Mark { via: self.via, ..Mark::from_words(words) }
     }
 
-    fn standing(&self, limit: &Limit) -> Standing {
+    fn standing(&self, limit: &Limit, cost: u64) -> Standing {
         let cell = [self.first, self.second];
         let mut standing = limit.standing_of(cell, self.now);
-        if self.retries {
-            standing.retry = limit.retry_of(cell, self.now, self.cost);
+        if let Role::Refused(_) = self.role {
+            standing.retry = limit.retry_of(cell, self.now, cost);
         }
         standing.mark = self.mark();
-        standing.charged = if self.charged { self.cost } else { 0 };
-        standing.refused = self.refused;
+        standing.charged = if self.role == Role::Charged { cost } else { 0 };
+        standing.refused = self.role == Role::Refused(true);
         standing
     }
 }

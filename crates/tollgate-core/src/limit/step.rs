@@ -107,17 +107,17 @@ impl Limit {
     pub fn peek(&self, state: &State, now: u64, cost: u64) -> Decision {
         let state = &mut state.clone();
         let slots = &mut [Slot { limit: self, state, cost }];
-        super::preview(slots, now, Keys::One).of_limits(std::iter::once(self))
+        super::preview(slots, now, Keys::One).about(std::iter::once((self, cost)))
     }
 
     fn told(&self, slots: &mut [Slot<'_>], now: u64, patience: Option<Duration>) -> Decision {
         if self.is_plain() {
             let outcome = decide(slots, now, patience, Keys::One);
-            return outcome.of_limits(std::iter::once(self));
+            return outcome.about(slots.iter().map(|slot| (slot.limit, slot.cost)));
         }
         let mut standings = Few::new();
-        let verdict = settle_on(slots, now, patience, Keys::One, |limit, fact| {
-            standings.push(fact.standing(limit));
+        let verdict = settle_on(slots, now, patience, Keys::One, |slot, fact| {
+            standings.push(fact.standing(slot.limit, slot.cost));
         });
         Decision::new(verdict, standings)
     }

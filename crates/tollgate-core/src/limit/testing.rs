@@ -11,10 +11,10 @@ pub(crate) fn decide(
     keys: Keys,
 ) -> Decision {
     let outcome = super::decide(slots, now, patience, keys);
-    outcome.of_limits(slots.iter().map(|slot| slot.limit))
+    outcome.about(slots.iter().map(|slot| (slot.limit, slot.cost)))
 }
 
 pub(crate) fn preview(slots: &mut [Slot<'_>], now: u64, keys: Keys) -> Decision {
     let outcome = super::preview(slots, now, keys);
-    outcome.of_limits(slots.iter().map(|slot| slot.limit))
+    outcome.about(slots.iter().map(|slot| (slot.limit, slot.cost)))
 }

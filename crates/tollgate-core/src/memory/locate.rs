@@ -1,13 +1,15 @@
 //! Finding the rows of a charge, all of them locked at once, in one order for everybody.
 
 use super::Inner;
+use super::bucket::Bucket;
+use super::lock::Seen;
 use super::locked::{Find, Locked, Place, Sought};
 use super::room::room_of;
-use super::row::{Row, Wide};
+use super::row::{Narrow, Row, Wide};
 use super::table::CHOICES;
 use crate::charge::{Charge, Owed};
 use crate::key::KeyBuf;
-use crate::limit::{Cell, Limit, Outcome, Plain, State, Stepped, bounded};
+use crate::limit::{Cell, Limit, Plain, Spent, State, Stepped};
 
 /// A row's state, taken out for the time of a decision.
 pub(super) struct Found {
@@ -26,61 +28,146 @@ impl Found {
     }
 }
 
+/// Why a row was not spent from where it was looked for first.
+#[derive(Clone, Copy)]
+pub(super) enum Passed {
+    /// It may stand in another of its choices.
+    Elsewhere { print: u64, seen: Seen, now: u64 },
+    /// There is none, or somebody else is at work there.
+    Nowhere,
+}
+
 struct Wanted<'a> {
     limit: &'a Limit,
     print: u64,
 }
 
 impl Inner {
-    /// The common case: a plain limit whose row stands in the first bucket that it may stand in, with
-    /// nobody else at work there. `None` when it is anything else, and has to be done under the lock.
-    #[inline]
-    pub(super) fn spend(&self, limit: &Limit, key: &KeyBuf, cost: u64) -> Option<Outcome> {
-        match limit.plain_bucket() {
-            Some(bucket) => self.spend_plain(limit.id(), bucket, key, cost),
-            None if limit.is_plain() => self.spend_other(limit, key, cost),
-            None => None,
-        }
-    }
-
-    /// Kept out of the way of the buckets, which are by far the most.
-    #[inline(never)]
-    fn spend_other(&self, limit: &Limit, key: &KeyBuf, cost: u64) -> Option<Outcome> {
-        self.spend_plain(limit.id(), limit, key, cost)
-    }
-
-    #[inline]
-    fn spend_plain(&self, id: u64, limit: &impl Plain, key: &KeyBuf, cost: u64) -> Option<Outcome> {
+    /// The common case: a plain limit whose row is in the first bucket that it may stand in, with nobody
+    /// else at work there.
+    #[inline(always)]
+    pub(super) fn spend_first(
+        &self,
+        id: u64,
+        limit: &impl Plain,
+        key: &KeyBuf,
+        cost: u64,
+    ) -> Result<Spent, Passed> {
         let table = &self.narrow;
         let print = self.seed.print(id, key);
         let bucket = table.bucket(table.choice(print, 0));
-        let seen = bucket.look()?;
-        let now = bounded(self.clock.now());
+        let Some(seen) = bucket.look().filter(|_| bucket.fetch_rows()) else {
+            return Err(Passed::Nowhere);
+        };
+        let now = self.clock.now();
         let tick = table.tick(now);
-        let row = bucket.find(print)?;
-        // A row that has recovered here may be alive elsewhere.
-        if !bucket.is_live(row, tick) && bucket.is_passed(tick) {
-            return None;
-        }
-        let before = bucket.row(row).cell();
-        let since = limit.since(before);
-        // The clock was read without the lock, so another thread may have come in between with a later
-        // time; where it can be set back, that has to be written down.
-        if since > now && self.clock.as_manual().is_some() {
-            return None;
-        }
-        let now = now.max(since);
-        let stepped = limit.step(before, now, cost);
-        match stepped {
-            Stepped::Admit { cell, fresh_in } => {
-                let bucket = bucket.lock_if_still(seen)?;
-                bucket.row(row).put(cell);
-                bucket.expire_at(row, table.expiry(fresh_in, now));
+        match bucket.find(print) {
+            // A row that has recovered here may be alive elsewhere.
+            Some(row) if bucket.is_live(row, tick) || !bucket.is_passed(tick) => {
+                let spent = self.spend_there(limit, (bucket, seen), row, now, cost);
+                spent.ok_or(Passed::Nowhere)
             }
-            Stepped::Refuse(_) if bucket.is_still(seen) => {}
-            Stepped::Refuse(_) => return None,
+            _ if bucket.is_passed(tick) => Err(Passed::Elsewhere { print, seen, now }),
+            _ => Err(Passed::Nowhere),
         }
-        Some(Outcome::stepped(stepped, before, now, cost))
+    }
+
+    /// [`spend_first`](Self::spend_first) and [`spend_elsewhere`](Self::spend_elsewhere) for any limit:
+    /// `None` where it has to be done under the lock.
+    pub(super) fn spend_anywhere(&self, limit: &Limit, key: &KeyBuf, cost: u64) -> Option<Spent> {
+        let first = match limit.plain_bucket() {
+            Some(bucket) => self.spend_first(limit.id(), bucket, key, cost),
+            None if limit.is_plain() => self.spend_first(limit.id(), limit, key, cost),
+            None => return None,
+        };
+        match first {
+            Ok(spent) => Some(spent),
+            Err(passed) => self.spend_elsewhere(limit, passed, cost),
+        }
+    }
+
+    /// A row that stands in another of its choices.
+    #[inline(never)]
+    pub(super) fn spend_elsewhere(
+        &self,
+        limit: &Limit,
+        passed: Passed,
+        cost: u64,
+    ) -> Option<Spent> {
+        let Passed::Elsewhere { print, seen, now } = passed else { return None };
+        let table = &self.narrow;
+        let tick = table.tick(now);
+        let first = table.bucket(table.choice(print, 0));
+        for choice in 1..CHOICES {
+            let other = table.bucket(table.choice(print, choice));
+            if std::ptr::eq(other, first) {
+                continue;
+            }
+            let seen_there = other.look()?;
+            let Some(row) = other.find_live(print, tick) else { continue };
+
+            let before = other.row(row).cell();
+            let now = self.not_before(limit.since(before), now)?;
+            let stepped = limit.step(before, now, cost);
+            if let Stepped::Admit { cell, fresh_in } = stepped {
+                let expiry = table.expiry(fresh_in, now);
+                // What the first bucket says has to hold for longer, or at least not to have been
+                // overtaken: once it does not hold, another row may be made there. Neither lock is
+                // waited for, so that nobody waits for somebody who waits.
+                let longer = match first.is_passed_until(expiry) {
+                    true => None,
+                    false => Some(first.lock_if_still(seen)?),
+                };
+                let other = other.lock_if_still(seen_there)?;
+                match longer {
+                    // Some longer than need be, so that the next ones find it so.
+                    Some(first) => first.pass_until(expiry.saturating_add((expiry - tick) / 4)),
+                    None if first.is_still(seen) => {}
+                    None => return None,
+                }
+                other.row(row).put(cell);
+                other.expire_at(row, expiry);
+            } else if !other.is_still(seen_there) || !first.is_still(seen) {
+                return None;
+            }
+            return Some(Spent::new(stepped, before, now));
+        }
+        None
+    }
+
+    /// Spends from a row that was found without the lock.
+    #[inline(always)]
+    fn spend_there(
+        &self,
+        limit: &impl Plain,
+        (bucket, seen): (&Bucket<Narrow>, Seen),
+        row: usize,
+        now: u64,
+        cost: u64,
+    ) -> Option<Spent> {
+        let before = bucket.row(row).cell();
+        let now = self.not_before(limit.since(before), now)?;
+        let stepped = limit.step(before, now, cost);
+        if let Stepped::Admit { cell, fresh_in } = stepped {
+            let bucket = bucket.lock_if_still(seen)?;
+            bucket.row(row).put(cell);
+            bucket.expire_at(row, self.narrow.expiry(fresh_in, now));
+        } else if !bucket.is_still(seen) {
+            return None;
+        }
+        Some(Spent::new(stepped, before, now))
+    }
+
+    /// The clock is read without the lock, so another thread may have come in between with a later time.
+    /// Where the clock can be set back, that has to be written down under the lock.
+    #[inline]
+    fn not_before(&self, since: u64, now: u64) -> Option<u64> {
+        if since <= now { Some(now) } else { self.behind(since) }
+    }
+
+    #[cold]
+    fn behind(&self, since: u64) -> Option<u64> {
+        self.clock.as_manual().is_none().then_some(since)
     }
 
     /// Runs `run` on the states of all that is owed, under their locks, at one moment. The state of a

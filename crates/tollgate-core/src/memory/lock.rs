@@ -1,7 +1,6 @@
-use std::thread;
 use std::time::Duration;
 
-use super::sync::{AtomicU64, Ordering, fence, spin};
+use super::sync::{AtomicU64, Ordering, fence, park_timeout, spin, yield_now};
 
 /// How often a thread looks again before it lets others run: as long as a decision takes, some times
 /// over.
@@ -82,9 +81,9 @@ impl Lock {
             if turns < LOOKS {
                 spin();
             } else if turns < LOOKS + YIELDS {
-                thread::yield_now();
+                yield_now();
             } else {
-                thread::park_timeout(SLEEP);
+                park_timeout(SLEEP);
             }
             if self.try_lock() {
                 return;

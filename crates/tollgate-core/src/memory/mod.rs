@@ -6,6 +6,8 @@ mod hash;
 mod locate;
 mod lock;
 mod locked;
+#[cfg(all(test, loom))]
+mod loom;
 mod room;
 mod row;
 mod sync;
@@ -20,7 +22,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 pub use self::build::MemoryBuilder;
 
 use self::hash::Seed;
-use self::locate::Found;
+use self::locate::{Found, Passed};
 use self::locked::Find;
 use self::row::{Narrow, Wide};
 use self::table::Table;
@@ -144,10 +146,35 @@ impl Memory {
     /// When there is no room for the key.
     #[inline]
     pub fn spend(&self, limit: &Limit, key: &KeyBuf, cost: u64) -> Result<Outcome, StoreError> {
-        if let Some(outcome) = self.0.spend(limit, key, cost) {
-            return Ok(outcome);
+        if let Some(bucket) = limit.plain_bucket() {
+            return match self.0.spend_first(limit.id(), bucket, key, cost) {
+                Ok(spent) => Ok(spent.into()),
+                Err(passed) => self.spend_elsewhere(limit, passed, key, cost),
+            };
         }
-        self.decided(&Charge::of(*limit, *key, cost), Find::OrInsert, Ask::Take)
+        self.spend_other(limit, key, cost)
+    }
+
+    #[inline(never)]
+    fn spend_elsewhere(
+        &self,
+        limit: &Limit,
+        passed: Passed,
+        key: &KeyBuf,
+        cost: u64,
+    ) -> Result<Outcome, StoreError> {
+        match self.0.spend_elsewhere(limit, passed, cost) {
+            Some(spent) => Ok(spent.into()),
+            None => self.decided(&Charge::of(*limit, *key, cost), Find::OrInsert, Ask::Take),
+        }
+    }
+
+    #[inline(never)]
+    fn spend_other(&self, limit: &Limit, key: &KeyBuf, cost: u64) -> Result<Outcome, StoreError> {
+        match self.0.spend_anywhere(limit, key, cost) {
+            Some(spent) => Ok(spent.into()),
+            None => self.decided(&Charge::of(*limit, *key, cost), Find::OrInsert, Ask::Take),
+        }
     }
 
     #[inline(never)]
@@ -228,12 +255,13 @@ impl Store for Memory {
 
     #[inline]
     fn take(&self, charge: &Charge) -> Answer<Never> {
-        if let (Some(owed), None) = (charge.only(), charge.patience()) {
-            if let Some(outcome) = self.0.spend(&owed.limit, &owed.key, owed.cost) {
-                return Answer::Now(Ok(outcome));
-            }
-        }
-        Answer::Now(self.decided(charge, Find::OrInsert, Ask::Take))
+        let Some(owed) = charge.only().filter(|_| charge.patience().is_none()) else {
+            return Answer::Now(self.decided(charge, Find::OrInsert, Ask::Take));
+        };
+        Answer::Now(match self.0.spend_anywhere(&owed.limit, &owed.key, owed.cost) {
+            Some(spent) => Ok(spent.into()),
+            None => self.decided(charge, Find::OrInsert, Ask::Take),
+        })
     }
 
     fn peek(&self, charge: &Charge) -> Answer<Never> {

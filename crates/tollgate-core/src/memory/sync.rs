@@ -1,12 +1,20 @@
-//! The atomics of the table: the standard library's, or those of loom, which tries every order in which
-//! threads can meet.
+//! What threads meet through: the standard library's, or loom's, which tries every order in which they
+//! can meet.
 
-#[cfg(not(loom))]
+#[cfg(not(all(test, loom)))]
 pub(super) use std::hint::spin_loop as spin;
-#[cfg(not(loom))]
+#[cfg(not(all(test, loom)))]
 pub(super) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+#[cfg(not(all(test, loom)))]
+pub(super) use std::thread::{park_timeout, yield_now};
 
-#[cfg(loom)]
+#[cfg(all(test, loom))]
 pub(super) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
-#[cfg(loom)]
-pub(super) use loom::thread::yield_now as spin;
+#[cfg(all(test, loom))]
+pub(super) use loom::thread::{yield_now, yield_now as spin};
+
+/// Time does not pass in loom: whoever sleeps lets others run.
+#[cfg(all(test, loom))]
+pub(super) fn park_timeout(_: std::time::Duration) {
+    yield_now();
+}

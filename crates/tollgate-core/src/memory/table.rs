@@ -82,9 +82,10 @@ impl<R: Row> Table<R> {
     }
 
     /// The expiry tick that has passed at `now`.
+    #[inline]
     pub(super) fn tick(&self, now: u64) -> u32 {
         let ticks = now.saturating_sub(self.base) >> TICK;
-        u32::try_from(ticks).unwrap_or(NEVER).min(NEVER - 1)
+        ticks.min(u64::from(NEVER - 1)) as u32
     }
 
     /// The first tick at which a row that recovers after `left` microseconds has recovered; `None`: not
@@ -95,9 +96,10 @@ impl<R: Row> Table<R> {
             None => NEVER,
             Some(0) => 0,
             Some(left) => {
-                let ticks = now.saturating_add(left).saturating_sub(self.base).div_ceil(1 << TICK);
+                // Both are exact in a double, so their sum does not overflow.
+                let ticks = (now + left).saturating_sub(self.base).div_ceil(1 << TICK);
                 // A clock can be set back to before the table was made: that is all in tick 0.
-                u32::try_from(ticks).unwrap_or(NEVER).max(1)
+                ticks.clamp(1, u64::from(NEVER)) as u32
             }
         }
     }

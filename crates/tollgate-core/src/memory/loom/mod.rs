@@ -1,0 +1,113 @@
+//! Every order in which two or three threads can meet at the table, and every old value that a processor
+//! may still show them, tried by loom.
+//!
+//! `RUSTFLAGS="--cfg loom" cargo test -p tollgate-core --lib --release --target-dir target/loom memory::loom`
+
+mod charges;
+mod claims;
+mod moves;
+mod refusals;
+mod spends;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::time::Duration;
+
+use super::hash::Seed;
+use super::table::{CHOICES, Table};
+use super::{Inner, Memory};
+use crate::charge::Charge;
+use crate::clock::ManualClock;
+use crate::key::KeyBuf;
+use crate::limit::Limit;
+use crate::store::Store;
+
+const SECOND: Duration = Duration::from_secs(1);
+const HOUR: Duration = Duration::from_secs(3_600);
+
+/// How often a thread is interrupted at most, where `LOOM_MAX_PREEMPTIONS` does not say: errors that take
+/// more than two are hardly known, and each one more takes thirty times as long.
+const INTERRUPTIONS: usize = 2;
+
+fn model(run: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound.get_or_insert(INTERRUPTIONS);
+    builder.max_branches = 20_000;
+    let n = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let m = n.clone();
+    builder.check(move || {
+        n.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        run()
+    });
+    eprintln!("ITER {m:?}");
+}
+
+/// Runs both at once, and hands back what came of each.
+fn both<T: 'static, U>(one: impl FnOnce() -> T + 'static, other: impl FnOnce() -> U) -> (T, U) {
+    let one = loom::thread::spawn(one);
+    let other = other();
+    (one.join().expect("no thread panics"), other)
+}
+
+/// The numbers of the only two buckets.
+const A: usize = 0;
+const B: usize = 1;
+
+/// A store of two buckets. It is the same each time: loom goes on where it left off.
+fn store() -> (Memory, ManualClock) {
+    let clock = ManualClock::new();
+    let store = Memory(Arc::new(Inner {
+        narrow: Table::new(0, clock.now()),
+        wide: Table::new(0, clock.now()),
+        seed: Seed::fixed(),
+        capacity: 0,
+        entries: AtomicUsize::new(0),
+        most_entries: usize::MAX,
+        swept: AtomicUsize::new(0),
+        turned_away: AtomicU64::new(0),
+        clock: (&clock).into(),
+    }));
+    assert_eq!(store.0.narrow.buckets(), 2);
+    // What is made at first use is not made by loom's rules.
+    store.0.narrow.bucket(A);
+    (store, clock)
+}
+
+/// Keys whose rows may stand in these buckets, in this order of choice.
+fn keys(store: &Memory, limit: Limit, choices: [usize; CHOICES]) -> impl Iterator<Item = KeyBuf> {
+    let table = &store.0.narrow;
+    let print = move |key: &KeyBuf| store.0.seed.print(limit.id(), key);
+    let stands =
+        move |key: &KeyBuf| (0..CHOICES).all(|i| table.choice(print(key), i) == choices[i]);
+    (0_u64..).map(KeyBuf::of).filter(stands)
+}
+
+/// The first of them.
+fn key(store: &Memory, limit: Limit, choices: [usize; CHOICES]) -> KeyBuf {
+    keys(store, limit, choices).next().expect("one in sixteen is")
+}
+
+/// Whether one more is admitted, by a store that has room.
+fn admits(store: &Memory, limit: Limit, key: KeyBuf) -> bool {
+    store.spend(&limit, &key, 1).expect("room").is_admitted()
+}
+
+fn remaining(store: &Memory, limit: Limit, key: KeyBuf) -> u64 {
+    let charge = Charge::of(limit, key, 1);
+    let outcome = store.peek(&charge).now().expect("peeks need no room");
+    outcome.decision(&charge).remaining().expect("one limit")
+}
+
+/// In which bucket the row of a key stands that has not recovered; in one at most.
+fn stands(store: &Memory, limit: Limit, key: KeyBuf) -> Option<usize> {
+    let table = &store.0.narrow;
+    let (print, tick) = (store.0.seed.print(limit.id(), &key), table.tick(store.0.clock.now()));
+    let found: Vec<_> =
+        [A, B].into_iter().filter(|at| table.lock(*at).find_live(print, tick).is_some()).collect();
+    assert!(found.len() < 2, "one key is counted in two places");
+    found.first().copied()
+}
+
+fn two<T>(mut some: impl Iterator<Item = T>) -> [T; 2] {
+    std::array::from_fn(|_| some.next().expect("two"))
+}
