@@ -5,24 +5,38 @@ use std::alloc::System;
 
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use tollgate_axum::{Limit, Limiter};
-use tollgate_benches::services::{self, App};
+use tollgate_benches::services::{self, App, actix, axum, tower};
 use tollgate_benches::{Table, Turns};
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-const TIMES: usize = 10_000;
+/// Where the requests come from. Rows that have been met before are what is counted.
+const PEERS: u32 = 1_000;
 
 fn main() {
     let turns = Turns::from_args();
+    // tower's own layer asks for one when it is made. Nobody waits, so nothing runs on it.
+    let runtime = services::runtime();
+    let _context = runtime.enter();
+
+    let times = if turns.is_measuring() { 10_000 } else { 10 };
     let columns = ["per decision", "allocations", "bytes"];
     Table::print(&turns, "Allocations of the table", columns, |table| {
         for (name, limiter) in limiters() {
-            table.row(name, &counted(|| drop(limiter.take(7_u64).now())));
+            let counted = Counted::of(times, || drop(limiter.take(7_u64).now()));
+            table.row(name, &[each(counted.allocations), each(counted.bytes)]);
         }
     });
-    print(&turns, "Allocations of the layer, 200", services::served());
-    print(&turns, "Allocations of the layer, 429", services::refused());
+
+    let table = |title: &str, baseline, apps: &dyn Fn() -> Vec<App>| {
+        compare(&turns, times, title, baseline, apps);
+    };
+    table("Allocations in axum, 200", axum::IDENTITY, &|| axum::served(PEERS));
+    table("Allocations in axum, 429", axum::HANDLER, &|| axum::refused(PEERS));
+    table("Allocations in tower alone, 200", tower::IDENTITY, &tower::served);
+    table("Allocations in actix-web, 200", actix::IDENTITY, &|| actix::served(PEERS));
+    table("Allocations in actix-web, 429", actix::HANDLER, &|| actix::refused(PEERS));
 }
 
 fn limiters() -> [(&'static str, Limiter); 4] {
@@ -38,21 +52,41 @@ fn limiters() -> [(&'static str, Limiter); 4] {
     ]
 }
 
-fn print<const N: usize>(turns: &Turns, title: &str, mut apps: [App; N]) {
-    Table::print(turns, title, ["per request", "allocations", "bytes"], |table| {
-        for app in &mut apps {
-            table.row(app.name, &counted(|| app.call()));
+fn compare(turns: &Turns, times: usize, title: &str, baseline: usize, apps: &dyn Fn() -> Vec<App>) {
+    let columns = ["per request", "allocations", "beyond the baseline", "bytes"];
+    Table::print(turns, title, columns, |table| {
+        let mut apps = apps();
+        let counted: Vec<_> =
+            apps.iter_mut().map(|app| Counted::of(times, || app.call())).collect();
+        let least = counted[baseline].allocations;
+        for (app, Counted { allocations, bytes }) in apps.iter().zip(counted) {
+            let beyond = format!("{:+.1}", allocations - least);
+            table.row(app.name, &[each(allocations), beyond, each(bytes)]);
         }
     });
 }
 
+fn each(number: f64) -> String {
+    format!("{number:.1}")
+}
+
 /// Allocations and their bytes, for each time. Growing in place counts as an allocation.
-fn counted(mut step: impl FnMut()) -> [String; 2] {
-    step();
-    let region = Region::new(ALLOCATOR);
-    (0..TIMES).for_each(|_| step());
-    let stats = region.change();
-    let each = |total: usize| format!("{:.1}", total as f64 / TIMES as f64);
-    let grown = stats.bytes_reallocated.max(0) as usize;
-    [each(stats.allocations + stats.reallocations), each(stats.bytes_allocated + grown)]
+struct Counted {
+    allocations: f64,
+    bytes: f64,
+}
+
+impl Counted {
+    fn of(times: usize, mut step: impl FnMut()) -> Self {
+        step();
+        let region = Region::new(ALLOCATOR);
+        (0..times).for_each(|_| step());
+        let stats = region.change();
+        let each = |total: usize| total as f64 / times as f64;
+        let grown = stats.bytes_reallocated.max(0) as usize;
+        Self {
+            allocations: each(stats.allocations + stats.reallocations),
+            bytes: each(stats.bytes_allocated + grown),
+        }
+    }
 }

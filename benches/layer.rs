@@ -1,25 +1,59 @@
-//! The layer in process: an axum router with a trivial handler, called without sockets or a runtime.
+//! The layer in process: services with a trivial handler, called without sockets.
 //!
-//! Every time holds the making of the request, the router and the response as well; the second column
-//! is what a service costs more than axum with a layer that does nothing.
+//! Every time holds the making of the request, the service and the response as well; the second column
+//! is what a service costs more than one with a layer that does nothing, or, where all are refused, than
+//! a handler that refuses by itself: the median of the differences within a round.
 
-use tollgate_benches::services::{self, App};
-use tollgate_benches::{Contender, Table, Turns};
+use tollgate_benches::services::{self, App, actix, axum, tower};
+use tollgate_benches::{Contender, Paired, Table, Turns};
+
+/// Rows for so many addresses stay in the caches,
+const FEW: u32 = 1_000;
+/// and for so many they hardly do.
+const MANY: u32 = 100_000;
 
 fn main() {
-    let turns = Turns::from_args();
-    compare(&turns, "The layer, 200, ns", services::served(), 1);
-    compare(&turns, "The layer, 429, ns", services::refused(), 0);
+    let turns = &Turns::from_args();
+    // tower's own layer asks for one when it is made. Nobody waits, so nothing runs on it.
+    let runtime = services::runtime();
+    let _context = runtime.enter();
+    let many = if turns.is_measuring() { MANY } else { FEW };
+
+    let group = Group { turns, name: "axum", notes: axum::NOTES };
+    group.table("200, 1,000 addresses", axum::IDENTITY, || axum::served(FEW));
+    group.table("429, 1,000 addresses", axum::HANDLER, || axum::refused(FEW));
+    group.table("200, 100,000 addresses", axum::IDENTITY, || axum::served_without_fields(many));
+    group.table("429, 100,000 addresses", axum::HANDLER, || axum::refused_without_body(many));
+
+    let group = Group { turns, name: "tower alone", notes: tower::NOTES };
+    group.table("200, one limit for all", tower::IDENTITY, tower::served);
+
+    let group = Group { turns, name: "actix-web", notes: actix::NOTES };
+    group.table("200, 1,000 addresses", actix::IDENTITY, || actix::served(FEW));
+    group.table("429, 1,000 addresses", actix::HANDLER, || actix::refused(FEW));
 }
 
-fn compare<const N: usize>(turns: &Turns, title: &str, mut apps: [App; N], baseline: usize) {
-    let names = apps.each_ref().map(|app| app.name);
-    let columns = ["service", "request", "beyond the baseline"];
-    Table::print(turns, title, columns, |table| {
-        let figures = turns.take(apps.each_mut().map(|app| Contender::new(|| app.call())));
-        let least = figures[baseline].median;
-        for (name, figure) in names.iter().zip(figures) {
-            table.row(name, &[figure.to_string(), format!("{:+.0}", figure.median - least)]);
-        }
-    });
+/// The tables of one framework.
+struct Group<'a> {
+    turns: &'a Turns,
+    name: &'static str,
+    notes: &'static str,
+}
+
+impl Group<'_> {
+    fn table(&self, title: &str, baseline: usize, apps: impl FnOnce() -> Vec<App>) {
+        let Self { turns, name, notes } = self;
+        let title = format!("The layer in {name}, {title}, ns");
+        Table::print(turns, &title, ["service", "request", "beyond the baseline"], |table| {
+            let mut apps = apps();
+            let names: Vec<_> = apps.iter().map(|app| app.name).collect();
+            let contenders = apps.iter_mut().map(|app| Contender::new(|| app.call())).collect();
+            let paired = Paired::take(turns, contenders);
+            for (i, name) in names.into_iter().enumerate() {
+                let difference = paired.difference(i, baseline).to_string();
+                table.row(name, &[paired.figure(i).to_string(), difference]);
+            }
+            println!("\n{notes}");
+        });
+    }
 }

@@ -7,11 +7,16 @@
 
 pub mod keys;
 pub mod services;
+pub mod wire;
+
+pub mod accuracy;
 
 mod contender;
+mod paired;
 mod report;
 mod turns;
 
 pub use self::contender::Contender;
+pub use self::paired::{Difference, Paired};
 pub use self::report::Table;
 pub use self::turns::{Figure, Turns};

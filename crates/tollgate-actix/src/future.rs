@@ -35,7 +35,7 @@ pin_project! {
         S: Store,
     {
         Refused { response: Option<ServiceResponse<BoxBody>> },
-        Running { #[pin] future: I::Future, paid: Option<Paid<Rc<Inside<I, S>>>> },
+        Running { #[pin] future: I::Future, paid: Paid<Rc<Inside<I, S>>> },
         Waiting { sleep: Sleep, waiter: Option<Box<Waiter<I, S>>> },
         Deciding { #[pin] answer: S::Future, deadline: Sleep, asked: Option<Box<Asked<I, S>>> },
     }
@@ -75,7 +75,7 @@ where
     }
 
     pub(crate) fn running(future: I::Future, paid: Paid<Rc<Inside<I, S>>>) -> Self {
-        Self { state: State::Running { future, paid: Some(paid) } }
+        Self { state: State::Running { future, paid } }
     }
 
     pub(crate) fn waiting(
@@ -120,7 +120,7 @@ where
     fn calling(forward: Forward<I, S>, paid: Paid<Rc<Inside<I, S>>>) -> Self {
         let Forward { request, inside } = forward;
         inside.limited.mark(&paid, &request);
-        Self::Running { future: inside.service.call(request), paid: Some(paid) }
+        Self::Running { future: inside.service.call(request), paid }
     }
 }
 
@@ -141,7 +141,7 @@ where
                 }
                 StateProj::Running { future, paid } => {
                     let mut response = ready!(future.poll(cx));
-                    close(paid.take().expect(POLLED_AGAIN), &mut response);
+                    close(paid, &mut response);
                     return Poll::Ready(response.map(ServiceResponse::map_into_left_body));
                 }
                 StateProj::Waiting { sleep, waiter } => {
@@ -160,9 +160,15 @@ where
                     };
                     let Asked { forward, charge, place } = *asked.take().expect(POLLED_AGAIN);
                     let inside = || Rc::clone(&forward.inside);
-                    match forward.inside.limited.policy.judge(outcome, charge, inside) {
-                        Course::Serve(paid) => State::calling(forward, paid),
-                        Course::Wait(wait, ticket) => State::waiting(wait, ticket, place, forward),
+                    match forward.inside.limited.policy.judge(outcome, &charge) {
+                        Course::Serve(served) => {
+                            let paid = served.paid(charge, inside);
+                            State::calling(forward, paid)
+                        }
+                        Course::Wait(wait, outcome) => {
+                            let ticket = Ticket::new(inside(), charge, outcome);
+                            State::waiting(wait, ticket, place, forward)
+                        }
                         Course::Refuse(refusal) => {
                             let Forward { request, inside } = forward;
                             let response = inside.limited.answer(refusal, request);

@@ -1,7 +1,5 @@
-use std::borrow::Cow;
-
 use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
-use tollgate_core::{Field, Headers};
+use tollgate_core::{Field, Headers, Value};
 
 /// Fields in actix-web's type.
 pub(crate) struct ActixHeaders<'a>(pub(crate) &'a mut HeaderMap);
@@ -11,27 +9,41 @@ impl Headers for ActixHeaders<'_> {
         self.0.contains_key(name(field))
     }
 
-    fn append(&mut self, field: Field, text: Cow<'static, str>) {
-        if let Some(value) = value(text) {
+    fn append(&mut self, field: Field, value: Value<'_>) {
+        if let Some(value) = written(value) {
             self.0.append(name(field), value);
         }
     }
 
-    fn insert(&mut self, field: Field, text: Cow<'static, str>) {
-        if let Some(value) = value(text) {
+    fn insert(&mut self, field: Field, value: Value<'_>) {
+        if let Some(value) = written(value) {
             self.0.insert(name(field), value);
         }
     }
 }
 
-fn name(field: Field) -> HeaderName {
-    HeaderName::from_static(field.name())
+/// The names, looked through when this is compiled.
+pub(crate) fn name(field: Field) -> HeaderName {
+    macro_rules! names {
+        ($($field:ident)*) => {
+            match field {
+                $(Field::$field => {
+                    const NAME: HeaderName = HeaderName::from_static(Field::$field.name());
+                    NAME
+                })*
+            }
+        };
+    }
+    names! {
+        RateLimit RateLimitPolicy XLimit XRemaining XReset XWarning RetryAfter CacheControl Location
+    }
 }
 
 /// Names of limits and locations are visible ASCII, so there always is one.
-fn value(text: Cow<'static, str>) -> Option<HeaderValue> {
-    match text {
-        Cow::Borrowed(text) => Some(HeaderValue::from_static(text)),
-        Cow::Owned(text) => HeaderValue::try_from(text).ok(),
+fn written(value: Value<'_>) -> Option<HeaderValue> {
+    match value {
+        Value::Static(text) => Some(HeaderValue::from_static(text)),
+        Value::Text(text) => HeaderValue::from_str(text).ok(),
+        Value::Number(number) => Some(number.into()),
     }
 }

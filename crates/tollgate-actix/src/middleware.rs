@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use actix_web::body::EitherBody;
 use actix_web::dev::{Service, ServiceRequest, ServiceResponse, Transform};
+use actix_web::http::header::HeaderValue;
 use actix_web::{Error, HttpRequest, HttpResponse};
 use tollgate_core::{
-    Counts, Fields, KnownLimits, Memory, OnStoreError, Policy, Refusal, Rejection, Rule, Store,
+    Counts, Fields, Known, KnownLimits, Memory, OnStoreError, Policy, Refusal, Rejection, Rule,
+    Store,
 };
 
 use crate::respond::Respond;
@@ -73,6 +75,8 @@ pub struct RateLimit<R, S = Memory> {
 pub(crate) struct Limited<S> {
     pub(crate) policy: Policy<S>,
     pub(crate) respond: Respond,
+    /// The item of each limit that is known in the `RateLimit-Policy` field.
+    pub(crate) policies: Arc<[HeaderValue]>,
     /// What the workers share is shared for as long as somebody holds this.
     _tally: Arc<Tally>,
     /// The same for the default store.
@@ -87,11 +91,18 @@ impl<R: KnownLimits + 'static> RateLimit<R> {
         let policy = Policy {
             gate: tally.gate.clone(),
             counters: Arc::clone(&tally.counters),
-            ..Policy::new(Memory::clone(&memory))
+            ..Policy::new(Memory::clone(&memory), &rule)
         };
         let respond = Respond::default();
-        Self { rule, limited: Limited { policy, respond, _tally: tally, _memory: Some(memory) } }
+        let policies = policy.known.iter().map(policy_item).collect();
+        let _memory = Some(memory);
+        Self { rule, limited: Limited { policy, respond, policies, _tally: tally, _memory } }
     }
+}
+
+/// Names of limits are visible ASCII, so there always is one.
+fn policy_item(known: &Known) -> HeaderValue {
+    HeaderValue::from_str(known.policy()).unwrap_or(HeaderValue::from_static(""))
 }
 
 impl<R: KnownLimits, S> RateLimit<R, S> {
@@ -105,9 +116,10 @@ impl<R: KnownLimits, S> RateLimit<R, S> {
     /// When the store cannot keep a limit of the rule.
     #[track_caller]
     pub fn store<T: Store>(self, store: T) -> RateLimit<R, T> {
-        let Limited { policy, respond, _tally, _memory } = self.limited;
+        let Limited { policy, respond, policies, _tally, _memory } = self.limited;
         let policy = policy.with_store(store, &self.rule);
-        RateLimit { rule: self.rule, limited: Limited { policy, respond, _tally, _memory: None } }
+        let limited = Limited { policy, respond, policies, _tally, _memory: None };
+        RateLimit { rule: self.rule, limited }
     }
 }
 

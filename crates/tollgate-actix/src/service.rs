@@ -4,14 +4,15 @@ use std::task::{Context, Poll};
 
 use actix_web::body::{BoxBody, EitherBody};
 use actix_web::dev::{Service, ServiceRequest, ServiceResponse};
+use actix_web::http::header::{HeaderMap, HeaderValue, RETRY_AFTER};
 use actix_web::{Error, HttpMessage};
 use tollgate_core::{
-    Answer, Charge, Course, Degraded, Fields, Mark, Memory, Owed, Paid, Policy, Refusal, Refused,
-    Rule, Store,
+    Answer, Charge, Course, Degraded, Desk, Field, Fields, Known, Mark, Memory, Owed, Paid, Policy,
+    Refusal, Refused, Rule, Store, Ticket,
 };
 
 use crate::future::{Forward, ResponseFuture};
-use crate::headers::ActixHeaders;
+use crate::headers::{ActixHeaders, name};
 use crate::middleware::Limited;
 use crate::reply::{ActixReply, ErrorReply};
 use crate::respond::status;
@@ -65,20 +66,29 @@ where
         if charge.is_empty() {
             return ResponseFuture::running(service.call(request), Paid::unknown());
         }
-        let (charge, place) = policy.queue(charge);
-        let outcome = match policy.store.take(&charge) {
+        let place = policy.queue(&mut charge);
+        let answer = policy.store.take(&charge);
+        if let Some(outcome) = answer.at_once() {
+            // The usual way, on which nothing large is moved about.
+            let paid = Paid::charged(Rc::clone(&self.inside), charge, outcome);
+            limited.mark(&paid, &request);
+            return ResponseFuture::running(service.call(request), paid);
+        }
+        let outcome = match answer {
             Answer::Now(outcome) => outcome,
             Answer::Later(answer) => {
                 let forward = Forward::new(request, &self.inside);
                 return ResponseFuture::deciding(answer, charge, place, forward);
             }
         };
-        match policy.judge(outcome, charge, || Rc::clone(&self.inside)) {
-            Course::Serve(paid) => {
+        match policy.judge(outcome, &charge) {
+            Course::Serve(served) => {
+                let paid = served.paid(charge, || Rc::clone(&self.inside));
                 limited.mark(&paid, &request);
                 ResponseFuture::running(service.call(request), paid)
             }
-            Course::Wait(wait, ticket) => {
+            Course::Wait(wait, outcome) => {
+                let ticket = Ticket::new(Rc::clone(&self.inside), charge, outcome);
                 ResponseFuture::waiting(wait, ticket, place, Forward::new(request, &self.inside))
             }
             Course::Refuse(refusal) => ResponseFuture::refused(limited.answer(refusal, request)),
@@ -88,7 +98,7 @@ where
 
 impl<S> Limited<S> {
     /// Tells the handler what was decided.
-    pub(crate) fn mark<T: Store>(&self, paid: &Paid<T>, request: &ServiceRequest) {
+    pub(crate) fn mark<T: Desk>(&self, paid: &Paid<T>, request: &ServiceRequest) {
         if self.policy.extensions {
             if let Some(decision) = paid.decision() {
                 request.extensions_mut().insert(decision);
@@ -121,9 +131,12 @@ impl<S> Limited<S> {
     }
 
     /// Tells the client how it stands, and middleware further out what was decided.
-    fn tell<T: Store, B>(&self, paid: &Paid<T>, response: &mut ServiceResponse<B>) {
+    fn tell<T: Desk, B>(&self, paid: &Paid<T>, response: &mut ServiceResponse<B>) {
         let Policy { fields, extensions, .. } = self.policy;
         if fields == Fields::NONE && !extensions {
+            return;
+        }
+        if fields.is_draft() && !extensions && self.tell_at_once(paid, response.headers_mut()) {
             return;
         }
         let Some(decision) = paid.decision() else { return };
@@ -132,11 +145,23 @@ impl<S> Limited<S> {
             response.response_mut().extensions_mut().insert(decision);
         }
     }
+
+    /// The usual fields of the usual charge: half of that is written already.
+    fn tell_at_once<T: Desk>(&self, paid: &Paid<T>, headers: &mut HeaderMap) -> bool {
+        // Somebody else has said when to come back: no window announced may end after that.
+        let is_told = headers.contains_key(RETRY_AFTER);
+        paid.tell(|at, line| {
+            if let (Ok(line), false) = (HeaderValue::from_str(line), is_told) {
+                headers.append(name(Field::RateLimitPolicy), self.policies[at].clone());
+                headers.append(name(Field::RateLimit), line);
+            }
+        })
+    }
 }
 
 /// The response is known: settles what it cost, and tells of it.
 pub(crate) fn close<I, S: Store, B>(
-    mut paid: Paid<Rc<Inside<I, S>>>,
+    paid: &mut Paid<Rc<Inside<I, S>>>,
     response: &mut Result<ServiceResponse<B>, Error>,
 ) {
     match response {
@@ -145,15 +170,21 @@ pub(crate) fn close<I, S: Store, B>(
         }
         Ok(response) => {
             if paid.close(&ActixReply(response)) {
-                if let Some(inside) = paid.store() {
-                    inside.limited.tell(&paid, response);
+                if let Some(inside) = paid.desk() {
+                    inside.limited.tell(paid, response);
                 }
             }
         }
     }
 }
 
-/// Tickets settle through what requests under way hold anyway.
+impl<I, S: Store> Desk for Inside<I, S> {
+    fn known(&self) -> &[Known] {
+        &self.limited.policy.known
+    }
+}
+
+/// Requests are settled through what they hold anyway.
 impl<I, S: Store> Store for Inside<I, S> {
     type Future = S::Future;
 

@@ -48,7 +48,22 @@ impl Charge {
         self.owe_on_account(limit, key, cost, None)
     }
 
+    #[inline]
     pub(crate) fn owe_on_account(
+        &mut self,
+        limit: Limit,
+        key: KeyBuf,
+        cost: u64,
+        account: Option<Account>,
+    ) -> Result<(), Missing> {
+        if self.is_empty() {
+            self.owed.push(Owed { limit, key, cost, account });
+            return Ok(());
+        }
+        self.owe_another(limit, key, cost, account)
+    }
+
+    fn owe_another(
         &mut self,
         limit: Limit,
         key: KeyBuf,
@@ -80,8 +95,13 @@ impl Charge {
 
     /// Lets the request wait: a place may be booked up to `patience` ahead.
     #[must_use]
-    pub fn patient(self, patience: Duration) -> Self {
-        Self { patience: Some(patience), ..self }
+    pub fn patient(mut self, patience: Duration) -> Self {
+        self.wait_up_to(patience);
+        self
+    }
+
+    pub(crate) fn wait_up_to(&mut self, patience: Duration) {
+        self.patience = Some(patience);
     }
 
     /// How far ahead a place may be booked. Without it, a request waits in a leaky bucket's own queue
@@ -120,7 +140,7 @@ impl Charge {
     /// Whether nothing is owed.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.owed.len() == 0
+        self.owed.is_empty()
     }
 }
 

@@ -9,6 +9,7 @@ use std::fmt::{self, Write};
 use std::time::Duration;
 
 use crate::limit::{Decision, Limit, Standing};
+use crate::line::Line;
 
 /// The quotas in force.
 pub const RATE_LIMIT_POLICY: &str = "ratelimit-policy";
@@ -47,21 +48,50 @@ pub fn retry_after(decision: &Decision) -> u64 {
 
 /// The value of `RateLimit-Policy`.
 pub fn rate_limit_policy(decision: &Decision) -> String {
-    list(decision.standings(), |out, standing| policy_item(out, &standing.limit))
+    policy_line(decision).as_str().to_owned()
 }
 
 /// The value of `RateLimit`.
 pub fn rate_limit(decision: &Decision) -> String {
+    rate_limit_line(decision).as_str().to_owned()
+}
+
+pub(crate) fn policy_line(decision: &Decision) -> Line {
+    list(decision.standings(), |out, standing| policy_item(out, &standing.limit))
+}
+
+pub(crate) fn rate_limit_line(decision: &Decision) -> Line {
     list(announced(decision), |out, standing| {
-        write!(out, "{};r={}", Quoted(standing.limit.name()), standing.remaining.min(LARGEST))?;
-        if let Some(window) = standing.window {
-            write!(out, ";t={}", seconds(window))?;
-        }
-        if standing.soft {
-            out.push_str(";tollgate-soft");
-        }
-        Ok(())
+        write!(out, "{}", Quoted(standing.limit.name()))?;
+        rate_limit_item(out, standing.remaining, standing.window, standing.soft)
     })
+}
+
+pub(crate) fn policy_of(limit: &Limit) -> String {
+    let mut out = String::new();
+    policy_item(&mut out, limit).expect("a String takes everything");
+    out
+}
+
+pub(crate) fn quoted_name(limit: &Limit) -> String {
+    Quoted(limit.name()).to_string()
+}
+
+/// What stands behind the name.
+pub(crate) fn rate_limit_item(
+    out: &mut impl Write,
+    remaining: u64,
+    window: Option<Duration>,
+    soft: bool,
+) -> fmt::Result {
+    write!(out, ";r={}", remaining.min(LARGEST))?;
+    if let Some(window) = window {
+        write!(out, ";t={}", seconds(window))?;
+    }
+    if soft {
+        out.write_str(";tollgate-soft")?;
+    }
+    Ok(())
 }
 
 /// The standing that the older fields speak of: the one that leaves the least.
@@ -79,10 +109,10 @@ fn announced(decision: &Decision) -> impl Iterator<Item = &Standing> {
     decision.standings().filter(move |standing| admitted || standing.refused)
 }
 
-fn policy_item(out: &mut String, limit: &Limit) -> fmt::Result {
+fn policy_item(out: &mut impl Write, limit: &Limit) -> fmt::Result {
     write!(out, "{};q={}", Quoted(limit.name()), limit.count().min(LARGEST))?;
     match limit.period() {
-        None => out.push_str(";qu=\"concurrent-requests\""),
+        None => out.write_str(";qu=\"concurrent-requests\"")?,
         // The draft counts whole seconds; a window that it cannot say is left out, not misstated.
         Some(period) if period.subsec_nanos() == 0 => write!(out, ";w={}", period.as_secs())?,
         Some(_) => {}
@@ -92,14 +122,13 @@ fn policy_item(out: &mut String, limit: &Limit) -> fmt::Result {
 
 fn list<'a>(
     standings: impl Iterator<Item = &'a Standing>,
-    item: impl Fn(&mut String, &'a Standing) -> fmt::Result,
-) -> String {
-    let mut out = String::with_capacity(64);
+    item: impl Fn(&mut Line, &'a Standing) -> fmt::Result,
+) -> Line {
+    let mut out = Line::new();
     for standing in standings {
-        if !out.is_empty() {
-            out.push_str(", ");
-        }
-        item(&mut out, standing).expect("a String takes everything");
+        let comma = if out.is_empty() { "" } else { ", " };
+        let written = out.write_str(comma).and_then(|()| item(&mut out, standing));
+        written.expect("a line takes everything");
     }
     out
 }
@@ -120,6 +149,10 @@ struct Escaping<'a, 'b>(&'a mut fmt::Formatter<'b>);
 
 impl Write for Escaping<'_, '_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
+        let plain = |byte: u8| byte >= b' ' && byte != b'"' && byte != b'\\';
+        if text.bytes().all(plain) {
+            return self.0.write_str(text);
+        }
         for char in text.chars() {
             match char {
                 '"' | '\\' => write!(self.0, "\\{char}")?,
@@ -171,6 +204,18 @@ impl<'a> Problem<'a> {
         Self { kind: "", title, status, detail: detail.to_owned(), violated: Vec::new() }
     }
 }
+
+impl Problem<'_> {
+    /// The document, in one piece of memory.
+    pub(crate) fn written(&self) -> String {
+        let mut out = String::with_capacity(WRITTEN);
+        write!(out, "{self}").expect("a String takes everything");
+        out
+    }
+}
+
+/// As long as most problem documents are.
+const WRITTEN: usize = 256;
 
 impl fmt::Display for Problem<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -245,12 +245,15 @@ impl Gate {
         self.rejection.step(decision)
     }
 
-    /// What is to be done with a request that was admitted.
+    /// How long a request waits that was admitted to go in so long.
     #[inline]
-    pub fn admit(&self, wait: Duration) -> Step {
+    pub fn admit(&self, wait: Duration) -> Option<Duration> {
+        if wait.is_zero() {
+            return None;
+        }
         // A queue in front of a shadow was asked for; a leaky bucket's own is on trial as well.
         let waits = self.rejection.queue.is_some() || !matches!(self.rejection.kind, Kind::Shadow);
-        if waits && !wait.is_zero() { Step::Wait(wait) } else { Step::Forward }
+        waits.then_some(wait)
     }
 }
 

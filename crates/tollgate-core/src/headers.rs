@@ -1,7 +1,5 @@
 //! Writing the header fields of a response, whatever type the framework keeps them in.
 
-use std::borrow::Cow;
-
 use crate::fields;
 use crate::limit::Decision;
 use crate::refusal::Refusal;
@@ -12,10 +10,21 @@ pub trait Headers {
     fn contains(&self, field: Field) -> bool;
 
     /// Adds a line of `field`; those that are there stay.
-    fn append(&mut self, field: Field, value: Cow<'static, str>);
+    fn append(&mut self, field: Field, value: Value<'_>);
 
     /// Makes `value` the only line of `field`.
-    fn insert(&mut self, field: Field, value: Cow<'static, str>);
+    fn insert(&mut self, field: Field, value: Value<'_>);
+}
+
+/// What stands in a header field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Value<'a> {
+    /// Always the same.
+    Static(&'static str),
+    /// Visible ASCII and spaces.
+    Text(&'a str),
+    /// A number.
+    Number(u64),
 }
 
 /// A header field that is written.
@@ -98,19 +107,26 @@ impl Fields {
         }
         if self.draft {
             // Both are lists: with layers on top of one another, each adds its own items.
-            headers.append(Field::RateLimitPolicy, fields::rate_limit_policy(decision).into());
-            headers.append(Field::RateLimit, fields::rate_limit(decision).into());
+            let (policy, line) = (fields::policy_line(decision), fields::rate_limit_line(decision));
+            headers.append(Field::RateLimitPolicy, Value::Text(policy.as_str()));
+            headers.append(Field::RateLimit, Value::Text(line.as_str()));
         }
         // These speak of one limit: with layers on top of one another, of the innermost one's.
         let x_rate_limit = self.x_rate_limit && !headers.contains(Field::XLimit);
         if let (true, Some(standing)) = (x_rate_limit, fields::tightest(decision)) {
-            headers.insert(Field::XLimit, standing.limit.capacity().to_string().into());
-            headers.insert(Field::XRemaining, standing.remaining.to_string().into());
-            headers.insert(Field::XReset, fields::x_reset(standing).to_string().into());
+            headers.insert(Field::XLimit, Value::Number(standing.limit.capacity()));
+            headers.insert(Field::XRemaining, Value::Number(standing.remaining));
+            headers.insert(Field::XReset, Value::Number(fields::x_reset(standing)));
             if decision.is_soft() {
-                headers.insert(Field::XWarning, "soft limit exceeded".into());
+                headers.insert(Field::XWarning, Value::Static("soft limit exceeded"));
             }
         }
+    }
+
+    /// Whether these are the draft's fields and no others.
+    #[inline]
+    pub fn is_draft(self) -> bool {
+        self == Self::DRAFT
     }
 
     /// Writes the fields of a response that was served: nothing where somebody else has said when to
@@ -125,16 +141,16 @@ impl Fields {
     pub fn write_refusal(self, refusal: &Refusal, headers: &mut impl Headers) {
         if let (Some(seconds), false) = (refusal.retry_after(), headers.contains(Field::RetryAfter))
         {
-            headers.insert(Field::RetryAfter, seconds.to_string().into());
+            headers.insert(Field::RetryAfter, Value::Number(seconds));
         }
         if !headers.contains(Field::CacheControl) {
             // RFC 6585, 4: a 429 is not stored by a cache.
-            headers.insert(Field::CacheControl, "no-store".into());
+            headers.insert(Field::CacheControl, Value::Static("no-store"));
         }
         match refusal {
             Refusal::TooMany(decision) => self.write(decision, headers),
             Refusal::Elsewhere(_, redirect) => {
-                headers.insert(Field::Location, redirect.location.to_string().into());
+                headers.insert(Field::Location, Value::Text(&redirect.location));
             }
             Refusal::Missing(_) | Refusal::Unavailable(_) => {}
         }

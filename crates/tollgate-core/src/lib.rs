@@ -34,8 +34,11 @@ pub mod fields;
 mod gate;
 mod headers;
 mod key;
+mod known;
 mod limit;
+mod line;
 mod memory;
+mod paid;
 mod policy;
 mod refusal;
 mod report;
@@ -51,14 +54,16 @@ pub use self::clock::{Clock, ManualClock};
 pub use self::counts::{Counter, Counters, Counts};
 pub use self::fallback::{Fallback, FallbackFuture};
 pub use self::gate::{Gate, Place, Redirect, Rejection, Step};
-pub use self::headers::{Field, Fields, Headers};
+pub use self::headers::{Field, Fields, Headers, Value};
 pub use self::key::*;
+pub use self::known::Known;
 pub use self::limit::{
     Decision, Keys, Limit, LimitError, LimitName, Limits, MAX_LIMITS, Mark, Outcome, Slot,
     Standing, State, Verdict, decide, preview,
 };
 pub use self::memory::{Memory, MemoryBuilder};
-pub use self::policy::{Course, Paid, Policy, must_keep};
+pub use self::paid::{Desk, Paid, Served};
+pub use self::policy::{Course, Policy, must_keep};
 pub use self::refusal::Refusal;
 pub use self::rule::{
     By, Chosen, CostFn, CostOf, KnownLimits, LimitsFor, Rule, RuleFn, When, choose, cost_fn,

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::account::Reply;
 use crate::adapter::OnStoreError;
 use crate::charge::Charge;
 use crate::clock::Clock;
@@ -11,13 +10,14 @@ use crate::counts::Counters;
 use crate::gate::{Gate, Place, Step};
 use crate::headers::Fields;
 use crate::key::Missing;
-use crate::limit::{Decision, Outcome, Verdict};
+use crate::known::Known;
+use crate::limit::{Decision, Outcome};
 use crate::memory::Memory;
+use crate::paid::Served;
 use crate::refusal::Refusal;
 use crate::report;
 use crate::rule::KnownLimits;
 use crate::store::{Store, StoreError};
-use crate::ticket::Ticket;
 
 /// How long an adapter waits for a store that is not in this process, unless told otherwise. Stores
 /// keep deadlines of their own; this one holds for those that do not.
@@ -42,18 +42,25 @@ pub struct Policy<S> {
     pub deadline: Duration,
     /// What happened so far.
     pub counters: Arc<Counters>,
+    /// The limits that are known before any request is: what a charge to one of them needs to remember
+    /// of it is where it stands here.
+    pub known: Arc<[Known]>,
 }
 
-impl Default for Policy<Memory> {
-    fn default() -> Self {
-        Self::new(Memory::new())
+impl Policy<Memory> {
+    /// Counts in the memory of this process.
+    pub fn in_memory(rule: &impl KnownLimits) -> Self {
+        Self::new(Memory::new(), rule)
     }
 }
 
 impl<S: Store> Policy<S> {
     /// What holds where nothing else is said.
-    pub fn new(store: S) -> Self {
+    pub fn new(store: S, rule: &impl KnownLimits) -> Self {
+        let mut known = Vec::new();
+        rule.each_limit(&mut |limit| known.push(Known::new(limit)));
         Self {
+            known: known.into(),
             clock: store.clock(),
             store,
             gate: Gate::default(),
@@ -68,29 +75,14 @@ impl<S: Store> Policy<S> {
 
 /// What an adapter does with a request.
 #[derive(Debug)]
-pub enum Course<S: Store> {
+#[expect(clippy::large_enum_variant, reason = "it is taken apart where it is returned")]
+pub enum Course {
     /// Calls the service.
-    Serve(Paid<S>),
+    Serve(Served),
     /// Waits, then calls the service.
-    Wait(Duration, Ticket<S>),
+    Wait(Duration, Outcome),
     /// Answers, and does not call the service.
     Refuse(Refusal),
-}
-
-/// What a request that is served has paid; to be [closed](Self::close) when it has been answered.
-#[derive(Debug)]
-pub struct Paid<S: Store>(Payment<S>);
-
-#[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "a box would be an allocation for each request")]
-enum Payment<S: Store> {
-    Ticket(Ticket<S>),
-    /// Nothing: it was refused, and is served less.
-    Degraded(S, Box<Decision>),
-    /// Nothing: it would have been refused, were the limit more than a shadow.
-    Shadowed(Box<Decision>),
-    /// Nothing is known of it.
-    Unknown,
 }
 
 /// Refuses to begin with a store that cannot keep the limits.
@@ -125,16 +117,17 @@ impl<S> Policy<S> {
             on_store_error: self.on_store_error,
             deadline: self.deadline,
             counters: self.counters,
+            known: self.known,
         }
     }
 
     /// Takes a place in the queue for a request, if there is one, and makes its charge as patient as
     /// that queue is long.
-    pub fn queue(&self, charge: Charge) -> (Charge, Option<Place>) {
-        match self.gate.place() {
-            Some((place, longest)) => (charge.patient(longest), Some(place)),
-            None => (charge, None),
-        }
+    #[inline]
+    pub fn queue(&self, charge: &mut Charge) -> Option<Place> {
+        let (place, longest) = self.gate.place()?;
+        charge.wait_up_to(longest);
+        Some(place)
     }
 
     /// What becomes of a request that lacks a key.
@@ -148,47 +141,37 @@ impl<S> Policy<S> {
 }
 
 impl<S: Store> Policy<S> {
-    /// What becomes of a request once the store has answered. `store` is what the ticket settles with:
-    /// the policy's own, or something that leads to it.
+    /// What becomes of a request once the store has answered.
     #[inline]
-    pub fn judge<T: Store>(
-        &self,
-        outcome: Result<Outcome, StoreError>,
-        charge: Charge,
-        store: impl FnOnce() -> T,
-    ) -> Course<T> {
+    pub fn judge(&self, outcome: Result<Outcome, StoreError>, charge: &Charge) -> Course {
         let outcome = match outcome {
             Ok(outcome) => outcome,
             Err(error) => return self.without_store(error),
         };
-        let Verdict::Admit { wait } = outcome.verdict() else {
-            return self.refuse(outcome.decision(&charge), store);
-        };
-        let mut ticket = Ticket::new(store(), charge, outcome);
-        match self.gate.admit(wait) {
-            Step::Wait(wait) => {
+        if !outcome.is_admitted() {
+            return self.refuse(outcome.decision(charge));
+        }
+        match self.gate.admit(outcome.wait()) {
+            Some(wait) => {
                 self.counters.waited.add();
-                Course::Wait(wait, ticket)
+                Course::Wait(wait, outcome)
             }
-            _ => {
-                // Under a shadow nobody waits, not even where the limit says so.
-                ticket.begin();
-                Course::Serve(Paid(Payment::Ticket(ticket)))
-            }
+            None => Course::Serve(Served::Charged(outcome)),
         }
     }
 
-    fn refuse<T: Store>(&self, decision: Decision, store: impl FnOnce() -> T) -> Course<T> {
+    #[inline(never)]
+    fn refuse(&self, decision: Decision) -> Course {
         match self.gate.refuse(&decision) {
             Step::Degrade => {
                 self.counters.degraded.add();
                 report::refused(&decision, "served less");
-                Course::Serve(Paid(Payment::Degraded(store(), Box::new(decision))))
+                Course::Serve(Served::Degraded(Box::new(decision)))
             }
             Step::Shadow => {
                 self.counters.shadowed.add();
                 report::shadowed(&decision);
-                Course::Serve(Paid(Payment::Shadowed(Box::new(decision))))
+                Course::Serve(Served::Shadowed(Box::new(decision)))
             }
             Step::Redirect(redirect) => {
                 self.counters.redirected.add();
@@ -205,66 +188,15 @@ impl<S: Store> Policy<S> {
 
     /// The store's failure is not the client's doing: it passes, or is told so.
     #[cold]
-    fn without_store<T: Store>(&self, error: StoreError) -> Course<T> {
+    fn without_store(&self, error: StoreError) -> Course {
         self.counters.store_failures.add();
         if self.counters.tell(self.clock.now()) {
             let so_far = self.counters.read().store_failures;
             report::store_failed(&error, self.on_store_error, so_far);
         }
         match self.on_store_error {
-            OnStoreError::Admit => Course::Serve(Paid::unknown()),
+            OnStoreError::Admit => Course::Serve(Served::Unknown),
             OnStoreError::Refuse => Course::Refuse(Refusal::Unavailable(error)),
         }
-    }
-}
-
-impl<S: Store> Paid<S> {
-    /// Nothing was owed, or nobody could tell what.
-    pub fn unknown() -> Self {
-        Self(Payment::Unknown)
-    }
-
-    /// What settles the ticket, or leads to it, where there is something to tell the client.
-    #[inline]
-    pub fn store(&self) -> Option<&S> {
-        match &self.0 {
-            Payment::Ticket(ticket) => Some(ticket.store()),
-            Payment::Degraded(store, _) => Some(store),
-            Payment::Shadowed(_) | Payment::Unknown => None,
-        }
-    }
-
-    /// The decision, for handlers to see.
-    pub fn decision(&self) -> Option<Decision> {
-        match &self.0 {
-            Payment::Ticket(ticket) => Some(ticket.decision()),
-            Payment::Degraded(_, decision) | Payment::Shadowed(decision) => {
-                Some((**decision).clone())
-            }
-            Payment::Unknown => None,
-        }
-    }
-
-    /// Whether the handler is to serve less.
-    pub fn is_degraded(&self) -> bool {
-        matches!(self.0, Payment::Degraded(..))
-    }
-
-    /// Settles with the response, and says whether there is anything to tell the client of it: nothing
-    /// where a limit further in refused, since what was charged here is then given back.
-    #[inline]
-    pub fn close(&mut self, reply: &dyn Reply) -> bool {
-        match &mut self.0 {
-            Payment::Ticket(ticket) => ticket.close(reply),
-            Payment::Degraded(..) => {}
-            Payment::Shadowed(_) | Payment::Unknown => return false,
-        }
-        !reply.is_refusal()
-    }
-}
-
-impl<S: Store> From<Ticket<S>> for Paid<S> {
-    fn from(ticket: Ticket<S>) -> Self {
-        Self(Payment::Ticket(ticket))
     }
 }

@@ -69,7 +69,7 @@ impl Refusal {
         let status = self.status();
         match self {
             Self::TooMany(decision) | Self::Elsewhere(decision, _) => {
-                Problem::of(decision, status).to_string()
+                Problem::of(decision, status).written()
             }
             Self::Missing(missing) if missing.is_client() => {
                 Problem::plain(status, "Bad request", &missing.to_string()).to_string()
@@ -81,7 +81,7 @@ impl Refusal {
                 "the server's rate limiting is not set up completely; see its log",
             )
             .to_string(),
-            Self::Unavailable(_) => Problem::unavailable().to_string(),
+            Self::Unavailable(_) => Problem::unavailable().written(),
         }
     }
 }

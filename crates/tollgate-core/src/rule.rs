@@ -129,6 +129,7 @@ where
     L: LimitsFor<V>,
     C: CostOf<V>,
 {
+    #[inline]
     fn owes(&self, view: &V, charge: &mut Charge) -> Result<(), Missing> {
         let mut key = KeyBuf::new();
         match self.key.write(view, &mut key) {
@@ -162,12 +163,16 @@ pub trait LimitsFor<V: View>: KnownLimits {
 }
 
 impl<V: View> LimitsFor<V> for Limits {
+    #[inline]
     fn each(
         &self,
         _: &V,
         each: &mut dyn FnMut(&Limit) -> Result<(), Missing>,
     ) -> Result<(), Missing> {
-        self.iter().try_for_each(each)
+        match self.only() {
+            Some(limit) => each(limit),
+            None => self.iter().try_for_each(each),
+        }
     }
 }
 

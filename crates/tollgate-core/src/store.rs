@@ -66,6 +66,17 @@ pub enum Answer<F> {
     Later(F),
 }
 
+impl<F> Answer<F> {
+    /// The outcome, where the request may go ahead without having to wait.
+    #[inline]
+    pub fn at_once(&self) -> Option<&Outcome> {
+        match self {
+            Self::Now(Ok(outcome)) if outcome.is_at_once() => Some(outcome),
+            _ => None,
+        }
+    }
+}
+
 /// The future of a store that always answers at once: there is none.
 pub(crate) type Never = Ready<Result<Outcome, StoreError>>;
 

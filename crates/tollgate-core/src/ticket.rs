@@ -40,6 +40,13 @@ impl<S: Store> Ticket<S> {
         Self { store, charge, outcome, fate }
     }
 
+    /// The ticket of a request that goes ahead at once. Under a shadow nobody waits, not even where the
+    /// limit says so.
+    #[inline]
+    pub(crate) fn begun(store: S, charge: Charge, outcome: Outcome) -> Self {
+        Self { store, charge, outcome, fate: Fate::Running }
+    }
+
     /// The store that decided.
     pub fn store(&self) -> &S {
         &self.store

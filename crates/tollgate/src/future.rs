@@ -35,7 +35,7 @@ pin_project! {
         S: Store,
     {
         Refused { response: Option<I::Response> },
-        Running { #[pin] future: I::Future, paid: Option<Paid<Arc<Limited<R, S, P>>>> },
+        Running { #[pin] future: I::Future, paid: Paid<Arc<Limited<R, S, P>>> },
         Waiting { sleep: Sleep, waiter: Option<Box<Waiter<I, B, R, S, P>>> },
         Deciding {
             #[pin]
@@ -82,7 +82,7 @@ where
 
     #[inline]
     pub(crate) fn running(future: I::Future, paid: Paid<Arc<Limited<R, S, P>>>) -> Self {
-        Self { state: State::Running { future, paid: Some(paid) } }
+        Self { state: State::Running { future, paid } }
     }
 
     pub(crate) fn waiting(
@@ -125,7 +125,7 @@ where
     fn calling(forward: Forward<I, B, R, S, P>, paid: Paid<Arc<Limited<R, S, P>>>) -> Self {
         let Forward { mut service, mut request, limited } = forward;
         limited.mark(&paid, &mut request);
-        Self::Running { future: service.call(request), paid: Some(paid) }
+        Self::Running { future: service.call(request), paid }
     }
 }
 
@@ -146,7 +146,7 @@ where
                 }
                 StateProj::Running { future, paid } => {
                     let mut response = ready!(future.poll(cx))?;
-                    close(paid.take().expect(POLLED_AGAIN), &mut response);
+                    close(paid, &mut response);
                     return Poll::Ready(Ok(response));
                 }
                 StateProj::Waiting { sleep, waiter } => {
@@ -165,9 +165,15 @@ where
                     };
                     let Asked { forward, charge, place } = *asked.take().expect(POLLED_AGAIN);
                     let limited = || Arc::clone(&forward.limited);
-                    match forward.limited.policy.judge(outcome, charge, limited) {
-                        Course::Serve(paid) => State::calling(forward, paid),
-                        Course::Wait(wait, ticket) => State::waiting(wait, ticket, place, forward),
+                    match forward.limited.policy.judge(outcome, &charge) {
+                        Course::Serve(served) => {
+                            let paid = served.paid(charge, limited);
+                            State::calling(forward, paid)
+                        }
+                        Course::Wait(wait, outcome) => {
+                            let ticket = Ticket::new(limited(), charge, outcome);
+                            State::waiting(wait, ticket, place, forward)
+                        }
                         Course::Refuse(refusal) => {
                             let response = forward.limited.answer(refusal, &forward.request);
                             State::Refused { response: Some(response) }

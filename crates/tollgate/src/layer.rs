@@ -2,9 +2,9 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use http::{Request, Response};
+use http::{HeaderValue, Request, Response};
 use tollgate_core::{
-    Counts, Fields, KnownLimits, Memory, OnStoreError, Policy, Refusal, Rejection, Store,
+    Counts, Fields, Known, KnownLimits, Memory, OnStoreError, Policy, Refusal, Rejection, Store,
 };
 
 use crate::respond::{Problem, RespondFn};
@@ -42,7 +42,8 @@ pub struct RateLimitLayerFor<R, S, W, P> {
 impl<R: KnownLimits, W> RateLimitLayerFor<R, Memory, W, Problem> {
     /// Limits requests by `rule`, counted in the memory of this process.
     pub fn new(rule: R) -> Self {
-        Self { rule, policy: Policy::default(), respond: Problem, framework: PhantomData }
+        let policy = Policy::in_memory(&rule);
+        Self { rule, policy, respond: Problem, framework: PhantomData }
     }
 }
 
@@ -91,7 +92,7 @@ impl<R, S, W, P> RateLimitLayerFor<R, S, W, P> {
     /// Makes the whole response of a refusal, seeing the request.
     ///
     /// ```
-    /// use http::{Request, Response};
+    /// use http::{HeaderValue, Request, Response};
     /// use tollgate::{Ip, Limit, RateLimitLayer, Refusal};
     ///
     /// let layer = RateLimitLayer::new(Limit::per_second(10).by(Ip::peer())).respond_with(
@@ -140,8 +141,14 @@ where
 
     fn layer(&self, inner: I) -> Self::Service {
         let (rule, policy) = (self.rule.clone(), self.policy.clone());
-        RateLimitFor::new(inner, Limited { rule, policy, respond: self.respond.clone() })
+        let policies = policy.known.iter().map(policy_item).collect();
+        RateLimitFor::new(inner, Limited { rule, policy, respond: self.respond.clone(), policies })
     }
+}
+
+/// Names of limits are visible ASCII, so there always is one.
+fn policy_item(known: &Known) -> HeaderValue {
+    HeaderValue::from_str(known.policy()).unwrap_or(HeaderValue::from_static(""))
 }
 
 impl<R: Clone, S: Clone, W, P: Clone> Clone for RateLimitLayerFor<R, S, W, P> {

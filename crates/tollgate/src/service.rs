@@ -4,15 +4,16 @@ use std::mem;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use http::header::{HeaderMap, HeaderValue, RETRY_AFTER};
 use http::{Request, Response};
 use tollgate_core::{
-    Answer, Charge, Course, Degraded, Fields, Mark, Memory, Owed, Paid, Policy, Refusal, Refused,
-    Rule, Store,
+    Answer, Charge, Course, Degraded, Desk, Field, Fields, Known, Mark, Memory, Owed, Paid, Policy,
+    Refusal, Refused, Rule, Store, Ticket,
 };
 use tower::Service;
 
 use crate::future::{Forward, ResponseFuture};
-use crate::headers::HttpHeaders;
+use crate::headers::{HttpHeaders, name};
 use crate::reply::HttpReply;
 use crate::respond::{Problem, Respond, status};
 use crate::view::{Framework, HttpView, Plain};
@@ -69,20 +70,29 @@ where
         if charge.is_empty() {
             return ResponseFuture::running(self.inner.call(request), Paid::unknown());
         }
-        let (charge, place) = policy.queue(charge);
-        let outcome = match policy.store.take(&charge) {
+        let place = policy.queue(&mut charge);
+        let answer = policy.store.take(&charge);
+        if let Some(outcome) = answer.at_once() {
+            // The usual way, on which nothing large is moved about.
+            let paid = Paid::charged(Arc::clone(&self.limited), charge, outcome);
+            self.limited.mark(&paid, &mut request);
+            return ResponseFuture::running(self.inner.call(request), paid);
+        }
+        let outcome = match answer {
             Answer::Now(outcome) => outcome,
             Answer::Later(answer) => {
                 let forward = Forward::new(self.take_ready(), request, &self.limited);
                 return ResponseFuture::deciding(answer, charge, place, forward);
             }
         };
-        match policy.judge(outcome, charge, || Arc::clone(&self.limited)) {
-            Course::Serve(paid) => {
+        match policy.judge(outcome, &charge) {
+            Course::Serve(served) => {
+                let paid = served.paid(charge, || Arc::clone(&self.limited));
                 self.limited.mark(&paid, &mut request);
                 ResponseFuture::running(self.inner.call(request), paid)
             }
-            Course::Wait(wait, ticket) => {
+            Course::Wait(wait, outcome) => {
+                let ticket = Ticket::new(Arc::clone(&self.limited), charge, outcome);
                 let forward = Forward::new(self.take_ready(), request, &self.limited);
                 ResponseFuture::waiting(wait, ticket, place, forward)
             }
@@ -106,9 +116,17 @@ pub(crate) struct Limited<R, S, P> {
     pub(crate) rule: R,
     pub(crate) policy: Policy<S>,
     pub(crate) respond: P,
+    /// The item of each limit that is known in the `RateLimit-Policy` field.
+    pub(crate) policies: Box<[HeaderValue]>,
 }
 
-/// Tickets settle through what they hold of the layer: one pointer for each request, not two.
+impl<R, S: Store, P> Desk for Limited<R, S, P> {
+    fn known(&self) -> &[Known] {
+        &self.policy.known
+    }
+}
+
+/// Requests are settled through what they hold of the layer: one pointer for each, not two.
 impl<R, S: Store, P> Store for Limited<R, S, P> {
     type Future = S::Future;
 
@@ -132,7 +150,7 @@ impl<R, S: Store, P> Store for Limited<R, S, P> {
 impl<R, S, P> Limited<R, S, P> {
     /// Tells the handler what was decided.
     #[inline]
-    pub(crate) fn mark<T: Store, B>(&self, paid: &Paid<T>, request: &mut Request<B>) {
+    pub(crate) fn mark<T: Desk, B>(&self, paid: &Paid<T>, request: &mut Request<B>) {
         if self.policy.extensions {
             if let Some(decision) = paid.decision() {
                 request.extensions_mut().insert(decision);
@@ -168,9 +186,12 @@ impl<R, S, P> Limited<R, S, P> {
     }
 
     /// Tells the client how it stands, and layers further out what was decided.
-    fn tell<T: Store, ResBody>(&self, paid: &Paid<T>, response: &mut Response<ResBody>) {
+    fn tell<T: Desk, ResBody>(&self, paid: &Paid<T>, response: &mut Response<ResBody>) {
         let Policy { fields, extensions, .. } = self.policy;
         if fields == Fields::NONE && !extensions {
+            return;
+        }
+        if fields.is_draft() && !extensions && self.tell_at_once(paid, response.headers_mut()) {
             return;
         }
         let Some(decision) = paid.decision() else { return };
@@ -179,17 +200,29 @@ impl<R, S, P> Limited<R, S, P> {
             response.extensions_mut().insert(decision);
         }
     }
+
+    /// The usual fields of the usual charge: half of that is written already.
+    fn tell_at_once<T: Desk>(&self, paid: &Paid<T>, headers: &mut HeaderMap) -> bool {
+        // Somebody else has said when to come back: no window announced may end after that.
+        let is_told = headers.contains_key(RETRY_AFTER);
+        paid.tell(|at, line| {
+            if let (Ok(line), false) = (HeaderValue::from_str(line), is_told) {
+                headers.append(name(Field::RateLimitPolicy), self.policies[at].clone());
+                headers.append(name(Field::RateLimit), line);
+            }
+        })
+    }
 }
 
 /// The response is known: settles what it cost, and tells of it.
 #[inline]
 pub(crate) fn close<R, S: Store, P, ResBody>(
-    mut paid: Paid<Arc<Limited<R, S, P>>>,
+    paid: &mut Paid<Arc<Limited<R, S, P>>>,
     response: &mut Response<ResBody>,
 ) {
     if paid.close(&HttpReply(&*response)) {
-        if let Some(limited) = paid.store() {
-            limited.tell(&paid, response);
+        if let Some(limited) = paid.desk() {
+            limited.tell(paid, response);
         }
     }
 }

@@ -12,7 +12,7 @@ fn decision(verdict: Verdict) -> Decision {
 impl Gate {
     fn judge(&self, decision: &Decision) -> Step {
         match decision.verdict() {
-            Verdict::Admit { wait } => self.admit(wait),
+            Verdict::Admit { wait } => self.admit(wait).map_or(Step::Forward, Step::Wait),
             Verdict::Refuse { .. } => self.refuse(decision),
         }
     }

@@ -213,6 +213,7 @@ fn client(
 }
 
 impl<V: View> Key<V> for Ip {
+    #[inline]
     fn write(&self, view: &V, key: &mut KeyBuf) -> Result<(), Missing> {
         // The bits go along: a /48 and the first /64 within it read the same.
         match self.address(view)? {
@@ -223,13 +224,21 @@ impl<V: View> Key<V> for Ip {
     }
 }
 
-/// Whole words, and no more of them than the prefix reaches into.
+/// In one part, which is one word for IPv4, and two for what clients of IPv6 share.
+#[inline]
 fn push(key: &mut KeyBuf, tag: u8, bits: u8, address: IpAddr) {
-    key.push(&[tag, bits]);
     match cut(address, bits) {
-        IpAddr::V4(v4) => key.push(&v4.octets()),
-        IpAddr::V6(v6) if bits <= 64 => key.push(&v6.octets()[..8]),
-        IpAddr::V6(v6) => key.push(&v6.octets()),
+        IpAddr::V4(v4) => {
+            let [a, b, c, d] = v4.octets();
+            key.push(&[tag, bits, a, b, c, d]);
+        }
+        IpAddr::V6(v6) => {
+            let mut part = [0; 18];
+            part[0] = tag;
+            part[1] = bits;
+            part[2..].copy_from_slice(&v6.octets());
+            key.push(if bits <= 64 { &part[..10] } else { &part });
+        }
     }
 }
 

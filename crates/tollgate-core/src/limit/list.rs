@@ -48,7 +48,7 @@ impl Limits {
     }
 
     fn try_checked(limits: Few<Limit>) -> Result<Self, LimitError> {
-        if limits.len() == 0 {
+        if limits.is_empty() {
             return Err(LimitError::new("there is no limit in the list"));
         }
         if limits.len() > MAX_LIMITS {

@@ -113,6 +113,12 @@ impl Outcome {
         self.admitted
     }
 
+    /// Whether the request may go ahead now.
+    #[inline]
+    pub(crate) const fn is_at_once(&self) -> bool {
+        self.admitted && self.micros == 0
+    }
+
     /// How long an admitted request waits before it goes; zero for a refused one.
     #[inline]
     pub const fn wait(&self) -> Duration {
@@ -135,12 +141,24 @@ impl Outcome {
     }
 
     /// The same for the limits that were charged, and what they were charged.
-    pub(super) fn about<'l>(&self, owed: impl Iterator<Item = (&'l Limit, u64)>) -> Decision {
+    pub(crate) fn about<'l>(&self, owed: impl Iterator<Item = (&'l Limit, u64)>) -> Decision {
         let standings = owed.enumerate().filter_map(|(i, (limit, cost))| match &self.any {
             None => (i == 0).then(|| self.one.standing(limit, cost)),
             Some(facts) => Some(facts.get(i)?.standing(limit, cost)),
         });
         Decision::new(self.verdict(), standings.collect())
+    }
+
+    /// What is left of the one limit that was charged, until when, and whether that is soft.
+    pub(crate) fn left(&self, limit: &Limit) -> (u64, Option<Duration>, bool) {
+        match &self.any {
+            None => limit.left([self.one.first, self.one.second], self.one.now),
+            Some(facts) => match facts.first() {
+                Some(Fact::Told(told)) => (told.remaining, told.window, told.soft),
+                Some(Fact::Words(words)) => limit.left([words.first, words.second], words.now),
+                None => (limit.capacity(), Some(Duration::ZERO), false),
+            },
+        }
     }
 
     /// What the store needs to give each charge back, in the order of what was owed.

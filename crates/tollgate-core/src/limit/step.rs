@@ -278,14 +278,8 @@ impl Limit {
 
     #[inline]
     pub(super) fn standing(&self, state: &State, now: u64, mark: Mark) -> Standing {
-        let left = self.shape.remaining(state, now);
         let banned = self.ban > 0 && banned_for(state.ban, now) > 0;
-        let remaining = if banned { 0 } else { left };
-        let window = if remaining < self.capacity() {
-            self.retry(state, now, remaining + 1)
-        } else {
-            Some(Duration::ZERO)
-        };
+        let (remaining, window, soft) = self.left_of(state, now, banned);
         Standing {
             limit: *self,
             remaining,
@@ -294,10 +288,27 @@ impl Limit {
             charged: 0,
             refused: false,
             retry: Some(Duration::ZERO),
-            soft: self.soft.is_some_and(|soft| self.capacity() - remaining > soft),
+            soft,
             banned,
             mark,
         }
+    }
+
+    /// What remains, until when, and whether that is beyond the soft limit.
+    fn left_of(&self, state: &State, now: u64, banned: bool) -> (u64, Option<Duration>, bool) {
+        let remaining = if banned { 0 } else { self.shape.remaining(state, now) };
+        let window = if remaining < self.capacity() {
+            self.retry(state, now, remaining + 1)
+        } else {
+            Some(Duration::ZERO)
+        };
+        let soft = self.soft.is_some_and(|soft| self.capacity() - remaining > soft);
+        (remaining, window, soft)
+    }
+
+    /// The same of a state of two words.
+    pub(super) fn left(&self, cell: Cell, now: u64) -> (u64, Option<Duration>, bool) {
+        self.left_of(&State { cell, ..State::default() }, now, false)
     }
 
     /// How long until this limit alone would admit `cost`.

@@ -253,7 +253,6 @@ fn with_slots<'a, R>(
 impl Store for Memory {
     type Future = Never;
 
-    #[inline]
     fn take(&self, charge: &Charge) -> Answer<Never> {
         let Some(owed) = charge.only().filter(|_| charge.patience().is_none()) else {
             return Answer::Now(self.decided(charge, Find::OrInsert, Ask::Take));

@@ -2,17 +2,19 @@
 
 use super::*;
 
-/// Bucket A full, with the row of the key that is returned in front; B is empty. Whoever comes next to A
-/// moves that row to B.
+/// Fills bucket A, with a row in front that may stand in B as well, and hands back its key and that of a
+/// newcomer who will move it there.
 fn crowded(store: &Memory, limit: Limit) -> (KeyBuf, KeyBuf) {
     let mover = key(store, limit, [A, B, A, B]);
     let mut stayers = keys(store, limit, [A, A, A, A]);
     assert!(admits(store, limit, mover));
     stayers.by_ref().take(3).for_each(|key| assert!(admits(store, limit, key)));
-    (mover, stayers.next().expect("keys without end"))
+    let newcomer = stayers.next().expect("keys without end");
+    assert_eq!(stands(store, limit, mover), Some(A));
+    (mover, newcomer)
 }
 
-/// The same, with the newcomer there already.
+/// The same, when the newcomer has come.
 fn moved(store: &Memory, limit: Limit) -> KeyBuf {
     let (mover, newcomer) = crowded(store, limit);
     assert!(admits(store, limit, newcomer));
@@ -20,47 +22,46 @@ fn moved(store: &Memory, limit: Limit) -> KeyBuf {
     mover
 }
 
+/// Whether the newcomer is met.
+fn arrives(store: &Memory, limit: Limit, newcomer: KeyBuf) -> impl FnOnce() -> bool + use<> {
+    let store = store.clone();
+    move || store.spend(&limit, &newcomer, 1).is_ok()
+}
+
 #[test]
 fn a_row_is_spent_from_while_it_is_moved() {
-    model(|| {
+    model(|order| {
         let (store, _clock) = store();
         let limit = Limit::per_hour(4);
         let (mover, newcomer) = crowded(&store, limit);
 
-        let other = store.clone();
-        let arrive = move || other.spend(&limit, &newcomer, 1).is_ok();
-        let (counted, ()) = both(arrive, || {
-            (0..2).for_each(|_| assert!(admits(&store, limit, mover)));
-        });
+        let also = store.clone();
+        let spend = move || (0..2).for_each(|_| assert!(admits(&also, limit, mover)));
+        let (met, ()) = order.both(arrives(&store, limit, newcomer), spend);
         assert_eq!(remaining(&store, limit, mover), 1);
-        assert_eq!(remaining(&store, limit, newcomer), 4 - u64::from(counted));
-        // Where the bucket to move to is held by others just then, there is no room for now.
-        assert_eq!(store.turned_away(), u64::from(!counted));
-        assert_eq!(stands(&store, limit, mover), Some(if counted { B } else { A }));
+        assert_eq!(remaining(&store, limit, newcomer), 4 - u64::from(met));
+        // Where others hold the bucket to move to at that moment, there is no room for now.
+        assert_eq!(store.turned_away(), u64::from(!met));
+        assert_eq!(stands(&store, limit, mover), Some(if met { B } else { A }));
     });
 }
 
 #[test]
 fn a_limited_row_stays_limited_while_it_is_moved() {
-    model(|| {
+    model(|order| {
         let (store, _clock) = store();
         let limit = Limit::per_hour(1);
         let (mover, newcomer) = crowded(&store, limit);
-
-        let other = store.clone();
-        both(
-            move || drop(other.spend(&limit, &newcomer, 1)),
-            || {
-                (0..2).for_each(|_| assert!(!admits(&store, limit, mover)));
-            },
-        );
+        let also = store.clone();
+        let spend = move || assert!(!admits(&also, limit, mover));
+        order.both(arrives(&store, limit, newcomer), spend);
         assert!(!admits(&store, limit, mover));
     });
 }
 
 #[test]
 fn a_row_is_given_back_to_while_it_is_moved() {
-    model(|| {
+    model(|order| {
         let (store, _clock) = store();
         let limit = Limit::per_hour(4);
         let (mover, newcomer) = crowded(&store, limit);
@@ -68,14 +69,12 @@ fn a_row_is_given_back_to_while_it_is_moved() {
         let taken = store.take(&charge).now().expect("room");
         assert_eq!(remaining(&store, limit, mover), 1);
 
-        let other = store.clone();
-        both(
-            move || drop(other.spend(&limit, &newcomer, 1)),
-            || {
-                let owed = charge.owed().next().expect("one limit");
-                store.settle(owed, &taken.marks().next().expect("one limit"), 0);
-            },
-        );
+        let also = store.clone();
+        let give = move || {
+            let owed = charge.owed().next().expect("one limit");
+            also.settle(owed, &taken.marks().next().expect("one limit"), 0);
+        };
+        order.both(arrives(&store, limit, newcomer), give);
         assert_eq!(remaining(&store, limit, mover), 3);
     });
 }
@@ -83,60 +82,61 @@ fn a_row_is_given_back_to_while_it_is_moved() {
 /// Both find it in the bucket that it was moved to.
 #[test]
 fn a_row_that_stands_elsewhere_is_spent_from_exactly() {
-    model(|| {
+    model(|order| {
         let (store, _clock) = store();
         let limit = Limit::per_hour(3);
         let mover = moved(&store, limit);
-        let other = store.clone();
-        let spends = move || (0..2).filter(|_| admits(&other, limit, mover)).count();
-        let (one, two) = both(spends, || usize::from(admits(&store, limit, mover)));
-        assert_eq!(one + two, 2);
+        let spends = |times| {
+            let store = store.clone();
+            move || (0..times).filter(|_| admits(&store, limit, mover)).count()
+        };
+        let (one, other) = order.both(spends(2), spends(1));
+        assert_eq!(one + other, 2);
         assert_eq!(remaining(&store, limit, mover), 0);
     });
 }
 
-/// It has recovered where it stands, and is begun anew in its first bucket, while another thread, which
-/// read the clock before, still spends from it.
+/// It has recovered there, and is begun anew in its first bucket, while a thread that read the clock
+/// before may still spend from it.
 #[test]
 fn a_row_that_recovers_elsewhere_is_counted_once() {
-    model(|| {
+    model(|order| {
         let (store, clock) = store();
         let limit = Limit::per_hour(1);
         let mover = moved(&store, limit);
-        let other = store.clone();
-        let late = move || admits(&other, limit, mover);
-        let (late, own) = both(late, || {
+        let also = store.clone();
+        let late = move || admits(&also, limit, mover);
+        let also = store.clone();
+        let in_time = move || {
             clock.advance(2 * HOUR);
-            admits(&store, limit, mover)
-        });
-        assert!(late != own, "once in the hour that has begun");
+            admits(&also, limit, mover)
+        };
+        let (late, in_time) = order.both(late, in_time);
+        assert!(late != in_time, "one of both, in the hour that has begun");
         assert!(!admits(&store, limit, mover));
         assert!(stands(&store, limit, mover).is_some());
     });
 }
 
-/// The row in the way is itself at home elsewhere, and moves back.
 #[test]
 fn a_row_is_spent_from_while_it_moves_back() {
-    model(|| {
+    model(|order| {
         let (store, clock) = store();
         let limit = Limit::per_hour(4);
         let mover = moved(&store, limit);
-        // A empties, B fills.
         clock.advance(HOUR / 8);
         assert!(admits(&store, limit, mover));
-        clock.advance(HOUR / 8);
-        let at_home = keys(&store, limit, [B, B, B, B]);
-        let mut at_home = at_home.take(4);
-        at_home.by_ref().take(3).for_each(|key| assert!(admits(&store, limit, key)));
-        let newcomer = at_home.next().expect("four");
-        let before = remaining(&store, limit, mover);
+        // A has recovered by now, and B fills.
+        clock.advance(HOUR / 4);
+        let at_home: Vec<_> = keys(&store, limit, [B, B, B, B]).take(4).collect();
+        at_home[..3].iter().for_each(|key| assert!(admits(&store, limit, *key)));
         assert_eq!(stands(&store, limit, mover), Some(B));
+        let before = remaining(&store, limit, mover);
 
-        let other = store.clone();
-        let arrive = move || other.spend(&limit, &newcomer, 1).is_ok();
-        let (counted, ()) = both(arrive, || assert!(admits(&store, limit, mover)));
+        let also = store.clone();
+        let spend = move || assert!(admits(&also, limit, mover));
+        let (met, ()) = order.both(arrives(&store, limit, at_home[3]), spend);
         assert_eq!(remaining(&store, limit, mover), before - 1);
-        assert_eq!(stands(&store, limit, mover), Some(if counted { A } else { B }));
+        assert_eq!(stands(&store, limit, mover), Some(if met { A } else { B }));
     });
 }

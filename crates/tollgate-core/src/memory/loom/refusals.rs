@@ -5,44 +5,46 @@ use super::*;
 /// Words of before and after a writing, mixed, would tell another time.
 #[test]
 fn a_refusal_is_not_made_of_two_states() {
-    model(|| {
+    model(|order| {
         let (store, clock) = store();
-        let limit = Limit::per_hour(60);
+        let limit = Limit::per_minute(60);
         let key = key(&store, limit, [A, A, A, A]);
         let charge = Charge::of(limit, key, 60);
         let taken = store.take(&charge).now().expect("room");
         // Half a token has dropped in; then three more are charged.
-        clock.advance(30 * SECOND);
+        clock.advance(SECOND / 2);
 
-        let other = store.clone();
-        let refused = move || {
-            let refused = other.spend(&limit, &key, 1).expect("room");
-            refused.retry_after().expect("it is limited").as_secs()
-        };
-        let (retry, ()) = both(refused, || {
+        let also = store.clone();
+        let force = move || {
             let owed = charge.owed().next().expect("one limit");
-            store.settle(owed, &taken.marks().next().expect("one limit"), 63);
-        });
-        assert!(retry == 30 || retry == 210, "{retry} s");
+            also.settle(owed, &taken.marks().next().expect("one limit"), 63);
+        };
+        let also = store.clone();
+        let refused = move || also.spend(&limit, &key, 1).expect("room").retry_after();
+        let ((), retry) = order.both(force, refused);
+        let retry = retry.expect("it is limited");
+        assert!(retry == SECOND / 2 || retry == SECOND * 7 / 2, "{retry:?}");
     });
 }
 
-/// Nor of a row's two places.
+/// Nor of what stands in a place before and after a row is moved.
 #[test]
-fn a_refusal_is_told_of_a_row_that_is_moved() {
-    model(|| {
+fn a_row_that_is_moved_refuses_to_the_letter() {
+    model(|order| {
         let (store, clock) = store();
         let limit = Limit::per_hour(1);
-        let mover = super::key(&store, limit, [A, B, A, B]);
+        let mover = key(&store, limit, [A, B, A, B]);
         let mut stayers = keys(&store, limit, [A, A, A, A]);
         assert!(admits(&store, limit, mover));
         clock.advance(HOUR / 4);
         stayers.by_ref().take(3).for_each(|key| assert!(admits(&store, limit, key)));
         let newcomer = stayers.next().expect("keys without end");
 
-        let other = store.clone();
-        let refused = move || other.spend(&limit, &mover, 1).expect("room").retry_after();
-        let (retry, _) = both(refused, || store.spend(&limit, &newcomer, 1).is_ok());
+        let also = store.clone();
+        let arrive = move || drop(also.spend(&limit, &newcomer, 1));
+        let also = store.clone();
+        let refused = move || also.spend(&limit, &mover, 1).expect("room").retry_after();
+        let ((), retry) = order.both(arrive, refused);
         assert_eq!(retry, Some(HOUR * 3 / 4));
     });
 }

@@ -1,0 +1,158 @@
+//! axum: a router with one route, called as a server would.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+
+use axum::Router;
+use axum::body::Body;
+use axum::error_handling::HandleErrorLayer;
+use axum::extract::ConnectInfo;
+use axum::routing::get;
+use http::{Request, StatusCode};
+use tollgate_axum::{Bare, Fields, Ip, RateLimitLayer};
+use tower::util::MapRequestLayer;
+use tower::{Service, ServiceBuilder};
+use tower_resilience_ratelimiter::RateLimiterServiceError;
+
+use super::{App, Budget, now, rivals};
+
+/// What a reader of the tables should know.
+pub const NOTES: &str = "\
+`All its fields`: axum-governor and tokio-rate-limit cannot leave them out; rate-net writes its own with
+every refusal. tower-resilience knows one limit for everybody, and its refusal is an error, which axum's
+`HandleErrorLayer` answers. tower-rate-limiter 0.2.0-alpha.0 is missing: it asks for Rust 1.96.";
+
+/// Where the baseline stands among [`served`] and [`served_without_fields`].
+pub const IDENTITY: usize = 1;
+
+/// Where the baseline stands among [`refused`] and [`refused_without_body`].
+pub const HANDLER: usize = 0;
+
+/// Services whose every request is let through.
+pub fn served(peers: u32) -> Vec<App> {
+    let budget = Budget::Plenty;
+    let mut apps = served_without_fields(peers);
+    apps.extend(with_fields(budget, peers));
+    apps
+}
+
+/// Those of them that write no fields, but for two that cannot leave them out.
+pub fn served_without_fields(peers: u32) -> Vec<App> {
+    let budget = Budget::Plenty;
+    let app = |name, router| app(name, budget, peers, router);
+    let mut apps = vec![
+        app("axum, no layer", hello()),
+        app("axum, a layer that does nothing", hello().layer(identity())),
+        app("tollgate, no fields, no extensions", tollgate_without_fields(budget)),
+        app("tower_governor", tower_governor(budget)),
+        app("rate-net", hello().layer(rivals::rate_net(budget))),
+        app("rate-net, coarse clock", hello().layer(rivals::rate_net_on_coarse_clock(budget))),
+        app("tower-resilience, one limit for all", tower_resilience(budget)),
+    ];
+    apps.extend(always_with_fields(budget, peers));
+    apps
+}
+
+/// Services whose every request is refused, after the first of each address.
+pub fn refused(peers: u32) -> Vec<App> {
+    let budget = Budget::Spent;
+    let mut apps = refused_without_body(peers);
+    apps.extend(with_fields(budget, peers));
+    apps
+}
+
+/// Those of them that say the least, beside a handler that answers 429 by itself.
+pub fn refused_without_body(peers: u32) -> Vec<App> {
+    let budget = Budget::Spent;
+    let app = |name, router| app(name, budget, peers, router);
+    let refuse = get(async || (StatusCode::TOO_MANY_REQUESTS, "Too Many Requests"));
+    let mut apps = vec![
+        app("axum, a handler that answers 429", Router::new().route("/", refuse)),
+        app("tollgate, no body, no fields", tollgate_without_body(budget)),
+        app("tollgate, no fields", tollgate_without_fields(budget)),
+        app("tower_governor", tower_governor(budget)),
+        app("rate-net", hello().layer(rivals::rate_net(budget))),
+        app("rate-net, coarse clock", hello().layer(rivals::rate_net_on_coarse_clock(budget))),
+        app("tower-resilience, one limit for all", tower_resilience(budget)),
+    ];
+    apps.extend(always_with_fields(budget, peers));
+    apps
+}
+
+fn always_with_fields(budget: Budget, peers: u32) -> [App; 2] {
+    let app = |name, router| app(name, budget, peers, router);
+    [
+        app("axum-governor, all its fields", hello().layer(rivals::axum_governor(budget))),
+        app("tokio-rate-limit, all its fields", hello().layer(rivals::tokio_rate_limit(budget))),
+    ]
+}
+
+fn with_fields(budget: Budget, peers: u32) -> [App; 5] {
+    let app = |name, router| app(name, budget, peers, router);
+    let x_rate_limit = tollgate(budget).fields(Fields::X_RATE_LIMIT).extensions(false);
+    let draft = tollgate(budget).extensions(false);
+    let headers = rivals::tower_governor_with_headers(budget);
+    [
+        app("tollgate, draft fields, no extensions", hello().layer(draft)),
+        app("tollgate, `X-RateLimit`, no extensions", hello().layer(x_rate_limit)),
+        app("tollgate, as it comes", tollgate_as_it_comes(budget)),
+        app("tower_governor, `X-RateLimit`", hello().layer(headers)),
+        app("rate-net, all its fields", hello().layer(rivals::rate_net_with_headers(budget))),
+    ]
+}
+
+/// A handler that says hello, and nothing else.
+pub fn hello() -> Router {
+    Router::new().route("/", get(async || "hello"))
+}
+
+/// The same behind tollgate, which leaves nothing behind.
+pub fn tollgate_without_fields(budget: Budget) -> Router {
+    hello().layer(tollgate(budget).fields(Fields::NONE).extensions(false))
+}
+
+/// The same, with refusals that say no more than when to come back.
+pub fn tollgate_without_body(budget: Budget) -> Router {
+    hello().layer(tollgate(budget).respond(Bare).fields(Fields::NONE).extensions(false))
+}
+
+/// The same behind tollgate with its defaults.
+pub fn tollgate_as_it_comes(budget: Budget) -> Router {
+    hello().layer(tollgate(budget))
+}
+
+/// The same behind tower_governor with its defaults.
+pub fn tower_governor(budget: Budget) -> Router {
+    hello().layer(rivals::tower_governor(budget))
+}
+
+fn tollgate(budget: Budget) -> RateLimitLayer<tollgate_axum::By<Ip>> {
+    RateLimitLayer::new(budget.limit().by(Ip::peer()))
+}
+
+/// Its refusal is an error, which axum asks to have answered.
+fn tower_resilience(budget: Budget) -> Router {
+    let answer = async |_: RateLimiterServiceError<Infallible>| StatusCode::TOO_MANY_REQUESTS;
+    let layers = ServiceBuilder::new()
+        .layer(HandleErrorLayer::new(answer))
+        .layer(rivals::tower_resilience(budget));
+    hello().layer(layers)
+}
+
+/// What a layer costs in axum before it does anything.
+fn identity() -> MapRequestLayer<fn(Request<Body>) -> Request<Body>> {
+    MapRequestLayer::new(|request| request)
+}
+
+fn app(name: &'static str, budget: Budget, peers: u32, router: Router) -> App {
+    // As `into_make_service` does for a server: without it a router puts its layers around the handler
+    // anew for each request.
+    let mut router = router.with_state(());
+    App::new(name, budget, peers, move |peer: SocketAddr| {
+        let mut request = Request::new(Body::empty());
+        request.extensions_mut().insert(ConnectInfo(peer));
+        // A router is always ready.
+        let Ok(response) = now(router.call(request));
+        response.status().as_u16()
+    })
+}

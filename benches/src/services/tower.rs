@@ -1,0 +1,67 @@
+//! tower alone: a service that is a function, and one limit for everybody, because tower's own layer
+//! knows no other.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::task::{Context, Poll, Waker};
+
+use axum::body::Body;
+use http::{Request, Response};
+use tollgate::{Fields, Global, RateLimitLayer};
+use tower::layer::Layer;
+use tower::limit::RateLimitLayer as TowersOwn;
+use tower::util::MapRequestLayer;
+use tower::{Service, service_fn};
+
+use super::{App, Budget, now, rivals};
+
+/// What a reader of the table should know.
+pub const NOTES: &str = "\
+tower's own layer and tower-resilience know no other limit than one for everybody. tower's own service
+cannot be cloned: connections that share it need a `Buffer` around it, which is not in here.";
+
+/// Where the baseline stands among [`served`].
+pub const IDENTITY: usize = 1;
+
+/// Services whose every request is let through. tower's own layer has no refusals: it makes wait.
+pub fn served() -> Vec<App> {
+    let budget = Budget::Plenty;
+    let tollgate = || RateLimitLayer::new(budget.limit().by(Global));
+    let towers_own = TowersOwn::new(budget.burst().into(), budget.period());
+    vec![
+        app("a function, no layer", hello()),
+        app("a layer that does nothing", MapRequestLayer::new(same).layer(hello())),
+        app("tower's own `RateLimit`", towers_own.layer(hello())),
+        app("tower-resilience", rivals::tower_resilience(budget).layer(hello())),
+        app("tower_governor", rivals::tower_governor_for_all(budget).layer(hello())),
+        app(
+            "tollgate, no fields, no extensions",
+            tollgate().fields(Fields::NONE).extensions(false).layer(hello()),
+        ),
+        app("tollgate, as it comes", tollgate().layer(hello())),
+    ]
+}
+
+fn hello()
+-> impl Service<Request<Body>, Response = Response<Body>, Error = Infallible, Future: Send + 'static>
++ Clone
++ Send
++ 'static {
+    service_fn(async |_: Request<Body>| Ok(Response::new(Body::from("hello"))))
+}
+
+fn same(request: Request<Body>) -> Request<Body> {
+    request
+}
+
+fn app<S>(name: &'static str, mut service: S) -> App
+where
+    S: Service<Request<Body>, Response = Response<Body>> + 'static,
+{
+    App::new(name, Budget::Plenty, 1, move |_: SocketAddr| {
+        let ready = service.poll_ready(&mut Context::from_waker(Waker::noop()));
+        assert!(matches!(ready, Poll::Ready(Ok(()))), "{name} is not ready");
+        let response = now(service.call(Request::new(Body::empty())));
+        response.map_or(500, |response| response.status().as_u16())
+    })
+}

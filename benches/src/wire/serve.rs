@@ -1,0 +1,176 @@
+//! What a server's process does.
+
+use std::env;
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::process;
+use std::thread;
+use std::time::Duration;
+
+use actix_governor::Governor;
+use actix_web::body::MessageBody;
+use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
+use actix_web::{App, Error, HttpServer};
+use axum::Router;
+use tokio::net::TcpListener;
+use tollgate_actix::{Fields, Memory};
+
+use crate::services::{self, Budget, actix, axum as axums};
+
+/// A server that can be asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// axum, nothing else.
+    Axum,
+    /// Behind tollgate, which leaves nothing behind.
+    AxumTollgateBare,
+    /// Behind tollgate with its defaults.
+    AxumTollgate,
+    /// Behind tower_governor with its defaults.
+    AxumTowerGovernor,
+    /// Behind tollgate, which refuses in as few words as it can.
+    AxumTollgateRefusesBare,
+    /// Behind tollgate, which refuses.
+    AxumTollgateRefuses,
+    /// Behind tower_governor, which refuses.
+    AxumTowerGovernorRefuses,
+    /// actix-web, nothing else.
+    Actix,
+    /// Behind tollgate, which leaves nothing behind.
+    ActixTollgateBare,
+    /// Behind tollgate with its defaults.
+    ActixTollgate,
+    /// Behind actix-governor with its defaults.
+    ActixGovernor,
+    /// Behind tollgate, which refuses.
+    ActixTollgateRefuses,
+    /// Behind actix-governor, which refuses.
+    ActixGovernorRefuses,
+}
+
+const ALL: [Kind; 13] = [
+    Kind::Axum,
+    Kind::AxumTollgateBare,
+    Kind::AxumTollgate,
+    Kind::AxumTowerGovernor,
+    Kind::AxumTollgateRefusesBare,
+    Kind::AxumTollgateRefuses,
+    Kind::AxumTowerGovernorRefuses,
+    Kind::Actix,
+    Kind::ActixTollgateBare,
+    Kind::ActixTollgate,
+    Kind::ActixGovernor,
+    Kind::ActixTollgateRefuses,
+    Kind::ActixGovernorRefuses,
+];
+
+const ASK: &str = "--serve=";
+
+impl Kind {
+    pub(super) fn argument(self) -> String {
+        format!("{ASK}{self:?}")
+    }
+
+    /// What it answers, after the first request.
+    pub(super) fn status(self) -> u16 {
+        match self {
+            Self::AxumTollgateRefusesBare
+            | Self::AxumTollgateRefuses
+            | Self::AxumTowerGovernorRefuses
+            | Self::ActixTollgateRefuses
+            | Self::ActixGovernorRefuses => 429,
+            _ => 200,
+        }
+    }
+}
+
+/// The server that the command line asks this process to be, if it does.
+pub fn asked_for() -> Option<Kind> {
+    let asked = env::args().nth(1)?;
+    ALL.into_iter().find(|kind| kind.argument() == asked)
+}
+
+/// Writes its address to the standard output, and serves until the standard input ends: a parent that is
+/// gone leaves nobody behind.
+///
+/// # Errors
+///
+/// When it cannot listen on an address of this machine.
+pub fn serve(kind: Kind) -> io::Result<()> {
+    thread::spawn(|| {
+        let _ = io::stdin().read(&mut [0]);
+        process::exit(0);
+    });
+    let (plenty, spent) = (Budget::Plenty, Budget::Spent);
+    match kind {
+        Kind::Axum => serve_axum(axums::hello()),
+        Kind::AxumTollgateBare => serve_axum(axums::tollgate_without_fields(plenty)),
+        Kind::AxumTollgate => serve_axum(axums::tollgate_as_it_comes(plenty)),
+        Kind::AxumTowerGovernor => serve_axum(axums::tower_governor(plenty)),
+        Kind::AxumTollgateRefusesBare => serve_axum(axums::tollgate_without_body(spent)),
+        Kind::AxumTollgateRefuses => serve_axum(axums::tollgate_as_it_comes(spent)),
+        Kind::AxumTowerGovernorRefuses => serve_axum(axums::tower_governor(spent)),
+        Kind::Actix => serve_actix(actix::hello),
+        Kind::ActixTollgateBare => {
+            let limit = actix::tollgate(plenty, Memory::default());
+            let limit = limit.fields(Fields::NONE).extensions(false);
+            serve_actix(move || actix::hello().wrap(limit.clone()))
+        }
+        Kind::ActixTollgate => serve_actix_behind_tollgate(plenty),
+        Kind::ActixTollgateRefuses => serve_actix_behind_tollgate(spent),
+        Kind::ActixGovernor => serve_actix_behind_governor(plenty),
+        Kind::ActixGovernorRefuses => serve_actix_behind_governor(spent),
+    }
+}
+
+/// One thread, which accepts as well.
+fn serve_axum(router: Router) -> io::Result<()> {
+    services::runtime().block_on(async {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        announce(listener.local_addr()?)?;
+        let service = router.into_make_service_with_connect_info::<SocketAddr>();
+        axum::serve(listener, service).await
+    })
+}
+
+fn serve_actix_behind_tollgate(budget: Budget) -> io::Result<()> {
+    let limit = actix::tollgate(budget, Memory::default());
+    serve_actix(move || actix::hello().wrap(limit.clone()))
+}
+
+fn serve_actix_behind_governor(budget: Budget) -> io::Result<()> {
+    let limit = actix::actix_governor(budget);
+    serve_actix(move || actix::hello().wrap(Governor::new(&limit)))
+}
+
+/// One worker; the thread that accepts has nothing to do after the first moment.
+fn serve_actix<T, B>(app: impl Fn() -> App<T> + Send + Clone + 'static) -> io::Result<()>
+where
+    T: ServiceFactory<
+            ServiceRequest,
+            Config = (),
+            Response = ServiceResponse<B>,
+            Error = Error,
+            InitError = (),
+        > + 'static,
+    B: MessageBody + 'static,
+{
+    actix_web::rt::System::new().block_on(async {
+        let server = HttpServer::new(app)
+            .workers(1)
+            // Connections rest while others have their turns.
+            .keep_alive(Duration::from_secs(75))
+            .disable_signals()
+            .bind((Ipv4Addr::LOCALHOST, 0))?;
+        for address in server.addrs() {
+            announce(address)?;
+        }
+        server.run().await
+    })
+}
+
+fn announce(address: SocketAddr) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{address}")?;
+    out.flush()
+}

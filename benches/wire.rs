@@ -1,0 +1,81 @@
+//! Over the wire: servers in processes of their own beside the same server without a limit, taking
+//! turns.
+//!
+//! A server has one thread and, where there is one to spare, a core of its own; the client has the other
+//! and keeps sixteen connections, with one request under way on each. All requests come from one address.
+
+use std::error::Error;
+
+use tollgate_benches::wire::{self, Cores, Kind, Trial};
+use tollgate_benches::{Table, Turns};
+
+/// Where the baseline stands in each table. The row after it is the same server once more: what differs
+/// between the two is noise.
+const BARE: usize = 0;
+
+const AXUM: [(&str, Kind); 8] = [
+    ("axum, no layer", Kind::Axum),
+    ("axum, no layer, once more", Kind::Axum),
+    ("tollgate, no fields, no extensions", Kind::AxumTollgateBare),
+    ("tollgate, as it comes", Kind::AxumTollgate),
+    ("tower_governor", Kind::AxumTowerGovernor),
+    ("tollgate, no body, no fields, all refused", Kind::AxumTollgateRefusesBare),
+    ("tollgate, as it comes, all refused", Kind::AxumTollgateRefuses),
+    ("tower_governor, all refused", Kind::AxumTowerGovernorRefuses),
+];
+
+const ACTIX: [(&str, Kind); 7] = [
+    ("actix-web, no middleware", Kind::Actix),
+    ("actix-web, no middleware, once more", Kind::Actix),
+    ("tollgate, no fields, no extensions", Kind::ActixTollgateBare),
+    ("tollgate, as it comes", Kind::ActixTollgate),
+    ("actix-governor", Kind::ActixGovernor),
+    ("tollgate, as it comes, all refused", Kind::ActixTollgateRefuses),
+    ("actix-governor, all refused", Kind::ActixGovernorRefuses),
+];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    if let Some(kind) = wire::asked_for() {
+        return Ok(wire::serve(kind)?);
+    }
+    let turns = Turns::from_args();
+    let cores = turns.is_measuring().then(Cores::bind).flatten();
+    if turns.is_measuring() && cores.is_none() {
+        println!("Server and client are not bound to a core each.");
+    }
+    compare(&turns, cores, "Over the wire, axum", &AXUM)?;
+    compare(&turns, cores, "Over the wire, actix-web", &ACTIX)
+}
+
+fn compare(
+    turns: &Turns,
+    cores: Option<Cores>,
+    title: &str,
+    rows: &[(&str, Kind)],
+) -> Result<(), Box<dyn Error>> {
+    let kinds: Vec<_> = rows.iter().map(|(_, kind)| *kind).collect();
+    let Some(trial) = Trial::of(turns, title, cores, &kinds)? else { return Ok(()) };
+    let columns = [
+        "server",
+        "requests a second",
+        "of the bare server's",
+        "p50, µs",
+        "p99, µs",
+        "server's CPU, µs each",
+        "server busy, %",
+    ];
+    Table::print(turns, title, columns, |table| {
+        for (i, (name, _)) in rows.iter().enumerate() {
+            let cells = [
+                trial.per_second(i).to_string(),
+                trial.ratio(i, BARE).to_string(),
+                trial.median_latency(i).to_string(),
+                trial.p99(i).to_string(),
+                trial.server_time(i).to_string(),
+                trial.busy(i).to_string(),
+            ];
+            table.row(name, &cells);
+        }
+    });
+    Ok(())
+}

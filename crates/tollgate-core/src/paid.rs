@@ -1,0 +1,226 @@
+//! What a request that is served has paid, until it has been answered.
+
+use std::fmt::{self, Write};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use crate::account::{Account, Reply};
+use crate::charge::{Charge, Owed};
+use crate::fields;
+use crate::key::KeyBuf;
+use crate::known::Known;
+use crate::limit::{Decision, Limit, Outcome};
+use crate::line::Line;
+use crate::store::Store;
+use crate::ticket::Ticket;
+
+/// Where requests are settled: a store, and the limits that are known before any request is.
+pub trait Desk: Store {
+    /// The limits.
+    fn known(&self) -> &[Known];
+}
+
+impl<D: Desk + ?Sized> Desk for Arc<D> {
+    fn known(&self) -> &[Known] {
+        (**self).known()
+    }
+}
+
+impl<D: Desk + ?Sized> Desk for Rc<D> {
+    fn known(&self) -> &[Known] {
+        (**self).known()
+    }
+}
+
+/// How a request is served, to be [paid](Self::paid) for.
+#[derive(Debug)]
+pub enum Served {
+    /// It was admitted.
+    Charged(Outcome),
+    /// It was refused, and is served less: nothing was charged.
+    Degraded(Box<Decision>),
+    /// It would have been refused, were the limit more than a shadow: nothing was charged.
+    Shadowed(Box<Decision>),
+    /// Nobody could tell: nothing was charged.
+    Unknown,
+}
+
+impl Served {
+    /// What it has paid of the charge; `desk` is where that is settled.
+    #[inline]
+    pub fn paid<D: Desk>(self, charge: Charge, desk: impl FnOnce() -> D) -> Paid<D> {
+        Paid(match self {
+            Self::Charged(outcome) => return Paid::charged(desk(), charge, &outcome),
+            Self::Degraded(decision) => Payment::Degraded(desk(), decision),
+            Self::Shadowed(decision) => Payment::Shadowed(decision),
+            Self::Unknown => Payment::Unknown,
+        })
+    }
+}
+
+/// What a request that is served has paid; to be [closed](Self::close) when it has been answered.
+///
+/// Small, because it moves along with the response's future, and that is boxed more often than not.
+#[derive(Debug)]
+pub struct Paid<D: Desk>(Payment<D>);
+
+#[derive(Debug)]
+enum Payment<D: Desk> {
+    /// A charge to one limit that is known at the desk: most are.
+    One(One<D>),
+    Several(Box<Ticket<D>>),
+    Degraded(D, Box<Decision>),
+    Shadowed(Box<Decision>),
+    Unknown,
+}
+
+impl<D: Desk> Paid<D> {
+    /// The charge of a request that goes ahead, to be settled.
+    #[inline]
+    pub fn charged(desk: D, charge: Charge, outcome: &Outcome) -> Self {
+        let at = charge.only().and_then(|owed| position(&desk, &owed.limit));
+        Self(match (at, charge.only()) {
+            (Some(at), Some(owed)) => Payment::One(One::new(desk, at, owed, outcome.clone())),
+            _ => Payment::Several(Box::new(Ticket::begun(desk, charge, outcome.clone()))),
+        })
+    }
+
+    /// Nothing was owed.
+    pub fn unknown() -> Self {
+        Self(Payment::Unknown)
+    }
+
+    /// Where it is settled, where there is something to tell the client.
+    #[inline]
+    pub fn desk(&self) -> Option<&D> {
+        match &self.0 {
+            Payment::One(one) => Some(&one.desk),
+            Payment::Several(ticket) => Some(ticket.store()),
+            Payment::Degraded(desk, _) => Some(desk),
+            Payment::Shadowed(_) | Payment::Unknown => None,
+        }
+    }
+
+    /// The decision, for handlers to see.
+    pub fn decision(&self) -> Option<Decision> {
+        match &self.0 {
+            Payment::One(one) => Some(one.decision()),
+            Payment::Several(ticket) => Some(ticket.decision()),
+            Payment::Degraded(_, decision) | Payment::Shadowed(decision) => {
+                Some((**decision).clone())
+            }
+            Payment::Unknown => None,
+        }
+    }
+
+    /// Hands out the value of the `RateLimit` field, and where the limit stands that it is about at the
+    /// desk, if it is about one of those: what is always the same is written already.
+    pub fn tell(&self, tell: impl FnOnce(usize, &str)) -> bool {
+        let Payment::One(one) = &self.0 else { return false };
+        let known = &one.desk.known()[one.at];
+        let (remaining, window, soft) = one.outcome.left(one.limit());
+        let mut line = Line::new();
+        let named = line.write_str(known.name());
+        named
+            .and_then(|()| fields::rate_limit_item(&mut line, remaining, window, soft))
+            .expect("a line takes everything");
+        tell(one.at, line.as_str());
+        true
+    }
+
+    /// Whether the handler is to serve less.
+    #[inline]
+    pub fn is_degraded(&self) -> bool {
+        matches!(self.0, Payment::Degraded(..))
+    }
+
+    /// Settles with the response, and says whether there is anything to tell the client of it: nothing
+    /// where a limit further in refused, since what was charged here is then given back.
+    #[inline]
+    pub fn close(&mut self, reply: &dyn Reply) -> bool {
+        let is_refusal = reply.is_refusal();
+        match &mut self.0 {
+            Payment::One(one) => one.close(reply, is_refusal),
+            Payment::Several(ticket) => ticket.close(reply),
+            Payment::Degraded(..) => {}
+            Payment::Shadowed(_) | Payment::Unknown => return false,
+        }
+        !is_refusal
+    }
+}
+
+impl<D: Desk> From<Ticket<D>> for Paid<D> {
+    fn from(ticket: Ticket<D>) -> Self {
+        Self(Payment::Several(Box::new(ticket)))
+    }
+}
+
+/// A [`Ticket`] of one limit that is known at the desk, under half the size.
+struct One<D: Desk> {
+    desk: D,
+    /// Where the limit stands.
+    at: usize,
+    key: KeyBuf,
+    cost: u64,
+    account: Option<Account>,
+    outcome: Outcome,
+    settled: bool,
+}
+
+#[inline]
+fn position(desk: &impl Desk, limit: &Limit) -> Option<usize> {
+    desk.known().iter().position(|known| known.limit().is_same(limit))
+}
+
+impl<D: Desk> One<D> {
+    #[inline]
+    fn new(desk: D, at: usize, owed: &Owed, outcome: Outcome) -> Self {
+        let Owed { key, cost, ref account, .. } = *owed;
+        Self { desk, at, key, cost, account: account.clone(), outcome, settled: false }
+    }
+
+    #[inline]
+    fn limit(&self) -> &Limit {
+        self.desk.known()[self.at].limit()
+    }
+
+    fn decision(&self) -> Decision {
+        self.outcome.about(std::iter::once((self.limit(), self.cost)))
+    }
+
+    #[inline]
+    fn close(&mut self, reply: &dyn Reply, is_refusal: bool) {
+        self.settled = true;
+        // Nearly always what was charged stands.
+        if is_refusal || self.account.is_some() || self.limit().is_held() {
+            let owed = self.owed();
+            self.settle(&owed, owed.spent(reply));
+        }
+    }
+
+    fn owed(&self) -> Owed {
+        let Self { key, cost, ref account, .. } = *self;
+        Owed { limit: *self.limit(), key, cost, account: account.clone() }
+    }
+
+    fn settle(&self, owed: &Owed, spent: u64) {
+        if let (Some(mark), true) = (self.outcome.marks().next(), spent != owed.cost) {
+            self.desk.settle(owed, &mark, spent);
+        }
+    }
+}
+
+impl<D: Desk> Drop for One<D> {
+    #[inline]
+    fn drop(&mut self) {
+        if !self.settled && self.limit().is_held() {
+            self.settle(&self.owed(), 0);
+        }
+    }
+}
+
+impl<D: Desk> fmt::Debug for One<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("One").field("limit", self.limit()).finish_non_exhaustive()
+    }
+}
