@@ -5,7 +5,7 @@
 //! a handler that refuses by itself: the median of the differences within a round.
 
 use tollgate_benches::services::{self, App, actix, axum, tower};
-use tollgate_benches::{Contender, Paired, Table, Turns};
+use tollgate_benches::{Contender, Pace, Table, Turns};
 
 /// Rows for so many addresses stay in the caches,
 const FEW: u32 = 1_000;
@@ -48,10 +48,10 @@ impl Group<'_> {
             let mut apps = apps();
             let names: Vec<_> = apps.iter().map(|app| app.name).collect();
             let contenders = apps.iter_mut().map(|app| Contender::new(|| app.call())).collect();
-            let paired = Paired::take(turns, contenders);
+            let rounds = turns.rounds(contenders, Pace::USUAL);
             for (i, name) in names.into_iter().enumerate() {
-                let difference = paired.difference(i, baseline).to_string();
-                table.row(name, &[paired.figure(i).to_string(), difference]);
+                let difference = rounds.difference(i, baseline).to_string();
+                table.row(name, &[rounds.figure(i).to_string(), difference]);
             }
             println!("\n{notes}");
         });

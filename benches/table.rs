@@ -1,127 +1,312 @@
-//! The table: clock, hash, row and step, beside governor's keyed limiter with its defaults.
+//! The table: from a key to a decision, clock, hash, row and step, beside the floor, governor, and every
+//! other limiter that can be asked without HTTP.
 //!
-//! Both hash with SipHash and a seed of their own. tollgate reads the time with `Instant`, which asks
-//! the system's clock without a system call; governor with `quanta`, which reads the processor's
-//! counter itself.
+//! Every request is admitted and nobody recovers meanwhile, unless the title says otherwise, so each finds a
+//! row and writes it. Ratios are of turns in the same round. The short form takes about four minutes;
+//! `--full` gives every row two or three times as many rounds, and the rivals more rows.
 
-use std::hint::black_box;
-use std::num::NonZeroU32;
+use std::net::IpAddr;
 
-use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
-use tollgate_axum::{Charge, KeyBuf, Limit, Limiter, Memory, Store};
-use tollgate_benches::keys::{Draws, Key, Text};
-use tollgate_benches::{Contender, Figure, Table, Turns};
-
-/// So much at once that nobody is refused, at one a second, so that nobody recovers either and no row
-/// is ever free for another key.
-const PLENTY: u32 = 1_000_000_000;
-
-const COLUMNS: [&str; 4] = ["keys", "tollgate `Limiter`", "tollgate `Store`", "governor"];
+use tollgate_axum::Memory;
+use tollgate_benches::direct::{
+    Bucket, Course, Direct, Entrant, Governor, GovernorDirect, GovernorFoldhash, LeakyBucket,
+    Limitador, Nothing, Population, RateNet, RateNetCoarse, RateNetDirect, RateNetDirectCoarse,
+    Ratelimit, RatioOf, Throttlecrab, TokioRateLimit, Tollgate, TollgateStore, Verdict, notes,
+};
+use tollgate_benches::floor::Floor;
+use tollgate_benches::keys::{Arrivals, Key};
+use tollgate_benches::{Figure, Rounds, Sheets};
 
 fn main() {
-    let turns = Turns::from_args();
-    let populations: &[u64] =
-        if turns.is_measuring() { &[1, 1_000, 100_000, 1_000_000] } else { &[1, 1_000] };
+    let course = Course::from_args();
+    let mut sheets = Sheets::default();
+    keys_alone(&course, &mut sheets);
+    admitted::<u64>(&course, &mut sheets);
+    admitted::<IpAddr>(&course, &mut sheets);
+    admitted::<String>(&course, &mut sheets);
+    refused(&course, &mut sheets);
+    one_for_all(&course, &mut sheets);
+    rivals(&course, &mut sheets, "The rivals", &populations(&course));
+    rivals(&course, &mut sheets, "The rivals elsewhere", &elsewhere(&course));
+    sheets.note("The table, each key as likely, 1 thread, ns", notes::FIELD);
+    sheets.note("One limit for all, ns", notes::UNKEYED);
+    sheets.note("The rivals, ns", notes::RIVALS);
+    sheets.print(&course.turns);
+}
 
-    for threads in [1, 2] {
-        let title = format!("The table, each key as likely, {}, ns", on(threads));
-        Table::print(&turns, &title, COLUMNS, |table| {
-            for &keys in populations {
-                let row = format!("{keys} × `u64`");
-                table.row(&row, &Rivals::<u64>::admitting(keys).compare(&turns, threads));
-                let row = format!("{keys} × 24 bytes");
-                table.row(&row, &Rivals::<Text>::admitting(keys).compare(&turns, threads));
-            }
+/// What is in all times alike.
+fn keys_alone(course: &Course, sheets: &mut Sheets) {
+    const TITLE: &str = "The keys alone, ns";
+    const COLUMNS: [&str; 4] = ["drawn", u64::NAME, IpAddr::NAME, String::NAME];
+    let largest = course.populations.last().filter(|_| course.turns.wants(TITLE));
+    let arrivals = largest.map(|all| [("each as likely", &all.uniform), ("Zipf", &all.zipf)]);
+    for (name, arrivals) in arrivals.into_iter().flatten() {
+        let contenders = vec![
+            Direct::<u64>::contender(&Nothing, 1, arrivals, Verdict::Admitted),
+            Direct::<IpAddr>::contender(&Nothing, 1, arrivals, Verdict::Admitted),
+            Direct::<String>::contender(&Nothing, 1, arrivals, Verdict::Admitted),
+        ];
+        let rounds = course.turns.rounds(contenders, course.pace(1));
+        sheets.row(TITLE, &COLUMNS, name, &rounds.figures());
+    }
+}
+
+/// All populations, both distributions, one thread and two. What has been filled serves four rows.
+fn admitted<K: Key>(course: &Course, sheets: &mut Sheets) {
+    const COLUMNS: [&str; 6] = [
+        "keys",
+        "floor",
+        "tollgate `Limiter`",
+        "tollgate `Store`",
+        "governor",
+        "governor, foldhash",
+    ];
+    const RATIOS: [RatioOf; 4] = [
+        ("`Limiter` ÷ floor", 1, 0),
+        ("`Store` ÷ floor", 2, 0),
+        ("governor ÷ `Limiter`", 3, 1),
+        ("governor, foldhash ÷ `Limiter`", 4, 1),
+    ];
+    let rows = [(false, 1), (false, 2), (true, 1), (true, 2)].map(|(is_zipf, threads)| {
+        let drawn = if is_zipf { "Zipf" } else { "each key as likely" };
+        (is_zipf, threads, format!("The table, {drawn}, {}", on(threads)))
+    });
+    if !rows.iter().any(|(.., title)| course.wants(title)) {
+        return;
+    }
+    for Population { keys, uniform, zipf } in &course.populations {
+        let name = format!("{keys} × {}", K::NAME);
+        course.say(&format!("{name}, admitted"));
+        // One key has no distribution.
+        let rows = || rows.iter().filter(|(is_zipf, ..)| !is_zipf || *keys > 1);
+        let held: Vec<_> = rows()
+            .map(|(is_zipf, threads, _)| (*threads, if *is_zipf { zipf } else { uniform }))
+            .collect();
+        let bucket = Bucket::plenty(*keys);
+        let contest = course.contest(*keys, &held, || {
+            let store = Memory::with_capacity(*keys as usize);
+            vec![
+                enter(Floor::new(bucket.interval, bucket.burst, *keys)),
+                enter(Tollgate::over(bucket, store.clone())),
+                enter(TollgateStore::over(bucket, store)),
+                enter(Governor::<K>::new(bucket)),
+                enter(GovernorFoldhash::<K>::new(bucket)),
+            ]
         });
-    }
-    for threads in [1, 2] {
-        let title = format!("The table, all refused, {}, ns", on(threads));
-        Table::print(&turns, &title, COLUMNS, |table| {
-            for keys in [1, 1_000] {
-                let row = format!("{keys} × `u64`");
-                table.row(&row, &Rivals::<u64>::refusing(keys).compare(&turns, threads));
-            }
-        });
-    }
-}
-
-fn on(threads: usize) -> String {
-    format!("{threads} thread{}", if threads == 1 { "" } else { "s" })
-}
-
-struct Rivals<K: Key> {
-    keys: u64,
-    admits: bool,
-    limit: Limit,
-    limiter: Limiter,
-    store: Memory,
-    governor: DefaultKeyedRateLimiter<K>,
-}
-
-impl<K: Key> Rivals<K> {
-    fn admitting(keys: u64) -> Self {
-        let limit = Limit::per_second(1).burst(PLENTY.into());
-        let one = const { NonZeroU32::new(1).unwrap() };
-        let plenty = const { NonZeroU32::new(PLENTY).unwrap() };
-        Self::new(keys, true, limit, Quota::per_second(one).allow_burst(plenty))
-    }
-
-    fn refusing(keys: u64) -> Self {
-        let one = const { NonZeroU32::new(1).unwrap() };
-        Self::new(keys, false, Limit::per_hour(1), Quota::per_hour(one))
-    }
-
-    /// Every key has been met once, and the tables are as large as their makers recommend.
-    fn new(keys: u64, admits: bool, limit: Limit, quota: Quota) -> Self {
-        let memory = || Memory::with_capacity(keys as usize);
-        let rivals = Self {
-            keys,
-            admits,
-            limit,
-            limiter: Limiter::new(limit).store(memory()),
-            store: memory(),
-            governor: RateLimiter::keyed(quota),
-        };
-        for key in (0..keys).map(K::number) {
-            assert!(rivals.by_limiter(&key) && rivals.by_store(&key) && rivals.by_governor(&key));
+        for ((.., title), rounds) in rows().zip(&contest) {
+            Course::row(sheets, title, &COLUMNS, &RATIOS, &name, rounds);
         }
-        rivals
     }
+}
 
-    fn compare(&self, turns: &Turns, threads: usize) -> [Figure; 3] {
-        turns.take([
-            self.contender(threads, Self::by_limiter),
-            self.contender(threads, Self::by_store),
-            self.contender(threads, Self::by_governor),
-        ])
+fn enter<K: Key>(limiter: impl Direct<K> + 'static) -> Entrant<K> {
+    (Box::new(limiter), Verdict::Admitted)
+}
+
+fn refuse<K: Key>(limiter: impl Direct<K> + 'static) -> Entrant<K> {
+    (Box::new(limiter), Verdict::Refused)
+}
+
+/// Beside those who are admitted.
+fn refused(course: &Course, sheets: &mut Sheets) {
+    const COLUMNS: [&str; 6] = [
+        "keys",
+        "floor, refused",
+        "tollgate, admitted",
+        "tollgate, refused",
+        "governor, admitted",
+        "governor, refused",
+    ];
+    const RATIOS: [RatioOf; 3] = [
+        ("tollgate, refused ÷ admitted", 2, 1),
+        ("governor, refused ÷ admitted", 4, 3),
+        ("tollgate ÷ floor, refused", 2, 0),
+    ];
+    let titles = [1, 2].map(|threads| format!("Refused, {}", on(threads)));
+    if !titles.iter().any(|title| course.wants(title)) {
+        return;
     }
+    for Population { keys, uniform, .. } in &course.populations {
+        if *keys > 1_000_000 {
+            continue;
+        }
+        let name = format!("{keys} × {}", u64::NAME);
+        course.say(&format!("{name}, refused"));
+        let (plenty, scarce) = (Bucket::plenty(*keys), Bucket::SCARCE);
+        let contest = course.contest::<u64>(*keys, &[(1, uniform), (2, uniform)], || {
+            vec![
+                refuse(Floor::new(scarce.interval, scarce.burst, *keys)),
+                enter(Tollgate::new(plenty, *keys)),
+                refuse(Tollgate::new(scarce, *keys)),
+                enter(Governor::new(plenty)),
+                refuse(Governor::new(scarce)),
+            ]
+        });
+        for (title, rounds) in titles.iter().zip(&contest) {
+            Course::row(sheets, title, &COLUMNS, &RATIOS, &name, rounds);
+        }
+    }
+}
 
-    fn contender(
-        &self,
-        threads: usize,
-        admits: impl Fn(&Self, &K) -> bool + Copy + Send + 'static,
-    ) -> Contender<'_> {
-        Contender::on_threads(threads, |thread| {
-            let mut draws = Draws::below(self.keys, thread);
-            move || {
-                let key = K::number(black_box(draws.draw()));
-                assert_eq!(admits(self, &key), self.admits);
-            }
+/// One limit that everybody shares, beside limiters that know no keys.
+fn one_for_all(course: &Course, sheets: &mut Sheets) {
+    const TITLE: &str = "One limit for all";
+    if !course.wants(TITLE) {
+        return;
+    }
+    const NAMES: [&str; 7] = [
+        "tollgate",
+        "floor",
+        "governor, direct",
+        "rate-net, direct",
+        "rate-net, direct, coarse clock",
+        "leaky-bucket",
+        "ratelimit",
+    ];
+    let (bucket, always) = (Bucket::plenty(1), Arrivals::uniform(1));
+    let rounds = course.contest::<()>(1, &[(1, &always), (2, &always)], || {
+        vec![
+            enter(Tollgate::new(bucket, 1)),
+            enter(Floor::new(bucket.interval, bucket.burst, 1)),
+            enter(GovernorDirect::new(bucket)),
+            enter(RateNetDirect::new(bucket)),
+            enter(RateNetDirectCoarse::new(bucket)),
+            enter(LeakyBucket::new(bucket)),
+            enter(Ratelimit::new(bucket)),
+        ]
+    });
+    for (i, name) in NAMES.iter().enumerate() {
+        let figures: Vec<_> = rounds.iter().map(|rounds| rounds.figure(i)).collect();
+        let ratios: Vec<_> = rounds.iter().map(|rounds| rounds.ratio(0, i)).collect();
+        let columns = ["limiter", "1 thread", "2 threads"];
+        sheets.row(&format!("{TITLE}, ns"), &columns, name, &figures);
+        let columns = ["tollgate ÷", "1 thread", "2 threads"];
+        sheets.row(&format!("{TITLE}, ratios"), &columns, name, &ratios);
+    }
+}
+
+/// A column of the rivals.
+struct Case {
+    name: String,
+    keys: u64,
+    threads: usize,
+    is_text: bool,
+    arrivals: Arrivals,
+    verdict: Verdict,
+    /// limitador takes a minute or two to meet ten million keys and to forget them, ten seconds a million.
+    without_limitador: bool,
+}
+
+/// Every other limiter, each in rounds of its own with tollgate: all of them at once do not fit the memory
+/// of a small machine.
+fn rivals(course: &Course, sheets: &mut Sheets, title: &str, cases: &[Case]) {
+    let (times, ratios) = (format!("{title}, ns"), format!("{title} ÷ tollgate, ratios"));
+    if ![&times, &ratios].iter().any(|title| course.turns.wants(title)) {
+        return;
+    }
+    let duels: Vec<_> = cases
+        .iter()
+        .map(|case| {
+            course.say(&format!("{title}, {}", case.name));
+            if case.is_text { duels::<String>(course, case) } else { duels::<u64>(course, case) }
         })
+        .collect();
+    let columns: Vec<&str> =
+        std::iter::once("limiter").chain(cases.iter().map(|case| &*case.name)).collect();
+    let tollgate: Vec<Figure> =
+        duels.iter().filter_map(|duels| Some(duels[0].as_ref()?.figure(0))).collect();
+    sheets.row(&times, &columns, "tollgate", &tollgate);
+    for (i, name) in RIVALS.iter().enumerate() {
+        let cells = |cell: fn(&Rounds) -> String| -> Vec<String> {
+            let cell = |duels: &Vec<Option<Rounds>>| duels[i].as_ref().map(cell);
+            duels.iter().map(|duels| cell(duels).unwrap_or_else(|| "–".to_owned())).collect()
+        };
+        let figures = cells(|rounds| rounds.figure(1).to_string());
+        sheets.row(&times, &columns, name, &figures);
+        let cells = cells(|rounds| rounds.ratio(1, 0).to_string());
+        sheets.row(&ratios, &columns, name, &cells);
     }
+}
 
-    fn by_limiter(&self, key: &K) -> bool {
-        self.limiter.take(key).now().is_ok_and(|decision| decision.is_admitted())
-    }
+const RIVALS: [&str; 5] =
+    ["rate-net", "rate-net, coarse clock", "throttlecrab", "tokio-rate-limit", "limitador"];
 
-    fn by_store(&self, key: &K) -> bool {
-        let mut written = KeyBuf::new();
-        key.write(&mut written);
-        let charge = Charge::of(self.limit, written, 1);
-        self.store.take(&charge).now().is_ok_and(|decision| decision.is_admitted())
-    }
+type Maker<K> = fn(Bucket, u64) -> Box<dyn Direct<K>>;
 
-    fn by_governor(&self, key: &K) -> bool {
-        self.governor.check_key(key).is_ok()
+/// With each of `RIVALS`, if it takes part.
+fn duels<K: Key>(course: &Course, case: &Case) -> Vec<Option<Rounds>>
+where
+    RateNet: Direct<K>,
+    RateNetCoarse: Direct<K>,
+{
+    let &Case { keys, threads, verdict, .. } = case;
+    let bucket = match verdict {
+        Verdict::Refused => Bucket::SCARCE,
+        _ => Bucket::plenty(keys),
+    };
+    let makers: [Option<Maker<K>>; RIVALS.len()] = [
+        Some(|bucket, keys| Box::new(RateNet::new(bucket, keys))),
+        Some(|bucket, keys| Box::new(RateNetCoarse::new(bucket, keys))),
+        Some(|bucket, keys| Box::new(Throttlecrab::new(bucket, keys))),
+        Some(|bucket, _| Box::new(TokioRateLimit::new(bucket))),
+        match case.without_limitador {
+            true => None,
+            false => Some(|bucket, keys| Box::new(Limitador::new(bucket, keys))),
+        },
+    ];
+    let duel = |make: Maker<K>| {
+        let mut contest = course.contest(keys, &[(threads, &case.arrivals)], || {
+            vec![(Box::new(Tollgate::new(bucket, keys)), verdict), (make(bucket, keys), verdict)]
+        });
+        contest.remove(0)
+    };
+    makers.into_iter().map(|make| make.map(duel)).collect()
+}
+
+fn populations(course: &Course) -> Vec<Case> {
+    let case = |all: &Population| Case {
+        without_limitador: all.keys > 1_000_000 && !course.turns.is_full(),
+        ..Case::of(all.keys, "`u64`", &all.uniform)
+    };
+    course.populations.iter().map(case).collect()
+}
+
+/// Some of the other rows that the floor and governor have; all of them in the long form.
+fn elsewhere(course: &Course) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for &Population { keys, ref uniform, ref zipf } in &course.populations {
+        let some = |few: &[u64]| course.turns.is_full() || few.contains(&keys);
+        if some(&[1, 1_000]) {
+            cases.push(Case { threads: 2, ..Case::of(keys, "`u64`, 2 threads", uniform) });
+        }
+        if some(&[1_000]) && keys <= 1_000_000 {
+            let verdict = Verdict::Refused;
+            cases.push(Case { verdict, ..Case::of(keys, "`u64`, refused", uniform) });
+        }
+        if some(&[1_000_000]) && keys > 1 {
+            cases.push(Case::of(keys, "`u64`, Zipf", zipf));
+        }
+        if some(&[1_000, 1_000_000]) {
+            cases.push(Case { is_text: true, ..Case::of(keys, String::NAME, uniform) });
+        }
     }
+    cases
+}
+
+impl Case {
+    fn of(keys: u64, name: &str, arrivals: &Arrivals) -> Self {
+        Self {
+            name: format!("{keys} × {name}"),
+            keys,
+            threads: 1,
+            is_text: false,
+            arrivals: arrivals.clone(),
+            verdict: Verdict::Admitted,
+            without_limitador: keys > 100_000,
+        }
+    }
+}
+
+fn on(threads: usize) -> &'static str {
+    if threads == 1 { "1 thread" } else { "2 threads" }
 }

@@ -5,18 +5,25 @@
 //! run one after the other but in turns of some milliseconds, and each figure is the median of many
 //! turns, with the tenth and the ninetieth percentile beside it.
 
+pub mod direct;
+pub mod floor;
 pub mod keys;
+pub mod process;
 pub mod services;
 pub mod wire;
 
 pub mod accuracy;
 
 mod contender;
-mod paired;
+mod histogram;
 mod report;
+mod rounds;
+mod sheets;
 mod turns;
 
 pub use self::contender::Contender;
-pub use self::paired::{Difference, Paired};
+pub use self::histogram::Histogram;
 pub use self::report::Table;
+pub use self::rounds::{Difference, Pace, Ratio, Rounds};
+pub use self::sheets::Sheets;
 pub use self::turns::{Figure, Turns};

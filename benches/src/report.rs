@@ -22,13 +22,18 @@ impl Table {
         columns: [&str; N],
         rows: impl FnOnce(&Self),
     ) {
+        Self::print_columns(turns, title, &columns, rows);
+    }
+
+    /// The same, with columns that are counted only when it runs.
+    pub fn print_columns(turns: &Turns, title: &str, columns: &[&str], rows: impl FnOnce(&Self)) {
         if !turns.wants(title) {
             return;
         }
         // What ran only once, and cold, is not worth a look.
         let table = Self { silent: !turns.is_measuring() };
         println!("\n### {title}\n");
-        let [first, columns @ ..] = &columns[..] else { return };
+        let [first, columns @ ..] = columns else { return };
         table.row(first, columns);
         table.row("---", &vec!["---:"; columns.len()]);
         rows(&table);

@@ -10,7 +10,6 @@ use super::client::{Asked, Client};
 use super::cores::Cores;
 use super::serve::Kind;
 use super::server::Server;
-use crate::paired::spread;
 use crate::{Figure, Turns, services};
 
 /// Keeps a server of one thread busy, and its queue short.
@@ -77,7 +76,7 @@ impl Trial {
     pub fn ratio(&self, i: usize, base: usize) -> impl fmt::Display + use<> {
         let pairs = self.turns[i].iter().zip(&self.turns[base]);
         let ratios = pairs.map(|(turn, base)| turn.per_second / base.per_second);
-        let Figure { median, low, high } = spread(ratios.collect());
+        let Figure { median, low, high } = Figure::of(ratios.collect());
         format!("{median:.2} ({low:.2}–{high:.2})")
     }
 
@@ -95,7 +94,7 @@ impl Trial {
     /// not tell.
     pub fn server_time(&self, i: usize) -> impl fmt::Display + use<> {
         let told = self.turns[i].iter().map(|turn| turn.on_core).collect::<Option<Vec<f64>>>();
-        told.map_or_else(|| "–".to_owned(), |turns| spread(turns).to_string())
+        told.map_or_else(|| "–".to_owned(), |turns| Figure::of(turns).to_string())
     }
 
     /// How much of the time the server was running, in per cent: the less, the more it was the client
@@ -103,11 +102,11 @@ impl Trial {
     pub fn busy(&self, i: usize) -> impl fmt::Display + use<> {
         let told = self.turns[i].iter().map(|turn| Some(turn.on_core? * turn.per_second / 1e4));
         let told = told.collect::<Option<Vec<f64>>>();
-        told.map_or_else(|| "–".to_owned(), |turns| format!("{:.0}", spread(turns).median))
+        told.map_or_else(|| "–".to_owned(), |turns| format!("{:.0}", Figure::of(turns).median))
     }
 
     fn figure(&self, i: usize, of: impl Fn(&Turn) -> f64) -> Figure {
-        spread(self.turns[i].iter().map(of).collect())
+        Figure::of(self.turns[i].iter().map(of).collect())
     }
 }
 

@@ -158,11 +158,11 @@ where
                             Err(StoreError::too_slow())
                         }
                     };
-                    let Asked { forward, charge, place } = *asked.take().expect(POLLED_AGAIN);
+                    let Asked { forward, mut charge, place } = *asked.take().expect(POLLED_AGAIN);
                     let inside = || Rc::clone(&forward.inside);
                     match forward.inside.limited.policy.judge(outcome, &charge) {
                         Course::Serve(served) => {
-                            let paid = served.paid(charge, inside);
+                            let paid = served.paid(&mut charge, inside);
                             State::calling(forward, paid)
                         }
                         Course::Wait(wait, outcome) => {

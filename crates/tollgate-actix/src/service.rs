@@ -70,7 +70,7 @@ where
         let answer = policy.store.take(&charge);
         if let Some(outcome) = answer.at_once() {
             // The usual way, on which nothing large is moved about.
-            let paid = Paid::charged(Rc::clone(&self.inside), charge, outcome);
+            let paid = Paid::charged(Rc::clone(&self.inside), &mut charge, outcome);
             limited.mark(&paid, &request);
             return ResponseFuture::running(service.call(request), paid);
         }
@@ -83,7 +83,7 @@ where
         };
         match policy.judge(outcome, &charge) {
             Course::Serve(served) => {
-                let paid = served.paid(charge, || Rc::clone(&self.inside));
+                let paid = served.paid(&mut charge, || Rc::clone(&self.inside));
                 limited.mark(&paid, &request);
                 ResponseFuture::running(service.call(request), paid)
             }

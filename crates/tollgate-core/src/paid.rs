@@ -48,7 +48,7 @@ pub enum Served {
 impl Served {
     /// What it has paid of the charge; `desk` is where that is settled.
     #[inline]
-    pub fn paid<D: Desk>(self, charge: Charge, desk: impl FnOnce() -> D) -> Paid<D> {
+    pub fn paid<D: Desk>(self, charge: &mut Charge, desk: impl FnOnce() -> D) -> Paid<D> {
         Paid(match self {
             Self::Charged(outcome) => return Paid::charged(desk(), charge, &outcome),
             Self::Degraded(decision) => Payment::Degraded(desk(), decision),
@@ -75,14 +75,17 @@ enum Payment<D: Desk> {
 }
 
 impl<D: Desk> Paid<D> {
-    /// The charge of a request that goes ahead, to be settled.
+    /// The charge of a request that goes ahead, to be settled. Takes it where it has to be kept as it
+    /// is.
     #[inline]
-    pub fn charged(desk: D, charge: Charge, outcome: &Outcome) -> Self {
-        let at = charge.only().and_then(|owed| position(&desk, &owed.limit));
-        Self(match (at, charge.only()) {
-            (Some(at), Some(owed)) => Payment::One(One::new(desk, at, owed, outcome.clone())),
-            _ => Payment::Several(Box::new(Ticket::begun(desk, charge, outcome.clone()))),
-        })
+    pub fn charged(desk: D, charge: &mut Charge, outcome: &Outcome) -> Self {
+        if let Some(owed) = charge.only() {
+            if let Some(at) = position(&desk, &owed.limit) {
+                return Self(Payment::One(One::new(desk, at, owed, outcome.clone())));
+            }
+        }
+        let charge = std::mem::take(charge);
+        Self(Payment::Several(Box::new(Ticket::begun(desk, charge, outcome.clone()))))
     }
 
     /// Nothing was owed.

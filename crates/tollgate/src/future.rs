@@ -163,11 +163,11 @@ where
                             Err(StoreError::too_slow())
                         }
                     };
-                    let Asked { forward, charge, place } = *asked.take().expect(POLLED_AGAIN);
+                    let Asked { forward, mut charge, place } = *asked.take().expect(POLLED_AGAIN);
                     let limited = || Arc::clone(&forward.limited);
                     match forward.limited.policy.judge(outcome, &charge) {
                         Course::Serve(served) => {
-                            let paid = served.paid(charge, limited);
+                            let paid = served.paid(&mut charge, limited);
                             State::calling(forward, paid)
                         }
                         Course::Wait(wait, outcome) => {

@@ -74,7 +74,7 @@ where
         let answer = policy.store.take(&charge);
         if let Some(outcome) = answer.at_once() {
             // The usual way, on which nothing large is moved about.
-            let paid = Paid::charged(Arc::clone(&self.limited), charge, outcome);
+            let paid = Paid::charged(Arc::clone(&self.limited), &mut charge, outcome);
             self.limited.mark(&paid, &mut request);
             return ResponseFuture::running(self.inner.call(request), paid);
         }
@@ -87,7 +87,7 @@ where
         };
         match policy.judge(outcome, &charge) {
             Course::Serve(served) => {
-                let paid = served.paid(charge, || Arc::clone(&self.limited));
+                let paid = served.paid(&mut charge, || Arc::clone(&self.limited));
                 self.limited.mark(&paid, &mut request);
                 ResponseFuture::running(self.inner.call(request), paid)
             }

@@ -172,17 +172,22 @@ impl Ip {
     /// # Errors
     ///
     /// If the adapter does not know the peer, saying what to add to the server.
+    #[inline]
     pub fn address<V: View>(&self, view: &V) -> Result<IpAddr, Missing> {
-        let peer = view
-            .peer()
-            .ok_or_else(|| Missing::server("the peer address", view.peer_hint()))?
-            .to_canonical();
+        match view.peer() {
+            Some(peer) if matches!(self.trust, Trust::Nobody) => Ok(peer.to_canonical()),
+            Some(peer) => Ok(self.behind_peer(view, peer.to_canonical())),
+            None => Err(Missing::server("the peer address", view.peer_hint())),
+        }
+    }
+
+    fn behind_peer<V: View>(&self, view: &V, peer: IpAddr) -> IpAddr {
         let hops = || hops(view.header_lines(&self.header), self.form).take(MAX_HOPS);
-        Ok(match &self.trust {
+        match &self.trust {
             Trust::Nobody | Trust::Counted(0) => peer,
             Trust::Named(proxies) => client(peer, proxies, hops()),
             Trust::Counted(count) => hops().nth(count - 1).flatten().unwrap_or(peer),
-        })
+        }
     }
 
     fn new(trust: Trust) -> Self {

@@ -28,7 +28,7 @@ impl Part for KeyBuf {
     #[inline]
     fn write(&self, key: &mut KeyBuf) {
         key.push(&self.lengths().to_le_bytes());
-        key.push(self.parts());
+        self.words().iter().for_each(|word| key.push(&word.to_le_bytes()));
     }
 }
 

@@ -68,6 +68,11 @@ impl<R: Row> Table<R> {
         self.count
     }
 
+    /// Makes the buckets now, rather than at first use.
+    pub(super) fn make(&self) {
+        self.made();
+    }
+
     #[inline]
     fn made(&self) -> &[Bucket<R>] {
         self.buckets.get_or_init(|| (0..self.count).map(|_| Bucket::default()).collect())
