@@ -58,7 +58,7 @@ impl Limiter<Memory> {
     /// # Errors
     ///
     /// When the store has no room for the key.
-    #[inline]
+    #[inline(always)]
     pub fn spend(&self, key: impl Part, cost: u64) -> Result<Outcome, StoreError> {
         match self.limits.only() {
             Some(limit) => self.store.spend(limit, &KeyBuf::of(key), cost),

@@ -75,8 +75,12 @@ impl KeyBuf {
         // The highest byte of the lengths stays free, so that the leading bit is never shifted out.
         if lengths >> 120 == 0 {
             if let Some(room) = self.words.get_mut(start..start + filled) {
-                for (word, bytes) in room.iter_mut().zip(part.chunks(WORD)) {
+                let mut room = room.iter_mut();
+                for (bytes, word) in part.chunks_exact(WORD).zip(room.by_ref()) {
                     *word = word_of(bytes);
+                }
+                if let Some(last) = room.next() {
+                    *last = last_of(part);
                 }
                 self.used += filled as u8;
                 self.set_lengths(lengths << 8 | part.len() as u128);
@@ -132,25 +136,27 @@ impl KeyBuf {
         self.lengths = [lengths as u64, (lengths >> 64) as u64];
     }
 
-    /// Hands out the key in words that say everything: the second half of the lengths only where it is
-    /// in use.
+    /// The lengths, the lower half first.
     #[inline]
-    pub(crate) fn each_word(&self, mut each: impl FnMut(u64)) {
-        each(self.lengths[0]);
-        if self.lengths[1] != 0 {
-            each(self.lengths[1]);
-        }
-        self.words().iter().for_each(|word| each(*word));
+    pub(crate) const fn length_words(&self) -> [u64; 2] {
+        self.lengths
     }
 }
 
-/// One to eight bytes as a word, in overlapping pieces rather than one by one.
 #[inline]
 fn word_of(bytes: &[u8]) -> u64 {
-    let half = |bytes: &[u8; 4]| u64::from(u32::from_le_bytes(*bytes));
-    if let Some((whole, _)) = bytes.split_first_chunk::<8>() {
-        return u64::from_le_bytes(*whole);
+    u64::from_le_bytes(bytes.try_into().unwrap_or_default())
+}
+
+/// What fills less than a word, as one: read in pieces that overlap rather than byte by byte.
+#[inline]
+fn last_of(part: &[u8]) -> u64 {
+    let rest = part.len() % WORD;
+    if let Some((_, whole)) = part.split_last_chunk::<WORD>() {
+        return u64::from_le_bytes(*whole) >> (8 * (WORD - rest));
     }
+    let half = |bytes: &[u8; 4]| u64::from(u32::from_le_bytes(*bytes));
+    let bytes = part;
     if let (Some((low, _)), Some((_, high))) = (bytes.split_first_chunk(), bytes.split_last_chunk())
     {
         return half(low) | half(high) << (8 * (bytes.len() - 4));
@@ -174,7 +180,7 @@ impl Eq for KeyBuf {}
 
 impl Hash for KeyBuf {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.each_word(|word| state.write_u64(word));
+        self.lengths.iter().chain(self.words()).for_each(|word| state.write_u64(*word));
     }
 }
 
@@ -228,12 +234,13 @@ mod tests {
     }
 
     #[test]
-    fn a_word_is_its_bytes_the_first_one_lowest() {
-        let bytes = [1, 2, 3, 4, 5, 6, 7, 8];
-        for len in 1..=bytes.len() {
-            let mut filled = [0; WORD];
-            filled[..len].copy_from_slice(&bytes[..len]);
-            assert_eq!(word_of(&bytes[..len]), u64::from_le_bytes(filled), "{len}");
+    fn words_are_filled_from_their_lowest_byte() {
+        let bytes: [u8; 80] = std::array::from_fn(|i| i as u8 + 1);
+        for len in 0..=bytes.len() {
+            let mut filled = bytes[..len].to_vec();
+            filled.resize(len.next_multiple_of(WORD), 0);
+            let words: Vec<_> = filled.chunks(WORD).map(word_of).collect();
+            assert_eq!(key(&[&bytes[..len]]).words(), words, "{len}");
         }
     }
 

@@ -20,18 +20,12 @@ const ENTRIES: usize = 16;
 /// let clock = ManualClock::new();
 /// let store = Memory::builder().capacity(10_000).clock(&clock).build();
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct MemoryBuilder {
     /// `None`: as many keys as most need, made at first use.
     capacity: Option<usize>,
     log_entries: Option<usize>,
     clock: Clock,
-}
-
-impl Default for MemoryBuilder {
-    fn default() -> Self {
-        Self { capacity: None, log_entries: None, clock: Clock::machine() }
-    }
 }
 
 impl MemoryBuilder {

@@ -31,7 +31,12 @@ impl Seed {
     #[inline]
     pub(super) fn print(&self, limit: u64, key: &KeyBuf) -> u64 {
         let mut hasher = FoldHasher::with_seed(self.own ^ limit, &self.shared);
-        key.each_word(|word| hasher.write_u64(word));
+        let [low, high] = key.length_words();
+        hasher.write_u64(low);
+        key.words().iter().for_each(|word| hasher.write_u64(*word));
+        if high != 0 {
+            hasher.write_u64(high);
+        }
         hasher.finish().max(1)
     }
 }

@@ -144,7 +144,7 @@ impl Memory {
     /// # Errors
     ///
     /// When there is no room for the key.
-    #[inline]
+    #[inline(always)]
     pub fn spend(&self, limit: &Limit, key: &KeyBuf, cost: u64) -> Result<Outcome, StoreError> {
         if let Some(bucket) = limit.plain_bucket() {
             return match self.0.spend_first(limit.id(), bucket, key, cost) {

@@ -32,7 +32,7 @@ fn three_threads_that_are_admitted_are_counted() {
         assert!(admits(&store, limit, key));
         let spend = || {
             let store = store.clone();
-            move || store.0.spend(&limit, &key, 1).is_some()
+            move || store.0.spend_anywhere(&limit, &key, 1).is_some()
         };
         let (last, also) = (spend(), spend());
         let (first, (second, third)) = order.both(spend(), move || order.both(last, also));
