@@ -6,6 +6,7 @@ use super::lock::Seen;
 use super::locked::{Find, Locked, Place, Sought};
 use super::room::room_of;
 use super::row::{Narrow, Row, Wide};
+use super::sync::spin;
 use super::table::CHOICES;
 use crate::charge::{Charge, Owed};
 use crate::key::KeyBuf;
@@ -28,13 +29,20 @@ impl Found {
     }
 }
 
+/// How often a row is looked at without the lock when others are at work there, and how long the first
+/// pause is; each is twice as long as the one before.
+const TURNS: u32 = 5;
+const PAUSE: u32 = 8;
+
 /// Why a row was not spent from where it was looked for first.
 #[derive(Clone, Copy)]
 pub(super) enum Passed {
     /// It may stand in another of its choices.
     Elsewhere { print: u64, seen: Seen, now: u64 },
-    /// There is none, or somebody else is at work there.
+    /// There is none.
     Nowhere,
+    /// Somebody else is at work there.
+    Busy,
 }
 
 struct Wanted<'a> {
@@ -57,7 +65,7 @@ impl Inner {
         let print = self.seed.print(id, key);
         let bucket = table.bucket(table.choice(print, 0));
         let Some(seen) = bucket.look().filter(|_| bucket.fetch_rows()) else {
-            return Err(Passed::Nowhere);
+            return Err(Passed::Busy);
         };
         let now = self.clock.now();
         let tick = table.tick(now);
@@ -65,7 +73,7 @@ impl Inner {
             // A row that has recovered here may be alive elsewhere.
             Some(row) if bucket.is_live(row, tick) || !bucket.is_passed(tick) => {
                 let spent = self.spend_there(limit, (bucket, seen), row, now, cost);
-                spent.ok_or(Passed::Nowhere)
+                spent.ok_or(Passed::Busy)
             }
             _ if bucket.is_passed(tick) => Err(Passed::Elsewhere { print, seen, now }),
             _ => Err(Passed::Nowhere),
@@ -82,8 +90,28 @@ impl Inner {
         };
         match first {
             Ok(spent) => Some(spent),
-            Err(passed) => self.spend_elsewhere(limit, passed, cost),
+            Err(passed) => self.spend_elsewhere(limit, passed, key, cost),
         }
+    }
+
+    /// Looks again after a while, in which whoever was at work there can make some more decisions with
+    /// the row at hand: taking turns after each would carry it from one processor to the other all the
+    /// time.
+    #[cold]
+    fn spend_later(&self, limit: &Limit, key: &KeyBuf, cost: u64) -> Option<Spent> {
+        for turn in 0..TURNS {
+            (0..PAUSE << turn).for_each(|_| spin());
+            let first = match limit.plain_bucket() {
+                Some(bucket) => self.spend_first(limit.id(), bucket, key, cost),
+                None => self.spend_first(limit.id(), limit, key, cost),
+            };
+            match first {
+                Ok(spent) => return Some(spent),
+                Err(Passed::Busy) => {}
+                Err(_) => return None,
+            }
+        }
+        None
     }
 
     /// A row that stands in another of its choices.
@@ -92,9 +120,14 @@ impl Inner {
         &self,
         limit: &Limit,
         passed: Passed,
+        key: &KeyBuf,
         cost: u64,
     ) -> Option<Spent> {
-        let Passed::Elsewhere { print, seen, now } = passed else { return None };
+        let (print, seen, now) = match passed {
+            Passed::Elsewhere { print, seen, now } => (print, seen, now),
+            Passed::Busy => return self.spend_later(limit, key, cost),
+            Passed::Nowhere => return None,
+        };
         let table = &self.narrow;
         let tick = table.tick(now);
         let first = table.bucket(table.choice(print, 0));

@@ -163,7 +163,7 @@ impl Memory {
         key: &KeyBuf,
         cost: u64,
     ) -> Result<Outcome, StoreError> {
-        match self.0.spend_elsewhere(limit, passed, cost) {
+        match self.0.spend_elsewhere(limit, passed, key, cost) {
             Some(spent) => Ok(spent.into()),
             None => self.decided(&Charge::of(*limit, *key, cost), Find::OrInsert, Ask::Take),
         }
