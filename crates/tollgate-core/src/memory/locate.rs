@@ -140,6 +140,9 @@ impl Inner {
             let Some(row) = other.find_live(print, tick) else { continue };
 
             let before = other.row(row).cell();
+            if !other.is_still(seen_there) {
+                return None;
+            }
             let now = self.not_before(limit.since(before), now)?;
             let stepped = limit.step(before, now, cost);
             if let Stepped::Admit { cell, fresh_in } = stepped {
@@ -160,7 +163,7 @@ impl Inner {
                 }
                 other.row(row).put(cell);
                 other.expire_at(row, expiry);
-            } else if !other.is_still(seen_there) || !first.is_still(seen) {
+            } else if !first.is_still(seen) {
                 return None;
             }
             return Some(Spent::new(stepped, before, now));
@@ -179,14 +182,17 @@ impl Inner {
         cost: u64,
     ) -> Option<Spent> {
         let before = bucket.row(row).cell();
+        // Words of two states, or of another limit's, must not be calculated with: they may overflow.
+        // Measured, it costs nothing.
+        if !bucket.is_still(seen) {
+            return None;
+        }
         let now = self.not_before(limit.since(before), now)?;
         let stepped = limit.step(before, now, cost);
         if let Stepped::Admit { cell, fresh_in } = stepped {
             let bucket = bucket.lock_if_still(seen)?;
             bucket.row(row).put(cell);
             bucket.expire_at(row, self.narrow.expiry(fresh_in, now));
-        } else if !bucket.is_still(seen) {
-            return None;
         }
         Some(Spent::new(stepped, before, now))
     }

@@ -148,6 +148,9 @@ impl<'a, R: Row> Locked<'a, R> {
             let lifted = self.buckets[place].1.lift(row);
             self.buckets[to].1.put(free, lifted)
         } else {
+            // Without the lock that is but a guess, and nearly always right: in a full table, taking all
+            // these locks in vain would be the greater part of turning somebody away.
+            self.table.bucket(to).free(tick, |_| false)?;
             // Whoever holds a bucket may wait for one of these: it must not be waited for.
             let other = self.table.try_lock(to)?;
             let free = other.free(tick, |_| false)?;

@@ -37,22 +37,37 @@ use crate::store::{Answer, Never, Store, StoreError};
 /// # What it guarantees
 ///
 /// - **Memory is bounded.** The table is made once and never grows: 32 bytes a row for a bucket or a
-///   window, with a quarter more rows than the capacity. Limits that remember more (a sliding log, a
-///   ban, a minimal gap) have a table of their own, made at their first use, and sliding logs share a
-///   bound on the entries that they hold.
+///   window, with a fifth more rows than the capacity, so 38.4 bytes for each key of the capacity, however
+///   long the keys are. Limits that remember more (a sliding log, a ban, a minimal gap) have a table of
+///   their own, made at their first use, and sliding logs share a bound on the entries that they hold.
 /// - **What is limited stays limited.** A row is used for another key only when its own has fully
 ///   recovered, which is when it equals a fresh one. No flood of new keys can free a key that is
 ///   being limited, nor give any key more than its limit.
-/// - **When there is no room**, a new key is not counted: the store answers
-///   [`StoreError::full`], which the layer treats as it was told to treat a failing store, and
-///   [`turned_away`](Self::turned_away) counts it. This begins when more keys than the capacity spend
-///   within the time that they take to recover, so size the table for that.
-/// - **Nobody has to clean up.** There is no task and no thread: a decision looks at four
-///   buckets of four rows for each limit, and at 48 more at most where it has to make room for a new
-///   key.
+/// - **Nobody is refused because of strangers.** When there is no room, a new key is not counted: the
+///   store answers [`StoreError::full`], which is not a refusal, and which the layer treats as it was
+///   told to treat a failing store (by default the request passes). [`turned_away`](Self::turned_away)
+///   counts each such answer. It takes more keys than the capacity that have spent and not recovered;
+///   1.06 times the capacity, or more, before it happened to the first one, in tables for one to ten
+///   million keys.
+/// - **Nothing pauses.** There is no task, no thread, no resizing and no sweep: a decision looks at one
+///   bucket of four rows, rarely at four, and at 48 more at most where it has to make room for a new key.
+///   Refusals write nothing, so a flood from one client does not even occupy its row.
 ///
-/// Keys are told apart by a 64-bit hash with a secret seed, drawn when the store is made: among a
-/// million keys that two meet has a chance of 1 in 37 million.
+/// # How large to make it
+///
+/// As large as the number of keys that spend within the time that they take to recover, with the margin
+/// that you want for a flood. A bucket that is spent to the last recovers in burst ÷ rate, a window when it
+/// has ended, a sliding window when the next one has. With 100,000 clients an hour and a limit by the
+/// minute, some thousand rows are in use at a time; with a limit by the day, all of them are. What a flood
+/// of invented keys can do is fill the table, and from then on pass uncounted or be refused with 503, as
+/// you choose; keys that nobody can invent (an address, an account that was checked further out) are
+/// the better defence.
+///
+/// # How keys are told apart
+///
+/// By a 64-bit hash of the key and the limit, with a secret seed drawn when the store is made. That any two
+/// of a million keys meet, and share a budget, has a chance of 1 in 37 million; among ten million, 1 in
+/// 370,000. Nobody who does not know the seed can look for such a pair.
 ///
 /// Clones are the same store.
 ///

@@ -41,6 +41,7 @@ fn model(run: impl Fn(Order) + Copy + Send + Sync + 'static) {
     for order in [Order::Forth, Order::Back] {
         let mut builder = loom::model::Builder::new();
         builder.preemption_bound.get_or_insert(INTERRUPTIONS);
+        builder.max_branches = 20_000;
         let n = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
         let m = n.clone();
         builder.check(move || { n.fetch_add(1, std::sync::atomic::Ordering::Relaxed); run(order) });
