@@ -1,6 +1,7 @@
 //! Tests that more than one crate has to pass: [`conformance`](mod@conformance), for every store.
 
 pub mod conformance;
+pub mod operations;
 mod subject;
 
 pub use self::subject::{Subject, answer, block_on, key};

@@ -8,8 +8,8 @@ use actix_web::dev::Service;
 use common::{app, get, secs, send, statuses, store};
 use tokio_test::{assert_pending, assert_ready, task};
 use tollgate_actix::{
-    Answer, Charge, Clock, Fallback, Header, Limit, ManualClock, Mark, Memory, Outcome,
-    OnStoreError, Owed, RateLimit, Rejection, Store, StoreError,
+    Answer, Charge, Clock, Fallback, Header, Limit, ManualClock, Mark, Memory, OnStoreError,
+    Outcome, Owed, RateLimit, Rejection, Store, StoreError,
 };
 
 const CLIENT: Header = Header("x-client");

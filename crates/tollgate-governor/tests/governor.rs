@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use tollgate_core::{
-    Charge, Decision, KeyBuf, Limit, ManualClock, Memory, Outcome, Part, Standing, Store, StoreError,
-    Verdict,
+    Charge, Decision, KeyBuf, Limit, ManualClock, Memory, Outcome, Part, Standing, Store,
+    StoreError, Verdict,
 };
 use tollgate_governor::Governor;
 

@@ -7,6 +7,7 @@ use std::time::Instant;
 use crate::deny;
 use crate::features;
 use crate::msrv;
+use crate::proof;
 use crate::step::{Failure, Seconds, Step, cargo, root};
 
 /// Runs every check in order and stops at the first that fails.
@@ -20,6 +21,9 @@ pub(crate) fn check_everything() -> Result<(), Failure> {
     }
     let mut unchecked = msrv::check_oldest_rust(&libraries()?)?;
     unchecked.extend(deny::check_dependencies()?);
+    proof::try_every_order()?;
+    unchecked.extend(proof::interpret()?);
+    unchecked.extend(proof::fuzz()?);
 
     eprintln!("\nEverything that was checked passed, in {}.", Seconds(started.elapsed()));
     for what in unchecked {

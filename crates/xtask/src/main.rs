@@ -5,7 +5,9 @@ mod ci;
 mod deny;
 mod features;
 mod msrv;
+mod proof;
 mod step;
+mod tools;
 
 use std::env;
 use std::ffi::OsString;

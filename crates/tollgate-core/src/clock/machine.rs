@@ -9,6 +9,9 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime};
 
+#[cfg(miri)]
+use self::interpreted as quanta;
+
 /// Microseconds that the counter is followed before the system's clock is read again. The counter is
 /// taken to run slow by one part in 4,096, so what it adds can be 2.5 µs behind by then.
 const FOLLOWED: u64 = 10_000;
@@ -100,6 +103,29 @@ impl Machine {
         // Whoever sees that it has been read sees how far it is ahead.
         self.read.store(counted, Ordering::Release);
         self.epoch + counted + ahead
+    }
+}
+
+/// Miri knows no instruction that reads the processor's counter.
+#[cfg(miri)]
+mod interpreted {
+    use std::time::Instant;
+
+    #[derive(Debug)]
+    pub(super) struct Clock(Instant);
+
+    impl Clock {
+        pub(super) fn new() -> Self {
+            Self(Instant::now())
+        }
+
+        pub(super) fn raw(&self) -> u64 {
+            self.0.elapsed().as_nanos() as u64
+        }
+
+        pub(super) fn delta_as_nanos(&self, start: u64, end: u64) -> u64 {
+            end - start
+        }
     }
 }
 

@@ -25,7 +25,7 @@ pub struct MemoryBuilder {
     /// `None`: as many keys as most need, made at first use.
     capacity: Option<usize>,
     log_entries: Option<usize>,
-    clock: Clock,
+    clock: Option<Clock>,
 }
 
 impl MemoryBuilder {
@@ -58,27 +58,28 @@ impl MemoryBuilder {
     /// The clock to go by; the machine's by default.
     #[must_use]
     pub fn clock(self, clock: impl Into<Clock>) -> Self {
-        Self { clock: clock.into(), ..self }
+        Self { clock: Some(clock.into()), ..self }
     }
 
     /// Makes the store.
     pub fn build(self) -> Memory {
         let capacity = self.capacity.unwrap_or(KEYS);
-        let narrow = Table::new(capacity, self.clock.now());
+        let clock = self.clock.unwrap_or_default();
+        let narrow = Table::new(capacity, clock.now());
         if self.capacity.is_some() {
             // Whoever says how large it is to be wants it, and no pause at its first decision.
             narrow.make();
         }
         Memory(Arc::new(Inner {
             narrow,
-            wide: Table::new(capacity, self.clock.now()),
+            wide: Table::new(capacity, clock.now()),
             entries: AtomicUsize::new(0),
             most_entries: self.log_entries.unwrap_or(capacity.saturating_mul(ENTRIES)),
             swept: AtomicUsize::new(0),
             turned_away: AtomicU64::new(0),
             seed: Seed::new(),
             capacity,
-            clock: self.clock,
+            clock,
         }))
     }
 }

@@ -21,8 +21,7 @@ fn two_limits_are_charged_all_or_none() {
         let forth = takes([(one, first), (other, second)]);
         let back = takes([(other, second), (one, first)]);
         let also = store.clone();
-        let (forth, (back, alone)) =
-            order.both(forth, move || (back(), admits(&also, one, first)));
+        let (forth, (back, alone)) = order.both(forth, move || (back(), admits(&also, one, first)));
         assert_eq!(usize::from(forth) + usize::from(back) + usize::from(alone), 2);
         assert_eq!(remaining(&store, one, first), 0);
         assert_eq!(remaining(&store, other, second), 3 - u64::from(forth) - u64::from(back));

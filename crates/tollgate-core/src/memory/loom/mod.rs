@@ -3,6 +3,7 @@
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p tollgate-core --lib --release --target-dir target/loom memory::loom`
 
+mod buckets;
 mod charges;
 mod claims;
 mod moves;
@@ -28,6 +29,9 @@ const HOUR: Duration = Duration::from_secs(3_600);
 /// How often threads are interrupted at most, where `LOOM_MAX_PREEMPTIONS` does not say.
 const INTERRUPTIONS: usize = 2;
 
+/// How many places there may be in one run at which it could go on otherwise.
+const BRANCHES: usize = 20_000;
+
 /// Which of two threads begins. What the other one does is then moved forward step by step, but loom
 /// overlooks a write that could come before another thread's reading where the writer has read the same
 /// itself: what it would miss in one order it finds in the other.
@@ -41,11 +45,8 @@ fn model(run: impl Fn(Order) + Copy + Send + Sync + 'static) {
     for order in [Order::Forth, Order::Back] {
         let mut builder = loom::model::Builder::new();
         builder.preemption_bound.get_or_insert(INTERRUPTIONS);
-        builder.max_branches = 20_000;
-        let n = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
-        let m = n.clone();
-        builder.check(move || { n.fetch_add(1, std::sync::atomic::Ordering::Relaxed); run(order) });
-        eprintln!("ITER {m:?}");
+        builder.max_branches = BRANCHES;
+        builder.check(move || run(order));
     }
 }
 

@@ -118,6 +118,33 @@ fn a_row_that_recovers_elsewhere_is_counted_once() {
     });
 }
 
+/// Its first bucket need not be locked for it, because that says for long enough where it is.
+#[test]
+fn a_charge_by_an_older_clock_stays_in_the_past() {
+    model(|order| {
+        let (store, clock) = store();
+        let limit = Limit::per_hour(4);
+        let mover = moved(&store, limit);
+        (0..2).for_each(|_| assert!(admits(&store, limit, mover)));
+
+        let also = store.clone();
+        let late = move || {
+            let charge = Charge::of(limit, mover, 1);
+            let spent = also.spend(&limit, &mover, 1).expect("room");
+            assert!(spent.is_admitted());
+            spent.decision(&charge).remaining()
+        };
+        let also = store.clone();
+        let in_time = move || {
+            clock.advance(2 * HOUR);
+            (0..2).for_each(|_| assert!(admits(&also, limit, mover)));
+        };
+        let (left, ()) = order.both(late, in_time);
+        let was_before = left == Some(0);
+        assert_eq!(remaining(&store, limit, mover), if was_before { 2 } else { 1 });
+    });
+}
+
 #[test]
 fn a_row_is_spent_from_while_it_moves_back() {
     model(|order| {

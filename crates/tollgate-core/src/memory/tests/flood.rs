@@ -36,6 +36,56 @@ fn a_flood_of_new_keys_frees_nobody() {
     assert!(limited.clone().all(|number| admits(&store, limit, number)));
 }
 
+/// Ten times as many keys as there is room for, at one moment: whoever is met is counted to the letter,
+/// and whoever is not is counted as turned away.
+#[test]
+fn a_flood_at_one_moment_changes_nothing_for_anybody_else() {
+    const CAPACITY: u64 = if cfg!(miri) { 20 } else { 2_000 };
+    let (store, _clock) = memory(CAPACITY as usize);
+    let limit = Limit::per_minute(3);
+    let spend = |number: u64| match number % 2 {
+        0 => store.spend(&limit, &key(number), 1),
+        _ => store.take(&Charge::of(limit, key(number), 1)).now(),
+    };
+    // A quarter is limited, a quarter has some left.
+    let residents = 0..CAPACITY / 2;
+    for number in residents.clone() {
+        let times = if number % 2 == 0 { 3 } else { 1 };
+        assert!((0..times).all(|_| spend(number).expect("room").is_admitted()));
+    }
+
+    let flood = CAPACITY..CAPACITY * 11;
+    let (mut met, mut turned_away) = (Vec::new(), Vec::new());
+    for number in flood {
+        match spend(number) {
+            Ok(outcome) => {
+                assert!(outcome.is_admitted(), "key {number} was refused by strangers");
+                met.push(number);
+            }
+            Err(error) => {
+                assert!(error.is_full());
+                turned_away.push(number);
+            }
+        }
+        let resident = number % (CAPACITY / 2);
+        if resident % 2 == 0 {
+            let refused = spend(resident).expect("its row is there");
+            assert_eq!(refused.retry_after(), Some(SECOND * 20), "freed by key {number}");
+        } else {
+            assert_eq!(remaining(&store, limit, resident), 2, "forgotten for key {number}");
+        }
+    }
+    assert_eq!(store.turned_away(), turned_away.len() as u64);
+    assert!(met.len() as u64 >= CAPACITY / 2, "room for {} only", met.len());
+    assert_eq!(store.len(), residents.count() + met.len());
+    assert!(met.iter().all(|number| remaining(&store, limit, *number) == 2));
+    // Nothing was charged to them, and to look or to forget needs no room.
+    assert!(turned_away.iter().all(|number| remaining(&store, limit, *number) == 3));
+    let first = Charge::of(limit, key(turned_away[0]), 1);
+    store.reset(&first).now().expect("no room is needed");
+    assert_eq!(store.turned_away(), turned_away.len() as u64);
+}
+
 /// Rows that have recovered make room: whoever comes at the rate that the table is made for is met.
 #[test]
 fn nobody_is_turned_away_while_time_makes_room() {

@@ -1,61 +1,158 @@
-//! Many threads over few buckets.
+//! Many threads over few buckets, while the clock stands still: every count is exact.
 
+mod locks;
+mod mixed;
+
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use super::*;
 
-/// Every charge locks many of the few buckets, in an order of its own if it were let.
-#[test]
-fn charges_over_the_same_few_buckets_do_not_wait_for_each_other_for_ever() {
-    let (store, clock) = memory(4);
-    let limits: Vec<_> = (1..=4)
-        .flat_map(|i| [Limit::per_second(50 + i), Limit::sliding_log(50 + i, SECOND)])
-        .collect();
-    let (decided, full) = (AtomicU64::new(0), AtomicU64::new(0));
+/// Miri takes a thousand times as long.
+const THREADS: u64 = if cfg!(miri) { 4 } else { 8 };
+
+/// How many times over each thread does what it does.
+const ROUNDS: u64 = if cfg!(miri) { 2 } else { 100 };
+
+/// Runs `run` on threads that begin together, with the number of the thread.
+fn together(run: impl Fn(u64) + Sync) {
+    let (run, barrier) = (&run, &Barrier::new(THREADS as usize));
     thread::scope(|scope| {
-        for thread in 0..8 {
-            let (store, clock, mut limits) = (&store, &clock, limits.clone());
-            let (decided, full) = (&decided, &full);
-            limits.rotate_left(thread);
+        for thread in 0..THREADS {
             scope.spawn(move || {
-                for round in 0..500 {
-                    let mut charge = Charge::new();
-                    for (limit, i) in limits.iter().zip(0..) {
-                        let number = (round * i + i) % 7;
-                        charge.owe(*limit, key(number), 1).expect("limits of different names");
-                    }
-                    let which = if store.take(&charge).now().is_ok() { decided } else { full };
-                    which.fetch_add(1, Ordering::Relaxed);
-                    clock.advance(Duration::from_millis(7));
-                }
+                barrier.wait();
+                run(thread);
             });
         }
     });
-    assert_eq!(decided.load(Ordering::Relaxed) + full.load(Ordering::Relaxed), 4_000);
-    assert!(decided.into_inner() > 0);
+}
+
+/// Spends by one way or the other.
+fn spend(store: &Memory, limit: Limit, number: u64, turn: u64) -> Result<bool, StoreError> {
+    if turn % 2 == 0 {
+        return store.spend(&limit, &key(number), 1).map(|outcome| outcome.is_admitted());
+    }
+    store.take(&Charge::of(limit, key(number), 1)).now().map(|outcome| outcome.is_admitted())
+}
+
+fn one(admitted: bool, counter: &AtomicU64) {
+    counter.fetch_add(u64::from(admitted), Ordering::Relaxed);
+}
+
+/// All but concurrency, which nobody gives back here.
+fn limits(count: u64) -> [Limit; 6] {
+    [
+        Limit::per_hour(count),
+        Limit::per_hour(count).refill(1, MINUTE * 60),
+        Limit::fixed_window(count, MINUTE),
+        Limit::sliding_window(count, MINUTE),
+        Limit::sliding_log(count, MINUTE),
+        Limit::per_hour(count).ban(MINUTE),
+    ]
+}
+
+#[test]
+fn one_key_gets_exactly_its_limit() {
+    for limit in limits(THREADS * ROUNDS / 2) {
+        let (store, _clock) = memory(1);
+        let admitted = AtomicU64::new(0);
+        together(|thread| {
+            for round in 0..ROUNDS {
+                one(spend(&store, limit, 0, thread + round).expect("room"), &admitted);
+            }
+        });
+        assert_eq!(admitted.into_inner(), THREADS * ROUNDS / 2, "{limit}");
+        assert_eq!(remaining(&store, limit, 0), 0, "{limit}");
+    }
+}
+
+/// Their rows stand beside each other, some of them elsewhere.
+#[test]
+fn each_of_many_keys_gets_exactly_its_limit() {
+    const KEYS: u64 = if cfg!(miri) { 3 } else { 60 };
+    for limit in limits(THREADS * 3) {
+        let (store, _clock) = memory(KEYS as usize);
+        let admitted: Vec<_> = (0..KEYS).map(|_| AtomicU64::new(0)).collect();
+        // Whoever finds all that might make way for it at work would be turned away for now.
+        (0..KEYS).for_each(|number| one(admits(&store, limit, number), &admitted[number as usize]));
+        together(|thread| {
+            for turn in 0..5 * KEYS {
+                let number = (turn * 7 + thread * 11) % KEYS;
+                let counter = &admitted[number as usize];
+                one(spend(&store, limit, number, turn).expect("its row is there"), counter);
+            }
+        });
+        for (number, admitted) in (0..).zip(admitted) {
+            assert_eq!(admitted.into_inner(), THREADS * 3, "key {number} of {limit}");
+            assert_eq!(remaining(&store, limit, number), 0, "key {number} of {limit}");
+        }
+    }
+}
+
+/// By the machine's clock, which threads do not read in the order in which they write.
+#[test]
+fn one_key_gets_exactly_its_limit_by_the_machine_clock() {
+    let count = THREADS * ROUNDS / 2;
+    // A token is months.
+    let limit = Limit::per(count, MINUTE * 60 * 24 * 36_500);
+    let store = Memory::with_capacity(1);
+    let admitted = AtomicU64::new(0);
+    together(|thread| {
+        for round in 0..ROUNDS {
+            one(spend(&store, limit, 0, thread + round).expect("room"), &admitted);
+        }
+    });
+    assert_eq!(admitted.into_inner(), count);
 }
 
 /// Rows are moved out of newcomers' way while they are being charged.
 #[test]
 fn nothing_is_lost_while_threads_fill_the_table() {
-    let (store, _clock) = memory(4_000);
-    let limit = Limit::per_hour(16);
-    thread::scope(|scope| {
-        for thread in 0..8 {
-            let store = &store;
-            scope.spawn(move || {
-                for number in 0..4_000 {
-                    // Each thread meets the keys in another order.
-                    let number = (number * 1_009 + thread * 500) % 4_000;
-                    // Where all who might make way are locked by others, it is turned away for now.
-                    while take(store, limit, number).is_err() {
-                        thread::yield_now();
-                    }
-                }
-            });
+    const KEYS: u64 = if cfg!(miri) { 10 } else { 4_000 };
+    let (store, _clock) = memory(KEYS as usize);
+    let limit = Limit::per_hour(2 * THREADS);
+    together(|thread| {
+        for number in 0..KEYS {
+            // Each thread meets the keys in another order.
+            let number = (number * 1_009 + thread * 500) % KEYS;
+            // Where all who might make way are locked by others, it is turned away for now.
+            while spend(&store, limit, number, thread).is_err() {
+                thread::yield_now();
+            }
         }
     });
-    assert_eq!(store.len(), 4_000);
-    assert!((0..4_000).all(|number| remaining(&store, limit, number) == 8));
+    assert_eq!(store.len(), KEYS as usize);
+    assert!((0..KEYS).all(|number| remaining(&store, limit, number) == THREADS));
+}
+
+/// Those who were there are neither freed nor turned away by a flood that moves their rows about.
+#[test]
+fn residents_get_exactly_their_limit_in_a_flood() {
+    const RESIDENTS: u64 = if cfg!(miri) { 4 } else { 200 };
+    let (store, _clock) = memory(RESIDENTS as usize * 2);
+    let limit = Limit::per_hour(THREADS);
+    let admitted: Vec<_> = (0..RESIDENTS).map(|_| AtomicU64::new(1)).collect();
+    assert!((0..RESIDENTS).all(|number| admits(&store, limit, number)));
+    let turned_away = AtomicU64::new(0);
+    together(|thread| {
+        for turn in 0..RESIDENTS * 4 {
+            let number = (turn * 7 + thread * 11) % RESIDENTS;
+            let counter = &admitted[number as usize];
+            one(spend(&store, limit, number, turn).expect("its row is there"), counter);
+            let newcomer = 1_000_000 * (thread + 1) + turn;
+            match spend(&store, limit, newcomer, turn / 2) {
+                Ok(admitted) => assert!(admitted, "nobody has met it before"),
+                Err(error) => one(error.is_full(), &turned_away),
+            }
+        }
+    });
+    for (number, admitted) in (0..).zip(admitted) {
+        assert_eq!(admitted.into_inner(), THREADS, "key {number}");
+        assert_eq!(remaining(&store, limit, number), 0, "key {number}");
+    }
+    let turned_away = turned_away.into_inner();
+    assert_eq!(store.turned_away(), turned_away);
+    let met = RESIDENTS * 4 * THREADS - turned_away;
+    assert_eq!(store.len() as u64, RESIDENTS + met);
 }

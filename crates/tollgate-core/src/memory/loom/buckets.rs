@@ -1,0 +1,80 @@
+//! One bucket, and nothing around it.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::memory::bucket::Bucket;
+use crate::memory::row::{Narrow, Row};
+
+/// Adds one to both words of a row, if nobody comes in between.
+fn add(bucket: &Bucket<Narrow>) -> Option<()> {
+    let seen = bucket.look()?;
+    let [first, second] = bucket.row(0).cell();
+    let bucket = bucket.lock_if_still(seen)?;
+    bucket.row(0).put([first + 1, second + 1]);
+    Some(())
+}
+
+/// Reads both words, if nobody comes in between.
+fn read(bucket: &Bucket<Narrow>) -> Option<[u64; 2]> {
+    let seen = bucket.look()?;
+    let cell = bucket.row(0).cell();
+    bucket.is_still(seen).then_some(cell)
+}
+
+fn bucket() -> Arc<Bucket<Narrow>> {
+    Arc::default()
+}
+
+#[test]
+fn of_three_writers_none_is_lost() {
+    model(|order| {
+        let bucket = bucket();
+        let adds = || {
+            let bucket = Arc::clone(&bucket);
+            move || add(&bucket).is_some()
+        };
+        let (second, third) = (adds(), adds());
+        let (first, (second, third)) = order.both(adds(), move || order.both(second, third));
+        let added = [first, second, third].into_iter().filter(|added| *added).count() as u64;
+        assert!(added > 0, "somebody comes first");
+        assert_eq!(bucket.row(0).cell(), [added, added]);
+    });
+}
+
+#[test]
+fn a_reader_between_two_writers_sees_no_half_of_either() {
+    model(|order| {
+        let bucket = bucket();
+        let adds = || {
+            let bucket = Arc::clone(&bucket);
+            move || add(&bucket).is_some()
+        };
+        let also = Arc::clone(&bucket);
+        let reads = move || {
+            if let Some([first, second]) = read(&also) {
+                assert_eq!(first, second);
+            }
+        };
+        let (one, other) = (adds(), adds());
+        order.both(one, move || order.both(other, reads));
+    });
+}
+
+/// Whoever waits for the lock gets it, and sees all that was written under it.
+#[test]
+fn who_waits_for_the_lock_sees_what_was_written() {
+    model(|order| {
+        let bucket = bucket();
+        let adds = || {
+            let bucket = Arc::clone(&bucket);
+            move || {
+                let bucket = bucket.lock();
+                let [first, second] = bucket.row(0).cell();
+                bucket.row(0).put([first + 1, second + 1]);
+            }
+        };
+        order.both(adds(), adds());
+        assert_eq!(read(&bucket), Some([2, 2]));
+    });
+}

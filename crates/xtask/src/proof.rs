@@ -1,0 +1,85 @@
+//! What tests alone do not show: every order in which threads can meet, every rule of the language, and
+//! inputs that nobody thought of.
+
+use std::process::{Command, Stdio};
+
+use crate::step::{Failure, Step, cargo, root};
+use crate::tools::Tool;
+
+/// The targets of the fuzzer, and how many seconds each is given.
+const TARGETS: [&str; 2] = ["table", "limit_text"];
+const SECONDS: u32 = 20;
+
+/// The tests that Miri runs: of what threads share, and of what is read in pieces. Nothing here is
+/// `unsafe`; Miri shows other outcomes of relaxed atomics than the processor does, and looks after the
+/// dependencies.
+const INTERPRETED: [&str; 3] = ["memory::tests::threads", "key::buf", "line"];
+
+/// The protocol of the table in every order in which two or three threads can meet.
+pub(crate) fn try_every_order() -> Result<(), Failure> {
+    let mut command =
+        cargo(["test", "--package", "tollgate-core", "--lib", "--release", "memory::loom"]);
+    command.args(["--target-dir", "target/loom"]).env("RUSTFLAGS", "--cfg loom");
+    Step::new("every order of threads", command).run()
+}
+
+/// Runs the fuzzer for a moment, and returns what could not be run, and why.
+pub(crate) fn fuzz() -> Result<Vec<String>, Failure> {
+    let Some(tool) = Tool::new("fuzz", "~0.13").installed() else {
+        return Ok(vec![
+            "the fuzzer, because cargo-fuzz is not installed and cannot be installed here"
+                .to_owned(),
+        ]);
+    };
+    for target in TARGETS {
+        let mut command = tool.command();
+        // Without a sanitizer, which nothing `unsafe` calls for, a stable compiler will do.
+        command.args(["run", target, "--sanitizer", "none", "--"]);
+        command.arg(format!("-max_total_time={SECONDS}")).args(["-verbosity=0"]);
+        Step::new(format!("fuzzing {target}"), command).run()?;
+    }
+    Ok(Vec::new())
+}
+
+/// Runs some tests in Miri, and returns what could not be run, and why.
+pub(crate) fn interpret() -> Result<Vec<String>, Failure> {
+    if !miri_runs() && !install_miri() {
+        return Ok(vec![
+            "the tests in Miri, because rustup has no nightly toolchain with it and cannot install \
+             one here"
+                .to_owned(),
+        ]);
+    }
+    let mut command = nightly(&["miri", "test", "--package", "tollgate-core", "--lib", "--"]);
+    command.args(INTERPRETED).env("MIRIFLAGS", "-Zmiri-disable-isolation");
+    Step::new("tests in Miri", command).run()?;
+    Ok(Vec::new())
+}
+
+fn miri_runs() -> bool {
+    let mut command = nightly(&["miri", "--version"]);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+fn install_miri() -> bool {
+    let mut command = Command::new("rustup");
+    command.args(["toolchain", "install", "nightly", "--profile", "minimal", "--no-self-update"]);
+    command.args(["--component", "miri,rust-src"]);
+    match Step::new("Miri is missing, installing it", command).run() {
+        Ok(()) => miri_runs(),
+        Err(failure) => {
+            eprintln!("{failure}");
+            false
+        }
+    }
+}
+
+/// A cargo of the nightly toolchain, whichever one runs this.
+fn nightly(arguments: &[&str]) -> Command {
+    let mut command = Command::new("rustup");
+    command.current_dir(root()).args(["run", "nightly", "cargo"]).args(arguments);
+    command.env_remove("CARGO").env_remove("RUSTUP_TOOLCHAIN");
+    command.env("CARGO_TARGET_DIR", "target/miri");
+    command
+}

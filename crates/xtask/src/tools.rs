@@ -1,0 +1,65 @@
+//! Commands of cargo that a machine may lack, and that are then put into this repository.
+
+use std::process::{Command, Stdio};
+
+use crate::step::{Step, cargo, root};
+
+/// Where they are installed.
+const TOOLS: &str = "target/tools";
+
+/// A command of cargo, such as `deny`, and the releases of it that will do.
+pub(crate) struct Tool {
+    name: &'static str,
+    version: &'static str,
+}
+
+/// One that can be run.
+pub(crate) enum Installed {
+    OfTheMachine(&'static str),
+    OfThisRepository(&'static str),
+}
+
+impl Tool {
+    pub(crate) const fn new(name: &'static str, version: &'static str) -> Self {
+        Self { name, version }
+    }
+
+    /// The machine's, or one that is installed now if need be: two minutes on two cores, once.
+    pub(crate) fn installed(&self) -> Option<Installed> {
+        let Self { name, version } = self;
+        let places = [Installed::OfTheMachine(name), Installed::OfThisRepository(name)];
+        if let Some(installed) = places.into_iter().find(Installed::runs) {
+            return Some(installed);
+        }
+        let mut command = cargo(["install", "--locked", "--root", TOOLS]);
+        command.arg(format!("cargo-{name}")).args(["--version", version]);
+        match Step::new(format!("cargo-{name} is missing, installing it"), command).run() {
+            Ok(()) => Some(Installed::OfThisRepository(name)),
+            Err(failure) => {
+                eprintln!("{failure}");
+                None
+            }
+        }
+    }
+}
+
+impl Installed {
+    pub(crate) fn command(&self) -> Command {
+        match self {
+            Self::OfTheMachine(name) => cargo([name]),
+            Self::OfThisRepository(name) => {
+                let program = root().join(TOOLS).join(format!("bin/cargo-{name}"));
+                let mut command = Command::new(program);
+                // As cargo calls its commands.
+                command.arg(name).current_dir(root());
+                command
+            }
+        }
+    }
+
+    fn runs(&self) -> bool {
+        let mut command = self.command();
+        command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    }
+}

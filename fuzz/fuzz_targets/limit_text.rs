@@ -1,0 +1,14 @@
+//! Whatever text is a limit prints as text that is the same limit: `cargo fuzz run limit_text`.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use tollgate_core::{Limit, Limits};
+
+fuzz_target!(|text: &str| {
+    if let Ok(limit) = text.parse::<Limit>() {
+        assert_eq!(limit.to_string().parse(), Ok(limit), "{text:?}");
+    }
+    if let Ok(limits) = text.parse::<Limits>() {
+        assert_eq!(limits.to_string().parse(), Ok(limits), "{text:?}");
+    }
+});

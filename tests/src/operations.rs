@@ -1,0 +1,199 @@
+//! A store that forgets, driven beside a plain map that forgets nothing, by whatever bytes say.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use tollgate_core::{
+    Charge, Decision, KeyBuf, Keys, Limit, ManualClock, Mark, Memory, Outcome, Slot, State, Store,
+    decide, preview,
+};
+
+/// Whatever can be done to a store, as the bytes say: how often, to which keys, at what cost. The clock is
+/// not set back: a store that has forgotten what had recovered cannot know of it again.
+///
+/// # Panics
+///
+/// When the store answers otherwise than a map of all states would.
+pub fn run(bytes: &[u8]) {
+    let mut script = Script(bytes);
+    let clock = ManualClock::new();
+    let capacity = 1 + usize::from(script.byte()) % 40;
+    let store = Memory::builder().capacity(capacity).clock(&clock).build();
+    let mut model = Model::default();
+    let mut admitted: Vec<(Charge, Vec<Mark>)> = Vec::new();
+    while !script.0.is_empty() {
+        let now = clock.now();
+        match script.byte() % 16 {
+            0..8 => {
+                let charge = script.charge(true);
+                let before = store.turned_away();
+                let taken = script.take(&store, &charge);
+                assert_eq!(store.turned_away() > before, taken.is_none());
+                let Some(taken) = taken else { continue };
+                let expected =
+                    model.run(&charge, |slots, keys| decide(slots, now, charge.patience(), keys));
+                assert_eq!(taken.decision(&charge), expected);
+                if taken.is_admitted() {
+                    let marks = taken.marks().collect();
+                    admitted.push((charge, marks));
+                }
+            }
+            8 => {
+                let charge = script.charge(false);
+                let peeked = store.peek(&charge).now().expect("peeks need no room");
+                let expected = model.run(&charge, |slots, keys| preview(slots, now, keys));
+                assert_eq!(bare(peeked.decision(&charge)), bare(expected));
+            }
+            9 => {
+                let charge = script.charge(false);
+                store.reset(&charge).now().expect("no room is needed");
+                model.forget(&charge);
+            }
+            10..12 => {
+                let ago = usize::from(script.byte()) % 8;
+                let spent = u64::from(script.byte() % 6);
+                let Some(at) = admitted.len().checked_sub(ago + 1) else { continue };
+                let (charge, marks) = admitted.remove(at);
+                for (owed, mark) in charge.owed().zip(&marks) {
+                    let before = store.turned_away();
+                    store.settle(owed, mark, spent);
+                    if store.turned_away() == before {
+                        let state = model.0.entry((owed.limit.id(), owed.key)).or_default();
+                        owed.limit.settle(state, now, mark, owed.cost, spent);
+                    }
+                }
+            }
+            _ => clock.advance(Duration::from_micros(script.micros())),
+        }
+    }
+}
+
+/// Bytes, read from the front; zeros when they are used up.
+struct Script<'a>(&'a [u8]);
+
+impl Script<'_> {
+    fn byte(&mut self) -> u8 {
+        let Some((first, rest)) = self.0.split_first() else { return 0 };
+        self.0 = rest;
+        *first
+    }
+
+    /// From none to eight seconds, short ones as likely as long ones.
+    fn micros(&mut self) -> u64 {
+        let digits = u64::from(self.byte()) << 8 | u64::from(self.byte());
+        digits << (self.byte() % 8)
+    }
+
+    fn charge(&mut self, patient: bool) -> Charge {
+        let all = limits();
+        let mut charge = Charge::new();
+        // Four in five owe to one limit. Those that record a refusal do so alone: of a new key, where
+        // another limit refuses, it needs room.
+        let count = if self.byte() % 5 > 0 { 1 } else { 2 + self.byte() % 4 };
+        let limits = if count == 1 { &all[..] } else { &all[..RECORD_NOTHING] };
+        for _ in 0..count {
+            let limit = limits[usize::from(self.byte()) % limits.len()];
+            let key = KeyBuf::of(u64::from(self.byte() % 48));
+            let cost = u64::from(self.byte() % 3);
+            if charge.owed().all(|owed| owed.limit != limit || owed.key != key) {
+                charge.owe(limit, key, cost).expect("few limits");
+            }
+        }
+        match self.byte() % 4 {
+            0 if patient => charge.patient(Duration::from_micros(self.micros())),
+            _ => charge,
+        }
+    }
+
+    /// By the way for one limit where there is a choice, half of the time.
+    fn take(&mut self, store: &Memory, charge: &Charge) -> Option<Outcome> {
+        let mut owed = charge.owed();
+        let taken = match (owed.next(), owed.next(), charge.patience()) {
+            (Some(owed), None, None) if self.byte() % 2 == 0 => {
+                store.spend(&owed.limit, &owed.key, owed.cost)
+            }
+            _ => store.take(charge).now(),
+        };
+        taken.ok()
+    }
+}
+
+fn limits() -> [Limit; 12] {
+    let second = Duration::from_secs(1);
+    [
+        Limit::per_second(3),
+        Limit::per_second(4).burst(2),
+        Limit::per(7, second * 3).burst(5),
+        Limit::per_second(5).refill(2, Duration::from_millis(700)),
+        Limit::leaky_bucket(4, second).queue(3),
+        Limit::fixed_window(3, second),
+        Limit::sliding_window(4, second),
+        Limit::concurrent(3),
+        Limit::sliding_log(5, second),
+        Limit::per_second(9).min_gap(Duration::from_millis(30)),
+        Limit::per_second(2).ban(second * 2),
+        Limit::sliding_window(2, second * 3).count_refused(),
+    ]
+}
+
+/// How many of them, from the front.
+const RECORD_NOTHING: usize = 10;
+
+/// Every state for ever, in no particular place.
+#[derive(Default)]
+struct Model(HashMap<(u64, KeyBuf), State>);
+
+impl Model {
+    fn run(
+        &mut self,
+        charge: &Charge,
+        run: impl FnOnce(&mut [Slot<'_>], Keys) -> Outcome,
+    ) -> Decision {
+        let at = |owed: &tollgate_core::Owed| (owed.limit.id(), owed.key);
+        let states = charge.owed().map(|owed| self.0.remove(&at(owed)).unwrap_or_default());
+        let mut states: Vec<State> = states.collect();
+        let slots = charge.owed().zip(&mut states);
+        let mut slots: Vec<_> = slots
+            .map(|(owed, state)| Slot { limit: &owed.limit, state, cost: owed.cost })
+            .collect();
+        let outcome = run(&mut slots, charge.keys());
+        self.0.extend(charge.owed().map(at).zip(states));
+        outcome.decision(charge)
+    }
+
+    /// What is held stays held.
+    fn forget(&mut self, charge: &Charge) {
+        for owed in charge.owed().filter(|owed| !owed.limit.is_held()) {
+            self.0.remove(&(owed.limit.id(), owed.key));
+        }
+    }
+}
+
+/// Without the marks, which say where a charge stands that was never made.
+fn bare(decision: Decision) -> Vec<(u64, Option<Duration>, bool)> {
+    let standing =
+        |standing: &tollgate_core::Standing| (standing.remaining, standing.retry, standing.refused);
+    decision.standings().map(standing).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Numbers that look drawn (PCG's generator), the same in every run.
+    fn bytes(seed: u64, len: usize) -> Vec<u8> {
+        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 56) as u8
+        };
+        std::iter::repeat_with(next).take(len).collect()
+    }
+
+    #[test]
+    fn a_store_answers_as_a_map_that_forgets_nothing() {
+        for seed in 0..2_000 {
+            run(&bytes(seed, 600));
+        }
+    }
+}
