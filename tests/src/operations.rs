@@ -89,7 +89,10 @@ impl Script<'_> {
         let mut charge = Charge::new();
         // Four in five owe to one limit. Those that record a refusal do so alone: of a new key, where
         // another limit refuses, it needs room.
-        let count = if self.byte() % 5 > 0 { 1 } else { 2 + self.byte() % 4 };
+        let count = match self.byte() % 5 {
+            0 => 2 + self.byte() % 4,
+            _ => 1,
+        };
         let limits = if count == 1 { &all[..] } else { &all[..RECORD_NOTHING] };
         for _ in 0..count {
             let limit = limits[usize::from(self.byte()) % limits.len()];
@@ -109,7 +112,7 @@ impl Script<'_> {
     fn take(&mut self, store: &Memory, charge: &Charge) -> Option<Outcome> {
         let mut owed = charge.owed();
         let taken = match (owed.next(), owed.next(), charge.patience()) {
-            (Some(owed), None, None) if self.byte() % 2 == 0 => {
+            (Some(owed), None, None) if self.byte() < 128 => {
                 store.spend(&owed.limit, &owed.key, owed.cost)
             }
             _ => store.take(charge).now(),

@@ -183,13 +183,9 @@ impl fmt::Debug for Kind {
     }
 }
 
-/// What the adapter does with a request.
+/// What the adapter does with a request that was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// Calls the service.
-    Forward,
-    /// Waits, then calls the service.
-    Wait(Duration),
     /// Calls the service, the request marked as one to serve less for.
     Degrade,
     /// Calls the service, and reports that it would have been refused.

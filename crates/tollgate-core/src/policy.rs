@@ -178,7 +178,7 @@ impl<S: Store> Policy<S> {
                 report::refused(&decision, "redirected");
                 Course::Refuse(Refusal::Elsewhere(decision, redirect))
             }
-            Step::Forward | Step::Wait(_) | Step::Reject => {
+            Step::Reject => {
                 self.counters.refused.add();
                 report::refused(&decision, "refused");
                 Course::Refuse(Refusal::TooMany(decision))

@@ -10,13 +10,16 @@ fn decision(verdict: Verdict) -> Decision {
 }
 
 impl Gate {
-    fn judge(&self, decision: &Decision) -> Step {
+    /// How long an admitted request waits, if it does; what is done with a refused one.
+    fn judge(&self, decision: &Decision) -> Result<Option<Duration>, Step> {
         match decision.verdict() {
-            Verdict::Admit { wait } => self.admit(wait).map_or(Step::Forward, Step::Wait),
-            Verdict::Refuse { .. } => self.refuse(decision),
+            Verdict::Admit { wait } => Ok(self.admit(wait)),
+            Verdict::Refuse { .. } => Err(self.refuse(decision)),
         }
     }
 }
+
+const FORWARD: Result<Option<Duration>, Step> = Ok(None);
 
 fn refused() -> Decision {
     decision(Verdict::Refuse { retry_after: Some(Duration::from_secs(1)) })
@@ -53,8 +56,8 @@ fn every_rejection_has_its_step() {
     ] {
         let shown = format!("{rejection:?}");
         let gate = Gate::new(rejection);
-        assert_eq!(gate.judge(&refused()), step, "{shown}");
-        assert_eq!(gate.judge(&admitted()), Step::Forward, "{shown}");
+        assert_eq!(gate.judge(&refused()), Err(step), "{shown}");
+        assert_eq!(gate.judge(&admitted()), FORWARD, "{shown}");
     }
 }
 
@@ -66,9 +69,9 @@ fn who_booked_a_place_waits_for_it() {
         Rejection::degrade(),
         Rejection::queue(WAIT).then(Rejection::shadow()),
     ] {
-        assert_eq!(Gate::new(rejection).judge(&booked()), Step::Wait(WAIT));
+        assert_eq!(Gate::new(rejection).judge(&booked()), Ok(Some(WAIT)));
     }
-    assert_eq!(Gate::new(Rejection::shadow()).judge(&booked()), Step::Forward);
+    assert_eq!(Gate::new(Rejection::shadow()).judge(&booked()), FORWARD);
 }
 
 #[test]
@@ -80,14 +83,14 @@ fn a_choice_sees_the_decision() {
     }));
     let mut state = limit.fresh();
     limit.take(&mut state, 0, 1);
-    assert_eq!(gate.judge(&limit.take(&mut state, 0, 1)), Step::Reject);
-    assert_eq!(gate.judge(&refused()), Step::Degrade);
+    assert_eq!(gate.judge(&limit.take(&mut state, 0, 1)), Err(Step::Reject));
+    assert_eq!(gate.judge(&refused()), Err(Step::Degrade));
 }
 
 #[test]
 fn a_choice_of_choices_ends_in_a_refusal() {
     let endless = Rejection::from_fn(|_| Rejection::from_fn(|_| Rejection::shadow()));
-    assert_eq!(Gate::new(endless).judge(&refused()), Step::Reject);
+    assert_eq!(Gate::new(endless).judge(&refused()), Err(Step::Reject));
 }
 
 #[test]
