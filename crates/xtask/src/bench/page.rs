@@ -1,9 +1,11 @@
 //! The page: text by hand, and between pairs of comments what the benchmarks put there.
 //!
-//!     <!-- machine -->
-//!     <!-- table: The step, ns -->
-//!     <!-- lines bench-table: The table, ns | `u64` -->
-//!     <!-- bars bench-layer: The layer, ns | request -->
+//! ```text
+//! <!-- machine -->
+//! <!-- table: The step, ns -->
+//! <!-- lines bench-table: The table, ns | `u64` -->
+//! <!-- bars bench-layer: The layer, ns | request -->
+//! ```
 //!
 //! and after each of them, some lines further down, `<!-- end -->`. A chart has a name, the title of
 //! the table that it shows, and what part of the table, if not all.

@@ -42,9 +42,14 @@ enum Order {
 }
 
 fn model(run: impl Fn(Order) + Copy + Send + Sync + 'static) {
+    interrupted(INTERRUPTIONS, run);
+}
+
+/// For a model that has so much to do that fewer interruptions have to do.
+fn interrupted(times: usize, run: impl Fn(Order) + Copy + Send + Sync + 'static) {
     for order in [Order::Forth, Order::Back] {
         let mut builder = loom::model::Builder::new();
-        builder.preemption_bound.get_or_insert(INTERRUPTIONS);
+        builder.preemption_bound.get_or_insert(times);
         builder.max_branches = BRANCHES;
         builder.check(move || run(order));
     }

@@ -145,6 +145,41 @@ fn a_charge_by_an_older_clock_stays_in_the_past() {
     });
 }
 
+/// It has been begun anew in its first bucket, and that says once more for how long rows are elsewhere,
+/// when a thread that looked there long before finds the old row.
+#[test]
+fn a_row_that_was_begun_anew_is_not_spent_from_where_it_stood() {
+    const MINUTE: Duration = Duration::from_secs(60);
+    interrupted(1, |order| {
+        let (store, clock) = store();
+        let (limit, brief) = (Limit::per_hour(60), Limit::per_second(1));
+        let mover = key(&store, limit, [A, B, A, B]);
+        let next = key(&store, limit, [A, B, B, A]);
+        let others: Vec<_> = keys(&store, brief, [A, A, A, A]).take(4).collect();
+        assert!(admits(&store, limit, mover));
+        others.iter().for_each(|key| assert!(admits(&store, brief, *key)));
+        assert_eq!(stands(&store, limit, mover), Some(B));
+        assert!(store.spend(&limit, &mover, 19).expect("room").is_admitted());
+
+        let also = store.clone();
+        let late = move || {
+            assert!(also.spend(&limit, &mover, 30).expect("room").is_admitted());
+        };
+        let also = store.clone();
+        let in_time = move || {
+            // So long after twenty tokens that nothing is left of them.
+            clock.advance(26 * MINUTE);
+            assert!(also.spend(&limit, &next, 60).expect("room").is_admitted());
+            assert!(admits(&also, limit, mover));
+            others.iter().take(3).for_each(|key| drop(also.spend(&brief, key, 1)));
+        };
+        order.both(late, in_time);
+        // Of fifty tokens, by the older clock, twenty-six have drained; by the newer, of thirty none has.
+        let left = remaining(&store, limit, mover);
+        assert!(left == 60 - 24 - 1 || left == 60 - 30 - 1, "{left} left");
+    });
+}
+
 #[test]
 fn a_row_is_spent_from_while_it_moves_back() {
     model(|order| {

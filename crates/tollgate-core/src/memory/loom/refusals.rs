@@ -48,3 +48,28 @@ fn a_row_that_is_moved_refuses_to_the_letter() {
         assert_eq!(retry, Some(HOUR * 3 / 4));
     });
 }
+
+/// Nor is one of a row that others spend from where it was moved to.
+#[test]
+fn a_row_that_stands_elsewhere_refuses_to_the_letter() {
+    model(|order| {
+        let (store, clock) = store();
+        let limit = Limit::per_hour(60);
+        let mover = key(&store, limit, [A, B, A, B]);
+        assert!(admits(&store, limit, mover));
+        keys(&store, limit, [A, A, A, A])
+            .take(4)
+            .for_each(|key| assert!(admits(&store, limit, key)));
+        assert_eq!(stands(&store, limit, mover), Some(B));
+        assert!(store.spend(&limit, &mover, 39).expect("room").is_admitted());
+        clock.advance(30 * SECOND);
+
+        let also = store.clone();
+        let spend = move || assert!(admits(&also, limit, mover));
+        let also = store.clone();
+        let refused = move || also.spend(&limit, &mover, 60).expect("room").retry_after();
+        let ((), retry) = order.both(spend, refused);
+        let retry = retry.expect("not all of it is left").as_secs();
+        assert!(retry == 39 * 60 + 30 || retry == 40 * 60 + 30, "{retry} s");
+    });
+}
