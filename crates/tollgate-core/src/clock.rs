@@ -13,7 +13,8 @@ use crate::limit::bounded;
 /// What time it is, in microseconds since the Unix epoch.
 ///
 /// The machine's clock is read once in the life of a process and followed by the monotonic clock from
-/// there on, so it never steps back, whatever is done to the system's time.
+/// there on, so it does not step back, whatever is done to the system's time: by some microseconds at
+/// most, where the processor's counter is corrected, and what is decided does not go by those.
 #[derive(Debug, Clone)]
 pub struct Clock(Source);
 
@@ -49,7 +50,7 @@ impl Clock {
 
     /// The time at which something is decided that was last touched `since`: clocks are read before a
     /// row is locked, so another thread may have come in between with a later time, but a machine's
-    /// clock never steps back.
+    /// clock is not set back.
     #[inline]
     pub(crate) fn at_least(&self, now: u64, since: u64) -> u64 {
         match &self.0 {
