@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn many_parts_are_told_apart() {
         let mut seen = std::collections::HashSet::new();
-        for count in 0..64 {
+        for count in 0..if cfg!(miri) { 18 } else { 64 } {
             for part in [&b""[..], b"\0", b"\x01"] {
                 let key = key(&vec![part; count]);
                 assert_eq!(key.is_digest(), count > if part.is_empty() { 15 } else { 10 });
