@@ -156,6 +156,8 @@ fn a_row_that_was_begun_anew_is_not_spent_from_where_it_stood() {
         let mover = key(&store, limit, [A, B, A, B]);
         let next = key(&store, limit, [A, B, B, A]);
         let others: Vec<_> = keys(&store, brief, [A, A, A, A]).take(4).collect();
+        // In front of where the row will stand, so that the next one need not be put in its place.
+        assert!(admits(&store, brief, key(&store, brief, [B, B, B, B])));
         assert!(admits(&store, limit, mover));
         others.iter().for_each(|key| assert!(admits(&store, brief, *key)));
         assert_eq!(stands(&store, limit, mover), Some(B));
