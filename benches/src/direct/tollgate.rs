@@ -52,7 +52,7 @@ fn limit(bucket: Bucket) -> Limit {
     Limit::per(1, bucket.interval).burst(bucket.burst.into())
 }
 
-#[inline]
+#[inline(always)]
 fn verdict(answer: Result<Outcome, StoreError>) -> Verdict {
     match answer {
         Ok(outcome) => Verdict::of(outcome.is_admitted()),

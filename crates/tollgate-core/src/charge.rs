@@ -48,6 +48,26 @@ impl Charge {
         self.owe_on_account(limit, key, cost, None)
     }
 
+    /// Begins a charge that owes nothing yet, and hands out the key, to be written where it stands: it
+    /// is large, and moving what has just been written makes the processor wait.
+    #[inline(always)]
+    pub(crate) fn begin(
+        &mut self,
+        limit: &Limit,
+        cost: u64,
+        account: Option<&Account>,
+    ) -> &mut KeyBuf {
+        let account = account.cloned();
+        let owed = self.owed.begin(Owed { limit: *limit, key: KeyBuf::new(), cost, account });
+        &mut owed.key
+    }
+
+    /// Undoes [`begin`](Self::begin).
+    #[inline]
+    pub(crate) fn forget(&mut self) {
+        self.owed = Few::new();
+    }
+
     #[inline]
     pub(crate) fn owe_on_account(
         &mut self,

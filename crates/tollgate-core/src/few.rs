@@ -19,6 +19,12 @@ impl<T> Few<T> {
         Self { first: Some(item), rest: Vec::new() }
     }
 
+    /// Puts the first item in place.
+    #[inline(always)]
+    pub(crate) fn begin(&mut self, item: T) -> &mut T {
+        self.first.insert(item)
+    }
+
     #[inline]
     pub(crate) fn push(&mut self, item: T) {
         if self.first.is_none() {

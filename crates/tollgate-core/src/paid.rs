@@ -77,7 +77,7 @@ enum Payment<D: Desk> {
 impl<D: Desk> Paid<D> {
     /// The charge of a request that goes ahead, to be settled. Takes it where it has to be kept as it
     /// is.
-    #[inline]
+    #[inline(always)]
     pub fn charged(desk: D, charge: &mut Charge, outcome: &Outcome) -> Self {
         if let Some(owed) = charge.only() {
             if let Some(at) = position(&desk, &owed.limit) {
@@ -176,7 +176,7 @@ fn position(desk: &impl Desk, limit: &Limit) -> Option<usize> {
 }
 
 impl<D: Desk> One<D> {
-    #[inline]
+    #[inline(always)]
     fn new(desk: D, at: usize, owed: &Owed, outcome: Outcome) -> Self {
         let Owed { key, cost, ref account, .. } = *owed;
         Self { desk, at, key, cost, account: account.clone(), outcome, settled: false }

@@ -131,12 +131,19 @@ where
 {
     #[inline]
     fn owes(&self, view: &V, charge: &mut Charge) -> Result<(), Missing> {
+        let cost = self.cost.of(view);
+        if let Some(limit) = self.limits.only_one().filter(|_| charge.is_empty()) {
+            let written = self.key.write(view, charge.begin(limit, cost, self.account.as_ref()));
+            return written.or_else(|missing| {
+                charge.forget();
+                if missing.is_exempt() { Ok(()) } else { Err(missing) }
+            });
+        }
         let mut key = KeyBuf::new();
         match self.key.write(view, &mut key) {
             Err(missing) if missing.is_exempt() => return Ok(()),
             written => written?,
         }
-        let cost = self.cost.of(view);
         self.limits
             .each(view, &mut |limit| charge.owe_on_account(*limit, key, cost, self.account.clone()))
     }
@@ -160,9 +167,19 @@ pub trait LimitsFor<V: View>: KnownLimits {
         view: &V,
         each: &mut dyn FnMut(&Limit) -> Result<(), Missing>,
     ) -> Result<(), Missing>;
+
+    /// The limit, where that is one and the same for every request.
+    fn only_one(&self) -> Option<&Limit> {
+        None
+    }
 }
 
 impl<V: View> LimitsFor<V> for Limits {
+    #[inline]
+    fn only_one(&self) -> Option<&Limit> {
+        self.only()
+    }
+
     #[inline]
     fn each(
         &self,

@@ -86,6 +86,7 @@ impl Answer<Never> {
     /// # Errors
     ///
     /// What the store reports.
+    #[inline]
     pub fn now(self) -> Result<Outcome, StoreError> {
         match self {
             Self::Now(outcome) => outcome,
@@ -99,6 +100,7 @@ macro_rules! pointers {
         impl<S: Store + ?Sized> Store for $pointer<S> {
             type Future = S::Future;
 
+            #[inline]
             fn take(&self, charge: &Charge) -> Answer<S::Future> {
                 (**self).take(charge)
             }

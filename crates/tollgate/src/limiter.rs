@@ -61,7 +61,12 @@ impl Limiter<Memory> {
     #[inline(always)]
     pub fn spend(&self, key: impl Part, cost: u64) -> Result<Outcome, StoreError> {
         match self.limits.only() {
-            Some(limit) => self.store.spend(limit, &KeyBuf::of(key), cost),
+            Some(limit) => {
+                // In place: moving what has just been written makes the processor wait.
+                let mut buffer = KeyBuf::new();
+                key.write(&mut buffer);
+                self.store.spend(limit, &buffer, cost)
+            }
             None => self.store.take(&self.charge(key, cost)).now(),
         }
     }

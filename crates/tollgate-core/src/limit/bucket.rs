@@ -61,6 +61,12 @@ impl Bucket {
         [self.unit, self.drain, self.tick]
     }
 
+    /// Whether a microsecond drains one: then when the debt is gone says all that a cell does.
+    #[inline]
+    pub(super) const fn is_even(&self) -> bool {
+        self.even
+    }
+
     /// When the request may come in.
     #[inline]
     pub(super) fn enter(&self, cell: Cell, now: u64, cost: u64, from: u64) -> Enter {

@@ -40,6 +40,7 @@ pub(crate) use self::exact::bounded;
 use self::name::Name;
 use self::shape::Shape;
 
+pub(crate) use self::bucket::Bucket;
 pub(crate) use self::log::Log;
 pub(crate) use self::state::Cell;
 pub(crate) use self::step::{Plain, Stepped};

@@ -164,13 +164,21 @@ impl Limit {
         self.plain
     }
 
-    /// The bucket of a plain limit that is one, as most are.
+    /// The bucket of a plain limit of which a microsecond drains one, as of most.
     #[inline]
-    pub(crate) const fn plain_bucket(&self) -> Option<&Bucket> {
+    pub(crate) const fn slim_bucket(&self) -> Option<&Bucket> {
         match &self.shape {
-            Shape::Bucket(bucket) if self.plain => Some(bucket),
+            Shape::Bucket(bucket) if self.plain && bucket.is_even() => Some(bucket),
             _ => None,
         }
+    }
+
+    /// The state of a [slim](Self::slim_bucket) limit as `mark` wrote it, if that is what is left of it:
+    /// giving back asks whether anybody was charged since.
+    pub(crate) fn as_written(&self, cell: Cell, mark: &Mark) -> Cell {
+        let is_same =
+            self.slim_bucket().is_some() && cell[0] + cell[1] == mark.cell[0] + mark.cell[1];
+        if is_same { mark.cell } else { cell }
     }
 
     /// Microseconds until a state of two words equals a fresh one.

@@ -2,6 +2,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 
 use super::hash::Seed;
+use super::moment::Followed;
 use super::table::Table;
 use super::{Inner, Memory};
 use crate::clock::Clock;
@@ -29,9 +30,9 @@ pub struct MemoryBuilder {
 }
 
 impl MemoryBuilder {
-    /// Room for `keys` keys, each on one limit. The table is made when the store is
-    /// [built](Self::build), 13 ms for a million keys; without this it has room for 131,072 and is made at
-    /// first use.
+    /// Room for `keys` keys, each on one limit. The table for a limit is then made when a layer or limiter
+    /// is made with it, 13 ms for a million keys; without this there is room for 131,072, made at first
+    /// use.
     ///
     /// # Panics
     ///
@@ -65,14 +66,14 @@ impl MemoryBuilder {
     pub fn build(self) -> Memory {
         let capacity = self.capacity.unwrap_or(KEYS);
         let clock = self.clock.unwrap_or_default();
-        let narrow = Table::new(capacity, clock.now());
-        if self.capacity.is_some() {
-            // Whoever says how large it is to be wants it, and no pause at its first decision.
-            narrow.make();
-        }
+        let base = clock.now();
         Memory(Arc::new(Inner {
-            narrow,
-            wide: Table::new(capacity, clock.now()),
+            base,
+            followed: Followed::default(),
+            is_eager: self.capacity.is_some(),
+            slim: Table::new(capacity, 0),
+            narrow: Table::new(capacity, base),
+            wide: Table::new(capacity, base),
             entries: AtomicUsize::new(0),
             most_entries: self.log_entries.unwrap_or(capacity.saturating_mul(ENTRIES)),
             swept: AtomicUsize::new(0),

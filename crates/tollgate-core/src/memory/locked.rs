@@ -1,7 +1,6 @@
 //! Some buckets of a table, locked together, and the search for rows in them.
 
-use super::bucket::{Guard, ROWS};
-use super::row::Row;
+use super::bucket::{Bucket, Guard};
 use super::table::{CHOICES, Table};
 
 /// What a missing row means.
@@ -26,17 +25,17 @@ pub(super) enum Sought {
 pub(super) type Place = (usize, usize);
 
 /// Buckets locked in the order in which they stand, which is the same for everybody.
-pub(super) struct Locked<'a, R: Row> {
-    table: &'a Table<R>,
-    buckets: Vec<(usize, Guard<'a, R>)>,
+pub(super) struct Locked<'a, B: Bucket> {
+    table: &'a Table<B>,
+    buckets: Vec<(usize, Guard<'a, B>)>,
     /// Rows that were found for this charge: its other rows must not claim or move them.
     taken: Vec<Place>,
 }
 
-impl<'a, R: Row> Locked<'a, R> {
+impl<'a, B: Bucket> Locked<'a, B> {
     /// Locks the first `choices` buckets of each print.
     pub(super) fn lock(
-        table: &'a Table<R>,
+        table: &'a Table<B>,
         prints: impl Iterator<Item = u64>,
         choices: usize,
     ) -> Self {
@@ -57,7 +56,7 @@ impl<'a, R: Row> Locked<'a, R> {
         find: Find,
         choices: usize,
         now: u64,
-        release: impl FnOnce(R::Content),
+        release: impl FnMut(B::Content),
     ) -> Sought {
         let tick = self.table.tick(now);
         let mut places = [0; CHOICES];
@@ -80,7 +79,7 @@ impl<'a, R: Row> Locked<'a, R> {
         find: Find,
         places: &[usize],
         tick: u32,
-        release: impl FnOnce(R::Content),
+        mut release: impl FnMut(B::Content),
     ) -> Sought {
         // A row that has moved may have left another behind that had recovered: the live one counts.
         let live = |place: &usize| Some((*place, self.buckets[*place].1.find_live(print, tick)?));
@@ -91,8 +90,7 @@ impl<'a, R: Row> Locked<'a, R> {
         if !all && places.iter().any(|place| self.buckets[*place].1.is_passed(tick)) {
             return Sought::Further;
         }
-        let recovered = |place: &usize| Some((*place, self.buckets[*place].1.find(print)?));
-        if let Some(at) = places.iter().find_map(recovered) {
+        if let Some(at) = self.recovered(print, places, tick, &mut release) {
             return Sought::At(at);
         }
         if find == Find::Only {
@@ -100,40 +98,68 @@ impl<'a, R: Row> Locked<'a, R> {
         }
         let free = places.iter().find_map(|place| {
             let taken = |row| self.taken.contains(&(*place, row));
-            Some((*place, self.buckets[*place].1.free(tick, taken)?))
+            let (row, before) = self.buckets[*place].1.claim_free(print, tick, taken)?;
+            Some(((*place, row), before))
         });
-        if let Some((place, row)) = free {
-            release(self.buckets[place].1.claim(row, print));
-            return Sought::At((place, row));
+        if let Some((at, before)) = free {
+            release(before);
+            return Sought::At(at);
         }
         if !all {
             return Sought::Further;
         }
-        match places.iter().find_map(|place| self.make_way(*place, tick)) {
-            Some(((place, row), before)) => {
+        match places.iter().find_map(|place| self.make_way(*place, print, tick)) {
+            Some((at, before)) => {
                 release(before);
-                self.buckets[place].1.claim(row, print);
-                Sought::At((place, row))
+                Sought::At(at)
             }
             None => Sought::Full,
         }
     }
 
-    /// Moves one row of a full bucket to another of its choices, and hands back what had recovered
-    /// there.
-    fn make_way(&mut self, place: usize, tick: u32) -> Option<(Place, R::Content)> {
+    /// A row of `print` that has recovered. Where there are several, no more than one is left: whoever
+    /// goes by an older clock may yet spend from one, and that one counts.
+    fn recovered(
+        &self,
+        print: u64,
+        places: &[usize],
+        tick: u32,
+        mut release: impl FnMut(B::Content),
+    ) -> Option<Place> {
+        let find = |place: &usize| Some((*place, self.buckets[*place].1.find(print)?));
+        let mut found = places.iter().filter_map(find);
+        let first = found.next()?;
+        let mut at = first;
+        for (place, row) in found.filter(|other| *other != first) {
+            let bucket = &self.buckets[place].1;
+            match bucket.claim(row, print, tick) {
+                Some(before) => {
+                    release(before);
+                    bucket.clear(row);
+                }
+                None => at = (place, row),
+            }
+        }
+        Some(at)
+    }
+
+    /// Moves one row of a full bucket to another of its choices, makes its place that of `print`, and
+    /// hands back what had recovered where it went.
+    fn make_way(&mut self, place: usize, print: u64, tick: u32) -> Option<(Place, B::Content)> {
         let index = self.buckets[place].0;
-        for row in 0..ROWS {
+        for row in 0..B::ROWS {
             if self.taken.contains(&(place, row)) {
                 continue;
             }
-            let print = self.buckets[place].1.print_at(row);
+            let mover = self.buckets[place].1.print_at(row);
             for choice in 0..CHOICES {
-                let to = self.table.choice(print, choice);
+                let to = self.table.choice(mover, choice);
                 if to == index {
                     continue;
                 }
-                if let Some(before) = self.move_row((place, row), to, tick) {
+                if let Some(before) = self.move_row((place, row), mover, to, tick) {
+                    let nothing = self.buckets[place].1.claim(row, print, tick);
+                    debug_assert!(nothing.is_some(), "it was cleared");
                     return Some(((place, row), before));
                 }
             }
@@ -141,46 +167,56 @@ impl<'a, R: Row> Locked<'a, R> {
         None
     }
 
-    fn move_row(&mut self, (place, row): Place, to: usize, tick: u32) -> Option<R::Content> {
-        let before = if let Some(to) = self.locked(to) {
+    fn move_row(
+        &mut self,
+        (place, row): Place,
+        print: u64,
+        to: usize,
+        tick: u32,
+    ) -> Option<B::Content> {
+        let from = &self.buckets[place].1;
+        if let Some(to) = self.locked(to) {
             let taken = |row| self.taken.contains(&(to, row));
-            let free = self.buckets[to].1.free(tick, taken)?;
-            let lifted = self.buckets[place].1.lift(row);
-            self.buckets[to].1.put(free, lifted)
-        } else {
-            // Without the lock that is but a guess, and nearly always right: in a full table, taking all
-            // these locks in vain would be the greater part of turning somebody away.
-            self.table.bucket(to).free(tick, |_| false)?;
-            // Whoever holds a bucket may wait for one of these: it must not be waited for.
-            let other = self.table.try_lock(to)?;
-            let free = other.free(tick, |_| false)?;
-            let lifted = self.buckets[place].1.lift(row);
-            other.put(free, lifted)
-        };
-        Some(before)
+            return move_to(&self.buckets[to].1, from, row, (print, tick), taken);
+        }
+        // Without the lock that is but a guess, and nearly always right: in a full table, taking all
+        // these locks in vain would be the greater part of turning somebody away.
+        let other = self.table.bucket(to);
+        (0..B::ROWS).find(|row| other.is_free(*row, tick))?;
+        // Whoever holds a bucket may wait for one of these: it must not be waited for.
+        move_to(&self.table.try_lock(to)?, from, row, (print, tick), |_| false)
     }
 
-    pub(super) fn row(&self, (place, row): Place) -> &R {
-        self.buckets[place].1.row(row)
+    pub(super) fn take(&self, (place, row): Place) -> B::Content {
+        self.buckets[place].1.take(row)
     }
 
-    /// Says when the row of `print` has recovered.
-    pub(super) fn expire_at(&mut self, (place, row): Place, print: u64, expiry: u32) {
-        self.buckets[place].1.expire_at(row, expiry);
+    /// Puts back what becomes of the row of `print`, and says when it has recovered.
+    pub(super) fn put(&self, (place, row): Place, print: u64, content: B::Content, expiry: u32) {
         let first = self.table.choice(print, 0);
-        if self.buckets[place].0 == first {
-            return;
+        if self.buckets[place].0 != first {
+            if let Some(first) = self.locked(first) {
+                self.buckets[first].1.pass_until(expiry);
+            }
         }
-        if let Some(first) = self.locked(first) {
-            self.buckets[first].1.pass_until(expiry);
-        }
-    }
-
-    pub(super) fn table(&self) -> &'a Table<R> {
-        self.table
+        self.buckets[place].1.put(row, content, expiry);
     }
 
     fn locked(&self, bucket: usize) -> Option<usize> {
         self.buckets.iter().position(|(locked, _)| *locked == bucket)
     }
+}
+
+/// Moves the row of `print` into a free one, and hands back what had recovered there.
+fn move_to<B: Bucket>(
+    to: &Guard<'_, B>,
+    from: &Guard<'_, B>,
+    row: usize,
+    (print, tick): (u64, u32),
+    taken: impl Fn(usize) -> bool,
+) -> Option<B::Content> {
+    let (free, before) = to.claim_free(print, tick, taken)?;
+    let (content, expiry) = from.lift(row);
+    to.put(free, content, expiry);
+    Some(before)
 }

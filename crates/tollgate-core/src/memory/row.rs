@@ -1,9 +1,27 @@
+//! Four rows that are written under the lock, and may be read without it.
+
 use std::sync::{Mutex, PoisonError};
 
-use super::sync::{AtomicU64, Ordering};
+use super::bucket::{Bucket, Guard};
+use super::lock::Lock;
+use super::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::limit::{Cell, State};
 
-/// What stands in a row of a table; read and written under the lock of its bucket.
+/// With four rows of two words, all that is looked through fills one cache line and the rows another
+/// beside it, which are fetched together.
+const ROWS: usize = 4;
+
+#[derive(Default)]
+#[repr(align(128))]
+pub(super) struct Four<R> {
+    lock: Lock,
+    passed_until: AtomicU32,
+    expiries: [AtomicU32; ROWS],
+    prints: [AtomicU64; ROWS],
+    rows: [R; ROWS],
+}
+
+/// What stands in a row, written under the lock.
 pub(super) trait Row: Default {
     type Content: Default;
 
@@ -11,9 +29,6 @@ pub(super) trait Row: Default {
     fn take(&self) -> Self::Content;
 
     fn put(&self, content: Self::Content);
-
-    /// Reads something of it that never says no, however little the compiler knows of that.
-    fn is_readable(&self) -> bool;
 }
 
 /// The two words of a bucket or a window.
@@ -24,9 +39,89 @@ pub(super) struct Narrow([AtomicU64; 2]);
 #[derive(Debug, Default)]
 pub(super) struct Wide(Mutex<Option<Box<State>>>);
 
+impl<R: Row> Bucket for Four<R> {
+    type Content = R::Content;
+
+    const ROWS: usize = ROWS;
+
+    const SPARE: usize = 20;
+
+    #[inline]
+    fn latch(&self) -> &Lock {
+        &self.lock
+    }
+
+    #[inline]
+    fn passed_until(&self) -> &AtomicU32 {
+        &self.passed_until
+    }
+
+    #[inline]
+    fn print_at(&self, row: usize) -> u64 {
+        self.prints[row % ROWS].load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn expiry_at(&self, row: usize) -> u32 {
+        self.expiries[row % ROWS].load(Ordering::Relaxed)
+    }
+
+    fn claim(&self, row: usize, print: u64, _: u32) -> Option<R::Content> {
+        self.prints[row].store(print, Ordering::Relaxed);
+        // Reusable at once, should the decision spend nothing.
+        self.expiries[row].store(0, Ordering::Relaxed);
+        Some(self.rows[row].take())
+    }
+
+    fn take(&self, row: usize) -> R::Content {
+        self.rows[row].take()
+    }
+
+    fn take_with_expiry(&self, row: usize) -> (R::Content, u32) {
+        (self.take(row), self.expiry_at(row))
+    }
+
+    #[inline]
+    fn put(&self, row: usize, content: R::Content, expiry: u32) {
+        self.expiries[row % ROWS].store(expiry, Ordering::Relaxed);
+        self.rows[row % ROWS].put(content);
+    }
+
+    fn clear(&self, row: usize) {
+        self.prints[row].store(0, Ordering::Relaxed);
+        self.put(row, R::Content::default(), 0);
+    }
+}
+
+impl Four<Narrow> {
+    #[inline]
+    pub(super) fn cell(&self, row: usize) -> Cell {
+        self.rows[row % ROWS].cell()
+    }
+
+    /// Has the cache line of the rows fetched while that of the prints is looked through, rather than
+    /// afterwards; always true. Measured with 10 million keys: 119 ns instead of 135.
+    #[inline]
+    pub(super) fn fetch_rows(&self) -> bool {
+        // Every word is exact in a double.
+        self.rows[0].0[0].load(Ordering::Relaxed) != u64::MAX
+    }
+}
+
+impl<R: Row> Guard<'_, Four<R>> {
+    /// Empties the rows that have recovered, and hands back what stood in them.
+    pub(super) fn tidy(&self, tick: u32) -> impl Iterator<Item = R::Content> {
+        (0..ROWS).filter(move |row| !self.is_live(*row, tick)).map(|row| {
+            let content = self.take(row);
+            self.clear(row);
+            content
+        })
+    }
+}
+
 impl Narrow {
     #[inline]
-    pub(super) fn cell(&self) -> Cell {
+    fn cell(&self) -> Cell {
         [self.0[0].load(Ordering::Relaxed), self.0[1].load(Ordering::Relaxed)]
     }
 }
@@ -42,12 +137,6 @@ impl Row for Narrow {
     }
 
     #[inline]
-    fn is_readable(&self) -> bool {
-        // Every word is exact in a double.
-        self.0[0].load(Ordering::Relaxed) != u64::MAX
-    }
-
-    #[inline]
     fn put(&self, cell: Cell) {
         self.0[0].store(cell[0], Ordering::Relaxed);
         self.0[1].store(cell[1], Ordering::Relaxed);
@@ -56,10 +145,6 @@ impl Row for Narrow {
 
 impl Row for Wide {
     type Content = Option<Box<State>>;
-
-    fn is_readable(&self) -> bool {
-        true
-    }
 
     fn take(&self) -> Self::Content {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()

@@ -1,20 +1,17 @@
-//! Rows of fixed size, four to a bucket, each bucket behind a small lock of its own.
+//! Rows of fixed size, some to a bucket, each bucket behind a small lock of its own.
 
 use std::sync::OnceLock;
 
-use super::bucket::{Bucket, Guard, ROWS};
-use super::row::Row;
+use super::bucket::{Bucket, Guard};
 
 /// Buckets that a row may stand in. A newcomer that finds all of them full moves a row that stands
 /// there to another of that row's own choices.
 ///
-/// Measured with a quarter more rows than the capacity, from 1 to 10 million keys, a hundred tables of
-/// each small size: the first newcomer was turned away at 1.13 times the capacity or later. Without
-/// moving it was at 0.35 in the large tables, with eight choices at 0.6.
+/// Measured with 1 to 10 million keys, where buckets of four have a fifth more rows than the capacity: the
+/// first newcomer was turned away at 1.06 times the capacity or later; of buckets of three with four fifths
+/// more, at 1.49. Without moving, and with a quarter more rows of four, it was at 0.35, with eight choices at
+/// 0.6.
 pub(super) const CHOICES: usize = 4;
-
-/// The part of the capacity that there are more rows than keys: a fifth.
-const SPARE_PART: usize = 5;
 
 /// Buckets on top, which make up for the unevenness of a table that has few.
 const SPARE: usize = 2;
@@ -26,17 +23,17 @@ const TICK: u32 = 16;
 /// An expiry that never comes: the row is held until it is given back.
 const NEVER: u32 = u32::MAX;
 
-pub(super) struct Table<R> {
+pub(super) struct Table<B> {
     /// Made at first use: a service has many layers, and some of them a store that is never asked.
-    buckets: OnceLock<Box<[Bucket<R>]>>,
+    buckets: OnceLock<Box<[B]>>,
     count: usize,
-    /// When the table was made, in microseconds since the Unix epoch.
+    /// When the table was made, by the clock that it goes by.
     base: u64,
 }
 
-impl<R: Row> Table<R> {
+impl<B: Bucket> Table<B> {
     pub(super) fn new(keys: usize, base: u64) -> Self {
-        let count = keys.saturating_add(keys / SPARE_PART).div_ceil(ROWS) + SPARE;
+        let count = keys.saturating_mul(100 + B::SPARE).div_ceil(100 * B::ROWS) + SPARE;
         Self { buckets: OnceLock::new(), count, base }
     }
 
@@ -51,16 +48,16 @@ impl<R: Row> Table<R> {
     }
 
     #[inline]
-    pub(super) fn bucket(&self, number: usize) -> &Bucket<R> {
+    pub(super) fn bucket(&self, number: usize) -> &B {
         &self.made()[number]
     }
 
-    pub(super) fn lock(&self, number: usize) -> Guard<'_, R> {
+    pub(super) fn lock(&self, number: usize) -> Guard<'_, B> {
         self.bucket(number).lock()
     }
 
     /// The same, unless somebody holds it, be it the caller.
-    pub(super) fn try_lock(&self, number: usize) -> Option<Guard<'_, R>> {
+    pub(super) fn try_lock(&self, number: usize) -> Option<Guard<'_, B>> {
         self.bucket(number).try_lock()
     }
 
@@ -74,8 +71,8 @@ impl<R: Row> Table<R> {
     }
 
     #[inline]
-    fn made(&self) -> &[Bucket<R>] {
-        self.buckets.get_or_init(|| (0..self.count).map(|_| Bucket::default()).collect())
+    fn made(&self) -> &[B] {
+        self.buckets.get_or_init(|| (0..self.count).map(|_| B::default()).collect())
     }
 
     pub(super) fn len(&self, now: u64) -> usize {
@@ -101,11 +98,15 @@ impl<R: Row> Table<R> {
             None => NEVER,
             Some(0) => 0,
             Some(left) => {
-                // Both are exact in a double, so their sum does not overflow.
-                let ticks = (now + left).saturating_sub(self.base).div_ceil(1 << TICK);
-                // A clock can be set back to before the table was made: that is all in tick 0.
-                ticks.clamp(1, u64::from(NEVER)) as u32
+                // Both are exact in a double, so their sum does not overflow. A clock can be set back to
+                // before the table was made: that is all in tick 0.
+                ticks((now + left).saturating_sub(self.base)).max(1)
             }
         }
     }
+}
+
+/// The first tick at which so many microseconds have passed.
+pub(super) fn ticks(passed: u64) -> u32 {
+    passed.div_ceil(1 << TICK).min(u64::from(NEVER)) as u32
 }

@@ -3,26 +3,24 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::memory::bucket::Bucket;
-use crate::memory::row::{Narrow, Row};
 
 /// Adds one to both words of a row, if nobody comes in between.
-fn add(bucket: &Bucket<Narrow>) -> Option<()> {
+fn add(bucket: &Four<Narrow>) -> Option<()> {
     let seen = bucket.look()?;
-    let [first, second] = bucket.row(0).cell();
+    let [first, second] = bucket.cell(0);
     let bucket = bucket.lock_if_still(seen)?;
-    bucket.row(0).put([first + 1, second + 1]);
+    bucket.put(0, [first + 1, second + 1], 9);
     Some(())
 }
 
 /// Reads both words, if nobody comes in between.
-fn read(bucket: &Bucket<Narrow>) -> Option<[u64; 2]> {
+fn read(bucket: &Four<Narrow>) -> Option<[u64; 2]> {
     let seen = bucket.look()?;
-    let cell = bucket.row(0).cell();
+    let cell = bucket.cell(0);
     bucket.is_still(seen).then_some(cell)
 }
 
-fn bucket() -> Arc<Bucket<Narrow>> {
+fn bucket() -> Arc<Four<Narrow>> {
     Arc::default()
 }
 
@@ -38,7 +36,7 @@ fn of_three_writers_none_is_lost() {
         let (first, (second, third)) = order.both(adds(), move || order.both(second, third));
         let added = [first, second, third].into_iter().filter(|added| *added).count() as u64;
         assert!(added > 0, "somebody comes first");
-        assert_eq!(bucket.row(0).cell(), [added, added]);
+        assert_eq!(bucket.cell(0), [added, added]);
     });
 }
 
@@ -70,8 +68,8 @@ fn who_waits_for_the_lock_sees_what_was_written() {
             let bucket = Arc::clone(&bucket);
             move || {
                 let bucket = bucket.lock();
-                let [first, second] = bucket.row(0).cell();
-                bucket.row(0).put([first + 1, second + 1]);
+                let [first, second] = bucket.cell(0);
+                bucket.put(0, [first + 1, second + 1], 9);
             }
         };
         order.both(adds(), adds());

@@ -5,9 +5,9 @@ use super::*;
 /// All or none, though each begins with the limit that the other ends with.
 #[test]
 fn two_limits_are_charged_all_or_none() {
-    model(|order| {
+    model_of_both(|kind, order| {
         let (store, _clock) = store();
-        let (one, other) = (Limit::per_hour(2), Limit::per_hour(3));
+        let (one, other) = (kind.per_hour(2), kind.per_hour(3));
         let first = key(&store, one, [A, A, A, A]);
         let second = key(&store, other, [B, B, B, B]);
         let takes = |owed: [(Limit, KeyBuf); 2]| {

@@ -5,9 +5,9 @@ use super::*;
 /// The charge on the row's own key and the one on the newcomer's each land where they belong.
 #[test]
 fn a_recovered_row_is_claimed_while_its_own_key_comes_back() {
-    model(|order| {
+    model_of_both(|kind, order| {
         let (store, clock) = store();
-        let limit = Limit::per_hour(4);
+        let limit = kind.per_hour(4);
         let [old, new] = two(keys(&store, limit, [A, A, A, A]));
         assert!(admits(&store, limit, old));
         clock.advance(2 * HOUR);
@@ -48,9 +48,9 @@ fn the_numbers_of_another_limit_are_harmless() {
 /// A newcomer finds one row that has recovered, and takes no other.
 #[test]
 fn the_row_of_a_limited_key_is_not_claimed() {
-    model(|order| {
+    model_of_both(|kind, order| {
         let (store, clock) = store();
-        let limit = Limit::per_hour(1);
+        let limit = kind.per_hour(1);
         let mut some = keys(&store, limit, [A, A, A, A]);
         let [limited, recovered] = two(&mut some);
         assert!(admits(&store, limit, recovered));

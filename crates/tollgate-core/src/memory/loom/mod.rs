@@ -14,7 +14,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::time::Duration;
 
+use super::bucket::Bucket;
 use super::hash::Seed;
+use super::moment::{Followed, Moment};
+use super::row::{Four, Narrow};
+use super::slim::Slim;
 use super::table::{CHOICES, Table};
 use super::{Inner, Memory};
 use crate::charge::Charge;
@@ -25,6 +29,7 @@ use crate::store::Store;
 
 const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3_600);
+const TICK: Duration = Duration::from_micros(1);
 
 /// How often threads are interrupted at most, where `LOOM_MAX_PREEMPTIONS` does not say.
 const INTERRUPTIONS: usize = 2;
@@ -53,6 +58,51 @@ fn interrupted(times: usize, run: impl Fn(Order) + Copy + Send + Sync + 'static)
         builder.max_branches = BRANCHES;
         builder.check(move || run(order));
     }
+}
+
+/// In which table the rows of a limit stand.
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Slim,
+    Narrow,
+}
+
+impl Kind {
+    /// A bucket of so many an hour, all of them at once.
+    fn per_hour(self, count: u64) -> Limit {
+        self.per(count, HOUR)
+    }
+
+    /// So nearly that one who waits a microsecond longer does not notice: a rate of which a microsecond
+    /// drains more than one has rows of two words.
+    fn per(self, count: u64, period: Duration) -> Limit {
+        let limit = match self {
+            Self::Slim => Limit::per(count, period),
+            Self::Narrow => Limit::per(3 * count, 3 * period + TICK).burst(count),
+        };
+        assert_eq!(limit.slim_bucket().is_some(), matches!(self, Self::Slim), "{limit}");
+        limit
+    }
+}
+
+fn model_of_both(run: impl Fn(Kind, Order) + Copy + Send + Sync + 'static) {
+    interrupted_of_both(INTERRUPTIONS, run);
+}
+
+/// For rows that move: whoever moves one looks at so many places that two interruptions take hours.
+fn moving_model(run: impl Fn(Kind, Order) + Copy + Send + Sync + 'static) {
+    interrupted_of_both(1, run);
+}
+
+fn interrupted_of_both(times: usize, run: impl Fn(Kind, Order) + Copy + Send + Sync + 'static) {
+    for kind in [Kind::Slim, Kind::Narrow] {
+        interrupted(times, move |order| run(kind, order));
+    }
+}
+
+/// How many rows a bucket has.
+fn rows(limit: Limit) -> usize {
+    if limit.slim_bucket().is_some() { Slim::ROWS } else { Four::<Narrow>::ROWS }
 }
 
 impl Order {
@@ -84,6 +134,10 @@ const B: usize = 1;
 fn store() -> (Memory, ManualClock) {
     let clock = ManualClock::new();
     let store = Memory(Arc::new(Inner {
+        base: clock.now(),
+        followed: Followed::default(),
+        is_eager: false,
+        slim: Table::new(0, 0),
         narrow: Table::new(0, clock.now()),
         wide: Table::new(0, clock.now()),
         seed: Seed::fixed(),
@@ -94,14 +148,16 @@ fn store() -> (Memory, ManualClock) {
         turned_away: AtomicU64::new(0),
         clock: (&clock).into(),
     }));
-    assert_eq!(store.0.narrow.buckets(), 2);
+    assert_eq!([store.0.slim.buckets(), store.0.narrow.buckets()], [2; 2]);
     // What is made at first use is not made by loom's rules.
-    store.0.narrow.bucket(A);
+    store.0.slim.make();
+    store.0.narrow.make();
     (store, clock)
 }
 
 /// Keys whose rows may stand in these buckets, in this order of choice.
 fn keys(store: &Memory, limit: Limit, choices: [usize; CHOICES]) -> impl Iterator<Item = KeyBuf> {
+    // Both have as many buckets.
     let table = &store.0.narrow;
     let print = move |key: &KeyBuf| store.0.seed.print(limit.id(), key);
     let stands =
@@ -127,12 +183,20 @@ fn remaining(store: &Memory, limit: Limit, key: KeyBuf) -> u64 {
 
 /// In which bucket the row of a key stands that has not recovered; in one at most.
 fn stands(store: &Memory, limit: Limit, key: KeyBuf) -> Option<usize> {
-    let table = &store.0.narrow;
-    let (print, tick) = (store.0.seed.print(limit.id(), &key), table.tick(store.0.clock.now()));
-    let found: Vec<_> =
-        [A, B].into_iter().filter(|at| table.lock(*at).find_live(print, tick).is_some()).collect();
+    let print = store.0.seed.print(limit.id(), &key);
+    let Moment { now, since } = store.0.moment();
+    let found: Vec<_> = match limit.slim_bucket() {
+        Some(_) => {
+            [A, B].into_iter().filter(|at| is_in(&store.0.slim, *at, print, since)).collect()
+        }
+        None => [A, B].into_iter().filter(|at| is_in(&store.0.narrow, *at, print, now)).collect(),
+    };
     assert!(found.len() < 2, "one key is counted in two places");
     found.first().copied()
+}
+
+fn is_in<B: Bucket>(table: &Table<B>, at: usize, print: u64, now: u64) -> bool {
+    table.lock(at).find_live(print, table.tick(now)).is_some()
 }
 
 fn two<T>(mut some: impl Iterator<Item = T>) -> [T; 2] {

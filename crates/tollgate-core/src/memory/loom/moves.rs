@@ -8,7 +8,7 @@ fn crowded(store: &Memory, limit: Limit) -> (KeyBuf, KeyBuf) {
     let mover = key(store, limit, [A, B, A, B]);
     let mut stayers = keys(store, limit, [A, A, A, A]);
     assert!(admits(store, limit, mover));
-    stayers.by_ref().take(3).for_each(|key| assert!(admits(store, limit, key)));
+    stayers.by_ref().take(rows(limit) - 1).for_each(|key| assert!(admits(store, limit, key)));
     let newcomer = stayers.next().expect("keys without end");
     assert_eq!(stands(store, limit, mover), Some(A));
     (mover, newcomer)
@@ -30,9 +30,9 @@ fn arrives(store: &Memory, limit: Limit, newcomer: KeyBuf) -> impl FnOnce() -> b
 
 #[test]
 fn a_row_is_spent_from_while_it_is_moved() {
-    model(|order| {
+    moving_model(|kind, order| {
         let (store, _clock) = store();
-        let limit = Limit::per_hour(4);
+        let limit = kind.per_hour(4);
         let (mover, newcomer) = crowded(&store, limit);
 
         let also = store.clone();
@@ -48,9 +48,9 @@ fn a_row_is_spent_from_while_it_is_moved() {
 
 #[test]
 fn a_limited_row_stays_limited_while_it_is_moved() {
-    model(|order| {
+    moving_model(|kind, order| {
         let (store, _clock) = store();
-        let limit = Limit::per_hour(1);
+        let limit = kind.per_hour(1);
         let (mover, newcomer) = crowded(&store, limit);
         let also = store.clone();
         let spend = move || assert!(!admits(&also, limit, mover));
@@ -61,9 +61,9 @@ fn a_limited_row_stays_limited_while_it_is_moved() {
 
 #[test]
 fn a_row_is_given_back_to_while_it_is_moved() {
-    model(|order| {
+    moving_model(|kind, order| {
         let (store, _clock) = store();
-        let limit = Limit::per_hour(4);
+        let limit = kind.per_hour(4);
         let (mover, newcomer) = crowded(&store, limit);
         let charge = Charge::of(limit, mover, 2);
         let taken = store.take(&charge).now().expect("room");
@@ -82,9 +82,9 @@ fn a_row_is_given_back_to_while_it_is_moved() {
 /// Both find it in the bucket that it was moved to.
 #[test]
 fn a_row_that_stands_elsewhere_is_spent_from_exactly() {
-    model(|order| {
+    moving_model(|kind, order| {
         let (store, _clock) = store();
-        let limit = Limit::per_hour(3);
+        let limit = kind.per_hour(3);
         let mover = moved(&store, limit);
         let spends = |times| {
             let store = store.clone();
@@ -100,9 +100,9 @@ fn a_row_that_stands_elsewhere_is_spent_from_exactly() {
 /// before may still spend from it.
 #[test]
 fn a_row_that_recovers_elsewhere_is_counted_once() {
-    model(|order| {
+    moving_model(|kind, order| {
         let (store, clock) = store();
-        let limit = Limit::per_hour(1);
+        let limit = kind.per_hour(1);
         let mover = moved(&store, limit);
         let also = store.clone();
         let late = move || admits(&also, limit, mover);
@@ -121,9 +121,9 @@ fn a_row_that_recovers_elsewhere_is_counted_once() {
 /// Its first bucket need not be locked for it, because that says for long enough where it is.
 #[test]
 fn a_charge_by_an_older_clock_stays_in_the_past() {
-    model(|order| {
+    moving_model(|kind, order| {
         let (store, clock) = store();
-        let limit = Limit::per_hour(4);
+        let limit = kind.per_hour(4);
         let mover = moved(&store, limit);
         (0..2).for_each(|_| assert!(admits(&store, limit, mover)));
 
@@ -150,12 +150,12 @@ fn a_charge_by_an_older_clock_stays_in_the_past() {
 #[test]
 fn a_row_that_was_begun_anew_is_not_spent_from_where_it_stood() {
     const MINUTE: Duration = Duration::from_secs(60);
-    interrupted(1, |order| {
+    moving_model(|kind, order| {
         let (store, clock) = store();
-        let (limit, brief) = (Limit::per_hour(60), Limit::per_second(1));
+        let (limit, brief) = (kind.per_hour(60), kind.per(1, SECOND));
         let mover = key(&store, limit, [A, B, A, B]);
         let next = key(&store, limit, [A, B, B, A]);
-        let others: Vec<_> = keys(&store, brief, [A, A, A, A]).take(4).collect();
+        let others: Vec<_> = keys(&store, brief, [A, A, A, A]).take(rows(brief)).collect();
         // In front of where the row will stand, so that the next one need not be put in its place.
         assert!(admits(&store, brief, key(&store, brief, [B, B, B, B])));
         assert!(admits(&store, limit, mover));
@@ -173,7 +173,7 @@ fn a_row_that_was_begun_anew_is_not_spent_from_where_it_stood() {
             clock.advance(26 * MINUTE);
             assert!(also.spend(&limit, &next, 60).expect("room").is_admitted());
             assert!(admits(&also, limit, mover));
-            others.iter().take(3).for_each(|key| drop(also.spend(&brief, key, 1)));
+            others.iter().skip(1).for_each(|key| drop(also.spend(&brief, key, 1)));
         };
         order.both(late, in_time);
         // Of fifty tokens, by the older clock, twenty-six have drained; by the newer, of thirty none has.
@@ -184,22 +184,22 @@ fn a_row_that_was_begun_anew_is_not_spent_from_where_it_stood() {
 
 #[test]
 fn a_row_is_spent_from_while_it_moves_back() {
-    model(|order| {
+    moving_model(|kind, order| {
         let (store, clock) = store();
-        let limit = Limit::per_hour(4);
+        let limit = kind.per_hour(4);
         let mover = moved(&store, limit);
         clock.advance(HOUR / 8);
         assert!(admits(&store, limit, mover));
         // A has recovered by now, and B fills.
         clock.advance(HOUR / 4);
-        let at_home: Vec<_> = keys(&store, limit, [B, B, B, B]).take(4).collect();
-        at_home[..3].iter().for_each(|key| assert!(admits(&store, limit, *key)));
+        let at_home: Vec<_> = keys(&store, limit, [B, B, B, B]).take(rows(limit)).collect();
+        at_home.iter().skip(1).for_each(|key| assert!(admits(&store, limit, *key)));
         assert_eq!(stands(&store, limit, mover), Some(B));
         let before = remaining(&store, limit, mover);
 
         let also = store.clone();
         let spend = move || assert!(admits(&also, limit, mover));
-        let (met, ()) = order.both(arrives(&store, limit, at_home[3]), spend);
+        let (met, ()) = order.both(arrives(&store, limit, at_home[0]), spend);
         assert_eq!(remaining(&store, limit, mover), before - 1);
         assert_eq!(stands(&store, limit, mover), Some(if met { A } else { B }));
     });

@@ -5,9 +5,9 @@ use super::*;
 /// Words of before and after a writing, mixed, would tell another time.
 #[test]
 fn a_refusal_is_not_made_of_two_states() {
-    model(|order| {
+    model_of_both(|kind, order| {
         let (store, clock) = store();
-        let limit = Limit::per_minute(60);
+        let limit = kind.per_hour(3_600);
         let key = key(&store, limit, [A, A, A, A]);
         let charge = Charge::of(limit, key, 60);
         let taken = store.take(&charge).now().expect("room");
@@ -22,22 +22,22 @@ fn a_refusal_is_not_made_of_two_states() {
         let also = store.clone();
         let refused = move || also.spend(&limit, &key, 1).expect("room").retry_after();
         let ((), retry) = order.both(force, refused);
-        let retry = retry.expect("it is limited");
-        assert!(retry == SECOND / 2 || retry == SECOND * 7 / 2, "{retry:?}");
+        let retry = retry.expect("it is limited").as_millis();
+        assert!(retry == 500 || retry == 3_500, "{retry} ms");
     });
 }
 
 /// Nor of what stands in a place before and after a row is moved.
 #[test]
 fn a_row_that_is_moved_refuses_to_the_letter() {
-    model(|order| {
+    moving_model(|kind, order| {
         let (store, clock) = store();
-        let limit = Limit::per_hour(1);
+        let limit = kind.per_hour(1);
         let mover = key(&store, limit, [A, B, A, B]);
         let mut stayers = keys(&store, limit, [A, A, A, A]);
         assert!(admits(&store, limit, mover));
         clock.advance(HOUR / 4);
-        stayers.by_ref().take(3).for_each(|key| assert!(admits(&store, limit, key)));
+        stayers.by_ref().take(rows(limit) - 1).for_each(|key| assert!(admits(&store, limit, key)));
         let newcomer = stayers.next().expect("keys without end");
 
         let also = store.clone();
@@ -45,20 +45,20 @@ fn a_row_that_is_moved_refuses_to_the_letter() {
         let also = store.clone();
         let refused = move || also.spend(&limit, &mover, 1).expect("room").retry_after();
         let ((), retry) = order.both(arrive, refused);
-        assert_eq!(retry, Some(HOUR * 3 / 4));
+        assert_eq!(retry.map(|retry| retry.as_secs()), Some(2_700));
     });
 }
 
 /// Nor is one of a row that others spend from where it was moved to.
 #[test]
 fn a_row_that_stands_elsewhere_refuses_to_the_letter() {
-    model(|order| {
+    moving_model(|kind, order| {
         let (store, clock) = store();
-        let limit = Limit::per_hour(60);
+        let limit = kind.per_hour(60);
         let mover = key(&store, limit, [A, B, A, B]);
         assert!(admits(&store, limit, mover));
         keys(&store, limit, [A, A, A, A])
-            .take(4)
+            .take(rows(limit))
             .for_each(|key| assert!(admits(&store, limit, key)));
         assert_eq!(stands(&store, limit, mover), Some(B));
         assert!(store.spend(&limit, &mover, 39).expect("room").is_admitted());

@@ -15,9 +15,9 @@ fn spends(
 
 #[test]
 fn two_threads_get_exactly_what_there_is() {
-    model(|order| {
+    model_of_both(|kind, order| {
         let (store, _clock) = store();
-        let limit = Limit::per_hour(4);
+        let limit = kind.per_hour(4);
         let key = key(&store, limit, [A, A, A, A]);
         assert!(admits(&store, limit, key));
         let (one, other) = order.both(spends(&store, limit, key, 2), spends(&store, limit, key, 2));
@@ -68,9 +68,9 @@ fn what_is_held_by_one_is_not_held_by_another() {
 /// Neither finds a row: only one makes it.
 #[test]
 fn two_who_meet_a_new_key_make_one_row() {
-    model(|order| {
+    model_of_both(|kind, order| {
         let (store, _clock) = store();
-        let limit = Limit::per_hour(4);
+        let limit = kind.per_hour(4);
         let key = key(&store, limit, [A, B, A, B]);
         let (one, other) = order.both(spends(&store, limit, key, 2), spends(&store, limit, key, 1));
         assert_eq!(one + other, 3);
@@ -81,9 +81,9 @@ fn two_who_meet_a_new_key_make_one_row() {
 
 #[test]
 fn neighbours_do_not_pay_for_each_other() {
-    model(|order| {
+    model_of_both(|kind, order| {
         let (store, _clock) = store();
-        let limit = Limit::per_hour(4);
+        let limit = kind.per_hour(4);
         let [one, other] = two(keys(&store, limit, [A, A, A, A]));
         assert!(admits(&store, limit, one) && admits(&store, limit, other));
         order.both(spends(&store, limit, one, 2), spends(&store, limit, other, 1));

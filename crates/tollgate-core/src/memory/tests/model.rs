@@ -30,8 +30,9 @@ enum Operation {
     },
 }
 
-fn limits() -> [Limit; 9] {
+fn limits() -> [Limit; 10] {
     [
+        Limit::per_second(4),
         Limit::per_second(3),
         Limit::per_second(5).refill(2, Duration::from_millis(700)),
         Limit::leaky_bucket(4, SECOND).queue(3),

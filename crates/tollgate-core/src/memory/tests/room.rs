@@ -1,8 +1,7 @@
 //! How many keys there is room for.
 
 use super::*;
-use crate::memory::bucket::Bucket;
-use crate::memory::row::{Narrow, Wide};
+use crate::memory::row::{Four, Narrow, Wide};
 
 /// Distinct keys that a store takes before it turns the first away.
 fn room(capacity: usize, limit: Limit) -> usize {
@@ -33,9 +32,9 @@ fn a_store_has_room_for_its_capacity_of_wide_rows() {
 }
 
 #[test]
-fn a_bucket_fills_two_cache_lines() {
-    assert_eq!(size_of::<Bucket<Narrow>>(), 128);
-    assert_eq!(size_of::<Bucket<Wide>>(), 128);
+fn four_rows_fill_two_cache_lines() {
+    assert_eq!(size_of::<Four<Narrow>>(), 128);
+    assert_eq!(size_of::<Four<Wide>>(), 128);
 }
 
 #[test]

@@ -1,0 +1,63 @@
+//! What time it is, for the rows of each kind.
+
+use std::sync::{Mutex, PoisonError};
+
+use super::Inner;
+use crate::clock::ManualClock;
+
+/// One moment, as it is told to each kind of row.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Moment {
+    /// By the clock, in microseconds since the Unix epoch.
+    pub(super) now: u64,
+    /// Microseconds since the store was made; never steps back.
+    pub(super) since: u64,
+}
+
+/// Makes a clock that can be set back one that stands still instead, and goes on from there: slim rows say
+/// when they are free, which a step back would put off.
+#[derive(Debug, Default)]
+pub(super) struct Followed(Mutex<Option<Steps>>);
+
+#[derive(Debug, Clone, Copy)]
+struct Steps {
+    /// When it was last read.
+    last: u64,
+    /// How far it has stepped back, in all.
+    back: u64,
+}
+
+impl Followed {
+    /// Reads the clock, under a lock: nobody is shown less than somebody before.
+    fn read(&self, clock: &ManualClock, base: u64) -> Moment {
+        let mut steps = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = crate::limit::bounded(clock.now());
+        let Steps { last, back } = steps.unwrap_or(Steps { last: base, back: 0 });
+        let back = back + last.saturating_sub(now);
+        *steps = Some(Steps { last: now, back });
+        Moment { now, since: now + back - base }
+    }
+}
+
+impl Inner {
+    #[inline]
+    pub(super) fn moment(&self) -> Moment {
+        match self.clock.as_manual() {
+            None => self.at(self.clock.now()),
+            Some(clock) => self.followed.read(clock, self.base),
+        }
+    }
+
+    /// The same; for whoever is shown it under a lock, never before what others were shown under it.
+    pub(super) fn moment_in_order(&self) -> Moment {
+        match self.clock.as_manual() {
+            None => self.at(self.clock.now_in_order()),
+            Some(clock) => self.followed.read(clock, self.base),
+        }
+    }
+
+    #[inline]
+    fn at(&self, now: u64) -> Moment {
+        Moment { now, since: now.saturating_sub(self.base) }
+    }
+}
