@@ -170,7 +170,7 @@ fn a_row_that_was_begun_anew_is_not_spent_from_where_it_stood() {
         let also = store.clone();
         let in_time = move || {
             // So long after twenty tokens that nothing is left of them.
-            clock.advance(26 * MINUTE);
+            clock.advance(26 * MINUTE + SECOND);
             assert!(also.spend(&limit, &next, 60).expect("room").is_admitted());
             assert!(admits(&also, limit, mover));
             others.iter().skip(1).for_each(|key| drop(also.spend(&brief, key, 1)));

@@ -7,7 +7,7 @@ use super::*;
 fn a_refusal_is_not_made_of_two_states() {
     model_of_both(|kind, order| {
         let (store, clock) = store();
-        let limit = kind.per_hour(3_600);
+        let limit = kind.per(60, 60 * SECOND);
         let key = key(&store, limit, [A, A, A, A]);
         let charge = Charge::of(limit, key, 60);
         let taken = store.take(&charge).now().expect("room");
