@@ -1,7 +1,10 @@
-//! Tests that more than one crate has to pass: [`conformance`](mod@conformance), for every store.
+//! Tests that more than one crate has to pass: [`conformance`](mod@conformance), for every store; and
+//! [`servers`] for those that need one.
 
 pub mod conformance;
 pub mod operations;
+#[cfg(unix)]
+pub mod servers;
 mod subject;
 
 pub use self::subject::{Subject, answer, block_on, key};

@@ -113,6 +113,15 @@ impl Charge {
         Ok(())
     }
 
+    /// The same charge, of what `map` makes of each that is owed: limits that stay apart.
+    pub(crate) fn with_each<E>(
+        &self,
+        map: impl FnMut(&Owed) -> Result<Owed, E>,
+    ) -> Result<Self, E> {
+        let owed = self.owed.iter().map(map).collect::<Result<_, _>>()?;
+        Ok(Self { owed, patience: self.patience })
+    }
+
     /// Lets the request wait: a place may be booked up to `patience` ahead.
     #[must_use]
     pub fn patient(mut self, patience: Duration) -> Self {

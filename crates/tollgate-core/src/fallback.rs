@@ -9,10 +9,11 @@ use crate::store::{Answer, Store, StoreError};
 
 /// A store made of two: the second decides what the first cannot.
 ///
-/// What the first has counted stays there; while it fails, the second counts on its own, so give the
-/// second limits that are right for that. A first store that is asked over a network needs a deadline
-/// of its own, shorter than the layer's: the second is asked when the first has failed, not while it
-/// hangs. [`reset`](Store::reset) reaches the store that answers, not both.
+/// What the first has counted stays there; while it fails, the second counts on its own. Where several
+/// processes have one first store, a [`Share`](crate::Share) gives the second of each a part of every
+/// limit. A first store that is asked over a network needs a deadline of its own, shorter than the
+/// layer's: the second is asked when the first has failed, not while it hangs.
+/// [`reset`](Store::reset) reaches the store that answers, not both.
 ///
 /// ```
 /// use tollgate_core::{Fallback, Memory};

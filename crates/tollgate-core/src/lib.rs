@@ -43,6 +43,7 @@ mod policy;
 mod refusal;
 mod report;
 mod rule;
+mod share;
 mod sleep;
 mod store;
 mod ticket;
@@ -59,7 +60,7 @@ pub use self::key::*;
 pub use self::known::Known;
 pub use self::limit::{
     Decision, Keys, Limit, LimitError, LimitName, Limits, MAX_LIMITS, Mark, Outcome, Slot,
-    Standing, State, Verdict, decide, preview,
+    Standing, State, Verdict, decide, preview, remote,
 };
 pub use self::memory::{Memory, MemoryBuilder};
 pub use self::paid::{Desk, Paid, Served};
@@ -69,6 +70,7 @@ pub use self::rule::{
     By, Chosen, CostFn, CostOf, KnownLimits, LimitsFor, Rule, RuleFn, When, choose, cost_fn,
     rule_fn,
 };
+pub use self::share::{Share, ShareFuture};
 pub use self::sleep::Sleep;
 pub use self::store::{Answer, Store, StoreError};
 pub use self::ticket::Ticket;

@@ -6,6 +6,8 @@ mod deny;
 mod features;
 mod msrv;
 mod proof;
+#[cfg(unix)]
+mod servers;
 mod step;
 mod tools;
 
@@ -18,7 +20,8 @@ use crate::step::{Failure, Step, cargo};
 const USAGE: &str = "\
 usage: cargo xtask <command>
 
-  test [arguments]   run every test; arguments go on to `cargo test`
+  test [arguments]   install what the tests need, and run every test; arguments go on to
+                     `cargo test`
   ci                 check everything else that has to hold before a merge
   bench [words]      run the benchmarks and write BENCHMARKS.md; words choose programs by
                      name and tables by title; --full takes longer
@@ -50,5 +53,7 @@ fn main() -> ExitCode {
 fn test(arguments: Vec<OsString>) -> Result<(), Failure> {
     let mut command = cargo(["test", "--workspace", "--all-features", "--no-fail-fast"]);
     command.args(arguments);
+    #[cfg(unix)]
+    servers::provide_for(&mut command);
     Step::new("tests", command).run()
 }

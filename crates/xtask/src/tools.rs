@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use crate::step::{Step, cargo, root};
 
 /// Where they are installed.
-const TOOLS: &str = "target/tools";
+pub(crate) const TOOLS: &str = "target/tools";
 
 /// A command of cargo, such as `deny`, and the releases of it that will do.
 pub(crate) struct Tool {

@@ -89,7 +89,7 @@ scenarios! {
         }
     }
 
-    store_failure_answered_as_429(server) {
+    store_failure_answered_as_429(server on Memory) {
         for (on_store_error, expected) in [(OnStoreError::Admit, 200), (OnStoreError::Refuse, 503)] {
             let running = start_with(server, Limit::per_hour(1).by(Header("x-client")), |setup| {
                 // Logs that may hold nothing: full from the start for this shape.
@@ -106,6 +106,15 @@ scenarios! {
                 },
             );
             assert_eq!(running.statuses("/", "alice", 3), [expected; 3]);
+        }
+    }
+
+    store_that_is_gone_answered_as_429(server) {
+        for (on_store_error, expected) in [(OnStoreError::Admit, 200), (OnStoreError::Refuse, 503)] {
+            let running = start_with(server, Limit::per_hour(1).by(Header("x-client")), |setup| {
+                setup.on_store_error = on_store_error;
+            });
+            assert_eq!(running.statuses("/", "alice", 20), [expected; 20]);
         }
     }
 

@@ -1,34 +1,31 @@
 //! One table of scenarios, sent over real sockets to a server of each adapter: tower under hyper, axum,
-//! and actix-web with four workers. What one answers, all answer.
+//! and actix-web with four workers. What one answers, all answer, wherever they keep their counts.
 
 mod client;
 mod hazards;
 mod servers;
 mod sockets;
+mod stores;
 mod table;
 
-/// Runs the scenarios of a table against each adapter.
+/// Runs the scenarios of a table against each adapter, over a store.
 macro_rules! parity {
-    ($($table:ident: $($scenario:ident)*;)*) => {
-        mod tower {$(
-            mod $table {
-                $(#[test] fn $scenario() { crate::$table::$scenario::run(&crate::servers::Tower); })*
+    ($adapter:ident in $store:expr; $($table:ident: $($scenario:ident)*;)*) => {$(
+        mod $table {$(
+            #[test]
+            fn $scenario() {
+                crate::$table::$scenario::run(&crate::servers::$adapter($store));
             }
         )*}
-        mod axum {$(
-            mod $table {
-                $(#[test] fn $scenario() { crate::$table::$scenario::run(&crate::servers::Axum); })*
-            }
-        )*}
-        mod actix {$(
-            mod $table {
-                $(#[test] fn $scenario() { crate::$table::$scenario::run(&crate::servers::Actix); })*
-            }
-        )*}
+    )*};
+    ($store:expr; $($rest:tt)*) => {
+        mod tower { parity! { Tower in $store; $($rest)* } }
+        mod axum { parity! { Axum in $store; $($rest)* } }
+        mod actix { parity! { Actix in $store; $($rest)* } }
     };
 }
 
-parity! {
+parity! { crate::stores::InMemory;
     table:
         limits_each_client_and_says_when_to_come_back
         limits_by_the_peers_address
@@ -58,4 +55,44 @@ parity! {
         store_failure_answered_as_429
         sub_second_windows_become_0_s
         per_second_60_means_one_a_minute;
+}
+
+/// All but one that counts who sleeps until the clock is turned, as this store does for each request; and
+/// those that are about a memory that is full.
+mod redis {
+    parity! { crate::stores::InRedis;
+        table:
+            limits_each_client_and_says_when_to_come_back
+            limits_by_the_peers_address
+            believes_only_named_proxies
+            several_limits_are_charged_all_or_none
+            a_missing_key_is_the_clients_mistake
+            a_route_counts_for_itself
+            old_fields_on_request
+            no_fields_on_request
+            counts_only_failures
+            settles_to_what_it_cost
+            redirects
+            degrades
+            shadows
+            bans
+            exactly_the_limit_is_admitted_from_many_connections;
+        hazards:
+            retry_after_rounded_down
+            ipv4_mapped_ipv6_all_in_one_bucket
+            leftmost_or_first_line_of_a_forwarding_header
+            an_unparseable_hop_is_skipped_and_the_attackers_believed
+            client_sent_forwarded_is_preferred_over_the_proxys_header
+            key_extractor_ignored
+            no_key_means_no_limit
+            sub_second_windows_become_0_s
+            per_second_60_means_one_a_minute;
+    }
+}
+
+mod nowhere {
+    parity! { crate::stores::Nowhere;
+    hazards:
+        store_that_is_gone_answered_as_429;
+    }
 }

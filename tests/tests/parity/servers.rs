@@ -8,12 +8,14 @@ use std::thread;
 use actix_web::{App, HttpMessage, HttpResponse, HttpServer, web};
 use axum::body::Body;
 use http::{Request, Response};
-use tollgate_core::{Cost, Degraded, Fields, Memory, OnStoreError, Rejection, Rule};
+use tollgate_core::{Cost, Degraded, Fields, ManualClock, OnStoreError, Rejection, Rule};
+
+use crate::stores::{Keep, Kept};
 
 /// What a scenario sets up beside its rule.
 #[derive(Clone)]
-pub(crate) struct Setup {
-    pub(crate) store: Memory,
+pub(crate) struct Setup<S> {
+    pub(crate) store: S,
     pub(crate) rejection: Rejection,
     pub(crate) fields: Fields,
     pub(crate) on_store_error: OnStoreError,
@@ -44,12 +46,17 @@ impl<R> Anywhere for R where
 
 /// Starts a server on a free port; it runs until the test's process ends.
 pub(crate) trait Server {
-    fn start(&self, rule: impl Anywhere, setup: Setup) -> SocketAddr;
+    /// Where it keeps its counts.
+    type Store: Kept;
+
+    fn store(&self, clock: &ManualClock) -> Self::Store;
+
+    fn start(&self, rule: impl Anywhere, setup: Setup<Self::Store>) -> SocketAddr;
 }
 
-pub(crate) struct Tower;
-pub(crate) struct Axum;
-pub(crate) struct Actix;
+pub(crate) struct Tower<K>(pub(crate) K);
+pub(crate) struct Axum<K>(pub(crate) K);
+pub(crate) struct Actix<K>(pub(crate) K);
 
 /// Runs `serve` on a thread of its own and waits until it has said where it listens.
 fn started<F>(serve: impl FnOnce(mpsc::Sender<SocketAddr>) -> F + Send + 'static) -> SocketAddr
@@ -101,8 +108,14 @@ fn respond<B>(request: &Request<B>) -> Response<Body> {
     response
 }
 
-impl Server for Tower {
-    fn start(&self, rule: impl Anywhere, setup: Setup) -> SocketAddr {
+impl<K: Keep> Server for Tower<K> {
+    type Store = K::Store;
+
+    fn store(&self, clock: &ManualClock) -> K::Store {
+        self.0.store(clock)
+    }
+
+    fn start(&self, rule: impl Anywhere, setup: Setup<K::Store>) -> SocketAddr {
         use hyper_util::rt::TokioIo;
         use hyper_util::service::TowerToHyperService;
         use tower::Layer;
@@ -132,8 +145,14 @@ impl Server for Tower {
     }
 }
 
-impl Server for Axum {
-    fn start(&self, rule: impl Anywhere, setup: Setup) -> SocketAddr {
+impl<K: Keep> Server for Axum<K> {
+    type Store = K::Store;
+
+    fn store(&self, clock: &ManualClock) -> K::Store {
+        self.0.store(clock)
+    }
+
+    fn start(&self, rule: impl Anywhere, setup: Setup<K::Store>) -> SocketAddr {
         let layer = set_up!(tollgate_axum::RateLimitLayer::new(rule), setup);
         let handler = axum::routing::get(async |request: axum::extract::Request| respond(&request));
         let app = axum::Router::new()
@@ -149,8 +168,14 @@ impl Server for Axum {
     }
 }
 
-impl Server for Actix {
-    fn start(&self, rule: impl Anywhere, setup: Setup) -> SocketAddr {
+impl<K: Keep> Server for Actix<K> {
+    type Store = K::Store;
+
+    fn store(&self, clock: &ManualClock) -> K::Store {
+        self.0.store(clock)
+    }
+
+    fn start(&self, rule: impl Anywhere, setup: Setup<K::Store>) -> SocketAddr {
         let limit = set_up!(tollgate_actix::RateLimit::new(rule), setup);
         started(async move |send| {
             let handler = async |request: actix_web::HttpRequest| {

@@ -33,14 +33,14 @@ pub(crate) fn start(server: &impl Server, rule: impl Anywhere) -> Running {
     start_with(server, rule, |_| {})
 }
 
-pub(crate) fn start_with(
-    server: &impl Server,
+pub(crate) fn start_with<S: Server>(
+    server: &S,
     rule: impl Anywhere,
-    change: impl FnOnce(&mut Setup),
+    change: impl FnOnce(&mut Setup<S::Store>),
 ) -> Running {
     let clock = ManualClock::new();
     let mut setup = Setup {
-        store: Memory::builder().capacity(1_000).clock(&clock).build(),
+        store: server.store(&clock),
         rejection: Rejection::block(),
         fields: Fields::DRAFT,
         on_store_error: OnStoreError::Admit,
@@ -53,13 +53,14 @@ const fn secs(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// Each scenario is a module, so that one macro can name it for every adapter.
+/// Each scenario is a module, so that one macro can name it for every adapter. One that is about a store
+/// names it.
 macro_rules! scenarios {
-    ($($name:ident($server:ident) $body:block)*) => {$(
+    ($($name:ident($server:ident $(on $store:ty)?) $body:block)*) => {$(
         pub(crate) mod $name {
             use super::*;
 
-            pub(crate) fn run($server: &impl Server) $body
+            pub(crate) fn run($server: &impl Server $(<Store = $store>)?) $body
         }
     )*};
 }
@@ -257,7 +258,7 @@ scenarios! {
         }
     }
 
-    a_full_store_is_503_when_told_to_refuse(server) {
+    a_full_store_is_503_when_told_to_refuse(server on Memory) {
         let running = start_with(server, Limit::per_hour(1).by(CLIENT), |setup| {
             setup.store = Memory::builder().capacity(1).clock(ManualClock::new()).build();
             setup.on_store_error = OnStoreError::Refuse;

@@ -285,7 +285,7 @@ fn refusal<'a>(
 
 /// What a limit had to do with a decision.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Role {
+pub enum Role {
     /// It admitted, and was charged.
     Charged,
     /// It would admit.

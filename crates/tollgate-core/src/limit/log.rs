@@ -46,6 +46,11 @@ impl Log {
         self.entries.capacity()
     }
 
+    /// When it was written last, and each stamp with its cost.
+    pub(super) fn numbers(&self) -> (u64, Vec<[u64; 2]>) {
+        (self.seen, self.entries.iter().map(|entry| [entry.stamp, entry.cost]).collect())
+    }
+
     /// In order of time: a place booked ahead may stand behind the present one.
     fn insert(&mut self, stamp: u64, cost: u64) {
         self.total += cost;

@@ -1,0 +1,222 @@
+//! For stores that decide somewhere else: a limit's arithmetic in plain numbers, and an outcome made of
+//! the numbers that come back.
+//!
+//! [`decide`](crate::decide) is the specification. Whoever repeats it elsewhere finds here all that it
+//! reads of a limit, and hands back what it would have written:
+//!
+//! ```
+//! use tollgate_core::Limit;
+//! use tollgate_core::remote::{Numbers, Shape};
+//!
+//! let numbers = Numbers::of(&Limit::per_second(3).burst(2));
+//! let Shape::Bucket { unit, drain, tick, cap, .. } = numbers.shape else { unreachable!() };
+//! // A token weighs as much as drains in a third of a second.
+//! assert_eq!((unit, drain, tick, cap), (1_000_000, 3, 1, 2_000_000));
+//! ```
+
+use super::decide::Verdict;
+use super::outcome::{Fact as Known, Outcome};
+use super::state::{Mark, State};
+use super::{Kind, Limit, Standing, shape};
+
+pub use super::decide::Role;
+
+/// Every number of the arithmetic is below this, so that a double holds it exactly.
+pub const EXACT: u64 = super::exact::EXACT;
+
+/// What the arithmetic of a limit reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Numbers {
+    /// The algorithm and its numbers.
+    pub shape: Shape,
+    /// Microseconds between two that are admitted; 0 for none.
+    pub gap: u64,
+    /// Microseconds that a ban lasts; 0 for none.
+    pub ban: u64,
+    /// Whether refused attempts are recorded.
+    pub count_refused: bool,
+    /// Whether one look at two words tells all.
+    pub plain: bool,
+    /// Whether the state is more than two words.
+    pub wide: bool,
+}
+
+/// An algorithm and its numbers. Times are in microseconds, those of a bucket and a sliding window in
+/// ticks of so many of them.
+///
+/// Exhaustive: whoever decides elsewhere must know every one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// A debt that drains. The cell is the tick of the last write, and the debt then.
+    Bucket {
+        /// What one token weighs.
+        unit: u64,
+        /// What drains in one tick.
+        drain: u64,
+        /// Microseconds in a tick.
+        tick: u64,
+        /// The most debt that admits.
+        cap: u64,
+        /// The most debt that leaves at once.
+        free: u64,
+        /// Whether it has a queue of its own, be it one of no length.
+        queues: bool,
+    },
+    /// Refilled in steps. The cell is the time of the refill that was counted last, and the tokens
+    /// spent.
+    Stepped {
+        /// Tokens that drop in at a step.
+        amount: u64,
+        /// The time from one step to the next.
+        every: u64,
+        /// The most that can be spent.
+        cap: u64,
+    },
+    /// The cell is the start of the window, and what was spent since.
+    Fixed {
+        /// How much fits into one window.
+        count: u64,
+        /// How long a window is.
+        period: u64,
+        /// Whether a window begins with the first request in it.
+        from_first: bool,
+    },
+    /// The cell is the window's index, and two counts: the previous window's in the upper 32 bits.
+    Sliding {
+        /// How much fits.
+        count: u64,
+        /// Ticks in a window.
+        period: u64,
+        /// Microseconds in a tick.
+        tick: u64,
+    },
+    /// A stamp for each request; no cell.
+    Log {
+        /// How much fits into any interval of one period.
+        count: u64,
+        /// How long that is.
+        period: u64,
+        /// Stamps are rounded up to a multiple of this, and merged.
+        resolution: u64,
+    },
+    /// The cell is what is held, and 0.
+    Concurrent {
+        /// How much can be held.
+        count: u64,
+    },
+}
+
+impl Numbers {
+    /// The numbers of `limit`.
+    pub fn of(limit: &Limit) -> Self {
+        Self {
+            shape: Shape::of(limit),
+            gap: limit.gap,
+            ban: limit.ban,
+            count_refused: limit.count_refused,
+            plain: limit.is_plain(),
+            wide: limit.is_wide(),
+        }
+    }
+}
+
+impl Shape {
+    fn of(limit: &Limit) -> Self {
+        let (count, period) = (limit.count, limit.period);
+        match (limit.kind, limit.shape) {
+            (kind, shape::Shape::Bucket(bucket)) => {
+                let [unit, drain, tick] = bucket.scale();
+                let cap = limit.capacity() * unit;
+                let (free, queues) = match kind {
+                    Kind::LeakyBucket { delay_after, .. } => ((delay_after + 1) * unit, true),
+                    _ => (cap, false),
+                };
+                Self::Bucket { unit, drain, tick, cap, free, queues }
+            }
+            (_, shape::Shape::Sliding(sliding)) => {
+                let tick = sliding.tick();
+                Self::Sliding { count, period: period / tick, tick }
+            }
+            (Kind::FixedWindow { from_first }, _) => Self::Fixed { count, period, from_first },
+            (Kind::SlidingLog { resolution }, _) => Self::Log { count, period, resolution },
+            (Kind::Concurrent, _) => Self::Concurrent { count },
+            _ => Self::Stepped { amount: count, every: period, cap: limit.capacity() },
+        }
+    }
+}
+
+/// What a [`State`] holds.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Held {
+    /// The shape's two words.
+    pub cell: [u64; 2],
+    /// The two words of a bucket of one, for the gap.
+    pub gap: [u64; 2],
+    /// Since when and for how long the key is banned.
+    pub ban: [u64; 2],
+    /// What has been refused since the ban began.
+    pub refused: u64,
+    /// The clock at the last write of a log.
+    pub seen: u64,
+    /// Each stamp of a log, oldest first, and what was spent then.
+    pub entries: Vec<[u64; 2]>,
+}
+
+impl From<&State> for Held {
+    fn from(state: &State) -> Self {
+        let (seen, entries) = state.log.as_deref().map(|log| log.numbers()).unwrap_or_default();
+        let State { cell, gap, ban, refused, .. } = *state;
+        Self { cell, gap, ban, refused, seen, entries }
+    }
+}
+
+/// A mark, of the cell and the gap that were written, and whether a ban was in force.
+pub fn mark(cell: [u64; 2], gap: [u64; 2], banned: bool) -> Mark {
+    Mark { gap, banned, ..Mark::from_words(cell) }
+}
+
+/// What [`mark`] was given.
+pub fn mark_numbers(mark: &Mark) -> ([u64; 2], [u64; 2], bool) {
+    (mark.cell, mark.gap, mark.banned)
+}
+
+/// What is known of one limit, once the request has been decided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fact(Known);
+
+impl Fact {
+    /// Of a limit whose state is two words, as they are at `now`.
+    pub fn of_cell(cell: [u64; 2], now: u64, role: Role) -> Self {
+        Self(Known::of_cell(cell, now, role))
+    }
+
+    /// Of a limit that remembers more, but no stamps, by its two words, those of its gap and its ban.
+    pub fn of_wide(limit: &Limit, cost: u64, words: [[u64; 2]; 3], now: u64, role: Role) -> Self {
+        let [cell, gap, ban] = words;
+        let state = State { cell, gap, ban, ..State::default() };
+        let mut standing = limit.standing(&state, now, Mark::default());
+        if let Role::Refused(refused) = role {
+            standing.retry = limit.retry(&state, now, cost);
+            standing.refused = refused;
+        }
+        if role == Role::Charged {
+            standing.charged = cost;
+            // Limits that share the row may ban where this one does not.
+            let is_banned = ban[1] > now.saturating_sub(ban[0]);
+            standing.mark = mark(cell, gap, is_banned);
+        }
+        Self::of_standing(standing)
+    }
+
+    /// Of a limit of which all was worked out elsewhere.
+    pub fn of_standing(standing: Standing) -> Self {
+        Self(Known::told(standing))
+    }
+}
+
+/// The outcome of a charge, with a fact for each limit that it owes to, in that order.
+pub fn outcome(verdict: Verdict, facts: impl IntoIterator<Item = Fact>) -> Outcome {
+    Outcome::new(verdict, facts.into_iter().map(|Fact(known)| known).collect())
+}

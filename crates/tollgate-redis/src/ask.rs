@@ -1,0 +1,158 @@
+//! One script, asked of the server that has its rows.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::{Arg, Cmd, RedisError, RedisResult, ServerErrorKind, Value};
+
+use crate::failure::{Failure, FailureKind};
+use crate::node::{Connection, Node};
+use crate::route::Route;
+use crate::script::{Call, Script};
+use crate::shared::Shared;
+
+/// A script to be asked, and where.
+pub(crate) struct Question {
+    shared: Arc<Shared>,
+    pub(crate) slot: u16,
+    script: &'static Script,
+    /// By the script's name, as most servers know it.
+    command: Cmd,
+}
+
+/// How often a question is sent elsewhere, or again, before it is given up.
+const HOPS: u32 = 16;
+
+/// How long rows on their way get to arrive, before they are asked for again.
+const MOVING: Duration = Duration::from_millis(2);
+
+/// What a server says when it does not answer.
+enum No {
+    Failed(Failure),
+    /// Another has the slot: for good, or this once.
+    Elsewhere {
+        host: String,
+        port: u16,
+        for_good: bool,
+    },
+    /// The rows are on their way, some here and some there.
+    NotYet,
+}
+
+impl Question {
+    pub(crate) fn new(shared: &Arc<Shared>, slot: u16, call: &Call<'_>) -> Self {
+        let mut command = redis::cmd("EVALSHA");
+        command.arg(call.script().sha()).arg(call.keys().count());
+        for key in call.keys() {
+            command.arg(key);
+        }
+        command.arg(call.args());
+        Self { shared: Arc::clone(shared), slot, script: call.script(), command }
+    }
+
+    /// The answer of `node`, or of whom it names instead.
+    pub(crate) async fn ask(
+        &self,
+        mut node: Arc<Node>,
+        mut connection: Connection,
+    ) -> Result<Vec<u8>, Failure> {
+        let mut asking = false;
+        for _ in 0..HOPS {
+            let no = match self.evaluate(&node, connection, asking).await {
+                Ok(answer) => return Ok(answer),
+                Err(no) => no,
+            };
+            match (no, &self.shared.route) {
+                (No::Failed(failure), _) => return Err(failure),
+                (_, Route::One(_)) => return Err(not_alone()),
+                (No::NotYet, Route::Cluster(_)) => self.shared.runtime.timer(MOVING).await,
+                (No::Elsewhere { host, port, for_good }, Route::Cluster(cluster)) => {
+                    node = cluster.node_at(&host, port, &node);
+                    asking = !for_good;
+                    if for_good {
+                        cluster.moved(self.slot, &node);
+                    }
+                }
+            }
+            connection = Arc::clone(&node).connection().await?;
+        }
+        Err(Failure::because(FailureKind::Cluster, "it is sent from node to node"))
+    }
+
+    async fn evaluate(
+        &self,
+        node: &Arc<Node>,
+        mut connection: Connection,
+        asking: bool,
+    ) -> Result<Vec<u8>, No> {
+        let mut answer = send(&mut connection, &self.command, asking).await;
+        if matches!(&answer, Err(error) if error.kind() == ServerErrorKind::NoScript.into()) {
+            self.shared.counters.script_loaded();
+            answer = send(&mut connection, &self.in_full(), asking).await;
+        }
+        answer.map_err(|error| {
+            let no = No::of(&error);
+            if let No::Failed(failure) = &no {
+                if failure.kind().asks_for_another_connection() {
+                    node.lose(connection.generation, failure);
+                }
+            }
+            no
+        })
+    }
+
+    /// The same with the script itself, which the server then knows.
+    fn in_full(&self) -> Cmd {
+        let mut command = redis::cmd("EVAL");
+        command.arg(self.script.source());
+        for argument in self.command.args_iter().skip(2) {
+            if let Arg::Simple(bytes) = argument {
+                command.arg(bytes);
+            }
+        }
+        command
+    }
+}
+
+async fn send(connection: &mut Connection, command: &Cmd, asking: bool) -> RedisResult<Vec<u8>> {
+    let wire = &mut connection.wire;
+    let answer = if asking {
+        // In one piece: on a connection of many nobody else must come in between.
+        let mut both = redis::pipe();
+        both.cmd("ASKING").add_command(command.clone());
+        wire.send_packed_commands(&both, 0, 2).await?.pop().unwrap_or_default()
+    } else {
+        wire.send_packed_command(command).await?
+    };
+    match answer.extract_error()? {
+        Value::BulkString(bytes) => Ok(bytes),
+        // Settling answers a number, which says nothing.
+        Value::Int(_) => Ok(Vec::new()),
+        _ => Err(RedisError::from((redis::ErrorKind::UnexpectedReturnType, "not a packed answer"))),
+    }
+}
+
+impl No {
+    fn of(error: &RedisError) -> Self {
+        use redis::ErrorKind::Server;
+        let redirected = match error.kind() {
+            Server(ServerErrorKind::Moved) => Self::elsewhere(error, true),
+            Server(ServerErrorKind::Ask) => Self::elsewhere(error, false),
+            Server(ServerErrorKind::TryAgain) => Some(Self::NotYet),
+            _ => None,
+        };
+        redirected.unwrap_or_else(|| Self::Failed(Failure::from(error).after_sending()))
+    }
+
+    fn elsewhere(error: &RedisError, for_good: bool) -> Option<Self> {
+        let (address, _) = error.redirect_node()?;
+        let (host, port) = address.rsplit_once(':')?;
+        let host = host.trim_matches(['[', ']']).to_owned();
+        Some(Self::Elsewhere { host, port: port.parse().ok()?, for_good })
+    }
+}
+
+fn not_alone() -> Failure {
+    let detail = "the server is a node of a cluster: make the store with `Redis::cluster`";
+    Failure::because(FailureKind::Cluster, detail)
+}

@@ -1,0 +1,295 @@
+//! What a store is made of.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollgate_core::{Clock, ManualClock};
+
+use crate::address::{self, Place};
+use crate::background::Background;
+use crate::backoff::Backoff;
+use crate::breaker::Settings;
+use crate::cluster::Cluster;
+use crate::counts::Counters;
+use crate::node::{Common, Dial, Node};
+use crate::route::Route;
+use crate::rows::Naming;
+use crate::runtime::Runtime;
+use crate::shared::Shared;
+use crate::store::Redis;
+
+/// Makes a [`Redis`] to order.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate_redis::Redis;
+///
+/// # let _runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+/// # let _entered = _runtime.enter();
+/// let store = Redis::builder()
+///     .url("redis://limiter:secret@redis.internal/2")
+///     .prefix("shop:limits:")
+///     .deadline(Duration::from_millis(20))
+///     .build()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+#[must_use = "`build` makes the store"]
+pub struct RedisBuilder {
+    url: Option<String>,
+    place: Place,
+    prefix: String,
+    secret: Option<Vec<u8>>,
+    certificates: Certificates,
+    deadline: Duration,
+    connect_timeout: Duration,
+    reconnect: Backoff,
+    breaker: Settings,
+    background: (usize, Duration),
+    client_name: Option<String>,
+    clock: Option<ManualClock>,
+}
+
+/// Whom to trust, and who to be, in place of what the system trusts.
+#[derive(Clone, Default)]
+pub(crate) struct Certificates {
+    #[cfg(feature = "tls")]
+    pub(crate) authorities: Option<Vec<u8>>,
+    #[cfg(feature = "tls")]
+    pub(crate) own: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+impl RedisBuilder {
+    pub(crate) fn new() -> Self {
+        let backoff = |first, longest| Backoff {
+            first: Duration::from_millis(first),
+            longest: Duration::from_millis(longest),
+        };
+        Self {
+            url: None,
+            place: Place::Server,
+            prefix: "tollgate:".to_owned(),
+            secret: None,
+            certificates: Certificates::default(),
+            deadline: Duration::from_millis(50),
+            connect_timeout: Duration::from_secs(1),
+            reconnect: backoff(20, 2_000),
+            breaker: Settings { failures: 5, backoff: backoff(100, 2_000) },
+            background: (4_096, Duration::from_secs(30)),
+            client_name: None,
+            clock: None,
+        }
+    }
+
+    /// The server: `redis://user:password@host:port/database`, `rediss://…` for TLS (feature `tls`),
+    /// `redis+unix:///path?db=2&user=…&pass=…` for a socket. `?protocol=resp2` keeps to the older protocol,
+    /// which is otherwise spoken with servers that know no other.
+    pub fn url(mut self, url: &str) -> Self {
+        self.url = Some(url.to_owned());
+        self
+    }
+
+    /// The cluster that the servers at `urls` belong to: some of its nodes, to ask for the others.
+    pub fn cluster<U: AsRef<str>>(mut self, urls: impl IntoIterator<Item = U>) -> Self {
+        self.place = Place::Cluster(owned(urls));
+        self
+    }
+
+    /// Whichever server is the master of `service` by what the sentinels at `urls` say. User, password,
+    /// database and TLS of the master are those of [`url`](Self::url), if that is given; its host does not
+    /// matter.
+    pub fn sentinel<U: AsRef<str>>(
+        mut self,
+        service: &str,
+        urls: impl IntoIterator<Item = U>,
+    ) -> Self {
+        self.place = Place::Sentinel { service: service.to_owned(), urls: owned(urls) };
+        self
+    }
+
+    /// What the name of every row begins with: `tollgate:`, unless told otherwise. Stores of one prefix
+    /// share what is spent.
+    pub fn prefix(mut self, prefix: &str) -> Self {
+        prefix.clone_into(&mut self.prefix);
+        self
+    }
+
+    /// Names rows by a digest of the key that nobody can work out, or guess at, without `secret`: for keys
+    /// that do not belong into another system, like addresses and API keys. All processes need the same.
+    pub fn digest_keys(mut self, secret: impl Into<Vec<u8>>) -> Self {
+        self.secret = Some(secret.into());
+        self
+    }
+
+    /// Whom to trust to sign the server's certificate, in PEM, instead of whom the system trusts.
+    #[cfg(feature = "tls")]
+    pub fn certificate_authorities(mut self, pem: impl Into<Vec<u8>>) -> Self {
+        self.certificates.authorities = Some(pem.into());
+        self
+    }
+
+    /// The certificate to show to the server, and its private key, in PEM.
+    #[cfg(feature = "tls")]
+    pub fn certificate(mut self, pem: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) -> Self {
+        self.certificates.own = Some((pem.into(), key.into()));
+        self
+    }
+
+    /// How long a decision may take: 50 ms, unless told otherwise.
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = deadline;
+        self
+    }
+
+    /// How long one attempt to connect may take: a second, unless told otherwise. No request waits longer
+    /// for it than for a decision.
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.connect_timeout = timeout;
+        self
+    }
+
+    /// How long to wait from one failed attempt to connect to the next: `first`, then twice as long each
+    /// time, up to `longest`, half of it left to chance. From 20 ms to 2 s, unless told otherwise.
+    pub fn reconnect(mut self, first: Duration, longest: Duration) -> Self {
+        self.reconnect = Backoff { first, longest };
+        self
+    }
+
+    /// After how many consecutive failures a server is not asked for a while; never, if zero. And for how
+    /// long: `first`, then twice as long each time it still fails, up to `longest`, half of it left to
+    /// chance. After 5, for 100 ms to 2 s, unless told otherwise.
+    pub fn breaker(mut self, failures: u32, first: Duration, longest: Duration) -> Self {
+        self.breaker = Settings { failures, backoff: Backoff { first, longest } };
+        self
+    }
+
+    /// How many settlements and late answers may be under way in the background, and how long each is
+    /// waited for: 4,096 and 30 s, unless told otherwise.
+    pub fn background(mut self, most: usize, longest: Duration) -> Self {
+        self.background = (most, longest);
+        self
+    }
+
+    /// What the server calls the connection, in `CLIENT LIST`.
+    pub fn client_name(mut self, name: &str) -> Self {
+        self.client_name = Some(name.to_owned());
+        self
+    }
+
+    /// A clock that a test turns by hand, by which then everything goes: limits, deadlines, pauses. Without
+    /// one, limits go by the server's own clock.
+    pub fn clock(mut self, clock: &ManualClock) -> Self {
+        self.clock = Some(clock.clone());
+        self
+    }
+
+    /// Makes the store. It returns at once: nothing is connected to before there is a runtime.
+    ///
+    /// # Errors
+    ///
+    /// When something that was told cannot be; the error names it.
+    pub fn build(self) -> Result<Redis, ConfigError> {
+        self.check()?;
+        let naming = Naming::new(&self.prefix).map_err(|bad| ConfigError::new(bad.to_string()))?;
+        let naming = match &self.secret {
+            Some(secret) => naming.secret(secret),
+            None => naming,
+        };
+        let clock = self.clock.as_ref().map(Clock::from).unwrap_or_default();
+        let runtime = Arc::new(Runtime::new(clock));
+        let counters = Arc::new(Counters::default());
+        let found = address::find(&self.place, self.url.as_deref(), &self.certificates)?;
+        let dial = Dial {
+            timeout: self.connect_timeout,
+            backoff: self.reconnect,
+            client_name: self.client_name.as_deref().map(Arc::from),
+            resp3: found.resp3,
+        };
+        let common = Common {
+            runtime: Arc::clone(&runtime),
+            counters: Arc::clone(&counters),
+            dial,
+            breaker: self.breaker,
+        };
+        let route = match found.whom {
+            address::Whom::One(target) => Route::One(Node::new(*target, common)),
+            address::Whom::Cluster(seeds) => Route::Cluster(Cluster::new(seeds, common)),
+        };
+        let (most, grace) = self.background;
+        if runtime.handle().is_some() {
+            route.start();
+        }
+        Ok(Redis(Arc::new(Shared {
+            naming,
+            route,
+            runtime,
+            counters,
+            background: Arc::new(Background::new(most)),
+            deadline: self.deadline,
+            grace,
+            backoff: self.reconnect,
+        })))
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        let times = [
+            ("deadline", self.deadline),
+            ("connect timeout", self.connect_timeout),
+            ("first pause before reconnecting", self.reconnect.first),
+            ("first pause of the breaker", self.breaker.backoff.first),
+        ];
+        for (name, time) in times {
+            if time.is_zero() {
+                return Err(ConfigError::new(format!("the {name} is zero")));
+            }
+        }
+        for (name, backoff) in
+            [("reconnecting", self.reconnect), ("the breaker", self.breaker.backoff)]
+        {
+            if backoff.longest < backoff.first {
+                let (first, longest) = (backoff.first, backoff.longest);
+                return Err(ConfigError::new(format!(
+                    "the longest pause of {name}, {longest:?}, is shorter than the first, {first:?}"
+                )));
+            }
+        }
+        let name = self.client_name.as_deref().unwrap_or_default();
+        if name.chars().any(|sign| !sign.is_ascii_graphic()) {
+            return Err(ConfigError::new(format!(
+                "the client name {name:?} has a sign that is not printable ASCII, or a space"
+            )));
+        }
+        Ok(())
+    }
+}
+
+fn owned<U: AsRef<str>>(urls: impl IntoIterator<Item = U>) -> Vec<String> {
+    urls.into_iter().map(|url| url.as_ref().to_owned()).collect()
+}
+
+/// Shows no key.
+impl fmt::Debug for Certificates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Certificates")
+    }
+}
+
+/// Why a [`Redis`] cannot be made as it was told to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigError(String);
+
+impl ConfigError {
+    pub(crate) fn new(sentence: impl Into<String>) -> Self {
+        Self(sentence.into())
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Error for ConfigError {}

@@ -1,0 +1,149 @@
+//! What the store has done so far.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::breaker::BreakerState;
+use crate::failure::{Failure, FailureKind};
+use crate::latency::{Latency, LatencyCounts};
+use crate::report;
+
+/// What a [`Redis`](crate::Redis) has done since it was made, as [`counts`](crate::Redis::counts) shows
+/// it. Clones of a store are counted together.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RedisCounts {
+    /// Charges, peeks and resets that were answered.
+    pub decisions: u64,
+    /// Those that said yes, at once or after a wait.
+    pub admitted: u64,
+    /// Those that said no.
+    pub refused: u64,
+    /// What could not be decided, whatever the reason; [`failures_of`](Self::failures_of) tells them
+    /// apart.
+    pub failures: u64,
+    /// Whether a server is asked at the moment: open, if the breaker of any node is.
+    pub breaker: BreakerState,
+    /// How often a breaker opened.
+    pub breaker_openings: u64,
+    /// How often a connection was made.
+    pub connections: u64,
+    /// How often a script was sent in full, because the server did not know it.
+    pub scripts_loaded: u64,
+    /// Charges given back in the background, because nobody waited for their answer any more.
+    pub given_back: u64,
+    /// Charges of which nobody will know whether they were made: the connection broke, or the answer did
+    /// not even come in the background. They stand, if they were made.
+    pub unanswered: u64,
+    /// Settlements that reached the server.
+    pub settled: u64,
+    /// Settlements that did not: too many were under way, or the server was away for too long.
+    pub settlements_dropped: u64,
+    /// How long decisions took.
+    pub latency: LatencyCounts,
+    by_kind: [u64; FailureKind::ALL.len()],
+}
+
+impl RedisCounts {
+    /// Failures of one kind.
+    pub fn failures_of(&self, kind: FailureKind) -> u64 {
+        self.by_kind[kind.index()]
+    }
+
+    pub(crate) fn with_breaker(self, breaker: BreakerState) -> Self {
+        Self { breaker, ..self }
+    }
+}
+
+/// What a store counts with.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    admitted: AtomicU64,
+    refused: AtomicU64,
+    failures: [AtomicU64; FailureKind::ALL.len()],
+    openings: AtomicU64,
+    connections: AtomicU64,
+    loaded: AtomicU64,
+    given_back: AtomicU64,
+    unanswered: AtomicU64,
+    settled: AtomicU64,
+    dropped: AtomicU64,
+    latency: Latency,
+}
+
+impl Counters {
+    pub(crate) fn decided(&self, admitted: bool, took: Duration) {
+        add(if admitted { &self.admitted } else { &self.refused });
+        self.latency.record(took);
+        report::decided(admitted, took);
+    }
+
+    pub(crate) fn failed(&self, failure: &Failure) {
+        add(&self.failures[failure.kind().index()]);
+        report::failed(failure.kind());
+    }
+
+    pub(crate) fn breaker_opened(&self, name: &str, wait: Duration) {
+        add(&self.openings);
+        report::breaker_opened(name, wait);
+    }
+
+    pub(crate) fn connected(&self, name: &str) {
+        add(&self.connections);
+        report::connected(name);
+    }
+
+    pub(crate) fn script_loaded(&self) {
+        add(&self.loaded);
+        report::script_loaded();
+    }
+
+    pub(crate) fn gave_back(&self) {
+        add(&self.given_back);
+        report::gave_back();
+    }
+
+    pub(crate) fn unanswered(&self) {
+        add(&self.unanswered);
+        report::unanswered();
+    }
+
+    pub(crate) fn settled(&self) {
+        add(&self.settled);
+        report::settled();
+    }
+
+    pub(crate) fn settlement_dropped(&self, why: &Failure) {
+        let so_far = self.dropped.fetch_add(1, Ordering::Relaxed) + 1;
+        report::settlement_dropped(why, so_far);
+    }
+
+    pub(crate) fn read(&self) -> RedisCounts {
+        let (admitted, refused) = (read(&self.admitted), read(&self.refused));
+        let by_kind = self.failures.each_ref().map(read);
+        RedisCounts {
+            decisions: admitted + refused,
+            admitted,
+            refused,
+            failures: by_kind.iter().sum(),
+            breaker: BreakerState::default(),
+            breaker_openings: read(&self.openings),
+            connections: read(&self.connections),
+            scripts_loaded: read(&self.loaded),
+            given_back: read(&self.given_back),
+            unanswered: read(&self.unanswered),
+            settled: read(&self.settled),
+            settlements_dropped: read(&self.dropped),
+            latency: self.latency.read(),
+            by_kind,
+        }
+    }
+}
+
+fn add(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+fn read(counter: &AtomicU64) -> u64 {
+    counter.load(Ordering::Relaxed)
+}

@@ -1,0 +1,119 @@
+//! A [store](tollgate_core::Store) for tollgate in Redis or Valkey: any number of processes share every
+//! limit, of every shape, at one round trip a decision.
+//!
+//! ```no_run
+//! use tollgate_core::{Fallback, Limit, Memory, Share};
+//! use tollgate_redis::Redis;
+//!
+//! # fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! // Inside of a tokio runtime. It returns at once, and the server need not be there yet.
+//! let redis = Redis::connect("redis://limiter:secret@redis.internal:6379")?;
+//! // While it is away, each of four processes admits a fourth of every limit on its own.
+//! let store = Fallback(redis, Share::new(Memory::new(), 1, 4));
+//! # let _ = store;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A layer or a limiter is given it by its `store`, as any other. Servers from Redis 6 and Valkey 7 on will
+//! do: one of them, a [cluster](Redis::cluster), or whichever is the master by what
+//! [sentinels](RedisBuilder::sentinel) say.
+//!
+//! # What is promised
+//!
+//! - **One script decides.** All limits that a request owes to are charged, or none, under any number of
+//!   processes. Time is the server's, so that processes whose clocks differ agree.
+//! - **An error means that nothing is charged.** What the server charges after the deadline, or for a future
+//!   that was dropped, is given back as soon as its answer comes. The one exception is a connection that
+//!   breaks between question and answer: nobody knows then, and the charge stands if it was made. It is
+//!   [counted](RedisCounts::unanswered); no question is asked twice on a guess.
+//! - **No decision takes longer than the deadline,** 50 ms unless [told otherwise](RedisBuilder::deadline),
+//!   whatever the server does. Nobody waits for an attempt to connect after one that failed, or for a server
+//!   that keeps failing.
+//! - **A failure is never a refusal.** It is a [`StoreError`](tollgate_core::StoreError) whose source is a
+//!   [`Failure`]; the layer admits, refuses with 503, or asks the second store of a
+//!   [`Fallback`](tollgate_core::Fallback), as it was told.
+//! - **Nothing is unbounded:** [so many](RedisBuilder::background) settlements and late answers are under way
+//!   in the background, and no more. Rows in the server expire when they are as good as none.
+//!
+//! # What failures cost
+//!
+//! | what happens | what a decision costs then | what is done about it |
+//! | --- | --- | --- |
+//! | the server is not there | nothing: it is an error at once | connects in the background, in pauses from 20 ms to 2 s |
+//! | it hangs, or drops packets | the deadline, for five requests; then nothing | the breaker opens; a new connection is made, and one request at a time finds out |
+//! | it is killed | an error, for what was on the way | reconnects; a new server is sent the scripts |
+//! | `SCRIPT FLUSH` | a second round trip, within the deadline | the script is sent in full |
+//! | it was demoted to a replica | an error | reconnects: the name may point to the new master; sentinels are asked again |
+//! | its memory is full | an error, for requests that would write | as when it hangs, on the same connection |
+//! | a foreign value stands in a row | an error, for that key alone | the row is left alone |
+//! | a node of a cluster is down | as above, for its slots alone | looks who serves them by now |
+//! | a slot moves | a second round trip, within the deadline | `MOVED` is remembered, `ASK` followed |
+//!
+//! Settling never waits: it is handed to the connection before [`settle`](tollgate_core::Store::settle)
+//! returns, so that what the same task asks next is decided after it; where there is no connection, it is
+//! sent when there is one again, for up to 30 s. [`flush`](Redis::flush) waits for it, before a process
+//! ends. What was sent and not answered is not sent again.
+//!
+//! What is held of a [`Limit::concurrent`](tollgate_core::Limit::concurrent) by a process that dies, or was
+//! taken over a connection that broke, is held until nobody has taken a place of that key for an hour.
+//!
+//! # Several keys in a cluster
+//!
+//! All limits of one key lie in one slot, and so in one script. A request that owes on several keys, whose
+//! slots differ, is charged slot after slot, in the order of the slots; when one refuses or fails, what was
+//! charged before is given back. That is all or none, at one round trip a slot, but it is not one moment:
+//! others can be refused by what is about to be given back. Such a request never waits its turn: it is
+//! admitted at once or refused, because no place can be booked for the same moment in several slots. While a
+//! slot moves, the cluster itself refuses to decide over several rows of it: that is an error.
+//!
+//! On a single server one script decides over all keys.
+//!
+//! # What the server's user needs
+//!
+//! `ACL SETUSER limiter on >secret resetkeys ~tollgate:* -@all +evalsha +eval +get +set +del +getrange
+//! +setrange +strlen +pexpire +time`, in a cluster `+cluster|slots +asking` besides, and with sentinels
+//! `+role`.
+//!
+//! # Features
+//!
+//! - `tls`: `rediss://`, by rustls with ring.
+//! - `metrics`: `tollgate_redis_decisions_total` (`outcome`), `tollgate_redis_failures_total` (`kind`),
+//!   `tollgate_redis_decision_seconds`, `tollgate_redis_breaker_open` (`server`),
+//!   `tollgate_redis_breaker_openings_total`, `tollgate_redis_connections_total`,
+//!   `tollgate_redis_scripts_loaded_total`, `tollgate_redis_settled_total`,
+//!   `tollgate_redis_settlements_dropped_total`, `tollgate_redis_given_back_total` and
+//!   `tollgate_redis_unanswered_total`, by the facade of that name. [`counts`](Redis::counts) shows the same
+//!   without it.
+//! - `tracing`: events when connections come and go, breakers open and close, and settlements are dropped.
+
+mod address;
+mod ask;
+mod background;
+mod backoff;
+mod breaker;
+mod builder;
+mod cluster;
+mod counts;
+mod failure;
+mod future;
+mod latency;
+mod node;
+mod report;
+mod route;
+mod rows;
+mod runtime;
+mod script;
+mod settle;
+mod several;
+mod shared;
+mod store;
+mod visit;
+
+pub use self::breaker::BreakerState;
+pub use self::builder::{ConfigError, RedisBuilder};
+pub use self::counts::RedisCounts;
+pub use self::failure::{Failure, FailureKind};
+pub use self::future::RedisFuture;
+pub use self::latency::LatencyCounts;
+pub use self::store::Redis;

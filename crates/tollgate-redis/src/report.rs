@@ -1,0 +1,91 @@
+//! What the operator is told: `tracing` events at the edges, and the `metrics` of every decision.
+#![cfg_attr(
+    not(all(feature = "tracing", feature = "metrics")),
+    expect(unused_variables, reason = "without the features nobody is told")
+)]
+
+use std::time::Duration;
+
+use crate::failure::{Failure, FailureKind};
+
+#[cfg(feature = "metrics")]
+macro_rules! count {
+    ($name:literal $(, $label:literal => $value:expr)*) => {
+        metrics::counter!(concat!("tollgate_redis_", $name) $(, $label => $value)*).increment(1)
+    };
+}
+
+#[cfg(not(feature = "metrics"))]
+macro_rules! count {
+    ($($anything:tt)*) => {};
+}
+
+pub(crate) fn decided(admitted: bool, took: Duration) {
+    count!("decisions_total", "outcome" => if admitted { "admitted" } else { "refused" });
+    #[cfg(feature = "metrics")]
+    metrics::histogram!("tollgate_redis_decision_seconds").record(took);
+}
+
+pub(crate) fn failed(kind: FailureKind) {
+    count!("failures_total", "kind" => kind.name());
+}
+
+pub(crate) fn connected(name: &str) {
+    count!("connections_total");
+    #[cfg(feature = "tracing")]
+    tracing::info!(server = name, "connected to Redis");
+}
+
+pub(crate) fn lost(name: &str, why: &Failure) {
+    #[cfg(feature = "tracing")]
+    tracing::warn!(server = name, "the connection to Redis is lost: {why}");
+}
+
+/// Of the first attempt in a row, and no other: the next ones fail for the same reason.
+pub(crate) fn unreachable(name: &str, why: &Failure) {
+    #[cfg(feature = "tracing")]
+    tracing::warn!(server = name, "no connection to Redis: {why}");
+}
+
+pub(crate) fn breaker_opened(name: &str, wait: Duration) {
+    count!("breaker_openings_total");
+    #[cfg(feature = "metrics")]
+    metrics::gauge!("tollgate_redis_breaker_open", "server" => name.to_owned()).set(1);
+    #[cfg(feature = "tracing")]
+    tracing::warn!(server = name, ?wait, "Redis keeps failing and is not asked for a while");
+}
+
+pub(crate) fn breaker_closed(name: &str) {
+    #[cfg(feature = "metrics")]
+    metrics::gauge!("tollgate_redis_breaker_open", "server" => name.to_owned()).set(0);
+    #[cfg(feature = "tracing")]
+    tracing::info!(server = name, "Redis answers again");
+}
+
+pub(crate) fn script_loaded() {
+    count!("scripts_loaded_total");
+}
+
+pub(crate) fn gave_back() {
+    count!("given_back_total");
+}
+
+pub(crate) fn unanswered() {
+    count!("unanswered_total");
+}
+
+pub(crate) fn settled() {
+    count!("settled_total");
+}
+
+/// Told at powers of two: a server that is away must not become a flood of log lines.
+pub(crate) fn settlement_dropped(why: &Failure, so_far: u64) {
+    count!("settlements_dropped_total");
+    #[cfg(feature = "tracing")]
+    if so_far.is_power_of_two() {
+        tracing::warn!(so_far, "what was to be given back or charged is dropped: {why}");
+    }
+}
+
+#[cfg(all(test, feature = "metrics"))]
+mod tests;

@@ -1,0 +1,124 @@
+use std::sync::{Arc, Mutex};
+
+use metrics::{
+    Counter, CounterFn, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder,
+    SharedString, Unit,
+};
+
+use super::*;
+
+/// Writes down what it is told, as `name{label="value"} number`.
+#[derive(Default)]
+struct Notes(Arc<Mutex<Vec<String>>>);
+
+struct Note {
+    name: String,
+    notes: Arc<Mutex<Vec<String>>>,
+}
+
+impl Note {
+    fn write(&self, value: f64) {
+        self.notes.lock().unwrap().push(format!("{} {value}", self.name));
+    }
+}
+
+impl CounterFn for Note {
+    fn increment(&self, value: u64) {
+        self.write(value as f64);
+    }
+
+    fn absolute(&self, value: u64) {
+        self.write(value as f64);
+    }
+}
+
+impl GaugeFn for Note {
+    fn increment(&self, value: f64) {
+        self.write(value);
+    }
+
+    fn decrement(&self, value: f64) {
+        self.write(-value);
+    }
+
+    fn set(&self, value: f64) {
+        self.write(value);
+    }
+}
+
+impl HistogramFn for Note {
+    fn record(&self, value: f64) {
+        self.write(value);
+    }
+}
+
+impl Notes {
+    fn note(&self, key: &Key) -> Arc<Note> {
+        let labels = key.labels().map(|label| format!("{}={:?}", label.key(), label.value()));
+        let labels = labels.collect::<Vec<_>>().join(",");
+        let name = format!("{}{{{labels}}}", key.name());
+        Arc::new(Note { name, notes: Arc::clone(&self.0) })
+    }
+}
+
+impl Recorder for Notes {
+    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
+        Counter::from_arc(self.note(key))
+    }
+
+    fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
+        Gauge::from_arc(self.note(key))
+    }
+
+    fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
+        Histogram::from_arc(self.note(key))
+    }
+}
+
+#[test]
+fn what_happens_is_measured_under_the_documented_names() {
+    let recorder = Notes::default();
+    let notes = Arc::clone(&recorder.0);
+    metrics::with_local_recorder(&recorder, || {
+        decided(true, Duration::from_millis(500));
+        decided(false, Duration::from_millis(250));
+        failed(FailureKind::OutOfMemory);
+        connected("host:1");
+        breaker_opened("host:1", Duration::from_secs(1));
+        breaker_closed("host:1");
+        script_loaded();
+        settled();
+        settlement_dropped(&Failure::new(FailureKind::TooSlow), 1);
+        gave_back();
+        unanswered();
+    });
+    let expected = r#"
+        decisions_total{outcome="admitted"} 1
+        decision_seconds{} 0.5
+        decisions_total{outcome="refused"} 1
+        decision_seconds{} 0.25
+        failures_total{kind="out_of_memory"} 1
+        connections_total{} 1
+        breaker_openings_total{} 1
+        breaker_open{server="host:1"} 1
+        breaker_open{server="host:1"} 0
+        scripts_loaded_total{} 1
+        settled_total{} 1
+        settlements_dropped_total{} 1
+        given_back_total{} 1
+        unanswered_total{} 1
+    "#;
+    let expected: Vec<_> = expected
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .map(|line| format!("tollgate_redis_{line}"))
+        .collect();
+    assert_eq!(*notes.lock().unwrap(), expected);
+}

@@ -1,0 +1,140 @@
+//! What runs inside of Redis, and how it is asked and understood.
+//!
+//! The scripts repeat [`decide`](tollgate_core::decide) number by number; the tests in this folder hold
+//! them to it.
+
+#[cfg_attr(not(test), expect(dead_code, reason = "what the store of leases is to be made of"))]
+pub(crate) mod lease;
+mod pack;
+mod reply;
+
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use tollgate_core::{Keys, Mark, Owed};
+
+use self::pack::Op;
+pub(crate) use self::reply::Reply;
+
+/// A script, and the name by which a server that has seen it knows it.
+#[derive(Debug)]
+pub(crate) struct Script {
+    source: &'static str,
+    sha: String,
+}
+
+impl Script {
+    fn new(source: &'static str) -> Self {
+        Self { source, sha: sha1_smol::Sha1::from(source).digest().to_string() }
+    }
+
+    /// What is sent to a server that does not know it.
+    pub(crate) fn source(&self) -> &'static str {
+        self.source
+    }
+
+    /// Its SHA-1, in hexadecimal digits.
+    pub(crate) fn sha(&self) -> &str {
+        &self.sha
+    }
+}
+
+/// A script of several files. What stands in `rows.lua` is at hand to all that follows, and a function
+/// that finds it there, not in its own frame, is made in half the time: all are made at every call.
+macro_rules! joined {
+    ($($file:literal),*) => {
+        LazyLock::new(|| {
+            Script::new(concat!(
+                include_str!("rows.lua"),
+                "return (function()\n",
+                $(include_str!($file),)*
+                "end)()\n",
+            ))
+        })
+    };
+}
+
+static SPEND: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("spend.lua")));
+/// Of limits without a log: there is a third less to be made.
+static TAKE: LazyLock<Script> = joined!("shapes.lua", "limits.lua", "take.lua");
+static TAKE_WITH_LOG: LazyLock<Script> = joined!("log.lua", "shapes.lua", "limits.lua", "take.lua");
+static SETTLE: LazyLock<Script> = joined!("shapes.lua", "settle.lua");
+static SETTLE_WITH_LOG: LazyLock<Script> = joined!("log.lua", "shapes.lua", "settle.lua");
+
+/// What is owed to one limit, and where its row stands.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Row<'a> {
+    /// The Redis key.
+    pub(crate) key: &'a [u8],
+    pub(crate) owed: &'a Owed,
+}
+
+/// A script with what it is called with: the rows' keys, and one packed argument.
+#[derive(Debug)]
+pub(crate) struct Call<'a> {
+    script: &'static Script,
+    rows: &'a [Row<'a>],
+    args: Vec<u8>,
+}
+
+impl<'a> Call<'a> {
+    /// Charges all rows, or none. `now` is the server's, unless a test says otherwise.
+    pub(crate) fn take(
+        rows: &'a [Row<'a>],
+        patience: Option<Duration>,
+        keys: Keys,
+        now: Option<u64>,
+    ) -> Self {
+        match (rows, patience) {
+            ([row], None) if pack::is_plain(row) => {
+                Self { script: &SPEND, rows, args: pack::spend(row, now) }
+            }
+            _ => Self::decide(Op::Take, rows, patience, keys, now),
+        }
+    }
+
+    fn decide(
+        op: Op,
+        rows: &'a [Row<'a>],
+        patience: Option<Duration>,
+        keys: Keys,
+        now: Option<u64>,
+    ) -> Self {
+        let script = if rows.iter().any(pack::has_log) { &TAKE_WITH_LOG } else { &TAKE };
+        Self { script, rows, args: pack::take(op, rows, patience, keys, now) }
+    }
+
+    /// What [`take`](Self::take) would answer, without patience and without charging anything.
+    pub(crate) fn peek(rows: &'a [Row<'a>], keys: Keys, now: Option<u64>) -> Self {
+        Self::decide(Op::Peek, rows, None, keys, now)
+    }
+
+    /// Forgets what was spent and is not held, and answers as [`peek`](Self::peek).
+    pub(crate) fn reset(rows: &'a [Row<'a>], keys: Keys, now: Option<u64>) -> Self {
+        Self::decide(Op::Reset, rows, None, keys, now)
+    }
+
+    /// Makes the charge that `mark` stands for into one of `spent`. What is answered is a number that
+    /// means nothing.
+    pub(crate) fn settle(row: &'a Row<'a>, mark: &Mark, spent: u64, now: Option<u64>) -> Self {
+        let args = pack::settle(row, mark, spent, now);
+        let script = if pack::has_log(row) { &SETTLE_WITH_LOG } else { &SETTLE };
+        Self { script, rows: std::slice::from_ref(row), args }
+    }
+
+    pub(crate) fn script(&self) -> &'static Script {
+        self.script
+    }
+
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &[u8]> {
+        self.rows.iter().map(|row| row.key)
+    }
+
+    /// `ARGV[1]`; there is no other.
+    pub(crate) fn args(&self) -> &[u8] {
+        &self.args
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,167 @@
+//! What a script answers, understood.
+
+use std::fmt;
+use std::time::Duration;
+
+use tollgate_core::remote::{self, Fact, Numbers, Role, Shape};
+use tollgate_core::{Limit, Owed, Standing, Verdict};
+
+/// An answer that no script of ours gives: there is something else at work in the server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Malformed(&'static str);
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the script's answer {}", self.0)
+    }
+}
+
+impl std::error::Error for Malformed {}
+
+/// The verdict over some rows, and a fact for each: of rows in several slots, one outcome can be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Reply {
+    pub(crate) verdict: Verdict,
+    /// When it was decided, by the clock of the store, in microseconds since the Unix epoch.
+    pub(crate) now: u64,
+    pub(crate) facts: Vec<Fact>,
+}
+
+impl Reply {
+    /// Reads what was answered to a take, a peek or a reset of rows that owe this.
+    pub(crate) fn parse<'o>(
+        owed: impl IntoIterator<Item = &'o Owed>,
+        reply: &[u8],
+    ) -> Result<Self, Malformed> {
+        let mut bytes = Bytes(reply);
+        let is_admitted = bytes.flag()?;
+        let micros = bytes.time()?;
+        let now = bytes.integer()?;
+        let verdict = match (is_admitted, micros) {
+            (true, Some(wait)) => Verdict::Admit { wait },
+            (true, None) => return Err(Malformed("admits after no time that can be told")),
+            (false, retry_after) => Verdict::Refuse { retry_after },
+        };
+        let facts = owed.into_iter().map(|owed| bytes.fact(&owed.limit, owed.cost, now));
+        let facts = facts.collect::<Result<_, _>>()?;
+        bytes.end()?;
+        Ok(Self { verdict, now, facts })
+    }
+}
+
+/// What of an answer is still to be read.
+pub(super) struct Bytes<'a>(pub(super) &'a [u8]);
+
+impl Bytes<'_> {
+    fn chunk<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
+        let (chunk, rest) = self.0.split_first_chunk().ok_or(Malformed("ends early"))?;
+        self.0 = rest;
+        Ok(*chunk)
+    }
+
+    pub(super) fn end(&self) -> Result<(), Malformed> {
+        if self.0.is_empty() { Ok(()) } else { Err(Malformed("goes on after its end")) }
+    }
+
+    fn byte(&mut self) -> Result<u8, Malformed> {
+        self.chunk::<1>().map(|[byte]| byte)
+    }
+
+    fn flag(&mut self) -> Result<bool, Malformed> {
+        match self.byte()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(Malformed("has something else where yes or no should stand")),
+        }
+    }
+
+    fn number(&mut self) -> Result<f64, Malformed> {
+        self.chunk().map(f64::from_le_bytes)
+    }
+
+    pub(super) fn integer(&mut self) -> Result<u64, Malformed> {
+        exact(self.number()?).ok_or(Malformed("has a number that no arithmetic of ours gives"))
+    }
+
+    /// Microseconds; less than none stands for what cannot be told.
+    pub(super) fn time(&mut self) -> Result<Option<Duration>, Malformed> {
+        let number = self.number()?;
+        if number == -1.0 {
+            return Ok(None);
+        }
+        let micros =
+            exact(number).ok_or(Malformed("has a time that no arithmetic of ours gives"))?;
+        Ok(Some(Duration::from_micros(micros)))
+    }
+
+    pub(super) fn cell(&mut self) -> Result<[u64; 2], Malformed> {
+        Ok([self.integer()?, self.integer()?])
+    }
+
+    /// The two counts of a sliding window stand in 32 bits each, the previous one first.
+    fn cell_of(&mut self, shape: &Shape) -> Result<[u64; 2], Malformed> {
+        if !matches!(shape, Shape::Sliding { .. }) {
+            return self.cell();
+        }
+        let index = self.integer()?;
+        let previous = u64::from(u32::from_le_bytes(self.chunk()?));
+        let current = u64::from(u32::from_le_bytes(self.chunk()?));
+        Ok([index, previous << 32 | current])
+    }
+
+    fn role(&mut self) -> Result<Role, Malformed> {
+        match self.byte()? {
+            0 => Ok(Role::Asked),
+            1 => Ok(Role::Charged),
+            2 => Ok(Role::Refused(false)),
+            3 => Ok(Role::Refused(true)),
+            _ => Err(Malformed("has something else where a limit's part should stand")),
+        }
+    }
+
+    fn fact(&mut self, limit: &Limit, cost: u64, now: u64) -> Result<Fact, Malformed> {
+        let role = self.role()?;
+        let numbers = Numbers::of(limit);
+        if let Shape::Log { .. } = numbers.shape {
+            return Ok(Fact::of_standing(self.log(limit, cost, role)?));
+        }
+        let cell = self.cell_of(&numbers.shape)?;
+        if !numbers.wide {
+            return Ok(Fact::of_cell(cell, now, role));
+        }
+        Ok(Fact::of_wide(limit, cost, [cell, self.cell()?, self.cell()?], now, role))
+    }
+
+    /// Of a log, what was worked out beside it.
+    fn log(&mut self, limit: &Limit, cost: u64, role: Role) -> Result<Standing, Malformed> {
+        let mut standing = Standing::fresh(*limit);
+        standing.remaining = self.integer()?;
+        standing.window = self.time()?;
+        standing.reset = self.time()?;
+        let retry = self.time()?;
+        let is_banned = self.flag()?;
+        standing.banned = is_banned && Numbers::of(limit).ban > 0;
+        let stamp = self.integer()?;
+        let gap = self.cell()?;
+        standing.soft =
+            limit.soft_limit().is_some_and(|soft| limit.capacity() - standing.remaining > soft);
+        match role {
+            Role::Charged => {
+                standing.charged = cost;
+                standing.mark = remote::mark([stamp, 0], gap, is_banned);
+            }
+            Role::Refused(refused) => {
+                standing.refused = refused;
+                standing.retry = retry;
+            }
+            Role::Asked => {}
+        }
+        Ok(standing)
+    }
+}
+
+/// The whole number that a double is, if all arithmetic with it is exact.
+fn exact(number: f64) -> Option<u64> {
+    let is_exact = number >= 0.0 && number < remote::EXACT as f64 && number.fract() == 0.0;
+    is_exact.then_some(number as u64)
+}

@@ -1,0 +1,118 @@
+-- Makes a charge into one of less or more. See `Limit::settle` in tollgate-core.
+local now, cost, spent, first, second, third, gap1, gap2, banned, at =
+  unpack('<ddddddddd', ARGV[1])
+now = clock(now)
+local s = limit(KEYS[1], ARGV[1], at)
+local malformed = load(s)
+if malformed then return redis.error_reply(malformed) end
+-- A key that was forgotten has nothing to be given back, but may yet have more to pay.
+if not s.stored and spent <= cost then return 0 end
+
+local function force(more)
+  local shape = s.shape
+  if shape == BUCKET then
+    s.first, s.second = floor(now / s.c), most(bucket_debt(s, now) + more * s.a, EXACT - 1 - s.d)
+  elseif shape == STEPPED then
+    s.first, s.second = refilled(s, s.first, s.second, now)
+    s.second = most(s.second + more, EXACT / 2)
+  elseif shape == FIXED then
+    s.first, s.second = fixed_current(s, s.first, s.second, now)
+    s.second = most(s.second + more, EXACT / 2)
+  elseif shape == SLIDING then
+    sliding_spend(s, now, more)
+  elseif shape == LOG then
+    log_spend(s, now, most(more, least(EXACT / 2 - s.total, 0)), 0)
+  else
+    -- What is held is held: a response cannot turn out to have been two.
+    return
+  end
+  s.dirty = true
+end
+
+-- Gives back what of this charge has not drained. Where others wait behind it, their places were booked
+-- on its account, so only the last in line can give its place back.
+local function bucket_give(back)
+  local debt = bucket_debt(s, now)
+  if debt > s.e and not (s.first == first and s.second == second) then return end
+  local own = most(owing(first, second, floor(now / s.c), s.b), back * s.a)
+  s.second = s.second - most(own, debt)
+end
+
+local function stepped_give(back)
+  local anchor, left = refilled(s, s.first, s.second, now)
+  local same_phase = anchor >= first and (anchor - first) % s.b == 0
+  if not same_phase then return end
+  if left > s.c and not (s.first == first and s.second == second) then return end
+  local _, own = refilled(s, first, second, now)
+  s.first, s.second = anchor, least(left - most(own, back), 0)
+end
+
+local function fixed_give(back)
+  local start, left = fixed_current(s, s.first, s.second, now)
+  local own = last_window(s, second)
+  local last, fill = last_window(s, left)
+  if first + own * s.b == start + last * s.b then
+    s.first, s.second = start, left - most(back, fill)
+  end
+end
+
+-- Takes back from the window in which it was spent, current or previous.
+local function sliding_give(back)
+  local index, _, current, previous = windows(s, s.first, s.second, s.third, now)
+  if index == first then
+    current = least(current - back, 0)
+  elseif index == first + 1 then
+    previous = least(previous - back, 0)
+  else
+    return
+  end
+  local bound = sliding_most(s)
+  s.first, s.second, s.third = index, most(current, bound), most(previous, bound)
+end
+
+local function gap_give()
+  local debt = owing(s.gap1, s.gap2, now, 1)
+  if debt > s.gap and not (s.gap1 == gap1 and s.gap2 == gap2) then return end
+  s.gap2 = s.gap2 - most(most(owing(gap1, gap2, now, 1), s.gap), debt)
+end
+
+-- Whether the charge still counted at that moment.
+local function counted(at_moment)
+  if s.shape == LOG then return first + s.b > at_moment end
+  local mark = setmetatable({ first = first, second = second, third = third }, { __index = s })
+  return shape_fresh_in(mark, at_moment) > 0
+end
+
+local function give(back)
+  if s.shape == BUCKET then
+    bucket_give(back)
+  elseif s.shape == STEPPED then
+    stepped_give(back)
+  elseif s.shape == FIXED then
+    fixed_give(back)
+  elseif s.shape == SLIDING then
+    sliding_give(back)
+  elseif s.shape == LOG then
+    log_give(s, first, now, back)
+  else
+    s.first = least(s.first - back, 0)
+    return
+  end
+  if spent == 0 and s.gap > 0 then gap_give() end
+  if banned_for(s, now) > 0 and banned == 0 and counted(s.ban1) then
+    -- All that has been refused would have been admitted, had this never been charged.
+    s.refused = least(s.refused - back, 0)
+    if s.refused == 0 then s.ban1, s.ban2 = 0, 0 end
+  end
+end
+
+local function numbers()
+  return pack('<dddddddd', s.first, s.second, s.third, s.gap1, s.gap2, s.ban1, s.ban2, s.refused)
+end
+
+tidy(s, now)
+local before = numbers()
+if spent > cost then force(spent - cost) else give(cost - spent) end
+if not s.dirty and numbers() == before then return 0 end
+store(s, fresh_in(s, now))
+return 1

@@ -1,0 +1,159 @@
+-- Shapes: what is spent of a row, and when that is over. Each as the file of its name in tollgate-core.
+-- The numbers of a shape are, in order
+--   bucket: a unit, b drain, c tick, d cap, e free       stepped: a amount, b every, c cap
+--   fixed: a count, b period, c from first               sliding: a count, b ticks in a window, c tick
+--   concurrent: a count
+-- and the words are called first and second; of a sliding window, first is the window's index, second
+-- the current count and third the previous one.
+
+-- A bucket's debt; a clock that stepped back drains nothing.
+local function owing(last, debt, ticks, drain)
+  local passed = ticks - last
+  if passed <= 0 then return debt end
+  return least(debt - passed * drain, 0)
+end
+
+local function bucket_debt(s, now)
+  return owing(s.first, s.second, floor(now / s.c), s.b)
+end
+
+-- The microseconds until so many ticks have passed.
+local function until_tick(s, ticks, now)
+  if ticks <= 0 then return 0 end
+  return most(ticks * s.c, EXACT - 1) - now % s.c
+end
+
+-- The microseconds until so much has drained.
+local function drained(s, over, now)
+  return until_tick(s, ceil(over / s.b), now)
+end
+
+-- The ticks that pass while one waits.
+local function ticks_of(s, now, wait)
+  return floor((now + wait) / s.c) - floor(now / s.c)
+end
+
+-- What would drain meanwhile. Where that is more than stays exact, it is only asked whether it is.
+local function idle(s, now, wait)
+  return ticks_of(s, now, wait) * s.b
+end
+
+-- When a request that comes in now may leave.
+local function leave(s, now, cost)
+  local weight = cost * s.a
+  if weight > s.d then return 0 end
+  return drained(s, bucket_debt(s, now) + weight - s.e, now)
+end
+
+local function refilled(s, first, second, now)
+  if second == 0 or now < first then return now, second end
+  local steps = floor((now - first) / s.b)
+  local spent = second - steps * s.a
+  if spent <= 0 then return now, 0 end
+  return first + steps * s.b, spent
+end
+
+-- How many tokens have dropped in by then.
+local function dropped(s, anchor, at)
+  return floor((at - anchor) / s.b) * s.a
+end
+
+local function fixed_current(s, first, second, now)
+  local fresh = now
+  if s.c == 0 then fresh = floor(now / s.b) * s.b end
+  if second == 0 or now < first then return fresh, second end
+  local passed = floor((now - first) / s.b)
+  local spent = second - passed * s.a
+  if spent <= 0 then return fresh, 0 end
+  return first + passed * s.b, spent
+end
+
+-- The last window with anything spent in it, and how much that is.
+local function last_window(s, spent)
+  local last = floor(least(spent - 1, 0) / s.a)
+  return last, spent - last * s.a
+end
+
+-- The window's index, how far into it, and its current and previous count.
+local function windows(s, first, second, third, now)
+  local ticks = floor(now / s.c)
+  local index = floor(ticks / s.b)
+  local into = ticks - index * s.b
+  if index < first then return index, into, second + third, 0 end
+  if index == first then return index, into, second, third end
+  if index == first + 1 then return index, into, 0, second end
+  return index, into, 0, 0
+end
+
+-- No more of refused attempts is counted than keeps the products exact.
+local function sliding_most(s)
+  return most(floor(EXACT / 2 / s.b), 4294967295)
+end
+
+local function sliding_followed(s, now)
+  if s.first * s.b * s.c <= now then return s.first, s.second, s.third end
+  local index, _, current = windows(s, s.first, s.second, s.third, now)
+  return index, most(current, sliding_most(s)), 0
+end
+
+local function sliding_spend(s, now, cost)
+  local index, _, current, previous = windows(s, s.first, s.second, s.third, now)
+  local bound = sliding_most(s)
+  s.first, s.second, s.third = index, most(current + cost, bound), most(previous, bound)
+end
+
+-- Follows a clock that stepped back, and drops what a log holds in vain.
+local function tidy(s, now)
+  local shape, first = s.shape, s.first
+  if shape == BUCKET then
+    s.first = most(first, floor(now / s.c))
+  elseif shape == STEPPED then
+    s.first = most(first, now)
+  elseif shape == FIXED then
+    if now < first then s.first, s.second = fixed_current(s, first, s.second, now) end
+  elseif shape == SLIDING then
+    s.first, s.second, s.third = sliding_followed(s, now)
+  elseif shape == LOG then
+    log_tidy(s, now)
+  end
+  local gap1, ban1 = s.gap1, s.ban1
+  if s.gap > 0 then s.gap1 = most(gap1, now) end
+  if s.ban > 0 then s.ban1 = most(ban1, now) end
+  if s.first ~= first or s.gap1 ~= gap1 or s.ban1 ~= ban1 then s.dirty = true end
+end
+
+-- How much longer a ban lasts.
+local function banned_for(s, now)
+  return least(s.ban2 - least(now - s.ban1, 0), 0)
+end
+
+local function shape_fresh_in(s, now)
+  local shape = s.shape
+  if shape == BUCKET then return drained(s, bucket_debt(s, now), now) end
+  if shape == STEPPED then
+    local anchor, spent = refilled(s, s.first, s.second, now)
+    if spent == 0 then return 0 end
+    return most(ceil(spent / s.a) * s.b - (now - anchor), EXACT - 1)
+  end
+  if shape == FIXED then
+    local start, spent = fixed_current(s, s.first, s.second, now)
+    if spent == 0 then return 0 end
+    return most(least((last_window(s, spent) + 1) * s.b - (now - start), 0), EXACT - 1)
+  end
+  if shape == SLIDING then
+    local index, _, current, previous = windows(s, s.first, s.second, s.third, now)
+    if current > 0 then return (index + 2) * s.b * s.c - now end
+    if previous > 0 then return (index + 1) * s.b * s.c - now end
+    return 0
+  end
+  if shape == LOG then return log_fresh_in(s, now) end
+  return s.first > 0 and HELD or 0
+end
+
+-- The microseconds until the row equals none.
+local function fresh_in(s, now)
+  local shape = shape_fresh_in(s, now)
+  if s.gap > 0 then shape = least(shape, owing(s.gap1, s.gap2, now, 1)) end
+  return least(shape, banned_for(s, now))
+end
+

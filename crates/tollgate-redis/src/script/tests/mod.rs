@@ -1,0 +1,10 @@
+//! The scripts beside the Rust step, in the Lua that is inside of Redis.
+
+mod differential;
+mod lua_struct;
+mod malformed;
+mod model;
+mod pick;
+mod redis;
+mod rows;
+mod writes;

@@ -1,0 +1,282 @@
+//! As much of Redis as the scripts need: some commands on strings, and the same Lua.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use mlua::{Function, Lua, MultiValue, Value};
+
+use super::super::{Call, Script};
+use super::lua_struct;
+
+/// What a key holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Content {
+    Bytes(Vec<u8>),
+    /// Not a string at all.
+    List,
+}
+
+#[derive(Debug, Clone)]
+struct Entry {
+    content: Content,
+    /// In milliseconds; a row without one would stay for ever.
+    expiry: Option<u64>,
+}
+
+#[derive(Debug, Default)]
+struct Keys {
+    entries: BTreeMap<Vec<u8>, Entry>,
+    /// In microseconds.
+    now: u64,
+    written: BTreeSet<Vec<u8>>,
+    commands: u64,
+    /// Bytes that were read or written.
+    moved: usize,
+}
+
+/// A server with a clock that is turned by hand.
+pub(super) struct Redis {
+    lua: Lua,
+    scripts: BTreeMap<String, Function>,
+    keys: Rc<RefCell<Keys>>,
+}
+
+impl Redis {
+    pub(super) fn new() -> Self {
+        let lua = Lua::new();
+        let keys = Rc::new(RefCell::new(Keys::default()));
+        let redis = lua.create_table().unwrap();
+        let on = Rc::clone(&keys);
+        let call = lua.create_function(move |lua, words: MultiValue| {
+            let reply = on.borrow_mut().run(words.into_iter().map(word).collect());
+            reply.map_err(mlua::Error::runtime)?.into_value(lua)
+        });
+        redis.set("call", call.unwrap()).unwrap();
+        let error_reply =
+            lua.create_function(|lua, text: mlua::String| lua.create_table_from([("err", text)]));
+        redis.set("error_reply", error_reply.unwrap()).unwrap();
+        lua.globals().set("redis", redis).unwrap();
+        lua_struct::install(&lua).unwrap();
+        Self { lua, scripts: BTreeMap::new(), keys }
+    }
+
+    pub(super) fn turn_to(&self, now: u64) {
+        self.keys.borrow_mut().now = now;
+    }
+
+    /// Runs what is called, and hands back the bulk string that it answers, or its error.
+    pub(super) fn run(&mut self, call: &Call<'_>) -> Result<Vec<u8>, String> {
+        self.keys.borrow_mut().written.clear();
+        (self.keys.borrow_mut().commands, self.keys.borrow_mut().moved) = (0, 0);
+        let keys: Vec<_> = call.keys().map(|key| self.lua.create_string(key).unwrap()).collect();
+        self.lua.globals().set("KEYS", keys).unwrap();
+        let args = [self.lua.create_string(call.args()).unwrap()];
+        self.lua.globals().set("ARGV", args).unwrap();
+        let answer = self.script(call.script()).call::<Value>(());
+        self.keys.borrow().assert_every_row_expires();
+        match answer.map_err(|error| error.to_string())? {
+            Value::String(bytes) => Ok(bytes.as_bytes().to_vec()),
+            Value::Table(table) => Err(table.get::<String>("err").unwrap()),
+            Value::Integer(number) => Ok(number.to_string().into_bytes()),
+            Value::Number(number) => Ok(number.to_string().into_bytes()),
+            other => panic!("a script answers {other:?}"),
+        }
+    }
+
+    fn script(&mut self, script: &'static Script) -> Function {
+        let known = self.scripts.entry(script.sha().to_owned());
+        known.or_insert_with(|| self.lua.load(script.source()).into_function().unwrap()).clone()
+    }
+
+    /// Whether the last script wrote the row.
+    pub(super) fn has_written(&self, key: &[u8]) -> bool {
+        self.keys.borrow().written.contains(key)
+    }
+
+    pub(super) fn has_written_any(&self) -> bool {
+        !self.keys.borrow().written.is_empty()
+    }
+
+    /// How many commands the last script ran.
+    pub(super) fn commands(&self) -> u64 {
+        self.keys.borrow().commands
+    }
+
+    /// How many bytes it read and wrote.
+    pub(super) fn moved(&self) -> usize {
+        self.keys.borrow().moved
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.keys.borrow().entries.is_empty()
+    }
+
+    /// How long all rows are.
+    pub(super) fn bytes(&self) -> usize {
+        let len = |entry: &Entry| match &entry.content {
+            Content::Bytes(bytes) => bytes.len(),
+            Content::List => 0,
+        };
+        self.keys.borrow().entries.values().map(len).sum()
+    }
+
+    /// What stands there and has not expired.
+    pub(super) fn row(&self, key: &[u8]) -> Option<Vec<u8>> {
+        self.keys.borrow_mut().live(key).map(|entry| match &entry.content {
+            Content::Bytes(bytes) => bytes.clone(),
+            Content::List => panic!("a list stands where a row should"),
+        })
+    }
+
+    /// When the row expires, in milliseconds.
+    pub(super) fn expiry(&self, key: &[u8]) -> Option<u64> {
+        self.keys.borrow_mut().live(key)?.expiry
+    }
+
+    pub(super) fn put(&self, key: &[u8], content: Content) {
+        let entry = Entry { content, expiry: Some(u64::MAX) };
+        self.keys.borrow_mut().entries.insert(key.to_vec(), entry);
+    }
+
+    pub(super) fn clear(&self) {
+        self.keys.borrow_mut().entries.clear();
+    }
+}
+
+enum Reply {
+    Nil,
+    Number(usize),
+    Bytes(Vec<u8>),
+    Time(String, String),
+    Okay,
+}
+
+impl Reply {
+    fn into_value(self, lua: &Lua) -> mlua::Result<Value> {
+        match self {
+            // As Redis turns its replies into values.
+            Self::Nil => Ok(Value::Boolean(false)),
+            Self::Number(number) => Ok(Value::Number(number as f64)),
+            Self::Bytes(bytes) => lua.create_string(bytes).map(Value::String),
+            Self::Time(seconds, micros) => {
+                lua.create_sequence_from([seconds, micros]).map(Value::Table)
+            }
+            Self::Okay => lua.create_table_from([("ok", "OK")]).map(Value::Table),
+        }
+    }
+}
+
+/// An argument as Redis turns it into text: numbers with up to 17 digits.
+fn word(value: Value) -> Vec<u8> {
+    match value {
+        Value::String(text) => text.as_bytes().to_vec(),
+        Value::Integer(number) => number.to_string().into_bytes(),
+        Value::Number(number) => {
+            assert!(number.fract() == 0.0 && number.abs() < 1e17, "{number} in a command");
+            format!("{number:.0}").into_bytes()
+        }
+        other => panic!("a command with {other:?}"),
+    }
+}
+
+fn number(word: &[u8]) -> i64 {
+    std::str::from_utf8(word).unwrap().parse().unwrap()
+}
+
+impl Keys {
+    fn live(&mut self, key: &[u8]) -> Option<&mut Entry> {
+        let now = self.now / 1_000;
+        // As Redis: in the millisecond of its expiry a key is still there.
+        if self.entries.get(key)?.expiry.is_some_and(|expiry| now > expiry) {
+            self.entries.remove(key);
+        }
+        self.entries.get_mut(key)
+    }
+
+    fn bytes(&mut self, key: &[u8]) -> Result<Option<&mut Vec<u8>>, String> {
+        match self.live(key) {
+            None => Ok(None),
+            Some(Entry { content: Content::Bytes(bytes), .. }) => Ok(Some(bytes)),
+            Some(_) => {
+                Err("WRONGTYPE Operation against a key holding the wrong kind of value".into())
+            }
+        }
+    }
+
+    fn run(&mut self, words: Vec<Vec<u8>>) -> Result<Reply, String> {
+        self.commands += 1;
+        self.moved += words.iter().map(Vec::len).sum::<usize>();
+        let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+        let reply = match words.as_slice() {
+            [b"TIME"] => {
+                let (seconds, micros) = (self.now / 1_000_000, self.now % 1_000_000);
+                Reply::Time(seconds.to_string(), micros.to_string())
+            }
+            [b"GET", key] => self.bytes(key)?.map_or(Reply::Nil, |row| Reply::Bytes(row.clone())),
+            [b"STRLEN", key] => Reply::Number(self.bytes(key)?.map_or(0, |row| row.len())),
+            [b"GETRANGE", key, from, to] => {
+                let (from, to) = (number(from) as usize, number(to) as usize);
+                let row = self.bytes(key)?.map(|row| &**row).unwrap_or_default();
+                let range = row.get(from.min(row.len())..(to + 1).min(row.len()));
+                Reply::Bytes(range.unwrap_or_default().to_vec())
+            }
+            [b"SET", key, value, b"PX", expiry] => {
+                self.set(key, value, number(expiry));
+                Reply::Okay
+            }
+            [b"SETRANGE", key, at, value] => {
+                Reply::Number(self.set_range(key, number(at), value)?)
+            }
+            [b"PEXPIRE", key, expiry] => {
+                let expiry = self.expiry_in(number(expiry));
+                self.written.insert(key.to_vec());
+                let entry = self.live(key).expect("a row expires before it is written");
+                entry.expiry = Some(expiry);
+                Reply::Number(1)
+            }
+            [b"DEL", key] => {
+                self.written.insert(key.to_vec());
+                Reply::Number(usize::from(self.entries.remove(*key).is_some()))
+            }
+            _ => return Err(format!("no such command: {words:?}")),
+        };
+        if let Reply::Bytes(bytes) = &reply {
+            self.moved += bytes.len();
+        }
+        Ok(reply)
+    }
+
+    fn expiry_in(&self, millis: i64) -> u64 {
+        assert!(millis > 0, "an expiry of {millis} ms");
+        self.now / 1_000 + millis as u64
+    }
+
+    fn set(&mut self, key: &[u8], value: &[u8], expiry: i64) {
+        let expiry = Some(self.expiry_in(expiry));
+        self.written.insert(key.to_vec());
+        let content = Content::Bytes(value.to_vec());
+        self.entries.insert(key.to_vec(), Entry { content, expiry });
+    }
+
+    fn set_range(&mut self, key: &[u8], at: i64, value: &[u8]) -> Result<usize, String> {
+        self.written.insert(key.to_vec());
+        if self.bytes(key)?.is_none() {
+            let content = Content::Bytes(Vec::new());
+            self.entries.insert(key.to_vec(), Entry { content, expiry: None });
+        }
+        let row = self.bytes(key)?.expect("it stands there now");
+        let at = at as usize;
+        row.resize(row.len().max(at + value.len()), 0);
+        row[at..at + value.len()].copy_from_slice(value);
+        Ok(row.len())
+    }
+
+    fn assert_every_row_expires(&self) {
+        for key in &self.written {
+            if let Some(entry) = self.entries.get(key) {
+                assert!(entry.expiry.is_some(), "a row without an expiry");
+            }
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! What stands in a row, told from its bytes: the format that other processes read, too.
+
+use tollgate_core::Limit;
+use tollgate_core::remote::{Held, Numbers, Shape};
+
+/// What `row` holds of `limit`; what was taken out of the middle of a log is passed over.
+pub(super) fn held(limit: &Limit, row: &[u8]) -> Held {
+    let numbers = Numbers::of(limit);
+    let mut held = Held::default();
+    if let Shape::Log { .. } = numbers.shape {
+        let [seen, total, head, len, gap1, gap2, ban1, ban2, refused] = doubles(&row[..72]);
+        let live = &row[72 + 16 * head as usize..][..16 * len as usize];
+        held.entries = live.chunks(16).map(doubles).filter(|[_, cost]| *cost > 0).collect();
+        assert_eq!(held.entries.iter().map(|[_, cost]| cost).sum::<u64>(), total);
+        (held.seen, held.gap, held.ban, held.refused) = (seen, [gap1, gap2], [ban1, ban2], refused);
+        return held;
+    }
+    let (cell, rest) = row.split_at(16);
+    held.cell = match numbers.shape {
+        Shape::Sliding { .. } => {
+            let count =
+                |at: usize| u64::from(u32::from_le_bytes(cell[at..at + 4].try_into().unwrap()));
+            let [index] = doubles(&cell[..8]);
+            [index, count(8) << 32 | count(12)]
+        }
+        _ => doubles(cell),
+    };
+    if numbers.wide {
+        let [gap1, gap2, ban1, ban2, refused] = doubles(rest);
+        (held.gap, held.ban, held.refused) = ([gap1, gap2], [ban1, ban2], refused);
+    } else {
+        assert!(rest.is_empty(), "a narrow row is two words");
+    }
+    held
+}
+
+fn doubles<const N: usize>(bytes: &[u8]) -> [u64; N] {
+    assert_eq!(bytes.len(), 8 * N);
+    std::array::from_fn(|i| {
+        let number = f64::from_le_bytes(bytes[8 * i..8 * i + 8].try_into().unwrap());
+        assert!(
+            number >= 0.0 && number.fract() == 0.0 && number < (1_u64 << 53) as f64,
+            "{number}"
+        );
+        number as u64
+    })
+}
+
+/// Whether the one became the other by dropping old stamps, and how many.
+pub(super) fn dropped(before: &Held, after: &Held) -> Option<usize> {
+    let gone = before.entries.len().checked_sub(after.entries.len())?;
+    let mut rest = before.clone();
+    rest.entries.drain(..gone);
+    (rest == *after).then_some(gone)
+}

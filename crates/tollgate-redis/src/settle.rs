@@ -1,0 +1,137 @@
+//! What is sent in the background: settlements, and charges that nobody waited for, given back.
+
+use std::sync::Arc;
+use std::task::{Context, Waker};
+
+use tollgate_core::remote;
+use tollgate_core::{Charge, Mark, Owed};
+
+use crate::ask::Question;
+use crate::failure::{Failure, FailureKind};
+use crate::runtime::before;
+use crate::script::{Call, Reply, Row};
+use crate::shared::Shared;
+use crate::visit::{Answer, read};
+
+/// Makes the charge that `mark` stands for into one of `spent`.
+///
+/// It is handed to the connection before this returns, where there is one: what the same task asks next
+/// is decided after it.
+pub(crate) fn settle(shared: &Arc<Shared>, owed: &Owed, mark: &Mark, spent: u64) {
+    if spent == owed.cost {
+        return;
+    }
+    if shared.runtime.handle().is_none() {
+        return shared.counters.settlement_dropped(&outside());
+    }
+    let Some(place) = shared.background.place() else {
+        let full = Failure::because(FailureKind::TooSlow, "too much is under way already");
+        return shared.counters.settlement_dropped(&full);
+    };
+    let question = settlement(shared, owed, mark, spent);
+    let settling = Arc::clone(shared);
+    let mut task = Box::pin(async move {
+        match deliver_in_time(&settling, &question).await {
+            Ok(()) => settling.counters.settled(),
+            Err(failure) => settling.counters.settlement_dropped(&failure),
+        }
+        drop(place);
+    });
+    if task.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
+        shared.runtime.spawn(task);
+    }
+}
+
+/// Without a runtime, nothing can be sent.
+pub(crate) fn outside() -> Failure {
+    let detail = "make the store, or ask it for the first time, inside of a tokio runtime";
+    Failure::because(FailureKind::Unreachable, detail)
+}
+
+/// Waits in the background for an answer that nobody else waits for, and gives back what it charged.
+pub(crate) fn give_back_later(shared: &Arc<Shared>, answer: Answer, charge: Charge) {
+    let Some(place) = shared.background.place() else {
+        return shared.counters.unanswered();
+    };
+    let late = Arc::clone(shared);
+    shared.runtime.spawn(async move {
+        match before(late.runtime.sleep(late.grace), answer).await {
+            Some(Ok(answer)) => give_back(&late, &charge, &answer).await,
+            Some(Err(failure)) if !failure.may_be_applied() => {}
+            _ => late.counters.unanswered(),
+        }
+        drop(place);
+    });
+}
+
+async fn give_back(shared: &Arc<Shared>, charge: &Charge, answer: &[u8]) {
+    let Ok(reply) = read(charge, answer) else { return };
+    if !reply.verdict.is_admitted() {
+        return;
+    }
+    for (owed, mark) in charge.owed().zip(marks(&reply)) {
+        let question = settlement(shared, owed, &mark, 0);
+        if let Err(failure) = deliver_in_time(shared, &question).await {
+            return shared.counters.settlement_dropped(&failure);
+        }
+    }
+    shared.counters.gave_back();
+}
+
+/// What it takes to give back what was charged, in the order of what was owed.
+pub(crate) fn marks(reply: &Reply) -> Vec<Mark> {
+    remote::outcome(reply.verdict, reply.facts.iter().cloned()).marks().collect()
+}
+
+fn settlement(shared: &Arc<Shared>, owed: &Owed, mark: &Mark, spent: u64) -> Question {
+    let key = shared.key(owed);
+    let row = Row { key: &key, owed };
+    let call = Call::settle(&row, mark, spent, shared.now());
+    Question::new(shared, shared.route.slot(&key), &call)
+}
+
+async fn deliver_in_time(shared: &Shared, question: &Question) -> Result<(), Failure> {
+    let delivered = before(shared.runtime.sleep(shared.grace), deliver(shared, question)).await;
+    delivered.unwrap_or_else(|| Err(Failure::new(FailureKind::TooSlow)))
+}
+
+/// Tries again as long as it cannot have been applied.
+async fn deliver(shared: &Shared, question: &Question) -> Result<(), Failure> {
+    let mut attempts = 0;
+    loop {
+        let failure = match send(shared, question).await {
+            Ok(()) => return Ok(()),
+            Err(failure) => failure,
+        };
+        if failure.may_be_applied() || !is_passing(failure.kind()) {
+            return Err(failure);
+        }
+        attempts += 1;
+        shared.runtime.timer(shared.backoff.after(attempts)).await;
+    }
+}
+
+async fn send(shared: &Shared, question: &Question) -> Result<(), Failure> {
+    let node = match shared.route.known(question.slot) {
+        Some(node) => node,
+        None => shared.route.clone().node(question.slot).await?,
+    };
+    if node.is_shut() {
+        return Err(Failure::new(FailureKind::BreakerOpen));
+    }
+    let connection = match node.current() {
+        Some(connection) => connection,
+        None => Arc::clone(&node).connection().await?,
+    };
+    let sent = question.ask(Arc::clone(&node), connection).await;
+    match sent {
+        Ok(_) => node.answered(),
+        Err(_) => shared.route.look(),
+    }
+    sent.map(drop)
+}
+
+/// Whether it may be otherwise in a moment.
+const fn is_passing(kind: FailureKind) -> bool {
+    !matches!(kind, FailureKind::WrongType | FailureKind::Script | FailureKind::Protocol)
+}

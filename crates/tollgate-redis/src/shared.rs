@@ -1,0 +1,66 @@
+//! What all clones of a store share.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollgate_core::{Charge, ManualClock, Owed};
+
+use crate::ask::Question;
+use crate::background::Background;
+use crate::backoff::Backoff;
+use crate::counts::Counters;
+use crate::route::Route;
+use crate::rows::{Naming, row_key};
+use crate::runtime::Runtime;
+use crate::script::{Call, Row};
+
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) naming: Naming,
+    pub(crate) route: Route,
+    pub(crate) runtime: Arc<Runtime>,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) background: Arc<Background>,
+    /// How long a decision may take.
+    pub(crate) deadline: Duration,
+    /// How long what is in the background may take.
+    pub(crate) grace: Duration,
+    pub(crate) backoff: Backoff,
+}
+
+/// What a store is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ask {
+    Take,
+    Peek,
+    Reset,
+}
+
+impl Shared {
+    /// What the scripts go by instead of the server's clock, in tests.
+    pub(crate) fn now(&self) -> Option<u64> {
+        self.runtime.clock.as_manual().map(ManualClock::now)
+    }
+
+    pub(crate) fn key(&self, owed: &Owed) -> Vec<u8> {
+        row_key(&self.naming, &owed.key, &owed.limit)
+    }
+
+    /// The question whether `charge` is admitted, whose rows have these `keys`.
+    pub(crate) fn question(
+        self: &Arc<Self>,
+        ask: Ask,
+        charge: &Charge,
+        keys: &[Vec<u8>],
+        slot: u16,
+    ) -> Question {
+        let rows: Vec<_> = charge.owed().zip(keys).map(|(owed, key)| Row { key, owed }).collect();
+        let (of, now) = (charge.keys(), self.now());
+        let call = match ask {
+            Ask::Take => Call::take(&rows, charge.patience(), of, now),
+            Ask::Peek => Call::peek(&rows, of, now),
+            Ask::Reset => Call::reset(&rows, of, now),
+        };
+        Question::new(self, slot, &call)
+    }
+}

@@ -1,0 +1,200 @@
+//! One script asked within the deadline: on time, or nothing is charged.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tollgate_core::Charge;
+
+use crate::ask::Question;
+use crate::breaker::Permit;
+use crate::failure::{Failure, FailureKind};
+use crate::node::{Connection, Node};
+use crate::runtime::Sleep;
+use crate::script::Reply;
+use crate::settle;
+use crate::shared::{Ask, Shared};
+
+type Boxed<T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send>>;
+
+/// The answer that is yet to come.
+pub(crate) type Answer = Boxed<Vec<u8>>;
+
+/// One script asked within the deadline.
+///
+/// Dropped before the answer is there, or when the deadline has passed, it leaves a task behind that gives
+/// back what the server may have charged by then.
+pub(crate) struct Visit {
+    shared: Arc<Shared>,
+    ask: Ask,
+    charge: Charge,
+    deadline: Sleep,
+    asked: Option<(Arc<Node>, Permit)>,
+    stage: Stage,
+}
+
+enum Stage {
+    Locating {
+        node: Boxed<Arc<Node>>,
+        question: Question,
+    },
+    Connecting {
+        connection: Boxed<Connection>,
+        question: Question,
+    },
+    /// Nothing is sent before it is polled.
+    Asking {
+        answer: Answer,
+        begun: bool,
+    },
+    Done,
+}
+
+impl Visit {
+    /// Gets ready to ask about a charge whose rows, of these `keys`, lie in one `slot`.
+    pub(crate) fn begin(
+        shared: &Arc<Shared>,
+        ask: Ask,
+        charge: Charge,
+        keys: &[Vec<u8>],
+        (slot, deadline): (u16, Duration),
+    ) -> Result<Self, Failure> {
+        let node = shared.route.known(slot);
+        let asked = node.map(|node| enter(shared, node)).transpose()?;
+        let question = shared.question(ask, &charge, keys, slot);
+        let stage = match &asked {
+            Some((node, _)) => Stage::connect(node, question),
+            None => {
+                let node = Box::pin(shared.route.clone().node(slot));
+                Stage::Locating { node, question }
+            }
+        };
+        let deadline = shared.runtime.sleep(deadline);
+        Ok(Self { shared: Arc::clone(shared), ask, charge, deadline, asked, stage })
+    }
+
+    fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Result<Vec<u8>, Failure>> {
+        loop {
+            let stage = std::mem::replace(&mut self.stage, Stage::Done);
+            self.stage = match stage {
+                Stage::Locating { mut node, question } => match node.as_mut().poll(cx)? {
+                    Poll::Pending => return self.stay(Stage::Locating { node, question }),
+                    Poll::Ready(node) => {
+                        let (node, permit) = enter(&self.shared, node)?;
+                        let next = Stage::connect(&node, question);
+                        self.asked = Some((node, permit));
+                        next
+                    }
+                },
+                Stage::Connecting { mut connection, question } => {
+                    match connection.as_mut().poll(cx)? {
+                        Poll::Pending => {
+                            return self.stay(Stage::Connecting { connection, question });
+                        }
+                        Poll::Ready(connection) => {
+                            let (node, _) = self.asked.as_ref().expect("it is known who is asked");
+                            Stage::asking(node, connection, question)
+                        }
+                    }
+                }
+                Stage::Asking { mut answer, .. } => match answer.as_mut().poll(cx) {
+                    Poll::Pending => return self.stay(Stage::Asking { answer, begun: true }),
+                    Poll::Ready(answer) => return Poll::Ready(answer),
+                },
+                Stage::Done => panic!("a future is not polled again once it is ready"),
+            };
+        }
+    }
+
+    fn stay<T>(&mut self, stage: Stage) -> Poll<T> {
+        self.stage = stage;
+        Poll::Pending
+    }
+
+    fn too_late(&mut self) -> Failure {
+        let failure = match self.stage {
+            Stage::Asking { .. } => Failure::new(FailureKind::TooSlow),
+            _ => Failure::because(FailureKind::Unreachable, "no connection within the deadline"),
+        };
+        self.leave();
+        failure
+    }
+
+    fn learn(&mut self, outcome: Result<(), &Failure>) {
+        if let Some((node, permit)) = &mut self.asked {
+            node.learn(permit, outcome);
+        }
+        if outcome.is_err_and(|failure| failure.kind() != FailureKind::WrongType) {
+            self.shared.route.look();
+        }
+    }
+
+    /// Leaves it to the background to give back what may be charged.
+    fn leave(&mut self) {
+        let stage = std::mem::replace(&mut self.stage, Stage::Done);
+        if let (Stage::Asking { answer, begun: true }, Ask::Take) = (stage, self.ask) {
+            settle::give_back_later(&self.shared, answer, std::mem::take(&mut self.charge));
+        }
+    }
+}
+
+impl Stage {
+    fn connect(node: &Arc<Node>, question: Question) -> Self {
+        match node.current() {
+            Some(connection) => Self::asking(node, connection, question),
+            None => {
+                let connection = Box::pin(Arc::clone(node).connection());
+                Self::Connecting { connection, question }
+            }
+        }
+    }
+
+    fn asking(node: &Arc<Node>, connection: Connection, question: Question) -> Self {
+        let node = Arc::clone(node);
+        let answer = Box::pin(async move { question.ask(node, connection).await });
+        Self::Asking { answer, begun: false }
+    }
+}
+
+fn enter(shared: &Shared, node: Arc<Node>) -> Result<(Arc<Node>, Permit), Failure> {
+    match node.enter() {
+        Some(permit) => Ok((node, permit)),
+        None => {
+            shared.route.look();
+            Err(Failure::new(FailureKind::BreakerOpen))
+        }
+    }
+}
+
+impl Future for Visit {
+    type Output = Result<Reply, Failure>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let visit = self.get_mut();
+        let answer = match visit.poll_answer(cx) {
+            Poll::Ready(answer) => answer,
+            Poll::Pending => {
+                ready!(Pin::new(&mut visit.deadline).poll(cx));
+                Err(visit.too_late())
+            }
+        };
+        visit.learn(answer.as_ref().map(drop));
+        if visit.ask == Ask::Take && answer.as_ref().is_err_and(Failure::may_be_applied) {
+            visit.shared.counters.unanswered();
+        }
+        Poll::Ready(answer.and_then(|answer| read(&visit.charge, &answer)))
+    }
+}
+
+impl Drop for Visit {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+/// What the answer to a charge says.
+pub(crate) fn read(charge: &Charge, answer: &[u8]) -> Result<Reply, Failure> {
+    Reply::parse(charge.owed(), answer)
+        .map_err(|malformed| Failure::because(FailureKind::Script, malformed.to_string()))
+}

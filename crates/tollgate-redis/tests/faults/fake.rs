@@ -1,0 +1,200 @@
+//! A server that does as it is told, and speaks just enough of the protocol for it.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+use std::time::Duration;
+
+/// The words of a command.
+pub(crate) type Command = Vec<Vec<u8>>;
+
+/// What the server does about a command.
+pub(crate) enum Act {
+    Say(Vec<u8>),
+    /// Says it when told to.
+    Hold(Vec<u8>),
+    Nothing,
+    Close,
+}
+
+type Told = Box<dyn FnMut(&str, &Command) -> Option<Act> + Send>;
+
+#[derive(Clone)]
+pub(crate) struct Fake {
+    address: SocketAddr,
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    told: Mutex<Told>,
+    seen: Mutex<Vec<String>>,
+    changed: Condvar,
+    held: Mutex<Vec<(TcpStream, Vec<u8>)>>,
+    open: Mutex<Vec<TcpStream>>,
+}
+
+/// Nothing that is waited for takes so long, except for ever.
+const FOR_EVER: Duration = Duration::from_secs(20);
+
+impl Fake {
+    /// A server that does what `told` says about a command, and what is usual about others: it greets,
+    /// and admits every charge.
+    pub(crate) fn new(told: impl FnMut(&str, &Command) -> Option<Act> + Send + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        let inner = Arc::new(Inner {
+            told: Mutex::new(Box::new(told)),
+            seen: Mutex::default(),
+            changed: Condvar::new(),
+            held: Mutex::default(),
+            open: Mutex::default(),
+        });
+        let fake = Self { address, inner };
+        let server = fake.clone();
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let (server, stream) = (server.clone(), stream.expect("a connection"));
+                thread::spawn(move || server.serve(stream));
+            }
+        });
+        fake
+    }
+
+    /// A server that is well.
+    pub(crate) fn well() -> Self {
+        Self::new(|_, _| None)
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("redis://{}", self.address)
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.address.port()
+    }
+
+    /// How many commands of this name have come.
+    pub(crate) fn seen(&self, name: &str) -> usize {
+        self.inner.seen.lock().unwrap().iter().filter(|seen| *seen == name).count()
+    }
+
+    /// Waits until so many commands of this name have come.
+    pub(crate) fn wait_for(&self, name: &str, count: usize) {
+        let seen = self.inner.seen.lock().unwrap();
+        let too_few =
+            |seen: &mut Vec<String>| seen.iter().filter(|seen| *seen == name).count() < count;
+        let (seen, waited) =
+            self.inner.changed.wait_timeout_while(seen, FOR_EVER, too_few).unwrap();
+        assert!(!waited.timed_out(), "waited for {count} of {name}, and saw {seen:?}");
+    }
+
+    /// Says what was held.
+    pub(crate) fn release(&self) {
+        for (mut stream, words) in self.inner.held.lock().unwrap().drain(..) {
+            let _ = stream.write_all(&words);
+        }
+    }
+
+    /// Closes all connections.
+    pub(crate) fn hang_up(&self) {
+        for stream in self.inner.open.lock().unwrap().drain(..) {
+            let _ = stream.shutdown(std::net::Shutdown::Both);
+        }
+    }
+
+    fn serve(&self, stream: TcpStream) {
+        self.inner.open.lock().unwrap().push(stream.try_clone().expect("a handle"));
+        let mut writer = stream.try_clone().expect("a handle");
+        let mut reader = BufReader::new(stream);
+        while let Some(command) = read(&mut reader) {
+            let name = String::from_utf8_lossy(&command[0]).to_uppercase();
+            let told = (self.inner.told.lock().unwrap())(&name, &command);
+            let act = told.unwrap_or_else(|| usual(&name, &command));
+            if let Act::Hold(words) = &act {
+                let stream = writer.try_clone().expect("a handle");
+                self.inner.held.lock().unwrap().push((stream, words.clone()));
+            }
+            // Whoever has an answer finds the question counted.
+            self.inner.seen.lock().unwrap().push(name);
+            self.inner.changed.notify_all();
+            match act {
+                Act::Say(words) => {
+                    let _ = writer.write_all(&words);
+                }
+                Act::Close => {
+                    let _ = writer.shutdown(std::net::Shutdown::Both);
+                }
+                Act::Hold(_) | Act::Nothing => {}
+            }
+        }
+    }
+}
+
+fn usual(name: &str, command: &Command) -> Act {
+    Act::Say(match name {
+        "HELLO" => b"%1\r\n+proto\r\n:3\r\n".to_vec(),
+        "EVALSHA" | "EVAL" if is_charge(command) => admitted(),
+        "EVALSHA" | "EVAL" => b":1\r\n".to_vec(),
+        _ => b"+OK\r\n".to_vec(),
+    })
+}
+
+/// Whether a script charges one plain limit: its argument holds the seven numbers of that.
+pub(crate) fn is_charge(command: &Command) -> bool {
+    command.last().is_some_and(|argument| argument.len() == CHARGE)
+}
+
+/// What the argument of a charge to one plain limit measures.
+const CHARGE: usize = 7 * 8;
+
+/// A charge to a bucket of 100 a minute, admitted.
+pub(crate) fn admitted() -> Vec<u8> {
+    answer(1, 0.0, 1)
+}
+
+/// One that is to wait for a second.
+pub(crate) fn queued() -> Vec<u8> {
+    answer(1, 1_000_000.0, 1)
+}
+
+/// One that is refused for a second.
+pub(crate) fn refused() -> Vec<u8> {
+    answer(0, 1_000_000.0, 3)
+}
+
+fn answer(verdict: u8, micros: f64, role: u8) -> Vec<u8> {
+    let now = 946_684_800_000_000.0_f64;
+    let mut packed = vec![verdict];
+    packed.extend(micros.to_le_bytes());
+    packed.extend(now.to_le_bytes());
+    packed.push(role);
+    packed.extend(now.to_le_bytes());
+    packed.extend(600_000.0_f64.to_le_bytes());
+    bulk(&packed)
+}
+
+pub(crate) fn bulk(bytes: &[u8]) -> Vec<u8> {
+    let mut words = format!("${}\r\n", bytes.len()).into_bytes();
+    words.extend(bytes);
+    words.extend(b"\r\n");
+    words
+}
+
+fn read(reader: &mut BufReader<TcpStream>) -> Option<Command> {
+    let words = number(reader)?;
+    (0..words)
+        .map(|_| {
+            let mut word = vec![0; number(reader)? + 2];
+            reader.read_exact(&mut word).ok()?;
+            word.truncate(word.len() - 2);
+            Some(word)
+        })
+        .collect()
+}
+
+fn number(reader: &mut BufReader<TcpStream>) -> Option<usize> {
+    let mut line = String::new();
+    reader.read_line(&mut line).ok()?;
+    line.get(1..)?.trim().parse().ok()
+}

@@ -1,0 +1,224 @@
+//! The servers that tests start for themselves, where a machine lacks them.
+
+use std::env;
+use std::fs;
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use crate::step::{Failure, Step, root};
+use crate::tools::TOOLS;
+
+/// A server, and what it is called by those who have it.
+struct Server {
+    program: &'static str,
+    /// The same program, under the name that it has in `tools`.
+    twin: &'static str,
+    /// What Debian and Ubuntu call the package of its tools. That of the server would start it as a service,
+    /// now and whenever the machine starts.
+    tools: &'static str,
+    /// What Homebrew calls it, which starts nothing; `None` where it cannot stand beside another of these.
+    brew: Option<&'static str>,
+    needed: bool,
+}
+
+const REDIS: Server = Server {
+    program: "redis-server",
+    twin: "redis-check-rdb",
+    tools: "redis-tools",
+    brew: Some("redis"),
+    needed: true,
+};
+
+const VALKEY: Server = Server {
+    program: "valkey-server",
+    twin: "valkey-check-rdb",
+    tools: "valkey-tools",
+    brew: None,
+    needed: false,
+};
+
+/// Installs what is missing where that can be done, and lets `tests` find it. What stays missing keeps no
+/// test from being run: those that need it say so.
+pub(crate) fn provide_for(tests: &mut Command) {
+    let as_root = user_is_root();
+    for server in [REDIS, VALKEY] {
+        let way = server.way(|program| find(program).is_some(), as_root);
+        if let Err(Failure(why)) = server.take(way) {
+            eprintln!("\n{}", server.advice(&why));
+        }
+    }
+    if bin().is_dir()
+        && let Ok(path) = env::join_paths(directories())
+    {
+        tests.env("PATH", path);
+    }
+}
+
+/// How a server is got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// It is there.
+    Have,
+    /// It is there under its other name.
+    Link,
+    /// By apt-get, with or without sudo.
+    Apt { sudo: bool },
+    /// By Homebrew.
+    Brew(&'static str),
+    /// By whoever knows how.
+    Ask,
+}
+
+impl Server {
+    fn way(&self, has: impl Fn(&str) -> bool, as_root: bool) -> Way {
+        match self.brew {
+            _ if has(self.program) => Way::Have,
+            _ if has(self.twin) => Way::Link,
+            _ if has("apt-get") && (as_root || has("sudo")) => Way::Apt { sudo: !as_root },
+            Some(package) if has("brew") => Way::Brew(package),
+            _ => Way::Ask,
+        }
+    }
+
+    fn take(&self, way: Way) -> Result<(), Failure> {
+        match way {
+            Way::Have => Ok(()),
+            Way::Link => self.link(),
+            Way::Apt { sudo } => self.install(sudo),
+            Way::Brew(package) => {
+                let mut command = Command::new("brew");
+                command.args(["install", package]);
+                self.step(command).run()
+            }
+            Way::Ask if self.needed => Err(Failure("nothing here can install it".to_owned())),
+            Way::Ask => Ok(()),
+        }
+    }
+
+    fn install(&self, sudo: bool) -> Result<(), Failure> {
+        if self.needed {
+            // The package lists of a fresh machine are empty; old ones may do.
+            if let Err(failure) = self.step(apt_get(sudo, &["update"])).run() {
+                eprintln!("{failure}");
+            }
+        } else if !packaged(self.tools) {
+            return Ok(());
+        }
+        let words = ["install", "--yes", "--no-install-recommends", self.tools];
+        self.step(apt_get(sudo, &words)).run()?;
+        self.link()
+    }
+
+    /// Gives the twin the name by which it is a server, among the tools of this repository.
+    fn link(&self) -> Result<(), Failure> {
+        let Self { program, twin, tools, .. } = self;
+        let Some(file) = find(twin) else {
+            return Err(Failure(format!("the package {tools} has no `{twin}`")));
+        };
+        let link = bin().join(program);
+        eprintln!("\n==> {program} is missing: {} is {}", link.display(), file.display());
+        let made = fs::create_dir_all(bin()).and_then(|()| match fs::remove_file(&link) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => symlink(file, &link),
+        });
+        made.map_err(|error| Failure(format!("{}: {error}", link.display())))
+    }
+
+    fn step(&self, command: Command) -> Step {
+        Step::new(format!("{} is missing, installing it", self.program), command)
+    }
+
+    fn advice(&self, why: &str) -> String {
+        let Self { program, .. } = self;
+        let then = if self.needed { "Tests that need it will fail" } else { "No test needs it" };
+        format!(
+            "{program} is missing, and could not be installed: {why}. {then}. Get it with `apt-get \
+             install {program}` as root, with Homebrew, or with whatever installs packages here."
+        )
+    }
+}
+
+/// `sudo` asks for a password itself if it must. Nobody is asked anything else.
+fn apt_get(sudo: bool, words: &[&str]) -> Command {
+    let mut command = Command::new(if sudo { "sudo" } else { "apt-get" });
+    if sudo {
+        command.arg("apt-get");
+    }
+    command.arg("--quiet").args(words).stdin(Stdio::null());
+    command
+}
+
+/// Whether apt knows a package of this name.
+fn packaged(name: &str) -> bool {
+    let mut command = Command::new("apt-cache");
+    command.args(["show", name]).stderr(Stdio::null());
+    command.output().is_ok_and(|output| !output.stdout.is_empty())
+}
+
+fn user_is_root() -> bool {
+    let mut command = Command::new("id");
+    command.arg("-u");
+    command.output().is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+}
+
+fn find(program: &str) -> Option<PathBuf> {
+    directories().map(|directory| directory.join(program)).find(|file| file.is_file())
+}
+
+/// Where programs are looked for.
+fn directories() -> impl Iterator<Item = PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let directories: Vec<_> = env::split_paths(&path).collect();
+    directories.into_iter().chain([bin()])
+}
+
+fn bin() -> PathBuf {
+    root().join(TOOLS).join("bin")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn way(server: &Server, programs: &[&str], as_root: bool) -> Way {
+        server.way(|program| programs.contains(&program), as_root)
+    }
+
+    #[test]
+    fn what_is_there_is_not_installed() {
+        assert_eq!(way(&REDIS, &["redis-server", "apt-get", "sudo"], false), Way::Have);
+        assert_eq!(way(&REDIS, &["redis-check-rdb", "apt-get"], true), Way::Link);
+        assert_eq!(way(&VALKEY, &["valkey-server"], false), Way::Have);
+    }
+
+    #[test]
+    fn debian_installs_for_root_and_for_whoever_may_become_it() {
+        assert_eq!(way(&REDIS, &["apt-get"], true), Way::Apt { sudo: false });
+        assert_eq!(way(&REDIS, &["apt-get", "sudo"], true), Way::Apt { sudo: false });
+        assert_eq!(way(&REDIS, &["apt-get", "sudo"], false), Way::Apt { sudo: true });
+        assert_eq!(way(&REDIS, &["apt-get"], false), Way::Ask);
+    }
+
+    #[test]
+    fn a_mac_installs_one_of_them() {
+        assert_eq!(way(&REDIS, &["brew"], false), Way::Brew("redis"));
+        assert_eq!(way(&VALKEY, &["brew"], false), Way::Ask);
+    }
+
+    #[test]
+    fn where_nothing_installs_it_somebody_is_told_of_what_is_needed_only() {
+        assert_eq!(way(&REDIS, &[], true), Way::Ask);
+        let told = REDIS.take(Way::Ask).err().map(|Failure(why)| REDIS.advice(&why));
+        let told = told.unwrap_or_default();
+        assert!(told.contains("redis-server is missing"), "{told}");
+        assert!(told.contains("apt-get install redis-server"), "{told}");
+        assert!(VALKEY.take(Way::Ask).is_ok());
+    }
+
+    #[test]
+    fn a_package_of_no_such_name_is_not_there() {
+        assert!(!packaged("no-such-package-anywhere"));
+    }
+}

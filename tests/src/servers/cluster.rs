@@ -1,0 +1,165 @@
+use super::{Connection, Program, Reply, Server, until};
+
+/// How many slots there are.
+const SLOTS: usize = 16_384;
+
+/// How many keys are moved at once: some rows are here and some there meanwhile.
+const BATCH: &str = "1";
+
+/// Masters that share the slots.
+#[derive(Debug)]
+pub struct Cluster(Vec<Server>);
+
+impl Cluster {
+    /// Starts so many masters, and waits until they agree.
+    ///
+    /// # Panics
+    ///
+    /// As [`Server::start`] does.
+    pub fn start(masters: usize) -> Self {
+        let options = ["--cluster-enabled", "yes", "--cluster-node-timeout", "5000"];
+        let start = |_| Server::of(Program::Redis, options);
+        let cluster = Self((0..masters).map(start).collect());
+        cluster.share_slots();
+        cluster.meet();
+        until("the cluster to be complete", || cluster.agrees().then_some(()));
+        cluster
+    }
+
+    /// The masters.
+    pub fn masters(&self) -> &[Server] {
+        &self.0
+    }
+
+    /// The masters as URLs.
+    pub fn urls(&self) -> Vec<String> {
+        self.0.iter().map(Server::url).collect()
+    }
+
+    /// The master that a slot belongs to.
+    ///
+    /// # Panics
+    ///
+    /// When none of them knows.
+    pub fn owner(&self, slot: u16) -> &Server {
+        let ranges = self.0[0].cli(["CLUSTER", "SLOTS"]).list();
+        let port = ranges.into_iter().find_map(|range| {
+            let range = range.list();
+            let number = |at: usize| range[at].clone().number();
+            let owner = range[2].clone().list();
+            let within = (number(0)..=number(1)).contains(&i64::from(slot));
+            within.then(|| owner[1].clone().number())
+        });
+        let port = port.expect("every slot has an owner");
+        self.0
+            .iter()
+            .find(|server| i64::from(server.address().port()) == port)
+            .expect("one of ours")
+    }
+
+    /// The slot of a key.
+    ///
+    /// # Panics
+    ///
+    /// When the server does not answer.
+    pub fn slot(&self, key: impl AsRef<[u8]>) -> u16 {
+        let words = [b"CLUSTER".as_slice(), b"KEYSLOT", key.as_ref()];
+        self.0[0].cli(words).number().try_into().expect("below 16,384")
+    }
+
+    /// Moves a slot with all of its keys, as operators do while clients are at work.
+    ///
+    /// # Panics
+    ///
+    /// When a server refuses.
+    pub fn move_slot(&self, slot: u16, to: &Server) {
+        let from = self.owner(slot);
+        let (number, source, target) = (slot.to_string(), id(from), id(to));
+        let set = |server: &Server, what: &[&str]| {
+            let words = ["CLUSTER", "SETSLOT", &number];
+            server.cli(words.iter().chain(what)).expect("it agrees");
+        };
+        set(to, &["IMPORTING", &source]);
+        set(from, &["MIGRATING", &target]);
+        let mut connection = Connection::open(from.address()).expect("the server listens");
+        while move_some(&mut connection, &number, to) {}
+        // The new owner first: the old one sends there whoever asks.
+        for server in [to, from].into_iter().chain(&self.0) {
+            set(server, &["NODE", &target]);
+        }
+        // The next move must not overtake the news of this one, which would cost the keys.
+        until("the news to spread", || {
+            let mut views = self.0.iter().map(view);
+            let first = views.next();
+            views.all(|view| Some(view) == first).then_some(())
+        });
+    }
+
+    fn share_slots(&self) {
+        let masters = self.0.len();
+        let border = |number: usize| SLOTS * number / masters;
+        for (server, number) in self.0.iter().zip(0..) {
+            let slots = (border(number)..border(number + 1)).map(|slot| slot.to_string());
+            let words = ["CLUSTER", "ADDSLOTS"].map(str::to_owned).into_iter().chain(slots);
+            server.cli(words).expect("its slots");
+            // Else all begin with the same, and have to settle that first.
+            let epoch = (number + 1).to_string();
+            server.cli(["CLUSTER", "SET-CONFIG-EPOCH", &epoch]).expect("its epoch");
+        }
+    }
+
+    fn meet(&self) {
+        for server in &self.0[1..] {
+            let port = server.address().port().to_string();
+            self.0[0].cli(["CLUSTER", "MEET", "127.0.0.1", &port]).expect("they meet");
+        }
+    }
+
+    /// Whether each of them says that the cluster works, and knows of every slot.
+    fn agrees(&self) -> bool {
+        let parts = self.0.len();
+        self.0.iter().all(|server| {
+            let told = server.cli(["CLUSTER", "INFO"]).text();
+            told.contains("cluster_state:ok")
+                && told.contains("cluster_slots_ok:16384")
+                && server.cli(["CLUSTER", "SLOTS"]).list().len() == parts
+        })
+    }
+}
+
+fn id(server: &Server) -> String {
+    server.cli(["CLUSTER", "MYID"]).text()
+}
+
+/// Who has which slots since which epoch, as a server has heard of it.
+fn view(server: &Server) -> Vec<(String, String, Vec<String>)> {
+    let told = server.cli(["CLUSTER", "NODES"]).text();
+    let node = |line: &str| {
+        let words: Vec<_> = line.split(' ').map(str::to_owned).collect();
+        (words[0].clone(), words[6].clone(), words[8..].to_vec())
+    };
+    let mut nodes: Vec<_> = told.lines().map(node).collect();
+    nodes.sort_unstable();
+    nodes
+}
+
+/// Moves some keys of a slot; `false` when there are none left.
+fn move_some(from: &mut Connection, slot: &str, to: &Server) -> bool {
+    let keys = from.call(["CLUSTER", "GETKEYSINSLOT", slot, BATCH]);
+    let keys = keys.expect("the server answers").list();
+    if keys.is_empty() {
+        return false;
+    }
+    let port = to.address().port().to_string();
+    let words = ["MIGRATE", "127.0.0.1", &port, "", "0", "5000", "KEYS"];
+    let mut words: Vec<Vec<u8>> = words.iter().map(|word| word.as_bytes().to_vec()).collect();
+    words.extend(keys.into_iter().filter_map(|key| match key {
+        Reply::Bytes(key) => Some(key),
+        _ => None,
+    }));
+    // "NOKEY", where all of them have expired meanwhile, is as good.
+    match from.call(words).expect("the server answers") {
+        Reply::Line(_) => true,
+        other => panic!("the keys do not move: {other:?}"),
+    }
+}

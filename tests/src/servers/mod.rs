@@ -1,0 +1,21 @@
+//! Servers that a test starts for itself: Redis or Valkey, alone, as a cluster, with a replica, behind a
+//! sentinel. Each has a free port and a directory of its own, begins empty, and is gone when it is dropped
+//! or the test's process ends, however it ends.
+
+mod cluster;
+mod port;
+mod process;
+mod program;
+mod replica;
+mod resp;
+mod sentinel;
+mod server;
+mod until;
+
+pub use self::cluster::Cluster;
+pub use self::program::Program;
+pub use self::replica::Replica;
+pub use self::resp::{Connection, Reply};
+pub use self::sentinel::Sentinel;
+pub use self::server::Server;
+pub use self::until::until;

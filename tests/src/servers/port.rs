@@ -1,0 +1,26 @@
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::net::TcpListener;
+use std::ops::Range;
+
+/// Below the ports that systems choose for outgoing connections: nobody gets one of these by chance, so a
+/// server that was killed finds its own free when it is started again.
+const PORTS: Range<u16> = 12_000..22_000;
+
+/// Cluster nodes talk among themselves on the port so far above.
+const BUS: u16 = 10_000;
+
+/// A port that is free now, its bus port included. Somebody else may take it before it is used: whoever uses
+/// it looks whether it was in time, and tries another if not.
+pub(super) fn free() -> u16 {
+    let random = std::iter::repeat_with(|| RandomState::new().hash_one(()));
+    let width = u64::from(PORTS.end - PORTS.start);
+    let mut drawn = random.map(|number| PORTS.start + (number % width) as u16).take(1_000);
+    drawn
+        .find(|port| is_free(*port) && is_free(port + BUS))
+        .expect("one port of ten thousand is free")
+}
+
+fn is_free(port: u16) -> bool {
+    TcpListener::bind(("127.0.0.1", port)).is_ok()
+}

@@ -1,0 +1,112 @@
+use std::env;
+use std::fs;
+use std::io::{self, BufRead, BufReader, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Runs a program beside a shell that does to it what it reads, and that ends it and removes its directory
+/// when there is no more to read: that is when the test's process has ended, even if it was killed.
+///
+/// It ignores what the terminal sends to stop the test, which is not there to clean up any more.
+const KEEPER: &str = r#"
+    trap '' INT TERM HUP PIPE
+    directory=$1; shift
+    cd "$directory" || exit
+    "$@" >log 2>&1 &
+    server=$!
+    echo "$server"
+    while read -r signal; do
+        kill -s "$signal" "$server"
+        if [ "$signal" = KILL ]; then wait; exit; fi
+        echo "$signal"
+    done
+    kill -s KILL "$server"; wait
+    cd / && rm -rf "$directory"
+"#;
+
+/// A program that runs until this is dropped.
+#[derive(Debug)]
+pub(super) struct Process {
+    id: u32,
+    keeper: Child,
+    orders: ChildStdin,
+    replies: BufReader<ChildStdout>,
+}
+
+impl Process {
+    /// Starts `program` in `directory`, into whose file `log` its output goes.
+    pub(super) fn start(program: &Path, arguments: &[String], directory: &Directory) -> Self {
+        let mut command = Command::new("sh");
+        command.args(["-c", KEEPER, "keeper"]).arg(&directory.0).arg(program).args(arguments);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut keeper = command.spawn().expect("every Unix has a shell");
+        let orders = keeper.stdin.take().expect("it is a pipe");
+        let replies = BufReader::new(keeper.stdout.take().expect("it is a pipe"));
+        let mut process = Self { id: 0, keeper, orders, replies };
+        process.id = process.reply().parse().expect("the shell says the process's number first");
+        process
+    }
+
+    /// The number that the system knows it by.
+    pub(super) fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// Sends a signal, such as `STOP`.
+    pub(super) fn signal(&mut self, signal: &str) {
+        writeln!(self.orders, "{signal}").expect("the shell reads on");
+        assert_eq!(self.reply(), signal);
+    }
+
+    fn reply(&mut self) -> String {
+        let mut line = String::new();
+        self.replies.read_line(&mut line).expect("the shell writes text");
+        line.trim_end().to_owned()
+    }
+}
+
+/// Kills it, and waits until it is gone.
+impl Drop for Process {
+    fn drop(&mut self) {
+        // What has gone by itself needs nothing.
+        let _ = writeln!(self.orders, "KILL");
+        let _ = self.keeper.wait();
+    }
+}
+
+/// A directory of its own, removed when it is dropped.
+#[derive(Debug)]
+pub(super) struct Directory(PathBuf);
+
+impl Directory {
+    pub(super) fn make() -> Self {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        loop {
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            // Short, since the path of a socket must be: 103 bytes on macOS.
+            let path = env::temp_dir().join(format!("tollgate-{}-{number}", std::process::id()));
+            match fs::create_dir(&path) {
+                Ok(()) => return Self(path),
+                // A process of the same number left it, some time ago.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) => panic!("{}: {error}", path.display()),
+            }
+        }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// What the program has written.
+    pub(super) fn log(&self) -> io::Result<String> {
+        fs::read_to_string(self.0.join("log"))
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}

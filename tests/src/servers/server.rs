@@ -1,0 +1,207 @@
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::process::{Directory, Process};
+use super::{Connection, Program, Reply, port, until};
+
+/// How long a server that runs takes to answer, at most: one that has been stopped takes longer.
+const PROMPT: Duration = Duration::from_millis(50);
+
+/// How long one may take to start.
+const START: Duration = Duration::from_secs(20);
+
+/// A server on a free port of this machine, and on a Unix socket.
+#[derive(Debug)]
+pub struct Server {
+    program: Program,
+    arguments: Vec<String>,
+    port: u16,
+    process: Mutex<Option<Process>>,
+    // Dropped last: the process works in it.
+    directory: Directory,
+}
+
+impl Server {
+    /// Starts `redis-server`.
+    ///
+    /// # Panics
+    ///
+    /// When it is not installed, saying how to get it, and when it does not start.
+    pub fn start() -> Self {
+        Self::start_with([])
+    }
+
+    /// Starts `redis-server` with further options, such as `["--maxmemory", "2mb"]`.
+    ///
+    /// # Panics
+    ///
+    /// As [`start`](Self::start) does.
+    pub fn start_with<const N: usize>(options: [&str; N]) -> Self {
+        Self::of(Program::Redis, options)
+    }
+
+    /// Starts `valkey-server`, if it is installed.
+    ///
+    /// # Panics
+    ///
+    /// When it does not start.
+    pub fn valkey() -> Option<Self> {
+        Program::Valkey.find().map(|_| Self::of(Program::Valkey, []))
+    }
+
+    /// Starts a server of either program.
+    ///
+    /// # Panics
+    ///
+    /// As [`start`](Self::start) does.
+    pub fn of<const N: usize>(program: Program, options: [&str; N]) -> Self {
+        let own = [
+            // Nothing is kept: a server begins empty, and ends without writing.
+            ["--save", ""],
+            ["--appendonly", "no"],
+            ["--bind", "127.0.0.1"],
+            ["--unixsocket", "socket"],
+            // A replica's first copy is sent at once instead of after five seconds.
+            ["--repl-diskless-sync", "yes"],
+            ["--repl-diskless-sync-delay", "0"],
+        ];
+        let words = own.as_flattened().iter().chain(&options);
+        Self::launch(program, words.map(|&word| word.to_owned()).collect(), |_| {})
+    }
+
+    /// Starts a program with what it needs to find in its directory.
+    pub(super) fn launch(
+        program: Program,
+        arguments: Vec<String>,
+        prepare: impl Fn(&Path),
+    ) -> Self {
+        for _ in 0..10 {
+            let server = Self {
+                program,
+                arguments: arguments.clone(),
+                port: port::free(),
+                process: Mutex::new(None),
+                directory: Directory::make(),
+            };
+            prepare(server.directory.path());
+            if server.run() {
+                return server;
+            }
+        }
+        panic!("others were quicker to take each of ten ports that were free")
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.port).into()
+    }
+
+    /// The same as a URL.
+    pub fn url(&self) -> String {
+        format!("redis://{}/", self.address())
+    }
+
+    /// Its Unix socket as a URL.
+    pub fn socket_url(&self) -> String {
+        format!("redis+unix://{}", self.directory.path().join("socket").display())
+    }
+
+    /// Sends it a command, and returns the answer.
+    ///
+    /// # Panics
+    ///
+    /// When it does not answer; an error that it answers is a [`Reply`].
+    pub fn cli<W: AsRef<[u8]>>(&self, words: impl IntoIterator<Item = W>) -> Reply {
+        self.try_cli(words).expect("the server answers")
+    }
+
+    /// The same for a server that may be down.
+    ///
+    /// # Errors
+    ///
+    /// When it does not answer within five seconds.
+    pub fn try_cli<W: AsRef<[u8]>>(&self, words: impl IntoIterator<Item = W>) -> io::Result<Reply> {
+        Connection::open(self.address())?.call(words)
+    }
+
+    /// Kills it, as `kill -9` does: it gets no chance to say good-bye.
+    pub fn kill(&self) {
+        *self.process() = None;
+    }
+
+    /// Stops it where it stands. Its connections stay open, and nobody answers.
+    ///
+    /// # Panics
+    ///
+    /// When it is not running.
+    pub fn pause(&self) {
+        self.signal("STOP");
+        until("the server to stand still", || self.ping(PROMPT).is_err().then_some(()));
+    }
+
+    /// Lets it go on.
+    ///
+    /// # Panics
+    ///
+    /// When it is not running.
+    pub fn resume(&self) {
+        self.signal("CONT");
+        until("the server to go on", || self.ping(PROMPT).ok());
+    }
+
+    /// Starts it again on the same port, with empty memory, after killing it if need be.
+    ///
+    /// # Panics
+    ///
+    /// When it does not start.
+    pub fn restart(&self) {
+        self.kill();
+        until("the server's own port", || self.run().then_some(()));
+    }
+
+    /// Starts the process, and waits until it answers. `false`: somebody else has the port.
+    fn run(&self) -> bool {
+        let port = ["--port".to_owned(), self.port.to_string()];
+        let arguments = [self.arguments.as_slice(), &port].concat();
+        let process = Process::start(&self.program.file(), &arguments, &self.directory);
+        let (id, began) = (process.id(), Instant::now());
+        *self.process() = Some(process);
+        until("a server to start", || {
+            let log = self.directory.log().unwrap_or_default();
+            if log.contains("Address already in use") {
+                return Some(false);
+            }
+            let hopeless = log.contains("FATAL CONFIG FILE ERROR") || began.elapsed() > START;
+            assert!(!hopeless, "the server does not start: {log}");
+            let told = self.info("server").ok()?;
+            Some(told.contains(&format!("process_id:{id}\r\n")))
+        })
+    }
+
+    /// A section of what it says about itself.
+    ///
+    /// # Errors
+    ///
+    /// When it does not answer.
+    pub(super) fn info(&self, section: &str) -> io::Result<String> {
+        match self.try_cli(["INFO", section])? {
+            Reply::Bytes(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+            other => Err(io::Error::new(io::ErrorKind::InvalidData, format!("{other:?}"))),
+        }
+    }
+
+    fn ping(&self, patience: Duration) -> io::Result<Reply> {
+        Connection::open_for(self.address(), patience)?.call(["PING"])
+    }
+
+    fn signal(&self, signal: &str) {
+        self.process().as_mut().expect("the server is running").signal(signal);
+    }
+
+    fn process(&self) -> MutexGuard<'_, Option<Process>> {
+        self.process.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

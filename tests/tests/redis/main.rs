@@ -1,0 +1,19 @@
+//! Redis, as it is met: one server, a cluster, a replica that is promoted; killed, stopped, restarted, full.
+#![cfg(unix)]
+
+mod away;
+mod cluster;
+mod conformance;
+mod counting;
+mod load;
+mod refusing;
+mod rows;
+mod servers;
+mod store;
+mod time;
+mod together;
+mod wire;
+
+use std::time::Duration;
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);

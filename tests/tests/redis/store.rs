@@ -1,0 +1,89 @@
+//! Stores of the servers that the tests of this program share, and of servers of their own.
+
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::runtime::Runtime;
+use tollgate_core::{Charge, Limit, ManualClock, Store};
+use tollgate_redis::{Redis, RedisBuilder};
+use tollgate_tests::servers::{Cluster, Reply, Server};
+use tollgate_tests::{answer, key};
+
+/// What all stores of this process work on.
+pub(crate) fn runtime() -> &'static Runtime {
+    static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        builder.worker_threads(2).enable_all().build().expect("threads")
+    });
+    &RUNTIME
+}
+
+/// A server for all who do it no harm.
+pub(crate) fn shared() -> &'static Server {
+    static SERVER: LazyLock<Server> = LazyLock::new(Server::start);
+    &SERVER
+}
+
+/// A cluster for all who do it no harm.
+pub(crate) fn shared_cluster() -> &'static Cluster {
+    static CLUSTER: LazyLock<Cluster> = LazyLock::new(|| Cluster::start(3));
+    &CLUSTER
+}
+
+/// A prefix that nobody else has.
+pub(crate) fn own_prefix() -> String {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    format!("test-{}-{}:", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed))
+}
+
+/// A store that goes by `clock`. Its deadlines do, too, and what is under way when the clock is turned must
+/// not miss them.
+pub(crate) fn by_hand(clock: &ManualClock) -> RedisBuilder {
+    let ages = Duration::from_secs(10 * 365 * 24 * 60 * 60);
+    patient().clock(clock).deadline(ages).connect_timeout(ages)
+}
+
+/// A store to be asked patiently, with rows of its own: what is slow, because the machine is busy, is none
+/// of a test's business.
+pub(crate) fn patient() -> RedisBuilder {
+    let minute = Duration::from_secs(60);
+    Redis::builder().prefix(&own_prefix()).deadline(minute).connect_timeout(minute)
+}
+
+pub(crate) fn open(builder: RedisBuilder) -> Redis {
+    let _entered = runtime().enter();
+    builder.build().expect("nothing is wrong with it")
+}
+
+/// A patient store on a server.
+pub(crate) fn on(server: &Server) -> Redis {
+    open(patient().url(&server.url()))
+}
+
+/// How much is left of `limit` on the key `name`.
+pub(crate) fn left(store: &Redis, limit: Limit, name: &str) -> u64 {
+    let charge = Charge::of(limit, key(name), 1);
+    let peeked = answer(store.peek(&charge)).expect("the store answers");
+    peeked.decision(&charge).remaining().expect("one limit")
+}
+
+/// The names of the rows that a server keeps under a prefix.
+pub(crate) fn rows(server: &Server, prefix: &str) -> Vec<String> {
+    let (mut names, mut cursor) = (Vec::new(), "0".to_owned());
+    loop {
+        let pattern = format!("{prefix}*");
+        let found = server.cli(["SCAN", &cursor, "MATCH", &pattern, "COUNT", "1000"]).list();
+        let [next, found] = found.try_into().expect("a cursor and names");
+        names.extend(found.list().into_iter().map(Reply::text));
+        cursor = next.text();
+        if cursor == "0" {
+            return names;
+        }
+    }
+}
+
+/// Waits until all that was to be settled is.
+pub(crate) fn settled(store: &Redis) {
+    runtime().block_on(store.flush());
+}

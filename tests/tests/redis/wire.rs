@@ -1,0 +1,104 @@
+//! What goes over the wire.
+
+use tollgate_core::{Charge, Limit};
+use tollgate_tests::key;
+use tollgate_tests::servers::{Connection, Reply, Server};
+
+use crate::DAY;
+use crate::load::{Load, attempts};
+use crate::store::{on, open, own_prefix, patient, shared};
+
+/// What clients send to the server under `prefix` while `run` runs, and what their scripts call.
+fn watched(server: &Server, prefix: &str, run: impl FnOnce()) -> (Vec<String>, Vec<String>) {
+    let mut monitor = Connection::open(server.address()).expect("the server listens");
+    monitor.call(["MONITOR"]).expect("the server answers");
+    run();
+    server.cli(["ECHO", prefix]);
+    let (mut sent, mut called, mut ours) = (Vec::new(), Vec::new(), false);
+    loop {
+        let line = monitor.read().expect("the server goes on").text();
+        let (from, words) = line.split_once("] ").expect("who, and what");
+        if words.starts_with("\"ECHO\"") && words.contains(prefix) {
+            return (sent, called);
+        }
+        // A script's calls come after it.
+        if !from.ends_with("lua") {
+            ours = words.contains(prefix);
+            if ours {
+                sent.push(words.to_owned());
+            }
+        } else if ours {
+            called.push(words.to_owned());
+        }
+    }
+}
+
+/// Two nodes whose clocks are an hour apart agree, because nothing of a client's clock is sent: what is
+/// sent is the same whenever it is sent. The server's own clock decides.
+#[test]
+fn client_clock_in_the_script() {
+    let prefix = own_prefix();
+    let nodes = [(); 2].map(|()| open(patient().url(&shared().url()).prefix(&prefix)));
+    let mut charge = Charge::of(Limit::per_day(10), key("alice"), 1);
+    for limits in 1..3 {
+        for store in &nodes {
+            attempts(store, &charge, 1, 1);
+        }
+        let (sent, called) = watched(shared(), &prefix, || {
+            for store in nodes.iter().cycle().take(6) {
+                assert_eq!(attempts(store, &charge, 1, 1).failed, 0);
+            }
+        });
+        assert_eq!(sent.len(), 6);
+        assert!(sent.iter().all(|words| *words == sent[0]), "{sent:#?}");
+        let asked = called.iter().filter(|words| words.as_str() == "\"TIME\"").count();
+        assert_eq!(asked, 6, "{limits} limits: {called:#?}");
+        charge.owe(Limit::sliding_log(100, DAY), key("alice"), 1).expect("two limits");
+    }
+}
+
+/// And on one connection, however many requests are under way.
+#[test]
+fn a_decision_is_one_script_whatever_number_of_limits_it_carries() {
+    let server = Server::start();
+    let store = on(&server);
+    let mut charge = Charge::new();
+    for count in 1..=8 {
+        charge.owe(Limit::per_day(count * 1_000), key("alice"), 1).expect("eight limits");
+        attempts(&store, &charge, 1, 1);
+        let before = evaluated(&server);
+        assert_eq!(attempts(&store, &charge, 8, 10).admitted, 80);
+        assert_eq!(evaluated(&server) - before, 80, "{count} limits");
+    }
+    assert_eq!(store.counts().connections, 1);
+}
+
+/// How many scripts the server has run.
+fn evaluated(server: &Server) -> u64 {
+    let told = server.cli(["INFO", "commandstats"]).text();
+    let calls = told.lines().filter_map(|line| {
+        let (command, figures) = line.split_once(":calls=")?;
+        let calls = figures.split(',').next()?.parse::<u64>().ok()?;
+        command.starts_with("cmdstat_eval").then_some(calls)
+    });
+    calls.sum()
+}
+
+/// Forgotten by the server, sent to it again, and never an error.
+#[test]
+fn the_count_is_exact_while_scripts_are_forgotten() {
+    let server = Server::start();
+    let store = on(&server);
+    let limit = Limit::fixed_window(3_000, DAY).from_first();
+    let charge = Charge::of(limit, key("alice"), 1);
+    let load = Load::start(&store, &charge, 8);
+    for _ in 0..40 {
+        load.until_answered(40);
+        assert_eq!(server.cli(["SCRIPT", "FLUSH"]), Reply::Line("OK".to_owned()));
+    }
+    let mut tally = load.stop();
+    tally += attempts(&store, &charge, 8, 400);
+    assert_eq!((tally.admitted, tally.failed), (3_000, 0));
+    let loaded = store.counts().scripts_loaded;
+    assert!(loaded >= 20, "sent in full {loaded} times");
+}
