@@ -204,8 +204,7 @@ impl Pair {
                 let held = || HELD.max(left(is.gap).max(left(is.ban)).div_ceil(1_000));
                 // Where the script is told the time, nothing may expire by the server's.
                 let soonest = if self.tells_time { HELD } else { 1 };
-                let expiry =
-                    self.now / 1_000 + fresh_in.map_or_else(held, millis).max(soonest);
+                let expiry = self.now / 1_000 + fresh_in.map_or_else(held, millis).max(soonest);
                 assert_eq!(self.redis.expiry(key), Some(expiry), "the expiry of {limit}");
                 self.states.insert(key.to_vec(), after.clone());
             }
