@@ -1,9 +1,15 @@
-//! What the examples that serve have in common: where they listen.
+//! What the examples that serve have in common: where they listen, when they end, and a Redis server.
 
+mod server;
+
+use std::error::Error;
 use std::fmt;
 use std::process;
 
 use tokio::net::TcpListener;
+use tokio::signal;
+
+pub use self::server::RedisServer;
 
 /// Listens on port `$PORT` of 127.0.0.1, or on port 3000, and returns the URL to print as well.
 ///
@@ -35,8 +41,25 @@ async fn bind(port: u16) -> Result<(TcpListener, String), Failure> {
     Ok((listener, url))
 }
 
+/// Until Ctrl-C, or until the system asks this process to end.
+pub async fn ended() {
+    #[cfg(unix)]
+    if let Ok(mut terminated) = signal::unix::signal(signal::unix::SignalKind::terminate()) {
+        tokio::select! {
+            _ = signal::ctrl_c() => {}
+            _ = terminated.recv() => {}
+        }
+        return;
+    }
+    // Where nothing can be waited for, there is nothing to wait for.
+    let _ = signal::ctrl_c().await;
+}
+
+/// Why an example cannot go on, as a sentence.
 #[derive(Debug)]
-struct Failure(String);
+pub struct Failure(String);
+
+impl Error for Failure {}
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -9,6 +9,7 @@ pub mod direct;
 pub mod floor;
 pub mod keys;
 pub mod process;
+pub mod remote;
 pub mod services;
 pub mod wire;
 

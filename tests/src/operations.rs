@@ -4,9 +4,11 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use tollgate_core::{
-    Charge, Decision, KeyBuf, Keys, Limit, ManualClock, Mark, Memory, Outcome, Slot, State, Store,
-    decide, preview,
+    Charge, Decision, KeyBuf, Keys, Limit, ManualClock, Mark, Memory, Outcome, Owed, Slot,
+    Standing, State, Store, Verdict, decide, preview,
 };
+
+use crate::subject::answer;
 
 /// Whatever can be done to a store, as the bytes say: how often, to which keys, at what cost. The clock is
 /// not set back: a store that has forgotten what had recovered cannot know of it again.
@@ -15,10 +17,89 @@ use tollgate_core::{
 ///
 /// When the store answers otherwise than a map of all states would.
 pub fn run(bytes: &[u8]) {
-    let mut script = Script(bytes);
+    let (capacity, bytes) = bytes.split_first().unwrap_or((&0, bytes));
     let clock = ManualClock::new();
-    let capacity = 1 + usize::from(script.byte()) % 40;
+    let capacity = 1 + usize::from(*capacity) % 40;
     let store = Memory::builder().capacity(capacity).clock(&clock).build();
+    drive(bytes, &clock, &store);
+}
+
+/// The same for a store that has room for all keys, wherever it is, and whose clock this is. `settled`
+/// returns when everything that the store was told to settle has arrived.
+///
+/// # Panics
+///
+/// When the store answers otherwise than a map of all states would, or not at all.
+pub fn run_on<S: Store>(bytes: &[u8], clock: &ManualClock, store: &S, settled: fn(&S)) {
+    drive(bytes, clock, &Roomy { store, settled });
+}
+
+/// What is driven: a store that may have no room.
+trait Driven {
+    /// Takes by the way for one limit, if there is one, where that is asked for.
+    fn take(&self, charge: &Charge, only: bool) -> Option<Outcome>;
+
+    fn peek(&self, charge: &Charge) -> Outcome;
+
+    fn reset(&self, charge: &Charge);
+
+    /// Whether there was room for it.
+    fn settle(&self, owed: &Owed, mark: &Mark, spent: u64) -> bool;
+}
+
+impl Driven for Memory {
+    fn take(&self, charge: &Charge, only: bool) -> Option<Outcome> {
+        let before = self.turned_away();
+        let taken = match charge.owed().next().filter(|_| only) {
+            Some(owed) => self.spend(&owed.limit, &owed.key, owed.cost),
+            None => Store::take(self, charge).now(),
+        };
+        assert_eq!(self.turned_away() > before, taken.is_err());
+        taken.ok()
+    }
+
+    fn peek(&self, charge: &Charge) -> Outcome {
+        Store::peek(self, charge).now().expect("peeks need no room")
+    }
+
+    fn reset(&self, charge: &Charge) {
+        Store::reset(self, charge).now().expect("no room is needed");
+    }
+
+    fn settle(&self, owed: &Owed, mark: &Mark, spent: u64) -> bool {
+        let before = self.turned_away();
+        Store::settle(self, owed, mark, spent);
+        self.turned_away() == before
+    }
+}
+
+struct Roomy<'a, S> {
+    store: &'a S,
+    settled: fn(&S),
+}
+
+impl<S: Store> Driven for Roomy<'_, S> {
+    fn take(&self, charge: &Charge, _: bool) -> Option<Outcome> {
+        Some(answer(self.store.take(charge)).expect("the store answers"))
+    }
+
+    fn peek(&self, charge: &Charge) -> Outcome {
+        answer(self.store.peek(charge)).expect("the store answers")
+    }
+
+    fn reset(&self, charge: &Charge) {
+        answer(self.store.reset(charge)).expect("the store answers");
+    }
+
+    fn settle(&self, owed: &Owed, mark: &Mark, spent: u64) -> bool {
+        self.store.settle(owed, mark, spent);
+        (self.settled)(self.store);
+        true
+    }
+}
+
+fn drive(bytes: &[u8], clock: &ManualClock, store: &impl Driven) {
+    let mut script = Script(bytes);
     let mut model = Model::default();
     let mut admitted: Vec<(Charge, Vec<Mark>)> = Vec::new();
     while !script.0.is_empty() {
@@ -26,13 +107,11 @@ pub fn run(bytes: &[u8]) {
         match script.byte() % 16 {
             0..8 => {
                 let charge = script.charge(true);
-                let before = store.turned_away();
-                let taken = script.take(&store, &charge);
-                assert_eq!(store.turned_away() > before, taken.is_none());
-                let Some(taken) = taken else { continue };
+                let only = script.takes_by_the_way(&charge);
+                let Some(taken) = store.take(&charge, only) else { continue };
                 let expected =
                     model.run(&charge, |slots, keys| decide(slots, now, charge.patience(), keys));
-                assert_eq!(taken.decision(&charge), expected);
+                assert_eq!(told(&taken.decision(&charge)), told(&expected));
                 if taken.is_admitted() {
                     let marks = taken.marks().collect();
                     admitted.push((charge, marks));
@@ -40,13 +119,13 @@ pub fn run(bytes: &[u8]) {
             }
             8 => {
                 let charge = script.charge(false);
-                let peeked = store.peek(&charge).now().expect("peeks need no room");
+                let peeked = store.peek(&charge);
                 let expected = model.run(&charge, |slots, keys| preview(slots, now, keys));
-                assert_eq!(bare(peeked.decision(&charge)), bare(expected));
+                assert_eq!(told(&peeked.decision(&charge)), told(&expected));
             }
             9 => {
                 let charge = script.charge(false);
-                store.reset(&charge).now().expect("no room is needed");
+                store.reset(&charge);
                 model.forget(&charge);
             }
             10..12 => {
@@ -55,9 +134,7 @@ pub fn run(bytes: &[u8]) {
                 let Some(at) = admitted.len().checked_sub(ago + 1) else { continue };
                 let (charge, marks) = admitted.remove(at);
                 for (owed, mark) in charge.owed().zip(&marks) {
-                    let before = store.turned_away();
-                    store.settle(owed, mark, spent);
-                    if store.turned_away() == before {
+                    if store.settle(owed, mark, spent) {
                         let state = model.0.entry((owed.limit.id(), owed.key)).or_default();
                         owed.limit.settle(state, now, mark, owed.cost, spent);
                     }
@@ -109,15 +186,8 @@ impl Script<'_> {
     }
 
     /// By the way for one limit where there is a choice, half of the time.
-    fn take(&mut self, store: &Memory, charge: &Charge) -> Option<Outcome> {
-        let mut owed = charge.owed();
-        let taken = match (owed.next(), owed.next(), charge.patience()) {
-            (Some(owed), None, None) if self.byte() < 128 => {
-                store.spend(&owed.limit, &owed.key, owed.cost)
-            }
-            _ => store.take(charge).now(),
-        };
-        taken.ok()
+    fn takes_by_the_way(&mut self, charge: &Charge) -> bool {
+        charge.len() == 1 && charge.patience().is_none() && self.byte() < 128
     }
 }
 
@@ -152,7 +222,7 @@ impl Model {
         charge: &Charge,
         run: impl FnOnce(&mut [Slot<'_>], Keys) -> Outcome,
     ) -> Decision {
-        let at = |owed: &tollgate_core::Owed| (owed.limit.id(), owed.key);
+        let at = |owed: &Owed| (owed.limit.id(), owed.key);
         let states = charge.owed().map(|owed| self.0.remove(&at(owed)).unwrap_or_default());
         let mut states: Vec<State> = states.collect();
         let slots = charge.owed().zip(&mut states);
@@ -172,31 +242,33 @@ impl Model {
     }
 }
 
-/// Without the marks, which say where a charge stands that was never made.
-fn bare(decision: Decision) -> Vec<(u64, Option<Duration>, bool)> {
-    let standing =
-        |standing: &tollgate_core::Standing| (standing.remaining, standing.retry, standing.refused);
-    decision.standings().map(standing).collect()
+/// All of it but the marks, which are the store's own, and in a peek stand for a charge that was not made.
+fn told(decision: &Decision) -> (Verdict, Vec<Standing>) {
+    let unmarked = |mut standing: Standing| {
+        standing.mark = Mark::default();
+        standing
+    };
+    (decision.verdict(), decision.standings().cloned().map(unmarked).collect())
+}
+
+/// Numbers that look drawn (PCG's generator), the same in every run.
+pub fn drawn(seed: u64, len: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 56) as u8
+    };
+    std::iter::repeat_with(next).take(len).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Numbers that look drawn (PCG's generator), the same in every run.
-    fn bytes(seed: u64, len: usize) -> Vec<u8> {
-        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-        let next = || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (state >> 56) as u8
-        };
-        std::iter::repeat_with(next).take(len).collect()
-    }
-
     #[test]
     fn a_store_answers_as_a_map_that_forgets_nothing() {
         for seed in 0..2_000 {
-            run(&bytes(seed, 600));
+            run(&drawn(seed, 600));
         }
     }
 }

@@ -17,10 +17,12 @@ impl Cores {
         let status = fs::read_to_string("/proc/self/status").ok()?;
         let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
         let (servers, client) = ends(list)?;
-        let mut bind = Command::new("taskset");
-        bind.args(["-c", "-p", &client.to_string(), &process::id().to_string()]);
-        let bound = bind.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
-        bound.ok()?.success().then_some(Self { servers })
+        bind(&process::id().to_string(), client).then_some(Self { servers })
+    }
+
+    /// Binds a server that already runs, as the process of that number, to the servers' core.
+    pub(crate) fn bind_server(self, process: &str) {
+        bind(process, self.servers);
     }
 
     /// Runs `program` on the servers' core, if there is one.
@@ -34,6 +36,14 @@ impl Cores {
             None => Command::new(program),
         }
     }
+}
+
+/// All threads of a process, where that can be done.
+fn bind(process: &str, core: usize) -> bool {
+    let mut bind = Command::new("taskset");
+    bind.args(["-a", "-c", "-p", &core.to_string(), process]);
+    let bound = bind.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    bound.is_ok_and(|status| status.success())
 }
 
 /// The first and the last of a list like `0-3,8`, if they are two.

@@ -10,6 +10,7 @@ use crate::node::{Connection, Node};
 use crate::route::Route;
 use crate::script::{Call, Script};
 use crate::shared::Shared;
+use crate::together::{self, Many, Part};
 
 /// A script to be asked, and where.
 pub(crate) struct Question {
@@ -18,6 +19,8 @@ pub(crate) struct Question {
     script: &'static Script,
     /// By the script's name, as most servers know it.
     command: Cmd,
+    /// What it asks, if it may go together with others.
+    part: Option<Part>,
 }
 
 /// How often a question is sent elsewhere, or again, before it is given up.
@@ -47,11 +50,31 @@ impl Question {
             command.arg(key);
         }
         command.arg(call.args());
-        Self { shared: Arc::clone(shared), slot, script: call.script(), command }
+        // In a cluster, those of one slot are too few.
+        let part = match shared.route {
+            Route::One(_) => Part::of(call),
+            Route::Cluster(_) => None,
+        };
+        Self { shared: Arc::clone(shared), slot, script: call.script(), command, part }
     }
 
     /// The answer of `node`, or of whom it names instead.
     pub(crate) async fn ask(
+        &self,
+        node: Arc<Node>,
+        connection: Connection,
+    ) -> Result<Vec<u8>, Failure> {
+        match &self.part {
+            Some(part) => together::ask(self, part, node, connection).await,
+            None => self.ask_alone(node, connection).await,
+        }
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    pub(crate) async fn ask_alone(
         &self,
         mut node: Arc<Node>,
         mut connection: Connection,
@@ -86,19 +109,11 @@ impl Question {
         asking: bool,
     ) -> Result<Vec<u8>, No> {
         let mut answer = send(&mut connection, &self.command, asking).await;
-        if matches!(&answer, Err(error) if error.kind() == ServerErrorKind::NoScript.into()) {
+        if is_unknown(&answer) {
             self.shared.counters.script_loaded();
             answer = send(&mut connection, &self.in_full(), asking).await;
         }
-        answer.map_err(|error| {
-            let no = No::of(&error);
-            if let No::Failed(failure) = &no {
-                if failure.kind().asks_for_another_connection() {
-                    node.lose(connection.generation, failure);
-                }
-            }
-            no
-        })
+        answer.and_then(packed).map_err(|error| No::from(node, connection.generation, &error))
     }
 
     /// The same with the script itself, which the server then knows.
@@ -114,7 +129,7 @@ impl Question {
     }
 }
 
-async fn send(connection: &mut Connection, command: &Cmd, asking: bool) -> RedisResult<Vec<u8>> {
+async fn send(connection: &mut Connection, command: &Cmd, asking: bool) -> RedisResult<Value> {
     let wire = &mut connection.wire;
     let answer = if asking {
         // In one piece: on a connection of many nobody else must come in between.
@@ -124,6 +139,18 @@ async fn send(connection: &mut Connection, command: &Cmd, asking: bool) -> Redis
     } else {
         wire.send_packed_command(command).await?
     };
+    // What is within an array is the answer to one of many.
+    match answer {
+        Value::ServerError(error) => Err(error.into()),
+        answer => Ok(answer),
+    }
+}
+
+fn is_unknown(answer: &RedisResult<Value>) -> bool {
+    matches!(answer, Err(error) if error.kind() == ServerErrorKind::NoScript.into())
+}
+
+fn packed(answer: Value) -> RedisResult<Vec<u8>> {
     match answer.extract_error()? {
         Value::BulkString(bytes) => Ok(bytes),
         // Settling answers a number, which says nothing.
@@ -133,6 +160,17 @@ async fn send(connection: &mut Connection, command: &Cmd, asking: bool) -> Redis
 }
 
 impl No {
+    /// After this, the connection may be another one.
+    fn from(node: &Arc<Node>, generation: u64, error: &RedisError) -> Self {
+        let no = Self::of(error);
+        if let Self::Failed(failure) = &no {
+            if failure.kind().asks_for_another_connection() {
+                node.lose(generation, failure);
+            }
+        }
+        no
+    }
+
     fn of(error: &RedisError) -> Self {
         use redis::ErrorKind::Server;
         let redirected = match error.kind() {
@@ -149,6 +187,30 @@ impl No {
         let (host, port) = address.rsplit_once(':')?;
         let host = host.trim_matches(['[', ']']).to_owned();
         Some(Self::Elsewhere { host, port: port.parse().ok()?, for_good })
+    }
+}
+
+/// Asks for many at once, all in one script: an answer for each, or one failure for all.
+pub(crate) async fn ask_many(
+    shared: &Shared,
+    node: &Arc<Node>,
+    mut connection: Connection,
+    many: &Many,
+) -> Result<Vec<Result<Vec<u8>, Failure>>, Failure> {
+    let mut answer = send(&mut connection, &many.by_name(), false).await;
+    if is_unknown(&answer) {
+        shared.counters.script_loaded();
+        answer = send(&mut connection, &many.in_full(), false).await;
+    }
+    let failure = |error: RedisError| match No::from(node, connection.generation, &error) {
+        No::Failed(failure) => failure,
+        No::Elsewhere { .. } | No::NotYet => not_alone(),
+    };
+    match answer.map_err(failure)? {
+        Value::Array(answers) => {
+            Ok(answers.into_iter().map(|answer| packed(answer).map_err(failure)).collect())
+        }
+        answer => Ok(vec![packed(answer).map_err(failure)]),
     }
 }
 

@@ -1,12 +1,15 @@
 //! What a store is made of.
 
-use std::error::Error;
+mod check;
+mod error;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate_core::{Clock, ManualClock};
 
+pub use self::error::ConfigError;
 use crate::address::{self, Place};
 use crate::background::Background;
 use crate::backoff::Backoff;
@@ -14,6 +17,7 @@ use crate::breaker::Settings;
 use crate::cluster::Cluster;
 use crate::counts::Counters;
 use crate::node::{Common, Dial, Node};
+use crate::refusals::Refusals;
 use crate::route::Route;
 use crate::rows::Naming;
 use crate::runtime::Runtime;
@@ -48,6 +52,7 @@ pub struct RedisBuilder {
     reconnect: Backoff,
     breaker: Settings,
     background: (usize, Duration),
+    remembered: (usize, Duration),
     client_name: Option<String>,
     clock: Option<ManualClock>,
 }
@@ -78,6 +83,7 @@ impl RedisBuilder {
             reconnect: backoff(20, 2_000),
             breaker: Settings { failures: 5, backoff: backoff(100, 2_000) },
             background: (4_096, Duration::from_secs(30)),
+            remembered: (0, Duration::ZERO),
             client_name: None,
             clock: None,
         }
@@ -172,6 +178,32 @@ impl RedisBuilder {
         self
     }
 
+    /// Remembers up to `rows` that have refused, each for no longer than `longest`, and refuses on its own
+    /// until they would admit: a flood from one client costs the server a question now and then. Off, unless
+    /// told otherwise. There is a row for each key and limit; it takes 68 bytes.
+    ///
+    /// What is answered is what the server would say by then. What is admitted,
+    /// [settled](tollgate_core::Store::settle) or [reset](tollgate_core::Store::reset) through this store,
+    /// a limit that was raised, and a new connection to a server that may have begun anew, is seen at once.
+    /// What *another process* gives back or resets is seen after `longest` at the latest: a second is a good
+    /// choice, and [`Duration::MAX`] looks again only when the refusal would have ended. Switch it on where
+    /// floods are to be feared and that delay is not.
+    ///
+    /// Only buckets and windows are remembered. Always asked is for logs, and for limits of
+    /// [concurrency](tollgate_core::Limit::concurrent), with a [gap](tollgate_core::Limit::min_gap), with a
+    /// [ban](tollgate_core::Limit::ban), or that [count refusals](tollgate_core::Limit::count_refused); for
+    /// requests that would wait; and for those that owe on several keys of a cluster.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use tollgate_redis::Redis;
+    /// let builder = Redis::builder().remember_refusals(16_384, Duration::from_secs(1));
+    /// ```
+    pub fn remember_refusals(mut self, rows: usize, longest: Duration) -> Self {
+        self.remembered = (rows, longest);
+        self
+    }
+
     /// What the server calls the connection, in `CLIENT LIST`.
     pub fn client_name(mut self, name: &str) -> Self {
         self.client_name = Some(name.to_owned());
@@ -198,8 +230,9 @@ impl RedisBuilder {
             None => naming,
         };
         let clock = self.clock.as_ref().map(Clock::from).unwrap_or_default();
-        let runtime = Arc::new(Runtime::new(clock));
         let counters = Arc::new(Counters::default());
+        let refusals = Refusals::new(self.remembered, &clock, &counters);
+        let runtime = Arc::new(Runtime::new(clock));
         let found = address::find(&self.place, self.url.as_deref(), &self.certificates)?;
         let dial = Dial {
             timeout: self.connect_timeout,
@@ -227,41 +260,11 @@ impl RedisBuilder {
             runtime,
             counters,
             background: Arc::new(Background::new(most)),
+            refusals,
             deadline: self.deadline,
             grace,
             backoff: self.reconnect,
         })))
-    }
-
-    fn check(&self) -> Result<(), ConfigError> {
-        let times = [
-            ("deadline", self.deadline),
-            ("connect timeout", self.connect_timeout),
-            ("first pause before reconnecting", self.reconnect.first),
-            ("first pause of the breaker", self.breaker.backoff.first),
-        ];
-        for (name, time) in times {
-            if time.is_zero() {
-                return Err(ConfigError::new(format!("the {name} is zero")));
-            }
-        }
-        for (name, backoff) in
-            [("reconnecting", self.reconnect), ("the breaker", self.breaker.backoff)]
-        {
-            if backoff.longest < backoff.first {
-                let (first, longest) = (backoff.first, backoff.longest);
-                return Err(ConfigError::new(format!(
-                    "the longest pause of {name}, {longest:?}, is shorter than the first, {first:?}"
-                )));
-            }
-        }
-        let name = self.client_name.as_deref().unwrap_or_default();
-        if name.chars().any(|sign| !sign.is_ascii_graphic()) {
-            return Err(ConfigError::new(format!(
-                "the client name {name:?} has a sign that is not printable ASCII, or a space"
-            )));
-        }
-        Ok(())
     }
 }
 
@@ -275,21 +278,3 @@ impl fmt::Debug for Certificates {
         f.write_str("Certificates")
     }
 }
-
-/// Why a [`Redis`] cannot be made as it was told to be.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ConfigError(String);
-
-impl ConfigError {
-    pub(crate) fn new(sentence: impl Into<String>) -> Self {
-        Self(sentence.into())
-    }
-}
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl Error for ConfigError {}

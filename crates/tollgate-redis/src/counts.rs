@@ -19,6 +19,8 @@ pub struct RedisCounts {
     pub admitted: u64,
     /// Those that said no.
     pub refused: u64,
+    /// Those of them that were [remembered](crate::RedisBuilder::remember_refusals): no server was asked.
+    pub refused_locally: u64,
     /// What could not be decided, whatever the reason; [`failures_of`](Self::failures_of) tells them
     /// apart.
     pub failures: u64,
@@ -39,7 +41,7 @@ pub struct RedisCounts {
     pub settled: u64,
     /// Settlements that did not: too many were under way, or the server was away for too long.
     pub settlements_dropped: u64,
-    /// How long decisions took.
+    /// How long decisions took that a server was asked for.
     pub latency: LatencyCounts,
     by_kind: [u64; FailureKind::ALL.len()],
 }
@@ -59,7 +61,9 @@ impl RedisCounts {
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     admitted: AtomicU64,
+    /// By a server.
     refused: AtomicU64,
+    refused_locally: AtomicU64,
     failures: [AtomicU64; FailureKind::ALL.len()],
     openings: AtomicU64,
     connections: AtomicU64,
@@ -78,6 +82,12 @@ impl Counters {
         report::decided(admitted, took);
     }
 
+    #[inline]
+    pub(crate) fn refused_locally(&self) {
+        add(&self.refused_locally);
+        report::refused_locally();
+    }
+
     pub(crate) fn failed(&self, failure: &Failure) {
         add(&self.failures[failure.kind().index()]);
         report::failed(failure.kind());
@@ -91,6 +101,12 @@ impl Counters {
     pub(crate) fn connected(&self, name: &str) {
         add(&self.connections);
         report::connected(name);
+    }
+
+    /// How often a connection was made.
+    #[inline]
+    pub(crate) fn connections(&self) -> u64 {
+        read(&self.connections)
     }
 
     pub(crate) fn script_loaded(&self) {
@@ -119,12 +135,14 @@ impl Counters {
     }
 
     pub(crate) fn read(&self) -> RedisCounts {
-        let (admitted, refused) = (read(&self.admitted), read(&self.refused));
+        let (admitted, refused_locally) = (read(&self.admitted), read(&self.refused_locally));
+        let refused = read(&self.refused) + refused_locally;
         let by_kind = self.failures.each_ref().map(read);
         RedisCounts {
             decisions: admitted + refused,
             admitted,
             refused,
+            refused_locally,
             failures: by_kind.iter().sum(),
             breaker: BreakerState::default(),
             breaker_openings: read(&self.openings),

@@ -26,6 +26,12 @@ pub(crate) fn decided(admitted: bool, took: Duration) {
     metrics::histogram!("tollgate_redis_decision_seconds").record(took);
 }
 
+/// Of no duration: nobody was asked.
+pub(crate) fn refused_locally() {
+    count!("decisions_total", "outcome" => "refused");
+    count!("refused_locally_total");
+}
+
 pub(crate) fn failed(kind: FailureKind) {
     count!("failures_total", "kind" => kind.name());
 }

@@ -21,6 +21,7 @@ pub(crate) fn settle(shared: &Arc<Shared>, owed: &Owed, mark: &Mark, spent: u64)
     if spent == owed.cost {
         return;
     }
+    let change = shared.refusals.change(owed);
     if shared.runtime.handle().is_none() {
         return shared.counters.settlement_dropped(&outside());
     }
@@ -31,7 +32,9 @@ pub(crate) fn settle(shared: &Arc<Shared>, owed: &Owed, mark: &Mark, spent: u64)
     let question = settlement(shared, owed, mark, spent);
     let settling = Arc::clone(shared);
     let mut task = Box::pin(async move {
-        match deliver_in_time(&settling, &question).await {
+        let delivered = deliver_in_time(&settling, &question).await;
+        drop(change);
+        match delivered {
             Ok(()) => settling.counters.settled(),
             Err(failure) => settling.counters.settlement_dropped(&failure),
         }
@@ -70,6 +73,7 @@ async fn give_back(shared: &Arc<Shared>, charge: &Charge, answer: &[u8]) {
         return;
     }
     for (owed, mark) in charge.owed().zip(marks(&reply)) {
+        let _change = shared.refusals.change(owed);
         let question = settlement(shared, owed, &mark, 0);
         if let Err(failure) = deliver_in_time(shared, &question).await {
             return shared.counters.settlement_dropped(&failure);

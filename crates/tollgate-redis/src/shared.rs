@@ -9,6 +9,7 @@ use crate::ask::Question;
 use crate::background::Background;
 use crate::backoff::Backoff;
 use crate::counts::Counters;
+use crate::refusals::Refusals;
 use crate::route::Route;
 use crate::rows::{Naming, row_key};
 use crate::runtime::Runtime;
@@ -21,6 +22,7 @@ pub(crate) struct Shared {
     pub(crate) runtime: Arc<Runtime>,
     pub(crate) counters: Arc<Counters>,
     pub(crate) background: Arc<Background>,
+    pub(crate) refusals: Refusals,
     /// How long a decision may take.
     pub(crate) deadline: Duration,
     /// How long what is in the background may take.

@@ -1,12 +1,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use tollgate_core::{Answer, Charge, Clock, Mark, Outcome, Owed, Store};
+use tollgate_core::{Answer, Charge, Clock, Keys, Mark, Outcome, Owed, Store};
 
 use crate::builder::{ConfigError, RedisBuilder};
 use crate::counts::RedisCounts;
 use crate::failure::{Failure, FailureKind};
 use crate::future::RedisFuture;
+use crate::route::Route;
 use crate::settle;
 use crate::several;
 use crate::shared::{Ask, Shared};
@@ -92,6 +93,19 @@ impl Redis {
         }
     }
 
+    /// What is known without asking.
+    #[inline]
+    fn recall(&self, charge: &Charge) -> Option<Outcome> {
+        let shared = &self.0;
+        let refusal = shared.refusals.recall(charge)?;
+        // Elsewhere, each slot may have another server, and that its own clock.
+        let is_one = matches!(shared.route, Route::One(_)) || charge.keys() == Keys::One;
+        is_one.then(|| {
+            shared.counters.refused_locally();
+            refusal
+        })
+    }
+
     fn begin(&self, ask: Ask, charge: &Charge) -> Result<RedisFuture, Failure> {
         let shared = &self.0;
         if shared.runtime.handle().is_none() {
@@ -116,7 +130,10 @@ impl Store for Redis {
     type Future = RedisFuture;
 
     fn take(&self, charge: &Charge) -> Answer<RedisFuture> {
-        self.ask(Ask::Take, charge)
+        match self.recall(charge) {
+            Some(refusal) => Answer::Now(Ok(refusal)),
+            None => self.ask(Ask::Take, charge),
+        }
     }
 
     fn peek(&self, charge: &Charge) -> Answer<RedisFuture> {

@@ -11,6 +11,7 @@ use crate::ask::Question;
 use crate::breaker::Permit;
 use crate::failure::{Failure, FailureKind};
 use crate::node::{Connection, Node};
+use crate::refusals::Watch;
 use crate::runtime::Sleep;
 use crate::script::Reply;
 use crate::settle;
@@ -32,6 +33,7 @@ pub(crate) struct Visit {
     deadline: Sleep,
     asked: Option<(Arc<Node>, Permit)>,
     stage: Stage,
+    watch: Watch,
 }
 
 enum Stage {
@@ -60,6 +62,7 @@ impl Visit {
         keys: &[Vec<u8>],
         (slot, deadline): (u16, Duration),
     ) -> Result<Self, Failure> {
+        let watch = shared.refusals.watch(ask, &charge);
         let node = shared.route.known(slot);
         let asked = node.map(|node| enter(shared, node)).transpose()?;
         let question = shared.question(ask, &charge, keys, slot);
@@ -71,7 +74,7 @@ impl Visit {
             }
         };
         let deadline = shared.runtime.sleep(deadline);
-        Ok(Self { shared: Arc::clone(shared), ask, charge, deadline, asked, stage })
+        Ok(Self { shared: Arc::clone(shared), ask, charge, deadline, asked, stage, watch })
     }
 
     fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Result<Vec<u8>, Failure>> {
@@ -183,7 +186,9 @@ impl Future for Visit {
         if visit.ask == Ask::Take && answer.as_ref().is_err_and(Failure::may_be_applied) {
             visit.shared.counters.unanswered();
         }
-        Poll::Ready(answer.and_then(|answer| read(&visit.charge, &answer)))
+        let reply = answer.and_then(|answer| read(&visit.charge, &answer));
+        visit.watch.learn(&visit.charge, reply.as_ref().ok());
+        Poll::Ready(reply)
     }
 }
 

@@ -68,7 +68,12 @@ fn a_decision_is_one_script_whatever_number_of_limits_it_carries() {
         attempts(&store, &charge, 1, 1);
         let before = evaluated(&server);
         assert_eq!(attempts(&store, &charge, 8, 10).admitted, 80);
-        assert_eq!(evaluated(&server) - before, 80, "{count} limits");
+        let scripts = evaluated(&server) - before;
+        match count {
+            // Those of one limit may go together.
+            1 => assert!((10..=80).contains(&scripts), "{scripts} scripts"),
+            _ => assert_eq!(scripts, 80, "{count} limits"),
+        }
     }
     assert_eq!(store.counts().connections, 1);
 }

@@ -215,6 +215,13 @@ impl Fact {
         Self::Words(Words { first, second, now, role, via: 0 })
     }
 
+    pub(super) fn cell(&self) -> Option<Cell> {
+        match self {
+            Self::Words(words) => Some([words.first, words.second]),
+            Self::Told(_) => None,
+        }
+    }
+
     /// Of a limit that remembers more.
     pub(super) fn told(standing: Standing) -> Self {
         Self::Told(Told {

@@ -182,6 +182,21 @@ pub fn mark_numbers(mark: &Mark) -> ([u64; 2], [u64; 2], bool) {
     (mark.cell, mark.gap, mark.banned)
 }
 
+/// The state of which [`Held`] shows the cell, and nothing else.
+///
+/// ```
+/// use tollgate_core::Limit;
+/// use tollgate_core::remote::{Held, state};
+///
+/// let limit = Limit::per_second(3);
+/// let mut written = limit.fresh();
+/// limit.take(&mut written, 0, 2);
+/// assert_eq!(state(Held::from(&written).cell), written);
+/// ```
+pub fn state(cell: [u64; 2]) -> State {
+    State { cell, ..State::default() }
+}
+
 /// What is known of one limit, once the request has been decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fact(Known);
@@ -208,6 +223,11 @@ impl Fact {
             standing.mark = mark(cell, gap, is_banned);
         }
         Self::of_standing(standing)
+    }
+
+    /// What [`of_cell`](Self::of_cell) was given: the two words.
+    pub fn cell(&self) -> Option<[u64; 2]> {
+        self.0.cell()
     }
 
     /// Of a limit of which all was worked out elsewhere.

@@ -18,6 +18,7 @@ use crate::counts::Counters;
 use crate::failure::{Failure, FailureKind};
 use crate::report;
 use crate::runtime::Runtime;
+use crate::together::Together;
 
 /// A connection, and which one in the life of its node.
 #[derive(Clone)]
@@ -42,6 +43,7 @@ pub(crate) struct Node {
     breaker: Arc<Breaker>,
     state: watch::Sender<State>,
     generations: AtomicU64,
+    pub(crate) together: Together,
     /// Set once the server has shown that it knows no RESP3.
     plain: AtomicBool,
 }
@@ -63,6 +65,7 @@ impl Node {
             breaker: Arc::new(Breaker::new(common.breaker)),
             state: watch::Sender::new(State::Idle),
             generations: AtomicU64::new(0),
+            together: Together::default(),
             plain: AtomicBool::new(!common.dial.resp3),
             target,
             common,

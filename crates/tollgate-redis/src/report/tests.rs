@@ -88,6 +88,7 @@ fn what_happens_is_measured_under_the_documented_names() {
     metrics::with_local_recorder(&recorder, || {
         decided(true, Duration::from_millis(500));
         decided(false, Duration::from_millis(250));
+        refused_locally();
         failed(FailureKind::OutOfMemory);
         connected("host:1");
         breaker_opened("host:1", Duration::from_secs(1));
@@ -103,6 +104,8 @@ fn what_happens_is_measured_under_the_documented_names() {
         decision_seconds{} 0.5
         decisions_total{outcome="refused"} 1
         decision_seconds{} 0.25
+        decisions_total{outcome="refused"} 1
+        refused_locally_total{} 1
         failures_total{kind="out_of_memory"} 1
         connections_total{} 1
         breaker_openings_total{} 1

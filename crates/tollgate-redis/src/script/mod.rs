@@ -3,7 +3,6 @@
 //! The scripts repeat [`decide`](tollgate_core::decide) number by number; the tests in this folder hold
 //! them to it.
 
-#[cfg_attr(not(test), expect(dead_code, reason = "what the store of leases is to be made of"))]
 pub(crate) mod lease;
 mod pack;
 mod reply;
@@ -128,6 +127,12 @@ impl<'a> Call<'a> {
 
     pub(crate) fn keys(&self) -> impl Iterator<Item = &[u8]> {
         self.rows.iter().map(|row| row.key)
+    }
+
+    /// Whether the script takes several calls in one: their keys, and after the clock that is the same for
+    /// all what else they are called with, one after the other.
+    pub(crate) fn is_one_of_many(&self) -> bool {
+        std::ptr::eq(self.script, &*SPEND)
     }
 
     /// `ARGV[1]`; there is no other.

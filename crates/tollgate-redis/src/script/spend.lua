@@ -1,7 +1,8 @@
--- Spends from one plain limit: two words, no ban, no gap, no log, no queue, no patience.
+-- Spends from plain limits: two words, no ban, no gap, no log, no queue, no patience. Each key is a request
+-- of its own, decided after the one before it; what goes wrong with one is its own answer.
 -- Straight-line, for speed: most decisions are made here. See `Limit::step` in tollgate-core.
-local now, cost, shape, a, b, c, d = struct.unpack('<ddddddd', ARGV[1])
-local key, call, floor = KEYS[1], redis.call, math.floor
+local args, call, floor, unpack, pack = ARGV[1], redis.pcall, math.floor, struct.unpack, struct.pack
+local now, place = unpack('<d', args)
 -- While the clock of a test stands still, the server's goes on: no row may expire by that.
 local soonest = 3600000
 if now < 0 then
@@ -10,183 +11,217 @@ if now < 0 then
   now = time[1] * 1000000 + time[2]
 end
 
-local format = shape == 4 and '<dI4I4' or '<dd'
-local first, second, third = 0, 0, 0
-local row = call('GET', key)
-if row then
-  if #row ~= 16 then
-    return redis.error_reply('BADROW ' .. key .. ' holds ' .. #row .. ' bytes, not 16')
-  end
-  first, second, third = struct.unpack(format, row)
-  if shape == 4 then
-    second, third = third, second
-  else
-    third = 0
-  end
-  if (first + second) % 1 ~= 0 or first < 0 or second < 0 or first + second >= 18014398509481984 then
-    return redis.error_reply('BADROW ' .. key .. ' holds something else than a count')
-  end
-end
-
--- When it may come in, from now: false for never. Where that is at once, the words become those that
--- are to be written, and `fresh` says when they are as good as none. Where the clock has stepped back
--- behind them, they follow.
-local at, fresh, followed = false, 0, false
-
-if shape == 1 then
-  -- A bucket: a unit, b drain, c tick, d cap.
-  local ticks, into = now, 0
-  if c ~= 1 then
-    ticks = floor(now / c)
-    into = now - ticks * c
-  end
-  local debt = second
-  if ticks >= first then
-    debt = second - (ticks - first) * b
-    if debt < 0 then debt = 0 end
-  else
-    first, followed = ticks, true
-  end
-  local weight = cost * a
-  if weight <= d then
-    local after = debt + weight
-    local over = after - d
-    if over <= 0 then
-      at, first, second = 0, ticks, after
-    else
-      at = math.ceil(over / b) * c - into
-      if at >= 9007199254740992 then at = 9007199254740991 end
-    end
-  end
-  if at == 0 then
-    debt = second
-  end
-  if debt > 0 then fresh = math.ceil(debt / b) * c - into end
-
-elseif shape == 2 then
-  -- A bucket refilled in steps: a amount, b every, c cap.
-  if first > now then
-    first, followed = now, true
-  end
-  local anchor, spent = now, second
-  if spent > 0 then
-    local steps = floor((now - first) / b)
-    spent = second - steps * a
-    if spent > 0 then
-      anchor = first + steps * b
-    else
-      spent = 0
-    end
-  end
-  if cost <= c then
-    local short = spent + cost - c
-    if short <= 0 then
-      at, first, second = 0, anchor, spent + cost
-      spent = second
-    else
-      at = math.ceil(short / a) * b - (now - anchor)
-      if at >= 9007199254740992 then at = 9007199254740991 end
-    end
-  end
-  if spent > 0 then fresh = math.ceil(spent / a) * b - (now - anchor) end
-
-elseif shape == 3 then
-  -- A fixed window: a count, b period, c whether it begins with the first request.
-  local start, spent = now, second
-  if c == 0 then start = floor(now / b) * b end
-  if now < first then
-    first, followed = start, true
-  elseif spent > 0 then
-    local passed = floor((now - first) / b)
-    spent = second - passed * a
-    if spent > 0 then
-      start = first + passed * b
-    else
-      spent = 0
-    end
-  end
-  local last = 0
-  if spent > 0 then last = floor((spent - 1) / a) end
-  if cost <= a then
-    if spent - last * a + cost > a then last = last + 1 end
-    if last == 0 then
-      at, first, second = 0, start, spent + cost
-      spent = second
-    else
-      at = last * b - (now - start)
-      if at < 0 then at = 0 end
-      if at >= 9007199254740992 then at = 9007199254740991 end
-    end
-  end
-  if spent > 0 then fresh = (floor((spent - 1) / a) + 1) * b - (now - start) end
-
-elseif shape == 4 then
-  -- A sliding window: a count, b ticks in a window, c tick. The words are the window's index, the
-  -- current count and the previous one.
-  local most = floor(4503599627370496 / b)
-  if most > 4294967295 then most = 4294967295 end
-  local ticks = floor(now / c)
-  local index = floor(ticks / b)
-  local into = ticks - index * b
-  local current, previous = second, third
-  if index == first + 1 then
-    previous, current = current, 0
-  elseif index > first then
-    previous, current = 0, 0
-  elseif index < first then
-    previous, current = 0, previous + current
-    if current > most then current = most end
-    first, second, third, followed = index, current, 0, true
-  end
-  if cost <= a then
-    local window, begin, before, here = index, into, previous, current
-    while not at do
-      local spare = a - here - cost
-      if spare >= 0 then
-        local entry = begin
-        if before > spare then
-          entry = floor((before - spare - 1) * b / before) + 1
+local count, answers = #KEYS, {}
+-- The row at hand: requests of one key that follow one another read it once, and write it once. `from` is
+-- the first of them, `expires` when the row is as good as none, once it is to be written.
+local row, wrong, from, expires
+local first, second, third
+local key, following = nil, KEYS[1]
+for i = 1, count do
+  local cost, shape, a, b, c, d
+  cost, shape, a, b, c, d, place = unpack('<dddddd', args, place)
+  local format = shape == 4 and '<dI4I4' or '<dd'
+  if following ~= key then
+    key, from, expires, wrong = following, i, false, false
+    first, second, third = 0, 0, 0
+    row = call('GET', key)
+    if row then
+      if row.err then
+        wrong = row
+      elseif #row ~= 16 then
+        wrong = redis.error_reply('BADROW ' .. key .. ' holds ' .. #row .. ' bytes, not 16')
+      else
+        first, second, third = unpack(format, row)
+        if shape == 4 then
+          second, third = third, second
+        else
+          third = 0
         end
-        if entry < b then
-          if entry < begin then entry = begin end
-          at = (window * b + entry) * c - now
-          if at < 0 then at = 0 end
+        if (first + second) % 1 ~= 0 or first < 0 or second < 0 or first + second >= 18014398509481984 then
+          wrong = redis.error_reply('BADROW ' .. key .. ' holds something else than a count')
         end
       end
-      -- Ends: two windows on, nothing overlaps any more.
-      window, begin, before, here = window + 1, 0, here, 0
-    end
-    if at == 0 then
-      current = current + cost
-      if current > most then current = most end
-      if previous > most then previous = most end
-      first, second, third = index, current, previous
     end
   end
-  if current > 0 then
-    fresh = (index + 2) * b * c - now
-  elseif previous > 0 then
-    fresh = (index + 1) * b * c - now
-  end
+  following = KEYS[i + 1]
 
-else
-  -- Concurrency: a count. Held until it is given back; but one who has died holds for an hour.
-  if cost <= a and first + cost <= a then
-    at, first = 0, first + cost
-  end
-  if first > 0 then fresh = 3600000000 end
-end
+  if wrong then
+    answers[i] = wrong
+  else
+    -- When it may come in, from now: false for never. Where that is at once, the words become those that
+    -- are to be written, and `fresh` says when they are as good as none. Where the clock has stepped back
+    -- behind them, they follow.
+    local at, fresh, followed = false, 0, false
 
-if at == 0 or followed then
-  if fresh > 0 then
-    -- A sliding window's previous count stands before the current one.
-    local expiry = math.ceil(fresh / 1000)
-    if expiry < soonest then expiry = soonest end
-    call('SET', key, struct.pack(format, first, shape == 4 and third or second, second), 'PX',
-      expiry)
-  elseif row then
-    call('DEL', key)
+    if shape == 1 then
+      -- A bucket: a unit, b drain, c tick, d cap.
+      local ticks, into = now, 0
+      if c ~= 1 then
+        ticks = floor(now / c)
+        into = now - ticks * c
+      end
+      local debt = second
+      if ticks >= first then
+        debt = second - (ticks - first) * b
+        if debt < 0 then debt = 0 end
+      else
+        first, followed = ticks, true
+      end
+      local weight = cost * a
+      if weight <= d then
+        local after = debt + weight
+        local over = after - d
+        if over <= 0 then
+          at, first, second = 0, ticks, after
+        else
+          at = math.ceil(over / b) * c - into
+          if at >= 9007199254740992 then at = 9007199254740991 end
+        end
+      end
+      if at == 0 then
+        debt = second
+      end
+      if debt > 0 then fresh = math.ceil(debt / b) * c - into end
+
+    elseif shape == 2 then
+      -- A bucket refilled in steps: a amount, b every, c cap.
+      if first > now then
+        first, followed = now, true
+      end
+      local anchor, spent = now, second
+      if spent > 0 then
+        local steps = floor((now - first) / b)
+        spent = second - steps * a
+        if spent > 0 then
+          anchor = first + steps * b
+        else
+          spent = 0
+        end
+      end
+      if cost <= c then
+        local short = spent + cost - c
+        if short <= 0 then
+          at, first, second = 0, anchor, spent + cost
+          spent = second
+        else
+          at = math.ceil(short / a) * b - (now - anchor)
+          if at >= 9007199254740992 then at = 9007199254740991 end
+        end
+      end
+      if spent > 0 then fresh = math.ceil(spent / a) * b - (now - anchor) end
+
+    elseif shape == 3 then
+      -- A fixed window: a count, b period, c whether it begins with the first request.
+      local start, spent = now, second
+      if c == 0 then start = floor(now / b) * b end
+      if now < first then
+        first, followed = start, true
+      elseif spent > 0 then
+        local passed = floor((now - first) / b)
+        spent = second - passed * a
+        if spent > 0 then
+          start = first + passed * b
+        else
+          spent = 0
+        end
+      end
+      local last = 0
+      if spent > 0 then last = floor((spent - 1) / a) end
+      if cost <= a then
+        if spent - last * a + cost > a then last = last + 1 end
+        if last == 0 then
+          at, first, second = 0, start, spent + cost
+          spent = second
+        else
+          at = last * b - (now - start)
+          if at < 0 then at = 0 end
+          if at >= 9007199254740992 then at = 9007199254740991 end
+        end
+      end
+      if spent > 0 then fresh = (floor((spent - 1) / a) + 1) * b - (now - start) end
+
+    elseif shape == 4 then
+      -- A sliding window: a count, b ticks in a window, c tick. The words are the window's index, the
+      -- current count and the previous one.
+      local most = floor(4503599627370496 / b)
+      if most > 4294967295 then most = 4294967295 end
+      local ticks = floor(now / c)
+      local index = floor(ticks / b)
+      local into = ticks - index * b
+      local current, previous = second, third
+      if index == first + 1 then
+        previous, current = current, 0
+      elseif index > first then
+        previous, current = 0, 0
+      elseif index < first then
+        previous, current = 0, previous + current
+        if current > most then current = most end
+        first, second, third, followed = index, current, 0, true
+      end
+      if cost <= a then
+        local window, begin, before, here = index, into, previous, current
+        while not at do
+          local spare = a - here - cost
+          if spare >= 0 then
+            local entry = begin
+            if before > spare then
+              entry = floor((before - spare - 1) * b / before) + 1
+            end
+            if entry < b then
+              if entry < begin then entry = begin end
+              at = (window * b + entry) * c - now
+              if at < 0 then at = 0 end
+            end
+          end
+          -- Ends: two windows on, nothing overlaps any more.
+          window, begin, before, here = window + 1, 0, here, 0
+        end
+        if at == 0 then
+          current = current + cost
+          if current > most then current = most end
+          if previous > most then previous = most end
+          first, second, third = index, current, previous
+        end
+      end
+      if current > 0 then
+        fresh = (index + 2) * b * c - now
+      elseif previous > 0 then
+        fresh = (index + 1) * b * c - now
+      end
+
+    else
+      -- Concurrency: a count. Held until it is given back; but one who has died holds for an hour.
+      if cost <= a and first + cost <= a then
+        at, first = 0, first + cost
+      end
+      if first > 0 then fresh = 3600000000 end
+    end
+
+    local standing = shape == 4 and third or second
+    answers[i] = pack(shape == 4 and '<BddBdI4I4' or '<BddBdd', at == 0 and 1 or 0, at or -1, now,
+      at == 0 and 1 or 3, first, standing, second)
+    if at == 0 or followed then
+      expires = fresh
+      -- The next one finds no row.
+      if fresh <= 0 then first, second, third = 0, 0, 0 end
+    end
+
+    if expires and following ~= key then
+      local written = 0
+      if expires > 0 then
+        local expiry = math.ceil(expires / 1000)
+        if expiry < soonest then expiry = soonest end
+        -- A sliding window's previous count stands before the current one.
+        written = call('SET', key, pack(format, first, standing, second), 'PX',
+          string.format('%.0f', expiry))
+      elseif row then
+        written = call('DEL', key)
+      end
+      if written ~= 1 and written ~= 0 and written.err then
+        for j = from, i do answers[j] = written end
+      end
+    end
   end
 end
-return struct.pack(shape == 4 and '<BddBdI4I4' or '<BddBdd', at == 0 and 1 or 0, at or -1, now,
-  at == 0 and 1 or 3, first, shape == 4 and third or second, second)
+if count == 1 then return answers[1] end
+return answers

@@ -30,7 +30,7 @@ pub(super) fn sentence(table: &Table, rivals: &[String]) -> Option<String> {
 /// Whether it is times or sizes that stand in a table of this title, or requests a second.
 fn is_contest(title: &str) -> bool {
     let ends = [", ns", ", resident MB"].iter().any(|unit| title.ends_with(unit));
-    let starts = ["Resident", "Allocations", "Over the wire"];
+    let starts = ["Resident", "Allocations", "Over the wire", "Redis"];
     ends || starts.iter().any(|start| title.starts_with(start))
 }
 

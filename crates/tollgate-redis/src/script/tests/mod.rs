@@ -7,4 +7,5 @@ mod model;
 mod pick;
 mod redis;
 mod rows;
+mod together;
 mod writes;

@@ -53,6 +53,14 @@ impl Redis {
             reply.map_err(mlua::Error::runtime)?.into_value(lua)
         });
         redis.set("call", call.unwrap()).unwrap();
+        let on = Rc::clone(&keys);
+        let pcall = lua.create_function(move |lua, words: MultiValue| {
+            match on.borrow_mut().run(words.into_iter().map(word).collect()) {
+                Ok(reply) => reply.into_value(lua),
+                Err(text) => lua.create_table_from([("err", text)]).map(Value::Table),
+            }
+        });
+        redis.set("pcall", pcall.unwrap()).unwrap();
         let error_reply =
             lua.create_function(|lua, text: mlua::String| lua.create_table_from([("err", text)]));
         redis.set("error_reply", error_reply.unwrap()).unwrap();
@@ -82,6 +90,23 @@ impl Redis {
             Value::Number(number) => Ok(number.to_string().into_bytes()),
             other => panic!("a script answers {other:?}"),
         }
+    }
+
+    /// Runs several calls in one script, and hands back the answer to each.
+    pub(super) fn run_together(&mut self, calls: &[Call<'_>]) -> Vec<Result<Vec<u8>, String>> {
+        let keys = calls.iter().flat_map(Call::keys);
+        let keys: Vec<_> = keys.map(|key| self.lua.create_string(key).unwrap()).collect();
+        let mut args = calls[0].args()[..8].to_vec();
+        calls.iter().for_each(|call| args.extend_from_slice(&call.args()[8..]));
+        self.lua.globals().set("KEYS", keys).unwrap();
+        self.lua.globals().set("ARGV", [self.lua.create_string(args).unwrap()]).unwrap();
+        let answers = self.script(calls[0].script()).call::<Vec<Value>>(()).unwrap();
+        let answer = |answer| match answer {
+            Value::String(bytes) => Ok(bytes.as_bytes().to_vec()),
+            Value::Table(table) => Err(table.get::<String>("err").unwrap()),
+            other => panic!("a script answers {other:?}"),
+        };
+        answers.into_iter().map(answer).collect()
     }
 
     fn script(&mut self, script: &'static Script) -> Function {

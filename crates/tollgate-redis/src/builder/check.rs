@@ -1,0 +1,36 @@
+//! What cannot be is told before anything is made.
+
+use super::{ConfigError, RedisBuilder};
+
+impl RedisBuilder {
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
+        let times = [
+            ("deadline", self.deadline),
+            ("connect timeout", self.connect_timeout),
+            ("first pause before reconnecting", self.reconnect.first),
+            ("first pause of the breaker", self.breaker.backoff.first),
+        ];
+        for (name, time) in times {
+            if time.is_zero() {
+                return Err(ConfigError::new(format!("the {name} is zero")));
+            }
+        }
+        for (name, backoff) in
+            [("reconnecting", self.reconnect), ("the breaker", self.breaker.backoff)]
+        {
+            if backoff.longest < backoff.first {
+                let (first, longest) = (backoff.first, backoff.longest);
+                return Err(ConfigError::new(format!(
+                    "the longest pause of {name}, {longest:?}, is shorter than the first, {first:?}"
+                )));
+            }
+        }
+        let name = self.client_name.as_deref().unwrap_or_default();
+        if name.chars().any(|sign| !sign.is_ascii_graphic()) {
+            return Err(ConfigError::new(format!(
+                "the client name {name:?} has a sign that is not printable ASCII, or a space"
+            )));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,242 @@
+use std::collections::BTreeMap;
+
+use tokio::sync::oneshot;
+
+use super::*;
+
+const BATCH: RangeInclusive<u64> = 1..=64;
+const START: u64 = 1_000_000_000_000;
+
+/// One of several, with a clock of its own.
+struct Process {
+    share: Share,
+    totals: Totals,
+    ahead: u64,
+    /// Parts in 4,000 that the clock is fast by.
+    fast: i64,
+    under_way: Option<Question>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Question {
+    asked: u64,
+    wanted: Wanted,
+    arrives: u64,
+    /// Which of all answers, and when it arrives.
+    answer: Option<(usize, u64)>,
+}
+
+impl Process {
+    fn clock(&self, now: u64) -> u64 {
+        let passed = (now - START) as i64;
+        START + self.ahead + (passed + passed * self.fast / 4_000) as u64
+    }
+}
+
+struct Fleet {
+    server: Server,
+    processes: Vec<Process>,
+    answers: Vec<Lease>,
+    /// What was admitted when, by the server's clock.
+    admitted: BTreeMap<u64, u64>,
+    random: fastrand::Rng,
+    now: u64,
+    /// The longest way to the server or back.
+    way: u64,
+}
+
+impl Fleet {
+    fn new(limit: Limit, seed: u64, way: u64) -> Self {
+        let process = |number: u64| Process {
+            share: share(limit, &BATCH),
+            totals: Totals::default(),
+            ahead: number * 3_600_000_000,
+            fast: number as i64 - 1,
+            under_way: None,
+        };
+        Self {
+            server: Server::new(limit),
+            processes: (0..3).map(process).collect(),
+            answers: Vec::new(),
+            admitted: BTreeMap::new(),
+            random: fastrand::Rng::with_seed(seed),
+            now: START,
+            way,
+        }
+    }
+
+    fn run(&mut self, steps: usize, pause: u64) {
+        for _ in 0..steps {
+            self.now += self.random.u64(0..=pause);
+            self.answer();
+            let at = self.random.usize(0..self.processes.len());
+            match self.random.u8(0..40) {
+                0 => self.hand_over(at),
+                // One that leases nothing.
+                1..3 => {
+                    let taken = self.server.limit.take(&mut self.server.state, self.now, 1);
+                    self.admit(self.now, u64::from(taken.is_admitted()));
+                }
+                _ => self.request(at),
+            }
+        }
+    }
+
+    fn admit(&mut self, when: u64, cost: u64) {
+        *self.admitted.entry(when).or_default() += cost;
+    }
+
+    fn request(&mut self, at: usize) {
+        let cost = if self.random.u8(0..8) == 0 { self.random.u64(1..4) } else { 1 };
+        let process = &mut self.processes[at];
+        let now = process.clock(self.now);
+        process.share.tidy(super::at(now), &mut process.totals);
+        match process.share.step(now, cost, &mut process.totals) {
+            Step::Decide(outcome, low) => {
+                let is_admitted = outcome.is_admitted();
+                if low {
+                    self.ask(at);
+                }
+                if is_admitted {
+                    self.admit(self.now, cost);
+                }
+            }
+            Step::Wait => {
+                process.share.wait(Waiter { cost, answer: oneshot::channel().0 });
+                self.ask(at);
+            }
+            Step::PassOn => {}
+        }
+    }
+
+    fn ask(&mut self, at: usize) {
+        let process = &mut self.processes[at];
+        let asked = process.clock(self.now);
+        if let Some(wanted) = process.share.ask(asked, &BATCH) {
+            let arrives = self.now + self.random.u64(0..=self.way);
+            process.under_way = Some(Question { asked, wanted, arrives, answer: None });
+        }
+    }
+
+    /// Whatever has arrived by now, here or there.
+    fn answer(&mut self) {
+        for at in 0..self.processes.len() {
+            let Some(mut question) = self.processes[at].under_way else { continue };
+            if question.answer.is_none() && question.arrives <= self.now {
+                self.answers.push(self.server.lease(question.wanted, self.now));
+                let back = self.now + self.random.u64(0..=self.way);
+                question.answer = Some((self.answers.len() - 1, back));
+                self.processes[at].under_way = Some(question);
+            }
+            if let Some((answer, back)) = question.answer {
+                if back <= self.now {
+                    self.grant(at, question, answer);
+                }
+            }
+        }
+    }
+
+    fn grant(&mut self, at: usize, question: Question, answer: usize) {
+        let (lease, process) = (self.answers[answer].clone(), &mut self.processes[at]);
+        process.under_way = None;
+        let (now, totals) = (process.clock(self.now), &mut process.totals);
+        process.share.tidy(super::at(now), totals);
+        let asked = (question.asked, question.wanted);
+        let (told, surplus) = process.share.grant(&lease, asked, now, *BATCH.end(), totals);
+        assert!(surplus.is_none(), "nothing is asked for that there is no room for");
+        process.share.tidy(super::at(now), totals);
+        let late = process.share.serve_late(now, totals);
+        let is_wanted = process.share.is_wanted();
+        // Those who asked are decided when the server does, those who came later when they are told.
+        for (told, when) in told
+            .iter()
+            .map(|told| (told, lease.now))
+            .chain(late.iter().map(|told| (told, self.now)))
+        {
+            if told.outcome.is_admitted() {
+                *self.admitted.entry(when).or_default() += told.waiter.cost;
+            }
+        }
+        if is_wanted {
+            self.ask(at);
+        }
+    }
+
+    fn hand_over(&mut self, at: usize) {
+        let process = &mut self.processes[at];
+        let now = process.clock(self.now);
+        process.share.tidy(super::at(now), &mut process.totals);
+        for part in process.share.hand_over() {
+            process.totals.given_back += part.unspent;
+            self.server.give_back(&part, self.now);
+        }
+    }
+
+    fn total(&self) -> u64 {
+        self.admitted.values().sum()
+    }
+
+    /// Of all intervals that begin and end with an admission.
+    fn never_exceeds_the_limit(&self) {
+        let Shape::Bucket { unit, drain, tick, cap, .. } = Numbers::of(&self.server.limit).shape
+        else {
+            panic!("a bucket")
+        };
+        let admitted: Vec<_> = self.admitted.iter().collect();
+        for (at, (from, _)) in admitted.iter().enumerate() {
+            let mut sum = 0;
+            for (to, cost) in &admitted[at..] {
+                sum += **cost;
+                let drained = (**to / tick - **from / tick) * drain;
+                assert!(sum * unit <= cap + drained, "{sum} in {} µs", **to - **from);
+            }
+        }
+    }
+
+    fn is_accounted_for(&self) {
+        for process in &self.processes {
+            let totals = &process.totals;
+            let known = totals.spent + totals.given_back + totals.expired + process.share.unspent();
+            assert_eq!(totals.leased, known, "{totals:?}");
+        }
+    }
+}
+
+#[test]
+fn a_bucket_never_gives_more_than_burst_and_rate_in_any_interval() {
+    let limits = [
+        Limit::per_second(1_000),
+        Limit::per_second(1_000).burst(200),
+        Limit::per_second(700).burst(37),
+        // Its ticks are milliseconds.
+        Limit::per(1_000_003, Duration::from_secs(86_400)).burst(1_000_003),
+    ];
+    for limit in limits {
+        for seed in 0..12 {
+            // From four times as much as is allowed to a fifth of it.
+            for (pause, way) in [(500, 2_000), (500, 20_000), (2_000, 500), (10_000, 3_000)] {
+                let mut fleet = Fleet::new(limit, seed, way);
+                fleet.run(1_500, pause);
+                fleet.never_exceeds_the_limit();
+                fleet.is_accounted_for();
+                assert!(fleet.total() > 100, "{limit}: {}", fleet.total());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_window_never_gives_more_than_its_count() {
+    let window = Duration::from_millis(100);
+    for seed in 0..40 {
+        let mut fleet = Fleet::new(Limit::fixed_window(60, window), seed, 1 + seed * 300);
+        fleet.run(3_000, 1_000);
+        let mut sums = BTreeMap::<u64, u64>::new();
+        for (when, cost) in &fleet.admitted {
+            *sums.entry(when / 100_000).or_default() += cost;
+        }
+        assert!(sums.values().all(|sum| *sum <= 60), "{sums:?}");
+        assert!(sums.values().filter(|sum| **sum > 40).count() > 5, "{sums:?}");
+        fleet.is_accounted_for();
+    }
+}

@@ -1,0 +1,145 @@
+//! Two processes that share one limit through Redis, and half each of it while Redis is away.
+//!
+//!     cargo run --example redis
+//!
+//! Redis is that at $REDIS_URL or at 127.0.0.1:6379; if none answers there, `redis-server` is started. The
+//! second process is this program once more. Both are sent some requests, and go on serving until Ctrl-C.
+
+use std::env;
+use std::error::Error;
+use std::net::SocketAddr;
+use std::process::{ExitCode, Stdio};
+use std::time::Duration;
+
+use axum::Router;
+use axum::routing::get;
+use bytes::Bytes;
+use http_body_util::Empty;
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::TokioExecutor;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::net::TcpListener;
+use tokio::process::{Child, Command};
+use tollgate_axum::{Fallback, Ip, Limit, Memory, RateLimitLayer, Share};
+use tollgate_examples::RedisServer;
+use tollgate_redis::Redis;
+
+type Failure = Box<dyn Error + Send + Sync>;
+
+// For each address, whichever process it talks to.
+const LIMIT: Limit = Limit::sliding_log(10, Duration::from_secs(10));
+
+fn store(url: &str, prefix: &str) -> Result<Fallback<Redis, Share<Memory>>, Failure> {
+    let redis = Redis::builder()
+        .url(url)
+        .prefix(prefix)
+        // Time enough for a server far away, or a busy machine. It is 50 ms unless told otherwise.
+        .deadline(Duration::from_millis(500))
+        .build()?;
+    // Each of the two processes then admits one half of every limit, so that together they admit no more
+    // than the whole.
+    Ok(Fallback(redis, Share::new(Memory::new(), 1, 2)))
+}
+
+async fn serve(
+    listener: TcpListener,
+    name: &'static str,
+    store: Fallback<Redis, Share<Memory>>,
+) -> std::io::Result<()> {
+    let app = Router::new()
+        .route("/", get(move || async move { format!("Hello from the {name} process!\n") }))
+        .layer(RateLimitLayer::new(LIMIT.by(Ip::peer())).store(store));
+    axum::serve(listener, app.into_make_service_with_connect_info::<SocketAddr>()).await
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let end = match env::var(SECOND) {
+        Ok(prefix) => second(&prefix).await,
+        Err(_) => tokio::select! {
+            end = first() => end,
+            // What was started ends with what it was started by.
+            () = tollgate_examples::ended() => Ok(()),
+        },
+    };
+    match end {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn first() -> Result<(), Failure> {
+    let (listener, url) = tollgate_examples::listen().await;
+    let redis = RedisServer::find_or_start().await?;
+    // One of this run's own: what an earlier one has spent does not count.
+    let prefix = format!("tollgate-example-{}:", std::process::id());
+    let (_process, other) = start_second(redis.url(), &prefix).await?;
+    let serving = tokio::spawn(serve(listener, "first", store(redis.url(), &prefix)?));
+
+    send_some(&url, &other).await?;
+    let port = |url: &str| url.rsplit(':').next().unwrap_or_default().to_owned();
+    println!(
+        "
+Both go on serving, ten requests in ten seconds for each address:
+
+    curl -i {url}/
+    curl -i {other}/
+    curl -s -o /dev/null -w '%{{url}} %{{http_code}}\\n' 'http://127.0.0.1:{{{},{}}}/?[1-8]'",
+        port(&url),
+        port(&other),
+    );
+    if let Some(id) = redis.id() {
+        println!("\nWithout Redis, each admits five on its own:\n\n    kill {id}");
+    }
+    println!("\nCtrl-C ends this.");
+    Ok(serving.await??)
+}
+
+/// Twice as many to the first as to the second, which two limits of five would not admit like this.
+async fn send_some(first: &str, second: &str) -> Result<(), Failure> {
+    let http = Client::builder(TokioExecutor::new()).build_http::<Empty<Bytes>>();
+    let mut admitted = [0, 0];
+    println!("\nFifteen requests, of which ten are to be admitted:\n");
+    for number in 1..=15 {
+        let to = usize::from(number % 3 == 0);
+        let response = http.get([first, second][to].parse()?).await?;
+        admitted[to] += u32::from(response.status().is_success());
+        println!("{number:6}  {:6}  {}", ["first", "second"][to], response.status());
+    }
+    let [by_first, by_second] = admitted;
+    let together = by_first + by_second;
+    println!(
+        "\nAdmitted by the first: {by_first}, by the second: {by_second}, together: {together}."
+    );
+    Ok(())
+}
+
+/// Names the variable that makes this program the second process, and tells it the prefix.
+const SECOND: &str = "TOLLGATE_EXAMPLE_PREFIX";
+
+/// Starts the second process, and returns its URL as well.
+async fn start_second(redis: &str, prefix: &str) -> Result<(Child, String), Failure> {
+    let mut command = Command::new(env::current_exe()?);
+    command.env(SECOND, prefix).env("REDIS_URL", redis);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
+    let mut process = command.spawn()?;
+    let output = process.stdout.take().expect("it is a pipe");
+    let url = BufReader::new(output).lines().next_line().await?;
+    Ok((process, url.ok_or("the second process has not started")?))
+}
+
+/// Tells the first its URL, and serves until that one ends.
+async fn second(prefix: &str) -> Result<(), Failure> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let store = store(&env::var("REDIS_URL")?, prefix)?;
+    println!("http://{}", listener.local_addr()?);
+    let (mut first, mut nowhere) = (tokio::io::stdin(), tokio::io::sink());
+    tokio::select! {
+        end = serve(listener, "second", store) => Ok(end?),
+        // The other end of this pipe is closed when the first process is no more.
+        end = tokio::io::copy(&mut first, &mut nowhere) => Ok(end.map(drop)?),
+    }
+}

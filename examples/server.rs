@@ -1,0 +1,114 @@
+//! The Redis server of the examples that share limits.
+
+use std::error::Error;
+use std::io;
+use std::net::TcpListener;
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+use tokio::time::timeout;
+use tollgate::{Limit, Limiter};
+use tollgate_redis::{self as redis, FailureKind, Redis};
+
+use crate::Failure;
+
+/// What is looked for: the last is where `cargo xtask test` puts one.
+const PROGRAMS: [&str; 3] = [
+    "redis-server",
+    "valkey-server",
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../target/tools/bin/redis-server"),
+];
+
+/// How long a server may take to answer, or to start.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A Redis server: one that was there, or one that was started and ends when this is dropped.
+#[derive(Debug)]
+pub struct RedisServer {
+    url: String,
+    process: Option<Child>,
+}
+
+impl RedisServer {
+    /// The server at `$REDIS_URL`, or at 127.0.0.1:6379; where there is none, one that is started on a free
+    /// port.
+    ///
+    /// # Errors
+    ///
+    /// When one is there and does not decide, or none is and none can be started: the error says how to
+    /// get one.
+    pub async fn find_or_start() -> Result<Self, Failure> {
+        let url = std::env::var("REDIS_URL").unwrap_or("redis://127.0.0.1:6379".to_owned());
+        if is_there(&url).await? {
+            return Ok(Self { url, process: None });
+        }
+        let (process, port) = start().await?;
+        println!("No Redis is there: one has been started on port {port}.");
+        Ok(Self { url: format!("redis://127.0.0.1:{port}"), process: Some(process) })
+    }
+
+    /// Where it is.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The number of its process, if it was started here.
+    pub fn id(&self) -> Option<u32> {
+        self.process.as_ref().and_then(Child::id)
+    }
+}
+
+/// Asks how a key of nobody's stands, which writes nothing.
+async fn is_there(url: &str) -> Result<bool, Failure> {
+    let store = Redis::builder().url(url).deadline(PATIENCE).build();
+    let store = store.map_err(|error| Failure(error.to_string()))?;
+    let asked = Limiter::new(Limit::per_second(1)).store(store).peek("anybody there?").await;
+    let Err(error) = asked else { return Ok(true) };
+    match error.source().and_then(|source| source.downcast_ref()).map(redis::Failure::kind) {
+        Some(FailureKind::Unreachable) => Ok(false),
+        _ => Err(Failure(error.source().unwrap_or(&error).to_string())),
+    }
+}
+
+async fn start() -> Result<(Child, u16), Failure> {
+    let cannot = |error: io::Error| Failure(format!("cannot start redis-server: {error}"));
+    let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    let port = free.map_err(cannot)?.port();
+    for program in PROGRAMS {
+        let mut command = Command::new(program);
+        command.args(["--bind", "127.0.0.1", "--port", &port.to_string()]);
+        // Nothing is kept on the disk.
+        command.args(["--save", "", "--appendonly", "no"]);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true);
+        match command.spawn() {
+            Ok(mut process) => {
+                let ready = timeout(PATIENCE, get_ready(&mut process)).await;
+                ready.unwrap_or_else(|late| Err(late.into())).map_err(cannot)?;
+                return Ok((process, port));
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(cannot(error)),
+        }
+    }
+    Err(Failure(
+        "No Redis answers, and none is installed. Get it with `apt-get install redis-server`, with \
+         `brew install redis`, or with whatever installs packages here; or name a server by \
+         REDIS_URL=redis://…"
+            .to_owned(),
+    ))
+}
+
+/// Until it says that it is.
+async fn get_ready(process: &mut Child) -> io::Result<()> {
+    let output = process.stdout.take().expect("it is a pipe");
+    let (mut lines, mut last) = (BufReader::new(output).lines(), String::new());
+    while let Some(line) = lines.next_line().await? {
+        if line.contains("Ready to accept connections") {
+            return Ok(());
+        }
+        last = line;
+    }
+    Err(io::Error::other(last))
+}

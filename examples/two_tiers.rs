@@ -1,0 +1,68 @@
+//! Two tiers: what an address may do in a second is decided in this process, what it may do in an hour by
+//! all processes together, through Redis, which is asked once in many requests.
+//!
+//!     cargo run --example two_tiers
+//!
+//! Redis is that at $REDIS_URL or at 127.0.0.1:6379; if none answers there, `redis-server` is started, and the
+//! command for a second process is printed.
+
+use std::error::Error;
+use std::net::SocketAddr;
+use std::process::ExitCode;
+
+use axum::Router;
+use axum::routing::get;
+use tollgate_axum::{CurrentDecision, Ip, Limit, RateLimitLayer};
+use tollgate_examples::RedisServer;
+use tollgate_redis::{Leased, Redis};
+
+/// In each process.
+const AT_ONCE: Limit = Limit::per_second(5).named("at once");
+/// In all processes.
+const QUOTA: Limit = Limit::per_hour(50).named("quota");
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match serve().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn serve() -> Result<(), Box<dyn Error>> {
+    let server = RedisServer::find_or_start().await?;
+    let redis = server.url();
+    // Ten of the quota at a time, at most, for an address that comes often.
+    let quotas = Leased::new(Redis::connect(redis)?, 1..=10);
+    let app = Router::new()
+        .route("/", get(hello))
+        .layer(RateLimitLayer::new(QUOTA.by(Ip::peer())).store(quotas.clone()))
+        // Added last, so it runs first: a flood ends here, and costs nothing of the quota. Where the quota
+        // refuses, this gives back what it charged.
+        .layer(RateLimitLayer::new(AT_ONCE.by(Ip::peer())));
+
+    let (listener, url) = tollgate_examples::listen().await;
+    println!(
+        "Five a second, and fifty an hour in all processes. Another one:
+
+    PORT=3001 REDIS_URL={redis} cargo run --example two_tiers
+
+Then ask them:
+
+    curl -s '{url}/?[1-6]'
+    for i in 1 2 3 4 5 6 7 8 9 10 11; do curl -s '{url}/?[1-5]'; sleep 1; done"
+    );
+    let service = app.into_make_service_with_connect_info::<SocketAddr>();
+    axum::serve(listener, service).with_graceful_shutdown(tollgate_examples::ended()).await?;
+    // What was taken out and not spent is there for the others.
+    quotas.flush().await;
+    println!("{:?}", quotas.counts());
+    Ok(())
+}
+
+async fn hello(CurrentDecision(decision): CurrentDecision) -> String {
+    format!("Hello! You have {} left.\n", decision.remaining().unwrap_or_default())
+}

@@ -1,0 +1,99 @@
+use std::env;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Stdio};
+
+use super::*;
+
+const COUNT: u64 = 2_000;
+const PROCESSES: usize = 4;
+const TASKS: usize = 8;
+const EACH: usize = 150;
+
+fn limits() -> [Limit; 2] {
+    [Limit::per_day(COUNT), Limit::fixed_window(COUNT, DAY).from_first()]
+}
+
+/// Four processes that want more than there is: what they get, what expired on the way and what is left in
+/// the end is the limit, exactly.
+#[test]
+fn check_then_act() {
+    let prefix = own_prefix();
+    let mut workers: Vec<_> = (0..PROCESSES).map(|_| Worker::start(&prefix)).collect();
+    workers.iter_mut().for_each(Worker::is_ready);
+    workers.iter_mut().for_each(Worker::begin);
+    let told: Vec<_> = workers.into_iter().map(Worker::tell).collect();
+    let redis = open(patient().url(&shared().url()).prefix(&prefix));
+    for (at, limit) in limits().iter().enumerate() {
+        let (mut admitted, mut expired) = (0, 0);
+        for lines in &told {
+            admitted += lines[at][0];
+            expired += lines[at][1];
+        }
+        let left = left(&redis, *limit, "alice");
+        // A token of the bucket drains in 43 s: what little has, shows in none or one.
+        assert!(
+            (COUNT..=COUNT + 1).contains(&(admitted + expired + left)),
+            "{limit}: {told:?}, {left}"
+        );
+        assert!(admitted <= COUNT, "{limit}: {told:?}");
+        assert!(admitted >= COUNT - COUNT / 20, "{limit}: {told:?}");
+    }
+}
+
+/// Another process that runs this very test, and is told what to do by its environment.
+struct Worker {
+    process: Child,
+    lines: Box<dyn Iterator<Item = String>>,
+}
+
+impl Worker {
+    fn start(prefix: &str) -> Self {
+        let mut command = Command::new(env::current_exe().expect("this program has a file"));
+        command.args(["--exact", "leased::processes::one_of_several_processes", "--nocapture"]);
+        command.env("TOLLGATE_LEASE_FROM", shared().url()).env("TOLLGATE_PREFIX", prefix);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = command.spawn().expect("this program runs");
+        let output = BufReader::new(process.stdout.take().expect("it is a pipe"));
+        let lines = output.lines().map(|line| line.expect("it is text"));
+        Self { process, lines: Box::new(lines) }
+    }
+
+    fn is_ready(&mut self) {
+        assert!(self.lines.any(|line| line == "ready"), "the process ended early");
+    }
+
+    fn begin(&mut self) {
+        let input = self.process.stdin.as_mut().expect("it is a pipe");
+        writeln!(input, "go").expect("the process reads");
+    }
+
+    /// For each limit, how much was admitted, and how much expired.
+    fn tell(mut self) -> Vec<[u64; 2]> {
+        let told = self.lines.by_ref().filter_map(|line| {
+            let (admitted, expired) = line.strip_prefix("admitted ")?.split_once(' ')?;
+            Some([admitted, expired].map(|number| number.parse().expect("a number")))
+        });
+        let told = told.collect();
+        assert!(self.process.wait().expect("it is ours").success());
+        told
+    }
+}
+
+/// What the other processes do; nothing where nobody tells this one to.
+#[test]
+fn one_of_several_processes() {
+    let (Ok(url), Ok(prefix)) = (env::var("TOLLGATE_LEASE_FROM"), env::var("TOLLGATE_PREFIX"))
+    else {
+        return;
+    };
+    let store = Leased::new(open(patient().url(&url).prefix(&prefix)), 1..=100);
+    admitted(&store, &Charge::of(Limit::concurrent(100), key("to get connected"), 1), 1, 1);
+    println!("\nready");
+    std::io::stdin().read_line(&mut String::new()).expect("the parent is there");
+    for limit in limits() {
+        let expired = store.counts().expired;
+        let admitted = admitted(&store, &charge(limit), TASKS, EACH);
+        flushed(&store);
+        println!("\nadmitted {admitted} {}", store.counts().expired - expired);
+    }
+}

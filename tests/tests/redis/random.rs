@@ -1,0 +1,29 @@
+//! Whatever can be done to a store, beside a plain map of all states.
+
+use tollgate_core::ManualClock;
+use tollgate_redis::RedisBuilder;
+use tollgate_tests::operations::{drawn, run_on};
+
+use crate::store::{by_hand, open, settled, shared};
+
+/// Some 80 operations from each seed, on limits of every shape.
+fn answers_as_a_map(seeds: std::ops::Range<u64>, at: impl Fn(RedisBuilder) -> RedisBuilder) {
+    for seed in seeds {
+        let clock = ManualClock::new();
+        let store = open(at(by_hand(&clock)));
+        run_on(&drawn(seed, 600), &clock, &store, settled);
+    }
+}
+
+#[test]
+fn a_server_answers_as_a_map_of_all_states() {
+    answers_as_a_map(0..400, |builder| builder.url(&shared().url()));
+}
+
+#[test]
+fn a_server_that_is_not_asked_about_refusals_answers_as_a_map_of_all_states() {
+    let longest = std::time::Duration::from_secs(60);
+    answers_as_a_map(400..500, |builder| {
+        builder.url(&shared().url()).remember_refusals(1_000, longest)
+    });
+}
