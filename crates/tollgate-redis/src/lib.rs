@@ -73,7 +73,9 @@
 //! admitted at once or refused, because no place can be booked for the same moment in several slots. While a
 //! slot moves, the cluster itself refuses to decide over several rows of it: that is an error.
 //!
-//! On a single server one script decides over all keys.
+//! On a single server one script decides over all keys. There, too, plain requests that come while others are
+//! on their way go together, up to 64 in one call of the script; each is decided by itself, in the order in
+//! which they came, and what goes wrong with one is its own error.
 //!
 //! # Many decisions a round trip
 //!
