@@ -16,6 +16,7 @@ mod store;
 mod time;
 mod together;
 mod wire;
+mod worker;
 
 use std::time::Duration;
 

@@ -1,8 +1,7 @@
 use std::env;
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, Command, Stdio};
 
 use super::*;
+use crate::worker::Worker;
 
 const COUNT: u64 = 2_000;
 const PROCESSES: usize = 4;
@@ -18,10 +17,15 @@ fn limits() -> [Limit; 2] {
 #[test]
 fn check_then_act() {
     let prefix = own_prefix();
-    let mut workers: Vec<_> = (0..PROCESSES).map(|_| Worker::start(&prefix)).collect();
+    let mut workers: Vec<_> = (0..PROCESSES)
+        .map(|_| {
+            let test = "leased::processes::one_of_several_processes";
+            Worker::start(test, "TOLLGATE_LEASE_FROM", &prefix)
+        })
+        .collect();
     workers.iter_mut().for_each(Worker::is_ready);
     workers.iter_mut().for_each(Worker::begin);
-    let told: Vec<_> = workers.into_iter().map(Worker::tell).collect();
+    let told: Vec<_> = workers.into_iter().map(told).collect();
     let redis = open(patient().url(&shared().url()).prefix(&prefix));
     for (at, limit) in limits().iter().enumerate() {
         let (mut admitted, mut expired) = (0, 0);
@@ -40,43 +44,13 @@ fn check_then_act() {
     }
 }
 
-/// Another process that runs this very test, and is told what to do by its environment.
-struct Worker {
-    process: Child,
-    lines: Box<dyn Iterator<Item = String>>,
-}
-
-impl Worker {
-    fn start(prefix: &str) -> Self {
-        let mut command = Command::new(env::current_exe().expect("this program has a file"));
-        command.args(["--exact", "leased::processes::one_of_several_processes", "--nocapture"]);
-        command.env("TOLLGATE_LEASE_FROM", shared().url()).env("TOLLGATE_PREFIX", prefix);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut process = command.spawn().expect("this program runs");
-        let output = BufReader::new(process.stdout.take().expect("it is a pipe"));
-        let lines = output.lines().map(|line| line.expect("it is text"));
-        Self { process, lines: Box::new(lines) }
-    }
-
-    fn is_ready(&mut self) {
-        assert!(self.lines.any(|line| line == "ready"), "the process ended early");
-    }
-
-    fn begin(&mut self) {
-        let input = self.process.stdin.as_mut().expect("it is a pipe");
-        writeln!(input, "go").expect("the process reads");
-    }
-
-    /// For each limit, how much was admitted, and how much expired.
-    fn tell(mut self) -> Vec<[u64; 2]> {
-        let told = self.lines.by_ref().filter_map(|line| {
-            let (admitted, expired) = line.strip_prefix("admitted ")?.split_once(' ')?;
-            Some([admitted, expired].map(|number| number.parse().expect("a number")))
-        });
-        let told = told.collect();
-        assert!(self.process.wait().expect("it is ours").success());
-        told
-    }
+/// For each limit, how much was admitted, and how much expired.
+fn told(worker: Worker) -> Vec<[u64; 2]> {
+    let numbers = |line: &String| {
+        let (admitted, expired) = line.split_once(' ').expect("two numbers");
+        [admitted, expired].map(|number| number.parse().expect("a number"))
+    };
+    worker.admitted().iter().map(numbers).collect()
 }
 
 /// What the other processes do; nothing where nobody tells this one to.
