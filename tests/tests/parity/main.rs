@@ -25,74 +25,61 @@ macro_rules! parity {
     };
 }
 
-parity! { crate::stores::InMemory;
-    table:
-        limits_each_client_and_says_when_to_come_back
-        limits_by_the_peers_address
-        believes_only_named_proxies
-        several_limits_are_charged_all_or_none
-        a_missing_key_is_the_clients_mistake
-        a_route_counts_for_itself
-        old_fields_on_request
-        no_fields_on_request
-        counts_only_failures
-        settles_to_what_it_cost
-        redirects
-        degrades
-        shadows
-        bans
-        waits_in_order
-        exactly_the_limit_is_admitted_from_many_connections
-        a_full_store_is_503_when_told_to_refuse;
-    hazards:
-        retry_after_rounded_down
-        ipv4_mapped_ipv6_all_in_one_bucket
-        leftmost_or_first_line_of_a_forwarding_header
-        an_unparseable_hop_is_skipped_and_the_attackers_believed
-        client_sent_forwarded_is_preferred_over_the_proxys_header
-        key_extractor_ignored
-        no_key_means_no_limit
-        store_failure_answered_as_429
-        sub_second_windows_become_0_s
-        per_second_60_means_one_a_minute;
+/// What holds wherever the counts are kept.
+macro_rules! everywhere {
+    ($store:expr) => {
+        parity! { $store;
+            table:
+                limits_each_client_and_says_when_to_come_back
+                limits_by_the_peers_address
+                believes_only_named_proxies
+                several_limits_are_charged_all_or_none
+                a_missing_key_is_the_clients_mistake
+                a_route_counts_for_itself
+                old_fields_on_request
+                no_fields_on_request
+                counts_only_failures
+                settles_to_what_it_cost
+                redirects
+                degrades
+                shadows
+                bans
+                exactly_the_limit_is_admitted_from_many_connections;
+            hazards:
+                retry_after_rounded_down
+                ipv4_mapped_ipv6_all_in_one_bucket
+                leftmost_or_first_line_of_a_forwarding_header
+                an_unparseable_hop_is_skipped_and_the_attackers_believed
+                client_sent_forwarded_is_preferred_over_the_proxys_header
+                key_extractor_ignored
+                no_key_means_no_limit
+                sub_second_windows_become_0_s
+                per_second_60_means_one_a_minute;
+        }
+    };
 }
 
-/// All but one that counts who sleeps until the clock is turned, as this store does for each request; and
-/// those that are about a memory that is full.
-mod redis {
-    parity! { crate::stores::InRedis;
+everywhere!(crate::stores::InMemory);
+
+/// What is about a memory that is full, and what counts who sleeps until the clock is turned, as the store
+/// in Redis does for each request.
+mod in_memory {
+    parity! { crate::stores::InMemory;
         table:
-            limits_each_client_and_says_when_to_come_back
-            limits_by_the_peers_address
-            believes_only_named_proxies
-            several_limits_are_charged_all_or_none
-            a_missing_key_is_the_clients_mistake
-            a_route_counts_for_itself
-            old_fields_on_request
-            no_fields_on_request
-            counts_only_failures
-            settles_to_what_it_cost
-            redirects
-            degrades
-            shadows
-            bans
-            exactly_the_limit_is_admitted_from_many_connections;
+            waits_in_order
+            a_full_store_is_503_when_told_to_refuse;
         hazards:
-            retry_after_rounded_down
-            ipv4_mapped_ipv6_all_in_one_bucket
-            leftmost_or_first_line_of_a_forwarding_header
-            an_unparseable_hop_is_skipped_and_the_attackers_believed
-            client_sent_forwarded_is_preferred_over_the_proxys_header
-            key_extractor_ignored
-            no_key_means_no_limit
-            sub_second_windows_become_0_s
-            per_second_60_means_one_a_minute;
+            store_failure_answered_as_429;
     }
+}
+
+mod redis {
+    everywhere!(crate::stores::InRedis);
 }
 
 mod nowhere {
     parity! { crate::stores::Nowhere;
-    hazards:
-        store_that_is_gone_answered_as_429;
+        hazards:
+            store_that_is_gone_answered_as_429;
     }
 }

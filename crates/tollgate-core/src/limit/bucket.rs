@@ -8,7 +8,7 @@
 //! drained to `free`.
 
 use super::exact::{EXACT, TICKS, gcd, micros_until};
-use super::step::{Plain, Stepped};
+use super::step::Stepped;
 use super::{Cell, Enter};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -201,16 +201,17 @@ impl Bucket {
         let fresh_in = Some(self.drained_to(0, after, now));
         Stepped::Admit { cell: [self.ticks(now), after], fresh_in }
     }
-}
 
-impl Plain for Bucket {
+    /// The earliest moment at which the cell can have been written.
     #[inline]
-    fn since(&self, [last, _]: Cell) -> u64 {
+    pub(super) fn since(&self, [last, _]: Cell) -> u64 {
         if self.tick == 1 { last } else { last.saturating_mul(self.tick) }
     }
 
+    /// Spends `cost` if that may come in at once, with no queue of the bucket's own. The cell must not be of
+    /// a later time.
     #[inline]
-    fn step(&self, cell: Cell, now: u64, cost: u64) -> Stepped {
+    pub(crate) fn step(&self, cell: Cell, now: u64, cost: u64) -> Stepped {
         if cost != 1 || !self.even {
             return self.step_at_length(cell, now, cost);
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::exact::bounded;
 use super::outcome::{Fact, Outcome, Spent};
 use super::state::{Mark, State};
-use super::step::{Plain, Stepped};
+use super::step::Stepped;
 use super::{Enter, Limit, Standing};
 use crate::few::Few;
 

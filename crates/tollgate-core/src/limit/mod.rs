@@ -45,7 +45,7 @@ use self::shape::Shape;
 pub(crate) use self::bucket::Bucket;
 pub(crate) use self::log::Log;
 pub(crate) use self::state::Cell;
-pub(crate) use self::step::{Plain, Stepped};
+pub(crate) use self::step::Stepped;
 
 /// How much may be spent in how much time, by which algorithm.
 ///

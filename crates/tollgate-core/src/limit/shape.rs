@@ -5,7 +5,6 @@ use super::fixed::Fixed;
 use super::log::Sieve;
 use super::sliding::Sliding;
 use super::state::{Mark, State};
-use super::step::Plain;
 use super::stepped::Stepped;
 use super::{Cell, Enter};
 

@@ -15,16 +15,6 @@ use crate::few::Few;
 /// Most entries that a log is given room for before there are any: a count may be astronomical.
 const MOST_RESERVED: u64 = 1 << 16;
 
-/// A limit of which one look at two words tells all: no ban, no gap, no log, no queue of its own, and
-/// nothing to record of refusals.
-pub(crate) trait Plain {
-    /// The earliest moment at which the cell can have been written.
-    fn since(&self, cell: Cell) -> u64;
-
-    /// Spends `cost` if that may come in at once. The cell must not be of a later time.
-    fn step(&self, cell: Cell, now: u64, cost: u64) -> Stepped;
-}
-
 /// What came of spending from two words.
 pub(crate) enum Stepped {
     /// It is spent.
@@ -38,12 +28,18 @@ pub(crate) enum Stepped {
     Refuse(Enter),
 }
 
-impl Plain for Limit {
-    fn since(&self, cell: Cell) -> u64 {
+impl Limit {
+    /// The earliest moment at which a state of two words can have been written.
+    pub(crate) fn since(&self, cell: Cell) -> u64 {
         self.shape.since(cell)
     }
 
-    fn step(&self, cell: Cell, now: u64, cost: u64) -> Stepped {
+    /// Spends `cost` by a [plain](Self::is_plain) limit, if that may come in at once. The cell must not be
+    /// of a later time.
+    pub(crate) fn step(&self, cell: Cell, now: u64, cost: u64) -> Stepped {
+        if let Shape::Bucket(bucket) = &self.shape {
+            return bucket.step(cell, now, cost);
+        }
         let mut state = State { cell, ..State::default() };
         match self.shape.enter(&state, now, cost, 0) {
             Enter::At(0) => {
@@ -158,7 +154,8 @@ impl Limit {
         }
     }
 
-    /// Whether this is [`Plain`].
+    /// Whether one look at two words tells all: no ban, no gap, no log, no queue of its own, and nothing to
+    /// record of refusals.
     #[inline]
     pub(crate) const fn is_plain(&self) -> bool {
         self.plain

@@ -9,7 +9,7 @@ use super::row::{Four, Narrow};
 use super::slim::{LAST, Slim};
 use super::table::{CHOICES, Table, ticks};
 use crate::charge::{Charge, Owed};
-use crate::limit::{Cell, Limit, Plain as _, State};
+use crate::limit::{Cell, Limit, State};
 
 /// A row's state, taken out for the time of a decision.
 pub(super) struct Found {
@@ -37,7 +37,14 @@ struct Wanted<'a> {
 trait Cells: Bucket {
     fn cell(content: Self::Content, moment: Moment) -> Cell;
 
-    fn content(cell: Cell, moment: Moment) -> Self::Content;
+    /// What stands for a cell that was decided about at `now`, and the tick at which it has recovered.
+    fn content(
+        table: &Table<Self>,
+        limit: &Limit,
+        cell: Cell,
+        moment: Moment,
+        now: u64,
+    ) -> (Self::Content, u32);
 
     /// The time that expiries go by.
     fn time(moment: Moment) -> u64;
@@ -48,8 +55,8 @@ impl Cells for Four<Narrow> {
         cell
     }
 
-    fn content(cell: Cell, _: Moment) -> Cell {
-        cell
+    fn content(table: &Table<Self>, limit: &Limit, cell: Cell, _: Moment, now: u64) -> (Cell, u32) {
+        (cell, table.expiry(limit.cell_fresh_in(cell, now), now))
     }
 
     fn time(moment: Moment) -> u64 {
@@ -65,8 +72,19 @@ impl Cells for Slim {
         }
     }
 
-    fn content([last, debt]: Cell, Moment { now, since }: Moment) -> u64 {
-        if debt == 0 { 0 } else { ((since + last).saturating_sub(now) + debt).min(LAST) }
+    fn content(
+        _: &Table<Self>,
+        _: &Limit,
+        [last, debt]: Cell,
+        Moment { now, since }: Moment,
+        _: u64,
+    ) -> (u64, u32) {
+        // The cell tells when it was written, which may be later than the moment.
+        let free_at = match debt {
+            0 => 0,
+            debt => ((since + last).saturating_sub(now) + debt).min(LAST),
+        };
+        (free_at, ticks(free_at))
     }
 
     fn time(moment: Moment) -> u64 {
@@ -144,8 +162,8 @@ impl Inner {
         let result = run(&mut found, now);
         if let Some(row) = row {
             let [Found { state: State { cell, .. }, .. }] = found;
-            let expiry = table.expiry(limit.cell_fresh_in(cell, now), now);
-            bucket.put(row, B::content(cell, moment), expiry);
+            let (content, expiry) = B::content(table, limit, cell, moment, now);
+            bucket.put(row, content, expiry);
         }
         Ok(result)
     }
@@ -213,12 +231,14 @@ impl Inner {
             let Found { state, place: Some(place), counted, .. } = found else { continue };
             match Kind::of(limit) {
                 Kind::Slim => {
-                    let free_at = Slim::content(state.cell, moment);
-                    slim.put(place, *print, free_at, ticks(free_at));
+                    let (content, expiry) =
+                        Cells::content(&self.slim, limit, state.cell, moment, now);
+                    slim.put(place, *print, content, expiry);
                 }
                 Kind::Narrow => {
-                    let fresh_in = limit.cell_fresh_in(state.cell, now);
-                    narrow.put(place, *print, state.cell, self.narrow.expiry(fresh_in, now));
+                    let (content, expiry) =
+                        Cells::content(&self.narrow, limit, state.cell, moment, now);
+                    narrow.put(place, *print, content, expiry);
                 }
                 Kind::Wide => {
                     self.recount(counted, room_of(&state));

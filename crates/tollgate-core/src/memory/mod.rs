@@ -178,12 +178,9 @@ impl Memory {
     /// When there is no room for the key.
     #[inline(always)]
     pub fn spend(&self, limit: &Limit, key: &KeyBuf, cost: u64) -> Result<Outcome, StoreError> {
-        match limit.slim_bucket() {
-            Some(bucket) => match self.0.spend_slim(limit.id(), bucket, key, cost) {
-                Ok(spent) => Ok(spent.into()),
-                Err(passed) => self.spend_otherwise(passed, limit, key, cost),
-            },
-            None => self.spend_anywhere(limit, key, cost),
+        match self.0.spend_first(limit, key, cost) {
+            Ok(spent) => Ok(spent.into()),
+            Err(passed) => self.spend_otherwise(passed, limit, key, cost),
         }
     }
 
@@ -196,19 +193,6 @@ impl Memory {
         cost: u64,
     ) -> Result<Outcome, StoreError> {
         match self.0.spend_otherwise(passed, limit, key, cost) {
-            Some(spent) => Ok(spent.into()),
-            None => self.decided(&Charge::of(*limit, *key, cost), Find::OrInsert, Ask::Take),
-        }
-    }
-
-    #[inline(never)]
-    fn spend_anywhere(
-        &self,
-        limit: &Limit,
-        key: &KeyBuf,
-        cost: u64,
-    ) -> Result<Outcome, StoreError> {
-        match self.0.spend_anywhere(limit, key, cost) {
             Some(spent) => Ok(spent.into()),
             None => self.decided(&Charge::of(*limit, *key, cost), Find::OrInsert, Ask::Take),
         }
@@ -296,18 +280,11 @@ impl Store for Memory {
             return Answer::Now(self.decided(charge, Find::OrInsert, Ask::Take));
         };
         let Owed { limit, key, cost, .. } = owed;
-        let passed = match limit.slim_bucket() {
-            Some(bucket) => match self.0.spend_slim(limit.id(), bucket, key, *cost) {
-                // Made where it is returned: moving what has just been written makes the processor wait.
-                Ok(spent) => return Answer::Now(Ok(spent.into())),
-                Err(passed) => Some(passed),
-            },
-            None => None,
-        };
-        Answer::Now(match passed {
-            Some(passed) => self.spend_otherwise(passed, limit, key, *cost),
-            None => self.spend_anywhere(limit, key, *cost),
-        })
+        match self.0.spend_first(limit, key, *cost) {
+            // Made where it is returned: moving what has just been written makes the processor wait.
+            Ok(spent) => Answer::Now(Ok(spent.into())),
+            Err(passed) => Answer::Now(self.spend_otherwise(passed, limit, key, *cost)),
+        }
     }
 
     fn peek(&self, charge: &Charge) -> Answer<Never> {

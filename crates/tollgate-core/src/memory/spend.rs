@@ -7,7 +7,7 @@ use super::row::{Four, Narrow};
 use super::sync::spin;
 use super::table::CHOICES;
 use crate::key::KeyBuf;
-use crate::limit::{Limit, Plain, Spent, Stepped};
+use crate::limit::{Limit, Spent, Stepped};
 
 /// How often a row is looked at without the lock when others are at work there, and how long the first
 /// pause is; each is twice as long as the one before.
@@ -26,16 +26,22 @@ pub(super) enum Passed {
 }
 
 impl Inner {
-    /// `None` where it has to be done under the lock.
-    #[inline]
-    pub(super) fn spend_anywhere(&self, limit: &Limit, key: &KeyBuf, cost: u64) -> Option<Spent> {
-        match self.spend_first(limit, key, cost) {
-            Ok(spent) => Some(spent),
-            Err(passed) => self.spend_otherwise(passed, limit, key, cost),
+    /// The common case: a plain limit whose row is in the first bucket that it may stand in, with nobody
+    /// else at work there.
+    #[inline(always)]
+    pub(super) fn spend_first(
+        &self,
+        limit: &Limit,
+        key: &KeyBuf,
+        cost: u64,
+    ) -> Result<Spent, Passed> {
+        match limit.slim_bucket() {
+            Some(bucket) => self.spend_slim(limit.id(), bucket, key, cost),
+            None => self.spend_narrow(limit, key, cost),
         }
     }
 
-    /// What [`spend_first`](Self::spend_first) passed on.
+    /// What [`spend_first`](Self::spend_first) passed on; `None` where it has to be done under the lock.
     #[inline(never)]
     pub(super) fn spend_otherwise(
         &self,
@@ -70,13 +76,8 @@ impl Inner {
         None
     }
 
-    /// The common case: a plain limit whose row is in the first bucket that it may stand in, with nobody
-    /// else at work there.
-    #[inline]
-    fn spend_first(&self, limit: &Limit, key: &KeyBuf, cost: u64) -> Result<Spent, Passed> {
-        if let Some(bucket) = limit.slim_bucket() {
-            return self.spend_slim(limit.id(), bucket, key, cost);
-        }
+    #[inline(never)]
+    fn spend_narrow(&self, limit: &Limit, key: &KeyBuf, cost: u64) -> Result<Spent, Passed> {
         if !limit.is_plain() {
             return Err(Passed::Nowhere);
         }

@@ -7,11 +7,10 @@ use super::slim::{Slim, Word};
 use super::spend::Passed;
 use super::table::{CHOICES, ticks};
 use crate::key::KeyBuf;
-use crate::limit::{Bucket, Plain, Spent, Stepped};
+use crate::limit::{Bucket, Spent, Stepped};
 
 impl Inner {
-    /// The common case: the row is in the first bucket that it may stand in, with nobody else at work
-    /// there.
+    /// [`spend_first`](Self::spend_first) for limits that have such rows.
     #[inline(always)]
     pub(super) fn spend_slim(
         &self,
