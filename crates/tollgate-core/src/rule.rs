@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::account::{Account, Reply};
 use crate::charge::Charge;
+use crate::condition::Condition;
 use crate::key::{Key, KeyBuf, Missing, View};
 use crate::limit::{Limit, Limits};
 
@@ -111,8 +112,8 @@ impl<K, L, C> By<K, L, C> {
         self.settle(move |reply, charged| cost(reply).unwrap_or(charged))
     }
 
-    /// Applies only to requests for which `applies` says so; all others owe nothing to this rule. Said
-    /// last, after cost and accounting.
+    /// Applies only to requests for which the [`Condition`] `applies` holds; all others owe nothing to
+    /// this rule. Said last, after cost and accounting.
     pub fn when<F>(self, applies: F) -> When<Self, F> {
         When { rule: self, applies }
     }
@@ -283,9 +284,9 @@ pub struct When<R, F> {
     applies: F,
 }
 
-impl<V: View, R: Rule<V>, F: Fn(&V::Request) -> bool> Rule<V> for When<R, F> {
+impl<V: View, R: Rule<V>, F: Condition<V>> Rule<V> for When<R, F> {
     fn owes(&self, view: &V, charge: &mut Charge) -> Result<(), Missing> {
-        if (self.applies)(view.request()) { self.rule.owes(view, charge) } else { Ok(()) }
+        if self.applies.holds(view) { self.rule.owes(view, charge) } else { Ok(()) }
     }
 }
 
