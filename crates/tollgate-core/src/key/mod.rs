@@ -8,9 +8,9 @@ mod missing;
 mod network;
 mod part;
 mod proxies;
-mod tag;
+pub(crate) mod tag;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 mod view;
 
 pub use self::buf::KeyBuf;
