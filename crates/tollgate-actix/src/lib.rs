@@ -40,17 +40,21 @@
 //! its response is there, or its future is dropped:
 //!
 //! ```
-//! use actix_web::App;
+//! use std::time::Duration;
 //! use actix_web::dev::Service;
-//! use tollgate_actix::{InFlight, Ip, Limit, Not, RateLimit};
+//! use actix_web::{App, HttpRequest};
+//! use tollgate_actix::{InFlight, Ip, Limit, RateLimit, choose};
 //! # use actix_web::{test, web};
 //!
 //! // One for all workers: made outside of the closure that makes the app, like a store.
 //! let load = InFlight::below(100);
-//! let elastic = (
-//!     Limit::per_minute(1_000).named("ceiling").by(Ip::peer()).when(load.clone()),
-//!     Limit::per_minute(100).named("limit").by(Ip::peer()).when(Not(load.clone())),
-//! );
+//! let room = load.clone();
+//! let minute = Duration::from_secs(60);
+//! let elastic = choose(move |_: &HttpRequest| match room.has_room() {
+//!     true => Limit::sliding_window(1_000, minute).named("api"),
+//!     false => Limit::sliding_window(100, minute).named("api"),
+//! })
+//! .by(Ip::peer());
 //!
 //! # let seen = load.clone();
 //! let app = App::new()

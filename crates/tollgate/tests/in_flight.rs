@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use common::{app, get, secs, send, store};
 use http::{Request, Response};
 use tokio_test::{assert_pending, assert_ready, task};
-use tollgate::{Header, InFlight, InFlightLayer, Limit, Not, RateLimitLayer};
+use tollgate::{Header, InFlight, InFlightLayer, Limit, Not, RateLimitLayer, choose};
 use tower::limit::ConcurrencyLimit;
 use tower::{Layer, Service, ServiceExt};
 
@@ -125,6 +125,27 @@ async fn an_elastic_limit_reaches_its_ceiling_while_there_is_room() {
     assert_eq!(statuses(1).await, [429], "the ceiling is still reached");
     clock.advance(secs(60));
     assert_eq!(statuses(6).await, [200, 200, 200, 200, 200, 429]);
+}
+
+#[tokio::test]
+async fn limits_of_one_name_count_together_when_the_room_is_gone() {
+    let (store, _clock) = store();
+    let load = InFlight::below(1);
+    let room = load.clone();
+    let elastic = choose(move |_: &Request<String>| {
+        Limit::sliding_window(if room.has_room() { 5 } else { 2 }, secs(60)).named("api")
+    });
+    let app = app(RateLimitLayer::new(elastic.by(CLIENT)).store(store));
+    for _ in 0..3 {
+        assert_eq!(send(&app, "/", "alice").await.status(), 200);
+    }
+    let busy = load.enter();
+    assert_eq!(send(&app, "/", "alice").await.status(), 429, "three are more than two");
+    assert_eq!(send(&app, "/", "bob").await.status(), 200);
+    drop(busy);
+    assert_eq!(send(&app, "/", "alice").await.status(), 200);
+    assert_eq!(send(&app, "/", "alice").await.status(), 200);
+    assert_eq!(send(&app, "/", "alice").await.status(), 429);
 }
 
 #[tokio::test]
