@@ -25,6 +25,7 @@
 
 mod account;
 mod adapter;
+mod cases;
 mod charge;
 mod clock;
 mod condition;
@@ -52,6 +53,7 @@ mod ticket;
 
 pub use self::account::{Cost, Reply};
 pub use self::adapter::{Degraded, OnStoreError, Refused};
+pub use self::cases::{Cases, CasesBuilder, Conditions, when};
 pub use self::charge::{Charge, Owed};
 pub use self::clock::{Clock, ManualClock};
 pub use self::condition::{
