@@ -50,6 +50,7 @@ mod share;
 mod sleep;
 mod store;
 mod ticket;
+mod tiers;
 
 pub use self::account::{Cost, Reply};
 pub use self::adapter::{Degraded, OnStoreError, Refused};
@@ -83,3 +84,4 @@ pub use self::share::{Share, ShareFuture};
 pub use self::sleep::Sleep;
 pub use self::store::{Answer, Store, StoreError};
 pub use self::ticket::Ticket;
+pub use self::tiers::{ByTier, TierError, Tiers, TiersBuilder};
