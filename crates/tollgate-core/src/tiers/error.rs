@@ -27,7 +27,7 @@ enum Problem {
     /// With those that there are.
     Unknown(Vec<String>),
     Twice,
-    Limits(LimitError),
+    Limits(Box<LimitError>),
 }
 
 impl TierError {
@@ -41,7 +41,7 @@ impl TierError {
     }
 
     pub(super) fn limits(tiers: &str, tier: &str, error: LimitError) -> Self {
-        Self { tiers: tiers.into(), tier: tier.into(), problem: Problem::Limits(error) }
+        Self { tiers: tiers.into(), tier: tier.into(), problem: Problem::Limits(error.into()) }
     }
 
     /// The tier that is meant, as it was written.
@@ -75,7 +75,7 @@ fn write_known(f: &mut fmt::Formatter<'_>, known: &[String]) -> fmt::Result {
 impl std::error::Error for TierError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.problem {
-            Problem::Limits(error) => Some(error),
+            Problem::Limits(error) => Some(&**error),
             Problem::Unknown(_) | Problem::Twice => None,
         }
     }
