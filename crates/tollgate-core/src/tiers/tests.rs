@@ -12,6 +12,9 @@ use crate::memory::Memory;
 use crate::rule::{By, KnownLimits, Rule};
 use crate::store::Store;
 
+#[cfg(feature = "tracing")]
+mod log;
+
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3_600);
 
