@@ -25,9 +25,11 @@
 
 mod account;
 mod adapter;
+mod cases;
 mod charge;
 mod clock;
 mod condition;
+mod cost;
 mod counts;
 mod fallback;
 mod few;
@@ -53,12 +55,21 @@ mod share;
 mod sleep;
 mod store;
 mod ticket;
+mod tiers;
 
 pub use self::account::{Cost, Reply};
 pub use self::adapter::{Degraded, OnStoreError, Refused};
+pub use self::cases::{Cases, CasesBuilder, Conditions, when};
 pub use self::charge::{Charge, Owed};
 pub use self::clock::{Clock, ManualClock};
-pub use self::condition::{Condition, Either, Not};
+pub use self::condition::{
+    AllOf, AnyOf, Condition, Either, Equals, ExtensionIs, HostIs, MethodIs, NetworkError, Not,
+    PathMatches, PatternError, Present, RouteIs, Values, Within,
+};
+pub use self::cost::{
+    Amount, ContentLength, CostFn, CostFrom, CostOf, content_length, cost_fn, cost_from,
+    reply_header, reply_header_scaled,
+};
 pub use self::counts::{Counter, Counters, Counts};
 pub use self::fallback::{Fallback, FallbackFuture};
 pub use self::gate::{Gate, Place, Redirect, Rejection, Step};
@@ -80,11 +91,9 @@ pub use self::refusal::Refusal;
 #[cfg(feature = "cpu")]
 pub use self::room::{Cpu, CpuError};
 pub use self::room::{InFlight, InFlightGuard, Room};
-pub use self::rule::{
-    By, Chosen, CostFn, CostOf, KnownLimits, LimitsFor, Rule, RuleFn, When, choose, cost_fn,
-    rule_fn,
-};
+pub use self::rule::{By, Chosen, KnownLimits, LimitsFor, Rule, RuleFn, When, choose, rule_fn};
 pub use self::share::{Share, ShareFuture};
 pub use self::sleep::Sleep;
 pub use self::store::{Answer, Store, StoreError};
 pub use self::ticket::Ticket;
+pub use self::tiers::{ByTier, TierError, Tiers, TiersBuilder};

@@ -1,5 +1,6 @@
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
 
 use super::KeyBuf;
 
@@ -54,6 +55,13 @@ impl Part for str {
 }
 
 impl Part for String {
+    #[inline]
+    fn write(&self, key: &mut KeyBuf) {
+        key.push(self.as_bytes());
+    }
+}
+
+impl Part for Arc<str> {
     #[inline]
     fn write(&self, key: &mut KeyBuf) {
         key.push(self.as_bytes());
@@ -126,3 +134,16 @@ tuples!(A);
 tuples!(A, B);
 tuples!(A, B, C);
 tuples!(A, B, C, D);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_one_key_whoever_owns_it() {
+        let plain = KeyBuf::of("acme");
+        assert_eq!(KeyBuf::of(Arc::<str>::from("acme")), plain);
+        assert_eq!(KeyBuf::of(String::from("acme")), plain);
+        assert_eq!(KeyBuf::of(Cow::Borrowed("acme")), plain);
+    }
+}

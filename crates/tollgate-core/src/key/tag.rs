@@ -17,7 +17,7 @@ pub(super) const FROM_FN: u8 = 10;
 pub(super) const IPV4: u8 = 11;
 pub(super) const IPV6: u8 = 12;
 pub(super) const FIRST: u8 = 13;
-// 14 is `Claim`'s.
+pub(super) const CLAIM: u8 = 14;
 #[cfg(feature = "places")]
 pub(crate) const COUNTRY: u8 = 15;
 #[cfg(feature = "places")]

@@ -1,5 +1,6 @@
 //! Keys read from one place of the request each, and the ways to combine them.
 
+mod claim;
 mod cookie;
 mod extension;
 mod first;
@@ -14,14 +15,20 @@ mod query;
 mod target;
 mod tuple;
 
+pub use self::claim::Claim;
 pub use self::cookie::Cookie;
+pub(crate) use self::cookie::cookie_values;
 pub use self::extension::Extension;
 pub use self::first::First;
 pub use self::fixed::{Const, Global};
 pub use self::from_fn::{FromFn, from_fn};
 pub use self::header::Header;
-pub(super) use self::header::{is_token, trimmed};
+pub(super) use self::header::is_token;
+pub(crate) use self::header::{header_value, trimmed};
 pub use self::host::Host;
+pub(crate) use self::host::{host_address, host_name};
 pub use self::optional::Optional;
+pub(crate) use self::pairs::percent_decoded;
 pub use self::query::Query;
+pub(crate) use self::query::{query_value, query_values};
 pub use self::target::{Method, Path, Route};
