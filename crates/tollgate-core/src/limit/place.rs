@@ -44,10 +44,11 @@ impl Limits {
 }
 
 fn shared(limit: Limit, name: &str) -> Result<Limit, LimitError> {
-    match limit.own_name() {
-        Some(_) => Ok(limit),
-        None => limit.try_named(name),
-    }
+    let named = match limit.own_name() {
+        Some(_) => limit,
+        None => limit.try_named(name)?,
+    };
+    named.try_carried()
 }
 
 #[cfg(test)]

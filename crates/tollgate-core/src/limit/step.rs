@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use super::ban::banned_for;
 use super::bucket::Bucket;
 use super::decide::settle_on;
 use super::exact::bounded;
@@ -128,9 +129,15 @@ impl Limit {
     /// they were under way.
     ///
     /// Giving back lifts a ban that began while the charge counted, once as much is given back as has
-    /// been refused since.
+    /// been refused since; and refusals that are counted towards a ban likewise.
     pub fn settle(&self, state: &mut State, now: u64, mark: &Mark, cost: u64, spent: u64) {
         let now = bounded(now);
+        if mark.void {
+            return;
+        }
+        if spent <= cost && !self.knows(state, mark.since, now) {
+            return;
+        }
         self.tidy(state, now);
         if spent > cost {
             self.shape.force(state, now, spent - cost);
@@ -144,18 +151,11 @@ impl Limit {
         if spent == 0 && self.gap > 0 {
             Bucket::gap(self.gap).give(&mut state.gap, mark.gap, now, 1);
         }
-        if banned_for(state.ban, now) > 0 && !mark.banned && self.shape.counted(mark, state.ban[0])
-        {
-            // All that has been refused would have been admitted, had this never been charged.
-            state.refused = state.refused.saturating_sub(cost - spent);
-            if state.refused == 0 {
-                state.ban = [0; 2];
-            }
-        }
+        self.pardon(state, mark, now, cost - spent);
     }
 
-    /// Whether one look at two words tells all: no ban, no gap, no log, no queue of its own, and nothing to
-    /// record of refusals.
+    /// Whether one look at two words tells all: no ban, no gap, no log, no queue of its own, nothing to
+    /// record of refusals, and no shadow.
     #[inline]
     pub(crate) const fn is_plain(&self) -> bool {
         self.plain
@@ -170,11 +170,21 @@ impl Limit {
         }
     }
 
-    /// The state of a [slim](Self::slim_bucket) limit as `mark` wrote it, if that is what is left of it:
+    /// Whether the state is that of a [slim](Self::slim_bucket) limit: a shadow's is too, so that it is the
+    /// same when it becomes one that refuses.
+    #[inline]
+    pub(crate) const fn is_slim(&self) -> bool {
+        let queues = matches!(self.kind, Kind::LeakyBucket { .. });
+        match &self.shape {
+            Shape::Bucket(bucket) => bucket.is_even() && !self.is_wide() && !queues,
+            _ => false,
+        }
+    }
+
+    /// The state of a [slim](Self::is_slim) limit as `mark` wrote it, if that is what is left of it:
     /// giving back asks whether anybody was charged since.
     pub(crate) fn as_written(&self, cell: Cell, mark: &Mark) -> Cell {
-        let is_same =
-            self.slim_bucket().is_some() && cell[0] + cell[1] == mark.cell[0] + mark.cell[1];
+        let is_same = self.is_slim() && cell[0] + cell[1] == mark.cell[0] + mark.cell[1];
         if is_same { mark.cell } else { cell }
     }
 
@@ -192,16 +202,22 @@ impl Limit {
         self.retry(&State { cell, ..State::default() }, now, cost)
     }
 
-    /// Until `state` equals a fresh one and may be forgotten; `None`: not before it is given back.
+    /// Until `state` equals a fresh one and may be forgotten, by the numbers that have written it; `None`:
+    /// not before it is given back.
     pub fn fresh_in(&self, state: &State, now: u64) -> Option<Duration> {
         self.fresh_in_micros(state, now).map(Duration::from_micros)
     }
 
     pub(crate) fn fresh_in_micros(&self, state: &State, now: u64) -> Option<u64> {
         let now = bounded(now);
-        let shape = self.shape.fresh_in(state, now)?;
-        let gap = if self.gap > 0 { Bucket::gap(self.gap).fresh_in(state.gap, now) } else { 0 };
-        Some(shape.max(gap).max(banned_for(state.ban, now)))
+        let shape = self.shape_of(state).fresh_in(state, now)?;
+        let gap = if self.has_gap() { Bucket::gap(self.gap).fresh_in(state.gap, now) } else { 0 };
+        let banned = banned_for(state.ban, now).max(self.struck_for(state, now));
+        Some(shape.max(gap).max(banned))
+    }
+
+    pub(super) fn counted(&self, mark: &Mark, then: u64) -> bool {
+        self.shape.counted(mark, then)
     }
 
     /// The earliest moment, `from` or more from `now`, at which a request may come in.
@@ -246,12 +262,34 @@ impl Limit {
     /// Follows a clock that stepped back, and drops what is remembered in vain.
     #[inline]
     pub(crate) fn tidy(&self, state: &mut State, now: u64) {
+        if self.carried {
+            self.carry(state, now);
+        }
         self.shape.tidy(state, now);
-        if self.gap > 0 {
+        if self.has_gap() {
             Bucket::gap(self.gap).follow(&mut state.gap, now);
         }
-        if self.ban > 0 {
+        if self.ban > 0 || self.carried {
             state.ban[0] = state.ban[0].min(now);
+            state.strikes[0] = state.strikes[0].min(now);
+        }
+    }
+
+    /// Whether the state may hold a gap: this limit's, or one that it had before.
+    fn has_gap(&self) -> bool {
+        self.gap > 0 || self.carried
+    }
+
+    /// [`tidy`](Self::tidy) of a plain limit.
+    #[inline]
+    pub(super) fn follow(&self, state: &mut State, now: u64) {
+        self.shape.tidy(state, now);
+    }
+
+    /// Drops what a log holds in vain, and nothing else.
+    pub(crate) fn tidy_log(&self, state: &mut State, now: u64) {
+        if self.most_entries() > 0 {
+            self.shape.tidy(state, now);
         }
     }
 
@@ -261,20 +299,14 @@ impl Limit {
         if self.gap > 0 {
             Bucket::gap(self.gap).spend(&mut state.gap, now, 1, wait);
         }
-        Mark { cell, gap: state.gap, via: 0, banned: banned_for(state.ban, now) > 0 }
+        let banned = banned_for(state.ban, now) > 0 || self.struck_for(state, now) > 0;
+        Mark { cell, gap: state.gap, via: 0, banned, since: state.written.since, void: false }
     }
 
     /// Writes down that this limit refused, where that is recorded.
     pub(super) fn refuse(&self, state: &mut State, now: u64, cost: u64) {
-        if self.ban > 0 && banned_for(state.ban, now) > 0 {
-            state.refused = state.refused.saturating_add(cost);
-        } else if self.ban > 0 {
-            state.refused = cost;
-            let interval = match self.enter(state, now, cost, 0) {
-                Enter::At(delay) => delay,
-                Enter::Unknown | Enter::Never => 0,
-            };
-            state.ban = [now, bounded(interval + self.ban)];
+        if self.ban > 0 {
+            self.strike(state, now, cost);
         }
         if self.count_refused {
             self.shape.record_refused(state, now, cost);
@@ -292,6 +324,7 @@ impl Limit {
             reset: self.fresh_in(state, now),
             charged: 0,
             refused: false,
+            shadowed: false,
             retry: Some(Duration::ZERO),
             soft,
             banned,
@@ -341,11 +374,6 @@ impl Limit {
     /// Whether the state holds more than the shape's two words.
     #[inline]
     pub(crate) const fn is_wide(&self) -> bool {
-        self.ban > 0 || self.gap > 0 || matches!(self.kind, Kind::SlidingLog { .. })
+        self.ban > 0 || self.gap > 0 || self.carried || matches!(self.kind, Kind::SlidingLog { .. })
     }
-}
-
-/// How much longer a ban lasts. A clock that stepped back cannot make it longer than it was.
-fn banned_for([since, length]: Cell, now: u64) -> u64 {
-    length.saturating_sub(now.saturating_sub(since))
 }

@@ -47,7 +47,8 @@ use crate::store::{Answer, Never, Store, StoreError};
 ///   however long the keys are. There are three, each made when a layer or limiter that needs it is made, or
 ///   at first use: one for token buckets that refill by one in a whole number of microseconds (50 a second and
 ///   100 a minute do, 3 a second do not), one for all other limits of two words, and one for those that
-///   remember more (a sliding log, a ban, a minimal gap). Sliding logs share a bound on the entries that they
+///   remember more (a sliding log, a ban, a minimal gap, numbers that
+///   may change). Sliding logs share a bound on the entries that they
 ///   hold.
 /// - **What is limited stays limited.** A row is used for another key only when its own has fully
 ///   recovered, which is when it equals a fresh one. No flood of new keys can free a key that is
@@ -230,7 +231,14 @@ impl Ask {
             forgotten.for_each(|(found, _)| found.state = State::default());
         }
         if self == Self::Take && !found.iter().all(|found| found.has_room) {
-            return Self::refused_without_room(found, charge, now);
+            return Self::taken_without_room(found, charge, now);
+        }
+        if self == Self::Peek && charge.owed().any(|owed| owed.limit.is_carried()) {
+            // Who only looks leaves the row as it was written.
+            let mut states: Vec<_> = found.iter().map(|found| found.state.clone()).collect();
+            return with_slots(states.iter_mut(), charge, |slots| {
+                Some(preview(slots, now, charge.keys()))
+            });
         }
         with_slots(found.iter_mut().map(|found| &mut found.state), charge, |slots| match self {
             Self::Take => Some(decide(slots, now, charge.patience(), charge.keys())),
@@ -239,13 +247,15 @@ impl Ask {
     }
 
     /// Who is refused anyway is refused all the same: no flood frees a key by leaving no room for
-    /// another of its limits.
-    fn refused_without_room(found: &mut [Found], charge: &Charge, now: u64) -> Option<Outcome> {
+    /// another of its limits. A shadow without room is not there.
+    fn taken_without_room(found: &mut [Found], charge: &Charge, now: u64) -> Option<Outcome> {
         let mut states: Vec<_> = found.iter().map(|found| found.state.clone()).collect();
         let outcome = with_slots(states.iter_mut(), charge, |slots| {
             decide(slots, now, charge.patience(), charge.keys())
         });
-        if outcome.is_admitted() {
+        let mut each = found.iter().zip(charge.owed());
+        let is_written = each.all(|(found, owed)| found.has_room || owed.limit.is_shadow());
+        if outcome.is_admitted() && !is_written {
             return None;
         }
         for (found, state) in found.iter_mut().zip(states).filter(|(found, _)| found.has_room) {
@@ -296,6 +306,9 @@ impl Store for Memory {
     }
 
     fn settle(&self, owed: &Owed, mark: &Mark, spent: u64) {
+        if mark.is_void() {
+            return;
+        }
         let charge = Charge::of(owed.limit, owed.key, owed.cost);
         // A key that was forgotten has nothing to be given back, but may yet have more to pay.
         let more = spent > owed.cost;

@@ -241,6 +241,23 @@ fn a_change_of_tier_keeps_what_was_spent() {
     assert_eq!(spend(&store, &rule, &customer("acme")), 30);
 }
 
+#[test]
+fn a_change_of_tier_keeps_what_was_spent_of_a_bucket() {
+    let clock = ManualClock::new();
+    let store = Memory::builder().clock(&clock).build();
+    let tiers = Tiers::new("api")
+        .tier("free", [Limit::per_minute(10), Limit::fixed_window(100, HOUR)])
+        .tier("paid", [Limit::per_minute(100), Limit::fixed_window(1_000, HOUR)])
+        .otherwise("free");
+    let rule = tiers.by_customer(Claim("customer")).by(Claim("customer"));
+
+    assert_eq!(spend(&store, &rule, &customer("acme")), 10);
+    tiers.assign("acme", "paid").unwrap();
+    assert_eq!(spend(&store, &rule, &customer("acme")), 90);
+    tiers.unassign("acme");
+    assert_eq!(spend(&store, &rule, &customer("acme")), 0);
+}
+
 /// A thread changes two tiers and a customer, always together, while others look.
 #[test]
 fn one_request_sees_one_table_whole() {

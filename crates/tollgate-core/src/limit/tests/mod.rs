@@ -1,10 +1,14 @@
 //! Tests of the arithmetic as a whole; those of one shape stand beside it.
 
 mod against_model;
+mod bans;
+mod carried;
 mod identity;
 mod making;
 mod model;
 mod options;
+mod over;
+mod shadow;
 mod strategies;
 mod text;
 mod worked_examples;

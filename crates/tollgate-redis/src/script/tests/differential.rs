@@ -54,6 +54,10 @@ impl<'a> Episode<'a> {
     }
 
     fn step(&mut self) {
+        let at = self.rng.usize(..self.limits.len());
+        if self.limits[at].is_carried() && self.rng.u8(..8) == 0 {
+            self.limits[at] = pick::changed(&mut self.rng, &self.limits[at]);
+        }
         let limit = self.limit();
         let now = pick::moment(&mut self.rng, self.pair.now, Known { limit, told: self.told });
         // Beyond the year 2100, begin again.
@@ -114,6 +118,7 @@ impl<'a> Episode<'a> {
         self.told = told.map_or(0, |told| told.as_micros().min(3 * u128::from(DAY)) as u64);
         if outcome.is_admitted() {
             let paid = charge.owed().cloned().zip(outcome.marks());
+            let paid = paid.filter(|(_, mark)| !mark.is_void());
             self.paid.extend(paid.map(|(owed, mark)| Paid { owed, mark }));
         }
     }
