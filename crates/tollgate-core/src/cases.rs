@@ -99,7 +99,7 @@ impl<V: View, C: Conditions<V>> LimitsFor<V> for Cases<C> {
         view: &V,
         each: &mut dyn FnMut(&Limit) -> Result<(), Missing>,
     ) -> Result<(), Missing> {
-        let case = self.conditions.first(view).and_then(|case| self.limits.get(case));
+        let case = self.conditions.first(view)?.and_then(|case| self.limits.get(case));
         let mut limits = case.or(self.limits.last()).into_iter().flat_map(Limits::iter);
         limits.try_for_each(each)
     }
@@ -179,15 +179,19 @@ fn name_at_place(lists: &[Limits], limit: &Limit) -> String {
 /// Conditions in order, of which the first that holds counts: what [`Cases`] are decided by.
 pub trait Conditions<V: View> {
     /// Where the first one stands that holds.
-    fn first(&self, view: &V) -> Option<usize>;
+    ///
+    /// # Errors
+    ///
+    /// What a condition lacks that is asked before one holds.
+    fn first(&self, view: &V) -> Result<Option<usize>, Missing>;
 
     /// How many there are.
     fn count(&self) -> usize;
 }
 
 impl<V: View, C: Condition<V>, const N: usize> Conditions<V> for [C; N] {
-    fn first(&self, view: &V) -> Option<usize> {
-        self.iter().position(|condition| condition.holds(view))
+    fn first(&self, view: &V) -> Result<Option<usize>, Missing> {
+        first_of(self, view)
     }
 
     fn count(&self) -> usize {
@@ -196,8 +200,8 @@ impl<V: View, C: Condition<V>, const N: usize> Conditions<V> for [C; N] {
 }
 
 impl<V: View, C: Condition<V>> Conditions<V> for Vec<C> {
-    fn first(&self, view: &V) -> Option<usize> {
-        self.iter().position(|condition| condition.holds(view))
+    fn first(&self, view: &V) -> Result<Option<usize>, Missing> {
+        first_of(self, view)
     }
 
     fn count(&self) -> usize {
@@ -205,11 +209,26 @@ impl<V: View, C: Condition<V>> Conditions<V> for Vec<C> {
     }
 }
 
+fn first_of<V: View, C: Condition<V>>(
+    conditions: &[C],
+    view: &V,
+) -> Result<Option<usize>, Missing> {
+    for (i, condition) in conditions.iter().enumerate() {
+        if condition.holds(view)? {
+            return Ok(Some(i));
+        }
+    }
+    Ok(None)
+}
+
 /// Those before, and one more.
 impl<V: View, B: Conditions<V>, C: Condition<V>> Conditions<V> for (B, C) {
-    fn first(&self, view: &V) -> Option<usize> {
+    fn first(&self, view: &V) -> Result<Option<usize>, Missing> {
         let (before, last) = self;
-        before.first(view).or_else(|| last.holds(view).then(|| before.count()))
+        match before.first(view)? {
+            None => Ok(last.holds(view)?.then(|| before.count())),
+            first => Ok(first),
+        }
     }
 
     fn count(&self) -> usize {

@@ -19,7 +19,7 @@ pub use self::pattern::PatternError;
 pub use self::target::{MethodIs, RouteIs};
 pub use self::values::{Equals, Present, Values};
 pub use self::within::{NetworkError, Within};
-use crate::key::View;
+use crate::key::{Missing, View};
 
 /// Says yes or no to a request.
 ///
@@ -51,12 +51,17 @@ use crate::key::View;
 )]
 pub trait Condition<V: View> {
     /// Whether it holds for the request of `view`.
-    fn holds(&self, view: &V) -> bool;
+    ///
+    /// # Errors
+    ///
+    /// Says what the server does not provide, such as the address of the peer: a condition that cannot be
+    /// told is never silently one that does not hold.
+    fn holds(&self, view: &V) -> Result<bool, Missing>;
 }
 
 impl<V: View, F: Fn(&V::Request) -> bool> Condition<V> for F {
-    fn holds(&self, view: &V) -> bool {
-        self(view.request())
+    fn holds(&self, view: &V) -> Result<bool, Missing> {
+        Ok(self(view.request()))
     }
 }
 
@@ -65,8 +70,8 @@ impl<V: View, F: Fn(&V::Request) -> bool> Condition<V> for F {
 pub struct Not<C>(pub C);
 
 impl<V: View, C: Condition<V>> Condition<V> for Not<C> {
-    fn holds(&self, view: &V) -> bool {
-        !self.0.holds(view)
+    fn holds(&self, view: &V) -> Result<bool, Missing> {
+        Ok(!self.0.holds(view)?)
     }
 }
 
@@ -81,8 +86,8 @@ impl<C> fmt::Debug for Not<C> {
 pub struct Either<A, B>(pub A, pub B);
 
 impl<V: View, A: Condition<V>, B: Condition<V>> Condition<V> for Either<A, B> {
-    fn holds(&self, view: &V) -> bool {
-        self.0.holds(view) || self.1.holds(view)
+    fn holds(&self, view: &V) -> Result<bool, Missing> {
+        Ok(self.0.holds(view)? || self.1.holds(view)?)
     }
 }
 
@@ -96,9 +101,9 @@ macro_rules! tuples {
     ($($condition:ident),*) => {
         impl<V: View, $($condition: Condition<V>),*> Condition<V> for ($($condition,)*) {
             #[expect(non_snake_case, reason = "a tuple's fields are named after their types")]
-            fn holds(&self, view: &V) -> bool {
+            fn holds(&self, view: &V) -> Result<bool, Missing> {
                 let ($($condition,)*) = self;
-                $($condition.holds(view))&&*
+                Ok($($condition.holds(view)?)&&*)
             }
         }
     };

@@ -282,7 +282,7 @@ pub struct When<R, F> {
 
 impl<V: View, R: Rule<V>, F: Condition<V>> Rule<V> for When<R, F> {
     fn owes(&self, view: &V, charge: &mut Charge) -> Result<(), Missing> {
-        if self.applies.holds(view) { self.rule.owes(view, charge) } else { Ok(()) }
+        if self.applies.holds(view)? { self.rule.owes(view, charge) } else { Ok(()) }
     }
 }
 

@@ -1,7 +1,7 @@
 use std::fmt;
 
 use super::Condition;
-use crate::key::{Extension, View};
+use crate::key::{Extension, Missing, View};
 
 impl<T> Extension<T> {
     /// Holds where an earlier layer left a value that passes the test; not where there is none.
@@ -32,8 +32,8 @@ where
     T: Send + Sync + 'static,
     F: Fn(&T) -> bool,
 {
-    fn holds(&self, view: &V) -> bool {
-        view.extension(&self.test).unwrap_or(false)
+    fn holds(&self, view: &V) -> Result<bool, Missing> {
+        Ok(view.extension(&self.test).unwrap_or(false))
     }
 }
 

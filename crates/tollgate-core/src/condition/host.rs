@@ -2,7 +2,7 @@ use std::borrow::Cow;
 use std::net::Ipv6Addr;
 
 use super::{Condition, PatternError};
-use crate::key::{Host, View, host_address, host_name};
+use crate::key::{Host, Missing, View, host_address, host_name};
 
 impl Host {
     /// Holds for requests for this host, in any case, whatever their port; a final dot does not count.
@@ -82,8 +82,8 @@ impl HostIs {
 }
 
 impl<V: View> Condition<V> for HostIs {
-    fn holds(&self, view: &V) -> bool {
+    fn holds(&self, view: &V) -> Result<bool, Missing> {
         let host = host_name(view.host().unwrap_or_default());
-        if self.below { self.is_below(host) } else { self.is_name(host) }
+        Ok(if self.below { self.is_below(host) } else { self.is_name(host) })
     }
 }

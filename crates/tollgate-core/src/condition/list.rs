@@ -1,5 +1,5 @@
 use super::Condition;
-use crate::key::View;
+use crate::key::{Missing, View};
 
 /// Holds when one of the conditions does, and so never where there is none: [`Either`](super::Either)
 /// for as many as a file has.
@@ -14,8 +14,13 @@ use crate::key::View;
 pub struct AnyOf<C>(pub Vec<C>);
 
 impl<V: View, C: Condition<V>> Condition<V> for AnyOf<C> {
-    fn holds(&self, view: &V) -> bool {
-        self.0.iter().any(|condition| condition.holds(view))
+    fn holds(&self, view: &V) -> Result<bool, Missing> {
+        for condition in &self.0 {
+            if condition.holds(view)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
 
@@ -25,7 +30,12 @@ impl<V: View, C: Condition<V>> Condition<V> for AnyOf<C> {
 pub struct AllOf<C>(pub Vec<C>);
 
 impl<V: View, C: Condition<V>> Condition<V> for AllOf<C> {
-    fn holds(&self, view: &V) -> bool {
-        self.0.iter().all(|condition| condition.holds(view))
+    fn holds(&self, view: &V) -> Result<bool, Missing> {
+        for condition in &self.0 {
+            if !condition.holds(view)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 }

@@ -2,7 +2,7 @@ mod segments;
 
 use self::segments::{READINGS, Reading, segments};
 use super::{Condition, PatternError};
-use crate::key::{Path, View, percent_decoded};
+use crate::key::{Missing, Path, View, percent_decoded};
 
 impl Path {
     /// Holds for requests to paths of this pattern: `/api/{id}/*`.
@@ -110,12 +110,12 @@ impl Segment {
 }
 
 impl<V: View> Condition<V> for PathMatches {
-    fn holds(&self, view: &V) -> bool {
+    fn holds(&self, view: &V) -> Result<bool, Missing> {
         let path = view.path().as_bytes();
         // Nearly all paths read in one way only.
         let plain = !path.contains(&b'%') && !path.windows(2).any(|two| two == b"/.");
         let readings = if plain { &READINGS[..1] } else { &READINGS };
-        readings.iter().any(|reading| self.matches(path, *reading))
+        Ok(readings.iter().any(|reading| self.matches(path, *reading)))
     }
 }
 

@@ -1,7 +1,7 @@
 use std::borrow::Cow;
 
 use super::Condition;
-use crate::key::{Method, Route, View};
+use crate::key::{Method, Missing, Route, View};
 
 impl Method {
     /// Holds for requests of this method, in the same case: methods are upper case.
@@ -31,8 +31,8 @@ pub struct MethodIs {
 }
 
 impl<V: View> Condition<V> for MethodIs {
-    fn holds(&self, view: &V) -> bool {
-        self.methods.iter().any(|method| method == view.method())
+    fn holds(&self, view: &V) -> Result<bool, Missing> {
+        Ok(self.methods.iter().any(|method| method == view.method()))
     }
 }
 
@@ -61,7 +61,7 @@ pub struct RouteIs {
 }
 
 impl<V: View> Condition<V> for RouteIs {
-    fn holds(&self, view: &V) -> bool {
-        view.route() == Some(&self.pattern)
+    fn holds(&self, view: &V) -> Result<bool, Missing> {
+        Ok(view.route() == Some(&self.pattern))
     }
 }

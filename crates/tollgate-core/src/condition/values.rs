@@ -2,7 +2,7 @@ use std::borrow::Cow;
 
 use super::Condition;
 use crate::key::{
-    Claim, Claims, Cookie, Header, Query, View, cookie_values, query_values, trimmed,
+    Claim, Claims, Cookie, Header, Missing, Query, View, cookie_values, query_values, trimmed,
 };
 
 /// What can be present in a request, or equal to something, in one place or in several.
@@ -11,35 +11,35 @@ use crate::key::{
 /// nobody here can know.
 pub trait Values<V: View> {
     /// Whether one of the values passes the test.
-    fn any(&self, view: &V, test: impl Fn(&[u8]) -> bool) -> bool;
+    fn any(&self, view: &V, test: impl Fn(&[u8]) -> bool) -> Result<bool, Missing>;
 }
 
 /// Every line, without the spaces and tabs around it.
 impl<V: View, N: AsRef<str>> Values<V> for Header<N> {
-    fn any(&self, view: &V, test: impl Fn(&[u8]) -> bool) -> bool {
-        view.header_lines(self.0.as_ref()).any(|line| test(trimmed(line)))
+    fn any(&self, view: &V, test: impl Fn(&[u8]) -> bool) -> Result<bool, Missing> {
+        Ok(view.header_lines(self.0.as_ref()).any(|line| test(trimmed(line))))
     }
 }
 
 /// Every value, percent-decoded.
 impl<V: View, N: AsRef<str>> Values<V> for Query<N> {
-    fn any(&self, view: &V, test: impl Fn(&[u8]) -> bool) -> bool {
-        query_values(view, self.0.as_ref()).any(|value| test(&value))
+    fn any(&self, view: &V, test: impl Fn(&[u8]) -> bool) -> Result<bool, Missing> {
+        Ok(query_values(view, self.0.as_ref()).any(|value| test(&value)))
     }
 }
 
 /// Every value, percent-decoded.
 impl<V: View, N: AsRef<str>> Values<V> for Cookie<N> {
-    fn any(&self, view: &V, test: impl Fn(&[u8]) -> bool) -> bool {
-        cookie_values(view, self.0.as_ref()).any(|value| test(&value))
+    fn any(&self, view: &V, test: impl Fn(&[u8]) -> bool) -> Result<bool, Missing> {
+        Ok(cookie_values(view, self.0.as_ref()).any(|value| test(&value)))
     }
 }
 
 impl<V: View, N: AsRef<str>> Values<V> for Claim<N> {
-    fn any(&self, view: &V, test: impl Fn(&[u8]) -> bool) -> bool {
+    fn any(&self, view: &V, test: impl Fn(&[u8]) -> bool) -> Result<bool, Missing> {
         let name = self.0.as_ref();
         let tested = |claims: &Claims| claims.get(name).is_some_and(|value| test(value.as_bytes()));
-        view.extension(tested).unwrap_or(false)
+        view.extension(tested).ok_or_else(Claims::absent)
     }
 }
 
@@ -94,7 +94,7 @@ pub struct Equals<S> {
 }
 
 impl<V: View, S: Values<V>> Condition<V> for Equals<S> {
-    fn holds(&self, view: &V) -> bool {
+    fn holds(&self, view: &V) -> Result<bool, Missing> {
         self.source.any(view, |value| value == self.value.as_bytes())
     }
 }
@@ -106,7 +106,7 @@ pub struct Present<S> {
 }
 
 impl<V: View, S: Values<V>> Condition<V> for Present<S> {
-    fn holds(&self, view: &V) -> bool {
+    fn holds(&self, view: &V) -> Result<bool, Missing> {
         self.source.any(view, |value| !value.is_empty())
     }
 }

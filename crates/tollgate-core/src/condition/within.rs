@@ -1,7 +1,7 @@
 use std::fmt;
 
 use super::Condition;
-use crate::key::{Ip, Network, NetworkProblem, View};
+use crate::key::{Ip, Missing, Network, NetworkProblem, View};
 
 impl Ip {
     /// Holds for clients with an address in one of these networks: `10.0.0.0/8`, or a lone address.
@@ -42,9 +42,9 @@ pub struct Within {
 }
 
 impl<V: View> Condition<V> for Within {
-    fn holds(&self, view: &V) -> bool {
-        let Ok(address) = self.ip.address(view) else { return false };
-        self.networks.iter().any(|network| network.contains(address))
+    fn holds(&self, view: &V) -> Result<bool, Missing> {
+        let address = self.ip.address(view)?;
+        Ok(self.networks.iter().any(|network| network.contains(address)))
     }
 }
 

@@ -18,7 +18,7 @@ use self::seen::Seen;
 use self::weekday::Weekdays;
 use crate::clock::Clock;
 use crate::condition::Condition;
-use crate::key::View;
+use crate::key::{Missing, View};
 
 /// Microseconds in a minute: nothing said in hours and minutes changes within one.
 const MINUTE: u64 = 60_000_000;
@@ -156,7 +156,7 @@ impl Hours {
 
 impl<V: View> Condition<V> for Hours {
     #[inline]
-    fn holds(&self, _: &V) -> bool {
-        self.hold_now()
+    fn holds(&self, _: &V) -> Result<bool, Missing> {
+        Ok(self.hold_now())
     }
 }

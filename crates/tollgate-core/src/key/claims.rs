@@ -1,6 +1,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use super::Missing;
+
 /// What the application's own authentication found out about whoever asks: which customer it is, on
 /// which plan.
 ///
@@ -41,6 +43,15 @@ impl Claims {
         self.pairs.retain(|(known, _)| *known != name);
         self.pairs.push((name, value));
         self
+    }
+
+    /// What the server is told where there are none.
+    pub(crate) fn absent() -> Missing {
+        Missing::server(
+            "the `Claims` extension",
+            "add the layer that inserts `Claims` outside of the rate limit, so that it runs first; \
+             for strangers it inserts `Claims::new()`",
+        )
     }
 
     /// What is said of `name`.

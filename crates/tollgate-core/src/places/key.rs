@@ -34,8 +34,8 @@ impl PlaceKey {
 
     /// Holds for requests from one of these countries (`DE`) or regions (`US-CA`), in capital letters.
     ///
-    /// It does not hold where nothing is known of the address, nor where the server does not know the
-    /// address itself.
+    /// It does not hold where nothing is known of the address. Where the server does not know the address
+    /// itself, that is an error (500), as it is for a key.
     ///
     /// # Errors
     ///
@@ -101,8 +101,8 @@ pub struct InPlaces {
 }
 
 impl<V: View> Condition<V> for InPlaces {
-    fn holds(&self, view: &V) -> bool {
-        let code = self.key.code(view).ok().flatten();
-        code.is_some_and(|code| self.codes.contains(&code))
+    fn holds(&self, view: &V) -> Result<bool, Missing> {
+        let code = self.key.code(view)?;
+        Ok(code.is_some_and(|code| self.codes.contains(&code)))
     }
 }

@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::condition::Condition;
-use crate::key::View;
+use crate::key::{Missing, View};
 
 /// Holds while less than so much is under way: a count, and a bound on it.
 ///
@@ -78,8 +78,8 @@ impl InFlight {
 
 impl<V: View> Condition<V> for InFlight {
     #[inline]
-    fn holds(&self, _: &V) -> bool {
-        self.has_room()
+    fn holds(&self, _: &V) -> Result<bool, Missing> {
+        Ok(self.has_room())
     }
 }
 

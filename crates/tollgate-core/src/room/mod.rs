@@ -11,7 +11,7 @@ pub use self::cpu::{Cpu, CpuError};
 pub use self::in_flight::{InFlight, InFlightGuard};
 
 use crate::condition::Condition;
-use crate::key::View;
+use crate::key::{Missing, View};
 
 /// Holds while the application says that it has room.
 ///
@@ -65,8 +65,8 @@ impl<F: Fn() -> bool> Room<F> {
 }
 
 impl<V: View, F: Fn() -> bool> Condition<V> for Room<F> {
-    fn holds(&self, _: &V) -> bool {
-        self.has_room()
+    fn holds(&self, _: &V) -> Result<bool, Missing> {
+        Ok(self.has_room())
     }
 }
 

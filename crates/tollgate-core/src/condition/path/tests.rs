@@ -5,7 +5,7 @@ use super::*;
 use crate::key::testing::Request;
 
 fn matches(pattern: &str, path: &str) -> bool {
-    Path.matches(pattern).holds(&Request { path: path.into(), ..Request::default() })
+    Path.matches(pattern).holds(&Request { path: path.into(), ..Request::default() }).unwrap()
 }
 
 #[test]

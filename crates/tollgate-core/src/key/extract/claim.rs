@@ -33,11 +33,7 @@ impl<V: View, N: AsRef<str>> Text<V> for Claim<N> {
         });
         match claim {
             Some(claim) => claim.ok_or_else(|| Missing::client_named(name, "claim")),
-            None => Err(Missing::server(
-                "the `Claims` extension",
-                "add the layer that inserts `Claims` outside of the rate limit, so that it runs \
-                 first; for strangers it inserts `Claims::new()`",
-            )),
+            None => Err(Claims::absent()),
         }
     }
 }

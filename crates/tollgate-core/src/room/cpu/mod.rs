@@ -9,7 +9,7 @@ pub use self::error::CpuError;
 use self::meter::{Meter, Share};
 use crate::clock::Clock;
 use crate::condition::Condition;
-use crate::key::View;
+use crate::key::{Missing, View};
 
 /// Holds while this process uses less than a share of the processors.
 ///
@@ -72,8 +72,8 @@ impl Cpu {
 
 impl<V: View> Condition<V> for Cpu {
     #[inline]
-    fn holds(&self, _: &V) -> bool {
-        self.has_room()
+    fn holds(&self, _: &V) -> Result<bool, Missing> {
+        Ok(self.has_room())
     }
 }
 
