@@ -25,6 +25,7 @@
 
 mod account;
 mod adapter;
+mod by_policy;
 mod charge;
 mod clock;
 mod condition;
@@ -39,15 +40,18 @@ mod known;
 mod limit;
 mod line;
 mod memory;
+mod meter;
 mod paid;
 mod policy;
 mod refusal;
 mod report;
 mod rule;
 mod share;
+mod show;
 mod sleep;
 mod store;
 mod ticket;
+mod watch;
 
 pub use self::account::{Cost, Reply};
 pub use self::adapter::{Degraded, OnStoreError, Refused};
@@ -65,6 +69,7 @@ pub use self::limit::{
     Standing, State, Verdict, decide, preview, remote,
 };
 pub use self::memory::{Memory, MemoryBuilder};
+pub use self::meter::Meter;
 pub use self::paid::{Desk, Paid, Served};
 pub use self::policy::{Course, Policy, must_keep};
 pub use self::refusal::Refusal;
@@ -73,6 +78,8 @@ pub use self::rule::{
     rule_fn,
 };
 pub use self::share::{Share, ShareFuture};
+pub use self::show::ShowKeys;
 pub use self::sleep::Sleep;
 pub use self::store::{Answer, Store, StoreError};
 pub use self::ticket::Ticket;
+pub use self::watch::{MostRefused, RefusedKey, Watch};

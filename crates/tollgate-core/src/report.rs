@@ -6,7 +6,7 @@
 
 use crate::adapter::OnStoreError;
 use crate::key::Missing;
-use crate::limit::Decision;
+use crate::limit::{Decision, Limit};
 use crate::store::StoreError;
 
 /// At most one a second, for what the server lacks.
@@ -19,24 +19,43 @@ pub(crate) fn keyless(missing: &Missing, so_far: u64) {
     }
 }
 
-pub(crate) fn refused(decision: &Decision, how: &str) {
+pub(crate) fn refused(decision: &Decision, who: impl Fn() -> Option<String>, how: &str) {
     #[cfg(feature = "tracing")]
     tracing::debug!(
         limits = %Refusing(decision),
+        who = who(),
         banned = decision.is_banned(),
         retry_after = ?decision.retry_after(),
         "{how}"
     );
 }
 
-pub(crate) fn shadowed(decision: &Decision) {
+pub(crate) fn shadowed(decision: &Decision, who: impl Fn() -> Option<String>) {
     #[cfg(feature = "tracing")]
     tracing::info!(
         limits = %Refusing(decision),
+        who = who(),
         banned = decision.is_banned(),
         retry_after = ?decision.retry_after(),
         "would have been refused"
     );
+}
+
+/// At most one a second; [`refused`] tells of the others.
+pub(crate) fn banned(decision: &Decision, who: impl Fn() -> Option<String>, how: &str) {
+    #[cfg(feature = "tracing")]
+    tracing::warn!(
+        limits = %Refusing(decision),
+        who = who(),
+        retry_after = ?decision.retry_after(),
+        "banned: {how}"
+    );
+}
+
+/// At most one a second.
+pub(crate) fn soft(limit: &Limit, who: Option<String>) {
+    #[cfg(feature = "tracing")]
+    tracing::warn!(limit = %limit.name(), who, "more than the soft limit is spent");
 }
 
 /// At most one a second.

@@ -4,9 +4,11 @@ mod buf;
 mod extract;
 mod hop;
 mod ip;
+mod legible;
 mod missing;
 mod network;
 mod part;
+mod print;
 mod proxies;
 mod tag;
 #[cfg(test)]
@@ -21,6 +23,7 @@ pub use self::extract::{
 pub use self::ip::Ip;
 pub use self::missing::Missing;
 pub use self::part::Part;
+pub use self::print::KeySecret;
 pub use self::proxies::{Proxies, ProxiesError};
 pub use self::view::View;
 

@@ -150,10 +150,16 @@ impl Outcome {
     }
 
     /// What is left of the one limit that was charged, until when, and whether that is soft.
+    #[inline]
     pub(crate) fn left(&self, limit: &Limit) -> (u64, Option<Duration>, bool) {
+        self.left_of(0, limit)
+    }
+
+    /// The same of the limit that was charged in that place.
+    pub(crate) fn left_of(&self, at: usize, limit: &Limit) -> (u64, Option<Duration>, bool) {
         match &self.any {
             None => limit.left([self.one.first, self.one.second], self.one.now),
-            Some(facts) => match facts.first() {
+            Some(facts) => match facts.get(at) {
                 Some(Fact::Told(told)) => (told.remaining, told.window, told.soft),
                 Some(Fact::Words(words)) => limit.left([words.first, words.second], words.now),
                 None => (limit.capacity(), Some(Duration::ZERO), false),
