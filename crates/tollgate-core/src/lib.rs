@@ -49,6 +49,7 @@ mod rule;
 mod share;
 mod show;
 mod sleep;
+mod span;
 mod store;
 mod ticket;
 mod watch;
@@ -80,6 +81,7 @@ pub use self::rule::{
 pub use self::share::{Share, ShareFuture};
 pub use self::show::ShowKeys;
 pub use self::sleep::Sleep;
+pub use self::span::DecisionSpan;
 pub use self::store::{Answer, Store, StoreError};
 pub use self::ticket::Ticket;
 pub use self::watch::{MostRefused, RefusedKey, Watch};

@@ -167,6 +167,21 @@ impl Outcome {
         }
     }
 
+    /// What remains of the limit that was charged in that place.
+    #[cfg(feature = "metrics")]
+    #[inline]
+    pub(crate) fn remaining_of(&self, at: usize, limit: &Limit) -> u64 {
+        let words = match &self.any {
+            None => self.one,
+            Some(facts) => match facts.get(at) {
+                Some(Fact::Told(told)) => return told.remaining,
+                Some(Fact::Words(words)) => *words,
+                None => return limit.capacity(),
+            },
+        };
+        limit.remaining_of([words.first, words.second], words.now)
+    }
+
     /// What the store needs to give each charge back, in the order of what was owed.
     pub fn marks(&self) -> impl Iterator<Item = Mark> {
         let one = self.any.is_none().then(|| self.one.mark());

@@ -29,7 +29,7 @@ impl All {
         for (at, owed) in charge.owed().enumerate() {
             let policy = self.of(&owed.limit);
             policy.count(told);
-            let (remaining, ..) = outcome.left_of(at, &owed.limit);
+            let remaining = outcome.remaining_of(at, &owed.limit);
             tightest = Some(Tightest::with(tightest, policy, remaining, owed.limit.capacity()));
         }
         if let Some(Tightest { policy, share }) = tightest {

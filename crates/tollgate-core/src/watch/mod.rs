@@ -126,9 +126,10 @@ impl Watch {
 
     /// Notes who is refused by `decision` about `charge`.
     pub fn saw(&self, decision: &Decision, charge: &Charge) {
-        let standings = decision.standings().zip(charge.owed());
-        for (standing, owed) in standings.filter(|(standing, _)| standing.refused) {
-            self.refused(&owed.limit, &owed.key);
+        for (standing, owed) in decision.standings().zip(charge.owed()) {
+            if standing.refused {
+                self.refused(&owed.limit, &owed.key);
+            }
         }
     }
 
