@@ -23,6 +23,10 @@ const TICK: u32 = 16;
 /// An expiry that never comes: the row is held until it is given back.
 const NEVER: u32 = u32::MAX;
 
+/// Buckets that are looked at to say about how many rows are in use. Where a table is half full, they
+/// hold some 3,400 of its rows, whose number is told from them with a standard error of 2 %.
+const SAMPLE: usize = 4_096;
+
 pub(super) struct Table<B> {
     /// Made at first use: a service has many layers, and some of them a store that is never asked.
     buckets: OnceLock<Box<[B]>>,
@@ -81,6 +85,20 @@ impl<B: Bucket> Table<B> {
         }
         let tick = self.tick(now);
         (0..self.count).map(|bucket| self.lock(bucket).live(tick)).sum()
+    }
+
+    /// About how many rows are in use: counted in a sample of buckets that stand apart, and exact in a
+    /// table that has no more of them.
+    pub(super) fn about_len(&self, now: u64) -> usize {
+        if self.buckets.get().is_none() {
+            return 0;
+        }
+        let tick = self.tick(now);
+        let looked = self.count.min(SAMPLE);
+        // Keys are scattered over the buckets, so those at even distances are as good as any.
+        let number = |i: usize| (i as u128 * self.count as u128 / looked as u128) as usize;
+        let live: usize = (0..looked).map(|i| self.lock(number(i)).live(tick)).sum();
+        (live as u128 * self.count as u128 / looked as u128) as usize
     }
 
     /// The expiry tick that has passed at `now`.

@@ -56,7 +56,14 @@ impl Default for All {
 impl All {
     #[inline]
     pub(super) fn of(&self, limit: &Limit) -> &OfPolicy {
-        &self.policies.of(limit, OfPolicy::registered).kept
+        &self.policies.of(limit, |name| self.registered(name)).kept
+    }
+
+    /// What is rare is registered along with the first policy: that nothing has happened is worth showing.
+    fn registered(&self, name: &str) -> OfPolicy {
+        self.keyless_of(0);
+        self.failures_of(0);
+        OfPolicy::registered(name)
     }
 
     pub(super) fn keyless_of(&self, whose: usize) -> &Counter {
