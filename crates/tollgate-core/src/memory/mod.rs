@@ -153,9 +153,9 @@ impl Memory {
         self.0.slim.len(since) + self.0.narrow.len(now) + self.0.wide.len(now)
     }
 
-    /// About how many rows are in use, in bounded time: looks at no more than 4,096 buckets of each table.
-    /// Exact up to a capacity of some 6,000 keys; above it off by 2 % where a table is half full, and by more
-    /// where few rows are in use.
+    /// About how many rows are in use, in bounded time and without holding anybody up: looks at no more than
+    /// 131,072 buckets of each table. What the others hold is told from these, where there are more: in a store
+    /// for more than some 200,000 keys.
     pub fn about_len(&self) -> usize {
         let Moment { now, since } = self.0.moment();
         self.0.slim.about_len(since) + self.0.narrow.about_len(now) + self.0.wide.about_len(now)
