@@ -153,9 +153,9 @@ impl Memory {
         self.0.slim.len(since) + self.0.narrow.len(now) + self.0.wide.len(now)
     }
 
-    /// About how many rows are in use, in bounded time and without holding anybody up: looks at no more than
-    /// 131,072 buckets of each table. What the others hold is told from these, where there are more: in a store
-    /// for more than some 200,000 keys.
+    /// About how many rows are in use, in bounded time and without holding anybody up: in a store for more than
+    /// some 200,000 keys, told from a sample, which is off by one or two in a hundred where one row in ten is
+    /// in use.
     pub fn about_len(&self) -> usize {
         let Moment { now, since } = self.0.moment();
         self.0.slim.about_len(since) + self.0.narrow.about_len(now) + self.0.wide.about_len(now)

@@ -30,10 +30,10 @@ const MOST_KEYS: usize = 1_024;
 const SPARE: usize = 2;
 
 /// Parts, so that threads that refuse at the same time do not meet.
-const PARTS: usize = 4;
+const PARTS: usize = 8;
 
 /// Parts that a refusal is offered to before it is left out.
-const TRIES: usize = 2;
+const TRIES: usize = 4;
 
 /// Notes who is refused most, for each policy, in bounded memory: what an operator looks at while a
 /// service is being flooded.
@@ -62,15 +62,15 @@ const TRIES: usize = 2;
 /// How often somebody was refused is between `at_least` and `at_most`; the two are equal as long as there
 /// were no more keys than counters.
 ///
-/// A refusal never waits for a watch. One that finds others writing at two places leaves only that it was
+/// A refusal never waits for a watch. One that finds others writing at four places leaves only that it was
 /// there: it is in [`missed`](MostRefused::missed), and, since it can have been anybody's, in everybody's
-/// `at_most`; who has one in n is then told of the others. With as many threads as a machine has cores that is rare, but for the moment in which a
-/// snapshot is taken.
+/// `at_most`; who has one in n is then told of the others. That takes threads that were stopped in the middle of it, as where many more of them
+/// refuse than there are cores, and do nothing else.
 ///
 /// # What it costs
 ///
-/// A refusal takes some tens of nanoseconds longer; 1 kB are taken up for each key that is asked for and each
-/// policy that has refused.
+/// A refusal takes some tens of nanoseconds longer; up to 2 kB are taken up for each key that is asked for and
+/// each policy that has refused.
 ///
 /// Clones note together.
 #[derive(Clone)]

@@ -18,7 +18,7 @@ fn a_small_store_is_counted_exactly() {
 
 #[test]
 fn of_a_large_store_the_size_is_told_within_a_tenth() {
-    let keys = if cfg!(miri) { return } else { 30_000 };
+    let keys = if cfg!(miri) { return } else { 100_000 };
     for (limit, capacity) in [(SLIM, 400_000), (NARROW, 800_000)] {
         let (store, _clock) = memory(capacity);
         (0..keys).for_each(|number| assert!(admits(&store, limit, number)));
