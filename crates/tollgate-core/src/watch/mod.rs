@@ -64,8 +64,8 @@ const TRIES: usize = 4;
 ///
 /// A refusal never waits for a watch. One that finds others writing at four places leaves only that it was
 /// there: it is in [`missed`](MostRefused::missed), and, since it can have been anybody's, in everybody's
-/// `at_most`; who has one in n is then told of the others. That takes threads that were stopped in the middle of it, as where many more of them
-/// refuse than there are cores, and do nothing else.
+/// `at_most`; whoever has more than one in n is then told of the others. That takes threads that were stopped
+/// in the middle of it: many more of them than cores, which do nothing else.
 ///
 /// # What it costs
 ///
