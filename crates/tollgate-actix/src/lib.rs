@@ -34,6 +34,11 @@
 //! request's extensions, then the data of the connection (`HttpServer::on_connect`); for app data use
 //! `from_fn(|request: &HttpRequest| request.app_data::<T>()…)`.
 //!
+//! # Features
+//!
+//! - `metrics`: decisions by policy and verdict, what remains, waits and errors, through the facade of that name;
+//!   `tollgate-core` lists them, and `examples/metrics.rs` shows them to Prometheus and Grafana.
+//!
 //! Everything of `tollgate-core` is re-exported here.
 
 mod extract;

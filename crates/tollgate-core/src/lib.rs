@@ -22,6 +22,25 @@
 //! assert!(!store.take(&charge).now()?.is_admitted());
 //! # Ok::<(), tollgate_core::StoreError>(())
 //! ```
+//!
+//! # Features
+//!
+//! - `metrics`: what is decided, through the facade of that name, with its unit and description:
+//!
+//!   | metric | labels | |
+//!   | --- | --- | --- |
+//!   | `tollgate_decisions_total` | `policy`, `verdict` | counter: once for each limit that admits a request, or each that refuses it; `admitted`, `waited`, `refused`, `banned`, `degraded`, `redirected` or `shadowed` |
+//!   | `tollgate_remaining_share` | `policy` | histogram: what is left of the tightest limit, from 0 to 1 |
+//!   | `tollgate_wait_seconds` | `policy` | histogram: how long requests are made to wait, those that need not left out |
+//!   | `tollgate_store_errors_total` | `kind` | counter: `full`, `unavailable`, `too_slow` or `unsupported` |
+//!   | `tollgate_keyless_total` | `whose` | counter: `client` or `server` |
+//!   | `tollgate_memory_keys`, `tollgate_memory_capacity` | `store` | gauges, when `Memory::record_metrics` is called |
+//!   | `tollgate_memory_turned_away_total` | `store` | counter, then too |
+//!
+//!   A policy is a limit's name; those after the 64th are `other`. Install the recorder before the first
+//!   request: what is measured of a policy is registered at its first decision, and kept.
+//! - `tracing`: events for what is refused, banned, missing or failing, and the span `rate_limit` around what is
+//!   not decided at once. Keys are in none of them, unless an adapter is told to show them.
 
 mod account;
 mod adapter;

@@ -139,7 +139,8 @@ impl<S: Store> Limiter<S> {
     /// in that time is refused at once; so is what finds a leaky bucket's own
     /// [`queue`](crate::Limit::queue) full.
     ///
-    /// The place is booked when this is called; dropping the future gives it back. The [`Ticket`] that
+    /// The place is booked when this is called; dropping the future gives it back. The
+    /// [`Ticket`](crate::Ticket) that
     /// it resolves to holds a place of [`Limit::concurrent`](crate::Limit::concurrent) until it is
     /// dropped.
     ///
