@@ -40,7 +40,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 One report a second; who comes too early waits, for two seconds at most:
 
-    curl -s -o /dev/null -w '%{{http_code}} %{{time_total}}\\n' --parallel '{url}/reports?[1-5]'
+    for i in 1 2 3 4 5; do curl -s -o /dev/null -w '%{{http_code}} %{{time_total}}\\n' {url}/reports & done; wait
 
 What Prometheus reads, and who is being limited most:
 

@@ -36,7 +36,7 @@ fn describe() {
     describe_gauge!(
         "tollgate_memory_keys",
         Unit::Count,
-        "Rows in use, one for each key and limit that has spent and not recovered; about."
+        "About how many rows are in use: one for each key and limit that has spent and not recovered."
     );
     describe_gauge!("tollgate_memory_capacity", Unit::Count, "Keys that there is room for.");
     describe_counter!(
