@@ -8,7 +8,7 @@ use actix_web::Error;
 use actix_web::body::{BoxBody, EitherBody};
 use actix_web::dev::{Service, ServiceRequest, ServiceResponse};
 use pin_project_lite::pin_project;
-use tollgate_core::{Charge, Course, Paid, Place, Store, StoreError, Ticket};
+use tollgate_core::{Charge, Course, DecisionSpan, Paid, Place, Store, StoreError, Ticket};
 
 use crate::service::{Inside, close};
 use crate::sleep::{Sleep, sleep};
@@ -51,12 +51,14 @@ struct Waiter<I, S: Store> {
     forward: Forward<I, S>,
     ticket: Ticket<Rc<Inside<I, S>>>,
     _place: Option<Place>,
+    span: DecisionSpan,
 }
 
 struct Asked<I, S> {
     forward: Forward<I, S>,
     charge: Charge,
     place: Option<Place>,
+    span: DecisionSpan,
 }
 
 impl<I, S> Forward<I, S> {
@@ -84,7 +86,8 @@ where
         place: Option<Place>,
         forward: Forward<I, S>,
     ) -> Self {
-        Self { state: State::waiting(wait, ticket, place, forward) }
+        let span = DecisionSpan::new();
+        Self { state: State::waiting(wait, ticket, place, forward, span) }
     }
 
     pub(crate) fn deciding(
@@ -95,7 +98,8 @@ where
     ) -> Self {
         let policy = &forward.inside.limited.policy;
         let deadline = sleep(&policy.clock, policy.deadline);
-        let asked = Some(Box::new(Asked { forward, charge, place }));
+        let span = DecisionSpan::new();
+        let asked = Some(Box::new(Asked { forward, charge, place, span }));
         Self { state: State::Deciding { answer, deadline, asked } }
     }
 }
@@ -110,9 +114,13 @@ where
         ticket: Ticket<Rc<Inside<I, S>>>,
         place: Option<Place>,
         forward: Forward<I, S>,
+        span: DecisionSpan,
     ) -> Self {
         let sleep = sleep(&forward.inside.limited.policy.clock, wait);
-        Self::Waiting { sleep, waiter: Some(Box::new(Waiter { forward, ticket, _place: place })) }
+        Self::Waiting {
+            sleep,
+            waiter: Some(Box::new(Waiter { forward, ticket, _place: place, span })),
+        }
     }
 
     /// Calls the service, without asking again whether it is ready: in actix-web a worker asks before
@@ -145,29 +153,33 @@ where
                     return Poll::Ready(response.map(ServiceResponse::map_into_left_body));
                 }
                 StateProj::Waiting { sleep, waiter } => {
-                    ready!(Pin::new(sleep).poll(cx));
+                    let span = &waiter.as_ref().expect(POLLED_AGAIN).span;
+                    ready!(span.in_scope(|| Pin::new(sleep).poll(cx)));
                     let Waiter { forward, mut ticket, .. } = *waiter.take().expect(POLLED_AGAIN);
                     ticket.begin();
                     State::calling(forward, ticket.into())
                 }
                 StateProj::Deciding { answer, deadline, asked } => {
-                    let outcome = match answer.poll(cx) {
+                    let span = &asked.as_ref().expect(POLLED_AGAIN).span;
+                    let outcome = match span.in_scope(|| answer.poll(cx)) {
                         Poll::Ready(outcome) => outcome,
                         Poll::Pending => {
                             ready!(Pin::new(deadline).poll(cx));
                             Err(StoreError::too_slow())
                         }
                     };
-                    let Asked { forward, mut charge, place } = *asked.take().expect(POLLED_AGAIN);
+                    let Asked { forward, mut charge, place, span } =
+                        *asked.take().expect(POLLED_AGAIN);
                     let inside = || Rc::clone(&forward.inside);
-                    match forward.inside.limited.policy.judge(outcome, &charge) {
+                    let policy = &forward.inside.limited.policy;
+                    match span.in_scope(|| policy.judge(outcome, &charge)) {
                         Course::Serve(served) => {
                             let paid = served.paid(&mut charge, inside);
                             State::calling(forward, paid)
                         }
                         Course::Wait(wait, outcome) => {
                             let ticket = Ticket::new(inside(), charge, outcome);
-                            State::waiting(wait, ticket, place, forward)
+                            State::waiting(wait, ticket, place, forward, span)
                         }
                         Course::Refuse(refusal) => {
                             let Forward { request, inside } = forward;

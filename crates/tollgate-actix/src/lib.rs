@@ -75,6 +75,10 @@
 //! #     assert_eq!(test::call_and_read_body(&app, request.to_request()).await, "1");
 //! # });
 //! ```
+//! # Features
+//!
+//! - `metrics`: decisions by policy and verdict, what remains, waits and errors, through the facade of that name;
+//!   `tollgate-core` lists them, and `examples/metrics.rs` shows them to Prometheus and Grafana.
 //!
 //! Everything of `tollgate-core` is re-exported here.
 

@@ -9,7 +9,7 @@ use actix_web::http::header::HeaderValue;
 use actix_web::{Error, HttpRequest, HttpResponse};
 use tollgate_core::{
     Counts, Fields, Known, KnownLimits, Memory, OnStoreError, Policy, Refusal, Rejection, Rule,
-    Store,
+    ShowKeys, Store, Watch,
 };
 
 use crate::respond::Respond;
@@ -150,6 +150,25 @@ impl<R, S> RateLimit<R, S> {
     /// How long to wait for a store that is not in this process; one second by default.
     pub fn deadline(self, deadline: Duration) -> Self {
         self.with(|policy| Policy { deadline, ..policy })
+    }
+
+    /// Tells `watch` who is refused: a [`Watch`] shows who that is most.
+    ///
+    /// ```
+    /// use tollgate_actix::{Ip, Limit, RateLimit, Watch};
+    ///
+    /// let watch = Watch::new(32);
+    /// let limit = RateLimit::new(Limit::per_second(10).by(Ip::peer())).watch(&watch);
+    /// assert!(watch.snapshot().is_empty());
+    /// # let _ = limit;
+    /// ```
+    pub fn watch(self, watch: &Watch) -> Self {
+        self.with(|policy| Policy { watch: Some(watch.clone()), ..policy })
+    }
+
+    /// What events show of the keys of requests, in a field `who`; [nothing](ShowKeys::Hidden) by default.
+    pub fn show_keys(self, show_keys: ShowKeys) -> Self {
+        self.with(|policy| Policy { show_keys, ..policy })
     }
 
     /// Makes the whole response of a refusal, seeing the request. Whatever it makes, `Retry-After`,

@@ -70,6 +70,7 @@ where
         let answer = policy.store.take(&charge);
         if let Some(outcome) = answer.at_once() {
             // The usual way, on which nothing large is moved about.
+            policy.admitted(&charge, outcome);
             let paid = Paid::charged(Rc::clone(&self.inside), &mut charge, outcome);
             limited.mark(&paid, &request);
             return ResponseFuture::running(service.call(request), paid);

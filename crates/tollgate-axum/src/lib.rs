@@ -26,6 +26,13 @@
 //! [`Ip`] then answers `500 Internal Server Error` and logs the line to add, rather than let everybody
 //! share one budget.
 //!
+//! # Features
+//!
+//! - `metrics`: decisions by policy and verdict, what remains, waits and errors, through the facade of that name;
+//!   `tollgate-core` lists them, and `examples/metrics.rs` shows them to Prometheus and Grafana.
+//! - `matched-path`: the [`Route`] key reads what axum matched; on by default.
+//! - `tokio`: the [`Ip`] key reads the peer that axum's server provides; on by default.
+//!
 //! Everything of `tollgate` is re-exported here.
 
 mod extract;

@@ -160,6 +160,15 @@ impl Charge {
         self.owed.only()
     }
 
+    /// Whether the client is warned before it is refused, by any of the limits.
+    #[inline]
+    pub(crate) fn has_soft(&self) -> bool {
+        match self.only() {
+            Some(owed) => owed.limit.soft_limit().is_some(),
+            None => self.owed.iter().any(|owed| owed.limit.soft_limit().is_some()),
+        }
+    }
+
     /// To how many limits.
     #[inline]
     pub fn len(&self) -> usize {

@@ -40,9 +40,17 @@ pub struct Counters {
     pub keyless: Counter,
     /// For [`Counts::store_failures`].
     pub store_failures: Counter,
-    /// When the operator was last told of something that every request can cause.
-    told: AtomicU64,
+    /// When the operator was last told of a failing store, or a key that nobody can have.
+    told: LastTold,
+    /// The same of a soft limit that is exceeded.
+    pub(crate) soft: LastTold,
+    /// The same of one who is banned.
+    pub(crate) bans: LastTold,
 }
+
+/// When the operator was last told of something that every request can cause.
+#[derive(Debug, Default)]
+pub(crate) struct LastTold(AtomicU64);
 
 /// Microseconds between two warnings: a flood of requests must not become a flood of log lines.
 const QUIET: u64 = 1_000_000;
@@ -62,15 +70,22 @@ impl Counter {
     }
 }
 
+impl LastTold {
+    /// Whether it is time to tell the operator again; at most once a second.
+    pub(crate) fn is_over(&self, now: u64) -> bool {
+        let told = self.0.load(Ordering::Relaxed);
+        (told == 0 || now.abs_diff(told) >= QUIET)
+            && self
+                .0
+                .compare_exchange(told, now.max(1), Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
+    }
+}
+
 impl Counters {
     /// Whether it is time to tell the operator again; at most once a second.
     pub(crate) fn tell(&self, now: u64) -> bool {
-        let told = self.told.load(Ordering::Relaxed);
-        (told == 0 || now.abs_diff(told) >= QUIET)
-            && self
-                .told
-                .compare_exchange(told, now.max(1), Ordering::Relaxed, Ordering::Relaxed)
-                .is_ok()
+        self.told.is_over(now)
     }
 
     /// What they stand at.

@@ -22,9 +22,29 @@
 //! assert!(!store.take(&charge).now()?.is_admitted());
 //! # Ok::<(), tollgate_core::StoreError>(())
 //! ```
+//!
+//! # Features
+//!
+//! - `metrics`: what is decided, through the facade of that name, with its unit and description:
+//!
+//!   | metric | labels | |
+//!   | --- | --- | --- |
+//!   | `tollgate_decisions_total` | `policy`, `verdict` | counter: once for each limit that admits a request, or each that refuses it; `admitted`, `waited`, `refused`, `banned`, `degraded`, `redirected` or `shadowed` |
+//!   | `tollgate_remaining_share` | `policy` | histogram: what is left of the tightest limit, from 0 to 1 |
+//!   | `tollgate_wait_seconds` | `policy` | histogram: how long requests are made to wait, those that need not left out |
+//!   | `tollgate_store_errors_total` | `kind` | counter: `full`, `unavailable`, `too_slow` or `unsupported` |
+//!   | `tollgate_keyless_total` | `whose` | counter: `client` or `server` |
+//!   | `tollgate_memory_keys`, `tollgate_memory_capacity` | `store` | gauges, when `Memory::record_metrics` is called |
+//!   | `tollgate_memory_turned_away_total` | `store` | counter, then too |
+//!
+//!   A policy is a limit's name; those after the 64th are `other`. Install the recorder before the first
+//!   request: what is measured of a policy is registered at its first decision, and kept.
+//! - `tracing`: events for what is refused, banned, missing or failing, and the span `rate_limit` around what is
+//!   not decided at once. Keys are in none of them, unless an adapter is told to show them.
 
 mod account;
 mod adapter;
+mod by_policy;
 mod cases;
 mod charge;
 mod clock;
@@ -43,6 +63,7 @@ mod known;
 mod limit;
 mod line;
 mod memory;
+mod meter;
 mod paid;
 #[cfg(feature = "places")]
 mod places;
@@ -52,10 +73,13 @@ mod report;
 mod room;
 mod rule;
 mod share;
+mod show;
 mod sleep;
+mod span;
 mod store;
 mod ticket;
 mod tiers;
+mod watch;
 
 pub use self::account::{Cost, Reply};
 pub use self::adapter::{Degraded, OnStoreError, Refused};
@@ -83,6 +107,7 @@ pub use self::limit::{
     Standing, State, Verdict, decide, preview, remote,
 };
 pub use self::memory::{Memory, MemoryBuilder};
+pub use self::meter::Meter;
 pub use self::paid::{Desk, Paid, Served};
 #[cfg(feature = "places")]
 pub use self::places::{InPlaces, PlaceKey, Places, PlacesError};
@@ -93,7 +118,10 @@ pub use self::room::{Cpu, CpuError};
 pub use self::room::{InFlight, InFlightGuard, Room};
 pub use self::rule::{By, Chosen, KnownLimits, LimitsFor, Rule, RuleFn, When, choose, rule_fn};
 pub use self::share::{Share, ShareFuture};
+pub use self::show::ShowKeys;
 pub use self::sleep::Sleep;
+pub use self::span::DecisionSpan;
 pub use self::store::{Answer, Store, StoreError};
 pub use self::ticket::Ticket;
 pub use self::tiers::{ByTier, TierError, Tiers, TiersBuilder};
+pub use self::watch::{MostRefused, RefusedKey, Watch};

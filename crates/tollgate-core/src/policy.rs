@@ -11,13 +11,16 @@ use crate::gate::{Gate, Place, Step};
 use crate::headers::Fields;
 use crate::key::Missing;
 use crate::known::Known;
-use crate::limit::{Decision, Outcome};
+use crate::limit::{Decision, Outcome, Standing};
 use crate::memory::Memory;
+use crate::meter::{Meter, Told};
 use crate::paid::Served;
 use crate::refusal::Refusal;
 use crate::report;
 use crate::rule::KnownLimits;
+use crate::show::ShowKeys;
 use crate::store::{Store, StoreError};
+use crate::watch::Watch;
 
 /// How long an adapter waits for a store that is not in this process, unless told otherwise. Stores
 /// keep deadlines of their own; this one holds for those that do not.
@@ -42,6 +45,12 @@ pub struct Policy<S> {
     pub deadline: Duration,
     /// What happened so far.
     pub counters: Arc<Counters>,
+    /// What decisions are measured with.
+    pub meter: Meter,
+    /// Who is told of refusals.
+    pub watch: Option<Watch>,
+    /// What events show of keys.
+    pub show_keys: ShowKeys,
     /// The limits that are known before any request is: what a charge to one of them needs to remember
     /// of it is where it stands here.
     pub known: Arc<[Known]>,
@@ -69,6 +78,9 @@ impl<S: Store> Policy<S> {
             on_store_error: OnStoreError::default(),
             deadline: DEADLINE,
             counters: Arc::default(),
+            meter: Meter::default(),
+            watch: None,
+            show_keys: ShowKeys::default(),
         }
     }
 }
@@ -117,6 +129,9 @@ impl<S> Policy<S> {
             on_store_error: self.on_store_error,
             deadline: self.deadline,
             counters: self.counters,
+            meter: self.meter,
+            watch: self.watch,
+            show_keys: self.show_keys,
             known: self.known,
         }
     }
@@ -133,10 +148,33 @@ impl<S> Policy<S> {
     /// What becomes of a request that lacks a key.
     pub fn keyless(&self, missing: Missing) -> Refusal {
         self.counters.keyless.add();
+        self.meter.keyless(&missing);
         if missing.is_client() || self.counters.tell(self.clock.now()) {
             report::keyless(&missing, self.counters.read().keyless);
         }
         Refusal::Missing(missing)
+    }
+}
+
+impl<S> Policy<S> {
+    /// The request goes ahead at once, as most do: for adapters that ask no more of the policy then.
+    #[inline(always)]
+    pub fn admitted(&self, charge: &Charge, outcome: &Outcome) {
+        self.meter.admitted(charge, outcome);
+        if cfg!(feature = "tracing") && charge.has_soft() {
+            self.warn(charge, outcome);
+        }
+    }
+
+    /// Tells the operator of a soft limit that is exceeded.
+    #[inline(never)]
+    fn warn(&self, charge: &Charge, outcome: &Outcome) {
+        for (at, owed) in charge.owed().enumerate() {
+            let (_, _, is_soft) = outcome.left_of(at, &owed.limit);
+            if is_soft && self.counters.soft.is_over(self.clock.now()) {
+                report::soft(&owed.limit, self.show_keys.show(&owed.key));
+            }
+        }
     }
 }
 
@@ -149,7 +187,7 @@ impl<S: Store> Policy<S> {
             Err(error) => return self.without_store(error),
         };
         if !outcome.is_admitted() {
-            return self.refuse(outcome.decision(charge));
+            return self.refuse(outcome.decision(charge), charge);
         }
         if outcome.is_shadowed() {
             self.overshadowed(&outcome, charge);
@@ -157,9 +195,13 @@ impl<S: Store> Policy<S> {
         match self.gate.admit(outcome.wait()) {
             Some(wait) => {
                 self.counters.waited.add();
+                self.meter.waited(charge, &outcome);
                 Course::Wait(wait, outcome)
             }
-            None => Course::Serve(Served::Charged(outcome)),
+            None => {
+                self.admitted(charge, &outcome);
+                Course::Serve(Served::Charged(outcome))
+            }
         }
     }
 
@@ -167,39 +209,73 @@ impl<S: Store> Policy<S> {
     #[cold]
     fn overshadowed(&self, outcome: &Outcome, charge: &Charge) {
         self.counters.shadowed.add();
-        report::overshadowed(&outcome.decision(charge));
+        let decision = outcome.decision(charge);
+        report::overshadowed(&decision, || {
+            self.who(&decision, charge, |standing| standing.shadowed)
+        });
     }
 
     #[inline(never)]
-    fn refuse(&self, decision: Decision) -> Course {
+    fn refuse(&self, decision: Decision, charge: &Charge) -> Course {
+        if let Some(watch) = &self.watch {
+            watch.saw(&decision, charge);
+        }
+        let Counters { degraded, shadowed, redirected, refused, .. } = &*self.counters;
         match self.gate.refuse(&decision) {
             Step::Degrade => {
-                self.counters.degraded.add();
-                report::refused(&decision, "served less");
+                degraded.add();
+                self.meter.exceeded(&decision, Told::Degraded);
+                self.report_refused(&decision, charge, "served less");
                 Course::Serve(Served::Degraded(Box::new(decision)))
             }
             Step::Shadow => {
-                self.counters.shadowed.add();
-                report::shadowed(&decision);
+                shadowed.add();
+                self.meter.exceeded(&decision, Told::Shadowed);
+                let who = || self.who(&decision, charge, |standing| standing.refused);
+                report::shadowed(&decision, who);
                 Course::Serve(Served::Shadowed(Box::new(decision)))
             }
             Step::Redirect(redirect) => {
-                self.counters.redirected.add();
-                report::refused(&decision, "redirected");
+                redirected.add();
+                self.meter.exceeded(&decision, Told::Redirected);
+                self.report_refused(&decision, charge, "redirected");
                 Course::Refuse(Refusal::Elsewhere(decision, redirect))
             }
             Step::Reject => {
-                self.counters.refused.add();
-                report::refused(&decision, "refused");
+                refused.add();
+                self.meter.refused(&decision);
+                self.report_refused(&decision, charge, "refused");
                 Course::Refuse(Refusal::TooMany(decision))
             }
         }
+    }
+
+    fn report_refused(&self, decision: &Decision, charge: &Charge, how: &str) {
+        let who = || self.who(decision, charge, |standing| standing.refused);
+        if decision.is_banned() && self.counters.bans.is_over(self.clock.now()) {
+            report::banned(decision, who, how);
+        } else {
+            report::refused(decision, who, how);
+        }
+    }
+
+    /// What is shown of the key that is refused, or would be: the first, where there are several.
+    fn who(
+        &self,
+        decision: &Decision,
+        charge: &Charge,
+        is_meant: impl Fn(&Standing) -> bool,
+    ) -> Option<String> {
+        let mut standings = decision.standings().zip(charge.owed());
+        let (_, owed) = standings.find(|(standing, _)| is_meant(standing))?;
+        self.show_keys.show(&owed.key)
     }
 
     /// The store's failure is not the client's doing: it passes, or is told so.
     #[cold]
     fn without_store(&self, error: StoreError) -> Course {
         self.counters.store_failures.add();
+        self.meter.failed(&error);
         if self.counters.tell(self.clock.now()) {
             let so_far = self.counters.read().store_failures;
             report::store_failed(&error, self.on_store_error, so_far);

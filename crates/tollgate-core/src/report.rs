@@ -7,6 +7,7 @@
 use crate::adapter::OnStoreError;
 use crate::key::Missing;
 use crate::limit::Decision;
+use crate::limit::Limit;
 #[cfg(feature = "tracing")]
 use crate::limit::Standing;
 use crate::store::StoreError;
@@ -21,20 +22,22 @@ pub(crate) fn keyless(missing: &Missing, so_far: u64) {
     }
 }
 
-pub(crate) fn refused(decision: &Decision, how: &str) {
+pub(crate) fn refused(decision: &Decision, who: impl Fn() -> Option<String>, how: &str) {
     #[cfg(feature = "tracing")]
     tracing::debug!(
         limits = %Named(decision, |standing| standing.refused),
+        who = who(),
         banned = decision.is_banned(),
         retry_after = ?decision.retry_after(),
         "{how}"
     );
 }
 
-pub(crate) fn shadowed(decision: &Decision) {
+pub(crate) fn shadowed(decision: &Decision, who: impl Fn() -> Option<String>) {
     #[cfg(feature = "tracing")]
     tracing::info!(
         limits = %Named(decision, |standing| standing.refused),
+        who = who(),
         banned = decision.is_banned(),
         retry_after = ?decision.retry_after(),
         "would have been refused"
@@ -42,12 +45,30 @@ pub(crate) fn shadowed(decision: &Decision) {
 }
 
 /// Of a request that goes ahead: what a shadow says of it.
-pub(crate) fn overshadowed(decision: &Decision) {
+pub(crate) fn overshadowed(decision: &Decision, who: impl Fn() -> Option<String>) {
     #[cfg(feature = "tracing")]
     tracing::info!(
         limits = %Named(decision, |standing| standing.shadowed),
+        who = who(),
         "would have been refused or held up by a shadow"
     );
+}
+
+/// At most one a second; [`refused`] tells of the others.
+pub(crate) fn banned(decision: &Decision, who: impl Fn() -> Option<String>, how: &str) {
+    #[cfg(feature = "tracing")]
+    tracing::warn!(
+        limits = %Named(decision, |standing| standing.refused),
+        who = who(),
+        retry_after = ?decision.retry_after(),
+        "banned: {how}"
+    );
+}
+
+/// At most one a second.
+pub(crate) fn soft(limit: &Limit, who: Option<String>) {
+    #[cfg(feature = "tracing")]
+    tracing::warn!(limit = %limit.name(), who, "more than the soft limit is spent");
 }
 
 /// At most one a second.

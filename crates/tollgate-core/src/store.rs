@@ -168,6 +168,16 @@ impl StoreError {
         Self { kind: Kind::Unsupported, source: Some(Arc::new(reason)) }
     }
 
+    /// What metrics call the kinds.
+    #[cfg(feature = "metrics")]
+    pub(crate) const KINDS: [&'static str; 4] = ["full", "unavailable", "too_slow", "unsupported"];
+
+    /// Where the kind stands among [`KINDS`](Self::KINDS).
+    #[cfg(feature = "metrics")]
+    pub(crate) fn kind_index(&self) -> usize {
+        self.kind as usize
+    }
+
     /// Whether the store had no room for the key.
     pub fn is_full(&self) -> bool {
         self.kind == Kind::Full

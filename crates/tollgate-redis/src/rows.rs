@@ -3,15 +3,10 @@
 use std::fmt;
 use std::fmt::Write as _;
 
-use hmac::{Hmac, Mac};
-use sha2::Sha256;
-use tollgate_core::{KeyBuf, Limit};
+use tollgate_core::{KeyBuf, KeySecret, Limit};
 
 /// Slots of a cluster.
 const SLOTS: u16 = 16_384;
-
-/// How much of a keyed digest is kept, in bytes.
-const KEPT: usize = 16;
 
 /// How rows are named: `prefix{who}limit`.
 ///
@@ -20,7 +15,7 @@ const KEPT: usize = 16;
 #[derive(Clone)]
 pub(crate) struct Naming {
     prefix: String,
-    secret: Option<Hmac<Sha256>>,
+    secret: Option<KeySecret>,
 }
 
 /// What is wrong with a prefix.
@@ -53,8 +48,7 @@ impl Naming {
 
     /// Names rows by a digest of the key that nobody can work out, or guess at, without `secret`.
     pub(crate) fn secret(mut self, secret: &[u8]) -> Self {
-        self.secret =
-            Some(Hmac::new_from_slice(secret).expect("HMAC takes a secret of any length"));
+        self.secret = Some(KeySecret::new(secret));
         self
     }
 }
@@ -75,11 +69,12 @@ pub(crate) fn row_key(naming: &Naming, key: &KeyBuf, limit: &Limit) -> Vec<u8> {
     row.push_str(&naming.prefix);
     row.push('{');
     match &naming.secret {
-        Some(secret) => write_digest(&mut row, secret, key),
-        None => write_text(&mut row, key),
+        Some(secret) => secret.print(key, &mut row),
+        None => key.print(&mut row),
     }
     row.push('}');
-    write_hex(&mut row, &limit.id().to_be_bytes());
+    // Text takes all that is written to it.
+    let _ = write!(row, "{:016x}", limit.id());
     row.into_bytes()
 }
 
@@ -97,70 +92,6 @@ pub(crate) fn slot(row: &[u8]) -> u16 {
 fn split_at(bytes: &[u8], byte: u8) -> Option<(&[u8], &[u8])> {
     let at = bytes.iter().position(|other| *other == byte)?;
     Some((bytes.get(..at)?, bytes.get(at + 1..)?))
-}
-
-fn write_digest(row: &mut String, secret: &Hmac<Sha256>, key: &KeyBuf) {
-    let mut digest = secret.clone();
-    digest.update(&key.lengths().to_le_bytes());
-    key.words().iter().for_each(|word| digest.update(&word.to_le_bytes()));
-    row.push('$');
-    write_hex(row, &digest.finalize().into_bytes()[..KEPT]);
-}
-
-/// Part after part, with a comma between them; signs that stand for something never stand for themselves.
-fn write_text(row: &mut String, key: &KeyBuf) {
-    let mut words = key.words();
-    let mut is_first = true;
-    if key.is_digest() {
-        let (digest, rest) = words.split_at(words.len().min(4));
-        row.push('#');
-        digest.iter().for_each(|word| write_hex(row, &word.to_le_bytes()));
-        words = rest;
-        is_first = false;
-    } else if key.is_empty() {
-        row.push('*');
-    }
-    for len in part_lengths(key) {
-        if !is_first {
-            row.push(',');
-        }
-        is_first = false;
-        let (part, rest) = words.split_at(len.div_ceil(8).min(words.len()));
-        words = rest;
-        write_part(row, part, len);
-    }
-}
-
-/// Below the leading bit of the lengths, first part first.
-fn part_lengths(key: &KeyBuf) -> impl Iterator<Item = usize> {
-    let lengths = key.lengths();
-    let parts = lengths.ilog2() / 8;
-    (0..parts).rev().map(move |part| usize::from((lengths >> (8 * part)) as u8))
-}
-
-fn write_part(row: &mut String, words: &[u64], len: usize) {
-    if len == 0 {
-        row.push('%');
-    }
-    for byte in words.iter().flat_map(|word| word.to_le_bytes()).take(len) {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => row.push(char::from(byte)),
-            b'-' | b'_' | b'.' | b'/' | b':' | b'@' | b'=' | b'+' | b'~' => {
-                row.push(char::from(byte));
-            }
-            _ => {
-                row.push('%');
-                write_hex(row, &[byte]);
-            }
-        }
-    }
-}
-
-fn write_hex(row: &mut String, bytes: &[u8]) {
-    for byte in bytes {
-        // Text takes all that is written to it.
-        let _ = write!(row, "{byte:02x}");
-    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http::{Request, Response};
 use pin_project_lite::pin_project;
-use tollgate_core::{Charge, Course, Paid, Place, Store, StoreError, Ticket};
+use tollgate_core::{Charge, Course, DecisionSpan, Paid, Place, Store, StoreError, Ticket};
 use tower::Service;
 
 use crate::respond::Respond;
@@ -57,12 +57,14 @@ struct Waiter<I, B, R, S: Store, P> {
     forward: Forward<I, B, R, S, P>,
     ticket: Ticket<Arc<Limited<R, S, P>>>,
     _place: Option<Place>,
+    span: DecisionSpan,
 }
 
 struct Asked<I, B, R, S, P> {
     forward: Forward<I, B, R, S, P>,
     charge: Charge,
     place: Option<Place>,
+    span: DecisionSpan,
 }
 
 impl<I, B, R, S, P> Forward<I, B, R, S, P> {
@@ -91,7 +93,8 @@ where
         place: Option<Place>,
         forward: Forward<I, B, R, S, P>,
     ) -> Self {
-        Self { state: State::waiting(wait, ticket, place, forward) }
+        let span = DecisionSpan::new();
+        Self { state: State::waiting(wait, ticket, place, forward, span) }
     }
 
     pub(crate) fn deciding(
@@ -102,7 +105,8 @@ where
     ) -> Self {
         let policy = &forward.limited.policy;
         let deadline = sleep(&policy.clock, policy.deadline);
-        let asked = Some(Box::new(Asked { forward, charge, place }));
+        let span = DecisionSpan::new();
+        let asked = Some(Box::new(Asked { forward, charge, place, span }));
         Self { state: State::Deciding { answer, deadline, asked } }
     }
 }
@@ -117,9 +121,13 @@ where
         ticket: Ticket<Arc<Limited<R, S, P>>>,
         place: Option<Place>,
         forward: Forward<I, B, R, S, P>,
+        span: DecisionSpan,
     ) -> Self {
         let sleep = sleep(&forward.limited.policy.clock, wait);
-        Self::Waiting { sleep, waiter: Some(Box::new(Waiter { forward, ticket, _place: place })) }
+        Self::Waiting {
+            sleep,
+            waiter: Some(Box::new(Waiter { forward, ticket, _place: place, span })),
+        }
     }
 
     fn calling(forward: Forward<I, B, R, S, P>, paid: Paid<Arc<Limited<R, S, P>>>) -> Self {
@@ -150,29 +158,33 @@ where
                     return Poll::Ready(Ok(response));
                 }
                 StateProj::Waiting { sleep, waiter } => {
-                    ready!(Pin::new(sleep).poll(cx));
+                    let span = &waiter.as_ref().expect(POLLED_AGAIN).span;
+                    ready!(span.in_scope(|| Pin::new(sleep).poll(cx)));
                     let Waiter { forward, mut ticket, .. } = *waiter.take().expect(POLLED_AGAIN);
                     ticket.begin();
                     State::calling(forward, ticket.into())
                 }
                 StateProj::Deciding { answer, deadline, asked } => {
-                    let outcome = match answer.poll(cx) {
+                    let span = &asked.as_ref().expect(POLLED_AGAIN).span;
+                    let outcome = match span.in_scope(|| answer.poll(cx)) {
                         Poll::Ready(outcome) => outcome,
                         Poll::Pending => {
                             ready!(Pin::new(deadline).poll(cx));
                             Err(StoreError::too_slow())
                         }
                     };
-                    let Asked { forward, mut charge, place } = *asked.take().expect(POLLED_AGAIN);
+                    let Asked { forward, mut charge, place, span } =
+                        *asked.take().expect(POLLED_AGAIN);
                     let limited = || Arc::clone(&forward.limited);
-                    match forward.limited.policy.judge(outcome, &charge) {
+                    let policy = &forward.limited.policy;
+                    match span.in_scope(|| policy.judge(outcome, &charge)) {
                         Course::Serve(served) => {
                             let paid = served.paid(&mut charge, limited);
                             State::calling(forward, paid)
                         }
                         Course::Wait(wait, outcome) => {
                             let ticket = Ticket::new(limited(), charge, outcome);
-                            State::waiting(wait, ticket, place, forward)
+                            State::waiting(wait, ticket, place, forward, span)
                         }
                         Course::Refuse(refusal) => {
                             let response = forward.limited.answer(refusal, &forward.request);

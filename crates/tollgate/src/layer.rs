@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use http::{HeaderValue, Request, Response};
 use tollgate_core::{
-    Counts, Fields, Known, KnownLimits, Memory, OnStoreError, Policy, Refusal, Rejection, Store,
+    Counts, Fields, Known, KnownLimits, Memory, OnStoreError, Policy, Refusal, Rejection, ShowKeys,
+    Store, Watch,
 };
 
 use crate::respond::{Problem, RespondFn};
@@ -87,6 +88,25 @@ impl<R, S, W, P> RateLimitLayerFor<R, S, W, P> {
     /// How long to wait for a store that is not in this process; one second by default.
     pub fn deadline(self, deadline: Duration) -> Self {
         self.with(|policy| Policy { deadline, ..policy })
+    }
+
+    /// Tells `watch` who is refused: a [`Watch`] shows who that is most.
+    ///
+    /// ```
+    /// use tollgate::{Ip, Limit, RateLimitLayer, Watch};
+    ///
+    /// let watch = Watch::new(32);
+    /// let layer = RateLimitLayer::new(Limit::per_second(10).by(Ip::peer())).watch(&watch);
+    /// assert!(watch.snapshot().is_empty());
+    /// # let _ = layer;
+    /// ```
+    pub fn watch(self, watch: &Watch) -> Self {
+        self.with(|policy| Policy { watch: Some(watch.clone()), ..policy })
+    }
+
+    /// What events show of the keys of requests, in a field `who`; [nothing](ShowKeys::Hidden) by default.
+    pub fn show_keys(self, show_keys: ShowKeys) -> Self {
+        self.with(|policy| Policy { show_keys, ..policy })
     }
 
     /// Makes the whole response of a refusal, seeing the request.

@@ -74,6 +74,7 @@ where
         let answer = policy.store.take(&charge);
         if let Some(outcome) = answer.at_once() {
             // The usual way, on which nothing large is moved about.
+            policy.admitted(&charge, outcome);
             let paid = Paid::charged(Arc::clone(&self.limited), &mut charge, outcome);
             self.limited.mark(&paid, &mut request);
             return ResponseFuture::running(self.inner.call(request), paid);

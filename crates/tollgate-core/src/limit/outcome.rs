@@ -130,6 +130,15 @@ impl Outcome {
         self.shadowed
     }
 
+    /// Whether the limit that was charged at this place is such a one.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn shadows(&self, at: usize) -> bool {
+        match &self.any {
+            None => self.shadowed,
+            Some(facts) => facts.get(at).is_some_and(Fact::is_shadowed),
+        }
+    }
+
     /// How long an admitted request waits before it goes; zero for a refused one.
     #[inline]
     pub const fn wait(&self) -> Duration {
@@ -161,15 +170,36 @@ impl Outcome {
     }
 
     /// What is left of the one limit that was charged, until when, and whether that is soft.
+    #[inline]
     pub(crate) fn left(&self, limit: &Limit) -> (u64, Option<Duration>, bool) {
+        self.left_of(0, limit)
+    }
+
+    /// The same of the limit that was charged in that place.
+    pub(crate) fn left_of(&self, at: usize, limit: &Limit) -> (u64, Option<Duration>, bool) {
         match &self.any {
             None => limit.left([self.one.first, self.one.second], self.one.now),
-            Some(facts) => match facts.first() {
+            Some(facts) => match facts.get(at) {
                 Some(Fact::Told(told)) => (told.remaining, told.window, told.soft),
                 Some(Fact::Words(words)) => limit.left([words.first, words.second], words.now),
                 None => (limit.capacity(), Some(Duration::ZERO), false),
             },
         }
+    }
+
+    /// What remains of the limit that was charged in that place.
+    #[cfg(feature = "metrics")]
+    #[inline]
+    pub(crate) fn remaining_of(&self, at: usize, limit: &Limit) -> u64 {
+        let words = match &self.any {
+            None => self.one,
+            Some(facts) => match facts.get(at) {
+                Some(Fact::Told(told)) => return told.remaining,
+                Some(Fact::Words(words)) => *words,
+                None => return limit.capacity(),
+            },
+        };
+        limit.remaining_of([words.first, words.second], words.now)
     }
 
     /// What the store needs to give each charge back, in the order of what was owed.

@@ -349,6 +349,13 @@ impl Limit {
         self.left_of(&State { cell, ..State::default() }, now, false)
     }
 
+    /// What remains, of a state of two words.
+    #[cfg(feature = "metrics")]
+    #[inline]
+    pub(super) fn remaining_of(&self, cell: Cell, now: u64) -> u64 {
+        self.shape.remaining(&State { cell, ..State::default() }, now)
+    }
+
     /// How long until this limit alone would admit `cost`.
     #[inline]
     pub(super) fn retry(&self, state: &State, now: u64, cost: u64) -> Option<Duration> {

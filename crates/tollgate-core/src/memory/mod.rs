@@ -9,6 +9,8 @@ mod locked;
 #[cfg(all(test, loom))]
 mod loom;
 mod moment;
+#[cfg(feature = "metrics")]
+mod record;
 mod room;
 mod row;
 mod slim;
@@ -150,6 +152,14 @@ impl Memory {
     pub fn len(&self) -> usize {
         let Moment { now, since } = self.0.moment();
         self.0.slim.len(since) + self.0.narrow.len(now) + self.0.wide.len(now)
+    }
+
+    /// About how many rows are in use, in bounded time and without holding anybody up: in a store for more than
+    /// some 200,000 keys, told from a sample, which is off by one or two in a hundred where one row in ten is
+    /// in use.
+    pub fn about_len(&self) -> usize {
+        let Moment { now, since } = self.0.moment();
+        self.0.slim.about_len(since) + self.0.narrow.about_len(now) + self.0.wide.about_len(now)
     }
 
     /// Whether no row is in use; see [`len`](Self::len).

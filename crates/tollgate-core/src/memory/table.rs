@@ -23,6 +23,14 @@ const TICK: u32 = 16;
 /// An expiry that never comes: the row is held until it is given back.
 const NEVER: u32 = u32::MAX;
 
+/// Buckets that are all looked at to say how many rows are in use, which takes half a millisecond: those of a
+/// store that is made for as many keys as most need.
+const ALL: usize = 1 << 17;
+
+/// Of more than these, some that stand apart: each is a cache line that nobody has at hand. From them the number
+/// of rows is told with a standard error of 1.4 % where one row in ten is in use.
+const SAMPLE: usize = 1 << 14;
+
 pub(super) struct Table<B> {
     /// Made at first use: a service has many layers, and some of them a store that is never asked.
     buckets: OnceLock<Box<[B]>>,
@@ -81,6 +89,20 @@ impl<B: Bucket> Table<B> {
         }
         let tick = self.tick(now);
         (0..self.count).map(|bucket| self.lock(bucket).live(tick)).sum()
+    }
+
+    /// About how many rows are in use: counted, or in a large table told from a sample.
+    pub(super) fn about_len(&self, now: u64) -> usize {
+        if self.buckets.get().is_none() {
+            return 0;
+        }
+        let tick = self.tick(now);
+        let looked = if self.count <= ALL { self.count } else { SAMPLE };
+        // Keys are scattered over the buckets, so those at even distances are as good as any.
+        let number = |i: usize| (i as u128 * self.count as u128 / looked as u128) as usize;
+        // Not behind their locks: nobody is to wait for a number that is old when it is known.
+        let live: usize = (0..looked).map(|i| self.bucket(number(i)).live(tick)).sum();
+        (live as u128 * self.count as u128 / looked as u128) as usize
     }
 
     /// The expiry tick that has passed at `now`.

@@ -4,6 +4,7 @@ mod flood;
 mod logs;
 mod model;
 mod room;
+mod size;
 mod threads;
 
 use std::time::Duration;

@@ -1,0 +1,68 @@
+//! What is counted where, of a decision.
+
+use super::Told;
+use super::handles::{All, OfPolicy};
+use crate::charge::Charge;
+use crate::key::Missing;
+use crate::limit::{Decision, Outcome};
+use crate::store::StoreError;
+
+/// The limit of which the least remains, and how much that is.
+struct Tightest<'a> {
+    policy: &'a OfPolicy,
+    share: f64,
+}
+
+impl<'a> Tightest<'a> {
+    fn with(tightest: Option<Self>, policy: &'a OfPolicy, remaining: u64, capacity: u64) -> Self {
+        let share = remaining as f64 / capacity as f64;
+        match tightest {
+            Some(tightest) if tightest.share <= share => tightest,
+            _ => Self { policy, share },
+        }
+    }
+}
+
+impl All {
+    pub(super) fn admitted(&self, charge: &Charge, outcome: &Outcome, told: Told) {
+        let mut tightest = None;
+        for (at, owed) in charge.owed().enumerate() {
+            let policy = self.of(&owed.limit);
+            if outcome.shadows(at) {
+                policy.count(Told::Shadowed);
+                continue;
+            }
+            policy.count(told);
+            let remaining = outcome.remaining_of(at, &owed.limit);
+            tightest = Some(Tightest::with(tightest, policy, remaining, owed.limit.capacity()));
+        }
+        if let Some(Tightest { policy, share }) = tightest {
+            policy.remaining.record(share);
+            if told == Told::Waited {
+                policy.wait.record(outcome.wait());
+            }
+        }
+    }
+
+    /// A limit that would have admitted the request has decided nothing.
+    pub(super) fn refused(&self, decision: &Decision, told: Told) {
+        let mut tightest = None;
+        for standing in decision.standings().filter(|standing| standing.refused) {
+            let policy = self.of(&standing.limit);
+            policy.count(told);
+            let capacity = standing.limit.capacity();
+            tightest = Some(Tightest::with(tightest, policy, standing.remaining, capacity));
+        }
+        if let Some(Tightest { policy, share }) = tightest {
+            policy.remaining.record(share);
+        }
+    }
+
+    pub(super) fn keyless(&self, missing: &Missing) {
+        self.keyless_of(usize::from(!missing.is_client())).increment(1);
+    }
+
+    pub(super) fn failed(&self, error: &StoreError) {
+        self.failures_of(error.kind_index()).increment(1);
+    }
+}

@@ -1,0 +1,97 @@
+//! The Space-Saving algorithm: A. Metwally, D. Agrawal and A. El Abbadi, "Efficient Computation of
+//! Frequent and Top-k Elements in Data Streams", ICDT 2005.
+
+use crate::key::KeyBuf;
+
+/// Counters for those who come most often.
+///
+/// One who has no counter takes over the lowest, and what that stood at: so a counter never stands below
+/// how often its owner came, and above it by no more than it took over.
+#[derive(Debug, Clone)]
+pub(super) struct Summary {
+    room: usize,
+    /// Apart from the keys, so that looking through them takes a few cache lines.
+    hashes: Vec<u64>,
+    counts: Vec<u64>,
+    owners: Vec<Owner>,
+    /// Who came last: a flood is mostly one client's.
+    latest: usize,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Owner {
+    key: KeyBuf,
+    /// What the counter stood at when it became this key's.
+    inherited: u64,
+}
+
+/// How often one came: the bounds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Seen {
+    pub(super) key: KeyBuf,
+    pub(super) at_least: u64,
+    pub(super) at_most: u64,
+}
+
+impl Summary {
+    /// `room` counters, made when they are needed.
+    pub(super) const fn new(room: usize) -> Self {
+        Self { room, hashes: Vec::new(), counts: Vec::new(), owners: Vec::new(), latest: 0 }
+    }
+
+    /// The owner of `key`, by its `hash`, came once more.
+    pub(super) fn add(&mut self, hash: u64, key: &KeyBuf) {
+        let at = self.find(hash, key).unwrap_or_else(|| self.take_over(hash, key));
+        self.counts[at] += 1;
+        self.latest = at;
+    }
+
+    fn find(&self, hash: u64, key: &KeyBuf) -> Option<usize> {
+        let is_at = |at: &usize| self.hashes[*at] == hash && self.owners[*at].key == *key;
+        let latest = Some(self.latest).filter(|at| *at < self.hashes.len()).filter(is_at);
+        latest.or_else(|| (0..self.hashes.len()).find(is_at))
+    }
+
+    fn take_over(&mut self, hash: u64, key: &KeyBuf) -> usize {
+        if self.hashes.len() < self.room {
+            self.hashes.push(hash);
+            self.counts.push(0);
+            self.owners.push(Owner { key: *key, inherited: 0 });
+            return self.hashes.len() - 1;
+        }
+        let lowest = (0..self.room).min_by_key(|at| self.counts[*at]).expect("there is room");
+        self.hashes[lowest] = hash;
+        self.owners[lowest] = Owner { key: *key, inherited: self.counts[lowest] };
+        lowest
+    }
+
+    /// Those who have a counter.
+    pub(super) fn seen(&self) -> impl Iterator<Item = Seen> {
+        self.owners.iter().zip(&self.counts).map(|(owner, count)| Seen {
+            key: owner.key,
+            at_least: count - owner.inherited,
+            at_most: *count,
+        })
+    }
+
+    /// The most that one can have come who has no counter.
+    pub(super) fn at_most_unseen(&self) -> u64 {
+        if self.hashes.len() < self.room {
+            0
+        } else {
+            self.counts.iter().copied().min().unwrap_or(0)
+        }
+    }
+
+    /// How often anybody came.
+    pub(super) fn total(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// Forgets everybody.
+    pub(super) fn clear(&mut self) {
+        self.hashes.clear();
+        self.counts.clear();
+        self.owners.clear();
+    }
+}
