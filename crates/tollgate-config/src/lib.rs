@@ -1,0 +1,24 @@
+//! Rate limiting policies from a file.
+//!
+//! A [`Document`] is read from TOML or JSON and compiled into [`Policies`], which are a
+//! [`Rule`](tollgate_core::Rule) like those that code makes. Whatever is wrong with the file is told with
+//! line, column and what was expected: see [`Problems`].
+
+mod check;
+mod compile;
+pub mod document;
+mod environment;
+mod origin;
+mod path;
+mod problem;
+mod read;
+mod schema;
+
+pub use self::check::{Report, check};
+pub use self::compile::Policies;
+pub use self::document::Document;
+pub use self::environment::Environment;
+pub use self::origin::Origin;
+pub use self::problem::{Place, Problem, Problems};
+pub use self::read::{read_json, read_toml};
+pub use self::schema::schema;
