@@ -1,6 +1,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use super::short::ShortText;
+
 /// Why a request could not be told what it owes.
 ///
 /// A key that is missing is never silently unlimited. What the client left out is answered with
@@ -35,7 +37,7 @@ enum Kind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum What {
     Text(Cow<'static, str>),
-    Named { article: &'static str, name: &'static str, noun: &'static str },
+    Named { article: &'static str, name: ShortText, noun: &'static str },
 }
 
 impl Missing {
@@ -65,20 +67,20 @@ impl Missing {
     }
 
     /// [`client`](Self::client) for "the `name` noun".
-    pub(super) fn client_named(name: &'static str, noun: &'static str) -> Self {
-        let what = What::Named { article: "the", name, noun };
+    pub(super) fn client_named(name: &str, noun: &'static str) -> Self {
+        let what = What::Named { article: "the", name: ShortText::new(name), noun };
         Self { kind: Kind::Client, what, hint: Cow::Borrowed("") }
     }
 
     /// [`ambiguous`](Self::ambiguous) for "exactly one `name` noun".
-    pub(super) fn ambiguous_named(name: &'static str, noun: &'static str) -> Self {
-        let what = What::Named { article: "exactly one", name, noun };
+    pub(super) fn ambiguous_named(name: &str, noun: &'static str) -> Self {
+        let what = What::Named { article: "exactly one", name: ShortText::new(name), noun };
         Self { kind: Kind::Ambiguous, what, hint: Cow::Borrowed("") }
     }
 
     /// [`server`](Self::server) for "the `name` noun".
-    pub(super) fn server_named(name: &'static str, noun: &'static str, hint: &'static str) -> Self {
-        let what = What::Named { article: "the", name, noun };
+    pub(super) fn server_named(name: &str, noun: &'static str, hint: &'static str) -> Self {
+        let what = What::Named { article: "the", name: ShortText::new(name), noun };
         Self { kind: Kind::Server, what, hint: Cow::Borrowed(hint) }
     }
 
@@ -134,7 +136,9 @@ impl fmt::Display for What {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(text) => f.write_str(text),
-            Self::Named { article, name, noun } => write!(f, "{article} `{name}` {noun}"),
+            Self::Named { article, name, noun } => {
+                write!(f, "{article} `{}` {noun}", name.as_str())
+            }
         }
     }
 }

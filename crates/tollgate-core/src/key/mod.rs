@@ -1,6 +1,7 @@
 //! Keys: whose budget a request is charged to.
 
 mod buf;
+mod claims;
 mod extract;
 mod hop;
 mod ip;
@@ -8,20 +9,24 @@ mod missing;
 mod network;
 mod part;
 mod proxies;
+mod short;
 mod tag;
 #[cfg(test)]
 mod testing;
+mod text;
 mod view;
 
 pub use self::buf::KeyBuf;
+pub use self::claims::Claims;
 pub use self::extract::{
-    Const, Cookie, Extension, First, FromFn, Global, Header, Host, Method, Optional, Path, Query,
-    Route, from_fn,
+    Claim, Const, Cookie, Extension, First, FromFn, Global, Header, Host, Method, Optional, Path,
+    Query, Route, from_fn,
 };
 pub use self::ip::Ip;
 pub use self::missing::Missing;
 pub use self::part::Part;
 pub use self::proxies::{Proxies, ProxiesError};
+pub use self::text::Text;
 pub use self::view::View;
 
 /// Where a request's key comes from.

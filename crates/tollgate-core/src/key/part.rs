@@ -1,5 +1,6 @@
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
 
 use super::KeyBuf;
 
@@ -54,6 +55,13 @@ impl Part for str {
 }
 
 impl Part for String {
+    #[inline]
+    fn write(&self, key: &mut KeyBuf) {
+        key.push(self.as_bytes());
+    }
+}
+
+impl Part for Arc<str> {
     #[inline]
     fn write(&self, key: &mut KeyBuf) {
         key.push(self.as_bytes());

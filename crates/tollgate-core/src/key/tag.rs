@@ -17,3 +17,4 @@ pub(super) const FROM_FN: u8 = 10;
 pub(super) const IPV4: u8 = 11;
 pub(super) const IPV6: u8 = 12;
 pub(super) const FIRST: u8 = 13;
+pub(super) const CLAIM: u8 = 14;

@@ -10,20 +10,21 @@ use crate::key::{Key, KeyBuf, Missing, View, tag};
 /// missing. Where the cookie was sent more than once with values that differ, the client has to mend
 /// its request, even where the key is [`Optional`](super::Optional).
 #[derive(Debug, Clone, Copy)]
-pub struct Cookie(pub &'static str);
+pub struct Cookie<N = &'static str>(pub N);
 
-impl<V: View> Key<V> for Cookie {
+impl<V: View, N: AsRef<str>> Key<V> for Cookie<N> {
     fn write(&self, view: &V, key: &mut KeyBuf) -> Result<(), Missing> {
+        let name = self.0.as_ref();
         let pairs = view.header_lines("cookie").flat_map(pairs);
-        match find(pairs, self.0, Plus::Plus) {
+        match find(pairs, name, Plus::Plus) {
             Found::One(value) if !value.is_empty() => {
                 key.push(&[tag::COOKIE]);
-                key.push(self.0.as_bytes());
+                key.push(name.as_bytes());
                 key.push(&value);
                 Ok(())
             }
-            Found::One(_) | Found::Nothing => Err(Missing::client_named(self.0, "cookie")),
-            Found::Several => Err(Missing::ambiguous_named(self.0, "cookie")),
+            Found::One(_) | Found::Nothing => Err(Missing::client_named(name, "cookie")),
+            Found::Several => Err(Missing::ambiguous_named(name, "cookie")),
         }
     }
 }
@@ -68,6 +69,12 @@ mod tests {
             key(&Cookie("sid"), &request(&["sid=a+b"])),
             key(&Cookie("sid"), &request(&["sid=a b"])),
         );
+    }
+
+    #[test]
+    fn a_name_that_is_known_only_when_running_is_the_same_key() {
+        let request = request(&["sid=a"]);
+        assert_eq!(key(&Cookie(String::from("sid")), &request), key(&Cookie("sid"), &request));
     }
 
     #[test]

@@ -33,6 +33,14 @@ impl<T> Extension<T> {
     pub const fn new() -> Self {
         Self(PhantomData)
     }
+
+    pub(in crate::key) fn missing() -> Missing {
+        Missing::server_named(
+            type_name::<T>(),
+            "extension",
+            "add the layer that inserts it outside of the rate limit, so that it runs first",
+        )
+    }
 }
 
 impl<V: View, T: Part + Send + Sync + 'static> Key<V> for Extension<T> {
@@ -42,13 +50,7 @@ impl<V: View, T: Part + Send + Sync + 'static> Key<V> for Extension<T> {
             key.push(type_name::<T>().as_bytes());
             value.write(key);
         });
-        written.ok_or_else(|| {
-            Missing::server_named(
-                type_name::<T>(),
-                "extension",
-                "add the layer that inserts it outside of the rate limit, so that it runs first",
-            )
-        })
+        written.ok_or_else(Self::missing)
     }
 }
 

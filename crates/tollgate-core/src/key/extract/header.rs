@@ -12,27 +12,28 @@ use crate::key::{Key, KeyBuf, Missing, View, tag};
 /// rejects values that were made up; otherwise a client that invents a value per request has a fresh
 /// budget for each.
 #[derive(Debug, Clone, Copy)]
-pub struct Header(pub &'static str);
+pub struct Header<N = &'static str>(pub N);
 
-impl<V: View> Key<V> for Header {
+impl<V: View, N: AsRef<str>> Key<V> for Header<N> {
     fn write(&self, view: &V, key: &mut KeyBuf) -> Result<(), Missing> {
-        let mut lines = view.header_lines(self.0);
+        let name = self.0.as_ref();
+        let mut lines = view.header_lines(name);
         let value = lines.next().map(trimmed).unwrap_or_default();
         if lines.next().is_some() {
-            return Err(Missing::ambiguous_named(self.0, "header"));
+            return Err(Missing::ambiguous_named(name, "header"));
         }
         if value.is_empty() {
-            return Err(absent(self.0));
+            return Err(absent(name));
         }
         key.push(&[tag::HEADER]);
-        push_lowercase(key, self.0);
+        push_lowercase(key, name);
         key.push(value);
         Ok(())
     }
 }
 
 /// A name that no request can carry is not the client's fault.
-fn absent(name: &'static str) -> Missing {
+fn absent(name: &str) -> Missing {
     if is_token(name.as_bytes()) {
         return Missing::client_named(name, "header");
     }
@@ -67,6 +68,14 @@ mod tests {
         let request = Request::default().header("a", "1").header("b", "1");
         assert_eq!(key(&Header("a"), &request), key(&Header("A"), &request));
         assert_ne!(key(&Header("a"), &request), key(&Header("b"), &request));
+    }
+
+    #[test]
+    fn a_name_that_is_known_only_when_running_is_the_same_key() {
+        let request = Request::default().header("a", "1");
+        assert_eq!(key(&Header(String::from("a")), &request), key(&Header("a"), &request));
+        let missing = missing(&Header(String::from("b")), &request);
+        assert_eq!(missing.what(), "the `b` header");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Keys read from one place of the request each, and the ways to combine them.
 
+mod claim;
 mod cookie;
 mod extension;
 mod first;
@@ -14,6 +15,7 @@ mod query;
 mod target;
 mod tuple;
 
+pub use self::claim::Claim;
 pub use self::cookie::Cookie;
 pub use self::extension::Extension;
 pub use self::first::First;
