@@ -6,11 +6,11 @@ use serde::de::value::SeqAccessDeserializer;
 use serde::de::{Error, SeqAccess};
 
 use super::Texts;
-use super::shaped::{Shaped, deserialize_shaped};
+use super::shaped::{Shaped, deserialize_shaped, deserialize_tables};
 
 /// A condition on requests: all that is said has to hold.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, remote = "Self")]
 pub struct Condition {
     /// The method is one of these, such as `["POST", "PUT"]`.
     #[serde(default)]
@@ -72,12 +72,13 @@ pub enum Expected {
 
 /// Hours of the day and days of the week.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, remote = "Self")]
 pub struct Hours {
     /// From when to when, such as `["22:00", "06:00"]`; the end does not belong to it. An end before the
     /// beginning is on the next day.
     #[serde(default)]
-    pub between: Option<[String; 2]>,
+    #[schemars(length(equal = 2))]
+    pub between: Option<Vec<String>>,
     /// On which days, those on which it begins: every day, unless said otherwise.
     #[serde(default)]
     pub on: Vec<Weekday>,
@@ -117,3 +118,8 @@ impl<'de> Shaped<'de> for Expected {
 }
 
 deserialize_shaped!(Expected);
+
+deserialize_tables! {
+    Condition: "a condition, a table such as { method = [\"POST\"] }",
+    Hours: "a table such as { between = [\"22:00\", \"06:00\"] }"
+}

@@ -31,6 +31,7 @@ pub use self::rule::{Rule, Tiers};
 pub use self::texts::Texts;
 pub use self::tier::Tier;
 
+use self::shaped::deserialize_tables;
 use crate::origin::Origin;
 
 /// Rate limiting policies for tollgate: who may spend how much in how much time.
@@ -38,7 +39,7 @@ use crate::origin::Origin;
 /// Every rule whose condition holds for a request is charged; a request that one of them refuses is
 /// charged to none.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, remote = "Self")]
 pub struct Document {
     /// The IANA time zone that `hours` are told in where they name none, such as `Europe/Berlin`.
     /// `UTC` unless said otherwise.
@@ -67,7 +68,7 @@ pub struct Document {
 
 /// The proxies in front of the service, and the header in which they tell the client's address.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, remote = "Self")]
 pub struct Proxies {
     /// Addresses and networks of the proxies, such as `10.0.0.0/8` or `::1`. Nobody else's forwarding
     /// header is believed. Each of them has to add to that header, or to replace it.
@@ -80,9 +81,15 @@ pub struct Proxies {
 
 /// The database that tells where an address is.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, remote = "Self")]
 pub struct Places {
     /// A MaxMind database file (`.mmdb`) with countries or cities. A path that is not absolute is taken
     /// from the directory of this file.
     pub database: String,
+}
+
+deserialize_tables! {
+    Document: "a table of policies",
+    Proxies: "a table such as { trusted = [\"10.0.0.0/8\"] }",
+    Places: "a table such as { database = \"countries.mmdb\" }"
 }

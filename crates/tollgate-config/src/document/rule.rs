@@ -1,11 +1,12 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::shaped::deserialize_tables;
 use super::{Case, Condition, Cost, Key, Limit, Reject, Settle};
 
 /// Limits on a key: whose budget a request is charged to, how much there is of it, and when.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, remote = "Self")]
 pub struct Rule {
     /// What the rule is called, in header fields, metrics and stores: a name of its own, of at most 31
     /// printable ASCII characters. Its limits are named after it: one limit is called the same, several
@@ -46,7 +47,7 @@ pub struct Rule {
 /// How a rule finds the tier of a request: by what names the tier (`by`), or by what names the customer
 /// (`customer`), whose tier stands under `customers`.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, remote = "Self")]
 pub struct Tiers {
     /// Where the name of the tier is read from: `{ claim = ".." }` or `{ const = ".." }`. What a client
     /// may write itself, a header for one, cannot be used.
@@ -57,4 +58,9 @@ pub struct Tiers {
     pub customer: Option<Key>,
     /// The tier of everybody whose tier or customer is not known.
     pub default: String,
+}
+
+deserialize_tables! {
+    Rule: "a rule, a table with `name`, `key` and `limits`",
+    Tiers: "a table such as { by = { claim = \"plan\" }, default = \"free\" }"
 }

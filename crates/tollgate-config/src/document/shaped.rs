@@ -87,4 +87,20 @@ macro_rules! deserialize_shaped {
     )*};
 }
 
-pub(super) use deserialize_shaped;
+/// Implements `Deserialize` for tables whose fields are derived with `#[serde(remote = "Self")]`: what serde
+/// derives on its own reads a list as a table, too, field by field.
+macro_rules! deserialize_tables {
+    ($($type:ty: $expected:literal),*) => {$(
+        impl<'de> $crate::document::shaped::Shaped<'de> for $type {
+            const EXPECTED: &'static str = $expected;
+
+            fn table<A: serde::de::MapAccess<'de>>(table: A) -> Result<Self, A::Error> {
+                Self::deserialize(serde::de::value::MapAccessDeserializer::new(table))
+            }
+        }
+
+        $crate::document::shaped::deserialize_shaped!($type);
+    )*};
+}
+
+pub(super) use {deserialize_shaped, deserialize_tables};

@@ -21,9 +21,6 @@ pub(super) fn sentence(message: &str) -> String {
     if let Some(name) = message.strip_prefix("duplicate field ") {
         return format!("{name} is said twice, expected once");
     }
-    if let Some(length) = message.strip_prefix("invalid length ") {
-        return format!("found a list of {length}");
-    }
     let found = message.strip_prefix("invalid type: ").or(message.strip_prefix("invalid value: "));
     match found {
         Some(rest) => format!("found {}", in_words(rest)),
@@ -108,9 +105,5 @@ mod tests {
             "found a table, expected a text"
         );
         assert_eq!(sentence("missing field `name`"), "`name` is missing, and has to be said");
-        assert_eq!(
-            sentence("invalid length 1, expected an array of length 2"),
-            "found a list of 1, expected an array of length 2"
-        );
     }
 }

@@ -23,6 +23,7 @@ pub fn read_json(text: &str) -> Result<Document, Problems> {
     let mut marks =
         Marks { text, lines: Lines::new(text), origin: Origin::default(), twice: vec![] };
     let whole = serde_json::from_str(text).map_err(|error| marks.syntax(&error))?;
+    marks.origin.mark("", marks.place(whole));
     marks.inside(&Path::Root, whole, DEEPEST).map_err(|error| marks.syntax(&error))?;
     if let Some(problems) = Problems::of(std::mem::take(&mut marks.twice)) {
         return Err(problems);

@@ -1,4 +1,4 @@
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeTable, DeValue, Error};
 use toml::{Deserializer, Spanned};
 
 use crate::document::Document;
@@ -31,7 +31,7 @@ pub fn read_toml(text: &str) -> Result<Document, Problems> {
     let (table, errors) = DeTable::parse_recoverable(text);
     let syntax = errors.iter().map(|error| {
         let place = error.span().map(|span| lines.place(span.start));
-        Problem::new("", format!("this is not TOML: {}", one_line(error.message()))).at(place)
+        Problem::new("", in_words(text, error)).at(place)
     });
     if let Some(problems) = Problems::of(syntax) {
         return Err(problems);
@@ -44,8 +44,12 @@ pub fn read_toml(text: &str) -> Result<Document, Problems> {
     }
 }
 
-fn one_line(message: &str) -> String {
-    message.lines().collect::<Vec<_>>().join(", ")
+fn in_words(text: &str, error: &Error) -> String {
+    if error.message() == "duplicate key" {
+        let name = error.span().and_then(|span| text.get(span)).unwrap_or("the name");
+        return format!("`{name}` is said twice, expected once");
+    }
+    format!("this is not TOML: {}", error.message().lines().collect::<Vec<_>>().join(", "))
 }
 
 fn mark_table(origin: &mut Origin, lines: &Lines<'_>, path: &Path<'_>, table: &DeTable<'_>) {
