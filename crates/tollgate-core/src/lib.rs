@@ -28,6 +28,7 @@ mod adapter;
 mod charge;
 mod clock;
 mod condition;
+mod cost;
 mod counts;
 mod fallback;
 mod few;
@@ -54,6 +55,10 @@ pub use self::adapter::{Degraded, OnStoreError, Refused};
 pub use self::charge::{Charge, Owed};
 pub use self::clock::{Clock, ManualClock};
 pub use self::condition::{Condition, Either, Not};
+pub use self::cost::{
+    Amount, ContentLength, CostFn, CostFrom, CostOf, content_length, cost_fn, cost_from,
+    reply_header, reply_header_scaled,
+};
 pub use self::counts::{Counter, Counters, Counts};
 pub use self::fallback::{Fallback, FallbackFuture};
 pub use self::gate::{Gate, Place, Redirect, Rejection, Step};
@@ -68,10 +73,7 @@ pub use self::memory::{Memory, MemoryBuilder};
 pub use self::paid::{Desk, Paid, Served};
 pub use self::policy::{Course, Policy, must_keep};
 pub use self::refusal::Refusal;
-pub use self::rule::{
-    By, Chosen, CostFn, CostOf, KnownLimits, LimitsFor, Rule, RuleFn, When, choose, cost_fn,
-    rule_fn,
-};
+pub use self::rule::{By, Chosen, KnownLimits, LimitsFor, Rule, RuleFn, When, choose, rule_fn};
 pub use self::share::{Share, ShareFuture};
 pub use self::sleep::Sleep;
 pub use self::store::{Answer, Store, StoreError};

@@ -12,7 +12,7 @@ mod proxies;
 mod short;
 mod tag;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 mod text;
 mod view;
 
@@ -22,6 +22,7 @@ pub use self::extract::{
     Claim, Const, Cookie, Extension, First, FromFn, Global, Header, Host, Method, Optional, Path,
     Query, Route, from_fn,
 };
+pub(crate) use self::extract::{header_value, query_value, trimmed};
 pub use self::ip::Ip;
 pub use self::missing::Missing;
 pub use self::part::Part;

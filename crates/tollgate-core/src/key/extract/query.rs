@@ -1,3 +1,5 @@
+use std::borrow::Cow;
+
 use super::pairs::{Found, Plus, find};
 use crate::key::{Key, KeyBuf, Missing, View, tag};
 
@@ -13,16 +15,20 @@ pub struct Query<N = &'static str>(pub N);
 impl<V: View, N: AsRef<str>> Key<V> for Query<N> {
     fn write(&self, view: &V, key: &mut KeyBuf) -> Result<(), Missing> {
         let name = self.0.as_ref();
-        match find(pairs(view), name, Plus::Space) {
-            Found::One(value) if !value.is_empty() => {
-                key.push(&[tag::QUERY]);
-                key.push(name.as_bytes());
-                key.push(&value);
-                Ok(())
-            }
-            Found::One(_) | Found::Nothing => Err(Missing::client_named(name, "query parameter")),
-            Found::Several => Err(Missing::ambiguous_named(name, "query parameter")),
-        }
+        let value = query_value(view, name)?;
+        key.push(&[tag::QUERY]);
+        key.push(name.as_bytes());
+        key.push(&value);
+        Ok(())
+    }
+}
+
+/// The value of the parameter, decoded; allocates only where there is something to decode.
+pub(crate) fn query_value<'a, V: View>(view: &'a V, name: &str) -> Result<Cow<'a, [u8]>, Missing> {
+    match find(pairs(view), name, Plus::Space) {
+        Found::One(value) if !value.is_empty() => Ok(value),
+        Found::One(_) | Found::Nothing => Err(Missing::client_named(name, "query parameter")),
+        Found::Several => Err(Missing::ambiguous_named(name, "query parameter")),
     }
 }
 
