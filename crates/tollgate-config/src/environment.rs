@@ -4,22 +4,30 @@ use std::sync::Arc;
 
 use tollgate_core::Clock;
 
+use crate::request::Request;
+
 /// What a document can only name, from code: functions that say how much room there is and what a request
 /// costs, and the clock that hours are told by.
 ///
 /// ```
 /// use tollgate_config::Environment;
 ///
-/// let environment = Environment::new().room("database", || true);
+/// let environment = Environment::new()
+///     .room("database", || true)
+///     .cost("by_path", |request| if request.path().starts_with("/export") { 10 } else { 1 });
 /// # let _ = environment;
 /// ```
 #[derive(Clone, Default)]
 pub struct Environment {
     rooms: BTreeMap<String, RoomFn>,
+    costs: BTreeMap<String, CostFn>,
     clock: Option<Clock>,
+    /// Whether whatever a document names is taken to be there: for checking it without the service.
+    assuming: bool,
 }
 
 pub(crate) type RoomFn = Arc<dyn Fn() -> bool + Send + Sync>;
+pub(crate) type CostFn = Arc<dyn Fn(&Request<'_>) -> u64 + Send + Sync>;
 
 impl Environment {
     /// Provides nothing: enough for documents that name nothing.
@@ -40,16 +48,60 @@ impl Environment {
         self
     }
 
-    /// Tells the time by `clock` instead of the machine's, for tests.
+    /// Provides the function that documents call `name` in `cost = { call = ".." }`: what a request costs.
     #[must_use]
-    pub fn clock(mut self, clock: &Clock) -> Self {
-        self.clock = Some(clock.clone());
+    pub fn cost(
+        mut self,
+        name: impl Into<String>,
+        cost: impl Fn(&Request<'_>) -> u64 + Send + Sync + 'static,
+    ) -> Self {
+        self.costs.insert(name.into(), Arc::new(cost));
         self
     }
+
+    /// Tells the time of `hours` by `clock` instead of the machine's, for tests.
+    #[must_use]
+    pub fn clock(mut self, clock: impl Into<Clock>) -> Self {
+        self.clock = Some(clock.into());
+        self
+    }
+
+    /// Provides whatever a document may name, in some way or other.
+    pub(crate) fn assuming() -> Self {
+        Self { assuming: true, ..Self::default() }
+    }
+
+    pub(crate) fn named_room(&self, name: &str) -> Result<RoomFn, String> {
+        let assumed = || self.assuming.then(|| Arc::new(|| true) as RoomFn);
+        let room = self.rooms.get(name).cloned().or_else(assumed);
+        room.ok_or_else(|| not_provided("function for room", name, self.rooms.keys()))
+    }
+
+    pub(crate) fn named_cost(&self, name: &str) -> Result<CostFn, String> {
+        let assumed = || self.assuming.then(|| Arc::new(|_: &Request<'_>| 1) as CostFn);
+        let cost = self.costs.get(name).cloned().or_else(assumed);
+        cost.ok_or_else(|| not_provided("function for costs", name, self.costs.keys()))
+    }
+
+    pub(crate) fn own_clock(&self) -> Option<&Clock> {
+        self.clock.as_ref()
+    }
+}
+
+fn not_provided<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a String>) -> String {
+    let known: Vec<_> = known.map(|name| format!("`{name}`")).collect();
+    let expected = match known.as_slice() {
+        [] => "none: it provides none".to_owned(),
+        known => known.join(" or "),
+    };
+    format!("the service provides no {what} called `{name}`, expected {expected}")
 }
 
 impl fmt::Debug for Environment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Environment").field("rooms", &self.rooms.keys()).finish_non_exhaustive()
+        f.debug_struct("Environment")
+            .field("rooms", &self.rooms.keys())
+            .field("costs", &self.costs.keys())
+            .finish_non_exhaustive()
     }
 }

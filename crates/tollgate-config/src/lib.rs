@@ -12,6 +12,7 @@ mod origin;
 mod path;
 mod problem;
 mod read;
+mod request;
 mod schema;
 
 pub use self::check::{Report, check};
@@ -21,4 +22,5 @@ pub use self::environment::Environment;
 pub use self::origin::Origin;
 pub use self::problem::{Place, Problem, Problems};
 pub use self::read::{read_json, read_toml};
+pub use self::request::Request;
 pub use self::schema::schema;
