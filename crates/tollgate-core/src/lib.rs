@@ -35,15 +35,20 @@ mod few;
 pub mod fields;
 mod gate;
 mod headers;
+#[cfg(feature = "hours")]
+mod hours;
 mod key;
 mod known;
 mod limit;
 mod line;
 mod memory;
 mod paid;
+#[cfg(feature = "places")]
+mod places;
 mod policy;
 mod refusal;
 mod report;
+mod room;
 mod rule;
 mod share;
 mod sleep;
@@ -63,6 +68,8 @@ pub use self::counts::{Counter, Counters, Counts};
 pub use self::fallback::{Fallback, FallbackFuture};
 pub use self::gate::{Gate, Place, Redirect, Rejection, Step};
 pub use self::headers::{Field, Fields, Headers, Value};
+#[cfg(feature = "hours")]
+pub use self::hours::{Hours, HoursError, Weekday};
 pub use self::key::*;
 pub use self::known::Known;
 pub use self::limit::{
@@ -71,8 +78,13 @@ pub use self::limit::{
 };
 pub use self::memory::{Memory, MemoryBuilder};
 pub use self::paid::{Desk, Paid, Served};
+#[cfg(feature = "places")]
+pub use self::places::{InPlaces, PlaceKey, Places, PlacesError};
 pub use self::policy::{Course, Policy, must_keep};
 pub use self::refusal::Refusal;
+#[cfg(feature = "cpu")]
+pub use self::room::{Cpu, CpuError};
+pub use self::room::{InFlight, InFlightGuard, Room};
 pub use self::rule::{By, Chosen, KnownLimits, LimitsFor, Rule, RuleFn, When, choose, rule_fn};
 pub use self::share::{Share, ShareFuture};
 pub use self::sleep::Sleep;

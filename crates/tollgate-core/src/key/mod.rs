@@ -9,11 +9,17 @@ mod missing;
 mod network;
 mod part;
 mod proxies;
+<<<<<<< HEAD
 mod short;
 mod tag;
 #[cfg(test)]
 pub(crate) mod testing;
 mod text;
+=======
+pub(crate) mod tag;
+#[cfg(test)]
+pub(crate) mod testing;
+>>>>>>> signals
 mod view;
 
 pub use self::buf::KeyBuf;
