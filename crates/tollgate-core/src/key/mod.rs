@@ -9,17 +9,11 @@ mod missing;
 mod network;
 mod part;
 mod proxies;
-<<<<<<< HEAD
 mod short;
-mod tag;
-#[cfg(test)]
-pub(crate) mod testing;
-mod text;
-=======
 pub(crate) mod tag;
 #[cfg(test)]
 pub(crate) mod testing;
->>>>>>> signals
+mod text;
 mod view;
 
 pub use self::buf::KeyBuf;
