@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use tollgate_core::Clock;
+use tollgate_core::{Clock, InFlight, Places};
 
 use crate::request::Request;
 
@@ -22,6 +22,8 @@ pub struct Environment {
     rooms: BTreeMap<String, RoomFn>,
     costs: BTreeMap<String, CostFn>,
     clock: Option<Clock>,
+    load: Option<InFlight>,
+    places: Option<Places>,
     /// Whether whatever a document names is taken to be there: for checking it without the service.
     assuming: bool,
 }
@@ -66,6 +68,22 @@ impl Environment {
         self
     }
 
+    /// Provides the count of requests under way that `while = { in_flight = .. }` goes by: the same as
+    /// `tollgate`'s `InFlightLayer` counts into. Its own bound does not matter.
+    #[must_use]
+    pub fn in_flight(mut self, load: &InFlight) -> Self {
+        self.load = Some(load.clone());
+        self
+    }
+
+    /// Provides the database of places, instead of the file that documents name: one that is kept while
+    /// documents are read anew, and is itself reloaded when the application says so.
+    #[must_use]
+    pub fn places(mut self, places: &Places) -> Self {
+        self.places = Some(places.clone());
+        self
+    }
+
     /// Provides whatever a document may name, in some way or other.
     pub(crate) fn assuming() -> Self {
         Self { assuming: true, ..Self::default() }
@@ -81,6 +99,17 @@ impl Environment {
         let assumed = || self.assuming.then(|| Arc::new(|_: &Request<'_>| 1) as CostFn);
         let cost = self.costs.get(name).cloned().or_else(assumed);
         cost.ok_or_else(|| not_provided("function for costs", name, self.costs.keys()))
+    }
+
+    pub(crate) fn load_below(&self, bound: u64) -> Result<InFlight, &'static str> {
+        let bound = usize::try_from(bound).unwrap_or(usize::MAX);
+        let assumed = self.assuming.then(|| InFlight::below(bound));
+        let load = self.load.as_ref().map(|load| load.also_below(bound)).or(assumed);
+        load.ok_or("the service counts no requests under way, expected `Environment::in_flight` in its code")
+    }
+
+    pub(crate) fn own_places(&self) -> Option<&Places> {
+        self.places.as_ref()
     }
 
     pub(crate) fn own_clock(&self) -> Option<&Clock> {

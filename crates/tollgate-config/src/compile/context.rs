@@ -1,7 +1,7 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
-use tollgate_core::{Ip, Limit};
+use tollgate_core::{Hours, Ip, Limit, PlaceKey, Places};
 
 use super::key::Name;
 use crate::document::Document;
@@ -15,6 +15,11 @@ pub(super) struct Context<'a> {
     pub(super) environment: &'a Environment,
     /// The client's address, by the proxies of the document.
     pub(super) ip: Ip,
+    places: Option<Places>,
+    /// Whether the document names a database, be it a sound one or not.
+    has_places: bool,
+    /// In the document's time zone.
+    hours: Option<Hours>,
     origin: &'a Origin,
     problems: RefCell<Vec<Problem>>,
 }
@@ -24,20 +29,60 @@ impl<'a> Context<'a> {
         let mut context = Self {
             environment,
             ip: Ip::peer(),
+            places: None,
+            has_places: document.places.is_some(),
+            hours: None,
             origin: &document.origin,
             problems: RefCell::default(),
         };
         if let Some(ip) = context.address(document) {
             context.ip = ip;
         }
+        context.places = context.open_places(document);
+        context.hours = context.in_zone(document);
         context
+    }
+
+    fn in_zone(&self, document: &Document) -> Option<Hours> {
+        let zone = document.time_zone.as_deref().unwrap_or("UTC");
+        self.check(&Path::Root.name("time_zone"), Hours::in_zone(zone))
+    }
+
+    fn open_places(&self, document: &Document) -> Option<Places> {
+        if let Some(places) = self.environment.own_places() {
+            return Some(places.clone());
+        }
+        let database = &document.places.as_ref()?.database;
+        let path = Path::Root.name("places");
+        self.check(&path.name("database"), Places::open(database))
+    }
+
+    /// Hours in the document's time zone.
+    pub(super) fn hours(&self) -> Option<Hours> {
+        self.hours.clone()
+    }
+
+    /// The country of the client's address.
+    pub(super) fn country(&self, path: &Path<'_>) -> Option<PlaceKey> {
+        self.known_places(path).map(|places| places.country(self.ip.clone()))
+    }
+
+    /// The region of the client's address.
+    pub(super) fn region(&self, path: &Path<'_>) -> Option<PlaceKey> {
+        self.known_places(path).map(|places| places.region(self.ip.clone()))
+    }
+
+    fn known_places(&self, path: &Path<'_>) -> Option<&Places> {
+        if self.places.is_none() && !self.has_places {
+            self.wrong(path, "nothing tells where addresses are, expected `places` with a `database`");
+        }
+        self.places.as_ref()
     }
 
     fn address(&self, document: &Document) -> Option<Ip> {
         let proxies = document.proxies.as_ref()?;
         let path = Path::Root.name("proxies");
-        let trusted = self.networks(&proxies.trusted, &path.name("trusted"));
-        let ip = Ip::try_behind(trusted?).ok()?;
+        let ip = self.behind(&proxies.trusted, &path.name("trusted"))?;
         match &proxies.header {
             None => Some(ip),
             Some(name) => {
@@ -47,21 +92,12 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Networks, each of which was looked at.
-    pub(super) fn networks<'t>(
-        &self,
-        texts: &'t [String],
-        path: &Path<'_>,
-    ) -> Option<Vec<&'t str>> {
-        let mut fine = true;
-        for (i, text) in texts.iter().enumerate() {
-            if Ip::try_behind([text]).is_err() {
-                let path = path.index(i);
-                self.wrong(&path, format!("`{text}` is no address and no network, expected such as `10.0.0.0/8`"));
-                fine = false;
-            }
+    /// The address behind these proxies, each of which is looked at.
+    fn behind(&self, trusted: &[String], path: &Path<'_>) -> Option<Ip> {
+        for (i, proxy) in trusted.iter().enumerate() {
+            self.check(&path.index(i), Ip::try_behind([proxy]));
         }
-        fine.then(|| texts.iter().map(String::as_str).collect())
+        Ip::try_behind(trusted).ok()
     }
 
     /// Notes what is wrong with the value at `path`.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tollgate_core::{
     Claim, Const, Cookie, First, Global, Header, Host, Ip, Key as CoreKey, KeyBuf, Method, Missing,
-    Optional, Path as PathKey, Query, Route, Text as CoreText, View,
+    Optional, Path as PathKey, PlaceKey, Query, Route, Text as CoreText, View,
 };
 
 use super::Context;
@@ -28,6 +28,7 @@ pub(super) enum Key {
     Query(Query<Name>),
     Claim(Claim<Name>),
     Const(Name),
+    Place(Arc<PlaceKey>),
     Either(Arc<First<(Key, Key)>>),
     Three(Arc<First<(Key, Key, Key)>>),
     Four(Arc<First<(Key, Key, Key, Key)>>),
@@ -49,6 +50,7 @@ impl<V: View> CoreKey<V> for Key {
             Self::Query(query) => query.write(view, key),
             Self::Claim(claim) => claim.write(view, key),
             Self::Const(text) => Const(&**text).write(view, key),
+            Self::Place(place) => place.write(view, key),
             Self::Either(first) => first.write(view, key),
             Self::Three(first) => first.write(view, key),
             Self::Four(first) => first.write(view, key),
@@ -82,10 +84,8 @@ impl Key {
                 Self::Optional(Arc::new(Optional(inner)))
             }
             Said::All(keys) => Self::all(keys, path, context)?,
-            Said::Country | Said::Region => {
-                context.wrong(path, "places are not known");
-                return None;
-            }
+            Said::Country => Self::Place(Arc::new(context.country(path)?)),
+            Said::Region => Self::Place(Arc::new(context.region(path)?)),
         })
     }
 

@@ -1,0 +1,116 @@
+//! Which limits hold for a request.
+
+use tollgate_core::{
+    Condition as CoreCondition, KnownLimits, Limit, Limits, LimitsFor, Missing, View,
+};
+
+use super::condition::Condition;
+use super::room::Room;
+use super::{Context, limit};
+use crate::document;
+use crate::path::Path;
+
+/// The limits of a rule: always the same, by tier, or by case.
+#[derive(Debug)]
+pub(super) enum Amounts {
+    Always(Limits),
+    Cases(Cases),
+}
+
+/// Other limits in other cases: the first that holds.
+#[derive(Debug)]
+pub(super) struct Cases {
+    cases: Vec<(Case, Limits)>,
+    otherwise: Box<Amounts>,
+}
+
+#[derive(Debug)]
+struct Case {
+    when: Option<Condition>,
+    room: Option<Room>,
+}
+
+impl Amounts {
+    pub(super) fn new(
+        said: &document::Rule,
+        path: &Path<'_>,
+        context: &Context<'_>,
+    ) -> Option<Self> {
+        let limits = limit::list(&said.limits, &path.name("limits"), context);
+        let limits = limit::named(&said.name, &limits?, &path.name("limits"), context);
+        let mut cases = Vec::new();
+        let list = path.name("cases");
+        for (i, case) in said.cases.iter().enumerate() {
+            let path = list.index(i);
+            let limits = limit::list(&case.limits, &path.name("limits"), context);
+            let limits = limits.and_then(|limits| {
+                limit::named(&said.name, &limits, &path.name("limits"), context)
+            });
+            cases.extend(Case::new(case, &path, context).zip(limits));
+        }
+        let otherwise = Self::Always(limits?);
+        Some(if cases.is_empty() {
+            otherwise
+        } else {
+            Self::Cases(Cases { cases, otherwise: Box::new(otherwise) })
+        })
+    }
+}
+
+impl Case {
+    fn new(said: &document::Case, path: &Path<'_>, context: &Context<'_>) -> Option<Self> {
+        if said.when.is_none() && said.room.is_none() {
+            context.wrong(path, "the case always holds, expected `when`, or `while`, or both");
+        }
+        let when = said.when.as_ref();
+        let when = when.map(|when| Condition::new(when, &path.name("when"), context));
+        let room = match &said.room {
+            Some(room) => Some(Room::new(room, &path.name("while"), context)?),
+            None => None,
+        };
+        Some(Self { when, room })
+    }
+
+    fn holds<V: View>(&self, view: &V) -> bool {
+        self.when.as_ref().is_none_or(|when| when.holds(view))
+            && self.room.as_ref().is_none_or(|room| room.holds(view))
+    }
+}
+
+impl<V: View> LimitsFor<V> for Amounts {
+    #[inline]
+    fn only_one(&self) -> Option<&Limit> {
+        match self {
+            Self::Always(limits) => LimitsFor::<V>::only_one(limits),
+            Self::Cases(_) => None,
+        }
+    }
+
+    fn each(
+        &self,
+        view: &V,
+        each: &mut dyn FnMut(&Limit) -> Result<(), Missing>,
+    ) -> Result<(), Missing> {
+        match self {
+            Self::Always(limits) => limits.each(view, each),
+            Self::Cases(Cases { cases, otherwise }) => {
+                match cases.iter().find(|(case, _)| case.holds(view)) {
+                    Some((_, limits)) => limits.each(view, each),
+                    None => otherwise.each(view, each),
+                }
+            }
+        }
+    }
+}
+
+impl KnownLimits for Amounts {
+    fn each_limit(&self, each: &mut dyn FnMut(&Limit)) {
+        match self {
+            Self::Always(limits) => limits.each_limit(each),
+            Self::Cases(Cases { cases, otherwise }) => {
+                cases.iter().for_each(|(_, limits)| limits.each_limit(&mut *each));
+                otherwise.each_limit(each);
+            }
+        }
+    }
+}
