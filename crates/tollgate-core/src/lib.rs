@@ -25,6 +25,7 @@
 
 mod account;
 mod adapter;
+mod cases;
 mod charge;
 mod clock;
 mod condition;
@@ -57,9 +58,13 @@ mod ticket;
 
 pub use self::account::{Cost, Reply};
 pub use self::adapter::{Degraded, OnStoreError, Refused};
+pub use self::cases::{Cases, CasesBuilder, Conditions, when};
 pub use self::charge::{Charge, Owed};
 pub use self::clock::{Clock, ManualClock};
-pub use self::condition::{Condition, Either, Not};
+pub use self::condition::{
+    AllOf, AnyOf, Condition, Either, Equals, ExtensionIs, HostIs, MethodIs, NetworkError, Not,
+    PathMatches, PatternError, Present, RouteIs, Values, Within,
+};
 pub use self::cost::{
     Amount, ContentLength, CostFn, CostFrom, CostOf, content_length, cost_fn, cost_from,
     reply_header, reply_header_scaled,

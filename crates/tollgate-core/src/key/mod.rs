@@ -22,9 +22,13 @@ pub use self::extract::{
     Claim, Const, Cookie, Extension, First, FromFn, Global, Header, Host, Method, Optional, Path,
     Query, Route, from_fn,
 };
-pub(crate) use self::extract::{header_value, query_value, trimmed};
+pub(crate) use self::extract::{
+    cookie_values, header_value, host_address, host_name, percent_decoded, query_value,
+    query_values, trimmed,
+};
 pub use self::ip::Ip;
 pub use self::missing::Missing;
+pub(crate) use self::network::{Network, Problem as NetworkProblem};
 pub use self::part::Part;
 pub use self::proxies::{Proxies, ProxiesError};
 pub use self::text::Text;

@@ -12,6 +12,7 @@ mod make;
 mod name;
 mod options;
 mod outcome;
+mod place;
 pub mod remote;
 mod shape;
 mod share;

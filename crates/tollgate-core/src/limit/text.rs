@@ -87,6 +87,16 @@ impl Limit {
     }
 }
 
+impl Limit {
+    /// The period alone: `minute`, `10 seconds`.
+    pub(super) fn period_text(&self) -> String {
+        match largest_unit(self.period) {
+            (unit, 1) => unit.into(),
+            _ => Time(self.period).to_string(),
+        }
+    }
+}
+
 struct Time(u64);
 
 impl fmt::Display for Time {

@@ -17,6 +17,7 @@ mod tuple;
 
 pub use self::claim::Claim;
 pub use self::cookie::Cookie;
+pub(crate) use self::cookie::cookie_values;
 pub use self::extension::Extension;
 pub use self::first::First;
 pub use self::fixed::{Const, Global};
@@ -25,7 +26,9 @@ pub use self::header::Header;
 pub(super) use self::header::is_token;
 pub(crate) use self::header::{header_value, trimmed};
 pub use self::host::Host;
+pub(crate) use self::host::{host_address, host_name};
 pub use self::optional::Optional;
+pub(crate) use self::pairs::percent_decoded;
 pub use self::query::Query;
-pub(crate) use self::query::query_value;
+pub(crate) use self::query::{query_value, query_values};
 pub use self::target::{Method, Path, Route};

@@ -1,6 +1,6 @@
 use std::borrow::Cow;
 
-use super::pairs::{Found, Plus, find};
+use super::pairs::{Found, Plus, find, values};
 use crate::key::{Key, KeyBuf, Missing, View, tag};
 
 /// The value of one parameter of the query, by its name.
@@ -32,7 +32,15 @@ pub(crate) fn query_value<'a, V: View>(view: &'a V, name: &str) -> Result<Cow<'a
     }
 }
 
-pub(super) fn pairs<V: View>(view: &V) -> impl Iterator<Item = (&[u8], &[u8])> {
+/// Every value of the parameter, decoded.
+pub(crate) fn query_values<'a, V: View>(
+    view: &'a V,
+    name: &'a str,
+) -> impl Iterator<Item = Cow<'a, [u8]>> {
+    values(pairs(view), name, Plus::Space)
+}
+
+fn pairs<V: View>(view: &V) -> impl Iterator<Item = (&[u8], &[u8])> {
     let query = view.query().unwrap_or_default().as_bytes();
     query.split(|&byte| byte == b'&').map(halves)
 }
