@@ -1,6 +1,7 @@
 //! Limits: the arithmetic of every algorithm, one file each.
 
 mod bucket;
+mod carry;
 mod concurrent;
 mod decide;
 mod error;
@@ -88,6 +89,8 @@ pub struct Limit {
     /// Microseconds; 0 for none.
     gap: u64,
     count_refused: bool,
+    /// Whether what was spent is carried over when the numbers change.
+    carried: bool,
     /// Whether one look at two words tells all: no ban, no gap, no log, no queue of its own, and
     /// nothing to record of refusals.
     plain: bool,
@@ -169,12 +172,13 @@ impl Limit {
         matches!(self.kind, Kind::Concurrent)
     }
 
-    /// Whether this is a token bucket that refills continuously, and nothing besides: no ban, no gap.
+    /// Whether this is a token bucket that refills continuously, and nothing besides: no ban, no gap,
+    /// nothing carried over.
     /// [`count`](Self::count), [`period`](Self::period), [`capacity`](Self::capacity) and
     /// [`soft_limit`](Self::soft_limit) then say all that there is to it, for stores with an engine of
     /// their own.
     pub const fn is_plain_bucket(&self) -> bool {
-        matches!(self.kind, Kind::TokenBucket { .. }) && self.ban == 0 && self.gap == 0
+        matches!(self.kind, Kind::TokenBucket { .. }) && !self.is_wide()
     }
 
     /// From where on the client is warned, as set by [`soft`](Self::soft).
@@ -192,7 +196,8 @@ impl Limit {
     ///
     /// A sliding window or a log with a name keeps its identity, and so what was spent, when its count
     /// changes; a bucket does so when its burst changes, as long as the time that both are counted in
-    /// is the same (the finest of a microsecond, a millisecond and a second that keeps it exact).
+    /// is the same (the finest of a microsecond, a millisecond and a second that keeps it exact). One
+    /// that is [carried](Self::carried) over keeps it whatever changes but its algorithm.
     pub const fn id(&self) -> u64 {
         self.id
     }

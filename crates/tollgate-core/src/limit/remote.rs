@@ -16,7 +16,7 @@
 
 use super::decide::Verdict;
 use super::outcome::{Fact as Known, Outcome};
-use super::state::{Mark, State};
+use super::state::{Mark, State, Written};
 use super::{Kind, Limit, Standing, shape};
 
 pub use super::decide::Role;
@@ -36,6 +36,8 @@ pub struct Numbers {
     pub ban: u64,
     /// Whether refused attempts are recorded.
     pub count_refused: bool,
+    /// Whether what was spent is carried over when the numbers change.
+    pub carried: bool,
     /// Whether one look at two words tells all.
     pub plain: bool,
     /// Whether the state is more than two words.
@@ -115,8 +117,24 @@ impl Numbers {
             gap: limit.gap,
             ban: limit.ban,
             count_refused: limit.count_refused,
+            carried: limit.carried,
             plain: limit.is_plain(),
             wide: limit.is_wide(),
+        }
+    }
+}
+
+impl Numbers {
+    /// Those that give a cell its meaning, as a row keeps them by which it was written: of a bucket and a
+    /// sliding window all that are counted in, of the others those that time replenishes by; zeros where
+    /// there are none.
+    pub fn written(&self) -> [u64; 3] {
+        match self.shape {
+            Shape::Bucket { unit, drain, tick, .. } => [unit, drain, tick],
+            Shape::Stepped { amount, every, .. } => [amount, every, 0],
+            Shape::Fixed { count, period, from_first } => [count, period, u64::from(from_first)],
+            Shape::Sliding { period, tick, .. } => [0, period, tick],
+            Shape::Log { .. } | Shape::Concurrent { .. } => [0; 3],
         }
     }
 }
@@ -158,6 +176,10 @@ pub struct Held {
     pub ban: [u64; 2],
     /// What has been refused since the ban began.
     pub refused: u64,
+    /// The numbers by which the cell was written, where they can change: see [`Numbers::written`].
+    pub numbers: [u64; 3],
+    /// Since when marks mean what they say, where the numbers can change.
+    pub since: u64,
     /// The clock at the last write of a log.
     pub seen: u64,
     /// Each stamp of a log, oldest first, and what was spent then.
@@ -167,14 +189,24 @@ pub struct Held {
 impl From<&State> for Held {
     fn from(state: &State) -> Self {
         let (seen, entries) = state.log.as_deref().map(|log| log.numbers()).unwrap_or_default();
-        let State { cell, gap, ban, refused, .. } = *state;
-        Self { cell, gap, ban, refused, seen, entries }
+        let State { cell, gap, ban, refused, written: Written { numbers, since }, .. } = *state;
+        Self { cell, gap, ban, refused, numbers, since, seen, entries }
     }
 }
 
 /// A mark, of the cell and the gap that were written, and whether a ban was in force.
 pub fn mark(cell: [u64; 2], gap: [u64; 2], banned: bool) -> Mark {
     Mark { gap, banned, ..Mark::from_words(cell) }
+}
+
+/// The same mark, of a row whose marks mean what they say since then.
+pub fn mark_since(mark: Mark, since: u64) -> Mark {
+    Mark { since, ..mark }
+}
+
+/// What [`mark_since`] was given.
+pub fn since(mark: &Mark) -> u64 {
+    mark.since
 }
 
 /// What [`mark`] was given.
@@ -223,6 +255,15 @@ impl Fact {
             standing.mark = mark(cell, gap, is_banned);
         }
         Self::of_standing(standing)
+    }
+
+    /// The same, of a row whose marks mean what they say since then.
+    #[must_use]
+    pub fn since(mut self, since: u64) -> Self {
+        if let Known::Told(told) = &mut self.0 {
+            told.mark.since = since;
+        }
+        self
     }
 
     /// What [`of_cell`](Self::of_cell) was given: the two words.

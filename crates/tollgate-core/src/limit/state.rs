@@ -17,8 +17,19 @@ pub struct State {
     pub(crate) ban: Cell,
     /// What has been refused since the ban began, less what has been given back that counted then.
     pub(crate) refused: u64,
+    /// Whose numbers the cell was written by, where that can change.
+    pub(crate) written: Written,
     /// The stamps of a sliding log.
     pub(crate) log: Option<Box<Log>>,
+}
+
+/// The numbers that give a cell its meaning, of the limit that wrote it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Written {
+    /// As [`Shape::numbers`](super::shape::Shape::numbers) tells them; zeros where nothing is written.
+    pub(crate) numbers: [u64; 3],
+    /// Since when a mark means what it says: when the row was begun, or was converted last.
+    pub(crate) since: u64,
 }
 
 /// What a limit wrote when it charged a request, kept so that giving it back takes exactly that.
@@ -32,12 +43,14 @@ pub struct Mark {
     pub(crate) via: u8,
     /// Whether a ban was in force: what is charged during a ban was no reason for it.
     pub(crate) banned: bool,
+    /// [`Written::since`] of the row.
+    pub(crate) since: u64,
 }
 
 impl Mark {
     /// The mark of a store that does not decide by [`decide`](super::decide): two words of its own.
     pub const fn from_words(words: [u64; 2]) -> Self {
-        Self { cell: words, gap: [0; 2], via: 0, banned: false }
+        Self { cell: words, gap: [0; 2], via: 0, banned: false, since: 0 }
     }
 
     /// The words that [`from_words`](Self::from_words) was given.

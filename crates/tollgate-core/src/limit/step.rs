@@ -131,6 +131,9 @@ impl Limit {
     /// been refused since.
     pub fn settle(&self, state: &mut State, now: u64, mark: &Mark, cost: u64, spent: u64) {
         let now = bounded(now);
+        if spent <= cost && !self.knows(state, mark.since, now) {
+            return;
+        }
         self.tidy(state, now);
         if spent > cost {
             self.shape.force(state, now, spent - cost);
@@ -192,15 +195,16 @@ impl Limit {
         self.retry(&State { cell, ..State::default() }, now, cost)
     }
 
-    /// Until `state` equals a fresh one and may be forgotten; `None`: not before it is given back.
+    /// Until `state` equals a fresh one and may be forgotten, by the numbers that have written it; `None`:
+    /// not before it is given back.
     pub fn fresh_in(&self, state: &State, now: u64) -> Option<Duration> {
         self.fresh_in_micros(state, now).map(Duration::from_micros)
     }
 
     pub(crate) fn fresh_in_micros(&self, state: &State, now: u64) -> Option<u64> {
         let now = bounded(now);
-        let shape = self.shape.fresh_in(state, now)?;
-        let gap = if self.gap > 0 { Bucket::gap(self.gap).fresh_in(state.gap, now) } else { 0 };
+        let shape = self.shape_of(state).fresh_in(state, now)?;
+        let gap = if self.has_gap() { Bucket::gap(self.gap).fresh_in(state.gap, now) } else { 0 };
         Some(shape.max(gap).max(banned_for(state.ban, now)))
     }
 
@@ -246,12 +250,33 @@ impl Limit {
     /// Follows a clock that stepped back, and drops what is remembered in vain.
     #[inline]
     pub(crate) fn tidy(&self, state: &mut State, now: u64) {
+        if self.carried {
+            self.carry(state, now);
+        }
         self.shape.tidy(state, now);
-        if self.gap > 0 {
+        if self.has_gap() {
             Bucket::gap(self.gap).follow(&mut state.gap, now);
         }
-        if self.ban > 0 {
+        if self.ban > 0 || self.carried {
             state.ban[0] = state.ban[0].min(now);
+        }
+    }
+
+    /// Whether the state may hold a gap: this limit's, or one that it had before.
+    fn has_gap(&self) -> bool {
+        self.gap > 0 || self.carried
+    }
+
+    /// [`tidy`](Self::tidy) of a plain limit.
+    #[inline]
+    pub(super) fn follow(&self, state: &mut State, now: u64) {
+        self.shape.tidy(state, now);
+    }
+
+    /// Drops what a log holds in vain, and nothing else.
+    pub(crate) fn tidy_log(&self, state: &mut State, now: u64) {
+        if self.most_entries() > 0 {
+            self.shape.tidy(state, now);
         }
     }
 
@@ -261,7 +286,8 @@ impl Limit {
         if self.gap > 0 {
             Bucket::gap(self.gap).spend(&mut state.gap, now, 1, wait);
         }
-        Mark { cell, gap: state.gap, via: 0, banned: banned_for(state.ban, now) > 0 }
+        let banned = banned_for(state.ban, now) > 0;
+        Mark { cell, gap: state.gap, via: 0, banned, since: state.written.since }
     }
 
     /// Writes down that this limit refused, where that is recorded.
@@ -341,7 +367,7 @@ impl Limit {
     /// Whether the state holds more than the shape's two words.
     #[inline]
     pub(crate) const fn is_wide(&self) -> bool {
-        self.ban > 0 || self.gap > 0 || matches!(self.kind, Kind::SlidingLog { .. })
+        self.ban > 0 || self.gap > 0 || self.carried || matches!(self.kind, Kind::SlidingLog { .. })
     }
 }
 

@@ -7,7 +7,7 @@
 //! time    = [number] unit                                     100ms, 2 hours, minute
 //! option  = "burst" n | "stepped" | "queue" n | "delay-after" n | "from-first"
 //!         | "resolution" time | "count-refused" | "min-gap" time | "soft" n | "ban" time
-//!         | "named" word | "named" '"' text '"'
+//!         | "carried" | "named" word | "named" '"' text '"'
 //! ```
 
 use std::fmt;
@@ -67,10 +67,10 @@ impl fmt::Display for Limit {
         if self.ban > 0 {
             write!(f, " ban {}", Time(self.ban))?;
         }
-        match self.name.as_str() {
-            Some(name) => write!(f, " named {name:?}"),
-            None => Ok(()),
+        if let Some(name) = self.name.as_str() {
+            write!(f, " named {name:?}")?;
         }
+        if self.carried { f.write_str(" carried") } else { Ok(()) }
     }
 }
 
@@ -145,6 +145,8 @@ fn parse(words: &mut Words<'_>) -> Result<Limit, LimitError> {
             _ => Limit::try_per(count, period)?,
         }
     };
+    // Said of the whole: the name may come after it.
+    let mut carried = false;
     while let Some(option) = words.next() {
         limit = match option {
             "burst" => limit.try_burst(words.number()?)?,
@@ -157,6 +159,10 @@ fn parse(words: &mut Words<'_>) -> Result<Limit, LimitError> {
             "min-gap" => limit.try_min_gap(words.time()?)?,
             "soft" => limit.try_soft(words.number()?)?,
             "ban" => limit.try_ban(words.time()?)?,
+            "carried" => {
+                carried = true;
+                limit
+            }
             "named" => {
                 let name = words.name()?;
                 limit.try_named(&name)?
@@ -164,12 +170,12 @@ fn parse(words: &mut Words<'_>) -> Result<Limit, LimitError> {
             _ => {
                 return Err(LimitError::new(
                     "an option is not known: use burst, stepped, queue, delay-after, from-first, \
-                     resolution, count-refused, min-gap, soft, ban or named",
+                     resolution, count-refused, min-gap, soft, ban, carried or named",
                 ));
             }
         };
     }
-    Ok(limit)
+    if carried { limit.try_carried() } else { Ok(limit) }
 }
 
 /// The rest of the text; a number, a word and a `/` need no space between them.

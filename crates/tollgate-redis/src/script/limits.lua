@@ -25,7 +25,7 @@ local function fixed_enter(s, now, cost, from)
   local fits = fill + cost <= s.a
   if wanted > last or wanted == last and fits then return from end
   local window = fits and last or last + 1
-  return least(from, most(least(window * s.b - (now - start), 0), EXACT - 1))
+  return least(from, least(most(window * s.b, EXACT - 1) - (now - start), 0))
 end
 
 local function shape_enter(s, now, cost, from)
@@ -40,7 +40,7 @@ local function shape_enter(s, now, cost, from)
     local anchor, spent = refilled(s, s.first, s.second, now)
     local short = spent + cost - s.c
     if short <= 0 then return from end
-    return least(from, most(ceil(short / s.a) * s.b - (now - anchor), EXACT - 1))
+    return least(from, most(ceil(short / s.a) * s.b, EXACT - 1) - (now - anchor))
   end
   if shape == FIXED then return fixed_enter(s, now, cost, from) end
   if shape == SLIDING then return sliding_enter(s, now, cost, from) end

@@ -129,7 +129,10 @@ impl Bytes<'_> {
         if !numbers.wide {
             return Ok(Fact::of_cell(cell, now, role));
         }
-        Ok(Fact::of_wide(limit, cost, [cell, self.cell()?, self.cell()?], now, role))
+        let fact = Fact::of_wide(limit, cost, [cell, self.cell()?, self.cell()?], now, role);
+        let since = if numbers.carried { self.integer()? } else { 0 };
+        // What was not charged has no mark.
+        Ok(if role == Role::Charged { fact.since(since) } else { fact })
     }
 
     /// Of a log, what was worked out beside it.

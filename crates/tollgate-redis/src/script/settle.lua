@@ -1,12 +1,15 @@
 -- Makes a charge into one of less or more. See `Limit::settle` in tollgate-core.
-local now, cost, spent, first, second, third, gap1, gap2, banned, at =
-  unpack('<ddddddddd', ARGV[1])
+local now, cost, spent, first, second, third, gap1, gap2, banned, since, at =
+  unpack('<dddddddddd', ARGV[1])
 now = clock(now)
 local s = limit(KEYS[1], ARGV[1], at)
 local malformed = load(s)
 if malformed then return redis.error_reply(malformed) end
 -- A key that was forgotten has nothing to be given back, but may yet have more to pay.
 if not s.stored and spent <= cost then return 0 end
+carry(s, now)
+-- What was charged by other numbers cannot be told in the row any more.
+if s.since ~= since and spent <= cost then return 0 end
 
 local function force(more)
   local shape = s.shape

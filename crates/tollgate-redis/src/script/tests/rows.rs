@@ -9,7 +9,8 @@ pub(super) fn held(limit: &Limit, row: &[u8]) -> Held {
     let mut held = Held::default();
     if let Shape::Log { .. } = numbers.shape {
         let [seen, total, head, len, gap1, gap2, ban1, ban2, refused] = doubles(&row[..72]);
-        let live = &row[72 + 16 * head as usize..][..16 * len as usize];
+        let head_size = if numbers.carried { 88 } else { 72 };
+        let live = &row[head_size + 16 * head as usize..][..16 * len as usize];
         held.entries = live.chunks(16).map(doubles).filter(|[_, cost]| *cost > 0).collect();
         assert_eq!(held.entries.iter().map(|[_, cost]| cost).sum::<u64>(), total);
         (held.seen, held.gap, held.ban, held.refused) = (seen, [gap1, gap2], [ban1, ban2], refused);
@@ -26,8 +27,15 @@ pub(super) fn held(limit: &Limit, row: &[u8]) -> Held {
         _ => doubles(cell),
     };
     if numbers.wide {
-        let [gap1, gap2, ban1, ban2, refused] = doubles(rest);
+        let (words, rest) = rest.split_at(40);
+        let [gap1, gap2, ban1, ban2, refused] = doubles(words);
         (held.gap, held.ban, held.refused) = ([gap1, gap2], [ban1, ban2], refused);
+        if numbers.carried {
+            let [_, _, first, second, third, since] = doubles(rest);
+            (held.numbers, held.since) = ([first, second, third], since);
+        } else {
+            assert!(rest.is_empty(), "nothing else belongs there");
+        }
     } else {
         assert!(rest.is_empty(), "a narrow row is two words");
     }
