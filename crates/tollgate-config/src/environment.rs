@@ -96,7 +96,7 @@ impl Environment {
     }
 
     pub(crate) fn named_cost(&self, name: &str) -> Result<CostFn, String> {
-        let assumed = || self.assuming.then(|| Arc::new(|_: &Request<'_>| 1) as CostFn);
+        let assumed = || self.assuming.then(|| Arc::new(|_: &Request<'_>| 1_u64) as CostFn);
         let cost = self.costs.get(name).cloned().or_else(assumed);
         cost.ok_or_else(|| not_provided("function for costs", name, self.costs.keys()))
     }

@@ -4,9 +4,10 @@ use tollgate_core::{
     Condition as CoreCondition, KnownLimits, Limit, Limits, LimitsFor, Missing, View,
 };
 
+use super::Context;
 use super::condition::Condition;
+use super::limit::Names;
 use super::room::Room;
-use super::{Context, limit};
 use crate::document;
 use crate::path::Path;
 
@@ -36,24 +37,29 @@ impl Amounts {
         path: &Path<'_>,
         context: &Context<'_>,
     ) -> Option<Self> {
-        let limits = limit::list(&said.limits, &path.name("limits"), context);
-        let limits = limit::named(&said.name, &limits?, &path.name("limits"), context);
-        let mut cases = Vec::new();
-        let list = path.name("cases");
-        for (i, case) in said.cases.iter().enumerate() {
-            let path = list.index(i);
-            let limits = limit::list(&case.limits, &path.name("limits"), context);
-            let limits = limits.and_then(|limits| {
-                limit::named(&said.name, &limits, &path.name("limits"), context)
-            });
-            cases.extend(Case::new(case, &path, context).zip(limits));
+        let cases = said.cases.iter().map(|case| case.limits.as_slice());
+        let lists: Vec<_> = cases.chain([said.limits.as_slice()]).collect();
+        let names = Names::new(&said.name, &lists);
+        let otherwise = names.give(&said.limits, &path.name("limits"), context).map(Self::Always);
+        let cases = Self::cases(said, &names, &path.name("cases"), context);
+        match cases.as_slice() {
+            [] => otherwise,
+            _ => Some(Self::Cases(Cases { cases, otherwise: Box::new(otherwise?) })),
         }
-        let otherwise = Self::Always(limits?);
-        Some(if cases.is_empty() {
-            otherwise
-        } else {
-            Self::Cases(Cases { cases, otherwise: Box::new(otherwise) })
-        })
+    }
+
+    fn cases(
+        said: &document::Rule,
+        names: &Names<'_>,
+        path: &Path<'_>,
+        context: &Context<'_>,
+    ) -> Vec<(Case, Limits)> {
+        let case = |(i, said): (usize, &document::Case)| {
+            let path = path.index(i);
+            let limits = names.give(&said.limits, &path.name("limits"), context);
+            Case::new(said, &path, context).zip(limits)
+        };
+        said.cases.iter().enumerate().filter_map(case).collect()
     }
 }
 

@@ -74,7 +74,10 @@ impl<'a> Context<'a> {
 
     fn known_places(&self, path: &Path<'_>) -> Option<&Places> {
         if self.places.is_none() && !self.has_places {
-            self.wrong(path, "nothing tells where addresses are, expected `places` with a `database`");
+            self.wrong(
+                path,
+                "nothing tells where addresses are, expected `places` with a `database`",
+            );
         }
         self.places.as_ref()
     }
@@ -106,11 +109,7 @@ impl<'a> Context<'a> {
     }
 
     /// The value, or else a note of why there is none.
-    pub(super) fn check<T, E: ToString>(
-        &self,
-        path: &Path<'_>,
-        value: Result<T, E>,
-    ) -> Option<T> {
+    pub(super) fn check<T, E: ToString>(&self, path: &Path<'_>, value: Result<T, E>) -> Option<T> {
         value.map_err(|error| self.wrong(path, error.to_string())).ok()
     }
 
@@ -127,7 +126,10 @@ impl<'a> Context<'a> {
     pub(super) fn header_name(&self, name: &str, path: &Path<'_>) -> Option<Name> {
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
         if name.is_empty() || !name.bytes().all(fits) {
-            self.wrong(path, format!("`{name}` is no name of a header, expected such as `x-api-key`"));
+            self.wrong(
+                path,
+                format!("`{name}` is no name of a header, expected such as `x-api-key`"),
+            );
             return None;
         }
         Some(name.into())
@@ -153,7 +155,10 @@ impl<'a> Context<'a> {
         let percent = digits.and_then(|digits| digits.parse().ok());
         let fits = percent.filter(|percent| (1..=100).contains(percent));
         if fits.is_none() {
-            self.wrong(path, format!("`{text}` is no percentage, expected such as `80%`, from 1% to 100%"));
+            self.wrong(
+                path,
+                format!("`{text}` is no percentage, expected such as `80%`, from 1% to 100%"),
+            );
         }
         fits
     }

@@ -95,9 +95,7 @@ impl Key {
         Some(match keys {
             [Some(a), Some(b), None, ..] => Self::Either(Arc::new(First((a, b)))),
             [Some(a), Some(b), Some(c), None, _] => Self::Three(Arc::new(First((a, b, c)))),
-            [Some(a), Some(b), Some(c), Some(d), None] => {
-                Self::Four(Arc::new(First((a, b, c, d))))
-            }
+            [Some(a), Some(b), Some(c), Some(d), None] => Self::Four(Arc::new(First((a, b, c, d)))),
             _ => {
                 context.wrong(path, "the first is taken of two to four keys, expected so many");
                 return None;

@@ -10,11 +10,7 @@ use crate::document::{self, Amount, Ban, LimitTable};
 use crate::path::Path;
 
 /// The limits of a list, as they were said; `None` where one of them is none.
-pub(super) fn list(
-    said: &[document::Limit],
-    path: &Path<'_>,
-    context: &Context<'_>,
-) -> Option<Vec<Limit>> {
+fn list(said: &[document::Limit], path: &Path<'_>, context: &Context<'_>) -> Option<Vec<Limit>> {
     if said.is_empty() {
         context.wrong(path, "there is no limit in the list, expected at least one");
     }
@@ -23,7 +19,9 @@ pub(super) fn list(
     }
     let made = said.iter().enumerate().map(|(i, said)| one(said, &path.index(i), context));
     let made: Vec<_> = made.collect();
-    made.into_iter().collect::<Option<Vec<_>>>().filter(|made| (1..=MAX_LIMITS).contains(&made.len()))
+    made.into_iter()
+        .collect::<Option<Vec<_>>>()
+        .filter(|made| (1..=MAX_LIMITS).contains(&made.len()))
 }
 
 fn one(said: &document::Limit, path: &Path<'_>, context: &Context<'_>) -> Option<Limit> {
@@ -34,9 +32,10 @@ fn one(said: &document::Limit, path: &Path<'_>, context: &Context<'_>) -> Option
 }
 
 fn from_table(table: &LimitTable, path: &Path<'_>, context: &Context<'_>) -> Option<Limit> {
-    let set = |name: &str, limit: Option<Limit>, set: &dyn Fn(Limit) -> Result<Limit, LimitError>| {
-        limit.and_then(|limit| context.check(&path.name(name), set(limit)))
-    };
+    let set =
+        |name: &str, limit: Option<Limit>, set: &dyn Fn(Limit) -> Result<Limit, LimitError>| {
+            limit.and_then(|limit| context.check(&path.name(name), set(limit)))
+        };
     let mut limit = context.check(&path.name("rate"), table.rate.parse::<Limit>());
     if let Some(name) = &table.name {
         limit = set("name", limit, &|limit| limit.try_named(name));
@@ -47,7 +46,8 @@ fn from_table(table: &LimitTable, path: &Path<'_>, context: &Context<'_>) -> Opt
     let most = limit.map(|limit| limit.capacity());
     if let Some(over) = &table.over {
         let percent = context.percent(over, &path.name("over"));
-        limit = percent.and_then(|percent| set("over", limit, &|limit| limit.try_over_percent(percent)));
+        limit = percent
+            .and_then(|percent| set("over", limit, &|limit| limit.try_over_percent(percent)));
     }
     if let Some(soft) = &table.soft {
         let soft = amount(soft, most, &path.name("soft"), context);
@@ -108,56 +108,68 @@ fn banned(
     }
 }
 
-/// Names the limits after their rule, where they have no names, and lets them keep what was spent when
-/// their numbers change.
-pub(super) fn named(
-    rule: &str,
-    limits: &[Limit],
-    path: &Path<'_>,
-    context: &Context<'_>,
-) -> Option<Limits> {
-    let mut names = BTreeSet::new();
-    let mut made = Vec::new();
-    for (i, limit) in limits.iter().enumerate() {
-        let path = path.index(i);
-        let named = match (has_name(limit), limits.len()) {
-            (true, _) => Ok(*limit),
-            (false, 1) => limit.try_named(rule),
-            (false, _) => limit.try_named(&format!("{rule}/{}", period_of(limit))),
-        };
-        let named = context.check(&path, named.and_then(|limit| limit.try_carried()))?;
-        let name = named.name().to_string();
-        if !names.insert(name.clone()) {
-            context.wrong(&path, format!("two limits are called `{name}`, expected a `name` to tell them apart"));
-        }
-        made.push(named);
+/// How the limits of a rule are called that have no names: all after the rule, so that what is spent under
+/// one tier, or in one case, is spent under the other.
+pub(super) struct Names<'a> {
+    rule: &'a str,
+    /// Whether there is never more than one limit, which needs nothing but the rule's name.
+    alone: bool,
+}
+
+impl<'a> Names<'a> {
+    /// For a rule with these lists of limits.
+    pub(super) fn new(rule: &'a str, lists: &[&[document::Limit]]) -> Self {
+        Self { rule, alone: lists.iter().all(|limits| limits.len() <= 1) }
     }
-    (names.len() == limits.len()).then(|| Limits::from(made))
-}
 
-/// Whether a limit was given a name: nothing else in its text is.
-fn has_name(limit: &Limit) -> bool {
-    limit.to_string().contains(" named ")
-}
+    /// The limits of one list, named, and carrying over what was spent when their numbers change.
+    pub(super) fn give(
+        &self,
+        said: &[document::Limit],
+        path: &Path<'_>,
+        context: &Context<'_>,
+    ) -> Option<Limits> {
+        let limits = list(said, path, context)?;
+        let mut names = BTreeSet::new();
+        let mut named = Vec::new();
+        for (i, limit) in limits.iter().enumerate() {
+            let path = path.index(i);
+            let limit = context.check(&path, self.name(limit))?;
+            let name = limit.name().to_string();
+            if names.insert(name.clone()) {
+                named.push(limit);
+            } else {
+                context.wrong(&path, format!("two limits of the list are called `{name}`, expected a `name` for one of them"));
+            }
+        }
+        (named.len() == limits.len()).then(|| Limits::from(named))
+    }
 
-/// The period in words: `minute`, `30 days`.
-fn period_of(limit: &Limit) -> String {
-    let in_words = |period: Duration| {
-        let text = Limit::fixed_window(1, period).to_string();
-        text.trim_start_matches("fixed 1").trim_start_matches(['/']).trim_start_matches(" per ").to_owned()
-    };
-    limit.period().map_or("concurrent".to_owned(), in_words)
+    fn name(&self, limit: &Limit) -> Result<Limit, String> {
+        let Self { rule, alone } = self;
+        let name = match limit.own_name() {
+            Some(name) => name.to_owned(),
+            None if *alone => (*rule).to_owned(),
+            None => format!("{rule}/{}", limit.place()),
+        };
+        let named = limit.try_named(&name).and_then(Limit::try_carried);
+        named.map_err(|error| format!("a limit cannot be called `{name}`: {error}"))
+    }
 }
 
 trait Later: Sized + Copy {
-    fn try_carried(self) -> Result<Limit, LimitError>;
     fn try_shadow(self) -> Result<Limit, LimitError>;
     fn try_over_percent(self, percent: u64) -> Result<Limit, LimitError>;
     fn try_ban_after(self, after: u64, within: Duration) -> Result<Limit, LimitError>;
 }
 impl Later for Limit {
-    fn try_carried(self) -> Result<Limit, LimitError> { Ok(self) }
-    fn try_shadow(self) -> Result<Limit, LimitError> { Ok(self) }
-    fn try_over_percent(self, _: u64) -> Result<Limit, LimitError> { Ok(self) }
-    fn try_ban_after(self, _: u64, _: Duration) -> Result<Limit, LimitError> { Ok(self) }
+    fn try_shadow(self) -> Result<Limit, LimitError> {
+        Ok(self)
+    }
+    fn try_over_percent(self, _: u64) -> Result<Limit, LimitError> {
+        Ok(self)
+    }
+    fn try_ban_after(self, _: u64, _: Duration) -> Result<Limit, LimitError> {
+        Ok(self)
+    }
 }

@@ -12,9 +12,7 @@ mod rule;
 
 use std::collections::BTreeMap;
 
-use tollgate_core::{
-    Charge, KnownLimits, Limit, Missing, Rejection, Rule as CoreRule, View,
-};
+use tollgate_core::{Charge, KnownLimits, Limit, Missing, Rejection, Rule as CoreRule, View};
 
 use self::context::Context;
 use self::rule::Rule;
@@ -80,7 +78,9 @@ impl Policies {
             }
         });
         if let Some(name) = taken {
-            let message = format!("a limit of another rule is called `{name}` as well, expected a name of its own");
+            let message = format!(
+                "a limit of another rule is called `{name}` as well, expected a name of its own"
+            );
             context.wrong(&path.name("name"), message);
         }
         self.rules.push(rule);

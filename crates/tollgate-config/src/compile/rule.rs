@@ -1,7 +1,7 @@
 //! One rule of a document.
 
 use tollgate_core::{
-    By, Charge, Condition as CoreCondition, KnownLimits, Limit, LimitsFor, Missing, Rejection,
+    By, Charge, Condition as CoreCondition, KnownLimits, Limit, Missing, Rejection,
     Rule as CoreRule, View,
 };
 

@@ -87,25 +87,21 @@ impl Maker<'_> {
             let within = context.check(&path.name("network"), context.ip.clone().within(networks));
             tests.extend(within.map(Test::Network));
         }
-        self.add_places("country", said.country.as_ref(), Context::country, tests);
-        self.add_places("region", said.region.as_ref(), Context::region, tests);
+        if said.country.is_some() {
+            let place = context.country(&path.name("country"));
+            tests.extend(self.places("country", said.country.as_ref(), place));
+        }
+        if said.region.is_some() {
+            let place = context.region(&path.name("region"));
+            tests.extend(self.places("region", said.region.as_ref(), place));
+        }
     }
 
-    fn add_places(
-        &self,
-        name: &str,
-        said: Option<&Texts>,
-        place: impl Fn(&Context<'_>, &Path<'_>) -> Option<PlaceKey>,
-        tests: &mut Vec<Test>,
-    ) {
-        if said.is_none() {
-            return;
-        }
-        let Some(key) = place(self.context, &self.path.name(name)) else { return };
-        let code = |text: &str| key.clone().is_in([text]).map(|_| text.to_owned());
-        if let Some(codes) = self.each(name, said, code) {
-            tests.extend(key.is_in(codes).map(Test::Places).ok());
-        }
+    fn places(&self, name: &str, said: Option<&Texts>, place: Option<PlaceKey>) -> Option<Test> {
+        let place = place?;
+        let code = |text: &str| place.clone().is_in([text]).map(|_| text.to_owned());
+        let codes = self.each(name, said, code)?;
+        place.is_in(codes).map(Test::Places).ok()
     }
 
     /// What is made of each text that is said under `name`, if all of them are sound.
