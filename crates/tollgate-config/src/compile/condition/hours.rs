@@ -20,10 +20,7 @@ pub(super) fn hours(
             context.wrong(&path, "expected two times of the day, such as [\"22:00\", \"06:00\"]");
             return None;
         };
-        // Looked at even where the zone is wrong.
-        let utc = Hours::in_zone("UTC").ok()?;
-        context.check(&path, utc.between(from, to))?;
-        hours = hours.and_then(|hours| hours.between(from, to).ok());
+        hours = hours.and_then(|hours| context.check(&path, hours.between(from, to)));
     }
     if said.between.is_none() && said.on.is_empty() {
         context.wrong(path, "no hours are said, expected `between`, or `on`, or both");
