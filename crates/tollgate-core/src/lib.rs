@@ -55,6 +55,7 @@ mod share;
 mod sleep;
 mod store;
 mod ticket;
+mod tiers;
 
 pub use self::account::{Cost, Reply};
 pub use self::adapter::{Degraded, OnStoreError, Refused};
@@ -95,3 +96,4 @@ pub use self::share::{Share, ShareFuture};
 pub use self::sleep::Sleep;
 pub use self::store::{Answer, Store, StoreError};
 pub use self::ticket::Ticket;
+pub use self::tiers::{ByTier, TierError, Tiers, TiersBuilder};
