@@ -10,7 +10,9 @@ fn problems(toml: &str) -> String {
     let json = serde_json::to_string_pretty(&value).expect("JSON");
     let in_json = compile(read_json(&json));
     let told = |problems: &Problems| {
-        let told = |problem: &tollgate_config::Problem| format!("{}: {}", problem.path(), problem.message());
+        let told = |problem: &tollgate_config::Problem| {
+            format!("{}: {}", problem.path(), problem.message())
+        };
         let mut told: Vec<_> = problems.iter().map(told).collect();
         told.sort();
         told
@@ -49,41 +51,41 @@ fn a_limit_that_is_none() {
         ),
         (
             "[{ rate = \"leaky 5/minute\", burst = 7 }]",
-            "4:48: rules[0].limits[0].burst: a burst belongs to a token bucket",
+            "4:46: rules[0].limits[0].burst: a burst belongs to a token bucket",
         ),
         (
             "[{ rate = \"5/minute\", soft = 7 }]",
-            "4:41: rules[0].limits[0].soft: the soft limit is not below the most that the limit admits at once",
+            "4:39: rules[0].limits[0].soft: the soft limit is not below the most that the limit admits at once",
         ),
         (
             "[{ rate = \"5/minute\", soft = \"120%\" }]",
-            "4:41: rules[0].limits[0].soft: `120%` is no percentage, expected such as `80%`, from 1% to 100%",
+            "4:39: rules[0].limits[0].soft: `120%` is no percentage, expected such as `80%`, from 1% to 100%",
         ),
         (
             "[{ rate = \"5/minute\", over = \"ten\" }]",
-            "4:41: rules[0].limits[0].over: `ten` is no percentage, expected such as `80%`, from 1% to 100%",
+            "4:39: rules[0].limits[0].over: `ten` is no percentage, expected such as `80%`, from 1% to 100%",
         ),
         (
             "[{ rate = \"5/minute\", ban = \"5 fortnights\" }]",
-            "4:40: rules[0].limits[0].ban: `5 fortnights` is no time, expected a number and a unit, such as \
+            "4:38: rules[0].limits[0].ban: `5 fortnights` is no time, expected a number and a unit, such as \
              `90 seconds` or `5 minutes`",
         ),
         (
             "[{ rate = \"5/minute\", ban = { for = \"1 hour soft 3\" } }]",
-            "4:48: rules[0].limits[0].ban.for: `1 hour soft 3` is no time, expected a number and a unit, such \
+            "4:46: rules[0].limits[0].ban.for: `1 hour soft 3` is no time, expected a number and a unit, such \
              as `90 seconds` or `5 minutes`",
         ),
         (
             "[{ rate = \"5/minute\", ban = { for = \"1 hour\", after = 3 } }]",
-            "4:40: rules[0].limits[0].ban: `after` needs a time, expected `within` besides",
+            "4:38: rules[0].limits[0].ban: `after` needs a time, expected `within` besides",
         ),
         (
             "[{ rate = \"5/minute\", ban = { for = \"1 hour\", within = \"1 hour\" } }]",
-            "4:40: rules[0].limits[0].ban: `within` needs a number, expected `after` besides",
+            "4:38: rules[0].limits[0].ban: `within` needs a number, expected `after` besides",
         ),
         (
             "[{ rate = \"5/minute\", name = \"\" }]",
-            "4:41: rules[0].limits[0].name: the name is empty",
+            "4:39: rules[0].limits[0].name: the name is empty",
         ),
         ("[]", "4:10: rules[0].limits: there is no limit in the list, expected at least one"),
     ] {
@@ -115,7 +117,7 @@ fn two_limits_of_one_name() {
             "[[rules]]\nname = \"a\"\nkey = \"ip\"\nlimits = [\"1/second named b\"]\n\
              [[rules]]\nname = \"b\"\nkey = \"ip\"\nlimits = [\"1/second\"]"
         ),
-        "6:8: rules[1].name: a limit of another rule is called `b` as well, expected a name of its own"
+        "6:8: rules[1].name: limits of another rule are called `b` as well, expected a name that tells them apart"
     );
 }
 
@@ -154,13 +156,18 @@ fn two_rules_of_one_name() {
 
 #[test]
 fn a_key_that_is_none() {
-    let key = |key: &str| problems(&format!("[[rules]]\nname = \"a\"\nkey = {key}\nlimits = [\"1/second\"]"));
+    let key = |key: &str| {
+        problems(&format!("[[rules]]\nname = \"a\"\nkey = {key}\nlimits = [\"1/second\"]"))
+    };
     for (text, problem) in [
         (
             "{ header = \"x y\" }",
             "3:18: rules[0].key.header: `x y` is no name of a header, expected such as `x-api-key`",
         ),
-        ("{ claim = \"\" }", "3:17: rules[0].key.claim: the name is empty, expected the name of a claim"),
+        (
+            "{ claim = \"\" }",
+            "3:17: rules[0].key.claim: the name is empty, expected the name of a claim",
+        ),
         (
             "{ first = [\"ip\"] }",
             "3:17: rules[0].key.first: the first is taken of two to four keys, expected so many",
@@ -200,7 +207,7 @@ fn a_condition_that_can_never_hold_or_cannot_be_read() {
         ),
         (
             "{ header = { \"x y\" = \"1\" } }",
-            "4:28: rules[0].when.header.\"x y\": `x y` is no name of a header, expected such as `x-api-key`",
+            "4:29: rules[0].when.header.\"x y\": `x y` is no name of a header, expected such as `x-api-key`",
         ),
         (
             "{ claim = { plan = [] } }",
@@ -208,8 +215,8 @@ fn a_condition_that_can_never_hold_or_cannot_be_read() {
         ),
         (
             "{ network = [\"10.0.0.0/8\", \"10.0.0.0/33\"] }",
-            "4:35: rules[0].when.network[1]: the network `10.0.0.0/33` has a prefix that is no number from 0 to \
-             32",
+            "4:35: rules[0].when.network[1]: the network `10.0.0.0/33` has a prefix length that is no number \
+             from 1 to 32",
         ),
         (
             "{ country = [\"DE\"] }",
@@ -217,12 +224,12 @@ fn a_condition_that_can_never_hold_or_cannot_be_read() {
         ),
         (
             "{ hours = { between = [\"25:00\", \"06:00\"] } }",
-            "4:31: rules[0].when.hours.between: `25:00` is no time of day: it is written in hours and minutes, \
-             from `00:00` to `24:00`",
+            "4:30: rules[0].when.hours.between: `25:00` is no time of day: hours and minutes from `00:00` to \
+             `24:00`, such as `09:30`",
         ),
         (
             "{ hours = { between = [\"22:00\"] } }",
-            "4:31: rules[0].when.hours.between: one time is not enough and three are too many, expected two \
+            "4:30: rules[0].when.hours.between: one time is not enough and three are too many, expected two \
              such as [\"22:00\", \"06:00\"]",
         ),
         (
@@ -231,7 +238,7 @@ fn a_condition_that_can_never_hold_or_cannot_be_read() {
         ),
         (
             "{ hours = { on = [\"mon\"], zone = \"Berlin\" } }",
-            "4:42: rules[0].when.hours.zone: `Berlin` is no time zone: IANA names are such as `Europe/Berlin`",
+            "4:41: rules[0].when.hours.zone: `Berlin` is no time zone: IANA names are such as `Europe/Berlin`",
         ),
         (
             "{ any = [{}, { not = { method = \"get\" } }] }",
@@ -254,15 +261,18 @@ fn a_cost_that_is_none() {
             "cost = { most = 5 }",
             "4:8: rules[0].cost: a cost has one source, expected one of `header`, `query`, `body` and `call`",
         ),
-        ("cost = 0", "4:8: rules[0].cost: the cost is 0 and nothing would be charged, expected at least 1"),
+        (
+            "cost = 0",
+            "4:8: rules[0].cost: the cost is 0 and nothing would be charged, expected at least 1",
+        ),
         (
             "cost = { header = \"x\", least = 5, most = 3 }",
-            "4:33: rules[0].cost.least: no cost is at least 5 and at most 3",
+            "4:32: rules[0].cost.least: no cost is at least 5 and at most 3",
         ),
         (
             "cost = { query = \"x\", scale = 0, per = 0 }",
-            "4:32: rules[0].cost.scale: `scale` is 0, expected at least 1\n\
-             4:41: rules[0].cost.per: `per` is 0, expected at least 1",
+            "4:31: rules[0].cost.scale: `scale` is 0, expected at least 1\n\
+             4:40: rules[0].cost.per: `per` is 0, expected at least 1",
         ),
         (
             "cost = { body = 0 }",
@@ -281,7 +291,10 @@ fn a_cost_that_is_none() {
             "settle = { header = \"x\", scale = 0 }",
             "4:34: rules[0].settle.scale: `scale` is 0, expected at least 1",
         ),
-        ("count_if = [401, 40]", "4:18: rules[0].count_if[1]: 40 is no status, expected 100 to 999"),
+        (
+            "count_if = [401, 40]",
+            "4:18: rules[0].count_if[1]: 40 is no status, expected 100 to 999",
+        ),
     ] {
         assert_eq!(limited(cost), problem, "{cost}");
     }
@@ -338,21 +351,24 @@ fn what_stands_around_the_rules() {
         ),
         (
             "proxies = { trusted = [\"10.0.0.0/8\", \"nginx\"], header = \"x y\" }",
-            "1:38: proxies.trusted[1]: the trusted proxy `nginx` is no IP address and no network\n\
+            "1:38: proxies.trusted[1]: the trusted proxy `nginx` is neither an address nor a network such as `10.0.0.0/8`\n\
              1:57: proxies.header: `x y` is no name of a header, expected such as `x-api-key`",
         ),
     ] {
         assert_eq!(problems(text), problem, "{text}");
     }
     let missing = problems("places = { database = \"nowhere/countries.mmdb\" }");
-    let start = "1:23: places.database: the database of places `nowhere/countries.mmdb` cannot be read: ";
+    let start =
+        "1:23: places.database: the database of places `nowhere/countries.mmdb` cannot be read: ";
     assert!(missing.starts_with(start), "{missing}");
 }
 
 #[test]
 fn tiers_that_do_not_fit_together() {
-    const TIERS: &str = "tiers = { free = { limits = [\"1/second\"] }, paid = { limits = [\"9/second\"] } }\n";
-    let rule = |rest: &str| problems(&format!("{TIERS}[[rules]]\nname = \"a\"\nkey = \"ip\"\n{rest}\n"));
+    const TIERS: &str =
+        "tiers = { free = { limits = [\"1/second\"] }, paid = { limits = [\"9/second\"] } }\n";
+    let rule =
+        |rest: &str| problems(&format!("{TIERS}[[rules]]\nname = \"a\"\nkey = \"ip\"\n{rest}\n"));
     for (rest, problem) in [
         (
             "tiers = { by = { claim = \"plan\" }, default = \"fre\" }",
@@ -405,7 +421,8 @@ fn all_problems_are_told_at_once_in_the_order_of_the_text() {
          [[rules]]\nname = \"a\"\nkey = { header = \"x y\" }\nlimits = [\"1/year\", \"2/second brust 5\"]\n\
          when = { method = \"get\" }\ncost = 0\n",
     );
-    let places: Vec<_> = told.lines().map(|line| line.split(": ").next().unwrap_or_default()).collect();
+    let places: Vec<_> =
+        told.lines().map(|line| line.split(": ").next().unwrap_or_default()).collect();
     assert_eq!(places, ["1:13", "4:18", "5:11", "5:21", "6:19", "7:8"]);
 }
 

@@ -1,20 +1,33 @@
 //! Which limits hold for a request.
 
 use tollgate_core::{
-    Condition as CoreCondition, KnownLimits, Limit, Limits, LimitsFor, Missing, View,
+    ByTier, Condition as CoreCondition, KnownLimits, Limit, Limits, LimitsFor, Missing, View,
 };
 
-use super::Context;
 use super::condition::Condition;
+use super::key::Text;
 use super::limit::Names;
 use super::room::Room;
+use super::{Context, tiers};
 use crate::document;
 use crate::path::Path;
+
+const BOTH: &str = "the tiers say what the limits are, of everybody else too by `default`: expected no \
+                    `limits` beside `tiers`";
+
+/// All lists of limits that a rule may go by.
+fn lists<'a>(said: &'a document::Rule, context: &Context<'a>) -> Vec<&'a [document::Limit]> {
+    let cases = said.cases.iter().map(|case| case.limits.as_slice());
+    let tiers = said.tiers.iter().flat_map(|_| context.document.tiers.values());
+    let tiers = tiers.map(|tier| tier.limits.as_slice());
+    cases.chain(tiers).chain([said.limits.as_slice()]).collect()
+}
 
 /// The limits of a rule: always the same, by tier, or by case.
 #[derive(Debug)]
 pub(super) enum Amounts {
     Always(Limits),
+    Tiers(Box<ByTier<Text>>),
     Cases(Cases),
 }
 
@@ -37,10 +50,19 @@ impl Amounts {
         path: &Path<'_>,
         context: &Context<'_>,
     ) -> Option<Self> {
-        let cases = said.cases.iter().map(|case| case.limits.as_slice());
-        let lists: Vec<_> = cases.chain([said.limits.as_slice()]).collect();
-        let names = Names::new(&said.name, &lists);
-        let otherwise = names.give(&said.limits, &path.name("limits"), context).map(Self::Always);
+        // Any other name will do for finding out what else is wrong.
+        let name = context.rule_name(&said.name, &path.name("name")).unwrap_or("rule");
+        let names = Names::new(name, &lists(said, context));
+        let otherwise = match &said.tiers {
+            None => names.give(&said.limits, &path.name("limits"), context).map(Self::Always),
+            Some(tiers) => {
+                if !said.limits.is_empty() {
+                    context.wrong(&path.name("limits"), BOTH);
+                }
+                let path = path.name("tiers");
+                tiers::by_tier(tiers, &names, &path, context).map(Box::new).map(Self::Tiers)
+            }
+        };
         let cases = Self::cases(said, &names, &path.name("cases"), context);
         match cases.as_slice() {
             [] => otherwise,
@@ -88,7 +110,7 @@ impl<V: View> LimitsFor<V> for Amounts {
     fn only_one(&self) -> Option<&Limit> {
         match self {
             Self::Always(limits) => LimitsFor::<V>::only_one(limits),
-            Self::Cases(_) => None,
+            Self::Tiers(_) | Self::Cases(_) => None,
         }
     }
 
@@ -99,6 +121,7 @@ impl<V: View> LimitsFor<V> for Amounts {
     ) -> Result<(), Missing> {
         match self {
             Self::Always(limits) => limits.each(view, each),
+            Self::Tiers(tiers) => tiers.each(view, each),
             Self::Cases(Cases { cases, otherwise }) => {
                 match cases.iter().find(|(case, _)| case.holds(view)) {
                     Some((_, limits)) => limits.each(view, each),
@@ -113,6 +136,7 @@ impl KnownLimits for Amounts {
     fn each_limit(&self, each: &mut dyn FnMut(&Limit)) {
         match self {
             Self::Always(limits) => limits.each_limit(each),
+            Self::Tiers(tiers) => tiers.each_limit(each),
             Self::Cases(Cases { cases, otherwise }) => {
                 cases.iter().for_each(|(_, limits)| limits.each_limit(&mut *each));
                 otherwise.each_limit(each);

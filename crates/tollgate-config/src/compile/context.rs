@@ -6,53 +6,49 @@ use tollgate_core::{Hours, Ip, Limit, PlaceKey, Places};
 use super::key::Name;
 use crate::document::Document;
 use crate::environment::Environment;
-use crate::origin::Origin;
 use crate::path::Path;
 use crate::problem::{Problem, Problems};
 
 /// What a document is compiled with, and what turns out to be wrong with it, all of it.
 pub(super) struct Context<'a> {
+    pub(super) document: &'a Document,
     pub(super) environment: &'a Environment,
     /// The client's address, by the proxies of the document.
     pub(super) ip: Ip,
     places: Option<Places>,
-    /// Whether the document names a database, be it a sound one or not.
-    has_places: bool,
     /// In the document's time zone.
     hours: Option<Hours>,
-    origin: &'a Origin,
     problems: RefCell<Vec<Problem>>,
 }
 
 impl<'a> Context<'a> {
     pub(super) fn new(document: &'a Document, environment: &'a Environment) -> Self {
         let mut context = Self {
+            document,
             environment,
             ip: Ip::peer(),
             places: None,
-            has_places: document.places.is_some(),
             hours: None,
-            origin: &document.origin,
             problems: RefCell::default(),
         };
-        if let Some(ip) = context.address(document) {
+        if let Some(ip) = context.address() {
             context.ip = ip;
         }
-        context.places = context.open_places(document);
-        context.hours = context.in_zone(document);
+        context.places = context.open_places();
+        context.hours = context.in_zone();
         context
     }
 
-    fn in_zone(&self, document: &Document) -> Option<Hours> {
-        let zone = document.time_zone.as_deref().unwrap_or("UTC");
+    fn in_zone(&self) -> Option<Hours> {
+        let zone = self.document.time_zone.as_deref().unwrap_or("UTC");
         self.check(&Path::Root.name("time_zone"), Hours::in_zone(zone))
     }
 
-    fn open_places(&self, document: &Document) -> Option<Places> {
+    fn open_places(&self) -> Option<Places> {
         if let Some(places) = self.environment.own_places() {
             return Some(places.clone());
         }
-        let database = &document.places.as_ref()?.database;
+        let database = &self.document.places.as_ref()?.database;
         let path = Path::Root.name("places");
         self.check(&path.name("database"), Places::open(database))
     }
@@ -73,7 +69,7 @@ impl<'a> Context<'a> {
     }
 
     fn known_places(&self, path: &Path<'_>) -> Option<&Places> {
-        if self.places.is_none() && !self.has_places {
+        if self.places.is_none() && self.document.places.is_none() {
             self.wrong(
                 path,
                 "nothing tells where addresses are, expected `places` with a `database`",
@@ -82,17 +78,13 @@ impl<'a> Context<'a> {
         self.places.as_ref()
     }
 
-    fn address(&self, document: &Document) -> Option<Ip> {
-        let proxies = document.proxies.as_ref()?;
+    fn address(&self) -> Option<Ip> {
+        let proxies = self.document.proxies.as_ref()?;
         let path = Path::Root.name("proxies");
-        let ip = self.behind(&proxies.trusted, &path.name("trusted"))?;
-        match &proxies.header {
-            None => Some(ip),
-            Some(name) => {
-                let name = self.header_name(name, &path.name("header"))?;
-                Some(ip.header(name.to_string()))
-            }
-        }
+        let ip = self.behind(&proxies.trusted, &path.name("trusted"));
+        let Some(header) = &proxies.header else { return ip };
+        let header = self.header_name(header, &path.name("header"))?;
+        Some(ip?.header(header.to_string()))
     }
 
     /// The address behind these proxies, each of which is looked at.
@@ -105,12 +97,17 @@ impl<'a> Context<'a> {
 
     /// Notes what is wrong with the value at `path`.
     pub(super) fn wrong(&self, path: &Path<'_>, message: impl Into<String>) {
-        self.problems.borrow_mut().push(self.origin.problem(path, message));
+        self.problems.borrow_mut().push(self.document.origin.problem(path, message));
     }
 
     /// The value, or else a note of why there is none.
     pub(super) fn check<T, E: ToString>(&self, path: &Path<'_>, value: Result<T, E>) -> Option<T> {
         value.map_err(|error| self.wrong(path, error.to_string())).ok()
+    }
+
+    /// A name that limits can be called after.
+    pub(super) fn rule_name<'n>(&self, name: &'n str, path: &Path<'_>) -> Option<&'n str> {
+        self.check(path, Limit::per_second(1).try_named(name)).map(|_| name)
     }
 
     /// A name that is not empty.

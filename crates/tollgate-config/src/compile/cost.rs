@@ -59,6 +59,11 @@ impl Cost {
     ) -> Option<Self> {
         match cost {
             None => Some(Self::Fixed(1)),
+            Some(document::Cost::Fixed(0)) => {
+                context
+                    .wrong(path, "the cost is 0 and nothing would be charged, expected at least 1");
+                None
+            }
             Some(document::Cost::Fixed(cost)) => Some(Self::Fixed(*cost)),
             Some(document::Cost::Table(table)) => Self::from_table(table, path, context),
         }
@@ -86,8 +91,15 @@ impl Cost {
             }
             (None, None, Some(bytes), None) => {
                 let fits = bounds_fit(table, path, context);
-                if table.per.is_some() || table.scale.is_some() {
-                    context.wrong(path, "`body` says itself how many bytes cost one, expected neither `per` nor `scale`");
+                for (name, said) in [("per", table.per), ("scale", table.scale)] {
+                    if said.is_some() {
+                        context.wrong(
+                            &path.name(name),
+                            format!(
+                                "`body` says itself how many bytes cost one, expected no `{name}`"
+                            ),
+                        );
+                    }
                 }
                 Some(Self::Body(within(content_length(), table, fits)?.per(*bytes)))
             }

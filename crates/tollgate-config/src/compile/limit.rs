@@ -108,6 +108,11 @@ fn banned(
     }
 }
 
+/// Notes what is wrong with the limits of a list, which are not used yet.
+pub(super) fn look(said: &[document::Limit], path: &Path<'_>, context: &Context<'_>) {
+    list(said, path, context);
+}
+
 /// How the limits of a rule are called that have no names: all after the rule, so that what is spent under
 /// one tier, or in one case, is spent under the other.
 pub(super) struct Names<'a> {
@@ -122,6 +127,11 @@ impl<'a> Names<'a> {
         Self { rule, alone: lists.iter().all(|limits| limits.len() <= 1) }
     }
 
+    /// The name of the rule.
+    pub(super) fn rule(&self) -> &str {
+        self.rule
+    }
+
     /// The limits of one list, named, and carrying over what was spent when their numbers change.
     pub(super) fn give(
         &self,
@@ -134,7 +144,7 @@ impl<'a> Names<'a> {
         let mut named = Vec::new();
         for (i, limit) in limits.iter().enumerate() {
             let path = path.index(i);
-            let limit = context.check(&path, self.name(limit))?;
+            let Some(limit) = context.check(&path, self.name(limit)) else { continue };
             let name = limit.name().to_string();
             if names.insert(name.clone()) {
                 named.push(limit);

@@ -9,6 +9,7 @@ mod limit;
 mod reject;
 mod room;
 mod rule;
+mod tiers;
 
 use std::collections::BTreeMap;
 
@@ -16,7 +17,7 @@ use tollgate_core::{Charge, KnownLimits, Limit, Missing, Rejection, Rule as Core
 
 use self::context::Context;
 use self::rule::Rule;
-use crate::document::Document;
+use crate::document::{self, Document};
 use crate::environment::Environment;
 use crate::path::Path;
 use crate::problem::Problems;
@@ -57,10 +58,20 @@ impl Policies {
     /// that stand for two things.
     pub fn new(document: &Document, environment: &Environment) -> Result<Self, Problems> {
         let context = Context::new(document, environment);
+        tiers::look(&context);
         let list = Path::Root.name("rules");
         let mut policies = Self { rules: Vec::new(), owners: BTreeMap::new() };
         for (index, said) in document.rules.iter().enumerate() {
             let path = list.index(index);
+            let is_named_so = |other: &document::Rule| other.name == said.name;
+            if document.rules[..index].iter().any(is_named_so) {
+                let message = format!(
+                    "another rule is called `{}` as well, expected a name of its own",
+                    said.name
+                );
+                context.wrong(&path.name("name"), message);
+                continue;
+            }
             policies.add(Rule::new(said, &path, &context), &path, &context);
         }
         context.finish(policies)
@@ -74,13 +85,12 @@ impl Policies {
         rule.each_limit(&mut |limit| {
             let name = limit.name().to_string();
             if *self.owners.entry(name.clone()).or_insert(owner) != owner {
-                taken = Some(name);
+                taken = taken.take().or(Some(name));
             }
         });
         if let Some(name) = taken {
-            let message = format!(
-                "a limit of another rule is called `{name}` as well, expected a name of its own"
-            );
+            let expected = "expected a name that tells them apart";
+            let message = format!("limits of another rule are called `{name}` as well, {expected}");
             context.wrong(&path.name("name"), message);
         }
         self.rules.push(rule);

@@ -17,7 +17,7 @@ pub(super) fn hours(
     if let Some(between) = &said.between {
         let path = path.name("between");
         let [from, to] = between.as_slice() else {
-            context.wrong(&path, "expected two times of the day, such as [\"22:00\", \"06:00\"]");
+            context.wrong(&path, "one time is not enough and three are too many, expected two such as [\"22:00\", \"06:00\"]");
             return None;
         };
         hours = hours.and_then(|hours| context.check(&path, hours.between(from, to)));

@@ -117,8 +117,7 @@ impl Maker<'_> {
         }
         let texts = said.as_slice();
         if texts.is_empty() {
-            self.context
-                .wrong(&path, "the list is empty and nothing is in it, expected at least one");
+            self.context.wrong(&path, "the list is empty, expected at least one");
         }
         let made = texts.iter().enumerate();
         let made = made.map(|(i, text)| self.context.check(&path.index(i), make(text)));
@@ -139,7 +138,7 @@ impl Maker<'_> {
                 _ => self.context.name(kind, name, &path),
             };
             if matches!(expected, Expected::Any(texts) if texts.is_empty()) {
-                let empty = "the list is empty and nothing is in it, expected at least one";
+                let empty = "the list is empty, expected at least one";
                 self.context.wrong(&path, empty);
             }
             if let Some(name) = sound {
