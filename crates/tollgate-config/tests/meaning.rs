@@ -117,7 +117,7 @@ fn two_limits_of_one_name() {
             "[[rules]]\nname = \"a\"\nkey = \"ip\"\nlimits = [\"1/second named b\"]\n\
              [[rules]]\nname = \"b\"\nkey = \"ip\"\nlimits = [\"1/second\"]"
         ),
-        "6:8: rules[1].name: limits of another rule are called `b` as well, expected a name that tells them apart"
+        "6:8: rules[1].name: a limit of another rule is called `b` as well, expected a name of its own"
     );
 }
 

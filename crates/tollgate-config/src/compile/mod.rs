@@ -11,20 +11,21 @@ mod room;
 mod rule;
 mod tiers;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use tollgate_core::{Charge, KnownLimits, Limit, Missing, Rejection, Rule as CoreRule, View};
 
 use self::context::Context;
 use self::rule::Rule;
-use crate::document::{self, Document};
+use crate::document::Document;
 use crate::environment::Environment;
 use crate::path::Path;
 use crate::problem::Problems;
 
 /// The policies of a document, compiled: a [`Rule`](CoreRule) like those that code makes.
 ///
-/// They do not change: what is read anew becomes other policies.
+/// They do not change, and clones are the same: what is read anew becomes other policies.
 ///
 /// ```
 /// use tollgate_config::{Environment, Policies, read_toml};
@@ -42,10 +43,15 @@ use crate::problem::Problems;
 /// policies.each_limit(&mut |limit| assert_eq!(limit.name().to_string(), "api"));
 /// # Ok::<(), tollgate_config::Problems>(())
 /// ```
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Policies {
-    rules: Vec<Rule>,
-    /// The rule of each limit, by its name.
+    rules: Arc<Rules>,
+}
+
+#[derive(Debug, Default)]
+struct Rules {
+    list: Vec<Rule>,
+    /// Where the rule stands of each limit, by its name.
     owners: BTreeMap<String, usize>,
 }
 
@@ -60,27 +66,36 @@ impl Policies {
         let context = Context::new(document, environment);
         tiers::look(&context);
         let list = Path::Root.name("rules");
-        let mut policies = Self { rules: Vec::new(), owners: BTreeMap::new() };
+        let mut rules = Rules::default();
+        let mut names = BTreeSet::new();
         for (index, said) in document.rules.iter().enumerate() {
             let path = list.index(index);
-            let is_named_so = |other: &document::Rule| other.name == said.name;
-            if document.rules[..index].iter().any(is_named_so) {
-                let message = format!(
-                    "another rule is called `{}` as well, expected a name of its own",
-                    said.name
-                );
-                context.wrong(&path.name("name"), message);
-                continue;
+            let rule = Rule::new(said, &path, &context);
+            let path = path.name("name");
+            if names.insert(&said.name) {
+                rules.add(rule, &path, &context);
+            } else {
+                let name = &said.name;
+                context.wrong(&path, format!("another rule is called `{name}` as well, {OWN}"));
             }
-            policies.add(Rule::new(said, &path, &context), &path, &context);
         }
-        context.finish(policies)
+        context.finish(Self { rules: Arc::new(rules) })
     }
 
+    /// What happens to a request that the limit of this name refuses.
+    pub fn rejection_of(&self, limit: &str) -> Option<&Rejection> {
+        let Rules { list, owners } = &*self.rules;
+        owners.get(limit).and_then(|owner| list.get(*owner)).map(|rule| &rule.rejection)
+    }
+}
+
+const OWN: &str = "expected a name of its own";
+
+impl Rules {
     /// Adds a rule whose limits have names that no other rule's have.
     fn add(&mut self, rule: Option<Rule>, path: &Path<'_>, context: &Context<'_>) {
         let Some(rule) = rule else { return };
-        let owner = self.rules.len();
+        let owner = self.list.len();
         let mut taken = None;
         rule.each_limit(&mut |limit| {
             let name = limit.name().to_string();
@@ -89,27 +104,21 @@ impl Policies {
             }
         });
         if let Some(name) = taken {
-            let expected = "expected a name that tells them apart";
-            let message = format!("limits of another rule are called `{name}` as well, {expected}");
-            context.wrong(&path.name("name"), message);
+            let message = format!("a limit of another rule is called `{name}` as well, {OWN}");
+            context.wrong(path, message);
         }
-        self.rules.push(rule);
-    }
-
-    /// What happens to a request that the limit of this name refuses.
-    pub fn rejection_of(&self, limit: &str) -> Option<&Rejection> {
-        self.owners.get(limit).and_then(|owner| self.rules.get(*owner)).map(|rule| &rule.rejection)
+        self.list.push(rule);
     }
 }
 
 impl<V: View> CoreRule<V> for Policies {
     fn owes(&self, view: &V, charge: &mut Charge) -> Result<(), Missing> {
-        self.rules.iter().try_for_each(|rule| rule.owes(view, charge))
+        self.rules.list.iter().try_for_each(|rule| rule.owes(view, charge))
     }
 }
 
 impl KnownLimits for Policies {
     fn each_limit(&self, each: &mut dyn FnMut(&Limit)) {
-        self.rules.iter().for_each(|rule| rule.each_limit(&mut *each));
+        self.rules.list.iter().for_each(|rule| rule.each_limit(&mut *each));
     }
 }
