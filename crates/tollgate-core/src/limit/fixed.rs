@@ -117,7 +117,7 @@ impl Fixed {
 
     /// Until a window begins, counted from the one that began at `start`.
     fn until(&self, start: u64, window: u64, now: u64) -> u64 {
-        bounded(window.saturating_mul(self.period)).saturating_sub(now - start)
+        bounded(self.begin(start, window).saturating_sub(now))
     }
 
     fn begin(&self, start: u64, window: u64) -> u64 {

@@ -210,6 +210,8 @@ impl Limit {
             period,
             soft: None,
             ban: 0,
+            after: 0,
+            within: 0,
             gap: 0,
             count_refused: false,
             carried: false,
@@ -339,7 +341,8 @@ impl Limit {
             i += 1;
         }
         // States of different make are kept in different tables.
-        hash = fnv(hash, &[self.is_wide() as u8]);
+        let counts_refusals = self.after > 0 && !self.carried;
+        hash = fnv(hash, &[self.is_wide() as u8 + 2 * counts_refusals as u8]);
         let name = self.name.as_bytes();
         if name.is_empty() { fnv(hash, &self.count.to_le_bytes()) } else { fnv(hash, name) }
     }

@@ -1,5 +1,6 @@
 //! Limits: the arithmetic of every algorithm, one file each.
 
+mod ban;
 mod bucket;
 mod carry;
 mod concurrent;
@@ -86,6 +87,9 @@ pub struct Limit {
     soft: Option<u64>,
     /// Microseconds; 0 for none.
     ban: u64,
+    /// Refusals after which the ban begins, and microseconds in which they count; 0 for at once.
+    after: u64,
+    within: u64,
     /// Microseconds; 0 for none.
     gap: u64,
     count_refused: bool,
@@ -148,7 +152,7 @@ impl Limit {
     #[inline]
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         let numbers = |limit: &Self| (limit.id, limit.count, limit.period, limit.ban, limit.gap);
-        let options = |limit: &Self| (limit.soft, limit.count_refused);
+        let options = |limit: &Self| (limit.soft, limit.count_refused, limit.after, limit.within);
         numbers(self) == numbers(other)
             && options(self) == options(other)
             && self.kind == other.kind

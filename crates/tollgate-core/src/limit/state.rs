@@ -15,8 +15,11 @@ pub struct State {
     pub(crate) gap: Cell,
     /// Since when and for how long the key is banned.
     pub(crate) ban: Cell,
-    /// What has been refused since the ban began, less what has been given back that counted then.
+    /// What has been refused since the ban began, or since refusals are counted towards one, less what
+    /// has been given back that counted then.
     pub(crate) refused: u64,
+    /// Since when refusals are counted towards a ban, and how many there were.
+    pub(crate) strikes: Cell,
     /// Whose numbers the cell was written by, where that can change.
     pub(crate) written: Written,
     /// The stamps of a sliding log.
@@ -41,7 +44,8 @@ pub struct Mark {
     pub(crate) gap: Cell,
     /// Which store of a [`Fallback`](crate::Fallback) wrote it, a bit for each fallback passed.
     pub(crate) via: u8,
-    /// Whether a ban was in force: what is charged during a ban was no reason for it.
+    /// Whether a ban was in force, or refusals were counted towards one: what is charged during a ban was
+    /// no reason for it.
     pub(crate) banned: bool,
     /// [`Written::since`] of the row.
     pub(crate) since: u64,

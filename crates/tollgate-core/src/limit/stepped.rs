@@ -110,7 +110,7 @@ impl Stepped {
     fn until(&self, anchor: u64, tokens: u64, now: u64) -> u64 {
         match tokens.div_ceil(self.amount) {
             0 => 0,
-            steps => bounded(steps.saturating_mul(self.every)) - (now - anchor),
+            steps => bounded(anchor.saturating_add(steps.saturating_mul(self.every)) - now),
         }
     }
 

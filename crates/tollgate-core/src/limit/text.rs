@@ -6,8 +6,8 @@
 //! rate    = count ("/" | "per") time | "concurrent" count
 //! time    = [number] unit                                     100ms, 2 hours, minute
 //! option  = "burst" n | "stepped" | "queue" n | "delay-after" n | "from-first"
-//!         | "resolution" time | "count-refused" | "min-gap" time | "soft" n | "ban" time
-//!         | "carried" | "named" word | "named" '"' text '"'
+//!         | "resolution" time | "count-refused" | "min-gap" time | "soft" n
+//!         | "ban" time ["after" n "in" time] | "carried" | "named" word | "named" '"' text '"'
 //! ```
 
 use std::fmt;
@@ -66,6 +66,9 @@ impl fmt::Display for Limit {
         }
         if self.ban > 0 {
             write!(f, " ban {}", Time(self.ban))?;
+        }
+        if self.after > 0 {
+            write!(f, " after {} in {}", self.after, Time(self.within))?;
         }
         if let Some(name) = self.name.as_str() {
             write!(f, " named {name:?}")?;
@@ -158,7 +161,7 @@ fn parse(words: &mut Words<'_>) -> Result<Limit, LimitError> {
             "count-refused" => limit.try_count_refused()?,
             "min-gap" => limit.try_min_gap(words.time()?)?,
             "soft" => limit.try_soft(words.number()?)?,
-            "ban" => limit.try_ban(words.time()?)?,
+            "ban" => words.ban(limit)?,
             "carried" => {
                 carried = true;
                 limit
@@ -233,6 +236,22 @@ impl<'a> Words<'a> {
         };
         let micros = number.checked_mul(unit);
         micros.map(Duration::from_micros).ok_or_else(|| LimitError::new("a time is too long"))
+    }
+
+    /// How long it is, and after how many refusals it begins, where that is said.
+    fn ban(&mut self, limit: Limit) -> Result<Limit, LimitError> {
+        let limit = limit.try_ban(self.time()?)?;
+        if self.clone().next() != Some("after") {
+            return Ok(limit);
+        }
+        self.next();
+        let refusals = self.number()?;
+        if self.word()? != "in" {
+            return Err(LimitError::new(
+                "after the refusals comes `in`, and the time they count in",
+            ));
+        }
+        limit.try_ban_after(refusals, self.time()?)
     }
 
     /// A bare word, or text in double quotes with `\"` and `\\` escaped.

@@ -25,7 +25,7 @@ local function fixed_enter(s, now, cost, from)
   local fits = fill + cost <= s.a
   if wanted > last or wanted == last and fits then return from end
   local window = fits and last or last + 1
-  return least(from, least(most(window * s.b, EXACT - 1) - (now - start), 0))
+  return least(from, most(least(window * s.b - (now - start), 0), EXACT - 1))
 end
 
 local function shape_enter(s, now, cost, from)
@@ -40,7 +40,7 @@ local function shape_enter(s, now, cost, from)
     local anchor, spent = refilled(s, s.first, s.second, now)
     local short = spent + cost - s.c
     if short <= 0 then return from end
-    return least(from, most(ceil(short / s.a) * s.b, EXACT - 1) - (now - anchor))
+    return least(from, most(ceil(short / s.a) * s.b - (now - anchor), EXACT - 1))
   end
   if shape == FIXED then return fixed_enter(s, now, cost, from) end
   if shape == SLIDING then return sliding_enter(s, now, cost, from) end
@@ -152,8 +152,16 @@ local function refuse(s, now)
     if banned_for(s, now) > 0 then
       s.refused = most(s.refused + s.cost, EXACT - 1)
     else
-      local interval = enter(s, now, 0) or 0
-      s.refused, s.ban1, s.ban2 = s.cost, now, most(interval + s.ban, EXACT - 1)
+      local since, count, refused = now, 0, 0
+      if struck_for(s, now) > 0 then since, count, refused = s.strike1, s.strike2, s.refused end
+      s.refused = most(refused + s.cost, EXACT - 1)
+      if count + 1 < s.after then
+        s.strike1, s.strike2 = since, count + 1
+      else
+        local interval = enter(s, now, 0) or 0
+        s.strike1, s.strike2 = 0, 0
+        s.ban1, s.ban2 = now, most(interval + s.ban, EXACT - 1)
+      end
     end
   end
   if not s.count_refused then return end

@@ -124,8 +124,12 @@ impl Packed {
         let numbers = Numbers::of(limit);
         let (shape, parameters) = shape_of(&numbers.shape);
         let queues = matches!(numbers.shape, Shape::Bucket { queues: true, .. });
-        let option =
-            u8::from(queues) + 2 * u8::from(numbers.count_refused) + 4 * u8::from(numbers.carried);
-        self.code(shape).numbers(parameters).numbers([numbers.gap, numbers.ban]).code(option)
+        let option = u8::from(queues)
+            + 2 * u8::from(numbers.count_refused)
+            + 4 * u8::from(numbers.carried)
+            + 16 * u8::from(numbers.after > 0);
+        self.code(shape).numbers(parameters).numbers([numbers.gap, numbers.ban]).code(option);
+        // Few have these: the others are spared their reading.
+        if numbers.after > 0 { self.numbers([numbers.after, numbers.within]) } else { self }
     }
 }

@@ -102,15 +102,18 @@ local function give(back)
     return
   end
   if spent == 0 and s.gap > 0 then gap_give() end
-  if banned_for(s, now) > 0 and banned == 0 and counted(s.ban1) then
+  local is_banned = banned_for(s, now) > 0
+  local on_record = is_banned or struck_for(s, now) > 0
+  if on_record and banned == 0 and counted(is_banned and s.ban1 or s.strike1) then
     -- All that has been refused would have been admitted, had this never been charged.
     s.refused = least(s.refused - back, 0)
-    if s.refused == 0 then s.ban1, s.ban2 = 0, 0 end
+    if s.refused == 0 then s.ban1, s.ban2, s.strike1, s.strike2 = 0, 0, 0, 0 end
   end
 end
 
 local function numbers()
-  return pack('<dddddddd', s.first, s.second, s.third, s.gap1, s.gap2, s.ban1, s.ban2, s.refused)
+  return pack('<ddddd', s.first, s.second, s.third, s.gap1, s.gap2)
+    .. pack('<ddddd', s.ban1, s.ban2, s.refused, s.strike1, s.strike2)
 end
 
 tidy(s, now)

@@ -182,15 +182,23 @@ local function tidy(s, now)
   elseif shape == LOG then
     log_tidy(s, now)
   end
-  local gap1, ban1 = s.gap1, s.ban1
+  local gap1, ban1, strike1 = s.gap1, s.ban1, s.strike1
   if s.gap > 0 or s.carried then s.gap1 = most(gap1, now) end
-  if s.ban > 0 or s.carried then s.ban1 = most(ban1, now) end
-  if s.first ~= first or s.gap1 ~= gap1 or s.ban1 ~= ban1 then s.dirty = true end
+  if s.ban > 0 or s.carried then s.ban1, s.strike1 = most(ban1, now), most(strike1, now) end
+  if s.first ~= first or s.gap1 ~= gap1 or s.ban1 ~= ban1 or s.strike1 ~= strike1 then
+    s.dirty = true
+  end
 end
 
 -- How much longer a ban lasts.
 local function banned_for(s, now)
   return least(s.ban2 - least(now - s.ban1, 0), 0)
+end
+
+-- How much longer the refusals that were counted towards a ban count.
+local function struck_for(s, now)
+  if s.after == 0 or s.strike2 == 0 then return 0 end
+  return least(s.within - least(now - s.strike1, 0), 0)
 end
 
 local function shape_fresh_in(s, now)
@@ -199,12 +207,12 @@ local function shape_fresh_in(s, now)
   if shape == STEPPED then
     local anchor, spent = refilled(s, s.first, s.second, now)
     if spent == 0 then return 0 end
-    return most(ceil(spent / s.a) * s.b, EXACT - 1) - (now - anchor)
+    return most(ceil(spent / s.a) * s.b - (now - anchor), EXACT - 1)
   end
   if shape == FIXED then
     local start, spent = fixed_current(s, s.first, s.second, now)
     if spent == 0 then return 0 end
-    return least(most((last_window(s, spent) + 1) * s.b, EXACT - 1) - (now - start), 0)
+    return most(least((last_window(s, spent) + 1) * s.b - (now - start), 0), EXACT - 1)
   end
   if shape == SLIDING then
     local index, _, current, previous = windows(s, s.first, s.second, s.third, now)
@@ -220,6 +228,6 @@ end
 local function fresh_in(s, now)
   local shape = shape_fresh_in(s, now)
   if s.gap > 0 or s.carried then shape = least(shape, owing(s.gap1, s.gap2, now, 1)) end
-  return least(shape, banned_for(s, now))
+  return least(least(shape, banned_for(s, now)), struck_for(s, now))
 end
 

@@ -213,7 +213,12 @@ impl Pair {
                 let left = |[since, length]: [u64; 2]| {
                     length.saturating_sub(self.now.saturating_sub(since))
                 };
-                let held = || HELD.max(left(is.gap).max(left(is.ban)).div_ceil(1_000));
+                let strikes = if is.strikes[1] > 0 {
+                    left([is.strikes[0], Numbers::of(limit).within])
+                } else {
+                    0
+                };
+                let held = || HELD.max(left(is.gap).max(left(is.ban)).max(strikes).div_ceil(1_000));
                 // Where the script is told the time, nothing may expire by the server's.
                 let soonest = if self.tells_time { HELD } else { 1 };
                 let expiry = self.now / 1_000 + fresh_in.map_or_else(held, millis).max(soonest);

@@ -104,6 +104,10 @@ fn with_options(rng: &mut Rng, limit: Limit) -> Result<Limit, LimitError> {
     }
     if some(rng) {
         limit = limit.try_ban(micros(one * rng.u64(1..300) / 100))?;
+        if rng.bool() {
+            let within = micros(one * rng.u64(1..600) / 100);
+            limit = limit.try_ban_after(rng.u64(1..4), within)?;
+        }
     }
     if some(rng) {
         limit = limit.try_soft(rng.u64(..300) % limit.capacity())?;
