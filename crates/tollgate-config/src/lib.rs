@@ -14,8 +14,9 @@ mod problem;
 mod read;
 mod request;
 mod schema;
+mod words;
 
-pub use self::check::{Report, check};
+pub use self::check::{Report, RuleReport, check};
 pub use self::compile::Policies;
 pub use self::document::Document;
 pub use self::environment::Environment;
