@@ -51,10 +51,10 @@ pub struct Condition {
     pub hours: Option<Hours>,
     /// This condition does not hold.
     #[serde(default)]
-    pub not: Option<Box<Condition>>,
+    pub not: Option<Box<Self>>,
     /// At least one of these conditions holds.
     #[serde(default)]
-    pub any: Vec<Condition>,
+    pub any: Vec<Self>,
 }
 
 /// What is expected of a header, a cookie, a parameter or a claim: a text that it equals, a list of texts of
