@@ -164,16 +164,3 @@ impl<'a> Names<'a> {
         named.map_err(|error| format!("a limit cannot be called `{name}`: {error}"))
     }
 }
-
-trait Later: Sized + Copy {
-    fn try_shadow(self) -> Result<Limit, LimitError>;
-    fn try_over_percent(self, percent: u64) -> Result<Limit, LimitError>;
-}
-impl Later for Limit {
-    fn try_shadow(self) -> Result<Limit, LimitError> {
-        Ok(self)
-    }
-    fn try_over_percent(self, _: u64) -> Result<Limit, LimitError> {
-        Ok(self)
-    }
-}
