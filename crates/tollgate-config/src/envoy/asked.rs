@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::descriptors::Descriptors;
 use super::found::{Found, short};
-use super::meaning::{Unclear, has, is_clear};
+use super::meaning::{Unclear, has, has_any, is_clear};
 use super::rate::Rate;
 use super::test::Test;
 use super::tree::Value;
@@ -69,10 +69,8 @@ impl Reading<'_> {
             is_clear(self.descriptors, &step.entry.key).map(|()| Test::Always)
         };
         let own = self.told(own, step);
-        let others: Vec<_> =
-            step.but.iter().map(|value| has(self.descriptors, &step.entry.key, value)).collect();
-        let others: Vec<_> = others.into_iter().map(|other| self.told(other, step)).collect();
-        Test::all([own, Test::any(others).not()])
+        let others = has_any(self.descriptors, &step.entry.key, &step.but);
+        Test::all([own, self.told(others, step).not()])
     }
 
     fn told(&mut self, test: Result<Test, Unclear>, step: &Step<'_>) -> Test {

@@ -31,17 +31,39 @@ pub(super) fn is_clear(descriptors: &Descriptors, key: &str) -> Result<(), Uncle
 
 /// Whether a request's entry of this key has this value.
 pub(super) fn has(descriptors: &Descriptors, key: &str, value: &Value) -> Result<Test, Unclear> {
-    match (meaning(descriptors, key)?, value) {
-        (Meaning::Key(of), Value::Any) => Ok(is_there(of)),
-        (Meaning::Key(of), Value::Exactly(value)) => equals(of, value),
-        (Meaning::Key(of), Value::Like(pattern)) => is_like(of, pattern),
-        (Meaning::Named, Value::Exactly(value)) => named(descriptors, key, value),
-        (Meaning::Named, Value::Any | Value::Like(_)) => Err(format!(
-            "only values that the file names are known of {}: expected a `value` without `*`, or a \
-             key, by .with({key:?}, ..) on the `Descriptors`",
-            short(key)
-        )),
+    has_any(descriptors, key, std::slice::from_ref(&value))
+}
+
+/// Whether a request's entry of this key has one of these values: those that are said exactly are asked
+/// for at once, however many there are.
+pub(super) fn has_any(
+    descriptors: &Descriptors,
+    key: &str,
+    values: &[&Value],
+) -> Result<Test, Unclear> {
+    let meaning = meaning(descriptors, key)?;
+    let (mut tests, mut exact) = (Vec::new(), Vec::new());
+    for value in values {
+        match (meaning, value) {
+            (Meaning::Key(of), Value::Any) => tests.push(is_there(of)),
+            (Meaning::Key(of), Value::Like(pattern)) => tests.push(is_like(of, pattern)?),
+            (Meaning::Key(_), Value::Exactly(value)) => exact.push(value.as_str()),
+            (Meaning::Named, Value::Exactly(value)) => tests.push(named(descriptors, key, value)?),
+            (Meaning::Named, Value::Any | Value::Like(_)) => return Err(without_name(key)),
+        }
     }
+    if let Meaning::Key(of) = meaning {
+        tests.push(equals(of, &exact)?);
+    }
+    Ok(Test::any(tests))
+}
+
+fn without_name(key: &str) -> Unclear {
+    format!(
+        "only values that the file names are known of {}: expected a `value` without `*`, or a key, \
+         by .with({key:?}, ..) on the `Descriptors`",
+        short(key)
+    )
 }
 
 fn named(descriptors: &Descriptors, key: &str, value: &str) -> Result<Test, Unclear> {
@@ -74,21 +96,27 @@ fn is_there(key: &Key) -> Test {
     }
 }
 
-fn equals(key: &Key, value: &str) -> Result<Test, Unclear> {
-    let text = || Some(Texts::One(value.to_owned()));
-    let equal = || Expected::Equal(value.to_owned());
+/// Whether it is one of these values.
+fn equals(key: &Key, values: &[&str]) -> Result<Test, Unclear> {
+    let texts: Vec<_> = values.iter().map(|&value| value.to_owned()).collect();
+    let any = || Some(Texts::Any(texts.clone()));
+    let expected = || match &texts[..] {
+        [text] => Expected::Equal(text.clone()),
+        _ => Expected::Any(texts.clone()),
+    };
     Ok(match key {
-        Key::Header(name) => header(name, equal()),
-        Key::Cookie(name) => cookie(name, equal()),
-        Key::Query(name) => query(name, equal()),
-        Key::Claim(name) => claim(name, equal()),
-        Key::Method => Test::when(Condition { method: text(), ..Condition::default() }),
-        Key::Country => Test::when(Condition { country: text(), ..Condition::default() }),
-        Key::Region => Test::when(Condition { region: text(), ..Condition::default() }),
-        Key::Path | Key::Route | Key::Host => like(key, value),
-        Key::Const(own) => Test::known(own == value),
-        Key::Ip => network(value)?,
-        Key::Optional(key) => equals(key, value)?,
+        _ if values.is_empty() => Test::Never,
+        Key::Header(name) => header(name, expected()),
+        Key::Cookie(name) => cookie(name, expected()),
+        Key::Query(name) => query(name, expected()),
+        Key::Claim(name) => claim(name, expected()),
+        Key::Method => Test::when(Condition { method: any(), ..Condition::default() }),
+        Key::Country => Test::when(Condition { country: any(), ..Condition::default() }),
+        Key::Region => Test::when(Condition { region: any(), ..Condition::default() }),
+        Key::Path | Key::Route | Key::Host => Test::any(values.iter().map(|text| like(key, text))),
+        Key::Const(own) => Test::known(values.contains(&own.as_str())),
+        Key::Ip => networks(values)?,
+        Key::Optional(key) => equals(key, values)?,
         Key::Global | Key::First(_) | Key::All(_) => return Err(without_values()),
     })
 }
@@ -98,7 +126,7 @@ fn is_like(key: &Key, pattern: &str) -> Result<Test, Unclear> {
         Key::Header(_) | Key::Query(_) | Key::Claim(_) => like(key, pattern),
         Key::Method | Key::Path | Key::Route | Key::Host => like(key, pattern),
         Key::Const(own) => Test::known(matches(pattern, own)),
-        Key::Ip => network(&octets(pattern)?)?,
+        Key::Ip => networks(&[&octets(pattern)?])?,
         Key::Optional(key) => is_like(key, pattern)?,
         Key::Country | Key::Region | Key::Cookie(_) => {
             return Err("countries, regions and cookies are compared whole: expected a `value` \
@@ -115,16 +143,20 @@ fn without_values() -> Unclear {
         .to_owned()
 }
 
-/// The address or the network that a value says, as `masked_remote_address` writes it.
-fn network(value: &str) -> Result<Test, Unclear> {
-    let (address, prefix) = value.split_once('/').unwrap_or((value, "0"));
-    if address.parse::<IpAddr>().is_err() || prefix.parse::<u8>().is_err() {
-        return Err(format!(
-            "{} is no address: expected one such as 10.0.0.7, or a network such as 10.0.0.0/8",
-            short(value)
-        ));
+/// Whether the address is one of these, or in one of these networks, which is how
+/// `masked_remote_address` has it.
+fn networks(values: &[&str]) -> Result<Test, Unclear> {
+    for value in values {
+        let (address, prefix) = value.split_once('/').unwrap_or((value, "0"));
+        if address.parse::<IpAddr>().is_err() || prefix.parse::<u8>().is_err() {
+            return Err(format!(
+                "{} is no address: expected one such as 10.0.0.7, or a network such as 10.0.0.0/8",
+                short(value)
+            ));
+        }
     }
-    let network = Some(Texts::One(value.to_owned()));
+    let networks = values.iter().map(|&value| value.to_owned()).collect();
+    let network = Some(Texts::Any(networks));
     Ok(Test::when(Condition { network, ..Condition::default() }))
 }
 

@@ -46,8 +46,18 @@ fn looked_up_before(level: &[Descriptor], at: usize) -> Vec<&Value> {
     let before = beside.filter(|(other_at, other)| match (&own.value, &other.value) {
         (Value::Exactly(_), _) | (_, Value::Any) => false,
         (Value::Like(pattern), Value::Exactly(value)) => matches(pattern, value),
-        (Value::Like(_), Value::Like(_)) => *other_at < at,
+        (Value::Like(own), Value::Like(other)) => *other_at < at && can_meet(own, other),
         (Value::Any, _) => true,
     });
     before.map(|(_, other)| &other.value).collect()
+}
+
+/// Whether some text may match both patterns, by what they begin and end with: usually they are prefixes
+/// that have nothing to do with each other.
+fn can_meet(one: &str, other: &str) -> bool {
+    let ends = |pattern| str::split_once(pattern, '*').zip(str::rsplit_once(pattern, '*'));
+    let (Some(((a, _), (_, z))), Some(((b, _), (_, y)))) = (ends(one), ends(other)) else {
+        return true;
+    };
+    (a.starts_with(b) || b.starts_with(a)) && (z.ends_with(y) || y.ends_with(z))
 }
