@@ -130,9 +130,8 @@ impl fmt::Display for Changes {
 
 impl fmt::Display for LimitChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let list = |limits: &[Limit]| {
-            limits.iter().map(Limit::to_string).collect::<Vec<_>>().join(" or ")
-        };
+        let list =
+            |limits: &[Limit]| limits.iter().map(Limit::to_string).collect::<Vec<_>>().join(" or ");
         write!(f, "{}: {} -> {}", self.name, list(&self.old), list(&self.new))
     }
 }

@@ -38,7 +38,8 @@ impl Format {
             Some("json") => Ok(Self::Json),
             Some("yaml" | "yml") => Ok(Self::Envoy(Box::default())),
             _ => {
-                let expected = "the file's name has to end in .toml, .json, or .yaml for Envoy's format";
+                let expected =
+                    "the file's name has to end in .toml, .json, or .yaml for Envoy's format";
                 Err(Problems::from(Problem::new("", expected)).in_file(path.display().to_string()))
             }
         }
@@ -53,8 +54,7 @@ impl File {
         environment: Environment,
     ) -> Result<Self, Problems> {
         let path = path::absolute(path).map_err(|error| {
-            Problems::from(Problem::new("", error.to_string()))
-                .in_file(path.display().to_string())
+            Problems::from(Problem::new("", error.to_string())).in_file(path.display().to_string())
         })?;
         Ok(Self { path, format, environment })
     }
