@@ -1,5 +1,5 @@
-//! Tiers: what a customer may do follows from the API key, looked up in a table; everybody else is
-//! limited by address.
+//! Tiers: what a customer may do follows from the API key, looked up in a table that changes while the
+//! service runs; everybody else is limited by address.
 //!
 //!     cargo run --example tiers
 
@@ -8,62 +8,53 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::{Path, Request, State};
+use axum::http::StatusCode;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
-use axum::routing::get;
-use tollgate_axum::{
-    CurrentDecision, Extension, First, Ip, KeyBuf, Limit, Part, RateLimitLayer, choose,
-};
+use axum::routing::{get, put};
+use tollgate_axum::{Claim, Claims, CurrentDecision, First, Ip, Limit, RateLimitLayer, Tiers};
 
-const ANYBODY: Limit = Limit::per_minute(3).named("anybody");
-const FREE: Limit = Limit::per_minute(10).named("free");
-const PAID: Limit = Limit::per_second(50).burst(100).named("paid");
-
-#[derive(Clone, Copy)]
-struct Customer {
-    id: u64,
-    tier: Limit,
-}
-
-/// A customer's budget goes by its number: a second API key does not make a second budget.
-impl Part for Customer {
-    fn write(&self, key: &mut KeyBuf) {
-        self.id.write(key);
-    }
-}
-
-type Table = Arc<HashMap<&'static str, Customer>>;
+type Keys = Arc<HashMap<&'static str, &'static str>>;
 
 /// The only way from a header to a tier. A key that is made up is nobody's: were the header itself
 /// the budget's key, a new value for each request would be a new budget for each request.
-async fn identify(State(customers): State<Table>, mut request: Request, next: Next) -> Response {
+async fn identify(State(keys): State<Keys>, mut request: Request, next: Next) -> Response {
     let key = request.headers().get("x-api-key").and_then(|key| key.to_str().ok());
-    if let Some(&customer) = key.and_then(|key| customers.get(key)) {
-        request.extensions_mut().insert(customer);
-    }
+    let claims = match key.and_then(|key| keys.get(key)) {
+        Some(&customer) => Claims::new().with("customer", customer),
+        None => Claims::new(),
+    };
+    request.extensions_mut().insert(claims);
     next.run(request).await
 }
 
 #[tokio::main]
-async fn main() -> std::io::Result<()> {
-    let customers = Table::new(HashMap::from([
-        ("key-of-fern", Customer { id: 1, tier: FREE }),
-        ("key-of-paula", Customer { id: 2, tier: PAID }),
-        ("another-key-of-paula", Customer { id: 2, tier: PAID }),
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let keys = Keys::new(HashMap::from([
+        ("key-of-fern", "fern"),
+        ("key-of-paula", "paula"),
+        ("another-key-of-paula", "paula"),
     ]));
 
-    let tier = |request: &Request| match request.extensions().get::<Customer>() {
-        Some(customer) => customer.tier,
-        None => ANYBODY,
-    };
-    let rule = choose(tier).by(First((Extension::<Customer>::new(), Ip::peer())));
+    let tiers = Tiers::new("api")
+        .tier("anybody", Limit::per_minute(3))
+        .tier("free", Limit::per_minute(10))
+        .tier("paid", Limit::per_second(50).burst(100))
+        .otherwise("anybody");
+    tiers.assign_all([("fern", "free"), ("paula", "paid")])?;
+
+    // A customer's budget goes by its name: a second API key does not make a second budget.
+    let customer = Claim("customer");
+    let rule = tiers.by_customer(customer).by(First((customer, Ip::peer())));
 
     let app = Router::new()
         .route("/", get(hello))
         .layer(RateLimitLayer::new(rule))
-        // Added last, so it is the outermost and runs first.
-        .layer(from_fn_with_state(customers, identify));
+        // Added later, so it is further out and runs first.
+        .layer(from_fn_with_state(keys, identify))
+        // In earnest, this is for the operator alone.
+        .route("/customers/{customer}/{tier}", put(assign).with_state(tiers));
 
     let (listener, url) = tollgate_examples::listen().await;
     println!(
@@ -75,18 +66,31 @@ async fn main() -> std::io::Result<()> {
 
 A key that is in no table makes nobody a customer:
 
-    curl -i {url}/ -H 'x-api-key: made-up'"
+    curl -i {url}/ -H 'x-api-key: made-up'
+
+Fern pays from now on:
+
+    curl -X PUT {url}/customers/fern/paid"
     );
-    axum::serve(listener, app.into_make_service_with_connect_info::<SocketAddr>()).await
+    axum::serve(listener, app.into_make_service_with_connect_info::<SocketAddr>()).await?;
+    Ok(())
 }
 
 async fn hello(
-    customer: Option<axum::Extension<Customer>>,
+    axum::Extension(claims): axum::Extension<Claims>,
     CurrentDecision(decision): CurrentDecision,
 ) -> String {
-    let who = match customer {
-        Some(customer) => format!("customer {}", customer.id),
-        None => String::from("stranger"),
-    };
+    let who = claims.get("customer").unwrap_or("stranger");
     format!("Hello, {who}! You have {} left.\n", decision.remaining().unwrap_or_default())
+}
+
+/// The next request goes by it.
+async fn assign(
+    State(tiers): State<Tiers>,
+    Path((customer, tier)): Path<(String, String)>,
+) -> Result<String, (StatusCode, String)> {
+    match tiers.assign(&customer, &tier) {
+        Ok(()) => Ok(format!("{customer} is in the tier {tier} now.\n")),
+        Err(error) => Err((StatusCode::NOT_FOUND, format!("{error}\n"))),
+    }
 }

@@ -14,6 +14,7 @@ mod origin;
 mod path;
 mod problem;
 mod read;
+mod request;
 mod schema;
 #[cfg(test)]
 mod testing;
@@ -27,4 +28,5 @@ pub use self::live::{Changes, Event, LimitChange, Live, WatchError, Watching};
 pub use self::origin::Origin;
 pub use self::problem::{Place, Problem, Problems};
 pub use self::read::{read_json, read_toml};
+pub use self::request::Request;
 pub use self::schema::schema;

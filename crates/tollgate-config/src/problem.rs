@@ -85,6 +85,8 @@ impl Problems {
     pub fn of(problems: impl IntoIterator<Item = Problem>) -> Option<Self> {
         let mut problems: Vec<_> = problems.into_iter().collect();
         problems.sort_by_key(|problem| problem.place);
+        // What several rules use is looked at for each of them.
+        problems.dedup();
         let mut problems = problems.into_iter();
         let first = problems.next()?;
         Some(Self { file: None, first, others: problems.collect() })

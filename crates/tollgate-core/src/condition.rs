@@ -1,13 +1,41 @@
 //! Conditions: to which requests a rule applies, and which limits hold for them.
 
+mod extension;
+mod host;
+mod list;
+mod path;
+mod pattern;
+mod target;
+mod values;
+mod within;
+
 use std::fmt;
 
+pub use self::extension::ExtensionIs;
+pub use self::host::HostIs;
+pub use self::list::{AllOf, AnyOf};
+pub use self::path::PathMatches;
+pub use self::pattern::PatternError;
+pub use self::target::{MethodIs, RouteIs};
+pub use self::values::{Equals, Present, Values};
+pub use self::within::{NetworkError, Within};
 use crate::key::View;
 
 /// Says yes or no to a request.
 ///
 /// A closure over the framework's own request is a condition; so is what keys have to say of
-/// themselves, and [`Not`] and [`Either`] of others. A tuple of conditions holds when all of them do.
+/// themselves, and [`Not`] and [`Either`] of others. A tuple of conditions holds when all of them do;
+/// [`AnyOf`] and [`AllOf`] are for lists.
+///
+/// | condition | holds for requests |
+/// | --- | --- |
+/// | [`Method.is("POST")`](crate::Method::is), [`is_any`](crate::Method::is_any) | of a method |
+/// | [`Route.is("/users/{id}")`](crate::Route::is) | that matched a route |
+/// | [`Path.matches("/api/*")`](crate::Path::matches) | to paths of a pattern |
+/// | [`Host.is("example.com")`](crate::Host::is), [`matches("*.example.com")`](crate::Host::matches) | for a host |
+/// | [`Header("x").equals("v")`](crate::Header::equals), [`is_present`](crate::Header::is_present); [`Query`](crate::Query), [`Cookie`](crate::Cookie) and [`Claim`](crate::Claim) too | with such a value |
+/// | [`Extension::<T>::new().is(..)`](crate::Extension::is) | to which an earlier layer added such a value |
+/// | [`Ip::peer().within(["10.0.0.0/8"])`](crate::Ip::within) | from a network |
 ///
 /// ```
 /// use tollgate_core::{Ip, Limit, Not};
@@ -79,3 +107,6 @@ macro_rules! tuples {
 tuples!(A, B);
 tuples!(A, B, C);
 tuples!(A, B, C, D);
+
+#[cfg(test)]
+mod tests;

@@ -25,39 +25,57 @@
 
 mod account;
 mod adapter;
+mod cases;
 mod charge;
 mod clock;
 mod condition;
+mod cost;
 mod counts;
 mod fallback;
 mod few;
 pub mod fields;
 mod gate;
 mod headers;
+#[cfg(feature = "hours")]
+mod hours;
 mod key;
 mod known;
 mod limit;
 mod line;
 mod memory;
 mod paid;
+#[cfg(feature = "places")]
+mod places;
 mod policy;
 mod refusal;
 mod report;
+mod room;
 mod rule;
 mod share;
 mod sleep;
 mod store;
 mod ticket;
+mod tiers;
 
 pub use self::account::{Cost, Reply};
 pub use self::adapter::{Degraded, OnStoreError, Refused};
+pub use self::cases::{Cases, CasesBuilder, Conditions, when};
 pub use self::charge::{Charge, Owed};
 pub use self::clock::{Clock, ManualClock};
-pub use self::condition::{Condition, Either, Not};
+pub use self::condition::{
+    AllOf, AnyOf, Condition, Either, Equals, ExtensionIs, HostIs, MethodIs, NetworkError, Not,
+    PathMatches, PatternError, Present, RouteIs, Values, Within,
+};
+pub use self::cost::{
+    Amount, ContentLength, CostFn, CostFrom, CostOf, content_length, cost_fn, cost_from,
+    reply_header, reply_header_scaled,
+};
 pub use self::counts::{Counter, Counters, Counts};
 pub use self::fallback::{Fallback, FallbackFuture};
 pub use self::gate::{Gate, Place, Redirect, Rejection, Step};
 pub use self::headers::{Field, Fields, Headers, Value};
+#[cfg(feature = "hours")]
+pub use self::hours::{Hours, HoursError, Weekday};
 pub use self::key::*;
 pub use self::known::Known;
 pub use self::limit::{
@@ -66,13 +84,16 @@ pub use self::limit::{
 };
 pub use self::memory::{Memory, MemoryBuilder};
 pub use self::paid::{Desk, Paid, Served};
+#[cfg(feature = "places")]
+pub use self::places::{InPlaces, PlaceKey, Places, PlacesError};
 pub use self::policy::{Course, Policy, must_keep};
 pub use self::refusal::Refusal;
-pub use self::rule::{
-    By, Chosen, CostFn, CostOf, KnownLimits, LimitsFor, Rule, RuleFn, When, choose, cost_fn,
-    rule_fn,
-};
+#[cfg(feature = "cpu")]
+pub use self::room::{Cpu, CpuError};
+pub use self::room::{InFlight, InFlightGuard, Room};
+pub use self::rule::{By, Chosen, KnownLimits, LimitsFor, Rule, RuleFn, When, choose, rule_fn};
 pub use self::share::{Share, ShareFuture};
 pub use self::sleep::Sleep;
 pub use self::store::{Answer, Store, StoreError};
 pub use self::ticket::Ticket;
+pub use self::tiers::{ByTier, TierError, Tiers, TiersBuilder};

@@ -65,3 +65,15 @@ impl std::fmt::Display for Refusing<'_> {
         Ok(())
     }
 }
+
+/// When tiers are made or changed.
+pub(crate) fn unlimited(tiers: &str, tier: &str) {
+    #[cfg(feature = "tracing")]
+    tracing::info!(tiers, tier, "requests in this tier are not limited");
+}
+
+/// With each request.
+pub(crate) fn passed(tiers: &str, tier: &str) {
+    #[cfg(feature = "tracing")]
+    tracing::debug!(tiers, tier, "not limited");
+}

@@ -5,6 +5,7 @@ use std::fmt;
 use crate::account::{Account, Reply};
 use crate::charge::Charge;
 use crate::condition::Condition;
+use crate::cost::CostOf;
 use crate::key::{Key, KeyBuf, Missing, View};
 use crate::limit::{Limit, Limits};
 
@@ -59,14 +60,15 @@ pub struct By<K, L = Limits, C = u64> {
 }
 
 impl<K, L> By<K, L> {
-    /// Charges `limits` to `key`, one for each request.
-    pub(crate) fn new(limits: L, key: K) -> Self {
+    /// Charges `limits` to `key`, one for each request: for a [`LimitsFor`] of your own.
+    pub fn new(limits: L, key: K) -> Self {
         Self { limits, key, cost: 1, account: None }
     }
 }
 
 impl<K, L, C> By<K, L, C> {
-    /// Charges `cost` for each request, instead of one: a number, or [`cost_fn`].
+    /// Charges `cost` for each request, instead of one: a number, [`cost_fn`](crate::cost_fn),
+    /// [`cost_from`](crate::cost_from) or [`content_length`](crate::content_length).
     pub fn cost<D>(self, cost: D) -> By<K, L, D> {
         By { limits: self.limits, key: self.key, cost, account: self.account }
     }
@@ -132,7 +134,10 @@ where
 {
     #[inline]
     fn owes(&self, view: &V, charge: &mut Charge) -> Result<(), Missing> {
-        let cost = self.cost.of(view);
+        let cost = match self.cost.of(view) {
+            Ok(cost) => cost,
+            Err(missing) => return self.without_cost(view, missing),
+        };
         if let Some(limit) = self.limits.only_one().filter(|_| charge.is_empty()) {
             let written = self.key.write(view, charge.begin(limit, cost, self.account.as_ref()));
             return written.or_else(|missing| {
@@ -147,6 +152,21 @@ where
         }
         self.limits
             .each(view, &mut |limit| charge.owe_on_account(*limit, key, cost, self.account.clone()))
+    }
+}
+
+impl<K, L, C> By<K, L, C> {
+    /// A request that owes nothing, because it has no key or by what its cost says, need not say how
+    /// much.
+    #[cold]
+    fn without_cost<V: View>(&self, view: &V, missing: Missing) -> Result<(), Missing>
+    where
+        K: Key<V>,
+    {
+        match self.key.write(view, &mut KeyBuf::new()).and(Err(missing)) {
+            Err(missing) if missing.is_exempt() => Ok(()),
+            error => error,
+        }
     }
 }
 
@@ -250,33 +270,6 @@ where
 
 impl<F> KnownLimits for Chosen<F> {}
 
-/// What a request costs: a number, or [`cost_fn`].
-pub trait CostOf<V: View> {
-    /// The cost of this request.
-    fn of(&self, view: &V) -> u64;
-}
-
-impl<V: View> CostOf<V> for u64 {
-    fn of(&self, _: &V) -> u64 {
-        *self
-    }
-}
-
-/// A cost worked out from the request.
-pub fn cost_fn<Q, F: Fn(&Q) -> u64>(cost: F) -> CostFn<F> {
-    CostFn(cost)
-}
-
-/// A cost worked out from the request; see [`cost_fn`].
-#[derive(Clone, Copy)]
-pub struct CostFn<F>(F);
-
-impl<V: View, F: Fn(&V::Request) -> u64> CostOf<V> for CostFn<F> {
-    fn of(&self, view: &V) -> u64 {
-        (self.0)(view.request())
-    }
-}
-
 /// A rule that applies to some requests only; see [`By::when`].
 #[derive(Clone, Copy)]
 pub struct When<R, F> {
@@ -332,7 +325,6 @@ macro_rules! debug_closures {
 
 debug_closures! {
     "Chosen" Chosen<F>, F;
-    "CostFn" CostFn<F>, F;
     "When" When<R, F>, R, F;
     "RuleFn" RuleFn<F>, F;
 }

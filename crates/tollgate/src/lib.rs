@@ -31,6 +31,7 @@
 
 mod future;
 mod headers;
+mod in_flight;
 mod layer;
 mod limiter;
 mod reply;
@@ -43,6 +44,7 @@ mod view;
 pub use tollgate_core::*;
 
 pub use self::future::ResponseFuture;
+pub use self::in_flight::{InFlightFuture, InFlightLayer, InFlightService};
 pub use self::layer::{RateLimitLayer, RateLimitLayerFor};
 pub use self::limiter::{Acquire, AcquireError, Limiter, Take};
 pub use self::respond::{Bare, Problem, Respond, RespondFn};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::descriptors::Descriptors;
 use super::found::{Found, short};
-use super::meaning::{Unclear, has, has_any, is_clear};
+use super::meaning::{Unclear, has_any};
 use super::rate::Rate;
 use super::test::Test;
 use super::tree::Value;
@@ -63,13 +63,13 @@ impl Reading<'_> {
     }
 
     fn step(&mut self, step: &Step<'_>, whole: bool) -> Test {
-        let own = if step.entry.value != Value::Any || whole {
-            has(self.descriptors, &step.entry.key, &step.entry.value)
-        } else {
-            is_clear(self.descriptors, &step.entry.key).map(|()| Test::Always)
-        };
+        let key = &step.entry.key;
+        // One of several values is enough to be charged, and not enough to be charged elsewhere.
+        let own = has_any(self.descriptors, key, &[&step.entry.value], whole);
         let own = self.told(own, step);
-        let others = has_any(self.descriptors, &step.entry.key, &step.but);
+        let left_to_the_key = step.entry.value == Value::Any && !whole;
+        let own = if left_to_the_key { Test::Always } else { own };
+        let others = has_any(self.descriptors, key, &step.but, !whole);
         Test::all([own, self.told(others, step).not()])
     }
 

@@ -1,57 +1,59 @@
-use tollgate_core::{Claims, View};
+use tollgate_core::{Claim, Condition, Cookie, Header, Query, Values, View};
 
 use crate::document::Key;
 
-/// A key whose text is like a pattern; `*` in it stands for any text, also for none.
+/// What a key's text is like, as the values of Envoy's descriptors say it; `*` stands for any text, also
+/// for none.
 ///
-/// This is what values of Envoy's descriptors say. A file of this crate's own format has `path`, `host`
-/// and the other conditions instead.
+/// A file of this crate's own format has `header`, `path` and the other conditions instead.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Like {
-    /// The key: a header, a parameter of the query, a claim, the host, the method, the path or the route.
+    /// The key: a header, a cookie, a parameter of the query, a claim, the host, the method, the path or
+    /// the route.
     pub key: Key,
-    /// What its text is like.
-    pub pattern: String,
+    /// The patterns, of which one will do.
+    pub patterns: Vec<String>,
+    /// Where a request has the key several times, whether each of its values has to be like that; else
+    /// one will do. Which of them a handler reads, nobody here can know.
+    pub every: bool,
 }
 
-impl<V: View> tollgate_core::Condition<V> for Like {
+impl<V: View> Condition<V> for Like {
     fn holds(&self, view: &V) -> bool {
-        let like = |text: &str| matches(&self.pattern, text);
         match &self.key {
-            Key::Header(name) => {
-                view.header_lines(name).any(|line| is_text_like(line, &self.pattern))
-            }
-            Key::Query(name) => form_urlencoded::parse(view.query().unwrap_or_default().as_bytes())
-                .any(|(own, value)| own == *name && !value.is_empty() && like(&value)),
-            Key::Claim(name) => {
-                let claim = |claims: &Claims| claims.get(name).is_some_and(like);
-                view.extension(claim).unwrap_or_default()
-            }
-            Key::Method => like(view.method()),
-            Key::Path => like(view.path()),
-            Key::Route => view.route().is_some_and(like),
-            Key::Host => view.host().and_then(name_of).is_some_and(|host| like(&host)),
+            Key::Header(name) => self.values(view, &Header(name)),
+            Key::Cookie(name) => self.values(view, &Cookie(name)),
+            Key::Query(name) => self.values(view, &Query(name)),
+            Key::Claim(name) => self.values(view, &Claim(name)),
+            Key::Method => self.fits(view.method()),
+            Key::Path => self.fits(view.path()),
+            Key::Route => view.route().is_some_and(|route| self.fits(route)),
+            Key::Host => view.host().is_some_and(|host| self.fits(&name_of(host))),
             _ => false,
         }
     }
 }
 
-/// A value that is empty is missing, as it is for keys.
-fn is_text_like(line: &[u8], pattern: &str) -> bool {
-    let text = String::from_utf8_lossy(line);
-    let text = text.trim_matches([' ', '\t']);
-    !text.is_empty() && matches(pattern, text)
+impl Like {
+    fn values<V: View>(&self, view: &V, values: &impl Values<V>) -> bool {
+        let fits = |value: &[u8]| self.fits(&String::from_utf8_lossy(value));
+        values.any(view, fits) && !(self.every && values.any(view, |value| !fits(value)))
+    }
+
+    /// A text that is empty is missing, as it is for keys.
+    fn fits(&self, text: &str) -> bool {
+        !text.is_empty() && self.patterns.iter().any(|pattern| matches(pattern, text))
+    }
 }
 
 /// The host of an authority, as keys have it: in lower case, without user, port and final dot.
-fn name_of(authority: &str) -> Option<String> {
+fn name_of(authority: &str) -> String {
     let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
     let host = match host.rsplit_once(':') {
         Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
         _ => host,
     };
-    let host = host.strip_suffix('.').unwrap_or(host);
-    (!host.is_empty()).then(|| host.to_ascii_lowercase())
+    host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase()
 }
 
 /// Whether `text` is what `pattern` says.
@@ -103,9 +105,9 @@ mod tests {
 
     #[test]
     fn a_host_is_compared_as_keys_have_it() {
-        assert_eq!(name_of("API.Example.com.:8080").as_deref(), Some("api.example.com"));
-        assert_eq!(name_of("u@[2001:DB8::1]:443").as_deref(), Some("[2001:db8::1]"));
-        assert_eq!(name_of("[::1]").as_deref(), Some("[::1]"));
-        assert_eq!(name_of(":80"), None);
+        assert_eq!(name_of("API.Example.com.:8080"), "api.example.com");
+        assert_eq!(name_of("u@[2001:DB8::1]:443"), "[2001:db8::1]");
+        assert_eq!(name_of("[::1]"), "[::1]");
+        assert_eq!(name_of(":80"), "");
     }
 }

@@ -7,7 +7,7 @@ use super::found::short;
 use super::like::{Like, matches};
 use super::test::Test;
 use super::tree::Value;
-use crate::document::{Condition, Expected, Key, Texts};
+use crate::document::{Condition, Key, Texts};
 
 /// Why an entry cannot be followed, in a sentence.
 pub(super) type Unclear = String;
@@ -24,38 +24,24 @@ fn meaning<'d>(descriptors: &'d Descriptors, key: &str) -> Result<&'d Meaning, U
     })
 }
 
-/// Whether the key can be asked for without a value.
-pub(super) fn is_clear(descriptors: &Descriptors, key: &str) -> Result<(), Unclear> {
-    has(descriptors, key, &Value::Any).map(drop)
-}
-
-/// Whether a request's entry of this key has this value.
-pub(super) fn has(descriptors: &Descriptors, key: &str, value: &Value) -> Result<Test, Unclear> {
-    has_any(descriptors, key, std::slice::from_ref(&value))
-}
-
-/// Whether a request's entry of this key has one of these values: those that are said exactly are asked
-/// for at once, however many there are.
+/// Whether a request's entry of this key has one of these values. Where a request has several, `every`
+/// one of them has to be that.
 pub(super) fn has_any(
     descriptors: &Descriptors,
     key: &str,
     values: &[&Value],
+    every: bool,
 ) -> Result<Test, Unclear> {
-    let meaning = meaning(descriptors, key)?;
-    let (mut tests, mut exact) = (Vec::new(), Vec::new());
-    for value in values {
-        match (meaning, value) {
-            (Meaning::Key(of), Value::Any) => tests.push(is_there(of)),
-            (Meaning::Key(of), Value::Like(pattern)) => tests.push(is_like(of, pattern)?),
-            (Meaning::Key(_), Value::Exactly(value)) => exact.push(value.as_str()),
-            (Meaning::Named, Value::Exactly(value)) => tests.push(named(descriptors, key, value)?),
-            (Meaning::Named, Value::Any | Value::Like(_)) => return Err(without_name(key)),
+    match meaning(descriptors, key)? {
+        Meaning::Key(of) => is_any(of, values, every),
+        Meaning::Named => {
+            let named = values.iter().map(|value| match value {
+                Value::Exactly(value) => named(descriptors, key, value),
+                Value::Any | Value::Like(_) => Err(without_name(key)),
+            });
+            Ok(Test::any(named.collect::<Result<Vec<_>, _>>()?))
         }
     }
-    if let Meaning::Key(of) = meaning {
-        tests.push(equals(of, &exact)?);
-    }
-    Ok(Test::any(tests))
 }
 
 fn without_name(key: &str) -> Unclear {
@@ -79,14 +65,43 @@ fn named(descriptors: &Descriptors, key: &str, value: &str) -> Result<Test, Uncl
     }
 }
 
+fn is_any(key: &Key, values: &[&Value], every: bool) -> Result<Test, Unclear> {
+    if values.contains(&&Value::Any) {
+        return Ok(is_there(key));
+    }
+    let texts: Vec<_> = values.iter().filter_map(|value| value.text().map(str::to_owned)).collect();
+    if texts.is_empty() {
+        return Ok(Test::Never);
+    }
+    Ok(match key {
+        Key::Header(_) | Key::Cookie(_) | Key::Query(_) | Key::Claim(_) => like(key, texts, every),
+        Key::Method | Key::Path | Key::Route | Key::Host => like(key, texts, every),
+        Key::Const(own) => Test::known(texts.iter().any(|text| matches(text, own))),
+        Key::Ip if texts.iter().any(|text| text == "*") => Test::Always,
+        Key::Ip => {
+            let networks = texts.iter().map(|text| network(text)).collect::<Result<_, _>>()?;
+            let network = Some(Texts::Any(networks));
+            Test::when(Condition { network, ..Condition::default() })
+        }
+        Key::Country => {
+            let country = Some(Texts::Any(whole(texts)?));
+            Test::when(Condition { country, ..Condition::default() })
+        }
+        Key::Region => {
+            let region = Some(Texts::Any(whole(texts)?));
+            Test::when(Condition { region, ..Condition::default() })
+        }
+        Key::Optional(key) => is_any(key, values, every)?,
+        Key::Global | Key::First(_) | Key::All(_) => return Err(without_values()),
+    })
+}
+
 /// Whether a request has it at all.
 fn is_there(key: &Key) -> Test {
     match key {
-        Key::Header(name) => header(name, Expected::Present(true)),
-        Key::Cookie(name) => cookie(name, Expected::Present(true)),
-        Key::Query(name) => query(name, Expected::Present(true)),
-        Key::Claim(name) => claim(name, Expected::Present(true)),
-        Key::Host => like(key, "*"),
+        Key::Header(_) | Key::Cookie(_) | Key::Query(_) | Key::Claim(_) | Key::Host => {
+            like(key, vec!["*".to_owned()], false)
+        }
         Key::First(keys) => Test::any(keys.iter().map(is_there)),
         Key::All(keys) => Test::all(keys.iter().map(is_there)),
         Key::Optional(key) => is_there(key),
@@ -96,45 +111,9 @@ fn is_there(key: &Key) -> Test {
     }
 }
 
-/// Whether it is one of these values.
-fn equals(key: &Key, values: &[&str]) -> Result<Test, Unclear> {
-    let texts: Vec<_> = values.iter().map(|&value| value.to_owned()).collect();
-    let any = || Some(Texts::Any(texts.clone()));
-    let expected = || match &texts[..] {
-        [text] => Expected::Equal(text.clone()),
-        _ => Expected::Any(texts.clone()),
-    };
-    Ok(match key {
-        _ if values.is_empty() => Test::Never,
-        Key::Header(name) => header(name, expected()),
-        Key::Cookie(name) => cookie(name, expected()),
-        Key::Query(name) => query(name, expected()),
-        Key::Claim(name) => claim(name, expected()),
-        Key::Method => Test::when(Condition { method: any(), ..Condition::default() }),
-        Key::Country => Test::when(Condition { country: any(), ..Condition::default() }),
-        Key::Region => Test::when(Condition { region: any(), ..Condition::default() }),
-        Key::Path | Key::Route | Key::Host => Test::any(values.iter().map(|text| like(key, text))),
-        Key::Const(own) => Test::known(values.contains(&own.as_str())),
-        Key::Ip => networks(values)?,
-        Key::Optional(key) => equals(key, values)?,
-        Key::Global | Key::First(_) | Key::All(_) => return Err(without_values()),
-    })
-}
-
-fn is_like(key: &Key, pattern: &str) -> Result<Test, Unclear> {
-    Ok(match key {
-        Key::Header(_) | Key::Query(_) | Key::Claim(_) => like(key, pattern),
-        Key::Method | Key::Path | Key::Route | Key::Host => like(key, pattern),
-        Key::Const(own) => Test::known(matches(pattern, own)),
-        Key::Ip => networks(&[&octets(pattern)?])?,
-        Key::Optional(key) => is_like(key, pattern)?,
-        Key::Country | Key::Region | Key::Cookie(_) => {
-            return Err("countries, regions and cookies are compared whole: expected a `value` \
-                        without `*`"
-                .to_owned());
-        }
-        Key::Global | Key::First(_) | Key::All(_) => return Err(without_values()),
-    })
+fn like(key: &Key, patterns: Vec<String>, every: bool) -> Test {
+    let like = vec![Like { key: key.clone(), patterns, every }];
+    Test::when(Condition { like, ..Condition::default() })
 }
 
 fn without_values() -> Unclear {
@@ -143,24 +122,33 @@ fn without_values() -> Unclear {
         .to_owned()
 }
 
-/// Whether the address is one of these, or in one of these networks, which is how
-/// `masked_remote_address` has it.
-fn networks(values: &[&str]) -> Result<Test, Unclear> {
-    for value in values {
-        let (address, prefix) = value.split_once('/').unwrap_or((value, "0"));
-        if address.parse::<IpAddr>().is_err() || prefix.parse::<u8>().is_err() {
-            return Err(format!(
-                "{} is no address: expected one such as 10.0.0.7, or a network such as 10.0.0.0/8",
-                short(value)
-            ));
-        }
+/// The codes of countries or regions, which are known whole.
+fn whole(codes: Vec<String>) -> Result<Vec<String>, Unclear> {
+    match codes.iter().find(|code| code.contains('*')) {
+        Some(code) => Err(format!(
+            "{} is no code of a country or a region: expected a `value` without `*`",
+            short(code)
+        )),
+        None => Ok(codes),
     }
-    let networks = values.iter().map(|&value| value.to_owned()).collect();
-    let network = Some(Texts::Any(networks));
-    Ok(Test::when(Condition { network, ..Condition::default() }))
 }
 
-/// The network of the addresses that begin with some octets: `10.1.*` is `10.1.0.0/16`.
+/// The network of a value: an address, a network as `masked_remote_address` has it, or a wildcard of whole
+/// octets, `10.1.*`.
+fn network(value: &str) -> Result<String, Unclear> {
+    if value.contains('*') {
+        return octets(value);
+    }
+    let (address, prefix) = value.split_once('/').unwrap_or((value, "0"));
+    if address.parse::<IpAddr>().is_err() || prefix.parse::<u8>().is_err() {
+        return Err(format!(
+            "{} is no address: expected one such as 10.0.0.7, or a network such as 10.0.0.0/8",
+            short(value)
+        ));
+    }
+    Ok(value.to_owned())
+}
+
 fn octets(pattern: &str) -> Result<String, Unclear> {
     let octets = pattern.strip_suffix(".*").unwrap_or_default();
     let count = octets.split('.').filter(|octet| octet.parse::<u8>().is_ok()).count();
@@ -172,29 +160,4 @@ fn octets(pattern: &str) -> Result<String, Unclear> {
         ));
     }
     Ok(format!("{octets}{}/{}", ".0".repeat(4 - count), 8 * count))
-}
-
-fn like(key: &Key, pattern: &str) -> Test {
-    let like = vec![Like { key: key.clone(), pattern: pattern.to_owned() }];
-    Test::when(Condition { like, ..Condition::default() })
-}
-
-fn header(name: &str, expected: Expected) -> Test {
-    let header = [(name.to_owned(), expected)].into();
-    Test::when(Condition { header, ..Condition::default() })
-}
-
-fn cookie(name: &str, expected: Expected) -> Test {
-    let cookie = [(name.to_owned(), expected)].into();
-    Test::when(Condition { cookie, ..Condition::default() })
-}
-
-fn query(name: &str, expected: Expected) -> Test {
-    let query = [(name.to_owned(), expected)].into();
-    Test::when(Condition { query, ..Condition::default() })
-}
-
-fn claim(name: &str, expected: Expected) -> Test {
-    let claim = [(name.to_owned(), expected)].into();
-    Test::when(Condition { claim, ..Condition::default() })
 }

@@ -1,7 +1,6 @@
 //! Names of rules, after the way to them: rows of a store go by them, so the same way has the same name
 //! in every version of a file.
 
-use super::tree::Value;
 use super::ways::Step;
 
 /// Longest name of a limit, in bytes.
@@ -28,9 +27,9 @@ pub(super) fn digested(steps: &[Step<'_>]) -> String {
 }
 
 fn spelled(steps: &[Step<'_>]) -> String {
-    let entries = steps.iter().map(|step| match &step.entry.value {
-        Value::Any => step.entry.key.clone(),
-        Value::Exactly(value) | Value::Like(value) => format!("{}_{value}", step.entry.key),
+    let entries = steps.iter().map(|step| match step.entry.value.text() {
+        None => step.entry.key.clone(),
+        Some(value) => format!("{}_{value}", step.entry.key),
     });
     entries.collect::<Vec<_>>().join(".")
 }
@@ -39,11 +38,9 @@ fn spelled(steps: &[Step<'_>]) -> String {
 pub(super) fn identity(domain: &str, steps: &[Step<'_>]) -> String {
     let mut identity = format!("{domain:?}");
     for step in steps {
-        identity.push_str(&match &step.entry.value {
-            Value::Any => format!(" {:?}", step.entry.key),
-            Value::Exactly(value) | Value::Like(value) => {
-                format!(" {:?}={value:?}", step.entry.key)
-            }
+        identity.push_str(&match step.entry.value.text() {
+            None => format!(" {:?}", step.entry.key),
+            Some(value) => format!(" {:?}={value:?}", step.entry.key),
         });
     }
     identity

@@ -42,6 +42,14 @@ pub(super) enum Value {
 }
 
 impl Value {
+    /// The value, or the pattern.
+    pub(super) fn text(&self) -> Option<&str> {
+        match self {
+            Self::Any => None,
+            Self::Exactly(text) | Self::Like(text) => Some(text),
+        }
+    }
+
     fn new(text: &str) -> Self {
         match text {
             "" => Self::Any,

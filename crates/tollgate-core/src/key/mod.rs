@@ -10,9 +10,9 @@ mod network;
 mod part;
 mod proxies;
 mod short;
-mod tag;
+pub(crate) mod tag;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 mod text;
 mod view;
 
@@ -22,8 +22,13 @@ pub use self::extract::{
     Claim, Const, Cookie, Extension, First, FromFn, Global, Header, Host, Method, Optional, Path,
     Query, Route, from_fn,
 };
+pub(crate) use self::extract::{
+    cookie_values, header_value, host_address, host_name, percent_decoded, query_value,
+    query_values, trimmed,
+};
 pub use self::ip::Ip;
 pub use self::missing::Missing;
+pub(crate) use self::network::{Network, Problem as NetworkProblem};
 pub use self::part::Part;
 pub use self::proxies::{Proxies, ProxiesError};
 pub use self::text::Text;

@@ -3,7 +3,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// An address and how many of its leading bits count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Network {
+pub(crate) struct Network {
     /// Canonical, and zero beyond the prefix.
     base: IpAddr,
     bits: u8,
@@ -20,8 +20,14 @@ impl Network {
         Self { base: IpAddr::V6(Ipv6Addr::new(a, b, c, d, e, f, g, h)), bits }
     }
 
-    /// Reads `10.0.0.0/8`, or a lone address as the network of that one.
+    /// Reads a network of proxies: any but everybody's.
     pub(super) fn parse(text: &str) -> Result<Self, Problem> {
+        let network = Self::parse_any(text)?;
+        if network.bits == 0 { Err(Problem::Everybody) } else { Ok(network) }
+    }
+
+    /// Reads `10.0.0.0/8`, or a lone address as the network of that one.
+    pub(crate) fn parse_any(text: &str) -> Result<Self, Problem> {
         let (address, prefix) = match text.split_once('/') {
             Some((address, prefix)) => (address, Some(prefix)),
             None => (text, None),
@@ -38,14 +44,11 @@ impl Network {
         // An IPv4-mapped base has all of its first 96 bits fixed, or it would have been cut.
         let base = written.to_canonical();
         let bits = bits - (width(written) - width(base));
-        if bits == 0 {
-            return Err(Problem::Everybody);
-        }
         Ok(Self { base, bits })
     }
 
     /// Whether `address`, which is canonical, is one of the network's.
-    pub(super) fn contains(&self, address: IpAddr) -> bool {
+    pub(crate) fn contains(&self, address: IpAddr) -> bool {
         self.base.is_ipv4() == address.is_ipv4() && cut(address, self.bits) == self.base
     }
 }
@@ -78,7 +81,7 @@ fn bits(text: &str, width: u8) -> Result<u8, Problem> {
 
 /// What is wrong with a network as written, in words that fit behind it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Problem {
+pub(crate) enum Problem {
     Address,
     Prefix { width: u8 },
     HostBits { network: IpAddr, bits: u8, address: IpAddr },

@@ -18,3 +18,7 @@ pub(super) const IPV4: u8 = 11;
 pub(super) const IPV6: u8 = 12;
 pub(super) const FIRST: u8 = 13;
 pub(super) const CLAIM: u8 = 14;
+#[cfg(feature = "places")]
+pub(crate) const COUNTRY: u8 = 15;
+#[cfg(feature = "places")]
+pub(crate) const REGION: u8 = 16;

@@ -7,7 +7,7 @@
 //! fits below `cap`; a leaky bucket is the same, and lets a request leave only when the debt has
 //! drained to `free`.
 
-use super::exact::{EXACT, TICKS, gcd, micros_until};
+use super::exact::{EXACT, TICKS, gcd, longest_debt, micros_until, rescaled};
 use super::step::Stepped;
 use super::{Cell, Enter};
 
@@ -59,6 +59,19 @@ impl Bucket {
     /// The numbers that give a cell its meaning.
     pub(super) const fn scale(&self) -> [u64; 3] {
         [self.unit, self.drain, self.tick]
+    }
+
+    /// What a cell of other numbers is in these: the debt has drained at their rate until now.
+    pub(super) fn carried(&self, cell: Cell, numbers: [u64; 3], now: u64) -> Cell {
+        let before = Self::by(numbers);
+        let most = longest_debt(self.drain, self.tick).max(self.cap).min(EXACT - 1 - self.cap);
+        let debt = rescaled(before.debt(cell, now), before.unit, self.unit, most);
+        [self.ticks(now), debt]
+    }
+
+    /// A bucket that says what a cell of those numbers means, and admits nothing.
+    pub(super) const fn by([unit, drain, tick]: [u64; 3]) -> Self {
+        Self { unit, drain, tick, cap: 0, free: 0, even: false }
     }
 
     /// Whether a microsecond drains one: then when the debt is gone says all that a cell does.

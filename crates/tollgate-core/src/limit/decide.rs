@@ -98,7 +98,7 @@ pub fn decide(slots: &mut [Slot<'_>], now: u64, patience: Option<Duration>, keys
     if let ([slot], None) = (&mut *slots, patience) {
         if slot.limit.is_plain() {
             let now = bounded(now);
-            slot.limit.tidy(slot.state, now);
+            slot.limit.follow(slot.state, now);
             let stepped = slot.limit.step(slot.state.cell, now, slot.cost);
             let before = slot.state.cell;
             if let Stepped::Admit { cell, .. } = stepped {
@@ -137,9 +137,13 @@ pub(super) fn settle_on<'a>(
     Verdict::Admit { wait: Duration::from_micros(wait) }
 }
 
-/// What [`decide`] would answer, without spending anything or recording a refusal.
+/// What [`decide`] would answer, without spending anything or recording a refusal. A state that other
+/// numbers have written is made one of the limit's.
 pub fn preview(slots: &mut [Slot<'_>], now: u64, keys: Keys) -> Outcome {
     let now = bounded(now);
+    for slot in slots.iter_mut().filter(|slot| slot.limit.is_carried()) {
+        slot.limit.carry(slot.state, now);
+    }
     let mut facts = Vec::with_capacity(slots.len());
     let verdict = match earliest_leave(slots, now, None, keys) {
         None => refusal(slots, now, None, keys, false, |_, fact| facts.push(fact)),

@@ -3,7 +3,7 @@
 //! The cell is `[start of the window, spent since]`. More than `count` spent means places booked in
 //! the windows that follow, each filled before the next.
 
-use super::exact::{EXACT, bounded};
+use super::exact::{EXACT, bounded, longest_debt};
 use super::{Cell, Enter};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -17,6 +17,31 @@ pub(super) struct Fixed {
 impl Fixed {
     pub(super) const fn new(count: u64, period: u64, from_first: bool) -> Self {
         Self { count, period, from_first }
+    }
+
+    /// The numbers that give a cell its meaning.
+    pub(super) const fn numbers(&self) -> [u64; 3] {
+        [self.count, self.period, self.from_first as u64]
+    }
+
+    /// The window of those numbers.
+    pub(super) const fn by([count, period, from_first]: [u64; 3]) -> Self {
+        Self { count, period, from_first: from_first != 0 }
+    }
+
+    /// What a cell of other numbers is in these: what is spent by now, in the present window. Also whether
+    /// marks mean what they did: the windows are the same, and nothing stands in a later one.
+    pub(super) fn carried(&self, cell: Cell, numbers: [u64; 3], now: u64) -> (Cell, bool) {
+        let before = Self::by(numbers);
+        let [start, spent] = before.current(cell, now);
+        let begun = match self.from_first {
+            false => now - now % self.period,
+            true if start + self.period > now => start,
+            true => now,
+        };
+        let same = before.period == self.period && before.from_first == self.from_first;
+        let most = longest_debt(self.count, self.period);
+        ([begun, spent.min(most)], same && spent <= before.count.min(self.count))
     }
 
     pub(super) fn enter(&self, cell: Cell, now: u64, cost: u64, from: u64) -> Enter {

@@ -47,7 +47,7 @@ impl Limits {
         }
     }
 
-    fn try_checked(limits: Few<Limit>) -> Result<Self, LimitError> {
+    pub(super) fn try_checked(limits: Few<Limit>) -> Result<Self, LimitError> {
         if limits.is_empty() {
             return Err(LimitError::new("there is no limit in the list"));
         }

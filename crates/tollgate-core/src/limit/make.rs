@@ -210,8 +210,11 @@ impl Limit {
             period,
             soft: None,
             ban: 0,
+            after: 0,
+            within: 0,
             gap: 0,
             count_refused: false,
+            carried: false,
             plain: false,
             name: Name::NONE,
             shape: Shape::Concurrent(Concurrent::new(count)),
@@ -293,10 +296,27 @@ impl Limit {
         {
             return Err(LimitError::new("refused attempts are counted by windows and logs only"));
         }
+        if self.carried && self.name.as_bytes().is_empty() {
+            return Err(LimitError::new(
+                "what was spent is carried over under a name: name the limit before",
+            ));
+        }
         let queues = matches!(self.kind, Kind::LeakyBucket { .. });
         self.plain = !self.is_wide() && !self.count_refused && !queues;
         self.id = self.identity();
         Ok(self)
+    }
+
+    const fn algorithm(&self) -> u64 {
+        match self.kind {
+            Kind::TokenBucket { .. } => 1,
+            Kind::LeakyBucket { .. } => 2,
+            Kind::Stepped { .. } => 3,
+            Kind::FixedWindow { .. } => 4,
+            Kind::SlidingLog { .. } => 6,
+            Kind::SlidingWindow => 7,
+            Kind::Concurrent => 8,
+        }
     }
 
     /// FNV-1a over what gives a state its meaning: the same in every process and every version.
@@ -313,6 +333,7 @@ impl Limit {
             (Kind::SlidingWindow, Shape::Sliding(sliding)) => [7, self.period, sliding.tick(), 0],
             _ => [8, 0, 0, 0],
         };
+        let numbers = if self.carried { [CARRIED + self.algorithm(), 0, 0, 0] } else { numbers };
         let mut hash = 0xcbf2_9ce4_8422_2325;
         let mut i = 0;
         while i < numbers.len() {
@@ -320,11 +341,15 @@ impl Limit {
             i += 1;
         }
         // States of different make are kept in different tables.
-        hash = fnv(hash, &[self.is_wide() as u8]);
+        let counts_refusals = self.after > 0 && !self.carried;
+        hash = fnv(hash, &[self.is_wide() as u8 + 2 * counts_refusals as u8]);
         let name = self.name.as_bytes();
         if name.is_empty() { fnv(hash, &self.count.to_le_bytes()) } else { fnv(hash, name) }
     }
 }
+
+/// Apart from those that numbers belong to.
+const CARRIED: u64 = 16;
 
 const TOO_LARGE_BURST: LimitError = LimitError::new(
     "the burst times the period is too large to stay exact: with the rate reduced to lowest terms, \

@@ -1,6 +1,8 @@
 //! Limits: the arithmetic of every algorithm, one file each.
 
+mod ban;
 mod bucket;
+mod carry;
 mod concurrent;
 mod decide;
 mod error;
@@ -12,6 +14,7 @@ mod make;
 mod name;
 mod options;
 mod outcome;
+mod place;
 pub mod remote;
 mod shape;
 mod share;
@@ -84,9 +87,14 @@ pub struct Limit {
     soft: Option<u64>,
     /// Microseconds; 0 for none.
     ban: u64,
+    /// Refusals after which the ban begins, and microseconds in which they count; 0 for at once.
+    after: u64,
+    within: u64,
     /// Microseconds; 0 for none.
     gap: u64,
     count_refused: bool,
+    /// Whether what was spent is carried over when the numbers change.
+    carried: bool,
     /// Whether one look at two words tells all: no ban, no gap, no log, no queue of its own, and
     /// nothing to record of refusals.
     plain: bool,
@@ -144,7 +152,7 @@ impl Limit {
     #[inline]
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         let numbers = |limit: &Self| (limit.id, limit.count, limit.period, limit.ban, limit.gap);
-        let options = |limit: &Self| (limit.soft, limit.count_refused);
+        let options = |limit: &Self| (limit.soft, limit.count_refused, limit.after, limit.within);
         numbers(self) == numbers(other)
             && options(self) == options(other)
             && self.kind == other.kind
@@ -168,12 +176,13 @@ impl Limit {
         matches!(self.kind, Kind::Concurrent)
     }
 
-    /// Whether this is a token bucket that refills continuously, and nothing besides: no ban, no gap.
+    /// Whether this is a token bucket that refills continuously, and nothing besides: no ban, no gap,
+    /// nothing carried over.
     /// [`count`](Self::count), [`period`](Self::period), [`capacity`](Self::capacity) and
     /// [`soft_limit`](Self::soft_limit) then say all that there is to it, for stores with an engine of
     /// their own.
     pub const fn is_plain_bucket(&self) -> bool {
-        matches!(self.kind, Kind::TokenBucket { .. }) && self.ban == 0 && self.gap == 0
+        matches!(self.kind, Kind::TokenBucket { .. }) && !self.is_wide()
     }
 
     /// From where on the client is warned, as set by [`soft`](Self::soft).
@@ -191,7 +200,8 @@ impl Limit {
     ///
     /// A sliding window or a log with a name keeps its identity, and so what was spent, when its count
     /// changes; a bucket does so when its burst changes, as long as the time that both are counted in
-    /// is the same (the finest of a microsecond, a millisecond and a second that keeps it exact).
+    /// is the same (the finest of a microsecond, a millisecond and a second that keeps it exact). One
+    /// that is [carried](Self::carried) over keeps it whatever changes but its algorithm.
     pub const fn id(&self) -> u64 {
         self.id
     }

@@ -230,30 +230,6 @@ impl Limit {
         self.checked()
     }
 
-    /// Bans whoever exceeds the limit: refused until `ban` after the moment at which it would have
-    /// been admitted again (in a fixed window, its end). Attempts during a ban do not prolong it.
-    ///
-    /// # Panics
-    ///
-    /// When the time is zero or has a fraction of a microsecond.
-    #[track_caller]
-    pub const fn ban(self, ban: Duration) -> Self {
-        valid(self.try_ban(ban))
-    }
-
-    /// [`ban`](Self::ban) for values from configuration.
-    ///
-    /// # Errors
-    ///
-    /// When the time is zero or has a fraction of a microsecond.
-    pub const fn try_ban(mut self, ban: Duration) -> Result<Self, LimitError> {
-        self.ban = match micros(ban) {
-            Ok(ban) => ban,
-            Err(_) => return Err(LimitError::new("the ban is not a time in whole microseconds")),
-        };
-        self.checked()
-    }
-
     /// Names the limit, for header fields, metrics and the store; at most 31 bytes of printable ASCII.
     ///
     /// Limits of one name and shape share what is spent on a key, wherever they are used on the same

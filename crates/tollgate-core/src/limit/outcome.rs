@@ -67,7 +67,7 @@ pub(super) struct Told {
     refused: bool,
     soft: bool,
     banned: bool,
-    mark: Mark,
+    pub(super) mark: Mark,
 }
 
 impl Outcome {

@@ -14,9 +14,10 @@
 //! assert_eq!((unit, drain, tick, cap), (1_000_000, 3, 1, 2_000_000));
 //! ```
 
+use super::ban::banned_for;
 use super::decide::Verdict;
 use super::outcome::{Fact as Known, Outcome};
-use super::state::{Mark, State};
+use super::state::{Mark, State, Written};
 use super::{Kind, Limit, Standing, shape};
 
 pub use super::decide::Role;
@@ -34,8 +35,14 @@ pub struct Numbers {
     pub gap: u64,
     /// Microseconds that a ban lasts; 0 for none.
     pub ban: u64,
+    /// Refusals after which the ban begins; 0 for at once.
+    pub after: u64,
+    /// Microseconds in which they count, from the first of them.
+    pub within: u64,
     /// Whether refused attempts are recorded.
     pub count_refused: bool,
+    /// Whether what was spent is carried over when the numbers change.
+    pub carried: bool,
     /// Whether one look at two words tells all.
     pub plain: bool,
     /// Whether the state is more than two words.
@@ -114,9 +121,27 @@ impl Numbers {
             shape: Shape::of(limit),
             gap: limit.gap,
             ban: limit.ban,
+            after: limit.after,
+            within: limit.within,
             count_refused: limit.count_refused,
+            carried: limit.carried,
             plain: limit.is_plain(),
             wide: limit.is_wide(),
+        }
+    }
+}
+
+impl Numbers {
+    /// Those that give a cell its meaning, as a row keeps them by which it was written: of a bucket and a
+    /// sliding window all that are counted in, of the others those that time replenishes by; zeros where
+    /// there are none.
+    pub fn written(&self) -> [u64; 3] {
+        match self.shape {
+            Shape::Bucket { unit, drain, tick, .. } => [unit, drain, tick],
+            Shape::Stepped { amount, every, .. } => [amount, every, 0],
+            Shape::Fixed { count, period, from_first } => [count, period, u64::from(from_first)],
+            Shape::Sliding { period, tick, .. } => [0, period, tick],
+            Shape::Log { .. } | Shape::Concurrent { .. } => [0; 3],
         }
     }
 }
@@ -156,8 +181,14 @@ pub struct Held {
     pub gap: [u64; 2],
     /// Since when and for how long the key is banned.
     pub ban: [u64; 2],
-    /// What has been refused since the ban began.
+    /// What has been refused since the ban began, or refusals are counted towards one.
     pub refused: u64,
+    /// Since when refusals are counted towards a ban, and how many there were.
+    pub strikes: [u64; 2],
+    /// The numbers by which the cell was written, where they can change: see [`Numbers::written`].
+    pub numbers: [u64; 3],
+    /// Since when marks mean what they say, where the numbers can change.
+    pub since: u64,
     /// The clock at the last write of a log.
     pub seen: u64,
     /// Each stamp of a log, oldest first, and what was spent then.
@@ -167,14 +198,25 @@ pub struct Held {
 impl From<&State> for Held {
     fn from(state: &State) -> Self {
         let (seen, entries) = state.log.as_deref().map(|log| log.numbers()).unwrap_or_default();
-        let State { cell, gap, ban, refused, .. } = *state;
-        Self { cell, gap, ban, refused, seen, entries }
+        let State { cell, gap, ban, refused, strikes, .. } = *state;
+        let Written { numbers, since } = state.written;
+        Self { cell, gap, ban, refused, strikes, numbers, since, seen, entries }
     }
 }
 
 /// A mark, of the cell and the gap that were written, and whether a ban was in force.
 pub fn mark(cell: [u64; 2], gap: [u64; 2], banned: bool) -> Mark {
     Mark { gap, banned, ..Mark::from_words(cell) }
+}
+
+/// The same mark, of a row whose marks mean what they say since then.
+pub fn mark_since(mark: Mark, since: u64) -> Mark {
+    Mark { since, ..mark }
+}
+
+/// What [`mark_since`] was given.
+pub fn since(mark: &Mark) -> u64 {
+    mark.since
 }
 
 /// What [`mark`] was given.
@@ -207,10 +249,11 @@ impl Fact {
         Self(Known::of_cell(cell, now, role))
     }
 
-    /// Of a limit that remembers more, but no stamps, by its two words, those of its gap and its ban.
-    pub fn of_wide(limit: &Limit, cost: u64, words: [[u64; 2]; 3], now: u64, role: Role) -> Self {
-        let [cell, gap, ban] = words;
-        let state = State { cell, gap, ban, ..State::default() };
+    /// Of a limit that remembers more, but no stamps, by its two words, those of its gap, of its ban,
+    /// and of the refusals that are counted towards one.
+    pub fn of_wide(limit: &Limit, cost: u64, words: [[u64; 2]; 4], now: u64, role: Role) -> Self {
+        let [cell, gap, ban, strikes] = words;
+        let state = State { cell, gap, ban, strikes, ..State::default() };
         let mut standing = limit.standing(&state, now, Mark::default());
         if let Role::Refused(refused) = role {
             standing.retry = limit.retry(&state, now, cost);
@@ -219,10 +262,19 @@ impl Fact {
         if role == Role::Charged {
             standing.charged = cost;
             // Limits that share the row may ban where this one does not.
-            let is_banned = ban[1] > now.saturating_sub(ban[0]);
+            let is_banned = banned_for(ban, now) > 0 || limit.struck_for(&state, now) > 0;
             standing.mark = mark(cell, gap, is_banned);
         }
         Self::of_standing(standing)
+    }
+
+    /// The same, of a row whose marks mean what they say since then.
+    #[must_use]
+    pub fn since(mut self, since: u64) -> Self {
+        if let Known::Told(told) = &mut self.0 {
+            told.mark.since = since;
+        }
+        self
     }
 
     /// What [`of_cell`](Self::of_cell) was given: the two words.

@@ -20,6 +20,39 @@ pub(super) enum Shape {
 }
 
 impl Shape {
+    /// The numbers that give a cell its meaning; zeros where it means the same by all of them.
+    pub(super) const fn numbers(&self) -> [u64; 3] {
+        match self {
+            Self::Bucket(bucket) => bucket.scale(),
+            Self::Stepped(stepped) => stepped.numbers(),
+            Self::Fixed(fixed) => fixed.numbers(),
+            Self::Sliding(sliding) => sliding.numbers(),
+            Self::Log(_) | Self::Concurrent(_) => [0; 3],
+        }
+    }
+
+    /// The shape that says what a cell of those `numbers` means, and admits nothing.
+    pub(super) const fn by(&self, numbers: [u64; 3]) -> Self {
+        match self {
+            Self::Bucket(_) => Self::Bucket(Bucket::by(numbers)),
+            Self::Stepped(_) => Self::Stepped(Stepped::by(numbers)),
+            Self::Fixed(_) => Self::Fixed(Fixed::by(numbers)),
+            Self::Sliding(_) => Self::Sliding(Sliding::by(numbers)),
+            Self::Log(_) | Self::Concurrent(_) => *self,
+        }
+    }
+
+    /// What a cell of other `numbers` is in this shape's, and whether marks still mean what they did.
+    pub(super) fn carried(&self, cell: Cell, numbers: [u64; 3], now: u64) -> (Cell, bool) {
+        match self {
+            Self::Bucket(bucket) => (bucket.carried(cell, numbers, now), false),
+            Self::Stepped(stepped) => (stepped.carried(cell, numbers, now), false),
+            Self::Fixed(fixed) => fixed.carried(cell, numbers, now),
+            Self::Sliding(sliding) => sliding.carried(cell, numbers, now),
+            Self::Log(_) | Self::Concurrent(_) => (cell, true),
+        }
+    }
+
     /// The earliest moment, `from` or more microseconds from `now`, at which `cost` may come in.
     #[inline]
     pub(super) fn enter(&self, state: &State, now: u64, cost: u64, from: u64) -> Enter {

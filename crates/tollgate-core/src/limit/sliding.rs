@@ -45,6 +45,33 @@ impl Sliding {
         self.tick
     }
 
+    /// The numbers that give a cell its meaning.
+    pub(super) const fn numbers(&self) -> [u64; 3] {
+        [0, self.period, self.tick]
+    }
+
+    /// A window that says what a cell of those numbers means, and admits nothing.
+    pub(super) const fn by([_, period, tick]: [u64; 3]) -> Self {
+        Self { count: 0, period, tick }
+    }
+
+    /// What a cell of other numbers is in these: what is spent by now, in the present window. Windows that
+    /// are the same stay, and marks in them mean what they did.
+    pub(super) fn carried(&self, cell: Cell, numbers: [u64; 3], now: u64) -> (Cell, bool) {
+        let before = Self::by(numbers);
+        let mut carried = cell;
+        if before.period * before.tick == self.period * self.tick {
+            let (previous, current) = (cell[1] >> 32, cell[1] & u64::from(u32::MAX));
+            self.write(&mut carried, Windows { index: cell[0], into: 0, previous, current });
+            return (carried, true);
+        }
+        let at = before.windows(cell, now);
+        let current = at.current + at.previous * (before.period - at.into) / before.period;
+        let index = now / self.tick / self.period;
+        self.write(&mut carried, Windows { index, into: 0, previous: 0, current });
+        (carried, false)
+    }
+
     pub(super) fn enter(&self, cell: Cell, now: u64, cost: u64, from: u64) -> Enter {
         if cost > self.count {
             return Enter::Never;

@@ -15,10 +15,24 @@ pub struct State {
     pub(crate) gap: Cell,
     /// Since when and for how long the key is banned.
     pub(crate) ban: Cell,
-    /// What has been refused since the ban began, less what has been given back that counted then.
+    /// What has been refused since the ban began, or since refusals are counted towards one, less what
+    /// has been given back that counted then.
     pub(crate) refused: u64,
+    /// Since when refusals are counted towards a ban, and how many there were.
+    pub(crate) strikes: Cell,
+    /// Whose numbers the cell was written by, where that can change.
+    pub(crate) written: Written,
     /// The stamps of a sliding log.
     pub(crate) log: Option<Box<Log>>,
+}
+
+/// The numbers that give a cell its meaning, of the limit that wrote it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Written {
+    /// As [`Shape::numbers`](super::shape::Shape::numbers) tells them; zeros where nothing is written.
+    pub(crate) numbers: [u64; 3],
+    /// Since when a mark means what it says: when the row was begun, or was converted last.
+    pub(crate) since: u64,
 }
 
 /// What a limit wrote when it charged a request, kept so that giving it back takes exactly that.
@@ -30,14 +44,17 @@ pub struct Mark {
     pub(crate) gap: Cell,
     /// Which store of a [`Fallback`](crate::Fallback) wrote it, a bit for each fallback passed.
     pub(crate) via: u8,
-    /// Whether a ban was in force: what is charged during a ban was no reason for it.
+    /// Whether a ban was in force, or refusals were counted towards one: what is charged during a ban was
+    /// no reason for it.
     pub(crate) banned: bool,
+    /// [`Written::since`] of the row.
+    pub(crate) since: u64,
 }
 
 impl Mark {
     /// The mark of a store that does not decide by [`decide`](super::decide): two words of its own.
     pub const fn from_words(words: [u64; 2]) -> Self {
-        Self { cell: words, gap: [0; 2], via: 0, banned: false }
+        Self { cell: words, gap: [0; 2], via: 0, banned: false, since: 0 }
     }
 
     /// The words that [`from_words`](Self::from_words) was given.

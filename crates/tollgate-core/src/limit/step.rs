@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use super::ban::banned_for;
 use super::bucket::Bucket;
 use super::decide::settle_on;
 use super::exact::bounded;
@@ -128,9 +129,12 @@ impl Limit {
     /// they were under way.
     ///
     /// Giving back lifts a ban that began while the charge counted, once as much is given back as has
-    /// been refused since.
+    /// been refused since; and refusals that are counted towards a ban likewise.
     pub fn settle(&self, state: &mut State, now: u64, mark: &Mark, cost: u64, spent: u64) {
         let now = bounded(now);
+        if spent <= cost && !self.knows(state, mark.since, now) {
+            return;
+        }
         self.tidy(state, now);
         if spent > cost {
             self.shape.force(state, now, spent - cost);
@@ -144,14 +148,7 @@ impl Limit {
         if spent == 0 && self.gap > 0 {
             Bucket::gap(self.gap).give(&mut state.gap, mark.gap, now, 1);
         }
-        if banned_for(state.ban, now) > 0 && !mark.banned && self.shape.counted(mark, state.ban[0])
-        {
-            // All that has been refused would have been admitted, had this never been charged.
-            state.refused = state.refused.saturating_sub(cost - spent);
-            if state.refused == 0 {
-                state.ban = [0; 2];
-            }
-        }
+        self.pardon(state, mark, now, cost - spent);
     }
 
     /// Whether one look at two words tells all: no ban, no gap, no log, no queue of its own, and nothing to
@@ -192,16 +189,22 @@ impl Limit {
         self.retry(&State { cell, ..State::default() }, now, cost)
     }
 
-    /// Until `state` equals a fresh one and may be forgotten; `None`: not before it is given back.
+    /// Until `state` equals a fresh one and may be forgotten, by the numbers that have written it; `None`:
+    /// not before it is given back.
     pub fn fresh_in(&self, state: &State, now: u64) -> Option<Duration> {
         self.fresh_in_micros(state, now).map(Duration::from_micros)
     }
 
     pub(crate) fn fresh_in_micros(&self, state: &State, now: u64) -> Option<u64> {
         let now = bounded(now);
-        let shape = self.shape.fresh_in(state, now)?;
-        let gap = if self.gap > 0 { Bucket::gap(self.gap).fresh_in(state.gap, now) } else { 0 };
-        Some(shape.max(gap).max(banned_for(state.ban, now)))
+        let shape = self.shape_of(state).fresh_in(state, now)?;
+        let gap = if self.has_gap() { Bucket::gap(self.gap).fresh_in(state.gap, now) } else { 0 };
+        let banned = banned_for(state.ban, now).max(self.struck_for(state, now));
+        Some(shape.max(gap).max(banned))
+    }
+
+    pub(super) fn counted(&self, mark: &Mark, then: u64) -> bool {
+        self.shape.counted(mark, then)
     }
 
     /// The earliest moment, `from` or more from `now`, at which a request may come in.
@@ -246,12 +249,34 @@ impl Limit {
     /// Follows a clock that stepped back, and drops what is remembered in vain.
     #[inline]
     pub(crate) fn tidy(&self, state: &mut State, now: u64) {
+        if self.carried {
+            self.carry(state, now);
+        }
         self.shape.tidy(state, now);
-        if self.gap > 0 {
+        if self.has_gap() {
             Bucket::gap(self.gap).follow(&mut state.gap, now);
         }
-        if self.ban > 0 {
+        if self.ban > 0 || self.carried {
             state.ban[0] = state.ban[0].min(now);
+            state.strikes[0] = state.strikes[0].min(now);
+        }
+    }
+
+    /// Whether the state may hold a gap: this limit's, or one that it had before.
+    fn has_gap(&self) -> bool {
+        self.gap > 0 || self.carried
+    }
+
+    /// [`tidy`](Self::tidy) of a plain limit.
+    #[inline]
+    pub(super) fn follow(&self, state: &mut State, now: u64) {
+        self.shape.tidy(state, now);
+    }
+
+    /// Drops what a log holds in vain, and nothing else.
+    pub(crate) fn tidy_log(&self, state: &mut State, now: u64) {
+        if self.most_entries() > 0 {
+            self.shape.tidy(state, now);
         }
     }
 
@@ -261,20 +286,14 @@ impl Limit {
         if self.gap > 0 {
             Bucket::gap(self.gap).spend(&mut state.gap, now, 1, wait);
         }
-        Mark { cell, gap: state.gap, via: 0, banned: banned_for(state.ban, now) > 0 }
+        let banned = banned_for(state.ban, now) > 0 || self.struck_for(state, now) > 0;
+        Mark { cell, gap: state.gap, via: 0, banned, since: state.written.since }
     }
 
     /// Writes down that this limit refused, where that is recorded.
     pub(super) fn refuse(&self, state: &mut State, now: u64, cost: u64) {
-        if self.ban > 0 && banned_for(state.ban, now) > 0 {
-            state.refused = state.refused.saturating_add(cost);
-        } else if self.ban > 0 {
-            state.refused = cost;
-            let interval = match self.enter(state, now, cost, 0) {
-                Enter::At(delay) => delay,
-                Enter::Unknown | Enter::Never => 0,
-            };
-            state.ban = [now, bounded(interval + self.ban)];
+        if self.ban > 0 {
+            self.strike(state, now, cost);
         }
         if self.count_refused {
             self.shape.record_refused(state, now, cost);
@@ -341,11 +360,6 @@ impl Limit {
     /// Whether the state holds more than the shape's two words.
     #[inline]
     pub(crate) const fn is_wide(&self) -> bool {
-        self.ban > 0 || self.gap > 0 || matches!(self.kind, Kind::SlidingLog { .. })
+        self.ban > 0 || self.gap > 0 || self.carried || matches!(self.kind, Kind::SlidingLog { .. })
     }
-}
-
-/// How much longer a ban lasts. A clock that stepped back cannot make it longer than it was.
-fn banned_for([since, length]: Cell, now: u64) -> u64 {
-    length.saturating_sub(now.saturating_sub(since))
 }

@@ -3,7 +3,7 @@
 //! The cell is `[time of the refill that was counted last, tokens spent]`. A full bucket has no
 //! phase: its first refill comes one step after the first token is spent.
 
-use super::exact::{EXACT, bounded};
+use super::exact::{EXACT, bounded, longest_debt};
 use super::{Cell, Enter};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -16,6 +16,24 @@ pub(super) struct Stepped {
 impl Stepped {
     pub(super) const fn new(amount: u64, every: u64, cap: u64) -> Self {
         Self { amount, every, cap }
+    }
+
+    /// The numbers that give a cell its meaning.
+    pub(super) const fn numbers(&self) -> [u64; 3] {
+        [self.amount, self.every, 0]
+    }
+
+    /// A bucket that says what a cell of those numbers means, and admits nothing.
+    pub(super) const fn by([amount, every, _]: [u64; 3]) -> Self {
+        Self { amount, every, cap: 0 }
+    }
+
+    /// What a cell of other numbers is in these: the tokens that are spent by now. The step that has begun
+    /// goes on, unless it would be over already.
+    pub(super) fn carried(&self, cell: Cell, numbers: [u64; 3], now: u64) -> Cell {
+        let [anchor, spent] = Self::by(numbers).refilled(cell, now);
+        let begun = if anchor + self.every > now { anchor } else { now };
+        [begun, spent.min(longest_debt(self.amount, self.every).max(self.cap))]
     }
 
     pub(super) fn enter(&self, cell: Cell, now: u64, cost: u64, from: u64) -> Enter {

@@ -6,8 +6,8 @@
 //! rate    = count ("/" | "per") time | "concurrent" count
 //! time    = [number] unit                                     100ms, 2 hours, minute
 //! option  = "burst" n | "stepped" | "queue" n | "delay-after" n | "from-first"
-//!         | "resolution" time | "count-refused" | "min-gap" time | "soft" n | "ban" time
-//!         | "named" word | "named" '"' text '"'
+//!         | "resolution" time | "count-refused" | "min-gap" time | "soft" n
+//!         | "ban" time ["after" n "in" time] | "carried" | "named" word | "named" '"' text '"'
 //! ```
 
 use std::fmt;
@@ -67,10 +67,13 @@ impl fmt::Display for Limit {
         if self.ban > 0 {
             write!(f, " ban {}", Time(self.ban))?;
         }
-        match self.name.as_str() {
-            Some(name) => write!(f, " named {name:?}"),
-            None => Ok(()),
+        if self.after > 0 {
+            write!(f, " after {} in {}", self.after, Time(self.within))?;
         }
+        if let Some(name) = self.name.as_str() {
+            write!(f, " named {name:?}")?;
+        }
+        if self.carried { f.write_str(" carried") } else { Ok(()) }
     }
 }
 
@@ -83,6 +86,16 @@ impl Limit {
         match largest_unit(self.period) {
             (unit, 1) => write!(f, "{}/{unit}", self.count),
             _ => write!(f, "{} per {}", self.count, Time(self.period)),
+        }
+    }
+}
+
+impl Limit {
+    /// The period alone: `minute`, `10 seconds`.
+    pub(super) fn period_text(&self) -> String {
+        match largest_unit(self.period) {
+            (unit, 1) => unit.into(),
+            _ => Time(self.period).to_string(),
         }
     }
 }
@@ -135,6 +148,8 @@ fn parse(words: &mut Words<'_>) -> Result<Limit, LimitError> {
             _ => Limit::try_per(count, period)?,
         }
     };
+    // Said of the whole: the name may come after it.
+    let mut carried = false;
     while let Some(option) = words.next() {
         limit = match option {
             "burst" => limit.try_burst(words.number()?)?,
@@ -146,7 +161,11 @@ fn parse(words: &mut Words<'_>) -> Result<Limit, LimitError> {
             "count-refused" => limit.try_count_refused()?,
             "min-gap" => limit.try_min_gap(words.time()?)?,
             "soft" => limit.try_soft(words.number()?)?,
-            "ban" => limit.try_ban(words.time()?)?,
+            "ban" => words.ban(limit)?,
+            "carried" => {
+                carried = true;
+                limit
+            }
             "named" => {
                 let name = words.name()?;
                 limit.try_named(&name)?
@@ -154,12 +173,12 @@ fn parse(words: &mut Words<'_>) -> Result<Limit, LimitError> {
             _ => {
                 return Err(LimitError::new(
                     "an option is not known: use burst, stepped, queue, delay-after, from-first, \
-                     resolution, count-refused, min-gap, soft, ban or named",
+                     resolution, count-refused, min-gap, soft, ban, carried or named",
                 ));
             }
         };
     }
-    Ok(limit)
+    if carried { limit.try_carried() } else { Ok(limit) }
 }
 
 /// The rest of the text; a number, a word and a `/` need no space between them.
@@ -217,6 +236,22 @@ impl<'a> Words<'a> {
         };
         let micros = number.checked_mul(unit);
         micros.map(Duration::from_micros).ok_or_else(|| LimitError::new("a time is too long"))
+    }
+
+    /// How long it is, and after how many refusals it begins, where that is said.
+    fn ban(&mut self, limit: Limit) -> Result<Limit, LimitError> {
+        let limit = limit.try_ban(self.time()?)?;
+        if self.clone().next() != Some("after") {
+            return Ok(limit);
+        }
+        self.next();
+        let refusals = self.number()?;
+        if self.word()? != "in" {
+            return Err(LimitError::new(
+                "after the refusals comes `in`, and the time they count in",
+            ));
+        }
+        limit.try_ban_after(refusals, self.time()?)
     }
 
     /// A bare word, or text in double quotes with `\"` and `\\` escaped.

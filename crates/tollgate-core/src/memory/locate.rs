@@ -260,7 +260,7 @@ impl Inner {
     ) -> Found {
         let mut state = *row.unwrap_or_default();
         // What has left the window makes room before more is asked for.
-        limit.tidy(&mut state, now);
+        limit.tidy_log(&mut state, now);
         let has_room = find == Find::Only || self.give_room(limit, &mut state);
         Found { place: Some(place), has_room, counted: room_of(&state), state }
     }

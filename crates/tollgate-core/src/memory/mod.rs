@@ -47,7 +47,8 @@ use crate::store::{Answer, Never, Store, StoreError};
 ///   however long the keys are. There are three, each made when a layer or limiter that needs it is made, or
 ///   at first use: one for token buckets that refill by one in a whole number of microseconds (50 a second and
 ///   100 a minute do, 3 a second do not), one for all other limits of two words, and one for those that
-///   remember more (a sliding log, a ban, a minimal gap). Sliding logs share a bound on the entries that they
+///   remember more (a sliding log, a ban, a minimal gap, numbers that
+///   may change). Sliding logs share a bound on the entries that they
 ///   hold.
 /// - **What is limited stays limited.** A row is used for another key only when its own has fully
 ///   recovered, which is when it equals a fresh one. No flood of new keys can free a key that is
@@ -231,6 +232,13 @@ impl Ask {
         }
         if self == Self::Take && !found.iter().all(|found| found.has_room) {
             return Self::refused_without_room(found, charge, now);
+        }
+        if self == Self::Peek && charge.owed().any(|owed| owed.limit.is_carried()) {
+            // Who only looks leaves the row as it was written.
+            let mut states: Vec<_> = found.iter().map(|found| found.state.clone()).collect();
+            return with_slots(states.iter_mut(), charge, |slots| {
+                Some(preview(slots, now, charge.keys()))
+            });
         }
         with_slots(found.iter_mut().map(|found| &mut found.state), charge, |slots| match self {
             Self::Take => Some(decide(slots, now, charge.patience(), charge.keys())),

@@ -1,6 +1,7 @@
 use std::net::IpAddr;
 
 use super::*;
+use crate::cost::cost_fn;
 use crate::key::{Const, Global, Optional, Query};
 use crate::limit::MAX_LIMITS;
 

@@ -152,8 +152,16 @@ local function refuse(s, now)
     if banned_for(s, now) > 0 then
       s.refused = most(s.refused + s.cost, EXACT - 1)
     else
-      local interval = enter(s, now, 0) or 0
-      s.refused, s.ban1, s.ban2 = s.cost, now, most(interval + s.ban, EXACT - 1)
+      local since, count, refused = now, 0, 0
+      if struck_for(s, now) > 0 then since, count, refused = s.strike1, s.strike2, s.refused end
+      s.refused = most(refused + s.cost, EXACT - 1)
+      if count + 1 < s.after then
+        s.strike1, s.strike2 = since, count + 1
+      else
+        local interval = enter(s, now, 0) or 0
+        s.strike1, s.strike2 = 0, 0
+        s.ban1, s.ban2 = now, most(interval + s.ban, EXACT - 1)
+      end
     end
   end
   if not s.count_refused then return end

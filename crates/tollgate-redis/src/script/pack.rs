@@ -52,7 +52,7 @@ pub(super) fn take(
 }
 
 pub(super) fn settle(row: &Row<'_>, mark: &Mark, spent: u64, now: Option<u64>) -> Vec<u8> {
-    let mut packed = Packed::new(18);
+    let mut packed = Packed::new(19);
     let (cell, gap, banned) = remote::mark_numbers(mark);
     let is_sliding = matches!(Numbers::of(&row.owed.limit).shape, Shape::Sliding { .. });
     // The two counts of a sliding window are one word here, and two there.
@@ -63,6 +63,7 @@ pub(super) fn settle(row: &Row<'_>, mark: &Mark, spent: u64, now: Option<u64>) -
         .numbers([row.owed.cost, spent, cell[0], second, third])
         .numbers(gap)
         .code(u8::from(banned))
+        .number(remote::since(mark))
         .limit(&row.owed.limit);
     packed.0
 }
@@ -123,7 +124,12 @@ impl Packed {
         let numbers = Numbers::of(limit);
         let (shape, parameters) = shape_of(&numbers.shape);
         let queues = matches!(numbers.shape, Shape::Bucket { queues: true, .. });
-        let option = u8::from(queues) + 2 * u8::from(numbers.count_refused);
-        self.code(shape).numbers(parameters).numbers([numbers.gap, numbers.ban]).code(option)
+        let option = u8::from(queues)
+            + 2 * u8::from(numbers.count_refused)
+            + 4 * u8::from(numbers.carried)
+            + 16 * u8::from(numbers.after > 0);
+        self.code(shape).numbers(parameters).numbers([numbers.gap, numbers.ban]).code(option);
+        // Few have these: the others are spared their reading.
+        if numbers.after > 0 { self.numbers([numbers.after, numbers.within]) } else { self }
     }
 }

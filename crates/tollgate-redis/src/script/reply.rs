@@ -129,7 +129,12 @@ impl Bytes<'_> {
         if !numbers.wide {
             return Ok(Fact::of_cell(cell, now, role));
         }
-        Ok(Fact::of_wide(limit, cost, [cell, self.cell()?, self.cell()?], now, role))
+        let (gap, ban) = (self.cell()?, self.cell()?);
+        let strikes = if numbers.after > 0 { self.cell()? } else { [0; 2] };
+        let fact = Fact::of_wide(limit, cost, [cell, gap, ban, strikes], now, role);
+        let since = if numbers.carried { self.integer()? } else { 0 };
+        // What was not charged has no mark.
+        Ok(if role == Role::Charged { fact.since(since) } else { fact })
     }
 
     /// Of a log, what was worked out beside it.
@@ -139,8 +144,11 @@ impl Bytes<'_> {
         standing.window = self.time()?;
         standing.reset = self.time()?;
         let retry = self.time()?;
-        let is_banned = self.flag()?;
-        standing.banned = is_banned && Numbers::of(limit).ban > 0;
+        let record = self.byte()?;
+        if record > 3 {
+            return Err(Malformed("has something else where a ban should stand"));
+        }
+        standing.banned = record % 2 == 1 && Numbers::of(limit).ban > 0;
         let stamp = self.integer()?;
         let gap = self.cell()?;
         standing.soft =
@@ -148,7 +156,7 @@ impl Bytes<'_> {
         match role {
             Role::Charged => {
                 standing.charged = cost;
-                standing.mark = remote::mark([stamp, 0], gap, is_banned);
+                standing.mark = remote::mark([stamp, 0], gap, record > 0);
             }
             Role::Refused(refused) => {
                 standing.refused = refused;

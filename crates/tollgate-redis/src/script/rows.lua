@@ -1,15 +1,17 @@
 -- Rows: what Redis keeps of one key for one limit, read into a table and written back.
 --
 -- A narrow row is two words, 16 bytes. A wide one has five more: the gap's two, the ban's two, and what
--- was refused during the ban. A log has a head of nine words, and an entry of two for each stamp after
--- it. A sliding window's second word is two counts of 32 bits, the previous one first.
+-- was refused during the ban. Where refusals are counted towards a ban, two more: since when, and how
+-- many; one that is carried over has these, the three numbers that it was written by, and since when
+-- marks mean what they say. A log has a head of nine words, or the two more, and an entry of two for
+-- each stamp after it. A sliding window's second word is two counts of 32 bits, the previous one first.
 local call, floor, ceil, pack, unpack = redis.call, math.floor, math.ceil, struct.pack, struct.unpack
 
 -- Every number is below this, so that a double holds it exactly.
 local EXACT = 9007199254740992
 -- What one who has died still holds of a limit of concurrency, in microseconds: an hour.
 local HELD = 3600000000
-local HEAD, ENTRY = 72, 16
+local ENTRY = 16
 local BUCKET, STEPPED, FIXED, SLIDING, LOG, CONCURRENT = 1, 2, 3, 4, 5, 6
 
 local function most(number, bound)
@@ -38,15 +40,22 @@ end
 local function limit(key, args, at)
   local s = { key = key }
   s.shape, s.a, s.b, s.c, s.d, s.e, s.gap, s.ban, s.option, at = unpack('<ddddddddd', args, at)
-  s.queues = s.option % 2 == 1
-  s.count_refused = s.option >= 2
-  s.wide = s.gap > 0 or s.ban > 0
+  local option = s.option
+  s.queues = option % 2 == 1
+  s.count_refused = floor(option / 2) % 2 == 1
+  s.carried = floor(option / 4) % 2 == 1
+  s.after, s.within = 0, 0
+  if option >= 16 then s.after, s.within, at = unpack('<dd', args, at) end
+  s.wide = s.gap > 0 or s.ban > 0 or s.carried
+  s.strikes = s.after > 0 or s.carried
+  s.head_size = s.strikes and 88 or 72
   return s, at
 end
 
 local function fresh_row(s)
   s.first, s.second, s.third = 0, 0, 0
   s.gap1, s.gap2, s.ban1, s.ban2, s.refused = 0, 0, 0, 0, 0
+  s.strike1, s.strike2, s.n1, s.n2, s.n3, s.since = 0, 0, 0, 0, 0, 0
   s.seen, s.total, s.head, s.len, s.dropped = 0, 0, 0, 0, 0
 end
 
@@ -58,6 +67,15 @@ local function are_counts(...)
   return true
 end
 
+-- Whether what a carried row was written by can be calculated with.
+local function are_numbers(s)
+  if not are_counts(s.n1, s.n2, s.n3, s.since) then return false end
+  if s.shape == CONCURRENT then return true end
+  local divides_by_first = s.shape == BUCKET or s.shape == FIXED
+  local divides_by_third = s.shape == BUCKET or s.shape == SLIDING
+  return s.n2 > 0 and (s.n1 > 0 or not divides_by_first) and (s.n3 > 0 or not divides_by_third)
+end
+
 local function wrong(s, what)
   return 'BADROW ' .. s.key .. ' holds ' .. what
 end
@@ -65,12 +83,16 @@ end
 local function load_log(s)
   local bytes = call('STRLEN', s.key)
   if bytes == 0 then return end
-  if bytes < HEAD or (bytes - HEAD) % ENTRY ~= 0 then return wrong(s, bytes .. ' bytes, no log') end
-  s.seen, s.total, s.head, s.len, s.gap1, s.gap2, s.ban1, s.ban2, s.refused =
-    unpack('<ddddddddd', call('GETRANGE', s.key, 0, HEAD - 1))
+  local head_size, at = s.head_size, nil
+  if bytes < head_size or (bytes - head_size) % ENTRY ~= 0 then return wrong(s, bytes .. ' bytes, no log') end
+  local head = call('GETRANGE', s.key, 0, head_size - 1)
+  s.seen, s.total, s.head, s.len, s.gap1, s.gap2, s.ban1, s.ban2, s.refused, at =
+    unpack('<ddddddddd', head)
+  if s.strikes then s.strike1, s.strike2 = unpack('<dd', head, at) end
   s.stored = true
   if not are_counts(s.seen, s.total, s.head, s.len, s.gap1, s.gap2, s.ban1, s.ban2, s.refused)
-    or (s.head + s.len) * ENTRY > bytes - HEAD then
+    or not are_counts(s.strike1, s.strike2)
+    or (s.head + s.len) * ENTRY > bytes - head_size then
     return wrong(s, 'something else than a log')
   end
 end
@@ -81,7 +103,7 @@ local function load(s)
   if s.shape == LOG then return load_log(s) end
   local row = call('GET', s.key)
   if not row then return end
-  local size = s.wide and 56 or 16
+  local size = s.carried and 104 or s.strikes and 72 or s.wide and 56 or 16
   if #row ~= size then return wrong(s, #row .. ' bytes, not ' .. size) end
   local at
   if s.shape == SLIDING then
@@ -89,9 +111,13 @@ local function load(s)
   else
     s.first, s.second, at = unpack('<dd', row)
   end
-  if s.wide then s.gap1, s.gap2, s.ban1, s.ban2, s.refused = unpack('<ddddd', row, at) end
+  if s.wide then s.gap1, s.gap2, s.ban1, s.ban2, s.refused, at = unpack('<ddddd', row, at) end
+  if s.strikes then s.strike1, s.strike2, at = unpack('<dd', row, at) end
+  if s.carried then s.n1, s.n2, s.n3, s.since = unpack('<dddd', row, at) end
   s.stored = true
-  if not are_counts(s.first, s.second, s.gap1, s.gap2, s.ban1, s.ban2, s.refused) then
+  if not are_counts(s.first, s.second, s.gap1, s.gap2, s.ban1, s.ban2, s.refused)
+    or s.strikes and not are_counts(s.strike1, s.strike2)
+    or s.carried and not are_numbers(s) then
     return wrong(s, 'something else than counts')
   end
 end
@@ -102,12 +128,19 @@ local function words(s)
   return pack('<dd', s.first, s.second)
 end
 
+-- What a wide row has beside them, and a log in its head.
+local function more_words(s)
+  local row = pack('<ddddd', s.gap1, s.gap2, s.ban1, s.ban2, s.refused)
+  if s.strikes then row = row .. pack('<dd', s.strike1, s.strike2) end
+  return row
+end
+
 local function log_head(s)
-  return pack('<ddddddddd', s.seen, s.total, s.head, s.len, s.gap1, s.gap2, s.ban1, s.ban2, s.refused)
+  return pack('<dddd', s.seen, s.total, s.head, s.len) .. more_words(s)
 end
 
 local function log_place(s, index)
-  return HEAD + ENTRY * (s.head + index)
+  return s.head_size + ENTRY * (s.head + index)
 end
 
 local function store_log(s, expiry)
@@ -131,7 +164,8 @@ local function store(s, fresh_in)
   local expiry = least(ceil(fresh_in / 1000), soonest)
   if s.shape == LOG then return store_log(s, expiry) end
   local row = words(s)
-  if s.wide then row = row .. pack('<ddddd', s.gap1, s.gap2, s.ban1, s.ban2, s.refused) end
+  if s.wide then row = row .. more_words(s) end
+  if s.carried then row = row .. pack('<dddd', s.n1, s.n2, s.n3, s.since) end
   call('SET', s.key, row, 'PX', expiry)
 end
 

@@ -1,12 +1,15 @@
 -- Makes a charge into one of less or more. See `Limit::settle` in tollgate-core.
-local now, cost, spent, first, second, third, gap1, gap2, banned, at =
-  unpack('<ddddddddd', ARGV[1])
+local now, cost, spent, first, second, third, gap1, gap2, banned, since, at =
+  unpack('<dddddddddd', ARGV[1])
 now = clock(now)
 local s = limit(KEYS[1], ARGV[1], at)
 local malformed = load(s)
 if malformed then return redis.error_reply(malformed) end
 -- A key that was forgotten has nothing to be given back, but may yet have more to pay.
 if not s.stored and spent <= cost then return 0 end
+carry(s, now)
+-- What was charged by other numbers cannot be told in the row any more.
+if s.since ~= since and spent <= cost then return 0 end
 
 local function force(more)
   local shape = s.shape
@@ -99,15 +102,18 @@ local function give(back)
     return
   end
   if spent == 0 and s.gap > 0 then gap_give() end
-  if banned_for(s, now) > 0 and banned == 0 and counted(s.ban1) then
+  local is_banned = banned_for(s, now) > 0
+  local on_record = is_banned or struck_for(s, now) > 0
+  if on_record and banned == 0 and counted(is_banned and s.ban1 or s.strike1) then
     -- All that has been refused would have been admitted, had this never been charged.
     s.refused = least(s.refused - back, 0)
-    if s.refused == 0 then s.ban1, s.ban2 = 0, 0 end
+    if s.refused == 0 then s.ban1, s.ban2, s.strike1, s.strike2 = 0, 0, 0, 0 end
   end
 end
 
 local function numbers()
-  return pack('<dddddddd', s.first, s.second, s.third, s.gap1, s.gap2, s.ban1, s.ban2, s.refused)
+  return pack('<ddddd', s.first, s.second, s.third, s.gap1, s.gap2)
+    .. pack('<ddddd', s.ban1, s.ban2, s.refused, s.strike1, s.strike2)
 end
 
 tidy(s, now)

@@ -102,6 +102,72 @@ local function sliding_spend(s, now, cost)
   s.first, s.second, s.third = index, most(current + cost, bound), most(previous, bound)
 end
 
+-- A debt in units of `from` to a token, in units of `to`: what is left of a whole token is rounded up.
+local function rescaled(debt, from, to, bound)
+  local whole = floor(debt / from)
+  local rest, scaled, over = debt - whole * from, 0, 0
+  if rest * to < EXACT then return most(whole * to + ceil(rest * to / from), bound) end
+  -- The product is too large for a double: it is divided bit after bit of `to`, and what is over kept apart.
+  local bit, left = 1, to
+  while bit * 2 <= to do bit = bit * 2 end
+  while bit >= 1 do
+    scaled, over = scaled * 2, over * 2
+    if over >= from then scaled, over = scaled + 1, over - from end
+    if left >= bit then
+      left, over = left - bit, over + rest
+      if over >= from then scaled, over = scaled + 1, over - from end
+    end
+    bit = bit / 2
+  end
+  if over > 0 then scaled = scaled + 1 end
+  return most(whole * to + scaled, bound)
+end
+
+-- The most that is carried over: what it takes to be owed for 142 years.
+local function longest_debt(amount, every)
+  return most(amount * floor(EXACT / 2 / every), EXACT / 2)
+end
+
+-- Makes the row one of this limit's numbers, if others have written it.
+local function carry(s, now)
+  local shape, a, b, c = s.shape, s.a, s.b, s.c
+  if not s.carried or shape == LOG or shape == CONCURRENT then return end
+  if shape == STEPPED then c = 0 elseif shape == SLIDING then a = 0 end
+  if s.n1 == a and s.n2 == b and s.n3 == c then return end
+  local old = { a = s.n1, b = s.n2, c = s.n3, first = s.first, second = s.second }
+  s.n1, s.n2, s.n3 = a, b, c
+  if old.b == 0 then
+    s.since = now
+    return
+  end
+  local same = false
+  if shape == BUCKET then
+    local bound = most(least(longest_debt(b, c), s.d), EXACT - 1 - s.d)
+    s.first, s.second = floor(now / c), rescaled(bucket_debt(old, now), old.a, a, bound)
+  elseif shape == STEPPED then
+    local anchor, spent = refilled(old, s.first, s.second, now)
+    s.first = anchor + b > now and anchor or now
+    s.second = most(spent, least(longest_debt(a, b), s.c))
+  elseif shape == FIXED then
+    local start, spent = fixed_current(old, s.first, s.second, now)
+    same = old.b == b and old.c == c and spent <= most(old.a, a)
+    s.first, s.second = start + b > now and start or now, most(spent, longest_debt(a, b))
+    if c == 0 then s.first = floor(now / b) * b end
+  else
+    local bound = sliding_most(s)
+    same = old.b * old.c == b * c
+    if same then
+      s.second, s.third = most(s.second, bound), most(s.third, bound)
+    else
+      local _, into, current, previous = windows(old, s.first, s.second, s.third, now)
+      s.first, s.third = floor(floor(now / c) / b), 0
+      s.second = most(current + floor(previous * (old.b - into) / old.b), bound)
+    end
+  end
+  s.dirty = true
+  if not same then s.since = most(least(now, s.since + 1), EXACT - 1) end
+end
+
 -- Follows a clock that stepped back, and drops what a log holds in vain.
 local function tidy(s, now)
   local shape, first = s.shape, s.first
@@ -116,15 +182,23 @@ local function tidy(s, now)
   elseif shape == LOG then
     log_tidy(s, now)
   end
-  local gap1, ban1 = s.gap1, s.ban1
-  if s.gap > 0 then s.gap1 = most(gap1, now) end
-  if s.ban > 0 then s.ban1 = most(ban1, now) end
-  if s.first ~= first or s.gap1 ~= gap1 or s.ban1 ~= ban1 then s.dirty = true end
+  local gap1, ban1, strike1 = s.gap1, s.ban1, s.strike1
+  if s.gap > 0 or s.carried then s.gap1 = most(gap1, now) end
+  if s.ban > 0 or s.carried then s.ban1, s.strike1 = most(ban1, now), most(strike1, now) end
+  if s.first ~= first or s.gap1 ~= gap1 or s.ban1 ~= ban1 or s.strike1 ~= strike1 then
+    s.dirty = true
+  end
 end
 
 -- How much longer a ban lasts.
 local function banned_for(s, now)
   return least(s.ban2 - least(now - s.ban1, 0), 0)
+end
+
+-- How much longer the refusals that were counted towards a ban count.
+local function struck_for(s, now)
+  if s.after == 0 or s.strike2 == 0 then return 0 end
+  return least(s.within - least(now - s.strike1, 0), 0)
 end
 
 local function shape_fresh_in(s, now)
@@ -153,7 +227,7 @@ end
 -- The microseconds until the row equals none.
 local function fresh_in(s, now)
   local shape = shape_fresh_in(s, now)
-  if s.gap > 0 then shape = least(shape, owing(s.gap1, s.gap2, now, 1)) end
-  return least(shape, banned_for(s, now))
+  if s.gap > 0 or s.carried then shape = least(shape, owing(s.gap1, s.gap2, now, 1)) end
+  return least(least(shape, banned_for(s, now)), struck_for(s, now))
 end
 

@@ -26,6 +26,7 @@ for i = 1, #KEYS do
     local malformed = load(slots[i])
     if malformed then return redis.error_reply(malformed) end
   end
+  carry(slots[i], now)
 end
 
 -- The moment at which all limits let the request in, asked in turn until none moves it.
@@ -127,7 +128,9 @@ end
 local function fact(s, role, stamp)
   if s.shape ~= LOG then
     local cell = pack('<B', role) .. words(s)
-    if s.wide then return cell .. pack('<dddd', s.gap1, s.gap2, s.ban1, s.ban2) end
+    if s.wide then cell = cell .. pack('<dddd', s.gap1, s.gap2, s.ban1, s.ban2) end
+    if s.after > 0 then cell = cell .. pack('<dd', s.strike1, s.strike2) end
+    if s.carried then cell = cell .. pack('<d', s.since) end
     return cell
   end
   local banned = s.ban > 0 and banned_for(s, now) > 0
@@ -139,7 +142,7 @@ local function fact(s, role, stamp)
     s.cost = cost
   end
   return pack('<BddddBddd', role, remaining, window or -1, fresh_in(s, now), retry or -1,
-    banned_for(s, now) > 0 and 1 or 0, stamp or 0, s.gap1, s.gap2)
+    (banned_for(s, now) > 0 and 1 or 0) + (struck_for(s, now) > 0 and 2 or 0), stamp or 0, s.gap1, s.gap2)
 end
 
 local reply = {}

@@ -1,5 +1,7 @@
+use std::borrow::Cow;
+
 use super::header::trimmed;
-use super::pairs::{Found, Plus, find};
+use super::pairs::{Found, Plus, find, values};
 use crate::key::{Key, KeyBuf, Missing, View, tag};
 
 /// The value of one cookie, by its name.
@@ -15,8 +17,7 @@ pub struct Cookie<N = &'static str>(pub N);
 impl<V: View, N: AsRef<str>> Key<V> for Cookie<N> {
     fn write(&self, view: &V, key: &mut KeyBuf) -> Result<(), Missing> {
         let name = self.0.as_ref();
-        let pairs = view.header_lines("cookie").flat_map(pairs);
-        match find(pairs, name, Plus::Plus) {
+        match find(all_pairs(view), name, Plus::Plus) {
             Found::One(value) if !value.is_empty() => {
                 key.push(&[tag::COOKIE]);
                 key.push(name.as_bytes());
@@ -27,6 +28,18 @@ impl<V: View, N: AsRef<str>> Key<V> for Cookie<N> {
             Found::Several => Err(Missing::ambiguous_named(name, "cookie")),
         }
     }
+}
+
+/// Every value of the cookie, decoded.
+pub(crate) fn cookie_values<'a, V: View>(
+    view: &'a V,
+    name: &'a str,
+) -> impl Iterator<Item = Cow<'a, [u8]>> {
+    values(all_pairs(view), name, Plus::Plus)
+}
+
+fn all_pairs<V: View>(view: &V) -> impl Iterator<Item = (&[u8], &[u8])> {
+    view.header_lines("cookie").flat_map(pairs)
 }
 
 fn pairs(line: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {

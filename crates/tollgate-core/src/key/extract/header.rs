@@ -32,6 +32,16 @@ impl<V: View, N: AsRef<str>> Key<V> for Header<N> {
     }
 }
 
+/// The value that all lines of the header agree on.
+pub(crate) fn header_value<'a, V: View>(view: &'a V, name: &'a str) -> Result<&'a [u8], Missing> {
+    let mut lines = view.header_lines(name).map(trimmed);
+    let value = lines.next().unwrap_or_default();
+    if lines.any(|line| line != value) {
+        return Err(Missing::ambiguous_named(name, "header"));
+    }
+    if value.is_empty() { Err(absent(name)) } else { Ok(value) }
+}
+
 /// A name that no request can carry is not the client's fault.
 fn absent(name: &str) -> Missing {
     if is_token(name.as_bytes()) {
@@ -51,7 +61,7 @@ pub(in crate::key) fn is_token(name: &[u8]) -> bool {
 }
 
 /// Without the optional white space of RFC 9110: spaces and tabs at both ends.
-pub(in crate::key) fn trimmed(mut value: &[u8]) -> &[u8] {
+pub(crate) fn trimmed(mut value: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] | [rest @ .., b' ' | b'\t'] = value {
         value = rest;
     }

@@ -13,14 +13,12 @@ pub struct Host;
 
 impl<V: View> Key<V> for Host {
     fn write(&self, view: &V, key: &mut KeyBuf) -> Result<(), Missing> {
-        let name = name(view.host().unwrap_or_default());
-        let literal = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
-        let address = literal.and_then(|literal| literal.parse::<Ipv6Addr>().ok());
+        let name = host_name(view.host().unwrap_or_default());
         if name.is_empty() {
             return Err(Missing::client_named("host", "header"));
         }
         key.push(&[tag::HOST]);
-        match address {
+        match host_address(name) {
             // Not canonical: a literal in brackets is another host than the bare IPv4 address.
             Some(address) => key.push(&address.octets()),
             None => push_lowercase(key, name),
@@ -30,12 +28,17 @@ impl<V: View> Key<V> for Host {
 }
 
 /// `authority` without user, port and final dot.
-fn name(authority: &str) -> &str {
+pub(crate) fn host_name(authority: &str) -> &str {
     let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
     let bracket = host.rfind(']').map_or(0, |bracket| bracket + 1);
     let port = host[bracket..].find(':').map_or(host.len(), |colon| bracket + colon);
     let host = &host[..port];
     host.strip_suffix('.').unwrap_or(host)
+}
+
+/// The address that stands there in brackets.
+pub(crate) fn host_address(name: &str) -> Option<Ipv6Addr> {
+    name.strip_prefix('[')?.strip_suffix(']')?.parse().ok()
 }
 
 #[cfg(test)]

@@ -22,20 +22,45 @@ pub(super) fn find<'a>(
     name: &str,
     plus: Plus,
 ) -> Found<'a> {
-    let mut values =
-        pairs.filter(|(key, _)| decoded(key, plus).eq(name.bytes())).map(|(_, value)| value);
+    let mut values = named(pairs, name, plus);
     let Some(first) = values.next() else {
         return Found::Nothing;
     };
     if values.any(|value| !decoded(value, plus).eq(decoded(first, plus))) {
         return Found::Several;
     }
+    Found::One(in_full(first, plus))
+}
+
+/// Every value that `name` has in `pairs`, decoded.
+pub(super) fn values<'a>(
+    pairs: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+    name: &'a str,
+    plus: Plus,
+) -> impl Iterator<Item = Cow<'a, [u8]>> {
+    named(pairs, name, plus).map(move |value| in_full(value, plus))
+}
+
+fn named<'a>(
+    pairs: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+    name: &str,
+    plus: Plus,
+) -> impl Iterator<Item = &'a [u8]> {
+    let is_named = move |(key, _): &(&[u8], _)| decoded(key, plus).eq(name.bytes());
+    pairs.filter(is_named).map(|(_, value)| value)
+}
+
+fn in_full(value: &[u8], plus: Plus) -> Cow<'_, [u8]> {
     let encoded = |byte: &u8| *byte == b'%' || (*byte == b'+' && plus == Plus::Space);
-    Found::One(if first.iter().any(encoded) {
-        Cow::Owned(decoded(first, plus).collect())
+    if value.iter().any(encoded) {
+        Cow::Owned(decoded(value, plus).collect())
     } else {
-        Cow::Borrowed(first)
-    })
+        Cow::Borrowed(value)
+    }
+}
+
+pub(crate) fn percent_decoded(text: &[u8]) -> impl Iterator<Item = u8> {
+    decoded(text, Plus::Plus)
 }
 
 /// A `%` that no two hexadecimal digits follow stands for itself, as every decoder has it.

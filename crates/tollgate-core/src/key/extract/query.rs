@@ -1,4 +1,6 @@
-use super::pairs::{Found, Plus, find};
+use std::borrow::Cow;
+
+use super::pairs::{Found, Plus, find, values};
 use crate::key::{Key, KeyBuf, Missing, View, tag};
 
 /// The value of one parameter of the query, by its name.
@@ -13,20 +15,32 @@ pub struct Query<N = &'static str>(pub N);
 impl<V: View, N: AsRef<str>> Key<V> for Query<N> {
     fn write(&self, view: &V, key: &mut KeyBuf) -> Result<(), Missing> {
         let name = self.0.as_ref();
-        match find(pairs(view), name, Plus::Space) {
-            Found::One(value) if !value.is_empty() => {
-                key.push(&[tag::QUERY]);
-                key.push(name.as_bytes());
-                key.push(&value);
-                Ok(())
-            }
-            Found::One(_) | Found::Nothing => Err(Missing::client_named(name, "query parameter")),
-            Found::Several => Err(Missing::ambiguous_named(name, "query parameter")),
-        }
+        let value = query_value(view, name)?;
+        key.push(&[tag::QUERY]);
+        key.push(name.as_bytes());
+        key.push(&value);
+        Ok(())
     }
 }
 
-pub(super) fn pairs<V: View>(view: &V) -> impl Iterator<Item = (&[u8], &[u8])> {
+/// The value of the parameter, decoded; allocates only where there is something to decode.
+pub(crate) fn query_value<'a, V: View>(view: &'a V, name: &str) -> Result<Cow<'a, [u8]>, Missing> {
+    match find(pairs(view), name, Plus::Space) {
+        Found::One(value) if !value.is_empty() => Ok(value),
+        Found::One(_) | Found::Nothing => Err(Missing::client_named(name, "query parameter")),
+        Found::Several => Err(Missing::ambiguous_named(name, "query parameter")),
+    }
+}
+
+/// Every value of the parameter, decoded.
+pub(crate) fn query_values<'a, V: View>(
+    view: &'a V,
+    name: &'a str,
+) -> impl Iterator<Item = Cow<'a, [u8]>> {
+    values(pairs(view), name, Plus::Space)
+}
+
+fn pairs<V: View>(view: &V) -> impl Iterator<Item = (&[u8], &[u8])> {
     let query = view.query().unwrap_or_default().as_bytes();
     query.split(|&byte| byte == b'&').map(halves)
 }

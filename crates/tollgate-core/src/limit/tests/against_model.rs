@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::super::testing::decide;
 use super::super::{Decision, Limit, Mark, Slot, State};
 use super::model::{Model, Receipt};
-use super::strategies::{Turn, small_limit, turn};
+use super::strategies::{Turn, changes, small_limit, turn};
 use super::{HOUR, NOW, micros};
 
 #[derive(Debug, Clone)]
@@ -56,7 +56,12 @@ impl Run {
                 // Of refusals beyond the count a log keeps no more than it needs, which only a
                 // request that costs nothing could tell.
                 let cost = cost.max(u64::from(self.limit.count_refused));
-                self.take(cost, patience.micros(&self.limit, self.retry));
+                // A bucket idles until a place that a gap or a ban holds back: carried over, that is a
+                // debt of centuries before long, which is cut short.
+                let is_held_back = self.limit.gap > 0 || self.limit.ban > 0;
+                let is_patient = !(self.limit.carried && is_held_back);
+                let patience = patience.micros(&self.limit, self.retry);
+                self.take(cost, if is_patient { patience } else { 0 });
             }
             Operation::Settle { which, spent } => {
                 // A log that counts refusals lets go of the oldest, so there is less to give back.
@@ -68,6 +73,19 @@ impl Run {
                 }
             }
         }
+    }
+
+    fn change(&mut self, limit: Limit) {
+        if limit == self.limit {
+            return;
+        }
+        self.limit.tidy(&mut self.state, self.now);
+        self.model.change(limit, self.now);
+        // Until somebody comes by the new numbers, the old ones hold.
+        limit.tidy(&mut self.state, self.now);
+        self.limit = limit;
+        // What is given back of them has tests of its own.
+        self.open.clear();
     }
 
     fn take(&mut self, cost: u64, patience: u64) {
@@ -150,6 +168,24 @@ proptest! {
     ) {
         let mut run = Run::new(limit, start);
         for operation in &operations {
+            run.apply(operation);
+        }
+    }
+
+    #[test]
+    fn what_was_spent_is_carried_over_as_the_plain_model_does(
+        limits in changes(),
+        start in prop_oneof![Just(NOW), 0_u64..HOUR, NOW..NOW + HOUR],
+        operations in prop::collection::vec((operation(), prop::option::weighted(0.2, 0_usize..4)), 1..80),
+    ) {
+        // Of refusals beyond the count a log keeps none, which a higher count could tell.
+        let is_kept = |limit: &Limit| limit.most_entries() == 0 || !limit.count_refused;
+        prop_assume!(limits.iter().all(is_kept));
+        let mut run = Run::new(limits[0], start);
+        for (operation, change) in &operations {
+            if let Some(change) = change {
+                run.change(limits[change % limits.len()]);
+            }
             run.apply(operation);
         }
     }

@@ -1,6 +1,8 @@
 //! Tests of the arithmetic as a whole; those of one shape stand beside it.
 
 mod against_model;
+mod bans;
+mod carried;
 mod identity;
 mod making;
 mod model;

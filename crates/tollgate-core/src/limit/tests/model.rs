@@ -14,6 +14,8 @@ pub(super) struct Model {
     /// When the gap after the last request is over.
     gap_until: u64,
     banned_until: u64,
+    /// When the first of the refusals was that are counted towards a ban, and how many there were.
+    strikes: (u64, u64),
 }
 
 /// What a charge was, for giving it back.
@@ -75,7 +77,7 @@ impl Model {
             (Kind::SlidingLog { .. }, _) => Plain::Log { stamps: Vec::new() },
             _ => unreachable!("concurrency has no time to model"),
         };
-        Self { limit, shape, gap_until: 0, banned_until: 0 }
+        Self { limit, shape, gap_until: 0, banned_until: 0, strikes: (0, 0) }
     }
 
     /// The earliest moment from `now` on at which `cost` fits, found by trying.
@@ -84,7 +86,9 @@ impl Model {
             return None;
         }
         let fits = |then| {
-            then >= self.gap_until && then >= self.banned_until && self.shape_fits(now, then, cost)
+            (self.limit.gap == 0 || then >= self.gap_until)
+                && !self.is_banned(then)
+                && self.shape_fits(now, then, cost)
         };
         let mut step = 1;
         while !fits(now + step - 1) {
@@ -237,7 +241,13 @@ impl Model {
     pub(super) fn refuse(&mut self, now: u64, cost: u64) {
         let counted = cost.min(self.limit.count);
         if self.limit.ban > 0 && now >= self.banned_until {
-            self.banned_until = self.enters(now, cost).unwrap_or(now) + self.limit.ban;
+            let (first, count) = self.strikes;
+            let counts = count > 0 && now < first + self.limit.within;
+            self.strikes = if counts { (first, count + 1) } else { (now, 1) };
+            if self.strikes.1 >= self.limit.after {
+                self.banned_until = self.enters(now, cost).unwrap_or(now) + self.limit.ban;
+                self.strikes = (0, 0);
+            }
         }
         if self.limit.count_refused {
             match &self.shape {
@@ -249,7 +259,7 @@ impl Model {
     }
 
     pub(super) fn remaining(&self, now: u64) -> u64 {
-        if now < self.banned_until {
+        if self.is_banned(now) {
             return 0;
         }
         (0..self.limit.capacity())
@@ -257,6 +267,73 @@ impl Model {
             .map(|left| left + 1)
             .find(|left| self.shape_fits(now, now, *left))
             .unwrap_or(0)
+    }
+
+    fn is_banned(&self, now: u64) -> bool {
+        self.limit.ban > 0 && now < self.banned_until
+    }
+
+    /// Goes on with other numbers.
+    pub(super) fn change(&mut self, after: Limit, now: u64) {
+        let (before, fresh) = (self.limit, Self::new(after));
+        let debt = self.debt(now);
+        match (&mut self.shape, fresh.shape) {
+            (
+                Plain::Bucket { at, debt: written, tick, free },
+                Plain::Bucket { tick: new_tick, free: new_free, .. },
+            ) => {
+                let unit = match after.shape {
+                    Shape::Bucket(bucket) => i128::from(bucket.scale()[0]),
+                    _ => unreachable!("a bucket stays one"),
+                };
+                let (old, new) = (i128::from(before.period), i128::from(after.period));
+                let units = debt / old * unit + (debt % old * unit + old - 1) / old;
+                (*at, *written) = (now / new_tick, units * (new / unit));
+                (*tick, *free) = (new_tick, new_free);
+            }
+            (Plain::Stepped { anchor, spent }, _) => {
+                refill(anchor, spent, &before, now);
+                *anchor =
+                    anchor.map(|anchor| if anchor + after.period > now { anchor } else { now });
+            }
+            (Plain::Fixed { origin, spent }, _) => {
+                restart(before.kind, origin, spent, now, before.period);
+                let start = origin.unwrap_or(now);
+                let here = (now - start) / before.period;
+                let booked =
+                    spent.iter().rev().find(|(window, spent)| **window >= here && **spent > 0);
+                let total =
+                    booked.map_or(0, |(window, spent)| (window - here) * before.count + spent);
+                let begun = start + here * before.period;
+                let (new_origin, here) = match after.kind {
+                    Kind::FixedWindow { from_first: false } => (0, now / after.period),
+                    _ if begun + after.period > now => (begun, 0),
+                    _ => (now, 0),
+                };
+                spent.clear();
+                *origin = Some(new_origin);
+                if total > 0 {
+                    let later = (total - 1) / after.count;
+                    spent.insert(here + later, total - later * after.count);
+                }
+            }
+            (Plain::Sliding { spent, tick }, Plain::Sliding { tick: new_tick, .. }) => {
+                if before.period != after.period {
+                    let (ticks, period) = (now / *tick, before.period / *tick);
+                    let (index, left) = (ticks / period, i128::from(period - ticks % period));
+                    let of = |index: Option<u64>| {
+                        index.and_then(|index| spent.get(&index)).copied().unwrap_or(0)
+                    };
+                    let used =
+                        of(Some(index)) + of(index.checked_sub(1)) * left / i128::from(period);
+                    *spent = BTreeMap::from([(now / new_tick / (after.period / new_tick), used)]);
+                }
+                *tick = new_tick;
+            }
+            (Plain::Log { stamps }, _) => stamps.retain(|(stamp, _)| stamp + before.period > now),
+            _ => unreachable!("its algorithm stays"),
+        }
+        self.limit = after;
     }
 
     fn shape_fits(&self, now: u64, then: u64, cost: u64) -> bool {

@@ -28,21 +28,39 @@ pub(super) fn period() -> impl Strategy<Value = Duration> {
 
 /// A shape without options; those whose numbers do not stay exact are passed over.
 pub(super) fn shape() -> impl Strategy<Value = Limit> {
-    shape_of(count(), period())
+    shape_of(0..KINDS, count(), period())
 }
 
 /// Counts and periods small enough to run into every border in a short run.
 pub(super) fn small_shape() -> impl Strategy<Value = Limit> {
-    let period =
-        prop::sample::select(vec![1, 2, 3, 7, 10, 60, 100, 1_000, SECOND, 86_400 * SECOND]);
-    shape_of(1_u64..9, period.prop_map(micros))
+    shape_of(0..KINDS, 1_u64..9, small_period())
 }
 
+/// What a limit under one name becomes, one after the other: of one algorithm, and carried over.
+pub(super) fn changes() -> impl Strategy<Value = Vec<Limit>> {
+    let carried = |limit: Limit| limit.named("a").carried();
+    let of = move |kind| {
+        let shape = shape_of(Just(kind), 1_u64..9, small_period());
+        prop::collection::vec(with_options(shape).prop_map(carried), 2..5)
+    };
+    // Windows from first use are told from the others by a number alone.
+    (0..KINDS).prop_flat_map(of)
+}
+
+fn small_period() -> impl Strategy<Value = Duration> {
+    let periods = vec![1, 2, 3, 7, 10, 60, 100, 1_000, SECOND, 86_400 * SECOND];
+    prop::sample::select(periods).prop_map(micros)
+}
+
+/// Shapes that are told apart here.
+const KINDS: i32 = 10;
+
 fn shape_of(
+    kind: impl Strategy<Value = i32>,
     count: impl Strategy<Value = u64>,
     period: impl Strategy<Value = Duration>,
 ) -> impl Strategy<Value = Limit> {
-    (0..10, count, period, 1_u64..30, 0_u64..8, 0_u64..8).prop_filter_map(
+    (kind, count, period, 1_u64..30, 0_u64..8, 0_u64..8).prop_filter_map(
         "the numbers do not stay exact",
         |(kind, count, period, burst, queue, delay)| {
             let limit = match kind {
@@ -83,8 +101,9 @@ pub(super) fn small_limit() -> impl Strategy<Value = Limit> {
 
 fn with_options(shape: impl Strategy<Value = Limit>) -> impl Strategy<Value = Limit> {
     let part = || prop::option::weighted(0.2, 1_u64..300);
-    (shape, part(), part(), part(), prop::bool::weighted(0.3)).prop_map(
-        |(limit, gap, ban, soft, count_refused)| {
+    let after = prop::option::of((1_u64..4, 1_u64..600));
+    (shape, part(), (part(), after), part(), prop::bool::weighted(0.3)).prop_map(
+        |(limit, gap, (ban, after), soft, count_refused)| {
             // Hundredths of the period that one token takes.
             let one = limit.period / limit.count;
             let share = |hundredths: u64| micros((one * hundredths / 100).max(1));
@@ -94,6 +113,9 @@ fn with_options(shape: impl Strategy<Value = Limit>) -> impl Strategy<Value = Li
             }
             if let Some(ban) = ban {
                 limit = limit.ban(share(ban));
+                if let Some((refusals, within)) = after {
+                    limit = limit.ban_after(refusals, share(within));
+                }
             }
             if let Some(soft) = soft {
                 limit = limit.soft(soft % limit.capacity());

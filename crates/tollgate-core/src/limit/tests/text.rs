@@ -12,8 +12,13 @@ fn named() -> impl Strategy<Value = Option<String>> {
 
 proptest! {
     #[test]
-    fn what_is_printed_reads_as_the_same_limit(limit in limit(), name in named()) {
+    fn what_is_printed_reads_as_the_same_limit(
+        limit in limit(),
+        name in named(),
+        carried in prop::bool::ANY,
+    ) {
         let limit = name.map_or(limit, |name| limit.named(&name));
+        let limit = if carried { limit.try_carried().unwrap_or(limit) } else { limit };
         prop_assert_eq!(limit.to_string().parse::<Limit>(), Ok(limit), "{}", limit);
     }
 
@@ -61,6 +66,11 @@ fn limits_are_written_as_one_would_say_them() {
         ("sliding 5/hour count-refused", Limit::sliding_window(5, secs(3_600)).count_refused()),
         ("1/s min-gap 250ms", Limit::per_second(1).min_gap(micros(250_000))),
         ("10/s soft 8 ban 1 hour", Limit::per_second(10).soft(8).ban(secs(3_600))),
+        (
+            "10/s ban 5 minutes after 3 in minute named a",
+            Limit::per_second(10).ban(secs(300)).ban_after(3, secs(60)).named("a"),
+        ),
+        ("10/s carried named a", Limit::per_second(10).named("a").carried()),
         ("concurrent 5", Limit::concurrent(5)),
     ];
     for (text, limit) in table {

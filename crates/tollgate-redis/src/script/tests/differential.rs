@@ -54,6 +54,10 @@ impl<'a> Episode<'a> {
     }
 
     fn step(&mut self) {
+        let at = self.rng.usize(..self.limits.len());
+        if self.limits[at].is_carried() && self.rng.u8(..8) == 0 {
+            self.limits[at] = pick::changed(&mut self.rng, &self.limits[at]);
+        }
         let limit = self.limit();
         let now = pick::moment(&mut self.rng, self.pair.now, Known { limit, told: self.told });
         // Beyond the year 2100, begin again.

@@ -32,6 +32,8 @@ pub(super) struct Pair {
     pub(super) redis: Redis,
     naming: Naming,
     states: BTreeMap<Vec<u8>, State>,
+    /// Which limit has written a row last, of those that share it: it says when the row expires.
+    writers: BTreeMap<Vec<u8>, Limit>,
     pub(super) now: u64,
     /// Whether the scripts are told the time, or ask for it.
     pub(super) tells_time: bool,
@@ -40,12 +42,20 @@ pub(super) struct Pair {
 impl Pair {
     pub(super) fn new() -> Self {
         let naming = Naming::new("t:").unwrap();
-        Self { redis: Redis::new(), naming, states: BTreeMap::new(), now: 0, tells_time: false }
+        Self {
+            redis: Redis::new(),
+            naming,
+            states: BTreeMap::new(),
+            writers: BTreeMap::new(),
+            now: 0,
+            tells_time: false,
+        }
     }
 
     pub(super) fn clear(&mut self) {
         self.redis.clear();
         self.states.clear();
+        self.writers.clear();
     }
 
     pub(super) fn turn_to(&mut self, now: u64) {
@@ -68,6 +78,7 @@ impl Pair {
         }
         let state = self.states.remove(key).unwrap_or_default();
         // One who has died does not hold for ever.
+        let limit = self.writers.get(key).unwrap_or(limit);
         let fresh = limit.fresh_in(&state, self.now);
         assert!(
             fresh.is_none_or(|fresh| fresh.is_zero()),
@@ -192,6 +203,7 @@ impl Pair {
         }
         let needless = write == Write::MustNot && gone.is_some_and(|gone| gone <= LEFT);
         assert!(!needless, "a refusal wrote the row of {limit}");
+        self.writers.insert(key.to_vec(), *limit);
         let fresh_in = limit.fresh_in(after, self.now);
         let millis = |time: Duration| time.as_micros().div_ceil(1_000) as u64;
         match self.redis.row(key) {
@@ -201,7 +213,12 @@ impl Pair {
                 let left = |[since, length]: [u64; 2]| {
                     length.saturating_sub(self.now.saturating_sub(since))
                 };
-                let held = || HELD.max(left(is.gap).max(left(is.ban)).div_ceil(1_000));
+                let strikes = if is.strikes[1] > 0 {
+                    left([is.strikes[0], Numbers::of(limit).within])
+                } else {
+                    0
+                };
+                let held = || HELD.max(left(is.gap).max(left(is.ban)).max(strikes).div_ceil(1_000));
                 // Where the script is told the time, nothing may expire by the server's.
                 let soonest = if self.tells_time { HELD } else { 1 };
                 let expiry = self.now / 1_000 + fresh_in.map_or_else(held, millis).max(soonest);

@@ -1,5 +1,6 @@
 //! Limits of every shape and option, awkward numbers among them, and clocks that run as they like.
 
+use std::mem::discriminant;
 use std::time::Duration;
 
 use fastrand::Rng;
@@ -73,9 +74,6 @@ pub(super) fn limit(rng: &mut Rng) -> Limit {
 }
 
 /// Limits that meet in one charge, half the time of like periods, so that one waits for another.
-///
-/// The longest wait for another drains less than 2^64: beyond that, the Rust step tells a moment from
-/// which to try again that is too early.
 pub(super) fn mixture(rng: &mut Rng, limits: usize) -> Vec<Limit> {
     let (alike, period) = (rng.bool(), period(rng));
     let mut mixture = Vec::new();
@@ -91,10 +89,7 @@ pub(super) fn mixture(rng: &mut Rng, limits: usize) -> Vec<Limit> {
         } else {
             Some(limit(rng))
         };
-        mixture.extend(limit.filter(|limit| match Numbers::of(limit).shape {
-            Shape::Bucket { drain, .. } => drain <= 10_000_000,
-            _ => true,
-        }));
+        mixture.extend(limit.filter(drains_in_time));
     }
     mixture
 }
@@ -109,6 +104,10 @@ fn with_options(rng: &mut Rng, limit: Limit) -> Result<Limit, LimitError> {
     }
     if some(rng) {
         limit = limit.try_ban(micros(one * rng.u64(1..300) / 100))?;
+        if rng.bool() {
+            let within = micros(one * rng.u64(1..600) / 100);
+            limit = limit.try_ban_after(rng.u64(1..4), within)?;
+        }
     }
     if some(rng) {
         limit = limit.try_soft(rng.u64(..300) % limit.capacity())?;
@@ -120,7 +119,42 @@ fn with_options(rng: &mut Rng, limit: Limit) -> Result<Limit, LimitError> {
         // Limits of one name and like numbers share a row, as when one has been changed.
         limit = limit.try_named("shared")?;
     }
+    if rng.u8(..4) == 0 {
+        limit = limit.try_named("shared")?.try_carried()?;
+    }
     Ok(limit)
+}
+
+/// A carried limit with other numbers: what a reloaded file makes of it.
+pub(super) fn changed(rng: &mut Rng, before: &Limit) -> Limit {
+    let algorithm = |limit: &Limit| {
+        let shape = Numbers::of(limit).shape;
+        let queues = matches!(shape, Shape::Bucket { queues: true, .. });
+        (discriminant(&shape), queues)
+    };
+    loop {
+        let period = match before.period() {
+            // Windows of the same length, with another count.
+            Some(period) if rng.bool() => period.as_micros() as u64,
+            _ => period(rng),
+        };
+        let after = shape(rng, period).and_then(|limit| with_options(rng, limit));
+        let after = after.and_then(|limit| limit.try_named("shared")?.try_carried());
+        let is_next =
+            |after: &Limit| algorithm(after) == algorithm(before) && drains_in_time(after);
+        if let Some(after) = after.ok().filter(is_next) {
+            return after;
+        }
+    }
+}
+
+/// The longest wait for another limit drains less than 2^64: beyond that, the Rust step tells a moment from
+/// which to try again that is too early.
+fn drains_in_time(limit: &Limit) -> bool {
+    match Numbers::of(limit).shape {
+        Shape::Bucket { drain, .. } => drain <= 10_000_000,
+        _ => true,
+    }
 }
 
 /// Nothing, one, some, all, and more than it ever admits.

@@ -7,9 +7,14 @@ use tollgate_core::remote::{Held, Numbers, Shape};
 pub(super) fn held(limit: &Limit, row: &[u8]) -> Held {
     let numbers = Numbers::of(limit);
     let mut held = Held::default();
+    let counts_refusals = numbers.after > 0 || numbers.carried;
     if let Shape::Log { .. } = numbers.shape {
         let [seen, total, head, len, gap1, gap2, ban1, ban2, refused] = doubles(&row[..72]);
-        let live = &row[72 + 16 * head as usize..][..16 * len as usize];
+        let head_size = if counts_refusals { 88 } else { 72 };
+        if counts_refusals {
+            held.strikes = doubles(&row[72..88]);
+        }
+        let live = &row[head_size + 16 * head as usize..][..16 * len as usize];
         held.entries = live.chunks(16).map(doubles).filter(|[_, cost]| *cost > 0).collect();
         assert_eq!(held.entries.iter().map(|[_, cost]| cost).sum::<u64>(), total);
         (held.seen, held.gap, held.ban, held.refused) = (seen, [gap1, gap2], [ban1, ban2], refused);
@@ -26,8 +31,19 @@ pub(super) fn held(limit: &Limit, row: &[u8]) -> Held {
         _ => doubles(cell),
     };
     if numbers.wide {
-        let [gap1, gap2, ban1, ban2, refused] = doubles(rest);
+        let (words, rest) = rest.split_at(40);
+        let [gap1, gap2, ban1, ban2, refused] = doubles(words);
         (held.gap, held.ban, held.refused) = ([gap1, gap2], [ban1, ban2], refused);
+        let (strikes, rest) = rest.split_at(if counts_refusals { 16 } else { 0 });
+        if counts_refusals {
+            held.strikes = doubles(strikes);
+        }
+        if numbers.carried {
+            let [first, second, third, since] = doubles(rest);
+            (held.numbers, held.since) = ([first, second, third], since);
+        } else {
+            assert!(rest.is_empty(), "nothing else belongs there");
+        }
     } else {
         assert!(rest.is_empty(), "a narrow row is two words");
     }

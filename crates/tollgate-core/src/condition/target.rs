@@ -1,0 +1,67 @@
+use std::borrow::Cow;
+
+use super::Condition;
+use crate::key::{Method, Route, View};
+
+impl Method {
+    /// Holds for requests of this method, in the same case: methods are upper case.
+    ///
+    /// ```
+    /// use tollgate_core::{Ip, Limit, Method};
+    ///
+    /// let rule = Limit::per_minute(10).by(Ip::peer()).when(Method.is("POST"));
+    /// ```
+    pub fn is(self, method: impl Into<Cow<'static, str>>) -> MethodIs {
+        self.is_any([method])
+    }
+
+    /// Holds for requests of one of these methods, in the same case.
+    pub fn is_any<M: Into<Cow<'static, str>>>(
+        self,
+        methods: impl IntoIterator<Item = M>,
+    ) -> MethodIs {
+        MethodIs { methods: methods.into_iter().map(Into::into).collect() }
+    }
+}
+
+/// Holds for requests of some methods; see [`Method::is`].
+#[derive(Debug, Clone)]
+pub struct MethodIs {
+    methods: Vec<Cow<'static, str>>,
+}
+
+impl<V: View> Condition<V> for MethodIs {
+    fn holds(&self, view: &V) -> bool {
+        self.methods.iter().any(|method| method == view.method())
+    }
+}
+
+impl Route {
+    /// Holds for requests that matched this route, written as the framework writes it:
+    /// `/users/{id}`.
+    ///
+    /// This is the condition to prefer where the framework routes: it says what will answer the
+    /// request, however the client spelled the path. It holds for no request where the limit stands
+    /// in front of the router, which knows no route yet.
+    ///
+    /// ```
+    /// use tollgate_core::{Ip, Limit, Route};
+    ///
+    /// let rule = Limit::per_minute(5).by(Ip::peer()).when(Route.is("/login"));
+    /// ```
+    pub fn is(self, pattern: impl Into<Cow<'static, str>>) -> RouteIs {
+        RouteIs { pattern: pattern.into() }
+    }
+}
+
+/// Holds for requests that matched a route; see [`Route::is`].
+#[derive(Debug, Clone)]
+pub struct RouteIs {
+    pattern: Cow<'static, str>,
+}
+
+impl<V: View> Condition<V> for RouteIs {
+    fn holds(&self, view: &V) -> bool {
+        view.route() == Some(&self.pattern)
+    }
+}

@@ -1,0 +1,188 @@
+use super::*;
+use crate::charge::Charge;
+use crate::key::testing::Request;
+use crate::key::{
+    Claim, Claims, Cookie, Extension, Global, Header, Host, Ip, Method, Path, Query, Route,
+};
+use crate::limit::Limit;
+use crate::rule::Rule;
+
+/// Whether a rule under the condition applies.
+fn holds(condition: impl Condition<Request>, request: &Request) -> bool {
+    let mut charge = Charge::new();
+    let rule = Limit::per_minute(1).by(Global).when(condition);
+    rule.owes(request, &mut charge).expect("a key");
+    !charge.is_empty()
+}
+
+#[test]
+fn methods_are_compared_exactly() {
+    let request = |method: &str| Request { method: method.into(), ..Request::default() };
+    assert!(holds(Method.is("POST"), &request("POST")));
+    assert!(!holds(Method.is("POST"), &request("post")));
+    assert!(holds(Method.is_any(["GET", "HEAD"]), &request("HEAD")));
+    assert!(!holds(Method.is_any(vec![String::from("GET")]), &request("HEAD")));
+}
+
+#[test]
+fn a_route_is_the_pattern_that_matched() {
+    let request = Request { route: Some("/users/{id}".into()), ..Request::default() };
+    assert!(holds(Route.is("/users/{id}"), &request));
+    assert!(!holds(Route.is("/users/{name}"), &request));
+    assert!(!holds(Route.is("/users/{id}"), &Request::default()));
+}
+
+fn host(host: &str) -> Request {
+    Request { host: Some(host.into()), ..Request::default() }
+}
+
+#[test]
+fn a_host_is_the_same_in_any_case_with_any_port_and_with_a_final_dot() {
+    for text in ["api.example.com", "API.Example.COM", "api.example.com:8080", "api.example.com."] {
+        assert!(holds(Host.is("Api.example.com."), &host(text)), "{text}");
+        assert!(holds(Host.matches("api.example.com"), &host(text)), "{text}");
+        assert!(holds(Host.matches("*.Example.com"), &host(text)), "{text}");
+    }
+    assert!(!holds(Host.is("example.com"), &host("api.example.com")));
+    assert!(!holds(Host.is("example.com"), &Request::default()));
+    assert!(holds(Host.is("[2001:db8::1]"), &host("[2001:DB8:0::1]:443")));
+}
+
+#[test]
+fn hosts_below_a_name_are_not_the_name_itself() {
+    let below = Host.matches("*.example.com");
+    assert!(holds(below.clone(), &host("a.b.example.com")));
+    for text in ["example.com", ".example.com", "badexample.com", "example.com.org", "é.com", ""] {
+        assert!(!holds(below.clone(), &host(text)), "{text}");
+    }
+}
+
+#[test]
+fn what_is_no_pattern_of_hosts_is_refused_with_what_is_wrong() {
+    for pattern in ["", "*.", ":80"] {
+        let error = Host.try_matches(pattern).unwrap_err();
+        assert_eq!(error.to_string(), format!("the host pattern `{pattern}` names no host"));
+    }
+    for pattern in ["*", "a.*.com", "*.*.com", "api*.example.com"] {
+        let error = Host.try_matches(pattern).unwrap_err().to_string();
+        assert!(error.contains("`*` elsewhere"), "{error}");
+    }
+}
+
+#[test]
+fn a_header_equals_where_any_of_its_lines_does() {
+    let request = Request::default().header("X-Beta", " 1\t").header("x-beta", "two");
+    for value in ["1", "two"] {
+        assert!(holds(Header("x-beta").equals(value), &request));
+    }
+    for value in ["", "Two", "1, two", "two "] {
+        assert!(!holds(Header("x-beta").equals(value), &request), "{value}");
+    }
+    assert!(holds(Header(String::from("x-beta")).equals(String::from("1")), &request));
+    assert!(holds(Header("x-beta").is_present(), &request));
+    assert!(!holds(Header("x-alpha").is_present(), &request));
+    assert!(!holds(Header("x").is_present(), &Request::default().header("x", " ")));
+}
+
+#[test]
+fn a_query_parameter_is_decoded_before_it_is_compared() {
+    let request = Request { query: Some("q=a+b&%71=%63&flag".into()), ..Request::default() };
+    for value in ["a b", "c"] {
+        assert!(holds(Query("q").equals(value), &request));
+    }
+    assert!(!holds(Query("q").equals("a+b"), &request));
+    assert!(holds(Query("q").is_present(), &request));
+    assert!(!holds(Query("r").is_present(), &request));
+    // As for the key, what has no value is missing.
+    assert!(!holds(Query("flag").is_present(), &request));
+    assert!(holds(Query("flag").equals(""), &request));
+}
+
+#[test]
+fn a_cookie_equals_where_any_of_its_values_does() {
+    let request = Request::default().header("cookie", "a=1; s%69d=\"x\"").header("cookie", "sid=y");
+    for value in ["x", "y"] {
+        assert!(holds(Cookie("sid").equals(value), &request));
+    }
+    assert!(!holds(Cookie("sid").equals("z"), &request));
+    assert!(holds(Cookie("a").is_present(), &request));
+    assert!(!holds(Cookie("b").is_present(), &request));
+}
+
+#[test]
+fn a_claim_is_what_the_application_said() {
+    let paid = Request::default().extension(Claims::new().with("plan", "paid"));
+    assert!(holds(Claim("plan").equals("paid"), &paid));
+    assert!(!holds(Claim("plan").equals("free"), &paid));
+    assert!(holds(Claim("plan").is_present(), &paid));
+    for stranger in [Request::default(), Request::default().extension(Claims::new())] {
+        assert!(!holds(Claim("plan").equals("paid"), &stranger));
+        assert!(!holds(Claim("plan").is_present(), &stranger));
+    }
+}
+
+#[test]
+fn an_extension_is_tested_where_it_is_there() {
+    struct User {
+        staff: bool,
+    }
+
+    let staff = Extension::<User>::new().is(|user| user.staff);
+    assert!(holds(staff, &Request::default().extension(User { staff: true })));
+    assert!(!holds(staff, &Request::default().extension(User { staff: false })));
+    assert!(!holds(staff, &Request::default()));
+}
+
+#[test]
+fn an_address_is_within_a_network() {
+    let within = |networks: &[&str], peer: &str| {
+        holds(Ip::peer().within(networks).expect("networks"), &Request::from(peer))
+    };
+    assert!(within(&["192.0.2.0/24", " 10.0.0.0/8"], "10.1.2.3"));
+    assert!(within(&["10.0.0.0/8"], "::ffff:10.1.2.3"));
+    assert!(!within(&["10.0.0.0/8"], "11.1.2.3"));
+    assert!(within(&["2001:db8::1"], "2001:db8::1"));
+    assert!(!within(&["2001:db8::1"], "2001:db8::2"));
+    assert!(within(&["0.0.0.0/0"], "192.0.2.1") && !within(&["0.0.0.0/0"], "::1"));
+    assert!(within(&["::/0"], "::1") && !within(&["::/0"], "192.0.2.1"));
+    assert!(!within(&[], "192.0.2.1"));
+    assert!(!holds(Ip::peer().within(["10.0.0.0/8"]).unwrap(), &Request::default()));
+    let behind = Ip::behind(["10.0.0.0/8"]).within(["192.0.2.0/24"]).unwrap();
+    assert!(holds(behind, &Request::from("10.0.0.1").header("x-forwarded-for", "192.0.2.7")));
+}
+
+#[test]
+fn a_wrong_network_is_named_with_what_is_wrong() {
+    let error = Ip::peer().within(["10.0.0.0/8", "10.0.0.1/8"]).unwrap_err();
+    assert_eq!(error.entry(), "10.0.0.1/8");
+    assert!(error.to_string().starts_with("the network `10.0.0.1/8` has bits set beyond"));
+}
+
+#[test]
+fn conditions_are_put_together() {
+    let post = || Method.is("POST");
+    let login = || Path.matches("/login");
+    let request = |method: &str, path: &str| Request {
+        method: method.into(),
+        path: path.into(),
+        ..Request::default()
+    };
+    let (both, one) = (request("POST", "/login"), request("POST", "/"));
+    let none = request("GET", "/");
+    assert!(holds((post(), login()), &both) && !holds((post(), login()), &one));
+    assert!(holds(Either(post(), login()), &one) && !holds(Either(post(), login()), &none));
+    assert!(holds(Not(post()), &none) && !holds(Not(post()), &one));
+    assert!(holds(|request: &Request| request.path == "/", &one));
+}
+
+#[test]
+fn lists_hold_as_tuples_and_alternatives_do() {
+    let paths = |patterns: &[&str]| patterns.iter().map(|pattern| Path.matches(pattern)).collect();
+    let request = Request { path: "/a/b".into(), ..Request::default() };
+    assert!(holds(AnyOf(paths(&["/b", "/a/*"])), &request));
+    assert!(!holds(AnyOf(paths(&["/b", "/c"])), &request));
+    assert!(!holds(AnyOf(paths(&[])), &request));
+    assert!(holds(AllOf(paths(&["/a/b", "/a/*"])), &request));
+    assert!(!holds(AllOf(paths(&["/a/b", "/c"])), &request));
+    assert!(holds(AllOf(paths(&[])), &request));
+}

@@ -1,0 +1,60 @@
+use crate::key::{Header, Missing, Query, View, header_value, query_value};
+
+/// Where a client writes a number, for [`cost_from`](super::cost_from).
+pub trait Amount<V: View> {
+    /// What `read` makes of the text that stands there.
+    ///
+    /// # Errors
+    ///
+    /// What is missing, or stands there twice with values that differ.
+    fn read<O>(&self, view: &V, read: impl FnOnce(&[u8]) -> O) -> Result<O, Missing>;
+
+    /// What the place is called, in words that fit behind "a number in": "the `x-tokens` header".
+    fn place(&self) -> String;
+}
+
+/// One value: on several lines only where all say the same.
+impl<V: View, N: AsRef<str>> Amount<V> for Header<N> {
+    fn read<O>(&self, view: &V, read: impl FnOnce(&[u8]) -> O) -> Result<O, Missing> {
+        header_value(view, self.0.as_ref()).map(read)
+    }
+
+    fn place(&self) -> String {
+        format!("the `{}` header", self.0.as_ref())
+    }
+}
+
+/// One value, percent-decoded: several times only where all say the same.
+impl<V: View, N: AsRef<str>> Amount<V> for Query<N> {
+    fn read<O>(&self, view: &V, read: impl FnOnce(&[u8]) -> O) -> Result<O, Missing> {
+        query_value(view, self.0.as_ref()).map(|value| read(&value))
+    }
+
+    fn place(&self) -> String {
+        format!("the `{}` query parameter", self.0.as_ref())
+    }
+}
+
+/// The declared length of the request's body; see [`content_length`](super::content_length).
+#[derive(Debug, Clone, Copy)]
+pub struct ContentLength;
+
+impl<V: View> Amount<V> for ContentLength {
+    fn read<O>(&self, view: &V, read: impl FnOnce(&[u8]) -> O) -> Result<O, Missing> {
+        match header_value(view, "content-length") {
+            Ok(length) => Ok(read(length)),
+            Err(missing) if missing.is_ambiguous() || may_have_a_body(view) => Err(missing),
+            Err(_) => Ok(read(b"0")),
+        }
+    }
+
+    fn place(&self) -> String {
+        "the `content-length` header".into()
+    }
+}
+
+/// Without a declared length. In HTTP/2 a body needs no header at all, so the method has to tell.
+fn may_have_a_body(view: &impl View) -> bool {
+    let bare = matches!(view.method(), "GET" | "HEAD" | "DELETE" | "OPTIONS" | "TRACE");
+    !bare || view.header_lines("transfer-encoding").next().is_some()
+}

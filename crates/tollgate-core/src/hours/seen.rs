@@ -1,0 +1,36 @@
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The minute that was looked at last, and whether it held: in one word, so that no two threads can
+/// mix one's minute with the other's answer.
+///
+/// Measured on an AMD EPYC: asking takes @@ ns with a clock that costs @@, and looking into the time
+/// zone @@.
+#[derive(Debug)]
+pub(super) struct Seen(AtomicU64);
+
+impl Seen {
+    /// What holds in `minute`: what was seen, else what `look` says.
+    #[inline]
+    pub(super) fn at(&self, minute: u64, look: impl FnOnce(u64) -> bool) -> bool {
+        let seen = self.0.load(Ordering::Relaxed);
+        if seen >> 1 == minute {
+            return seen & 1 == 1;
+        }
+        let holds = look(minute);
+        self.0.store(minute << 1 | u64::from(holds), Ordering::Relaxed);
+        holds
+    }
+}
+
+/// Nothing was seen: clocks do not show so late a minute.
+impl Default for Seen {
+    fn default() -> Self {
+        Self(AtomicU64::new(u64::MAX))
+    }
+}
+
+impl Clone for Seen {
+    fn clone(&self) -> Self {
+        Self(AtomicU64::new(self.0.load(Ordering::Relaxed)))
+    }
+}

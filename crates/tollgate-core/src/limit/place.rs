@@ -1,0 +1,91 @@
+//! Limits at the same place share rows, though their numbers differ: those of one tier and of another,
+//! of the day and of the night.
+
+use super::{Kind, Limit, LimitError, Limits};
+
+impl Limit {
+    /// The name given by [`named`](Self::named), if one was.
+    pub fn own_name(&self) -> Option<&str> {
+        self.name.as_str()
+    }
+
+    /// What a limit that has no name stands for among others on the same key: its period in words, such as
+    /// `minute` or `30 days`, or `concurrent`.
+    pub fn place(&self) -> String {
+        match self.kind {
+            Kind::Concurrent => "concurrent".into(),
+            _ => self.period_text(),
+        }
+    }
+}
+
+impl Limits {
+    /// The same limits, made to share rows with those of other lists at the same place: called by their
+    /// own name, else as `name` has it.
+    ///
+    /// # Errors
+    ///
+    /// When a name is none, or two limits would share one.
+    pub(crate) fn placed(&self, name: impl Fn(&Limit) -> String) -> Result<Self, LimitError> {
+        let mut placed: Vec<Limit> = Vec::new();
+        for limit in self.iter() {
+            let name = limit.own_name().map_or_else(|| name(limit), str::to_owned);
+            let limit = shared(*limit, &name).map_err(|error| error.in_text(&name))?;
+            if placed.iter().any(|earlier| earlier.own_name() == limit.own_name()) {
+                let error = LimitError::new(
+                    "two limits of one list would share this name: give one of them a name of its \
+                     own, `named` something else",
+                );
+                return Err(error.in_text(&name));
+            }
+            placed.push(limit);
+        }
+        Self::try_checked(placed.into_iter().collect())
+    }
+}
+
+fn shared(limit: Limit, name: &str) -> Result<Limit, LimitError> {
+    match limit.own_name() {
+        Some(_) => Ok(limit),
+        None => limit.try_named(name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn placed(text: &str) -> Result<String, String> {
+        let limits: Limits = text.parse().expect("limits");
+        let placed = limits.placed(|limit| format!("api/{}", limit.place()));
+        placed.map(|limits| limits.to_string()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_has_no_name_is_named_after_its_period() {
+        assert_eq!(
+            placed("5/second burst 10; sliding 100 per 10 minutes; concurrent 3; 7/day named x"),
+            Ok("5/second burst 10 named \"api/second\"; \
+                sliding 100 per 10 minutes named \"api/10 minutes\"; \
+                concurrent 3 named \"api/concurrent\"; 7/day named \"x\""
+                .into())
+        );
+    }
+
+    #[test]
+    fn two_limits_at_one_place_are_refused_with_what_to_do() {
+        for text in ["5/minute; 6/minute", "5/minute; log 6/minute", "5/hour named api/day; 1/day"]
+        {
+            let error = placed(text).unwrap_err();
+            assert!(error.contains("give one of them a name of its own"), "{error}");
+        }
+        assert!(placed("5/minute; 6/minute named other").is_ok());
+        assert!(placed("5/minute; 6/minute").unwrap_err().starts_with("in `api/minute`: two"));
+    }
+
+    #[test]
+    fn a_name_that_gets_too_long_is_named() {
+        let error = placed("1 per 123456789123456 microseconds").unwrap_err();
+        assert!(error.contains("`api/123456789123456 microseconds`"), "{error}");
+    }
+}
