@@ -7,6 +7,7 @@ use serde::de::{Error, SeqAccess};
 
 use super::Texts;
 use super::shaped::{Shaped, deserialize_shaped, deserialize_tables};
+use crate::envoy::Like;
 
 /// A condition on requests: all that is said has to hold.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
@@ -55,6 +56,9 @@ pub struct Condition {
     /// At least one of these conditions holds.
     #[serde(default)]
     pub any: Vec<Self>,
+    /// Keys whose texts are like patterns: only files of Envoy's say that.
+    #[serde(skip)]
+    pub like: Vec<Like>,
 }
 
 /// What is expected of a header, a cookie, a parameter or a claim: a text that it equals, a list of texts of

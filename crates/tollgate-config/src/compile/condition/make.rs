@@ -24,6 +24,7 @@ impl Condition {
         maker.add_target(said, &mut tests);
         maker.add_named(said, &mut tests);
         maker.add_address(said, &mut tests);
+        tests.extend(said.like.iter().cloned().map(Test::Like));
         if let Some(said) = &said.hours {
             tests.extend(hours(said, &path.name("hours"), context).map(Test::Hours));
         }

@@ -9,6 +9,7 @@ use tollgate_core::{
 };
 
 use super::key::Name;
+use crate::envoy::Like;
 
 /// All that has to hold, the cheapest first.
 #[derive(Debug, Clone)]
@@ -28,6 +29,7 @@ enum Test {
     Network(Within),
     Hours(Hours),
     Places(InPlaces),
+    Like(Like),
     Not(Condition),
     Any(AnyOf<Condition>),
 }
@@ -60,6 +62,7 @@ impl<V: View> CoreCondition<V> for Test {
             Self::Network(test) => test.holds(view),
             Self::Hours(test) => test.holds(view),
             Self::Places(test) => test.holds(view),
+            Self::Like(test) => test.holds(view),
             Self::Not(condition) => !condition.holds(view),
             Self::Any(test) => test.holds(view),
         }

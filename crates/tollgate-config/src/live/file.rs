@@ -1,0 +1,119 @@
+//! The file that policies are read from.
+
+use std::io;
+use std::path::{self, Path, PathBuf};
+
+use crate::compile::Policies;
+use crate::document::Document;
+use crate::environment::Environment;
+use crate::envoy::{Descriptors, read_envoy_with_warnings};
+use crate::problem::{Problem, Problems};
+use crate::read::{read_json, read_toml};
+
+pub(super) struct File {
+    path: PathBuf,
+    format: Format,
+    environment: Environment,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Format {
+    Toml,
+    Json,
+    Envoy(Box<Descriptors>),
+}
+
+/// What was found at the path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Seen {
+    Text(String),
+    Missing,
+    Unreadable(io::ErrorKind, String),
+}
+
+impl Format {
+    pub(super) fn of(path: &Path) -> Result<Self, Problems> {
+        match path.extension().and_then(|extension| extension.to_str()) {
+            Some("toml") => Ok(Self::Toml),
+            Some("json") => Ok(Self::Json),
+            Some("yaml" | "yml") => Ok(Self::Envoy(Box::default())),
+            _ => {
+                let expected =
+                    "the file's name has to end in .toml, .json, or .yaml for Envoy's format";
+                Err(Problems::from(Problem::new("", expected)).in_file(path.display().to_string()))
+            }
+        }
+    }
+}
+
+impl File {
+    /// A directory that the process changes to later does not change the file.
+    pub(super) fn new(
+        path: &Path,
+        format: Format,
+        environment: Environment,
+    ) -> Result<Self, Problems> {
+        let path = path::absolute(path).map_err(|error| {
+            Problems::from(Problem::new("", error.to_string())).in_file(path.display().to_string())
+        })?;
+        Ok(Self { path, format, environment })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn look(&self) -> Seen {
+        match std::fs::read_to_string(&self.path) {
+            Ok(text) => Seen::Text(text),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Seen::Missing,
+            Err(error) => Seen::Unreadable(error.kind(), error.to_string()),
+        }
+    }
+
+    /// The document that was found, and the policies that it says.
+    pub(super) fn compile(&self, seen: &Seen) -> Result<(Document, Policies), Problems> {
+        let compiled = || {
+            let document = self.read(seen)?;
+            let policies = Policies::new(&document, &self.environment)?;
+            Ok((document, policies))
+        };
+        compiled().map_err(|problems: Problems| problems.in_file(self.name()))
+    }
+
+    fn read(&self, seen: &Seen) -> Result<Document, Problems> {
+        let text = match seen {
+            Seen::Text(text) => text,
+            Seen::Missing => return Err(Problem::new("", "there is no such file").into()),
+            Seen::Unreadable(_, error) => {
+                return Err(Problem::new("", format!("the file cannot be read: {error}")).into());
+            }
+        };
+        if text.trim().is_empty() {
+            // Whoever writes a file in place empties it first: nobody is to be without limits meanwhile.
+            let what = "the file is empty: expected rules, or `rules = []` if there are to be none";
+            return Err(Problem::new("", what).into());
+        }
+        let mut document = match &self.format {
+            Format::Toml => read_toml(text)?,
+            Format::Json => read_json(text)?,
+            Format::Envoy(descriptors) => self.read_envoy(text, descriptors)?,
+        };
+        if let (Some(places), Some(directory)) = (&mut document.places, self.path.parent()) {
+            places.database = directory.join(&places.database).to_string_lossy().into_owned();
+        }
+        Ok(document)
+    }
+
+    fn read_envoy(&self, text: &str, descriptors: &Descriptors) -> Result<Document, Problems> {
+        let (document, warnings) = read_envoy_with_warnings(text, descriptors)?;
+        for warning in warnings {
+            super::event::warn(&self.name(), &warning);
+        }
+        Ok(document)
+    }
+
+    fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+}
