@@ -7,8 +7,8 @@ use crate::path::Path;
 use crate::problem::Problem;
 
 /// All that may not be what was meant, in the order of the text.
-pub(super) fn warnings(document: &Document) -> Vec<Problem> {
-    let mut warnings = Warnings { document, found: Vec::new() };
+pub(super) fn warnings(document: &Document, idle: Vec<Problem>) -> Vec<Problem> {
+    let mut warnings = Warnings { document, found: idle };
     let list = Path::Root.name("rules");
     for (i, rule) in document.rules.iter().enumerate() {
         warnings.of_rule(rule, &list.index(i));
