@@ -61,6 +61,35 @@ fn the_same_in_json_is_the_same_report() {
     assert_eq!(without_places(json), without_places(files.told("policies.toml", EVERYTHING)));
 }
 
+/// Nothing is said of it but what it needs, and what a client may do.
+#[test]
+fn a_file_of_a_whole_product_is_sound() {
+    let files = Files::new();
+    let report =
+        files.check("sample.toml", include_str!("documents/sample.toml")).expect("a report");
+    let limits = |rule: usize| -> Vec<_> {
+        let rule = report.rules().nth(rule).expect("a rule");
+        rule.limits().map(|(_, limit)| limit.to_string()).collect()
+    };
+    assert_eq!(
+        limits(0)[..4],
+        [
+            "20/second named \"api/second\" carried",
+            "20000 per 30 days named \"api/30 days\" carried",
+            "10/second named \"api/second\" carried",
+            "20000 per 30 days named \"api/30 days\" carried",
+        ]
+    );
+    assert_eq!(
+        limits(1),
+        [
+            "100/minute burst 20 soft 15 named \"login/minute\" carried",
+            "100/minute burst 22 soft 16 ban 5 minutes after 3 in 1 minute named \"login-trial\" carried shadow",
+        ]
+    );
+    assert_eq!(limits(2), ["1000/minute named \"everybody\" carried"]);
+}
+
 #[test]
 fn what_stands_in_a_report_can_be_asked() {
     let report = Files::new().check("policies.toml", EVERYTHING).expect("a report");
