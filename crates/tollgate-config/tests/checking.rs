@@ -137,6 +137,7 @@ fn rule(rest: &str) -> String {
 fn what_may_not_be_meant_is_warned_of() {
     assert_eq!(warnings(&rule("key = { claim = \"customer\" }")), [""; 0]);
     for (text, warning) in [
+        ("rules = []".to_owned(), "1:9: rules: there is no rule: nothing is limited"),
         (
             rule("key = [\"route\", { header = \"x-api-key\" }]"),
             "4:17: rules[0].key[1]: rule `a` is keyed by a header (`x-api-key`) that the client may invent: \

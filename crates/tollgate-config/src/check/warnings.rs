@@ -13,6 +13,9 @@ pub(super) fn warnings(document: &Document, idle: Vec<Problem>) -> Vec<Problem> 
     for (i, rule) in document.rules.iter().enumerate() {
         warnings.of_rule(rule, &list.index(i));
     }
+    if document.rules.is_empty() {
+        warnings.warn(&list, "there is no rule: nothing is limited");
+    }
     warnings.of_tiers();
     warnings.of_addresses();
     warnings.of_many();
