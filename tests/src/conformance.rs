@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tollgate_core::Limit;
 
+pub mod changes;
 pub mod counting;
 pub mod options;
 pub mod settling;
@@ -98,8 +99,14 @@ macro_rules! conformance {
                 waiting: nobody_waits_for_what_is_held;
                 options: refused_attempts_count_where_that_is_asked_for;
                 options: a_ban_lasts_and_attempts_do_not_prolong_it;
+                options: a_ban_begins_after_some_refusals_where_that_is_asked_for;
                 options: a_soft_limit_warns;
+                options: a_shadow_refuses_nothing_and_tells_what_it_would;
                 options: a_gap_is_kept_between_any_two;
+                changes: what_was_spent_is_carried_over;
+                changes: a_debt_drains_at_the_old_rate_until_the_change;
+                changes: what_was_charged_before_a_change_mints_nothing;
+                changes: what_was_charged_before_a_change_is_given_back;
                 threads: threads_on_one_key_get_exactly_the_limit;
                 threads: threads_on_several_limits_are_charged_all_or_none;
                 threads: threads_that_give_back_leave_nothing_behind;

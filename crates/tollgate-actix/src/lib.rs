@@ -34,6 +34,48 @@
 //! request's extensions, then the data of the connection (`HttpServer::on_connect`); for app data use
 //! `from_fn(|request: &HttpRequest| request.app_data::<T>()…)`.
 //!
+//! # Limits that give way while the load is low
+//!
+//! [`InFlight`] counts what enters. A few lines of actix-web's own count every request that passes, until
+//! its response is there, or its future is dropped:
+//!
+//! ```
+//! use std::time::Duration;
+//! use actix_web::dev::Service;
+//! use actix_web::{App, HttpRequest};
+//! use tollgate_actix::{InFlight, Ip, Limit, RateLimit, choose};
+//! # use actix_web::{test, web};
+//!
+//! // One for all workers: made outside of the closure that makes the app, like a store.
+//! let load = InFlight::below(100);
+//! let room = load.clone();
+//! let minute = Duration::from_secs(60);
+//! let elastic = choose(move |_: &HttpRequest| match room.has_room() {
+//!     true => Limit::sliding_window(1_000, minute).named("api"),
+//!     false => Limit::sliding_window(100, minute).named("api"),
+//! })
+//! .by(Ip::peer());
+//!
+//! # let seen = load.clone();
+//! let app = App::new()
+//! #   .route("/", web::get().to(move || std::future::ready(seen.count().to_string())))
+//!     .wrap_fn(move |request, service| {
+//!         let entered = load.enter();
+//!         let response = service.call(request);
+//!         async move {
+//!             let _entered = entered;
+//!             response.await
+//!         }
+//!     })
+//!     // What is wrapped last is outermost: what it refuses is not counted.
+//!     .wrap(RateLimit::new(elastic));
+//! # actix_web::rt::System::new().block_on(async {
+//! #     let app = test::init_service(app).await;
+//! #     let request = test::TestRequest::get().peer_addr("192.0.2.1:1".parse().unwrap());
+//! #     assert_eq!(test::call_and_read_body(&app, request.to_request()).await, "1");
+//! # });
+//! ```
+//!
 //! Everything of `tollgate-core` is re-exported here.
 
 mod extract;

@@ -10,7 +10,8 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::get;
 use tollgate_axum::{
-    CurrentDecision, Ip, Limit, ManualClock, Memory, RateLimitLayer, Refusal, RespondWith, Route,
+    CurrentDecision, InFlight, InFlightLayer, Ip, Limit, ManualClock, Memory, Not, RateLimitLayer,
+    Refusal, RespondWith, Route,
 };
 use tower::ServiceExt;
 
@@ -137,5 +138,20 @@ async fn windows_shorter_than_a_second_are_what_they_say() {
     let app = Router::new().route("/", get(|| async {})).layer(layer);
     assert_eq!(statuses(&app, "/", "192.0.2.1:1", 2).await, [200, 429]);
     clock.advance(Duration::from_millis(100));
+    assert_eq!(statuses(&app, "/", "192.0.2.1:1", 2).await, [200, 429]);
+}
+
+#[tokio::test]
+async fn a_limit_gives_way_while_little_is_under_way() {
+    let load = InFlight::below(2);
+    let strict = Limit::per_minute(1).by(Ip::peer()).when(Not(load.clone()));
+    let seen = load.clone();
+    let app = Router::new()
+        .route("/", get(move || std::future::ready(seen.count().to_string())))
+        .layer(InFlightLayer::new(load.clone()))
+        .layer(RateLimitLayer::new(strict).store(store()));
+    assert_eq!(statuses(&app, "/", "192.0.2.1:1", 3).await, [200; 3]);
+    assert_eq!(text(send(&app, "/", "192.0.2.1:1").await).await, "1");
+    let _busy = [load.enter(), load.enter()];
     assert_eq!(statuses(&app, "/", "192.0.2.1:1", 2).await, [200, 429]);
 }

@@ -18,8 +18,9 @@ mod request;
 mod schema;
 #[cfg(test)]
 mod testing;
+mod words;
 
-pub use self::check::{Report, check};
+pub use self::check::{Report, RuleReport, check};
 pub use self::compile::Policies;
 pub use self::document::Document;
 pub use self::environment::Environment;

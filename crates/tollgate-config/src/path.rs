@@ -8,8 +8,8 @@ use std::fmt;
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Path<'a> {
     Root,
-    Name(&'a Path<'a>, &'a str),
-    Index(&'a Path<'a>, usize),
+    Name(&'a Self, &'a str),
+    Index(&'a Self, usize),
 }
 
 impl<'a> Path<'a> {

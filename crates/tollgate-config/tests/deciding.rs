@@ -235,6 +235,17 @@ fn limits() {
         &list("[{ rate = \"log 5 per 15 minutes\", soft = 3, ban = \"1 hour\" }]"),
         by_ip("log 5 per 15 minutes soft 3 ban 1 hour named a"),
     );
+    plain(
+        &list(
+            "[{ rate = \"fixed 100/minute\", over = \"10%\", shadow = true, ban = { for = \"5 minutes\", \
+             after = 3, within = \"1 minute\" } }]",
+        ),
+        by_ip("fixed 110/minute soft 100 ban 5 minutes after 3 in 1 minute shadow named a"),
+    );
+    plain(
+        &list("[{ rate = \"100/minute\", burst = 20, soft = \"80%\", over = \"10%\" }]"),
+        by_ip("100/minute burst 22 soft 16 named a"),
+    );
 }
 
 #[test]

@@ -16,7 +16,7 @@ fn policies(rule: &str) -> Policies {
 /// What is left after each request, to which the response says a status and a cost in a header and as an
 /// extension.
 async fn left(rule: &str, responses: &[(u16, &str, u64)]) -> Vec<Option<u64>> {
-    let store = Memory::builder().capacity(100).clock(&ManualClock::new()).build();
+    let store = Memory::builder().capacity(100).clock(ManualClock::new()).build();
     let layer = RateLimitLayer::new(policies(rule)).store(store);
     let mut left = Vec::new();
     for &(status, header, cost) in responses {

@@ -12,7 +12,8 @@ pub struct Counts {
     pub redirected: u64,
     /// Requests forwarded with the mark of one to serve less for.
     pub degraded: u64,
-    /// Requests forwarded that a shadowed limit would have refused.
+    /// Requests forwarded that a limit on trial would have refused: all limits of the layer are, or it is
+    /// a [shadow](crate::Limit::shadow).
     pub shadowed: u64,
     /// Requests that waited for their turn.
     pub waited: u64,

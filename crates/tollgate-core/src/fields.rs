@@ -1,7 +1,8 @@
 //! Header fields and problem documents: the wire's names are all here.
 //!
 //! `RateLimit` and `RateLimit-Policy` follow draft-ietf-httpapi-ratelimit-headers-11, the problem
-//! documents RFC 9457 and the same draft. `RateLimit-Policy` lists every limit; `RateLimit` has an
+//! documents RFC 9457 and the same draft. `RateLimit-Policy` lists every limit but shadows, of which clients
+//! are told nothing; `RateLimit` has an
 //! item for each, or, where a request is refused, for those that refuse it, so that its windows never
 //! end after `Retry-After`.
 
@@ -57,7 +58,7 @@ pub fn rate_limit(decision: &Decision) -> String {
 }
 
 pub(crate) fn policy_line(decision: &Decision) -> Line {
-    list(decision.standings(), |out, standing| policy_item(out, &standing.limit))
+    list(decision.told(), |out, standing| policy_item(out, &standing.limit))
 }
 
 pub(crate) fn rate_limit_line(decision: &Decision) -> Line {
@@ -106,7 +107,7 @@ pub fn x_reset(standing: &Standing) -> u64 {
 
 fn announced(decision: &Decision) -> impl Iterator<Item = &Standing> {
     let admitted = decision.is_admitted();
-    decision.standings().filter(move |standing| admitted || standing.refused)
+    decision.told().filter(move |standing| admitted || standing.refused)
 }
 
 fn policy_item(out: &mut impl Write, limit: &Limit) -> fmt::Result {

@@ -102,7 +102,7 @@ impl Fields {
 
     /// Writes the fields of a decision.
     pub fn write(self, decision: &Decision, headers: &mut impl Headers) {
-        if decision.standings().next().is_none() {
+        if decision.told().next().is_none() {
             return;
         }
         if self.draft {

@@ -120,6 +120,9 @@ impl<D: Desk> Paid<D> {
     /// desk, if it is about one of those: what is always the same is written already.
     pub fn tell(&self, tell: impl FnOnce(usize, &str)) -> bool {
         let Payment::One(one) = &self.0 else { return false };
+        if one.limit().is_shadow() {
+            return false;
+        }
         let known = &one.desk.known()[one.at];
         let (remaining, window, soft) = one.outcome.left(one.limit());
         let mut line = Line::new();
@@ -207,7 +210,8 @@ impl<D: Desk> One<D> {
     }
 
     fn settle(&self, owed: &Owed, spent: u64) {
-        if let (Some(mark), true) = (self.outcome.marks().next(), spent != owed.cost) {
+        let mark = self.outcome.marks().next().filter(|mark| !mark.is_void());
+        if let (Some(mark), true) = (mark, spent != owed.cost) {
             self.desk.settle(owed, &mark, spent);
         }
     }

@@ -151,6 +151,9 @@ impl<S: Store> Policy<S> {
         if !outcome.is_admitted() {
             return self.refuse(outcome.decision(charge));
         }
+        if outcome.is_shadowed() {
+            self.overshadowed(&outcome, charge);
+        }
         match self.gate.admit(outcome.wait()) {
             Some(wait) => {
                 self.counters.waited.add();
@@ -158,6 +161,13 @@ impl<S: Store> Policy<S> {
             }
             None => Course::Serve(Served::Charged(outcome)),
         }
+    }
+
+    /// The request goes ahead, and a limit on trial would have kept it.
+    #[cold]
+    fn overshadowed(&self, outcome: &Outcome, charge: &Charge) {
+        self.counters.shadowed.add();
+        report::overshadowed(&outcome.decision(charge));
     }
 
     #[inline(never)]

@@ -7,6 +7,8 @@
 use crate::adapter::OnStoreError;
 use crate::key::Missing;
 use crate::limit::Decision;
+#[cfg(feature = "tracing")]
+use crate::limit::Standing;
 use crate::store::StoreError;
 
 /// At most one a second, for what the server lacks.
@@ -22,7 +24,7 @@ pub(crate) fn keyless(missing: &Missing, so_far: u64) {
 pub(crate) fn refused(decision: &Decision, how: &str) {
     #[cfg(feature = "tracing")]
     tracing::debug!(
-        limits = %Refusing(decision),
+        limits = %Named(decision, |standing| standing.refused),
         banned = decision.is_banned(),
         retry_after = ?decision.retry_after(),
         "{how}"
@@ -32,10 +34,19 @@ pub(crate) fn refused(decision: &Decision, how: &str) {
 pub(crate) fn shadowed(decision: &Decision) {
     #[cfg(feature = "tracing")]
     tracing::info!(
-        limits = %Refusing(decision),
+        limits = %Named(decision, |standing| standing.refused),
         banned = decision.is_banned(),
         retry_after = ?decision.retry_after(),
         "would have been refused"
+    );
+}
+
+/// Of a request that goes ahead: what a shadow says of it.
+pub(crate) fn overshadowed(decision: &Decision) {
+    #[cfg(feature = "tracing")]
+    tracing::info!(
+        limits = %Named(decision, |standing| standing.shadowed),
+        "would have been refused or held up by a shadow"
     );
 }
 
@@ -50,15 +61,14 @@ pub(crate) fn store_failed(error: &StoreError, then: OnStoreError, so_far: u64) 
     );
 }
 
-/// The names of the limits that refuse.
+/// The names of the limits of which that is so.
 #[cfg(feature = "tracing")]
-struct Refusing<'a>(&'a Decision);
+struct Named<'a>(&'a Decision, fn(&Standing) -> bool);
 
 #[cfg(feature = "tracing")]
-impl std::fmt::Display for Refusing<'_> {
+impl std::fmt::Display for Named<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let refusing = self.0.standings().filter(|standing| standing.refused);
-        for (i, standing) in refusing.enumerate() {
+        for (i, standing) in self.0.standings().filter(|standing| self.1(standing)).enumerate() {
             let comma = if i > 0 { ", " } else { "" };
             write!(f, "{comma}{}", standing.limit.name())?;
         }

@@ -176,7 +176,8 @@ impl<K, L: KnownLimits, C> KnownLimits for By<K, L, C> {
     }
 }
 
-/// Where a rule's limits come from: a list, or [`choose`].
+/// Where a rule's limits come from: a list, [`Cases`](crate::Cases), [`Tiers`](crate::Tiers), or
+/// [`choose`].
 pub trait LimitsFor<V: View>: KnownLimits {
     /// Hands out the limits for this request.
     ///
@@ -220,7 +221,9 @@ impl KnownLimits for Limits {
     }
 }
 
-/// Chooses the limits for each request: tiers, a customer's own quota, a default for everybody else.
+/// Chooses the limits for each request: a customer's own quota, a default for everybody else. For
+/// tiers there is [`Tiers`](crate::Tiers), and for conditions [`when`](crate::when): there, a change of
+/// limits keeps what was spent.
 ///
 /// ```
 /// use tollgate_core::{First, Header, Ip, Limit, choose};

@@ -67,7 +67,8 @@ pub enum Answer<F> {
 }
 
 impl<F> Answer<F> {
-    /// The outcome, where the request may go ahead without having to wait.
+    /// The outcome, where the request may go ahead without having to wait, and there is nothing to report
+    /// of it.
     #[inline]
     pub fn at_once(&self) -> Option<&Outcome> {
         match self {

@@ -93,7 +93,7 @@ impl<S: Store> Ticket<S> {
     fn each(&self, spent: impl Fn(&Owed) -> u64) {
         for (owed, mark) in self.charge.owed().zip(self.outcome.marks()) {
             let spent = spent(owed);
-            if spent != owed.cost {
+            if spent != owed.cost && !mark.is_void() {
                 self.store.settle(owed, &mark, spent);
             }
         }

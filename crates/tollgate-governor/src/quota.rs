@@ -28,7 +28,8 @@ const LONGEST: u128 = 1 << 62;
 pub fn quota(limit: &Limit) -> Result<Quota, LimitError> {
     let (true, Some(period)) = (limit.is_plain_bucket(), limit.period()) else {
         return Err(LimitError::new(
-            "governor keeps plain token buckets only: no windows, steps, queues, gaps or bans",
+            "governor keeps plain token buckets only: no windows, steps, queues, gaps or bans, \
+             nothing carried over, and no shadows",
         ));
     };
     let count = u128::from(limit.count());
@@ -102,6 +103,8 @@ mod tests {
         let limits = [
             Limit::per_minute(1).ban(minute),
             Limit::per_minute(1).min_gap(minute),
+            Limit::per_minute(1).named("a").carried(),
+            Limit::per_minute(1).shadow(),
             Limit::per_minute(1).refill(1, minute),
             Limit::leaky_bucket(1, minute),
             Limit::fixed_window(1, minute),

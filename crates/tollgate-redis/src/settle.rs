@@ -18,7 +18,7 @@ use crate::visit::{Answer, read};
 /// It is handed to the connection before this returns, where there is one: what the same task asks next
 /// is decided after it.
 pub(crate) fn settle(shared: &Arc<Shared>, owed: &Owed, mark: &Mark, spent: u64) {
-    if spent == owed.cost {
+    if spent == owed.cost || mark.is_void() {
         return;
     }
     let change = shared.refusals.change(owed);
@@ -72,7 +72,8 @@ async fn give_back(shared: &Arc<Shared>, charge: &Charge, answer: &[u8]) {
     if !reply.verdict.is_admitted() {
         return;
     }
-    for (owed, mark) in charge.owed().zip(marks(&reply)) {
+    let charged = charge.owed().zip(marks(&reply)).filter(|(_, mark)| !mark.is_void());
+    for (owed, mark) in charged {
         let _change = shared.refusals.change(owed);
         let question = settlement(shared, owed, &mark, 0);
         if let Err(failure) = deliver_in_time(shared, &question).await {

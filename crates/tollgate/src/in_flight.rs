@@ -13,16 +13,20 @@ use tower::{Layer, Service};
 /// request, response and error pass.
 ///
 /// ```
+/// use std::time::Duration;
 /// use http::{Request, Response};
-/// use tollgate::{InFlight, InFlightLayer, Ip, Limit, Not, RateLimitLayer};
+/// use tollgate::{InFlight, InFlightLayer, Ip, Limit, RateLimitLayer, choose};
 /// use tower::ServiceBuilder;
 /// # use tower::{Service, ServiceExt};
 ///
 /// let load = InFlight::below(100);
-/// let elastic = (
-///     Limit::per_minute(1_000).named("ceiling").by(Ip::peer()).when(load.clone()),
-///     Limit::per_minute(100).named("limit").by(Ip::peer()).when(Not(load.clone())),
-/// );
+/// let room = load.clone();
+/// let minute = Duration::from_secs(60);
+/// let elastic = choose(move |_: &Request<String>| match room.has_room() {
+///     true => Limit::sliding_window(1_000, minute).named("api"),
+///     false => Limit::sliding_window(100, minute).named("api"),
+/// })
+/// .by(Ip::peer());
 ///
 /// // Within the limit, so that what it refuses is not counted.
 /// let service = ServiceBuilder::new()

@@ -181,6 +181,37 @@ async fn shadow_mode_refuses_nothing_and_reports_all() {
 }
 
 #[tokio::test]
+async fn a_limit_on_trial_refuses_nothing_and_is_reported_beside_one_that_does() {
+    let (store, _clock) = store();
+    let limits = [Limit::per_minute(1).named("trial").shadow(), Limit::per_minute(3).named("real")];
+    let layer = RateLimitLayer::new(Limits::from(limits).by(CLIENT)).store(store);
+    let counts = layer.clone();
+    let app = app(layer);
+    for status in [200, 200, 200, 429, 429] {
+        let served = send(&app, "/", "alice").await;
+        assert_eq!(served.status().as_u16(), status);
+        assert_eq!(served.headers()["ratelimit-policy"], "\"real\";q=3;w=60");
+        assert!(!served.headers()["ratelimit"].to_str().unwrap().contains("trial"));
+    }
+    assert_eq!((counts.counts().shadowed, counts.counts().refused), (2, 2));
+}
+
+#[tokio::test]
+async fn of_a_limit_on_trial_alone_clients_are_told_nothing() {
+    let (store, _clock) = store();
+    let layer = RateLimitLayer::new(Limit::per_minute(1).shadow().by(CLIENT)).store(store);
+    let counts = layer.clone();
+    let app = app(layer);
+    for _ in 0..5 {
+        let served = send(&app, "/", "alice").await;
+        assert_eq!(served.status().as_u16(), 200);
+        assert!(!served.headers().contains_key("ratelimit-policy"));
+        assert!(!served.headers().contains_key("ratelimit"));
+    }
+    assert_eq!(counts.counts().shadowed, 4);
+}
+
+#[tokio::test]
 async fn a_closure_can_choose_what_happens() {
     let (store, _clock) = store();
     let layer = RateLimitLayer::new(Limit::per_minute(1).ban(secs(600)).by(CLIENT))

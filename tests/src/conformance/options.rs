@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use tollgate_core::{Limit, Store};
+use tollgate_core::{Charge, Limit, Store};
 
 use super::{MINUTE, SECOND, TICK};
-use crate::Subject;
+use crate::{Subject, key};
 
 /// Two a minute; the attempt that was refused at 50 s is what keeps the next one out.
 pub fn refused_attempts_count_where_that_is_asked_for(subject: &Subject<impl Store>) {
@@ -51,6 +51,28 @@ pub fn a_ban_lasts_and_attempts_do_not_prolong_it(subject: &Subject<impl Store>)
     assert!(subject.admits(limit, "bob"));
 }
 
+/// The third within a minute of the first; what is refused during the ban does not count.
+pub fn a_ban_begins_after_some_refusals_where_that_is_asked_for(subject: &Subject<impl Store>) {
+    let shapes = [Limit::per_minute(60).burst(2), Limit::sliding_log(2, SECOND * 2)];
+    for limit in shapes.map(|limit| limit.ban(MINUTE * 10).ban_after(3, MINUTE)) {
+        if !subject.keeps(limit) {
+            continue;
+        }
+        assert!(subject.spend(limit, "alice", 2).is_admitted());
+        let is_banned = || subject.spend(limit, "alice", 1).is_banned();
+        assert_eq!([is_banned(), is_banned()], [false, false], "{limit}");
+        // Too late to count with those.
+        subject.pass(MINUTE);
+        assert!(subject.spend(limit, "alice", 2).is_admitted(), "{limit}");
+        assert_eq!([is_banned(), is_banned(), is_banned()], [false, false, true], "{limit}");
+        subject.pass(MINUTE * 5);
+        assert!(is_banned(), "{limit}");
+        subject.pass(MINUTE * 6);
+        assert!(subject.spend(limit, "alice", 2).is_admitted(), "{limit}");
+        assert!(!is_banned(), "{limit}");
+    }
+}
+
 /// From there on requests are admitted with a warning.
 pub fn a_soft_limit_warns(subject: &Subject<impl Store>) {
     let limit = Limit::per_minute(5).soft(3);
@@ -61,6 +83,34 @@ pub fn a_soft_limit_warns(subject: &Subject<impl Store>) {
         let decision = subject.spend(limit, "alice", 1);
         assert!(decision.is_admitted());
         assert_eq!(decision.is_soft(), spent > 3, "{spent} spent");
+    }
+}
+
+/// It tells what it would refuse; the other limit is decided as if it were not there.
+pub fn a_shadow_refuses_nothing_and_tells_what_it_would(subject: &Subject<impl Store>) {
+    for trial in super::shapes(2).map(Limit::shadow) {
+        if !subject.keeps(trial) {
+            continue;
+        }
+        let told = [(); 4].map(|()| subject.spend(trial, "alice", 1));
+        assert!(told.iter().all(|told| told.is_admitted() && told.wait().is_zero()), "{trial}");
+        assert_eq!(told.map(|told| told.is_shadowed()), [false, false, true, true], "{trial}");
+        assert!(subject.peek(&Charge::of(trial, key("alice"), 1)).is_shadowed(), "{trial}");
+
+        let mut both = Charge::of(trial, key("bob"), 1);
+        both.owe(Limit::per_minute(3).named("real"), key("bob"), 1).expect("two limits");
+        let told = [(); 4].map(|()| subject.take(&both));
+        let admitted = told.each_ref().map(|told| told.is_admitted());
+        assert_eq!(admitted, [true, true, true, false], "{trial}");
+        let shadowed = told.each_ref().map(|told| told.is_shadowed());
+        assert_eq!(shadowed, [false, false, true, true], "{trial}");
+        // What was not charged is not given back.
+        subject.settle(&both, &told[2], |_| 0);
+        assert!(subject.peek(&both).is_admitted(), "{trial}");
+        assert!(subject.peek(&both).is_shadowed(), "{trial}");
+        subject.reset(&both);
+        subject.settle(&both, &told[0], |_| 0);
+        subject.settle(&both, &told[1], |_| 0);
     }
 }
 

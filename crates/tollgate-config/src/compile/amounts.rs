@@ -11,6 +11,7 @@ use super::room::Room;
 use super::{Context, tiers};
 use crate::document;
 use crate::path::Path;
+use crate::words::InWords;
 
 const BOTH: &str = "the tiers say what the limits are, of everybody else too by `default`: expected no \
                     `limits` beside `tiers`";
@@ -27,14 +28,25 @@ fn lists<'a>(said: &'a document::Rule, context: &Context<'a>) -> Vec<&'a [docume
 #[derive(Debug)]
 pub(super) enum Amounts {
     Always(Limits),
-    Tiers(Box<ByTier<Text>>),
+    Tiers(Box<ByTier<Text>>, Vec<Listed>),
     Cases(Cases),
+}
+
+/// The limits of one tier, or of one case, for people to read.
+#[derive(Debug, Clone)]
+pub(crate) struct Listed {
+    /// The tier or the case; empty where there is but one.
+    pub(crate) of: String,
+    /// None: unlimited.
+    pub(crate) limits: Option<Limits>,
 }
 
 /// Other limits in other cases: the first that holds.
 #[derive(Debug)]
 pub(super) struct Cases {
     cases: Vec<(Case, Limits)>,
+    /// What the cases are, in words.
+    words: Vec<String>,
     otherwise: Box<Amounts>,
 }
 
@@ -60,13 +72,39 @@ impl Amounts {
                     context.wrong(&path.name("limits"), BOTH);
                 }
                 let path = path.name("tiers");
-                tiers::by_tier(tiers, &names, &path, context).map(Box::new).map(Self::Tiers)
+                let chosen = tiers::by_tier(tiers, &names, &path, context);
+                chosen.map(|(tiers, listed)| Self::Tiers(Box::new(tiers), listed))
             }
         };
         let cases = Self::cases(said, &names, &path.name("cases"), context);
         match cases.as_slice() {
             [] => otherwise,
-            _ => Some(Self::Cases(Cases { cases, otherwise: Box::new(otherwise?) })),
+            _ => {
+                let words = said.cases.iter().map(|case| InWords(case).to_string()).collect();
+                Some(Self::Cases(Cases { cases, words, otherwise: Box::new(otherwise?) }))
+            }
+        }
+    }
+
+    /// All limits, for people to read.
+    pub(super) fn listed(&self) -> Vec<Listed> {
+        match self {
+            Self::Always(limits) => {
+                vec![Listed { of: String::new(), limits: Some(limits.clone()) }]
+            }
+            Self::Tiers(_, listed) => listed.clone(),
+            Self::Cases(Cases { cases, words, otherwise }) => {
+                let cases = cases.iter().zip(words).map(|((_, limits), of)| Listed {
+                    of: of.clone(),
+                    limits: Some(limits.clone()),
+                });
+                let otherwise =
+                    otherwise.listed().into_iter().map(|listed| match listed.of.as_str() {
+                        "" => Listed { of: "otherwise".to_owned(), ..listed },
+                        _ => listed,
+                    });
+                cases.chain(otherwise).collect()
+            }
         }
     }
 
@@ -110,7 +148,7 @@ impl<V: View> LimitsFor<V> for Amounts {
     fn only_one(&self) -> Option<&Limit> {
         match self {
             Self::Always(limits) => LimitsFor::<V>::only_one(limits),
-            Self::Tiers(_) | Self::Cases(_) => None,
+            Self::Tiers(..) | Self::Cases(_) => None,
         }
     }
 
@@ -121,8 +159,8 @@ impl<V: View> LimitsFor<V> for Amounts {
     ) -> Result<(), Missing> {
         match self {
             Self::Always(limits) => limits.each(view, each),
-            Self::Tiers(tiers) => tiers.each(view, each),
-            Self::Cases(Cases { cases, otherwise }) => {
+            Self::Tiers(tiers, _) => tiers.each(view, each),
+            Self::Cases(Cases { cases, otherwise, .. }) => {
                 match cases.iter().find(|(case, _)| case.holds(view)) {
                     Some((_, limits)) => limits.each(view, each),
                     None => otherwise.each(view, each),
@@ -136,8 +174,8 @@ impl KnownLimits for Amounts {
     fn each_limit(&self, each: &mut dyn FnMut(&Limit)) {
         match self {
             Self::Always(limits) => limits.each_limit(each),
-            Self::Tiers(tiers) => tiers.each_limit(each),
-            Self::Cases(Cases { cases, otherwise }) => {
+            Self::Tiers(tiers, _) => tiers.each_limit(each),
+            Self::Cases(Cases { cases, otherwise, .. }) => {
                 cases.iter().for_each(|(_, limits)| limits.each_limit(&mut *each));
                 otherwise.each_limit(each);
             }

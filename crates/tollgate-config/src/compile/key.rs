@@ -29,11 +29,11 @@ pub(super) enum Key {
     Claim(Claim<Name>),
     Const(Name),
     Place(Arc<PlaceKey>),
-    Either(Arc<First<(Key, Key)>>),
-    Three(Arc<First<(Key, Key, Key)>>),
-    Four(Arc<First<(Key, Key, Key, Key)>>),
-    Optional(Arc<Optional<Key>>),
-    All(Arc<[Key]>),
+    Either(Arc<First<(Self, Self)>>),
+    Three(Arc<First<(Self, Self, Self)>>),
+    Four(Arc<First<(Self, Self, Self, Self)>>),
+    Optional(Arc<Optional<Self>>),
+    All(Arc<[Self]>),
 }
 
 impl<V: View> CoreKey<V> for Key {

@@ -1,7 +1,6 @@
 //! Limits out of texts and tables, and what they are called.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use tollgate_core::{Limit, LimitError, Limits, MAX_LIMITS};
 
@@ -93,9 +92,8 @@ fn banned(
     match (table.after, within) {
         (None | Some(1), None) => context.check(path, limit?.try_ban(time?)),
         (Some(after), Some(within)) => {
-            let limit = limit?.try_ban(time?);
-            let (after, within) = (after, within?);
-            context.check(path, limit.and_then(|limit| limit.try_ban_after(after, within)))
+            let limit = context.check(path, limit?.try_ban(time?))?;
+            context.check(&path.name("after"), limit.try_ban_after(after, within?))
         }
         (Some(_), None) => {
             context.wrong(path, "`after` needs a time, expected `within` besides");
@@ -164,22 +162,5 @@ impl<'a> Names<'a> {
         };
         let named = limit.try_named(&name).and_then(Limit::try_carried);
         named.map_err(|error| format!("a limit cannot be called `{name}`: {error}"))
-    }
-}
-
-trait Later: Sized + Copy {
-    fn try_shadow(self) -> Result<Limit, LimitError>;
-    fn try_over_percent(self, percent: u64) -> Result<Limit, LimitError>;
-    fn try_ban_after(self, after: u64, within: Duration) -> Result<Limit, LimitError>;
-}
-impl Later for Limit {
-    fn try_shadow(self) -> Result<Limit, LimitError> {
-        Ok(self)
-    }
-    fn try_over_percent(self, _: u64) -> Result<Limit, LimitError> {
-        Ok(self)
-    }
-    fn try_ban_after(self, _: u64, _: Duration) -> Result<Limit, LimitError> {
-        Ok(self)
     }
 }

@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use tollgate_core::{Charge, KnownLimits, Limit, Missing, Rejection, Rule as CoreRule, View};
 
+pub(crate) use self::amounts::Listed;
 use self::context::Context;
 use self::rule::Rule;
 use crate::document::Document;
@@ -80,6 +81,11 @@ impl Policies {
             }
         }
         context.finish(Self { rules: Arc::new(rules) })
+    }
+
+    /// The limits of each rule, for people to read.
+    pub(crate) fn listed(&self) -> impl Iterator<Item = &[Listed]> {
+        self.rules.list.iter().map(|rule| rule.listed.as_slice())
     }
 
     /// What happens to a request that the limit of this name refuses.

@@ -5,7 +5,7 @@ use tollgate_core::{
     Rule as CoreRule, View,
 };
 
-use super::amounts::Amounts;
+use super::amounts::{Amounts, Listed};
 use super::condition::Condition;
 use super::cost::{self, Cost};
 use super::key::Key;
@@ -19,6 +19,7 @@ pub(super) struct Rule {
     when: Option<Condition>,
     by: By<Key, Amounts, Cost>,
     pub(super) rejection: Rejection,
+    pub(super) listed: Vec<Listed>,
 }
 
 impl Rule {
@@ -35,12 +36,14 @@ impl Rule {
         let settlement = cost::settlement(said, path, context);
         let rejection = reject::rejection(said.reject.as_ref(), &path.name("reject"), context);
 
-        let by = By::new(amounts?, key?).cost(cost?);
+        let amounts = amounts?;
+        let listed = amounts.listed();
+        let by = By::new(amounts, key?).cost(cost?);
         let by = match settlement {
             Some(spent) => by.settle_cost(spent),
             None => by,
         };
-        Some(Self { when, by, rejection: rejection? })
+        Some(Self { when, by, rejection: rejection?, listed })
     }
 }
 

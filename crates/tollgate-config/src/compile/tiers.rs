@@ -1,8 +1,9 @@
 //! Tiers: limits by what the service knows about a customer.
 
-use tollgate_core::{ByTier, Tiers};
+use tollgate_core::{ByTier, Limits, Tiers, TiersBuilder};
 
 use super::Context;
+use super::amounts::Listed;
 use super::key::Text;
 use super::limit::Names;
 use crate::document::{self, Document, Tier};
@@ -14,7 +15,7 @@ pub(super) fn by_tier(
     names: &Names<'_>,
     path: &Path<'_>,
     context: &Context<'_>,
-) -> Option<ByTier<Text>> {
+) -> Option<(ByTier<Text>, Vec<Listed>)> {
     let document = context.document;
     let default = &said.default;
     let known = context.check(&path.name("default"), known_tier(document, default));
@@ -34,10 +35,11 @@ pub(super) fn by_tier(
             None
         }
     };
-    let tiers = table(names, context);
+    let listed = limits(names, context);
     known?;
-    let tiers = context.check(path, tiers?.try_otherwise(default))?;
-    Some(match chosen? {
+    let listed = listed?;
+    let tiers = context.check(path, table(names.rule(), &listed).try_otherwise(default))?;
+    let by_tier = match chosen? {
         Chosen::Tier(text) => tiers.by_tier(text),
         Chosen::Customer(text) => {
             // Those whose tier is not known are told of where they stand.
@@ -46,7 +48,8 @@ pub(super) fn by_tier(
             context.check(path, tiers.assign_all(customers))?;
             tiers.by_customer(text)
         }
-    })
+    };
+    Some((by_tier, listed.into_iter().map(|tier| tier.listed(default)).collect()))
 }
 
 enum Chosen {
@@ -54,23 +57,39 @@ enum Chosen {
     Customer(Text),
 }
 
-/// Tiers whose limits are called after the rule that they are for.
-fn table(names: &Names<'_>, context: &Context<'_>) -> Option<tollgate_core::TiersBuilder> {
+/// A tier, with its limits called after a rule.
+struct Named<'a> {
+    name: &'a str,
+    /// None: unlimited.
+    limits: Option<Limits>,
+}
+
+impl Named<'_> {
+    fn listed(self, default: &str) -> Listed {
+        let otherwise = if self.name == default { ", and otherwise" } else { "" };
+        Listed { of: format!("tier `{}`{otherwise}", self.name), limits: self.limits }
+    }
+}
+
+/// All tiers, or nothing if one of them has no sound limits.
+fn limits<'a>(names: &Names<'_>, context: &Context<'a>) -> Option<Vec<Named<'a>>> {
     let list = Path::Root.name("tiers");
-    let made = context.document.tiers.iter().map(|(name, tier)| {
+    let named = context.document.tiers.iter().map(|(name, tier)| {
         let path = list.name(name);
-        match tier {
-            Tier { unlimited: true, .. } => Some((name, None)),
-            Tier { limits, .. } => {
-                Some((name, Some(names.give(limits, &path.name("limits"), context)?)))
-            }
-        }
+        let limits = match tier {
+            Tier { unlimited: true, .. } => None,
+            Tier { limits, .. } => Some(names.give(limits, &path.name("limits"), context)?),
+        };
+        Some(Named { name, limits })
     });
-    let made = made.collect::<Vec<_>>().into_iter().collect::<Option<Vec<_>>>()?;
-    Some(made.into_iter().fold(Tiers::new(names.rule()), |tiers, (name, limits)| match limits {
-        Some(limits) => tiers.tier(name, limits),
-        None => tiers.unlimited(name),
-    }))
+    named.collect::<Vec<_>>().into_iter().collect()
+}
+
+fn table(rule: &str, named: &[Named<'_>]) -> TiersBuilder {
+    named.iter().fold(Tiers::new(rule), |tiers, tier| match &tier.limits {
+        Some(limits) => tiers.tier(tier.name, limits.clone()),
+        None => tiers.unlimited(tier.name),
+    })
 }
 
 /// Looks at the tiers and customers of a document, whether a rule goes by them or not.

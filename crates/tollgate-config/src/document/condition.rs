@@ -52,10 +52,10 @@ pub struct Condition {
     pub hours: Option<Hours>,
     /// This condition does not hold.
     #[serde(default)]
-    pub not: Option<Box<Condition>>,
+    pub not: Option<Box<Self>>,
     /// At least one of these conditions holds.
     #[serde(default)]
-    pub any: Vec<Condition>,
+    pub any: Vec<Self>,
     /// Keys whose texts are like patterns: only files of Envoy's say that.
     #[serde(skip)]
     pub like: Vec<Like>,

@@ -8,10 +8,11 @@ use super::shaped::{Shaped, deserialize_shaped};
 
 /// How much may be spent in how much time: a text such as `100/minute burst 20`, or a table.
 ///
-/// The text begins with the algorithm, unless it is a token bucket (`leaky`, `fixed`, `log`, `sliding`),
-/// goes on with the rate (`100/minute`, `10 per 2 hours`), or is `concurrent 5`; then follow options:
-/// `burst 20`, `stepped`, `queue 10`, `delay-after 5`, `from-first`, `resolution 1 minute`, `count-refused`,
-/// `min-gap 250ms`, `soft 15`, `ban 5 minutes`, `named daily`.
+/// The text begins with the algorithm, unless it is a token bucket: `leaky`, `fixed` (a window), `log` (a
+/// sliding one), `sliding` (the same, approximated). Then comes the rate, `100/minute` or
+/// `10 per 2 hours`; or the whole is `concurrent 5`. Then follow options: `burst 20`, `stepped`,
+/// `queue 10`, `delay-after 5`, `from-first`, `resolution 1 minute`, `count-refused`, `min-gap 250ms`,
+/// `soft 15`, `over 10%`, `ban 5 minutes`, `ban 5 minutes after 3 in 1 minute`, `shadow`, `named daily`.
 #[derive(Debug, Clone, PartialEq, JsonSchema)]
 #[schemars(untagged)]
 pub enum Limit {

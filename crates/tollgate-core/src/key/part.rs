@@ -134,3 +134,16 @@ tuples!(A);
 tuples!(A, B);
 tuples!(A, B, C);
 tuples!(A, B, C, D);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_one_key_whoever_owns_it() {
+        let plain = KeyBuf::of("acme");
+        assert_eq!(KeyBuf::of(Arc::<str>::from("acme")), plain);
+        assert_eq!(KeyBuf::of(String::from("acme")), plain);
+        assert_eq!(KeyBuf::of(Cow::Borrowed("acme")), plain);
+    }
+}

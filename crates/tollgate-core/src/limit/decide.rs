@@ -130,8 +130,13 @@ pub(super) fn settle_on<'a>(
         return refusal(slots, now, patience, keys, true, each);
     };
     for slot in slots {
-        let mark = slot.limit.spend(slot.state, now, slot.cost, wait);
-        let fact = slot.fact(now, mark, Role::Charged);
+        let fact = match slot.limit.is_shadow() {
+            true => slot.in_shadow(now, Course::Admit, true),
+            false => {
+                let mark = slot.limit.spend(slot.state, now, slot.cost, wait);
+                slot.fact(now, mark, Role::Charged)
+            }
+        };
         each(slot, fact);
     }
     Verdict::Admit { wait: Duration::from_micros(wait) }
@@ -148,7 +153,10 @@ pub fn preview(slots: &mut [Slot<'_>], now: u64, keys: Keys) -> Outcome {
     let verdict = match earliest_leave(slots, now, None, keys) {
         None => refusal(slots, now, None, keys, false, |_, fact| facts.push(fact)),
         Some(wait) => {
-            facts.extend(slots.iter().map(|slot| slot.fact(now, Mark::default(), Role::Asked)));
+            facts.extend(slots.iter_mut().map(|slot| match slot.limit.is_shadow() {
+                true => slot.in_shadow(now, Course::Admit, false),
+                false => slot.fact(now, Mark::default(), Role::Asked),
+            }));
             Verdict::Admit { wait: Duration::from_micros(wait) }
         }
     };
@@ -163,7 +171,7 @@ const ROUNDS: usize = 16;
 /// queue. How long that queue is makes no other limit more patient.
 fn earliest_leave(slots: &[Slot<'_>], now: u64, patience: Option<u64>, keys: Keys) -> Option<u64> {
     let (mut wait, mut allowed) = (0, patience.unwrap_or(0));
-    for slot in slots {
+    for slot in real(slots) {
         let Enter::At(enter) = slot.enter(now, 0) else { return None };
         let (leave, in_time) = match slot.queued(now) {
             // Its queue is as long as it was made: patience does not make it longer.
@@ -181,7 +189,7 @@ fn earliest_leave(slots: &[Slot<'_>], now: u64, patience: Option<u64>, keys: Key
     }
     for _ in 0..ROUNDS {
         let asked = wait;
-        for slot in slots {
+        for slot in real(slots) {
             let Enter::At(leave) = slot.enter(now, wait) else { return None };
             wait = leave;
         }
@@ -189,7 +197,7 @@ fn earliest_leave(slots: &[Slot<'_>], now: u64, patience: Option<u64>, keys: Key
             return None;
         }
         if wait == asked {
-            return slots.iter().all(|slot| slot.books(now, wait, keys)).then_some(wait);
+            return real(slots).all(|slot| slot.books(now, wait, keys)).then_some(wait);
         }
     }
     None
@@ -205,7 +213,7 @@ fn earliest_enter(
     let mut when = 0;
     for _ in 0..ROUNDS {
         let asked = when;
-        for slot in slots {
+        for slot in real(slots) {
             let Enter::At(enter) = slot.enter(now, when) else { return None };
             when = enter;
         }
@@ -222,11 +230,11 @@ fn earliest_enter(
             when += too_long;
             continue;
         }
-        if slots.len() == 1 || slots.iter().all(|slot| slot.books(then, wait, keys)) {
+        if real(slots).count() == 1 || real(slots).all(|slot| slot.books(then, wait, keys)) {
             return Some(Duration::from_micros(when));
         }
         let next = |slot: &Slot<'_>| slot.limit.books_after(then, wait);
-        let wanting = slots.iter().filter(|slot| !slot.books(then, wait, keys));
+        let wanting = real(slots).filter(|slot| !slot.books(then, wait, keys));
         when += wanting.filter_map(next).max()?;
     }
     None
@@ -234,7 +242,12 @@ fn earliest_enter(
 
 /// How long the request would wait in the limits' own queues.
 fn longest_queue(slots: &[Slot<'_>], now: u64) -> u64 {
-    slots.iter().filter_map(|slot| slot.queued(now)).max().unwrap_or(0)
+    real(slots).filter_map(|slot| slot.queued(now)).max().unwrap_or(0)
+}
+
+/// Those that decide: a shadow is not there.
+fn real<'s, 'a>(slots: &'s [Slot<'a>]) -> impl Iterator<Item = &'s Slot<'a>> {
+    slots.iter().filter(|slot| !slot.limit.is_shadow())
 }
 
 /// Why a limit is one of those that refuse.
@@ -274,9 +287,14 @@ fn refusal<'a>(
     // Where each would wait long enough but they find no moment in common, all that wait refuse;
     // where none waits but one is held back by another's queue, those that cannot book that far.
     let grounds = [Ground::Patience(patience), Ground::Patience(None), Ground::Booking(queue)];
-    let found = |ground: &Ground| slots.iter().any(|slot| ground.refuses(slot, now, keys));
+    let found = |ground: &Ground| real(slots).any(|slot| ground.refuses(slot, now, keys));
     let ground = grounds.into_iter().find(found).unwrap_or(Ground::Patience(patience));
     for slot in slots.iter_mut() {
+        if slot.limit.is_shadow() {
+            let fact = slot.in_shadow(now, Course::Refuse, record);
+            each(slot, fact);
+            continue;
+        }
         let refused = ground.refuses(slot, now, keys);
         if refused && record {
             slot.limit.refuse(slot.state, now, slot.cost);
@@ -297,6 +315,22 @@ pub enum Role {
     Asked,
     /// The request was refused, by this limit or by others.
     Refused(bool),
+    /// It would have refused, or held the request up, and is a shadow.
+    Shadowed,
+}
+
+/// What the limits that decide do with a request.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Course {
+    Admit,
+    Refuse,
+}
+
+impl Role {
+    /// Whether the limit was not charged for being asked too early, or others were.
+    pub(super) const fn is_refused(self) -> bool {
+        matches!(self, Self::Refused(_) | Self::Shadowed)
+    }
 }
 
 impl Slot<'_> {
@@ -312,17 +346,37 @@ impl Slot<'_> {
         self.limit.queued(self.state, now, self.cost)
     }
 
+    /// What a shadow does and tells of a request that the others have decided, writing if it `takes`.
+    fn in_shadow(&mut self, now: u64, course: Course, takes: bool) -> Fact {
+        let is_at_once = matches!(self.enter(now, 0), Enter::At(0));
+        if !is_at_once || self.queued(now).is_some_and(|queued| queued > 0) {
+            if takes {
+                self.limit.refuse(self.state, now, self.cost);
+            }
+            return self.fact(now, Mark { void: true, ..Mark::default() }, Role::Shadowed);
+        }
+        match (course, takes) {
+            (Course::Refuse, _) => self.fact(now, Mark::default(), Role::Refused(false)),
+            (Course::Admit, false) => self.fact(now, Mark::default(), Role::Asked),
+            (Course::Admit, true) => {
+                let mark = self.limit.spend(self.state, now, self.cost, 0);
+                self.fact(now, mark, Role::Charged)
+            }
+        }
+    }
+
     /// What there is to know of the limit once the request has been decided.
     fn fact(&self, now: u64, mark: Mark, role: Role) -> Fact {
         if !self.limit.is_wide() {
             return Fact::of_cell(self.state.cell, now, role);
         }
         let mut standing = self.limit.standing(self.state, now, mark);
-        if let Role::Refused(_) = role {
+        if role.is_refused() {
             standing.retry = self.limit.retry(self.state, now, self.cost);
         }
         standing.charged = if role == Role::Charged { self.cost } else { 0 };
         standing.refused = role == Role::Refused(true);
+        standing.shadowed = role == Role::Shadowed;
         Fact::told(standing)
     }
 
@@ -362,14 +416,25 @@ impl Decision {
         self.standings.iter()
     }
 
-    /// The least that remains with any limit; `None` where nothing was owed.
+    /// The least that remains with any limit that is no [shadow](Limit::shadow); `None` where nothing was
+    /// owed to one.
     pub fn remaining(&self) -> Option<u64> {
-        self.standings().map(|standing| standing.remaining).min()
+        self.told().map(|standing| standing.remaining).min()
+    }
+
+    /// The standings that clients are told of: a shadow's are not among them.
+    pub(crate) fn told(&self) -> impl DoubleEndedIterator<Item = &Standing> + Clone {
+        self.standings().filter(|standing| !standing.limit.is_shadow())
     }
 
     /// Whether a soft limit is exceeded.
     pub fn is_soft(&self) -> bool {
-        self.standings().any(|standing| standing.soft)
+        self.told().any(|standing| standing.soft)
+    }
+
+    /// Whether a limit that is a [shadow](Limit::shadow) would have refused the request, or held it up.
+    pub fn is_shadowed(&self) -> bool {
+        self.standings().any(|standing| standing.shadowed)
     }
 
     /// Whether a ban is what refuses.

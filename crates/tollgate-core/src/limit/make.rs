@@ -215,6 +215,7 @@ impl Limit {
             gap: 0,
             count_refused: false,
             carried: false,
+            shadow: false,
             plain: false,
             name: Name::NONE,
             shape: Shape::Concurrent(Concurrent::new(count)),
@@ -302,7 +303,7 @@ impl Limit {
             ));
         }
         let queues = matches!(self.kind, Kind::LeakyBucket { .. });
-        self.plain = !self.is_wide() && !self.count_refused && !queues;
+        self.plain = !self.is_wide() && !self.count_refused && !queues && !self.shadow;
         self.id = self.identity();
         Ok(self)
     }

@@ -14,8 +14,10 @@ mod make;
 mod name;
 mod options;
 mod outcome;
+mod over;
 mod place;
 pub mod remote;
+mod shadow;
 mod shape;
 mod share;
 mod sliding;
@@ -95,8 +97,10 @@ pub struct Limit {
     count_refused: bool,
     /// Whether what was spent is carried over when the numbers change.
     carried: bool,
-    /// Whether one look at two words tells all: no ban, no gap, no log, no queue of its own, and
-    /// nothing to record of refusals.
+    /// Whether it only tells what it would refuse.
+    shadow: bool,
+    /// Whether one look at two words tells all: no ban, no gap, no log, no queue of its own, nothing
+    /// to record of refusals, and no shadow.
     plain: bool,
     name: Name,
     /// What follows from the above.
@@ -152,7 +156,9 @@ impl Limit {
     #[inline]
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         let numbers = |limit: &Self| (limit.id, limit.count, limit.period, limit.ban, limit.gap);
-        let options = |limit: &Self| (limit.soft, limit.count_refused, limit.after, limit.within);
+        let options = |limit: &Self| {
+            (limit.soft, limit.count_refused, limit.shadow, limit.after, limit.within)
+        };
         numbers(self) == numbers(other)
             && options(self) == options(other)
             && self.kind == other.kind
@@ -177,12 +183,12 @@ impl Limit {
     }
 
     /// Whether this is a token bucket that refills continuously, and nothing besides: no ban, no gap,
-    /// nothing carried over.
+    /// nothing carried over, no shadow.
     /// [`count`](Self::count), [`period`](Self::period), [`capacity`](Self::capacity) and
     /// [`soft_limit`](Self::soft_limit) then say all that there is to it, for stores with an engine of
     /// their own.
     pub const fn is_plain_bucket(&self) -> bool {
-        matches!(self.kind, Kind::TokenBucket { .. }) && !self.is_wide()
+        matches!(self.kind, Kind::TokenBucket { .. }) && !self.is_wide() && !self.shadow
     }
 
     /// From where on the client is warned, as set by [`soft`](Self::soft).

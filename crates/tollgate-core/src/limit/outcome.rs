@@ -24,6 +24,8 @@ use crate::charge::Charge;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
     admitted: bool,
+    /// Whether a shadow would not have admitted it.
+    shadowed: bool,
     /// Microseconds until it goes, if it is admitted; else until it may come again, or [`NEVER`].
     micros: u64,
     /// Of the one limit whose state is two words: most requests owe to one.
@@ -65,6 +67,7 @@ pub(super) struct Told {
     retry: Option<Duration>,
     charged: u64,
     refused: bool,
+    shadowed: bool,
     soft: bool,
     banned: bool,
     pub(super) mark: Mark,
@@ -77,6 +80,7 @@ impl Outcome {
             Verdict::Admit { wait } => micros(wait),
             Verdict::Refuse { retry_after } => retry_after.map_or(NEVER, micros),
         };
+        let shadowed = facts.iter().any(Fact::is_shadowed);
         let (one, any) = match facts.pop() {
             Some(Fact::Words(words)) if facts.is_empty() => (words, None),
             last => {
@@ -84,7 +88,8 @@ impl Outcome {
                 (Words::default(), Some(Box::new(facts)))
             }
         };
-        Self { admitted: verdict.is_admitted(), micros, one, any }
+        let admitted = verdict.is_admitted();
+        Self { admitted, shadowed, micros, one, any }
     }
 
     /// What becomes of a request that owes nothing.
@@ -113,10 +118,16 @@ impl Outcome {
         self.admitted
     }
 
-    /// Whether the request may go ahead now.
+    /// Whether the request may go ahead now, and there is nothing to report of it.
     #[inline]
     pub(crate) const fn is_at_once(&self) -> bool {
-        self.admitted && self.micros == 0
+        self.admitted && !self.shadowed && self.micros == 0
+    }
+
+    /// Whether a limit that is a [shadow](Limit::shadow) would have refused the request, or held it up.
+    #[inline]
+    pub const fn is_shadowed(&self) -> bool {
+        self.shadowed
     }
 
     /// How long an admitted request waits before it goes; zero for a refused one.
@@ -205,7 +216,8 @@ impl Spent {
 impl From<Spent> for Outcome {
     #[inline]
     fn from(Spent { words, micros }: Spent) -> Self {
-        Self { admitted: words.role == Role::Charged, micros, one: words, any: None }
+        let admitted = words.role == Role::Charged;
+        Self { admitted, shadowed: false, micros, one: words, any: None }
     }
 }
 
@@ -231,10 +243,18 @@ impl Fact {
             retry: standing.retry,
             charged: standing.charged,
             refused: standing.refused,
+            shadowed: standing.shadowed,
             soft: standing.soft,
             banned: standing.banned,
             mark: standing.mark,
         })
+    }
+
+    fn is_shadowed(&self) -> bool {
+        match self {
+            Self::Words(words) => words.role == Role::Shadowed,
+            Self::Told(told) => told.shadowed,
+        }
     }
 
     fn mark(&self) -> Mark {
@@ -254,6 +274,7 @@ impl Fact {
                 reset: told.reset,
                 charged: told.charged,
                 refused: told.refused,
+                shadowed: told.shadowed,
                 retry: told.retry,
                 soft: told.soft,
                 banned: told.banned,
@@ -267,18 +288,20 @@ impl Words {
     /// What was written is what stands there; where nothing was charged, nothing can be given back.
     fn mark(&self) -> Mark {
         let words = if self.role == Role::Charged { [self.first, self.second] } else { [0; 2] };
-        Mark { via: self.via, ..Mark::from_words(words) }
+        let void = self.role == Role::Shadowed;
+        Mark { via: self.via, void, ..Mark::from_words(words) }
     }
 
     fn standing(&self, limit: &Limit, cost: u64) -> Standing {
         let cell = [self.first, self.second];
         let mut standing = limit.standing_of(cell, self.now);
-        if let Role::Refused(_) = self.role {
+        if self.role.is_refused() {
             standing.retry = limit.retry_of(cell, self.now, cost);
         }
         standing.mark = self.mark();
         standing.charged = if self.role == Role::Charged { cost } else { 0 };
         standing.refused = self.role == Role::Refused(true);
+        standing.shadowed = self.role == Role::Shadowed;
         standing
     }
 }

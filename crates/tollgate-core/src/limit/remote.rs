@@ -43,6 +43,8 @@ pub struct Numbers {
     pub count_refused: bool,
     /// Whether what was spent is carried over when the numbers change.
     pub carried: bool,
+    /// Whether it only tells what it would refuse.
+    pub shadow: bool,
     /// Whether one look at two words tells all.
     pub plain: bool,
     /// Whether the state is more than two words.
@@ -125,6 +127,7 @@ impl Numbers {
             within: limit.within,
             count_refused: limit.count_refused,
             carried: limit.carried,
+            shadow: limit.shadow,
             plain: limit.is_plain(),
             wide: limit.is_wide(),
         }
@@ -209,6 +212,11 @@ pub fn mark(cell: [u64; 2], gap: [u64; 2], banned: bool) -> Mark {
     Mark { gap, banned, ..Mark::from_words(cell) }
 }
 
+/// The mark of a shadow that was not charged, though the request was admitted.
+pub fn void() -> Mark {
+    Mark { void: true, ..Mark::default() }
+}
+
 /// The same mark, of a row whose marks mean what they say since then.
 pub fn mark_since(mark: Mark, since: u64) -> Mark {
     Mark { since, ..mark }
@@ -255,9 +263,13 @@ impl Fact {
         let [cell, gap, ban, strikes] = words;
         let state = State { cell, gap, ban, strikes, ..State::default() };
         let mut standing = limit.standing(&state, now, Mark::default());
-        if let Role::Refused(refused) = role {
+        standing.shadowed = role == Role::Shadowed;
+        if role.is_refused() {
             standing.retry = limit.retry(&state, now, cost);
-            standing.refused = refused;
+            standing.refused = role == Role::Refused(true);
+        }
+        if standing.shadowed {
+            standing.mark = void();
         }
         if role == Role::Charged {
             standing.charged = cost;

@@ -21,6 +21,8 @@ pub struct Standing {
     pub charged: u64,
     /// Whether it is this limit that refuses.
     pub refused: bool,
+    /// Whether this limit, a [shadow](Limit::shadow), would have refused the request, or held it up.
+    pub shadowed: bool,
     /// Until this limit would admit the request; zero when it does now, `None` when it cannot tell
     /// (the cost is more than it ever allows, or only giving back makes room).
     pub retry: Option<Duration>,
@@ -42,6 +44,7 @@ impl Standing {
             reset: Some(Duration::ZERO),
             charged: 0,
             refused: false,
+            shadowed: false,
             retry: Some(Duration::ZERO),
             soft: false,
             banned: false,

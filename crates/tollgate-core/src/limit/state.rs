@@ -49,12 +49,20 @@ pub struct Mark {
     pub(crate) banned: bool,
     /// [`Written::since`] of the row.
     pub(crate) since: u64,
+    /// Whether nothing was charged, though the request was admitted: the limit is a shadow.
+    pub(crate) void: bool,
 }
 
 impl Mark {
     /// The mark of a store that does not decide by [`decide`](super::decide): two words of its own.
     pub const fn from_words(words: [u64; 2]) -> Self {
-        Self { cell: words, gap: [0; 2], via: 0, banned: false, since: 0 }
+        Self { cell: words, gap: [0; 2], via: 0, banned: false, since: 0, void: false }
+    }
+
+    /// Whether nothing was charged, though the request was admitted, since the limit is a
+    /// [shadow](super::Limit::shadow): there is nothing to settle.
+    pub const fn is_void(&self) -> bool {
+        self.void
     }
 
     /// The words that [`from_words`](Self::from_words) was given.

@@ -132,6 +132,9 @@ impl Limit {
     /// been refused since; and refusals that are counted towards a ban likewise.
     pub fn settle(&self, state: &mut State, now: u64, mark: &Mark, cost: u64, spent: u64) {
         let now = bounded(now);
+        if mark.void {
+            return;
+        }
         if spent <= cost && !self.knows(state, mark.since, now) {
             return;
         }
@@ -151,8 +154,8 @@ impl Limit {
         self.pardon(state, mark, now, cost - spent);
     }
 
-    /// Whether one look at two words tells all: no ban, no gap, no log, no queue of its own, and nothing to
-    /// record of refusals.
+    /// Whether one look at two words tells all: no ban, no gap, no log, no queue of its own, nothing to
+    /// record of refusals, and no shadow.
     #[inline]
     pub(crate) const fn is_plain(&self) -> bool {
         self.plain
@@ -167,11 +170,21 @@ impl Limit {
         }
     }
 
-    /// The state of a [slim](Self::slim_bucket) limit as `mark` wrote it, if that is what is left of it:
+    /// Whether the state is that of a [slim](Self::slim_bucket) limit: a shadow's is too, so that it is the
+    /// same when it becomes one that refuses.
+    #[inline]
+    pub(crate) const fn is_slim(&self) -> bool {
+        let queues = matches!(self.kind, Kind::LeakyBucket { .. });
+        match &self.shape {
+            Shape::Bucket(bucket) => bucket.is_even() && !self.is_wide() && !queues,
+            _ => false,
+        }
+    }
+
+    /// The state of a [slim](Self::is_slim) limit as `mark` wrote it, if that is what is left of it:
     /// giving back asks whether anybody was charged since.
     pub(crate) fn as_written(&self, cell: Cell, mark: &Mark) -> Cell {
-        let is_same =
-            self.slim_bucket().is_some() && cell[0] + cell[1] == mark.cell[0] + mark.cell[1];
+        let is_same = self.is_slim() && cell[0] + cell[1] == mark.cell[0] + mark.cell[1];
         if is_same { mark.cell } else { cell }
     }
 
@@ -287,7 +300,7 @@ impl Limit {
             Bucket::gap(self.gap).spend(&mut state.gap, now, 1, wait);
         }
         let banned = banned_for(state.ban, now) > 0 || self.struck_for(state, now) > 0;
-        Mark { cell, gap: state.gap, via: 0, banned, since: state.written.since }
+        Mark { cell, gap: state.gap, via: 0, banned, since: state.written.since, void: false }
     }
 
     /// Writes down that this limit refused, where that is recorded.
@@ -311,6 +324,7 @@ impl Limit {
             reset: self.fresh_in(state, now),
             charged: 0,
             refused: false,
+            shadowed: false,
             retry: Some(Duration::ZERO),
             soft,
             banned,

@@ -6,8 +6,8 @@
 //! rate    = count ("/" | "per") time | "concurrent" count
 //! time    = [number] unit                                     100ms, 2 hours, minute
 //! option  = "burst" n | "stepped" | "queue" n | "delay-after" n | "from-first"
-//!         | "resolution" time | "count-refused" | "min-gap" time | "soft" n
-//!         | "ban" time ["after" n "in" time] | "carried" | "named" word | "named" '"' text '"'
+//!         | "resolution" time | "count-refused" | "min-gap" time | "soft" n | "over" n "%"
+//!         | "ban" time ["after" n "in" time] | "carried" | "shadow" | "named" word | "named" '"' text '"'
 //! ```
 
 use std::fmt;
@@ -73,7 +73,10 @@ impl fmt::Display for Limit {
         if let Some(name) = self.name.as_str() {
             write!(f, " named {name:?}")?;
         }
-        if self.carried { f.write_str(" carried") } else { Ok(()) }
+        if self.carried {
+            f.write_str(" carried")?;
+        }
+        if self.shadow { f.write_str(" shadow") } else { Ok(()) }
     }
 }
 
@@ -161,7 +164,9 @@ fn parse(words: &mut Words<'_>) -> Result<Limit, LimitError> {
             "count-refused" => limit.try_count_refused()?,
             "min-gap" => limit.try_min_gap(words.time()?)?,
             "soft" => limit.try_soft(words.number()?)?,
+            "over" => limit.try_over_percent(words.percent()?)?,
             "ban" => words.ban(limit)?,
+            "shadow" => limit.try_shadow()?,
             "carried" => {
                 carried = true;
                 limit
@@ -173,7 +178,7 @@ fn parse(words: &mut Words<'_>) -> Result<Limit, LimitError> {
             _ => {
                 return Err(LimitError::new(
                     "an option is not known: use burst, stepped, queue, delay-after, from-first, \
-                     resolution, count-refused, min-gap, soft, ban, carried or named",
+                     resolution, count-refused, min-gap, soft, over, ban, carried, shadow or named",
                 ));
             }
         };
@@ -236,6 +241,14 @@ impl<'a> Words<'a> {
         };
         let micros = number.checked_mul(unit);
         micros.map(Duration::from_micros).ok_or_else(|| LimitError::new("a time is too long"))
+    }
+
+    fn percent(&mut self) -> Result<u64, LimitError> {
+        let percent = self.number()?;
+        match self.word()? {
+            "%" => Ok(percent),
+            _ => Err(LimitError::new("after what is over the limit comes `%`: it is in percent")),
+        }
     }
 
     /// How long it is, and after how many refusals it begins, where that is said.

@@ -104,9 +104,9 @@ impl Inner {
         let wanted = match charge.only() {
             Some(owed) if !owed.limit.is_wide() => {
                 let wanted = self.wanted(owed);
-                let run = match owed.limit.slim_bucket() {
-                    Some(_) => self.one(&self.slim, &wanted, find, run),
-                    None => self.one(&self.narrow, &wanted, find, run),
+                let run = match owed.limit.is_slim() {
+                    true => self.one(&self.slim, &wanted, find, run),
+                    false => self.one(&self.narrow, &wanted, find, run),
                 };
                 match run {
                     Ok(result) => return result,
@@ -276,10 +276,10 @@ enum Kind {
 
 impl Kind {
     fn of(limit: &Limit) -> Self {
-        match limit.slim_bucket() {
-            Some(_) => Self::Slim,
-            None if limit.is_wide() => Self::Wide,
-            None => Self::Narrow,
+        match limit.is_slim() {
+            true => Self::Slim,
+            false if limit.is_wide() => Self::Wide,
+            false => Self::Narrow,
         }
     }
 }

@@ -231,7 +231,7 @@ impl Ask {
             forgotten.for_each(|(found, _)| found.state = State::default());
         }
         if self == Self::Take && !found.iter().all(|found| found.has_room) {
-            return Self::refused_without_room(found, charge, now);
+            return Self::taken_without_room(found, charge, now);
         }
         if self == Self::Peek && charge.owed().any(|owed| owed.limit.is_carried()) {
             // Who only looks leaves the row as it was written.
@@ -247,13 +247,15 @@ impl Ask {
     }
 
     /// Who is refused anyway is refused all the same: no flood frees a key by leaving no room for
-    /// another of its limits.
-    fn refused_without_room(found: &mut [Found], charge: &Charge, now: u64) -> Option<Outcome> {
+    /// another of its limits. A shadow without room is not there.
+    fn taken_without_room(found: &mut [Found], charge: &Charge, now: u64) -> Option<Outcome> {
         let mut states: Vec<_> = found.iter().map(|found| found.state.clone()).collect();
         let outcome = with_slots(states.iter_mut(), charge, |slots| {
             decide(slots, now, charge.patience(), charge.keys())
         });
-        if outcome.is_admitted() {
+        let mut each = found.iter().zip(charge.owed());
+        let is_written = each.all(|(found, owed)| found.has_room || owed.limit.is_shadow());
+        if outcome.is_admitted() && !is_written {
             return None;
         }
         for (found, state) in found.iter_mut().zip(states).filter(|(found, _)| found.has_room) {
@@ -304,6 +306,9 @@ impl Store for Memory {
     }
 
     fn settle(&self, owed: &Owed, mark: &Mark, spent: u64) {
+        if mark.is_void() {
+            return;
+        }
         let charge = Charge::of(owed.limit, owed.key, owed.cost);
         // A key that was forgotten has nothing to be given back, but may yet have more to pay.
         let more = spent > owed.cost;

@@ -80,6 +80,7 @@ impl Writer {
                 Next::Record(start) => self.nodes.len() + SEPARATOR + start,
             };
             // Numbers of 24 bits, the highest first.
+            assert!(number < 1 << 24, "a larger database needs wider numbers");
             file.extend_from_slice(&(number as u32).to_be_bytes()[1..]);
         }
         file.extend_from_slice(&[0; SEPARATOR]);

@@ -11,14 +11,20 @@ use crate::key::View;
 /// Clones count together.
 ///
 /// ```
-/// use tollgate_core::{InFlight, Ip, Limit, Not};
+/// use std::time::Duration;
+/// use tollgate_core::{InFlight, Ip, Limit, choose};
+///
+/// struct Request; // your framework's request
 ///
 /// let load = InFlight::below(2);
-/// // Up to ten times as much while little is under way.
-/// let rule = (
-///     Limit::per_minute(1_000).named("ceiling").by(Ip::peer()).when(load.clone()),
-///     Limit::per_minute(100).named("limit").by(Ip::peer()).when(Not(load.clone())),
-/// );
+/// let room = load.clone();
+/// // Up to ten times as much while little is under way. Of one name, the limits count together.
+/// let minute = Duration::from_secs(60);
+/// let elastic = choose(move |_: &Request| match room.has_room() {
+///     true => Limit::sliding_window(1_000, minute).named("api"),
+///     false => Limit::sliding_window(100, minute).named("api"),
+/// })
+/// .by(Ip::peer());
 ///
 /// let first = load.enter();
 /// assert!(load.has_room());
@@ -26,7 +32,7 @@ use crate::key::View;
 /// assert!(!load.has_room());
 /// drop(first);
 /// assert!(load.has_room());
-/// # drop((second, rule));
+/// # drop((second, elastic));
 /// ```
 #[derive(Debug, Clone)]
 #[must_use]

@@ -18,24 +18,35 @@ use crate::key::View;
 /// It is asked on every request to which its rule may apply, so the answer should be at hand, such as in
 /// an atomic that whoever measures has written.
 ///
+/// The answer may change from one moment to the next. Of two rules, one for when a condition of this
+/// kind holds and one for when it does [`Not`](crate::Not), a request can then owe to both, or to none:
+/// ask once, and choose between the limits of one rule.
+///
 /// ```
 /// use std::sync::Arc;
 /// use std::sync::atomic::{AtomicUsize, Ordering};
-/// use tollgate_core::{Ip, Limit, Not, Room};
+/// use std::time::Duration;
+/// use tollgate_core::{Ip, Limit, Room, choose};
+///
+/// struct Request; // your framework's request
 ///
 /// let queued = Arc::new(AtomicUsize::new(0));
 /// let jobs = Arc::clone(&queued);
 /// let room = Room::from_fn(move || jobs.load(Ordering::Relaxed) < 1_000);
+/// # let asked = room.clone();
 ///
-/// // Up to ten times as much while few jobs are queued.
-/// let rule = (
-///     Limit::per_minute(1_000).named("ceiling").by(Ip::peer()).when(room.clone()),
-///     Limit::per_minute(100).named("limit").by(Ip::peer()).when(Not(room.clone())),
-/// );
+/// // Up to ten times as much while few jobs are queued. Of one name, the limits count together.
+/// let minute = Duration::from_secs(60);
+/// let elastic = choose(move |_: &Request| match room.has_room() {
+///     true => Limit::sliding_window(1_000, minute).named("api"),
+///     false => Limit::sliding_window(100, minute).named("api"),
+/// })
+/// .by(Ip::peer());
+/// # let room = asked;
 /// assert!(room.has_room());
 /// queued.store(1_000, Ordering::Relaxed);
 /// assert!(!room.has_room());
-/// # let _ = rule;
+/// # let _ = elastic;
 /// ```
 #[derive(Clone, Copy)]
 #[must_use]

@@ -12,6 +12,9 @@ use crate::memory::Memory;
 use crate::rule::{By, KnownLimits, Rule};
 use crate::store::Store;
 
+#[cfg(feature = "tracing")]
+mod log;
+
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -35,19 +38,24 @@ fn customer(name: &'static str) -> Request {
     claims(Claims::new().with("customer", name))
 }
 
-/// The limits that `request` owes to, as text.
+/// What a limit is called, and its count.
+fn told(limit: &Limit) -> String {
+    format!("{} {}", limit.name(), limit.count())
+}
+
+/// The limits that `request` owes to.
 fn owes(rule: &impl Rule<Request>, request: &Request) -> Result<Vec<String>, Missing> {
     let mut charge = Charge::new();
     rule.owes(request, &mut charge)?;
-    Ok(charge.owed().map(|owed| owed.limit.to_string()).collect())
+    Ok(charge.owed().map(|owed| told(&owed.limit)).collect())
 }
 
 fn free() -> Result<Vec<String>, Missing> {
-    Ok(vec!["5/second named \"api/second\"".into(), "100/day named \"api/day\"".into()])
+    Ok(vec!["api/second 5".into(), "api/day 100".into()])
 }
 
 fn paid() -> Result<Vec<String>, Missing> {
-    Ok(vec!["50/second burst 80 named \"api/second\"".into(), "1000/day named \"daily\"".into()])
+    Ok(vec!["api/second 50".into(), "daily 1000".into()])
 }
 
 #[test]
@@ -122,20 +130,17 @@ fn a_tier_is_given_other_limits_or_none() {
     let tiers = tiers();
     let rule = tiers.by_tier(Claim("plan")).by(Global);
     tiers.replace("paid", Limit::per_second(7)).unwrap();
-    assert_eq!(owes(&rule, &plan("paid")), Ok(vec!["7/second named \"api/second\"".into()]));
+    assert_eq!(owes(&rule, &plan("paid")), Ok(vec!["api/second 7".into()]));
     tiers.lift("paid").unwrap();
     assert_eq!(owes(&rule, &plan("paid")), Ok(vec![]));
     tiers.replace("partner", Limit::per_second(9)).unwrap();
-    assert_eq!(owes(&rule, &plan("partner")), Ok(vec!["9/second named \"api/second\"".into()]));
+    assert_eq!(owes(&rule, &plan("partner")), Ok(vec!["api/second 9".into()]));
 }
 
 #[test]
 fn all_limits_of_all_tiers_are_known() {
     let mut known = Vec::new();
-    tiers()
-        .by_tier(Claim("plan"))
-        .by(Global)
-        .each_limit(&mut |limit| known.push(limit.to_string()));
+    tiers().by_tier(Claim("plan")).by(Global).each_limit(&mut |limit| known.push(told(limit)));
     assert_eq!(known, [free().unwrap(), paid().unwrap()].concat());
 }
 

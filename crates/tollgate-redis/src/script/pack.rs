@@ -127,6 +127,7 @@ impl Packed {
         let option = u8::from(queues)
             + 2 * u8::from(numbers.count_refused)
             + 4 * u8::from(numbers.carried)
+            + 8 * u8::from(numbers.shadow)
             + 16 * u8::from(numbers.after > 0);
         self.code(shape).numbers(parameters).numbers([numbers.gap, numbers.ban]).code(option);
         // Few have these: the others are spared their reading.

@@ -115,6 +115,7 @@ impl Bytes<'_> {
             1 => Ok(Role::Charged),
             2 => Ok(Role::Refused(false)),
             3 => Ok(Role::Refused(true)),
+            4 => Ok(Role::Shadowed),
             _ => Err(Malformed("has something else where a limit's part should stand")),
         }
     }
@@ -161,6 +162,11 @@ impl Bytes<'_> {
             Role::Refused(refused) => {
                 standing.refused = refused;
                 standing.retry = retry;
+            }
+            Role::Shadowed => {
+                standing.shadowed = true;
+                standing.retry = retry;
+                standing.mark = remote::void();
             }
             Role::Asked => {}
         }

@@ -44,6 +44,7 @@ local function limit(key, args, at)
   s.queues = option % 2 == 1
   s.count_refused = floor(option / 2) % 2 == 1
   s.carried = floor(option / 4) % 2 == 1
+  s.shadow = floor(option / 8) % 2 == 1
   s.after, s.within = 0, 0
   if option >= 16 then s.after, s.within, at = unpack('<dd', args, at) end
   s.wide = s.gap > 0 or s.ban > 0 or s.carried

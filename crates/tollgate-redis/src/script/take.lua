@@ -4,7 +4,7 @@ local TAKE, PEEK, RESET = 1, 2, 3
 -- How often the limits are asked again to agree on one moment.
 local ROUNDS = 16
 -- A limit's part in the decision.
-local ASKED, CHARGED, SPARED, REFUSED = 0, 1, 2, 3
+local ASKED, CHARGED, SPARED, REFUSED, SHADOWED = 0, 1, 2, 3, 4
 -- Dropped entries that a refusal leaves where they stand: more would be walked over again and again.
 local LEFT = 64
 
@@ -12,7 +12,8 @@ local now, op, patience, several, at = unpack('<dddd', ARGV[1])
 now, several = clock(now), several == 1
 if patience < 0 then patience = nil end
 
-local slots = {}
+-- Those that decide are apart: a shadow is not there.
+local slots, real = {}, {}
 for i = 1, #KEYS do
   local cost
   cost, at = unpack('<d', ARGV[1], at)
@@ -27,11 +28,12 @@ for i = 1, #KEYS do
     if malformed then return redis.error_reply(malformed) end
   end
   carry(slots[i], now)
+  if not slots[i].shadow then real[#real + 1] = slots[i] end
 end
 
 -- The moment at which all limits let the request in, asked in turn until none moves it.
 local function agreed(wait)
-  for _, s in ipairs(slots) do
+  for _, s in ipairs(real) do
     wait = enter(s, now, wait)
     if not wait then return nil end
   end
@@ -39,7 +41,7 @@ local function agreed(wait)
 end
 
 local function all_book(at_moment, wait)
-  for _, s in ipairs(slots) do
+  for _, s in ipairs(real) do
     if not books(s, at_moment, wait, several) then return false end
   end
   return true
@@ -48,7 +50,7 @@ end
 -- When the request leaves, if every limit lets it in within the patience, or has room in its own queue.
 local function earliest_leave()
   local wait, allowed = 0, patience or 0
-  for _, s in ipairs(slots) do
+  for _, s in ipairs(real) do
     local entry = enter(s, now, 0)
     if not entry then return nil end
     local own = queued(s, now)
@@ -72,7 +74,7 @@ end
 
 local function longest_queue(at_moment)
   local longest = 0
-  for _, s in ipairs(slots) do longest = least(longest, queued(s, at_moment) or 0) end
+  for _, s in ipairs(real) do longest = least(longest, queued(s, at_moment) or 0) end
   return longest
 end
 
@@ -92,9 +94,9 @@ local function earliest_enter()
         -- Whoever would wait too long comes back when the queue has become so much shorter.
         when = when + too_long
       else
-        if #slots == 1 or all_book(at_moment, wait) then return when end
+        if #real == 1 or all_book(at_moment, wait) then return when end
         local later = nil
-        for _, s in ipairs(slots) do
+        for _, s in ipairs(real) do
           local after = not books(s, at_moment, wait, several) and books_after(s, at_moment, wait)
           if after then later = least(later or 0, after) end
         end
@@ -118,7 +120,7 @@ local function refuses(s, ready, place)
 end
 
 local function any_refuses(ready, place)
-  for _, s in ipairs(slots) do
+  for _, s in ipairs(real) do
     if refuses(s, ready, place) then return true end
   end
   return false
@@ -147,9 +149,29 @@ end
 
 local reply = {}
 
+-- What a shadow does and tells of a request that the others have decided.
+local function in_shadow(s, admitted)
+  if enter(s, now, 0) ~= 0 or (queued(s, now) or 0) > 0 then
+    if op == TAKE then
+      refuse(s, now)
+      if s.dirty or s.dropped > LEFT then store(s, fresh_in(s, now)) end
+    end
+    return fact(s, SHADOWED)
+  end
+  if op == TAKE and admitted then
+    local stamp = spend(s, now, 0)
+    store(s, fresh_in(s, now))
+    return fact(s, CHARGED, stamp)
+  end
+  if op == TAKE and (s.dirty or s.dropped > LEFT) then store(s, fresh_in(s, now)) end
+  return fact(s, admitted and ASKED or SPARED)
+end
+
 local function charge(wait)
   for i, s in ipairs(slots) do
-    if op == TAKE then
+    if s.shadow then
+      reply[i + 1] = in_shadow(s, true)
+    elseif op == TAKE then
       local stamp = spend(s, now, wait)
       store(s, fresh_in(s, now))
       reply[i + 1] = fact(s, CHARGED, stamp)
@@ -171,12 +193,16 @@ local function refuse_all()
     end
   end
   for i, s in ipairs(slots) do
-    local refused = refuses(s, ready, place)
-    if op == TAKE then
-      if refused then refuse(s, now) end
-      if s.dirty or s.dropped > LEFT then store(s, fresh_in(s, now)) end
+    if s.shadow then
+      reply[i + 1] = in_shadow(s, false)
+    else
+      local refused = refuses(s, ready, place)
+      if op == TAKE then
+        if refused then refuse(s, now) end
+        if s.dirty or s.dropped > LEFT then store(s, fresh_in(s, now)) end
+      end
+      reply[i + 1] = fact(s, refused and REFUSED or SPARED)
     end
-    reply[i + 1] = fact(s, refused and REFUSED or SPARED)
   end
 end
 

@@ -7,6 +7,8 @@ mod identity;
 mod making;
 mod model;
 mod options;
+mod over;
+mod shadow;
 mod strategies;
 mod text;
 mod worked_examples;

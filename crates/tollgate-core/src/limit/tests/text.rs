@@ -16,8 +16,10 @@ proptest! {
         limit in limit(),
         name in named(),
         carried in prop::bool::ANY,
+        shadow in prop::bool::ANY,
     ) {
         let limit = name.map_or(limit, |name| limit.named(&name));
+        let limit = if shadow { limit.shadow() } else { limit };
         let limit = if carried { limit.try_carried().unwrap_or(limit) } else { limit };
         prop_assert_eq!(limit.to_string().parse::<Limit>(), Ok(limit), "{}", limit);
     }
@@ -71,6 +73,7 @@ fn limits_are_written_as_one_would_say_them() {
             Limit::per_second(10).ban(secs(300)).ban_after(3, secs(60)).named("a"),
         ),
         ("10/s carried named a", Limit::per_second(10).named("a").carried()),
+        ("10/s shadow soft 5", Limit::per_second(10).soft(5).shadow()),
         ("concurrent 5", Limit::concurrent(5)),
     ];
     for (text, limit) in table {

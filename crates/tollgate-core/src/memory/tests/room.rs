@@ -32,6 +32,31 @@ fn a_store_has_room_for_its_capacity_of_wide_rows() {
 }
 
 #[test]
+fn a_shadow_that_there_is_no_room_for_is_not_there() {
+    let (store, _clock) = memory(1);
+    let shadow = Limit::per_hour(1).ban(MINUTE).shadow();
+    let real = Limit::fixed_window(2, MINUTE);
+    let fills = (0..1_000).filter(|number| take(&store, shadow, *number).is_ok()).count();
+    assert_eq!(fills, 1_000);
+    assert_eq!(store.turned_away(), 0);
+    let mut charge = Charge::of(shadow, key(2_000), 1);
+    charge.owe(real, key(2_000), 1).expect("two limits");
+    let admitted = [(); 3].map(|()| store.take(&charge).now().expect("room for one").is_admitted());
+    assert_eq!(admitted, [true, true, false]);
+}
+
+/// What a shadow has counted, it has counted when it begins to refuse.
+#[test]
+fn a_shadow_counts_where_the_limit_does() {
+    for limit in [Limit::per_hour(2), Limit::per_second(3), Limit::per_hour(2).ban(MINUTE)] {
+        let (store, _clock) = memory(10);
+        assert!((0..limit.count()).all(|_| admits(&store, limit.shadow(), 1)));
+        assert!(!admits(&store, limit, 1), "{limit}");
+        assert!(admits(&store, limit.shadow(), 1), "{limit}");
+    }
+}
+
+#[test]
 fn four_rows_fill_two_cache_lines() {
     assert_eq!(size_of::<Four<Narrow>>(), 128);
     assert_eq!(size_of::<Four<Wide>>(), 128);

@@ -118,6 +118,7 @@ impl<'a> Episode<'a> {
         self.told = told.map_or(0, |told| told.as_micros().min(3 * u128::from(DAY)) as u64);
         if outcome.is_admitted() {
             let paid = charge.owed().cloned().zip(outcome.marks());
+            let paid = paid.filter(|(_, mark)| !mark.is_void());
             self.paid.extend(paid.map(|(owed, mark)| Paid { owed, mark }));
         }
     }

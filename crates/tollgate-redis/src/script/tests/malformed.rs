@@ -13,7 +13,7 @@ const NOW: Option<u64> = Some(1_767_225_600_000_000);
 const KEY: &[u8] = b"t:{alice}0";
 
 /// One limit for each kind of row.
-fn limits() -> [Limit; 5] {
+fn limits() -> [Limit; 7] {
     let second = Duration::from_secs(1);
     [
         Limit::per_second(2),
@@ -21,6 +21,8 @@ fn limits() -> [Limit; 5] {
         Limit::per_second(2).min_gap(second),
         Limit::sliding_window(2, second).ban(second),
         Limit::sliding_log(2, second),
+        Limit::per_second(2).ban(second).ban_after(3, second),
+        Limit::sliding_window(2, second).named("a").carried(),
     ]
 }
 
@@ -73,10 +75,10 @@ fn a_row_of_numbers_that_no_arithmetic_gives_is_an_error_that_names_it() {
         words.iter().flat_map(|word: &f64| word.to_le_bytes()).collect::<Vec<_>>()
     };
     for number in [0.5, -1.0, f64::NAN, f64::INFINITY, 1e300, 2_f64.powi(54)] {
-        for (limit, len) in limits().into_iter().zip([2, 2, 7, 7, 9]) {
+        for (limit, len) in limits().into_iter().zip([2, 2, 7, 7, 9, 9, 13]) {
             for at in 0..len {
                 // The second word of a sliding window is two counts, whatever stands there.
-                let is_counts = at == 1 && (limit == limits()[1] || limit == limits()[3]);
+                let is_counts = at == 1 && [1, 3, 6].map(|at| limits()[at]).contains(&limit);
                 if !is_counts {
                     assert_named(&mut redis, limit, &words(len, at, number));
                 }
@@ -159,7 +161,7 @@ fn an_answer_with_numbers_that_no_arithmetic_gives_is_an_error() {
     assert!(answer(0, -1.0, 5.0, 3, 5.0).is_ok_and(|outcome| outcome.retry_after().is_none()));
     assert!(answer(1, -1.0, 5.0, 1, 5.0).is_err());
     assert!(answer(2, 0.0, 5.0, 1, 5.0).is_err());
-    assert!(answer(1, 0.0, 5.0, 4, 5.0).is_err());
+    assert!(answer(1, 0.0, 5.0, 5, 5.0).is_err());
     for number in [0.5, -2.0, f64::NAN, f64::INFINITY, 2_f64.powi(53)] {
         assert!(answer(0, number, 5.0, 3, 5.0).is_err(), "{number}");
         assert!(answer(0, 1.0, number, 3, 5.0).is_err(), "{number}");

@@ -106,9 +106,10 @@ impl Pair {
         assert_equal(&given, &expected, charge);
         let decision = expected.decision(charge);
         for (i, (owed, standing)) in charge.owed().zip(decision.standings()).enumerate() {
-            let records = standing.refused && records(&owed.limit);
-            let write =
-                if decision.is_admitted() || records { Write::Must } else { Write::MustNot };
+            let is_refused = standing.refused || standing.shadowed;
+            let records = is_refused && records(&owed.limit);
+            let charged = decision.is_admitted() && !standing.shadowed;
+            let write = if charged || records { Write::Must } else { Write::MustNot };
             self.keep(&keys[i], &owed.limit, &before[i], &after[i], write);
         }
         given

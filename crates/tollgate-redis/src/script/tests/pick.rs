@@ -122,6 +122,9 @@ fn with_options(rng: &mut Rng, limit: Limit) -> Result<Limit, LimitError> {
     if rng.u8(..4) == 0 {
         limit = limit.try_named("shared")?.try_carried()?;
     }
+    if rng.u8(..6) == 0 {
+        limit = limit.try_shadow()?;
+    }
     Ok(limit)
 }
 
