@@ -81,8 +81,10 @@ fn what_is_not_yaml_is_told_where_it_begins_not_to_be() {
 
 #[test]
 fn a_file_that_goes_too_deep_or_grows_too_large_is_refused() {
-    let deep = problems(&format!("domain: {}", "[".repeat(10_000)));
-    assert!(deep.contains("expected 64 at most"), "{deep}");
+    for (open, times) in [("[", 100), ("[", 10_000), ("- ", 100), ("- ", 10_000)] {
+        let deep = problems(&format!("domain:\n {}", open.repeat(times)));
+        assert!(deep.contains("expected 64 at most") || deep.contains("limit exceeded"), "{deep}");
+    }
     let mut laughs = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
     for level in 1..10 {
         let before = format!("*a{}, ", level - 1).repeat(10);
@@ -112,7 +114,7 @@ descriptors:
         "4:22: descriptors[0].detailed_metric: this changes nothing here: metrics go by the name of \
          the limit",
         "6:15: descriptors[0].metadata: this changes nothing here: it is for Envoy's filters",
-        "7:7: descriptors[0].rate_limit.replaces: this replaces nothing: no limit has the name \
+        "8:7: descriptors[0].rate_limit.replaces: this replaces nothing: no limit has the name \
          `nobody`",
     ];
     assert_eq!(warnings, expected);
