@@ -31,18 +31,15 @@ impl Found {
     }
 }
 
-/// The problem at a place in `text`: where a text ends too soon, the parser points behind it.
+/// The problem at a place in `text`: where a text ends too soon, the parser points behind it, and where
+/// it is empty, before it.
 fn inside(problem: Problem, text: &str) -> Problem {
     let (Some(line), Some(column)) = (problem.line(), problem.column()) else { return problem };
-    let last = text.split('\n').count();
-    let length =
-        |line: usize| text.split('\n').nth(line - 1).map_or(0, |line| line.chars().count());
-    let place = if line > last {
-        Place { line: last, column: length(last) + 1 }
-    } else {
-        Place { line, column: column.min(length(line) + 1) }
-    };
-    problem.at(Some(place))
+    let lines: Vec<_> = text.split('\n').collect();
+    let within = line.clamp(1, lines.len());
+    let end = lines[within - 1].chars().count() + 1;
+    let column = if line > within { end } else { column.clamp(1, end) };
+    problem.at(Some(Place { line: within, column }))
 }
 
 /// A text as it is quoted in a message: its beginning, on one line.
