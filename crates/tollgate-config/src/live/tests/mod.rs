@@ -1,4 +1,6 @@
 mod changing;
+mod model;
+mod threads;
 mod watching;
 
 use std::path::PathBuf;
