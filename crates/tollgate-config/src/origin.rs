@@ -74,22 +74,33 @@ impl PartialEq for Origin {
 
 /// Lines and columns of a text, by the offset in bytes.
 pub(crate) struct Lines<'a> {
-    text: &'a str,
+    text: &'a [u8],
     /// Where each line begins.
     starts: Vec<usize>,
+    /// How many characters stand before each step: a text may be one long line.
+    before: Vec<usize>,
 }
+
+/// Bytes between two counts of characters.
+const STEP: usize = 256;
 
 impl<'a> Lines<'a> {
     pub(crate) fn new(text: &'a str) -> Self {
         let breaks = text.match_indices('\n').map(|(at, _)| at + 1);
-        Self { text, starts: std::iter::once(0).chain(breaks).collect() }
+        let starts = std::iter::once(0).chain(breaks).collect();
+        let text = text.as_bytes();
+        let sums = text.chunks(STEP).scan(0, |sum, chunk| {
+            *sum += characters(chunk);
+            Some(*sum)
+        });
+        Self { text, starts, before: std::iter::once(0).chain(sums).collect() }
     }
 
     pub(crate) fn place(&self, offset: usize) -> Place {
+        let offset = offset.min(self.text.len());
         let line = self.starts.partition_point(|&start| start <= offset);
-        let start = self.starts[line - 1];
-        let before = self.text.get(start..offset.min(self.text.len())).unwrap_or_default();
-        Place { line, column: before.chars().count() + 1 }
+        let column = self.characters_before(offset) - self.characters_before(self.starts[line - 1]);
+        Place { line, column: column + 1 }
     }
 
     /// The place of the `column`-th byte in a line, both counted from 1.
@@ -97,6 +108,16 @@ impl<'a> Lines<'a> {
         let start = self.starts.get(line.saturating_sub(1)).copied().unwrap_or_default();
         self.place(start + column.saturating_sub(1))
     }
+
+    fn characters_before(&self, offset: usize) -> usize {
+        let step = offset / STEP;
+        self.before[step] + characters(&self.text[step * STEP..offset])
+    }
+}
+
+/// How many characters begin here.
+fn characters(bytes: &[u8]) -> usize {
+    bytes.iter().filter(|byte| **byte & 0b1100_0000 != 0b1000_0000).count()
 }
 
 #[cfg(test)]
@@ -112,6 +133,18 @@ mod tests {
         assert_eq!(lines.place(6), place(2, 1));
         assert_eq!(lines.place(11), place(2, 5));
         assert_eq!(lines.place(100), place(3, 1));
+    }
+
+    #[test]
+    fn a_long_line_is_counted_to_its_end() {
+        let text = format!("{}\n{}x", "ü".repeat(1_000), "ä€".repeat(1_000));
+        let lines = Lines::new(&text);
+        for (at, char) in text.char_indices() {
+            let before = text[..at].rsplit('\n').next().expect("a line");
+            let column = before.chars().count() + 1;
+            assert_eq!(lines.place(at).column, column, "{at} {char}");
+        }
+        assert_eq!(lines.place(text.len()), Place { line: 2, column: 2_002 });
     }
 
     #[test]

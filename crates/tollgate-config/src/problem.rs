@@ -1,9 +1,10 @@
 //! What is wrong with a document.
 
+use std::collections::HashSet;
 use std::fmt;
 
 /// One thing that is wrong: where it stands, and what was expected there.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Problem {
     path: String,
     place: Option<Place>,
@@ -11,7 +12,7 @@ pub struct Problem {
 }
 
 /// A place in a text, both counted from 1; a column is a character.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
     /// The line.
     pub line: usize,
@@ -81,12 +82,13 @@ pub struct Problems {
 }
 
 impl Problems {
-    /// These problems, in the order in which they stand in the text; `None` if there are none.
+    /// These problems, each once, in the order in which they stand in the text; `None` if there are none.
     pub fn of(problems: impl IntoIterator<Item = Problem>) -> Option<Self> {
-        let mut problems: Vec<_> = problems.into_iter().collect();
-        problems.sort_by_key(|problem| problem.place);
         // What several rules use is looked at for each of them.
-        problems.dedup();
+        let mut told = HashSet::new();
+        let mut problems: Vec<_> =
+            problems.into_iter().filter(|problem| told.insert(problem.clone())).collect();
+        problems.sort_by_key(|problem| problem.place);
         let mut problems = problems.into_iter();
         let first = problems.next()?;
         Some(Self { file: None, first, others: problems.collect() })
@@ -150,6 +152,12 @@ mod tests {
              policies.toml:12:3: rules[1].name: the name is taken"
         );
         assert_eq!(Problems::of([]), None);
+    }
+
+    #[test]
+    fn what_is_found_twice_is_told_once() {
+        let twice = ["one", "other", "one"].map(|what| Problem::new("tiers", what).at(place(1, 1)));
+        assert_eq!(Problems::of(twice).expect("two").iter().count(), 2);
     }
 
     #[test]

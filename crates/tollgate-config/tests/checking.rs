@@ -61,6 +61,35 @@ fn the_same_in_json_is_the_same_report() {
     assert_eq!(without_places(json), without_places(files.told("policies.toml", EVERYTHING)));
 }
 
+/// Nothing is said of it but what it needs, and what a client may do.
+#[test]
+fn a_file_of_a_whole_product_is_sound() {
+    let files = Files::new();
+    let report =
+        files.check("sample.toml", include_str!("documents/sample.toml")).expect("a report");
+    let limits = |rule: usize| -> Vec<_> {
+        let rule = report.rules().nth(rule).expect("a rule");
+        rule.limits().map(|(_, limit)| limit.to_string()).collect()
+    };
+    assert_eq!(
+        limits(0)[..4],
+        [
+            "20/second named \"api/second\" carried",
+            "20000 per 30 days named \"api/30 days\" carried",
+            "10/second named \"api/second\" carried",
+            "20000 per 30 days named \"api/30 days\" carried",
+        ]
+    );
+    assert_eq!(
+        limits(1),
+        [
+            "100/minute burst 20 soft 15 named \"login/minute\" carried",
+            "100/minute burst 22 soft 16 ban 5 minutes after 3 in 1 minute named \"login-trial\" carried shadow",
+        ]
+    );
+    assert_eq!(limits(2), ["1000/minute named \"everybody\" carried"]);
+}
+
 #[test]
 fn what_stands_in_a_report_can_be_asked() {
     let report = Files::new().check("policies.toml", EVERYTHING).expect("a report");
@@ -89,7 +118,7 @@ fn what_is_wrong_is_told_with_the_file() {
     );
     assert_eq!(
         files.told("policies.ini", ""),
-        "policies.ini: the file's name has to end in .toml or .json"
+        "policies.ini: the file's name has to end in .toml, .json, or .yaml for Envoy's format"
     );
     let missing = check(files.path("missing.toml")).expect_err("there is no such file").to_string();
     assert!(missing.contains("missing.toml: the file cannot be read: "), "{missing}");
@@ -108,6 +137,7 @@ fn rule(rest: &str) -> String {
 fn what_may_not_be_meant_is_warned_of() {
     assert_eq!(warnings(&rule("key = { claim = \"customer\" }")), [""; 0]);
     for (text, warning) in [
+        ("rules = []".to_owned(), "1:9: rules: there is no rule: nothing is limited"),
         (
             rule("key = [\"route\", { header = \"x-api-key\" }]"),
             "4:17: rules[0].key[1]: rule `a` is keyed by a header (`x-api-key`) that the client may invent: \
@@ -155,4 +185,20 @@ fn whoever_may_leave_a_key_out_is_told_of() {
     let warnings = warnings(&rule("key = { optional = { cookie = \"session\" } }"));
     assert_eq!(warnings[0], "4:7: rules[0].key: whoever leaves it out is not limited by rule `a`");
     assert!(warnings[1].contains("keyed by a cookie (`session`)"), "{warnings:?}");
+}
+
+#[test]
+fn a_file_of_envoys_is_checked_too() {
+    let files = Files::new();
+    let report = files.told(
+        "edge.yaml",
+        "domain: edge\ndescriptors:\n  - key: remote_address\n    rate_limit: { unit: second, requests_per_unit: 10 }\n",
+    );
+    assert!(report.starts_with("edge.yaml: 1 rule\n\nremote_address: by "), "{report}");
+    assert!(report.contains("\n  fixed 10/second (`remote_address`)"), "{report}");
+    let problems = files.told(
+        "edge.yml",
+        "domain: edge\ndescriptors:\n  - key: remote_address\n    rate_limit: { unit: fortnight, requests_per_unit: 10 }\n",
+    );
+    assert!(problems.starts_with("edge.yml:4:25: descriptors[0].rate_limit.unit: "), "{problems}");
 }

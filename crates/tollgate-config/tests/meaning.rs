@@ -323,6 +323,11 @@ fn a_case_that_is_none() {
              `Environment::in_flight` in its code",
         ),
         (
+            "{ while = { in_flight = 0 }, limits = [\"1/second\"] }",
+            "4:34: rules[0].cases[0].while.in_flight: fewer than 0 requests are never served, expected at \
+             least 1",
+        ),
+        (
             "{ while = { cpu = \"101%\" }, limits = [] }",
             "4:28: rules[0].cases[0].while.cpu: `101%` is no percentage, expected such as `80%`, from 1% to \
              100%\n\

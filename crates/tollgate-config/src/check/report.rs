@@ -29,14 +29,20 @@ pub struct RuleReport {
 }
 
 impl Report {
-    pub(super) fn new(file: &str, document: &Document, policies: &Policies) -> Self {
+    /// `idle` is what stands in the file and changes nothing.
+    pub(super) fn new(
+        file: &str,
+        document: &Document,
+        policies: &Policies,
+        idle: Vec<Problem>,
+    ) -> Self {
         let rules = document.rules.iter().zip(policies.listed());
         Self {
             file: file.to_owned(),
             rules: rules.map(|(said, listed)| RuleReport::new(said, listed)).collect(),
             customers: document.customers.len(),
             provided: provided(document),
-            warnings: warnings(document),
+            warnings: warnings(document, idle),
         }
     }
 

@@ -7,11 +7,14 @@ use crate::path::Path;
 use crate::problem::Problem;
 
 /// All that may not be what was meant, in the order of the text.
-pub(super) fn warnings(document: &Document) -> Vec<Problem> {
-    let mut warnings = Warnings { document, found: Vec::new() };
+pub(super) fn warnings(document: &Document, idle: Vec<Problem>) -> Vec<Problem> {
+    let mut warnings = Warnings { document, found: idle };
     let list = Path::Root.name("rules");
     for (i, rule) in document.rules.iter().enumerate() {
         warnings.of_rule(rule, &list.index(i));
+    }
+    if document.rules.is_empty() {
+        warnings.warn(&list, "there is no rule: nothing is limited");
     }
     warnings.of_tiers();
     warnings.of_addresses();

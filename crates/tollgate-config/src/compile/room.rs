@@ -46,6 +46,11 @@ impl Room {
                 let room = context.environment.named_room(name);
                 context.check(&path.name("room"), room).map(Self::Named)
             }
+            (None, Some(0), None) => {
+                let path = path.name("in_flight");
+                context.wrong(&path, "fewer than 0 requests are never served, expected at least 1");
+                None
+            }
             (None, Some(bound), None) => {
                 let load = context.environment.load_below(bound);
                 context.check(&path.name("in_flight"), load).map(Self::InFlight)

@@ -9,9 +9,10 @@ use super::{Case, Condition, Cost, Key, Limit, Reject, Settle};
 #[serde(deny_unknown_fields, remote = "Self")]
 pub struct Rule {
     /// What the rule is called, in header fields, metrics and stores: a name of its own, of at most 31
-    /// printable ASCII characters. Its limits are named after it: one limit is called the same, several
-    /// `name/minute`, `name/day` and so on by their periods, unless they have names. What is spent is
-    /// kept under these names, so a rule that is renamed forgets it.
+    /// printable ASCII characters. Its limits are named after it, where they have no names: one limit is
+    /// called the same, and where there are several at once, in any tier or case, all are called by their
+    /// periods: `name/minute`, `name/30 days`. What is spent is kept under these names, whatever the
+    /// numbers are, so a rule that is renamed forgets it.
     pub name: String,
     /// Whose budget it is.
     pub key: Key,

@@ -6,21 +6,13 @@ use std::path::{self, Path, PathBuf};
 use crate::compile::Policies;
 use crate::document::Document;
 use crate::environment::Environment;
-use crate::envoy::{Descriptors, read_envoy_with_warnings};
 use crate::problem::{Problem, Problems};
-use crate::read::{read_json, read_toml};
+use crate::read::Format;
 
 pub(super) struct File {
     path: PathBuf,
     format: Format,
     environment: Environment,
-}
-
-#[derive(Debug, Clone)]
-pub(super) enum Format {
-    Toml,
-    Json,
-    Envoy(Box<Descriptors>),
 }
 
 /// What was found at the path.
@@ -29,21 +21,6 @@ pub(super) enum Seen {
     Text(String),
     Missing,
     Unreadable(io::ErrorKind, String),
-}
-
-impl Format {
-    pub(super) fn of(path: &Path) -> Result<Self, Problems> {
-        match path.extension().and_then(|extension| extension.to_str()) {
-            Some("toml") => Ok(Self::Toml),
-            Some("json") => Ok(Self::Json),
-            Some("yaml" | "yml") => Ok(Self::Envoy(Box::default())),
-            _ => {
-                let expected =
-                    "the file's name has to end in .toml, .json, or .yaml for Envoy's format";
-                Err(Problems::from(Problem::new("", expected)).in_file(path.display().to_string()))
-            }
-        }
-    }
 }
 
 impl File {
@@ -94,19 +71,7 @@ impl File {
             let what = "the file is empty: expected rules, or `rules = []` if there are to be none";
             return Err(Problem::new("", what).into());
         }
-        let mut document = match &self.format {
-            Format::Toml => read_toml(text)?,
-            Format::Json => read_json(text)?,
-            Format::Envoy(descriptors) => self.read_envoy(text, descriptors)?,
-        };
-        if let (Some(places), Some(directory)) = (&mut document.places, self.path.parent()) {
-            places.database = directory.join(&places.database).to_string_lossy().into_owned();
-        }
-        Ok(document)
-    }
-
-    fn read_envoy(&self, text: &str, descriptors: &Descriptors) -> Result<Document, Problems> {
-        let (document, warnings) = read_envoy_with_warnings(text, descriptors)?;
+        let (document, warnings) = self.format.read(text, &self.path)?;
         for warning in warnings {
             super::event::warn(&self.name(), &warning);
         }

@@ -20,12 +20,13 @@ pub use self::changes::{Changes, LimitChange};
 pub use self::event::Event;
 pub use self::watch::{WatchError, Watching};
 
-use self::file::{File, Format};
+use self::file::File;
 use self::shared::Shared;
 use crate::compile::Policies;
 use crate::environment::Environment;
 use crate::envoy::Descriptors;
 use crate::problem::Problems;
+use crate::read::Format;
 
 /// Policies that are replaced while they serve: a rule, cheap to clone, whose clones are all replaced
 /// at once.
@@ -60,8 +61,10 @@ impl Live {
     ///
     /// All that is wrong with the file, or that it cannot be read.
     pub fn open(path: impl AsRef<Path>, environment: Environment) -> Result<Self, Problems> {
-        let format = Format::of(path.as_ref())?;
-        Self::from_file(File::new(path.as_ref(), format, environment)?)
+        let path = path.as_ref();
+        let format = Format::of(path)
+            .map_err(|problem| Problems::from(problem).in_file(path.display().to_string()))?;
+        Self::from_file(File::new(path, format, environment)?)
     }
 
     /// The policies of a file of Envoy's rate limit service, whatever its extension.

@@ -1,11 +1,13 @@
 //! Documents out of texts.
 
 mod explain;
+mod format;
 mod json;
 mod toml;
 
 use serde_path_to_error::Segment;
 
+pub(crate) use self::format::Format;
 pub use self::json::read_json;
 pub use self::toml::read_toml;
 
