@@ -1,5 +1,6 @@
 mod changing;
 mod model;
+mod refusing;
 mod threads;
 mod watching;
 
