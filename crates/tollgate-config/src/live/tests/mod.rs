@@ -1,4 +1,6 @@
 mod changing;
+#[cfg(feature = "tracing")]
+mod log;
 mod model;
 mod refusing;
 mod threads;
