@@ -105,7 +105,10 @@ impl Environment {
         let bound = usize::try_from(bound).unwrap_or(usize::MAX);
         let assumed = self.assuming.then(|| InFlight::below(bound));
         let load = self.load.as_ref().map(|load| load.also_below(bound)).or(assumed);
-        load.ok_or("the service counts no requests under way, expected `Environment::in_flight` in its code")
+        load.ok_or(
+            "the service counts no requests under way, expected `Environment::in_flight` in its \
+             code",
+        )
     }
 
     pub(crate) fn own_places(&self) -> Option<&Places> {

@@ -149,6 +149,11 @@ fn what_may_not_be_meant_is_warned_of() {
              by `proxies`, or all clients have the proxy's",
         ),
         (
+            rule("key = \"global\"\ncost = 6"),
+            "5:8: rules[0].cost: nothing is ever admitted by `a`, which holds 5 at most: a request costs 6 at \
+             least",
+        ),
+        (
             rule("key = \"global\"\nwhen = { not = { path = \"/free\" } }"),
             "5:25: rules[0].when.not.path: a path matches in every way that it may be read, so a client may \
              spell another one to be among these: where the framework routes, make exceptions by `route`",

@@ -10,7 +10,7 @@ fn policies(text: &str) -> Policies {
 }
 
 fn store() -> Memory {
-    Memory::builder().capacity(100).clock(&ManualClock::new()).build()
+    Memory::builder().capacity(100).clock(ManualClock::new()).build()
 }
 
 /// What is left of the first limit after so many requests, which are all admitted.

@@ -40,6 +40,7 @@ fn all_that_is_said_is_read() {
 fn an_empty_document_says_nothing() {
     assert_eq!(read_toml("").expect("a document"), Document::default());
     assert_eq!(read_json("{}").expect("a document"), Document::default());
+    assert!(read_json("{\"$schema\": \"schema.json\"}").expect("a document").rules.is_empty());
 }
 
 fn told(read: Result<Document, Problems>) -> String {
@@ -146,8 +147,8 @@ fn problems_in_json_are_told_with_their_place() {
         ("[]", "1:1: found a list, expected a table of policies"),
         (
             "{\"rulles\": []}",
-            "1:2: rulles: `rulles` is not known here; did you mean `rules`? expected `time_zone`, \
-             `proxies`, `places`, `tiers`, `customers` or `rules`",
+            "1:2: rulles: `rulles` is not known here; did you mean `rules`? expected `$schema`, \
+             `time_zone`, `proxies`, `places`, `tiers`, `customers` or `rules`",
         ),
         (
             "{\n\t\"customers\": {\n\t\t\"a\": \"b\", \"ü\": \"c\", \"a\": \"d\" } }",

@@ -42,7 +42,7 @@ impl Report {
             rules: rules.map(|(said, listed)| RuleReport::new(said, listed)).collect(),
             customers: document.customers.len(),
             provided: provided(document),
-            warnings: warnings(document, idle),
+            warnings: warnings(document, policies, idle),
         }
     }
 

@@ -1,17 +1,23 @@
 //! What is not wrong, and may not be what was meant.
 
-use tollgate_core::MAX_LIMITS;
+use tollgate_core::{Limits, MAX_LIMITS};
 
+use crate::compile::{Listed, Policies};
 use crate::document::{Condition, Cost, Document, Key, Rule};
 use crate::path::Path;
 use crate::problem::Problem;
 
 /// All that may not be what was meant, in the order of the text.
-pub(super) fn warnings(document: &Document, idle: Vec<Problem>) -> Vec<Problem> {
+pub(super) fn warnings(
+    document: &Document,
+    policies: &Policies,
+    idle: Vec<Problem>,
+) -> Vec<Problem> {
     let mut warnings = Warnings { document, found: idle };
     let list = Path::Root.name("rules");
-    for (i, rule) in document.rules.iter().enumerate() {
+    for (i, (rule, listed)) in document.rules.iter().zip(policies.listed()).enumerate() {
         warnings.of_rule(rule, &list.index(i));
+        warnings.of_cost(rule, listed, &list.index(i));
     }
     if document.rules.is_empty() {
         warnings.warn(&list, "there is no rule: nothing is limited");
@@ -54,6 +60,25 @@ impl Warnings<'_> {
                      the response says, or check it elsewhere",
                 );
             }
+        }
+    }
+
+    /// A limit that holds less than any request costs admits nothing.
+    fn of_cost(&mut self, rule: &Rule, listed: &[Listed], path: &Path<'_>) {
+        let least = match &rule.cost {
+            None => 1,
+            Some(Cost::Fixed(cost)) => *cost,
+            Some(Cost::Table(table)) => table.least.unwrap_or(1),
+        };
+        let limits = listed.iter().filter_map(|listed| listed.limits.as_ref());
+        let mut limits = limits.flat_map(Limits::iter);
+        if let Some(limit) = limits.find(|limit| limit.capacity() < least) {
+            let (name, most) = (limit.name(), limit.capacity());
+            let message = format!(
+                "nothing is ever admitted by `{name}`, which holds {most} at most: a request costs {least} \
+                 at least"
+            );
+            self.warn(&path.name("cost"), message);
         }
     }
 

@@ -13,8 +13,8 @@ use crate::document;
 use crate::path::Path;
 use crate::words::InWords;
 
-const BOTH: &str = "the tiers say what the limits are, of everybody else too by `default`: expected no \
-                    `limits` beside `tiers`";
+const BOTH: &str = "the tiers say what the limits are, of everybody else too by `default`: \
+                    expected no `limits` beside `tiers`";
 
 /// All lists of limits that a rule may go by.
 fn lists<'a>(said: &'a document::Rule, context: &Context<'a>) -> Vec<&'a [document::Limit]> {

@@ -147,7 +147,9 @@ impl<'a> Names<'a> {
             if names.insert(name.clone()) {
                 named.push(limit);
             } else {
-                context.wrong(&path, format!("two limits of the list are called `{name}`, expected a `name` for one of them"));
+                let expected = "expected a `name` for one of them";
+                let message = format!("two limits of the list are called `{name}`, {expected}");
+                context.wrong(&path, message);
             }
         }
         (named.len() == limits.len()).then(|| Limits::from(named))

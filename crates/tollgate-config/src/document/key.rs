@@ -40,12 +40,12 @@ pub enum Key {
     /// This text, for every request.
     Const(String),
     /// The first of two to four keys that is there.
-    First(Vec<Self>),
+    First(#[schemars(length(min = 2, max = 4))] Vec<Self>),
     /// This key, where it is there: a request without it owes nothing to the rule.
     Optional(Box<Self>),
     /// All of one to four keys, together.
     #[schemars(untagged)]
-    All(Vec<Self>),
+    All(#[schemars(length(min = 1, max = 4))] Vec<Self>),
 }
 
 /// Keys that are said by their name alone.

@@ -40,7 +40,11 @@ use crate::origin::Origin;
 /// charged to none.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, remote = "Self")]
+#[schemars(title = "Policies of tollgate")]
 pub struct Document {
+    /// The schema that editors check the file by. It changes nothing here.
+    #[serde(default, rename = "$schema")]
+    pub schema: Option<String>,
     /// The IANA time zone that `hours` are told in where they name none, such as `Europe/Berlin`.
     /// `UTC` unless said otherwise.
     #[serde(default)]

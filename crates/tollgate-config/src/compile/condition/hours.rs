@@ -4,6 +4,9 @@ use crate::compile::Context;
 use crate::document::{self, Weekday};
 use crate::path::Path;
 
+const TWO: &str = "one time is not enough and three are too many, expected two such as \
+                   [\"22:00\", \"06:00\"]";
+
 /// Hours by the clock of the environment, in their own zone or in that of the document.
 pub(super) fn hours(
     said: &document::Hours,
@@ -17,7 +20,7 @@ pub(super) fn hours(
     if let Some(between) = &said.between {
         let path = path.name("between");
         let [from, to] = between.as_slice() else {
-            context.wrong(&path, "one time is not enough and three are too many, expected two such as [\"22:00\", \"06:00\"]");
+            context.wrong(&path, TWO);
             return None;
         };
         hours = hours.and_then(|hours| context.check(&path, hours.between(from, to)));
