@@ -27,7 +27,7 @@ pub(super) struct Descriptor {
     pub(super) shadow: bool,
     /// Whether all values that a wildcard matches share one budget.
     pub(super) shared: bool,
-    pub(super) descriptors: Vec<Descriptor>,
+    pub(super) descriptors: Vec<Self>,
 }
 
 /// Which values of its key an entry is for.

@@ -18,7 +18,7 @@ struct Node {
     value: Option<&'static str>,
     limit: Option<Limit>,
     shared: bool,
-    below: Vec<Node>,
+    below: Vec<Self>,
 }
 
 #[derive(Debug, Clone)]

@@ -1,4 +1,9 @@
 mod changing;
+#[cfg(feature = "tracing")]
+mod log;
+mod model;
+mod refusing;
+mod threads;
 mod watching;
 
 use std::path::PathBuf;
