@@ -45,7 +45,7 @@ impl Limit {
     /// use std::time::Duration;
     /// use tollgate_core::Limit;
     ///
-    /// let minutes = |minutes| Duration::from_secs(60 * minutes);
+    /// let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
     /// let limit = Limit::per_minute(5).ban(minutes(10)).ban_after(3, minutes(1));
     /// assert_eq!(limit.to_string(), "5/minute ban 10 minutes after 3 in 1 minute");
     ///

@@ -131,3 +131,20 @@ fn a_share_is_not_nothing_and_not_more_than_all() {
         assert!(std::panic::catch_unwind(|| Share::new(Memory::new(), parts, of)).is_err());
     }
 }
+
+#[test]
+fn what_was_spent_of_a_part_is_carried_over_and_a_shadow_of_it_tells_what_it_would_refuse() {
+    let store = quarter();
+    let [free, paid] = [8, 80].map(|count| Limit::per_minute(count).named("plan").carried());
+    assert!(now(store.take(&charge(free, 1))).is_admitted());
+    let paid = charge(paid, 1);
+    assert_eq!(now(store.take(&paid)).decision(&paid).remaining(), Some(18));
+    assert!(!now(store.take(&charge(free, 1))).is_admitted());
+
+    let trial = charge(Limit::per_minute(4).shadow(), 1);
+    let told = [(); 2].map(|()| now(store.take(&trial)));
+    assert_eq!(told.each_ref().map(Outcome::is_admitted), [true, true]);
+    assert_eq!(told.each_ref().map(Outcome::is_shadowed), [false, true]);
+    let mark = told[1].marks().next().expect("one limit");
+    assert!(mark.is_void());
+}
