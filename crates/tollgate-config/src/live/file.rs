@@ -66,12 +66,13 @@ impl File {
                 return Err(Problem::new("", format!("the file cannot be read: {error}")).into());
             }
         };
-        if text.trim().is_empty() {
+        let (document, warnings) = self.format.read(text, &self.path)?;
+        let list = if matches!(self.format, Format::Envoy(_)) { "descriptors" } else { "rules" };
+        if document.rules.is_empty() && !text.contains(list) {
             // Whoever writes a file in place empties it first: nobody is to be without limits meanwhile.
-            let what = "the file is empty: expected rules, or `rules = []` if there are to be none";
+            let what = format!("there are no rules: say `{list}`, empty, if there are to be none");
             return Err(Problem::new("", what).into());
         }
-        let (document, warnings) = self.format.read(text, &self.path)?;
         for warning in warnings {
             super::event::warn(&self.name(), &warning);
         }

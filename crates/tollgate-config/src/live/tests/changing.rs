@@ -25,8 +25,8 @@ fn what_is_not_valid_changes_nothing_and_says_what_is_wrong() {
     let place = Place::with(&everybody(10));
     let live = place.open();
     for (text, wrong) in [
-        ("", "the file is empty"),
-        (" \n", "the file is empty"),
+        ("", "there are no rules"),
+        ("# Half of a file.\ntime_zone = \"UTC\"\n", "there are no rules"),
         ("rules = 7", "1:9"),
         (&everybody(0), "the count is 0"),
     ] {
@@ -43,7 +43,7 @@ fn what_is_not_valid_changes_nothing_and_says_what_is_wrong() {
 }
 
 #[test]
-fn an_empty_list_of_rules_is_not_an_empty_file() {
+fn no_rules_are_a_choice_if_they_are_said() {
     let place = Place::with(&everybody(10));
     let live = place.open();
     place.write("rules = []");
