@@ -60,8 +60,8 @@ pub struct By<K, L = Limits, C = u64> {
 }
 
 impl<K, L> By<K, L> {
-    /// Charges `limits` to `key`, one for each request.
-    pub(crate) fn new(limits: L, key: K) -> Self {
+    /// Charges `limits` to `key`, one for each request: for a [`LimitsFor`] of your own.
+    pub fn new(limits: L, key: K) -> Self {
         Self { limits, key, cost: 1, account: None }
     }
 }

@@ -7,7 +7,7 @@ use crate::step::{Failure, Step, cargo, root};
 use crate::tools::Tool;
 
 /// The targets of the fuzzer, and how many seconds each is given.
-const TARGETS: [&str; 2] = ["table", "limit_text"];
+const TARGETS: [&str; 4] = ["table", "limit_text", "config_document", "envoy_document"];
 const SECONDS: u32 = 20;
 
 /// The tests that Miri runs, of what is read in pieces; what threads share is for loom. Nothing here is

@@ -4,13 +4,14 @@
 use super::{Kind, Limit, LimitError, Limits};
 
 impl Limit {
-    /// The name given by [`named`](Self::named).
-    pub(crate) fn own_name(&self) -> Option<&str> {
+    /// The name given by [`named`](Self::named), if one was.
+    pub fn own_name(&self) -> Option<&str> {
         self.name.as_str()
     }
 
-    /// What a limit that has no name stands for among others on the same key: its period.
-    pub(crate) fn place(&self) -> String {
+    /// What a limit that has no name stands for among others on the same key: its period in words, such as
+    /// `minute` or `30 days`, or `concurrent`.
+    pub fn place(&self) -> String {
         match self.kind {
             Kind::Concurrent => "concurrent".into(),
             _ => self.period_text(),

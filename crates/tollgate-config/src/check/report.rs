@@ -1,0 +1,168 @@
+use std::fmt;
+
+use tollgate_core::Limit;
+
+use super::warnings::warnings;
+use crate::compile::{Listed, Policies};
+use crate::document::{Cost, Document, Rule};
+use crate::problem::Problem;
+use crate::words::{InWords, besides};
+
+/// What stands in a file that [`check`](super::check) has found nothing wrong with.
+///
+/// It prints as a page that says all of this.
+#[derive(Debug, Clone)]
+pub struct Report {
+    file: String,
+    rules: Vec<RuleReport>,
+    customers: usize,
+    provided: Vec<String>,
+    warnings: Vec<Problem>,
+}
+
+/// What stands in a file about one rule.
+#[derive(Debug, Clone)]
+pub struct RuleReport {
+    name: String,
+    words: Vec<String>,
+    listed: Vec<Listed>,
+}
+
+impl Report {
+    /// `idle` is what stands in the file and changes nothing.
+    pub(super) fn new(
+        file: &str,
+        document: &Document,
+        policies: &Policies,
+        idle: Vec<Problem>,
+    ) -> Self {
+        let rules = document.rules.iter().zip(policies.listed());
+        Self {
+            file: file.to_owned(),
+            rules: rules.map(|(said, listed)| RuleReport::new(said, listed)).collect(),
+            customers: document.customers.len(),
+            provided: provided(document),
+            warnings: warnings(document, policies, idle),
+        }
+    }
+
+    /// The file, as it was named.
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// The rules, in their order.
+    pub fn rules(&self) -> impl Iterator<Item = &RuleReport> {
+        self.rules.iter()
+    }
+
+    /// What the file names and the service has to provide, in words: `a function for room called
+    /// database`.
+    pub fn provided(&self) -> impl Iterator<Item = &str> {
+        self.provided.iter().map(String::as_str)
+    }
+
+    /// What is not wrong, and may not be what was meant.
+    pub fn warnings(&self) -> impl Iterator<Item = &Problem> {
+        self.warnings.iter()
+    }
+}
+
+impl RuleReport {
+    fn new(said: &Rule, listed: &[Listed]) -> Self {
+        let mut words = vec![format!("by {}", InWords(&said.key))];
+        words.extend(said.when.as_ref().map(|when| format!("where {}", InWords(when))));
+        words.extend(besides(said));
+        Self { name: said.name.clone(), words, listed: listed.to_vec() }
+    }
+
+    /// What the rule is called.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its limits, each with the case or the tier that it is for: empty where it is for all.
+    pub fn limits(&self) -> impl Iterator<Item = (&str, &Limit)> {
+        self.listed.iter().flat_map(|listed| {
+            listed.limits.iter().flat_map(|limits| limits.iter()).map(|limit| (&*listed.of, limit))
+        })
+    }
+}
+
+/// What the service has to provide, each once.
+fn provided(document: &Document) -> Vec<String> {
+    let mut provided = Vec::new();
+    for rule in &document.rules {
+        if let Some(Cost::Table(table)) = &rule.cost {
+            provided.extend(
+                table.call.as_ref().map(|name| format!("a function for costs called `{name}`")),
+            );
+        }
+        for room in rule.cases.iter().filter_map(|case| case.room.as_ref()) {
+            provided.extend(
+                room.room.as_ref().map(|name| format!("a function for room called `{name}`")),
+            );
+            provided.extend(room.in_flight.map(|_| "the count of requests under way".to_owned()));
+        }
+    }
+    provided.sort();
+    provided.dedup();
+    provided
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.file, counted(self.rules.len(), "rule"))?;
+        if self.customers > 0 {
+            write!(f, ", {}", counted(self.customers, "customer"))?;
+        }
+        for rule in &self.rules {
+            write!(f, "\n\n{rule}")?;
+        }
+        if !self.provided.is_empty() {
+            write!(f, "\n\nprovided by the service:")?;
+            self.provided.iter().try_for_each(|name| write!(f, "\n  {name}"))?;
+        }
+        if !self.warnings.is_empty() {
+            write!(f, "\n\nwarnings:")?;
+            self.warnings
+                .iter()
+                .try_for_each(|warning| write!(f, "\n  {}:{warning}", self.file))?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for RuleReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.name, self.words.join("; "))?;
+        for Listed { of, limits } in &self.listed {
+            let of = if of.is_empty() { String::new() } else { format!("{of}: ") };
+            match limits {
+                None => write!(f, "\n  {of}unlimited")?,
+                Some(limits) => {
+                    for limit in limits.iter() {
+                        write!(f, "\n  {of}{}", limit_in_words(limit))?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A limit as somebody would write it, and what it is called.
+fn limit_in_words(limit: &Limit) -> String {
+    let text = limit.to_string().replace(" carried", "");
+    match limit.own_name() {
+        Some(name) => {
+            let named = format!(" named {name:?}");
+            format!("{} (`{name}`)", text.replace(&named, ""))
+        }
+        None => text,
+    }
+}
+
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}

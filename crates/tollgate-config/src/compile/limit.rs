@@ -1,0 +1,168 @@
+//! Limits out of texts and tables, and what they are called.
+
+use std::collections::BTreeSet;
+
+use tollgate_core::{Limit, LimitError, Limits, MAX_LIMITS};
+
+use super::Context;
+use crate::document::{self, Amount, Ban, LimitTable};
+use crate::path::Path;
+
+/// The limits of a list, as they were said; `None` where one of them is none.
+fn list(said: &[document::Limit], path: &Path<'_>, context: &Context<'_>) -> Option<Vec<Limit>> {
+    if said.is_empty() {
+        context.wrong(path, "there is no limit in the list, expected at least one");
+    }
+    if said.len() > MAX_LIMITS {
+        context.wrong(path, format!("there are more than {MAX_LIMITS} limits in the list"));
+    }
+    let made = said.iter().enumerate().map(|(i, said)| one(said, &path.index(i), context));
+    let made: Vec<_> = made.collect();
+    made.into_iter()
+        .collect::<Option<Vec<_>>>()
+        .filter(|made| (1..=MAX_LIMITS).contains(&made.len()))
+}
+
+fn one(said: &document::Limit, path: &Path<'_>, context: &Context<'_>) -> Option<Limit> {
+    match said {
+        document::Limit::Text(text) => context.check(path, text.parse()),
+        document::Limit::Table(table) => from_table(table, path, context),
+    }
+}
+
+fn from_table(table: &LimitTable, path: &Path<'_>, context: &Context<'_>) -> Option<Limit> {
+    let set =
+        |name: &str, limit: Option<Limit>, set: &dyn Fn(Limit) -> Result<Limit, LimitError>| {
+            limit.and_then(|limit| context.check(&path.name(name), set(limit)))
+        };
+    let mut limit = context.check(&path.name("rate"), table.rate.parse::<Limit>());
+    if let Some(name) = &table.name {
+        limit = set("name", limit, &|limit| limit.try_named(name));
+    }
+    if let Some(burst) = table.burst {
+        limit = set("burst", limit, &|limit| limit.try_burst(burst));
+    }
+    let most = limit.map(|limit| limit.capacity());
+    if let Some(over) = &table.over {
+        let percent = context.percent(over, &path.name("over"));
+        limit = percent
+            .and_then(|percent| set("over", limit, &|limit| limit.try_over_percent(percent)));
+    }
+    if let Some(soft) = &table.soft {
+        let soft = amount(soft, most, &path.name("soft"), context);
+        limit = soft.and_then(|soft| set("soft", limit, &|limit| limit.try_soft(soft)));
+    }
+    if let Some(ban) = &table.ban {
+        limit = banned(ban, limit, &path.name("ban"), context);
+    }
+    if table.shadow { set("shadow", limit, &|limit| limit.try_shadow()) } else { limit }
+}
+
+/// A number, or a part of the `most`.
+fn amount(
+    amount: &Amount,
+    most: Option<u64>,
+    path: &Path<'_>,
+    context: &Context<'_>,
+) -> Option<u64> {
+    match amount {
+        Amount::Count(count) => Some(*count),
+        Amount::Percent(text) => {
+            let percent = context.percent(text, path)?;
+            u64::try_from(u128::from(most?) * u128::from(percent) / 100).ok()
+        }
+    }
+}
+
+fn banned(
+    ban: &Ban,
+    limit: Option<Limit>,
+    path: &Path<'_>,
+    context: &Context<'_>,
+) -> Option<Limit> {
+    let table = match ban {
+        Ban::Time(text) => {
+            let time = context.time(text, path)?;
+            return context.check(path, limit?.try_ban(time));
+        }
+        Ban::Table(table) => table,
+    };
+    let time = context.time(&table.time, &path.name("for"));
+    let within = table.within.as_ref().map(|text| context.time(text, &path.name("within")));
+    match (table.after, within) {
+        (None | Some(1), None) => context.check(path, limit?.try_ban(time?)),
+        (Some(after), Some(within)) => {
+            let limit = context.check(path, limit?.try_ban(time?))?;
+            context.check(&path.name("after"), limit.try_ban_after(after, within?))
+        }
+        (Some(_), None) => {
+            context.wrong(path, "`after` needs a time, expected `within` besides");
+            None
+        }
+        (None, Some(_)) => {
+            context.wrong(path, "`within` needs a number, expected `after` besides");
+            None
+        }
+    }
+}
+
+/// Notes what is wrong with the limits of a list, which are not used yet.
+pub(super) fn look(said: &[document::Limit], path: &Path<'_>, context: &Context<'_>) {
+    list(said, path, context);
+}
+
+/// How the limits of a rule are called that have no names: all after the rule, so that what is spent under
+/// one tier, or in one case, is spent under the other.
+pub(super) struct Names<'a> {
+    rule: &'a str,
+    /// Whether there is never more than one limit, which needs nothing but the rule's name.
+    alone: bool,
+}
+
+impl<'a> Names<'a> {
+    /// For a rule with these lists of limits.
+    pub(super) fn new(rule: &'a str, lists: &[&[document::Limit]]) -> Self {
+        Self { rule, alone: lists.iter().all(|limits| limits.len() <= 1) }
+    }
+
+    /// The name of the rule.
+    pub(super) fn rule(&self) -> &str {
+        self.rule
+    }
+
+    /// The limits of one list, named, and carrying over what was spent when their numbers change.
+    pub(super) fn give(
+        &self,
+        said: &[document::Limit],
+        path: &Path<'_>,
+        context: &Context<'_>,
+    ) -> Option<Limits> {
+        let limits = list(said, path, context)?;
+        let mut names = BTreeSet::new();
+        let mut named = Vec::new();
+        for (i, limit) in limits.iter().enumerate() {
+            let path = path.index(i);
+            let Some(limit) = context.check(&path, self.name(limit)) else { continue };
+            let name = limit.name().to_string();
+            if names.insert(name.clone()) {
+                named.push(limit);
+            } else {
+                let expected = "expected a `name` for one of them";
+                let message = format!("two limits of the list are called `{name}`, {expected}");
+                context.wrong(&path, message);
+            }
+        }
+        (named.len() == limits.len()).then(|| Limits::from(named))
+    }
+
+    fn name(&self, limit: &Limit) -> Result<Limit, String> {
+        let Self { rule, alone } = self;
+        let name = match limit.own_name() {
+            Some(name) => name.to_owned(),
+            None if *alone => (*rule).to_owned(),
+            None => format!("{rule}/{}", limit.place()),
+        };
+        let named = limit.try_named(&name).and_then(Limit::try_carried);
+        named.map_err(|error| format!("a limit cannot be called `{name}`: {error}"))
+    }
+}

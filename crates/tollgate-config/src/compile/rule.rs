@@ -1,0 +1,64 @@
+//! One rule of a document.
+
+use tollgate_core::{
+    By, Charge, Condition as CoreCondition, KnownLimits, Limit, Missing, Rejection,
+    Rule as CoreRule, View,
+};
+
+use super::amounts::{Amounts, Listed};
+use super::condition::Condition;
+use super::cost::{self, Cost};
+use super::key::Key;
+use super::{Context, reject};
+use crate::document;
+use crate::path::Path;
+
+/// A rule, compiled.
+#[derive(Debug)]
+pub(super) struct Rule {
+    when: Option<Condition>,
+    by: By<Key, Amounts, Cost>,
+    pub(super) rejection: Rejection,
+    pub(super) listed: Vec<Listed>,
+}
+
+impl Rule {
+    pub(super) fn new(
+        said: &document::Rule,
+        path: &Path<'_>,
+        context: &Context<'_>,
+    ) -> Option<Self> {
+        let key = Key::new(&said.key, &path.name("key"), context);
+        let amounts = Amounts::new(said, path, context);
+        let when = said.when.as_ref();
+        let when = when.map(|when| Condition::new(when, &path.name("when"), context));
+        let cost = Cost::new(said.cost.as_ref(), &path.name("cost"), context);
+        let settlement = cost::settlement(said, path, context);
+        let rejection = reject::rejection(said.reject.as_ref(), &path.name("reject"), context);
+
+        let amounts = amounts?;
+        let listed = amounts.listed();
+        let by = By::new(amounts, key?).cost(cost?);
+        let by = match settlement {
+            Some(spent) => by.settle_cost(spent),
+            None => by,
+        };
+        Some(Self { when, by, rejection: rejection?, listed })
+    }
+}
+
+impl<V: View> CoreRule<V> for Rule {
+    #[inline]
+    fn owes(&self, view: &V, charge: &mut Charge) -> Result<(), Missing> {
+        match &self.when {
+            Some(when) if !when.holds(view)? => Ok(()),
+            _ => self.by.owes(view, charge),
+        }
+    }
+}
+
+impl KnownLimits for Rule {
+    fn each_limit(&self, each: &mut dyn FnMut(&Limit)) {
+        self.by.each_limit(each);
+    }
+}

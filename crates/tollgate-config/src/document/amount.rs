@@ -1,0 +1,28 @@
+use schemars::JsonSchema;
+use serde::de::Error;
+
+use super::shaped::{Shaped, deserialize_shaped};
+
+/// A number, or a part of something in percent: `80` or `"80%"`.
+#[derive(Debug, Clone, PartialEq, JsonSchema)]
+#[schemars(untagged)]
+pub enum Amount {
+    /// So many.
+    Count(u64),
+    /// A percentage, such as `80%`.
+    Percent(String),
+}
+
+impl<'de> Shaped<'de> for Amount {
+    const EXPECTED: &'static str = "a number, or a percentage such as \"80%\"";
+
+    fn number<E: Error>(number: u64) -> Result<Self, E> {
+        Ok(Self::Count(number))
+    }
+
+    fn text<E: Error>(text: &str) -> Result<Self, E> {
+        Ok(Self::Percent(text.to_owned()))
+    }
+}
+
+deserialize_shaped!(Amount);

@@ -1,0 +1,114 @@
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde::de::value::SeqAccessDeserializer;
+use serde::de::{Error, MapAccess, SeqAccess};
+
+use super::shaped::{Shaped, deserialize_shaped};
+
+/// Whose budget a request is charged to: a name such as `ip`, a table such as `{ claim = "customer" }`,
+/// or a list of keys that make one together.
+#[derive(Debug, Clone, PartialEq, JsonSchema)]
+#[schemars(rename_all = "lowercase")]
+pub enum Key {
+    /// The client's address. An IPv6 address is cut to its first 64 bits, which is what one subscriber
+    /// gets at least.
+    Ip,
+    /// The pattern of the route that matched, such as `/users/{id}`.
+    Route,
+    /// The method, such as `GET`.
+    Method,
+    /// The path, as the client wrote it. Prefer `route`: a client may spell one path in many ways.
+    Path,
+    /// The host that the request is for, without port.
+    Host,
+    /// One budget for everybody.
+    Global,
+    /// The country of the client's address. Needs `places`.
+    Country,
+    /// The region of the client's address. Needs `places`, with a database of cities.
+    Region,
+    /// The value of this header. It is whatever the client writes: something else has to reject values
+    /// that were made up, or each of them has a fresh budget.
+    Header(String),
+    /// The value of this cookie. It is whatever the client writes, as a header is.
+    Cookie(String),
+    /// The value of this parameter of the query. It is whatever the client writes, as a header is.
+    Query(String),
+    /// The value of this claim, which the service's own authentication has put there. A client cannot
+    /// make it up.
+    Claim(String),
+    /// This text, for every request.
+    Const(String),
+    /// The first of two to four keys that is there.
+    First(#[schemars(length(min = 2, max = 4))] Vec<Self>),
+    /// This key, where it is there: a request without it owes nothing to the rule.
+    Optional(Box<Self>),
+    /// All of one to four keys, together.
+    #[schemars(untagged)]
+    All(#[schemars(length(min = 1, max = 4))] Vec<Self>),
+}
+
+/// Keys that are said by their name alone.
+const NAMES: &[&str] = &["ip", "route", "method", "path", "host", "global", "country", "region"];
+
+const ONE: &str = "a key has one source: write `[..]` around several that make one together";
+
+/// What a key can be read from by a name of its own.
+#[derive(Deserialize)]
+#[serde(field_identifier, rename_all = "lowercase")]
+enum Source {
+    Header,
+    Cookie,
+    Query,
+    Claim,
+    Const,
+    First,
+    Optional,
+}
+
+impl<'de> Shaped<'de> for Key {
+    const EXPECTED: &'static str =
+        "a key such as \"ip\", { header = \"x-api-key\" } or [\"ip\", \"route\"]";
+
+    fn text<E: Error>(text: &str) -> Result<Self, E> {
+        Ok(match text {
+            "ip" => Self::Ip,
+            "route" => Self::Route,
+            "method" => Self::Method,
+            "path" => Self::Path,
+            "host" => Self::Host,
+            "global" => Self::Global,
+            "country" => Self::Country,
+            "region" => Self::Region,
+            _ => return Err(E::unknown_variant(text, NAMES)),
+        })
+    }
+
+    fn list<A: SeqAccess<'de>>(list: A) -> Result<Self, A::Error> {
+        Vec::deserialize(SeqAccessDeserializer::new(list)).map(Self::All)
+    }
+
+    fn table<A: MapAccess<'de>>(mut table: A) -> Result<Self, A::Error> {
+        let Some(source) = table.next_key()? else {
+            return Err(A::Error::custom(format_args!(
+                "there is no key, expected {}",
+                Self::EXPECTED
+            )));
+        };
+        let key = match source {
+            Source::Header => Self::Header(table.next_value()?),
+            Source::Cookie => Self::Cookie(table.next_value()?),
+            Source::Query => Self::Query(table.next_value()?),
+            Source::Claim => Self::Claim(table.next_value()?),
+            Source::Const => Self::Const(table.next_value()?),
+            Source::First => Self::First(table.next_value()?),
+            Source::Optional => Self::Optional(table.next_value()?),
+        };
+        match table.next_key::<Source>()? {
+            None => Ok(key),
+            Some(_) => Err(A::Error::custom(ONE)),
+        }
+    }
+}
+
+deserialize_shaped!(Key);

@@ -1,0 +1,52 @@
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error, MapAccess};
+
+use super::shaped::{Shaped, deserialize_shaped};
+
+/// What happens to a request that exceeds a limit.
+#[derive(Debug, Clone, PartialEq, JsonSchema)]
+#[schemars(rename_all = "lowercase")]
+pub enum Reject {
+    /// It is refused: `429 Too Many Requests`.
+    Block,
+    /// It is served, and reported as one that would have been refused.
+    Shadow,
+    /// It is served, and marked, so that the handler can serve less.
+    Degrade,
+    /// It is sent elsewhere.
+    #[schemars(untagged)]
+    Redirect(Redirect),
+}
+
+/// Where a request is sent that exceeds a limit.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Redirect {
+    /// The target, such as `https://busy.example.com/`.
+    pub redirect: String,
+    /// The status: 307 unless said otherwise, or 302, 303 or 308.
+    #[serde(default)]
+    pub status: Option<u16>,
+}
+
+impl<'de> Shaped<'de> for Reject {
+    const EXPECTED: &'static str =
+        "\"block\", \"shadow\", \"degrade\" or { redirect = \"https://busy.example.com/\" }";
+
+    fn text<E: Error>(text: &str) -> Result<Self, E> {
+        match text {
+            "block" => Ok(Self::Block),
+            "shadow" => Ok(Self::Shadow),
+            "degrade" => Ok(Self::Degrade),
+            _ => Err(E::unknown_variant(text, &["block", "shadow", "degrade"])),
+        }
+    }
+
+    fn table<A: MapAccess<'de>>(table: A) -> Result<Self, A::Error> {
+        Redirect::deserialize(MapAccessDeserializer::new(table)).map(Self::Redirect)
+    }
+}
+
+deserialize_shaped!(Reject);

@@ -1,0 +1,106 @@
+//! Values that may be written in several shapes: a text or a table, a number or a text.
+//!
+//! serde's untagged enums would do, but they forget where in the text they failed, and why.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::Deserializer;
+use serde::de::{Error, MapAccess, SeqAccess, Unexpected, Visitor};
+
+/// A value that takes the shapes whose functions it implements.
+pub(super) trait Shaped<'de>: Sized {
+    /// What is expected, in words that fit behind "expected".
+    const EXPECTED: &'static str;
+
+    fn text<E: Error>(text: &str) -> Result<Self, E> {
+        Err(E::invalid_type(Unexpected::Str(text), &Self::EXPECTED))
+    }
+
+    fn number<E: Error>(number: u64) -> Result<Self, E> {
+        Err(E::invalid_type(Unexpected::Unsigned(number), &Self::EXPECTED))
+    }
+
+    fn truth<E: Error>(truth: bool) -> Result<Self, E> {
+        Err(E::invalid_type(Unexpected::Bool(truth), &Self::EXPECTED))
+    }
+
+    fn list<A: SeqAccess<'de>>(_: A) -> Result<Self, A::Error> {
+        Err(A::Error::invalid_type(Unexpected::Seq, &Self::EXPECTED))
+    }
+
+    fn table<A: MapAccess<'de>>(_: A) -> Result<Self, A::Error> {
+        Err(A::Error::invalid_type(Unexpected::Map, &Self::EXPECTED))
+    }
+}
+
+/// Reads whichever shape is there.
+pub(super) fn read<'de, T: Shaped<'de>, D: Deserializer<'de>>(from: D) -> Result<T, D::Error> {
+    from.deserialize_any(Shapes(PhantomData))
+}
+
+struct Shapes<T>(PhantomData<T>);
+
+impl<'de, T: Shaped<'de>> Visitor<'de> for Shapes<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(T::EXPECTED)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
+        T::text(text)
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<T, E> {
+        T::number(number)
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<T, E> {
+        match u64::try_from(number) {
+            Ok(number) => T::number(number),
+            Err(_) => Err(E::invalid_value(Unexpected::Signed(number), &T::EXPECTED)),
+        }
+    }
+
+    fn visit_bool<E: Error>(self, truth: bool) -> Result<T, E> {
+        T::truth(truth)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<T, A::Error> {
+        T::list(list)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, table: A) -> Result<T, A::Error> {
+        T::table(table)
+    }
+}
+
+/// Implements `Deserialize` for types that are [`Shaped`].
+macro_rules! deserialize_shaped {
+    ($($type:ty),*) => {$(
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                $crate::document::shaped::read(from)
+            }
+        }
+    )*};
+}
+
+/// Implements `Deserialize` for tables whose fields are derived with `#[serde(remote = "Self")]`: what serde
+/// derives on its own reads a list as a table, too, field by field.
+macro_rules! deserialize_tables {
+    ($($type:ty: $expected:literal),*) => {$(
+        impl<'de> $crate::document::shaped::Shaped<'de> for $type {
+            const EXPECTED: &'static str = $expected;
+
+            fn table<A: serde::de::MapAccess<'de>>(table: A) -> Result<Self, A::Error> {
+                Self::deserialize(serde::de::value::MapAccessDeserializer::new(table))
+            }
+        }
+
+        $crate::document::shaped::deserialize_shaped!($type);
+    )*};
+}
+
+pub(super) use {deserialize_shaped, deserialize_tables};

@@ -1,0 +1,40 @@
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde::de::value::SeqAccessDeserializer;
+use serde::de::{Error, SeqAccess};
+
+use super::shaped::{Shaped, deserialize_shaped};
+
+/// A text, or a list of texts of which any will do.
+#[derive(Debug, Clone, PartialEq, JsonSchema)]
+#[schemars(untagged)]
+pub enum Texts {
+    /// One text.
+    One(String),
+    /// Any of these.
+    Any(Vec<String>),
+}
+
+impl Texts {
+    /// The texts.
+    pub fn as_slice(&self) -> &[String] {
+        match self {
+            Self::One(text) => std::slice::from_ref(text),
+            Self::Any(texts) => texts,
+        }
+    }
+}
+
+impl<'de> Shaped<'de> for Texts {
+    const EXPECTED: &'static str = "a text, or a list of texts";
+
+    fn text<E: Error>(text: &str) -> Result<Self, E> {
+        Ok(Self::One(text.to_owned()))
+    }
+
+    fn list<A: SeqAccess<'de>>(list: A) -> Result<Self, A::Error> {
+        Vec::deserialize(SeqAccessDeserializer::new(list)).map(Self::Any)
+    }
+}
+
+deserialize_shaped!(Texts);

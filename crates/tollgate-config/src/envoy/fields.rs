@@ -1,0 +1,149 @@
+//! The fields of a map: each read once, and those that nobody reads being problems.
+
+use saphyr::YamlData;
+
+use super::found::{Found, short};
+use super::yaml::{Node, bare, is_nothing, place, scalar};
+use crate::path::Path;
+use crate::problem::Place;
+
+/// The fields of a map that have not been read yet.
+pub(super) struct Fields<'n, 't> {
+    path: &'n Path<'n>,
+    place: Place,
+    left: Vec<Field<'n, 't>>,
+}
+
+struct Field<'n, 't> {
+    name: &'n str,
+    /// Where the name stands.
+    place: Place,
+    value: &'n Node<'t>,
+}
+
+/// A text, and where it stands.
+pub(super) type Text<'n> = Option<(Place, &'n str)>;
+
+impl<'n, 't> Fields<'n, 't> {
+    /// The fields of `node`, which stands at `path` and is `what`.
+    pub(super) fn of(
+        node: &'n Node<'t>,
+        path: &'n Path<'n>,
+        what: &str,
+        found: &mut Found,
+    ) -> Option<Self> {
+        let mut fields = Self { path, place: place(node), left: Vec::new() };
+        if !fields.add(node, found) {
+            let what = format!("{what} is a map of fields, not {}", kind(node));
+            found.problem(path, place(node), what);
+            return None;
+        }
+        Some(fields)
+    }
+
+    /// Adds the fields of a map that are not there yet, then those of the maps that it merges (`<<`);
+    /// says whether `node` is a map.
+    fn add(&mut self, node: &'n Node<'t>, found: &mut Found) -> bool {
+        let YamlData::Mapping(map) = bare(node) else { return false };
+        let (mut own, mut merged) = (Vec::new(), Vec::new());
+        for (key, value) in map {
+            match scalar(key) {
+                Some("<<") => merged.push(value),
+                Some(name) if own.contains(&name) => {
+                    found.problem(&self.path.name(name), place(key), "this is said twice");
+                }
+                Some(name) => {
+                    own.push(name);
+                    if self.left.iter().all(|field| field.name != name) {
+                        self.left.push(Field { name, place: place(key), value });
+                    }
+                }
+                None => found.problem(self.path, place(key), "the name of a field is text"),
+            }
+        }
+        merged.into_iter().for_each(|value| self.merge(value, found));
+        true
+    }
+
+    /// `<<: *one`, or `<<: [*one, *other]`.
+    fn merge(&mut self, value: &'n Node<'t>, found: &mut Found) {
+        let are_maps = match bare(value) {
+            YamlData::Sequence(maps) => maps.iter().all(|map| self.add(map, found)),
+            _ => self.add(value, found),
+        };
+        if !are_maps {
+            let what = format!("`<<` merges a map, or a list of maps, not {}", kind(value));
+            found.problem(self.path, place(value), what);
+        }
+    }
+
+    /// Where the map begins.
+    pub(super) fn place(&self) -> Place {
+        self.place
+    }
+
+    /// A problem with the map as a whole: with something that it lacks.
+    pub(super) fn lacks(&self, what: impl Into<String>, found: &mut Found) {
+        found.problem(self.path, self.place, what);
+    }
+
+    /// The value of a field; `None` where nothing is said.
+    pub(super) fn take(&mut self, name: &str) -> Option<&'n Node<'t>> {
+        let at = self.left.iter().position(|field| field.name == name)?;
+        let Field { value, .. } = self.left.remove(at);
+        (!is_nothing(value)).then_some(value)
+    }
+
+    /// The value of a field that is text. Numbers and truths are text as they are written, as they are
+    /// to the service.
+    pub(super) fn text(&mut self, name: &str, found: &mut Found) -> Text<'n> {
+        let value = self.take(name)?;
+        let text = scalar(value);
+        if text.is_none() {
+            let what = format!("expected text, not {}", kind(value));
+            found.problem(&self.path.name(name), place(value), what);
+        }
+        text.map(|text| (place(value), text))
+    }
+
+    /// Where a field stands that is `true`; `None` if it is `false`, or nothing is said.
+    pub(super) fn flag(&mut self, name: &str, found: &mut Found) -> Option<Place> {
+        let (place, text) = self.text(name, found)?;
+        match text {
+            "true" | "True" | "TRUE" => Some(place),
+            "false" | "False" | "FALSE" => None,
+            other => {
+                let what = format!("expected true or false, not {}", short(other));
+                found.problem(&self.path.name(name), place, what);
+                None
+            }
+        }
+    }
+
+    /// The value of a field that is a list.
+    pub(super) fn list(&mut self, name: &str, found: &mut Found) -> &'n [Node<'t>] {
+        let Some(value) = self.take(name) else { return &[] };
+        if let YamlData::Sequence(list) = bare(value) {
+            return list;
+        }
+        let what = format!("expected a list, not {}", kind(value));
+        found.problem(&self.path.name(name), place(value), what);
+        &[]
+    }
+
+    /// Ends the reading: what is left is nothing that is known here.
+    pub(super) fn finish(self, known: &str, found: &mut Found) {
+        for Field { name, place, .. } in self.left {
+            let what = format!("{} is not known here: expected {known}", short(name));
+            found.problem(self.path, place, what);
+        }
+    }
+}
+
+fn kind(node: &Node<'_>) -> String {
+    match bare(node) {
+        YamlData::Sequence(_) => "a list".to_owned(),
+        YamlData::Mapping(_) => "a map".to_owned(),
+        _ => scalar(node).map_or("nothing".to_owned(), short),
+    }
+}

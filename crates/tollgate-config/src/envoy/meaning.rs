@@ -1,0 +1,163 @@
+//! What the entries of descriptors ask of a request.
+
+use std::net::IpAddr;
+
+use super::descriptors::{Descriptors, Meaning};
+use super::found::short;
+use super::like::{Like, matches};
+use super::test::Test;
+use super::tree::Value;
+use crate::document::{Condition, Key, Texts};
+
+/// Why an entry cannot be followed, in a sentence.
+pub(super) type Unclear = String;
+
+/// What a descriptor's key is; the error names the line of code to add.
+fn meaning<'d>(descriptors: &'d Descriptors, key: &str) -> Result<&'d Meaning, Unclear> {
+    descriptors.meaning(key).ok_or_else(|| {
+        format!(
+            "nothing says what {} is of a request: add .with({key:?}, Key::Header({key:?}.into())) to \
+             the `Descriptors`, or whichever key it is; or, for what Envoy's routes say by themselves, \
+             .when({key:?}, value, condition)",
+            short(key)
+        )
+    })
+}
+
+/// Whether a request's entry of this key has one of these values. Where a request has several, `every`
+/// one of them has to be that.
+pub(super) fn has_any(
+    descriptors: &Descriptors,
+    key: &str,
+    values: &[&Value],
+    every: bool,
+) -> Result<Test, Unclear> {
+    match meaning(descriptors, key)? {
+        Meaning::Key(of) => is_any(of, values, every),
+        Meaning::Named => {
+            let named = values.iter().map(|value| match value {
+                Value::Exactly(value) => named(descriptors, key, value),
+                Value::Any | Value::Like(_) => Err(without_name(key)),
+            });
+            Ok(Test::any(named.collect::<Result<Vec<_>, _>>()?))
+        }
+    }
+}
+
+fn without_name(key: &str) -> Unclear {
+    format!(
+        "only values that the file names are known of {}: expected a `value` without `*`, or a key, \
+         by .with({key:?}, ..) on the `Descriptors`",
+        short(key)
+    )
+}
+
+fn named(descriptors: &Descriptors, key: &str, value: &str) -> Result<Test, Unclear> {
+    match descriptors.condition(key, value) {
+        Some(condition) => Ok(Test::when(condition.clone())),
+        None if descriptors.has_conditions(key) => Err(format!(
+            "nothing says for which requests {} is {}: add .when({key:?}, {value:?}, condition) to \
+             the `Descriptors`",
+            short(key),
+            short(value)
+        )),
+        None => Ok(Test::Always),
+    }
+}
+
+fn is_any(key: &Key, values: &[&Value], every: bool) -> Result<Test, Unclear> {
+    if values.contains(&&Value::Any) {
+        return Ok(is_there(key));
+    }
+    let texts: Vec<_> = values.iter().filter_map(|value| value.text().map(str::to_owned)).collect();
+    if texts.is_empty() {
+        return Ok(Test::Never);
+    }
+    Ok(match key {
+        Key::Header(_) | Key::Cookie(_) | Key::Query(_) | Key::Claim(_) => like(key, texts, every),
+        Key::Method | Key::Path | Key::Route | Key::Host => like(key, texts, every),
+        Key::Const(own) => Test::known(texts.iter().any(|text| matches(text, own))),
+        Key::Ip if texts.iter().any(|text| text == "*") => Test::Always,
+        Key::Ip => {
+            let networks = texts.iter().map(|text| network(text)).collect::<Result<_, _>>()?;
+            let network = Some(Texts::Any(networks));
+            Test::when(Condition { network, ..Condition::default() })
+        }
+        Key::Country => {
+            let country = Some(Texts::Any(whole(texts)?));
+            Test::when(Condition { country, ..Condition::default() })
+        }
+        Key::Region => {
+            let region = Some(Texts::Any(whole(texts)?));
+            Test::when(Condition { region, ..Condition::default() })
+        }
+        Key::Optional(key) => is_any(key, values, every)?,
+        Key::Global | Key::First(_) | Key::All(_) => return Err(without_values()),
+    })
+}
+
+/// Whether a request has it at all.
+fn is_there(key: &Key) -> Test {
+    match key {
+        Key::Header(_) | Key::Cookie(_) | Key::Query(_) | Key::Claim(_) | Key::Host => {
+            like(key, vec!["*".to_owned()], false)
+        }
+        Key::First(keys) => Test::any(keys.iter().map(is_there)),
+        Key::All(keys) => Test::all(keys.iter().map(is_there)),
+        Key::Optional(key) => is_there(key),
+        // What is missing of these is for the server to mend.
+        Key::Ip | Key::Route | Key::Method | Key::Path => Test::Always,
+        Key::Global | Key::Country | Key::Region | Key::Const(_) => Test::Always,
+    }
+}
+
+fn like(key: &Key, patterns: Vec<String>, every: bool) -> Test {
+    let like = vec![Like { key: key.clone(), patterns, every }];
+    Test::when(Condition { like, ..Condition::default() })
+}
+
+fn without_values() -> Unclear {
+    "several keys together, or none, have no value to compare: expected no `value`, or a single key \
+     in the `Descriptors`"
+        .to_owned()
+}
+
+/// The codes of countries or regions, which are known whole.
+fn whole(codes: Vec<String>) -> Result<Vec<String>, Unclear> {
+    match codes.iter().find(|code| code.contains('*')) {
+        Some(code) => Err(format!(
+            "{} is no code of a country or a region: expected a `value` without `*`",
+            short(code)
+        )),
+        None => Ok(codes),
+    }
+}
+
+/// The network of a value: an address, a network as `masked_remote_address` has it, or a wildcard of whole
+/// octets, `10.1.*`.
+fn network(value: &str) -> Result<String, Unclear> {
+    if value.contains('*') {
+        return octets(value);
+    }
+    let (address, prefix) = value.split_once('/').unwrap_or((value, "0"));
+    if address.parse::<IpAddr>().is_err() || prefix.parse::<u8>().is_err() {
+        return Err(format!(
+            "{} is no address: expected one such as 10.0.0.7, or a network such as 10.0.0.0/8",
+            short(value)
+        ));
+    }
+    Ok(value.to_owned())
+}
+
+fn octets(pattern: &str) -> Result<String, Unclear> {
+    let octets = pattern.strip_suffix(".*").unwrap_or_default();
+    let count = octets.split('.').filter(|octet| octet.parse::<u8>().is_ok()).count();
+    if !(1..4).contains(&count) || count != octets.split('.').count() {
+        return Err(format!(
+            "{} is not whole octets: expected a wildcard such as 10.1.*, or a network such as \
+             10.1.0.0/16",
+            short(pattern)
+        ));
+    }
+    Ok(format!("{octets}{}/{}", ".0".repeat(4 - count), 8 * count))
+}

@@ -1,0 +1,125 @@
+//! The limit of a descriptor.
+
+use std::time::Duration;
+
+use super::fields::{Fields, Text};
+use super::found::{Found, short};
+use super::yaml::{Node, place};
+use crate::path::Path;
+use crate::problem::Place;
+
+/// What is said of a descriptor's limit.
+#[derive(Debug)]
+pub(super) struct RateLimit {
+    pub(super) place: Place,
+    pub(super) rate: Rate,
+    /// The name by which others replace it.
+    pub(super) name: Option<String>,
+    /// The names of those that it replaces.
+    pub(super) replaces: Vec<String>,
+}
+
+/// How much.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rate {
+    Unlimited,
+    Per(u32, Duration),
+}
+
+/// The service's units, and how many seconds it takes each for.
+const UNITS: [(&str, u64); 7] = [
+    ("second", 1),
+    ("minute", 60),
+    ("hour", 3_600),
+    ("day", 86_400),
+    ("week", 7 * 86_400),
+    ("month", 30 * 86_400),
+    ("year", 365 * 86_400),
+];
+
+const EXPECTED: &str = "expected second, minute, hour, day, week, month or year";
+
+pub(super) fn rate_limit(node: &Node<'_>, path: &Path<'_>, found: &mut Found) -> Option<RateLimit> {
+    let mut fields = Fields::of(node, path, "a rate limit", found)?;
+    let name = fields.text("name", found).map(|(_, name)| name.to_owned());
+    let replaces = replaces(&mut fields, path, name.as_deref(), found);
+    let unlimited = fields.flag("unlimited", found).is_some();
+    let unit = fields.text("unit", found);
+    let count = fields.text("requests_per_unit", found);
+    let rate = match (unlimited, unit) {
+        (true, None) => Some(Rate::Unlimited),
+        (true, Some((place, _))) => {
+            found.problem(&path.name("unit"), place, "what is `unlimited` has no unit");
+            None
+        }
+        (false, unit) => {
+            let period = period(unit, &fields, path, found);
+            let count = requests(count, &fields, path, found);
+            count.zip(period).map(|(count, period)| Rate::Per(count, period))
+        }
+    };
+    let place = fields.place();
+    fields.finish("`unit`, `requests_per_unit`, `unlimited`, `name` or `replaces`", found);
+    Some(RateLimit { place, rate: rate?, name, replaces })
+}
+
+fn period(
+    unit: Text<'_>,
+    fields: &Fields<'_, '_>,
+    path: &Path<'_>,
+    found: &mut Found,
+) -> Option<Duration> {
+    let Some((place, unit)) = unit else {
+        fields.lacks(format!("`unit` is missing: {EXPECTED}"), found);
+        return None;
+    };
+    let known = UNITS.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit));
+    if known.is_none() {
+        let what = format!("{} is not a unit of time: {EXPECTED}", short(unit));
+        found.problem(&path.name("unit"), place, what);
+    }
+    known.map(|(_, seconds)| Duration::from_secs(*seconds))
+}
+
+fn requests(
+    count: Text<'_>,
+    fields: &Fields<'_, '_>,
+    path: &Path<'_>,
+    found: &mut Found,
+) -> Option<u32> {
+    let Some((place, text)) = count else {
+        let what = "`requests_per_unit` is missing, and the service would refuse everything: \
+                    expected a number, 0 if that is meant";
+        fields.lacks(what, found);
+        return None;
+    };
+    let count = text.parse().ok();
+    if count.is_none() {
+        let what = format!("expected a whole number below 2^32, not {}", short(text));
+        found.problem(&path.name("requests_per_unit"), place, what);
+    }
+    count
+}
+
+fn replaces(
+    fields: &mut Fields<'_, '_>,
+    path: &Path<'_>,
+    own: Option<&str>,
+    found: &mut Found,
+) -> Vec<String> {
+    let list = path.name("replaces");
+    let mut names = Vec::new();
+    for (at, node) in fields.list("replaces", found).iter().enumerate() {
+        let path = list.index(at);
+        let Some(mut entry) = Fields::of(node, &path, "what is replaced", found) else { continue };
+        match entry.text("name", found).filter(|(_, name)| !name.is_empty()) {
+            None => found.problem(&path, place(node), "`name` is missing: that of another limit"),
+            Some((place, name)) if Some(name) == own => {
+                found.problem(&path.name("name"), place, "a limit cannot replace itself");
+            }
+            Some((_, name)) => names.push(name.to_owned()),
+        }
+        entry.finish("`name`", found);
+    }
+    names
+}

@@ -1,0 +1,68 @@
+//! What can be asked of a request, put together as documents say it.
+
+use crate::document::Condition;
+
+/// A question, some of which are answered before any request is there.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Test {
+    Always,
+    Never,
+    If(Box<Condition>),
+}
+
+impl Test {
+    pub(super) fn when(condition: Condition) -> Self {
+        Self::If(Box::new(condition))
+    }
+
+    pub(super) fn known(holds: bool) -> Self {
+        if holds { Self::Always } else { Self::Never }
+    }
+
+    /// Holds when this one does not.
+    pub(super) fn not(self) -> Self {
+        match self {
+            Self::Always => Self::Never,
+            Self::Never => Self::Always,
+            Self::If(condition) => Self::If(Box::new(negated(*condition))),
+        }
+    }
+
+    /// Holds when all of `tests` do.
+    pub(super) fn all(tests: impl IntoIterator<Item = Self>) -> Self {
+        let mut conditions = Vec::new();
+        for test in tests {
+            match test {
+                Self::Always => {}
+                Self::Never => return Self::Never,
+                Self::If(condition) => conditions.push(*condition),
+            }
+        }
+        match conditions.len() {
+            0 => Self::Always,
+            1 => Self::when(conditions.remove(0)),
+            // All hold when there is none that does not.
+            _ => Self::when(negated(either(conditions.into_iter().map(negated).collect()))),
+        }
+    }
+
+    /// Holds when one of `tests` does.
+    pub(super) fn any(tests: impl IntoIterator<Item = Self>) -> Self {
+        Self::all(tests.into_iter().map(Self::not)).not()
+    }
+}
+
+fn either(any: Vec<Condition>) -> Condition {
+    Condition { any, ..Condition::default() }
+}
+
+/// What holds when `condition` does not; a double negation is none.
+fn negated(mut condition: Condition) -> Condition {
+    match condition.not.take() {
+        Some(inner) if condition == Condition::default() => *inner,
+        not => {
+            condition.not = not;
+            Condition { not: Some(Box::new(condition)), ..Condition::default() }
+        }
+    }
+}

@@ -1,0 +1,18 @@
+mod meanings;
+mod model;
+mod reading;
+
+use super::{Descriptors, read_envoy, read_envoy_with_warnings};
+use crate::document::Key;
+use crate::{Environment, Policies};
+
+/// Headers of the same name for these keys.
+fn headers(keys: &[&str]) -> Descriptors {
+    keys.iter()
+        .fold(Descriptors::default(), |known, key| known.with(*key, Key::Header((*key).to_owned())))
+}
+
+fn policies(text: &str, descriptors: &Descriptors) -> Policies {
+    let document = read_envoy(text, descriptors).expect("a valid file");
+    Policies::new(&document, &Environment::new()).expect("valid policies")
+}

@@ -1,0 +1,141 @@
+//! The file as it is written: a domain, and descriptors in each other.
+
+use super::fields::Fields;
+use super::found::Found;
+use super::rate::{RateLimit, rate_limit};
+use super::yaml::Node;
+use crate::path::Path;
+use crate::problem::Place;
+
+/// A file: one domain.
+#[derive(Debug)]
+pub(super) struct Domain {
+    pub(super) name: String,
+    pub(super) descriptors: Vec<Descriptor>,
+}
+
+/// One entry of a descriptor, its limit, and the entries that may follow.
+#[derive(Debug)]
+pub(super) struct Descriptor {
+    /// Where it stands, in words: `descriptors[0].descriptors[2]`.
+    pub(super) path: String,
+    /// Where its key stands.
+    pub(super) place: Place,
+    pub(super) key: String,
+    pub(super) value: Value,
+    pub(super) limit: Option<RateLimit>,
+    pub(super) shadow: bool,
+    /// Whether all values that a wildcard matches share one budget.
+    pub(super) shared: bool,
+    pub(super) descriptors: Vec<Self>,
+}
+
+/// Which values of its key an entry is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Value {
+    /// All that no entry beside it is for.
+    Any,
+    /// This one.
+    Exactly(String),
+    /// Those that match: `*` stands for any text, also for none.
+    Like(String),
+}
+
+impl Value {
+    /// The value, or the pattern.
+    pub(super) fn text(&self) -> Option<&str> {
+        match self {
+            Self::Any => None,
+            Self::Exactly(text) | Self::Like(text) => Some(text),
+        }
+    }
+
+    fn new(text: &str) -> Self {
+        match text {
+            "" => Self::Any,
+            text if text.contains('*') => Self::Like(text.to_owned()),
+            text => Self::Exactly(text.to_owned()),
+        }
+    }
+}
+
+/// Reads the file's only document.
+pub(super) fn domain(node: &Node<'_>, found: &mut Found) -> Option<Domain> {
+    let mut fields = Fields::of(node, &Path::Root, "the file", found)?;
+    let name = fields.text("domain", found).map_or("", |(_, name)| name).to_owned();
+    if name.is_empty() {
+        fields.lacks("`domain` is missing: the name of what the limits are for", found);
+    }
+    let descriptors = descriptors(&mut fields, &Path::Root, found);
+    fields.finish("`domain` or `descriptors`", found);
+    Some(Domain { name, descriptors })
+}
+
+fn descriptors(fields: &mut Fields<'_, '_>, path: &Path<'_>, found: &mut Found) -> Vec<Descriptor> {
+    let list = path.name("descriptors");
+    let mut descriptors: Vec<Descriptor> = Vec::new();
+    for (at, node) in fields.list("descriptors", found).iter().enumerate() {
+        let Some(descriptor) = descriptor(node, &list.index(at), found) else { continue };
+        let Descriptor { key, value, .. } = &descriptor;
+        match descriptors.iter().find(|other| other.key == *key && other.value == *value) {
+            None => descriptors.push(descriptor),
+            Some(Descriptor { place, .. }) => {
+                let line = place.line;
+                let what = format!("its key and value are those of the descriptor in line {line}");
+                found.problem(&descriptor.path, descriptor.place, what);
+            }
+        }
+    }
+    descriptors
+}
+
+fn descriptor(node: &Node<'_>, path: &Path<'_>, found: &mut Found) -> Option<Descriptor> {
+    let mut fields = Fields::of(node, path, "a descriptor", found)?;
+    let key = fields.text("key", found).filter(|(_, key)| !key.is_empty());
+    if key.is_none() {
+        fields.lacks("`key` is missing: the name of the descriptor's entry", found);
+    }
+    let value = Value::new(fields.text("value", found).map_or("", |(_, value)| value));
+    let limit = fields.take("rate_limit");
+    let limit = limit.and_then(|node| rate_limit(node, &path.name("rate_limit"), found));
+    let shadow = fields.flag("shadow_mode", found).is_some();
+    let shared = shared(&mut fields, path, &value, found);
+    not_followed(&mut fields, path, found);
+    let descriptors = descriptors(&mut fields, path, found);
+    fields.finish(FIELDS, found);
+    let (place, key) = key?;
+    let (path, key) = (path.to_string(), key.to_owned());
+    Some(Descriptor { path, place, key, value, limit, shadow, shared, descriptors })
+}
+
+const FIELDS: &str = "`key`, `value`, `rate_limit`, `descriptors`, `shadow_mode`, \
+                      `share_threshold`, `detailed_metric`, `value_to_metric` or `metadata`";
+
+fn shared(fields: &mut Fields<'_, '_>, path: &Path<'_>, value: &Value, found: &mut Found) -> bool {
+    let Some(place) = fields.flag("share_threshold", found) else { return false };
+    let wildcard = matches!(value, Value::Like(_));
+    if !wildcard {
+        let what = "this is for a `value` with `*`, so that all that it matches share one budget";
+        found.problem(&path.name("share_threshold"), place, what);
+    }
+    wildcard
+}
+
+/// What is for the service's own metrics and for Envoy's filters; and quotas, which cannot be said.
+fn not_followed(fields: &mut Fields<'_, '_>, path: &Path<'_>, found: &mut Found) {
+    for name in ["detailed_metric", "value_to_metric"] {
+        if let Some(place) = fields.flag(name, found) {
+            let what = "this changes nothing here: metrics go by the name of the limit";
+            found.warning(&path.name(name), place, what);
+        }
+    }
+    if let Some(node) = fields.take("metadata") {
+        let what = "this changes nothing here: it is for Envoy's filters";
+        found.warning(&path.name("metadata"), super::yaml::place(node), what);
+    }
+    if let Some(place) = fields.flag("quota_mode", found) {
+        let what = "a quota refuses only once all quotas are spent, which a limit here cannot do: \
+                    expected no `quota_mode`, or false";
+        found.problem(&path.name("quota_mode"), place, what);
+    }
+}

@@ -1,0 +1,63 @@
+//! The tree as a list: each limit with the whole way to it.
+
+use super::like::matches;
+use super::rate::RateLimit;
+use super::tree::{Descriptor, Domain, Value};
+
+/// A limit, and the entries that a descriptor has to have to meet it.
+#[derive(Debug)]
+pub(super) struct Way<'d> {
+    pub(super) steps: Vec<Step<'d>>,
+    pub(super) limit: &'d RateLimit,
+    pub(super) shadow: bool,
+}
+
+/// One entry on the way.
+#[derive(Debug, Clone)]
+pub(super) struct Step<'d> {
+    pub(super) entry: &'d Descriptor,
+    /// The values that entries beside it are for, and that the service looks up before this one.
+    pub(super) but: Vec<&'d Value>,
+}
+
+/// All limits of a domain, in the order of the file.
+pub(super) fn ways(domain: &Domain) -> Vec<Way<'_>> {
+    let mut ways = Vec::new();
+    walk(&domain.descriptors, &mut Vec::new(), &mut ways);
+    ways
+}
+
+fn walk<'d>(level: &'d [Descriptor], steps: &mut Vec<Step<'d>>, ways: &mut Vec<Way<'d>>) {
+    for (at, entry) in level.iter().enumerate() {
+        steps.push(Step { entry, but: looked_up_before(level, at) });
+        if let Some(limit) = &entry.limit {
+            ways.push(Way { steps: steps.clone(), limit, shadow: entry.shadow });
+        }
+        walk(&entry.descriptors, steps, ways);
+        steps.pop();
+    }
+}
+
+/// The exact value goes first, then wildcards in the order of the file, then the key alone. The service
+/// does not come back: what is below a value that matched is all that there is for it.
+fn looked_up_before(level: &[Descriptor], at: usize) -> Vec<&Value> {
+    let own = &level[at];
+    let beside = level.iter().enumerate().filter(|(_, other)| other.key == own.key);
+    let before = beside.filter(|(other_at, other)| match (&own.value, &other.value) {
+        (Value::Exactly(_), _) | (_, Value::Any) => false,
+        (Value::Like(pattern), Value::Exactly(value)) => matches(pattern, value),
+        (Value::Like(own), Value::Like(other)) => *other_at < at && can_meet(own, other),
+        (Value::Any, _) => true,
+    });
+    before.map(|(_, other)| &other.value).collect()
+}
+
+/// Whether some text may match both patterns, by what they begin and end with: usually they are prefixes
+/// that have nothing to do with each other.
+fn can_meet(one: &str, other: &str) -> bool {
+    let ends = |pattern| str::split_once(pattern, '*').zip(str::rsplit_once(pattern, '*'));
+    let (Some(((a, _), (_, z))), Some(((b, _), (_, y)))) = (ends(one), ends(other)) else {
+        return true;
+    };
+    (a.starts_with(b) || b.starts_with(a)) && (z.ends_with(y) || y.ends_with(z))
+}

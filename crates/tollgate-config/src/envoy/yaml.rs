@@ -1,0 +1,106 @@
+//! Text to nodes that know where they stand.
+
+use saphyr::{LoadableYamlNode, MarkedYaml, ScalarStyle, YamlData, YamlLoader};
+use saphyr_parser::{Event, Marker, Parser, ScanError, SpannedEventReceiver};
+
+use super::found::Found;
+use crate::path::Path;
+use crate::problem::Place;
+
+/// How deep lists and maps may stand in each other. A descriptor needs two levels for each of its
+/// entries, and whatever reads a level calls itself for the next.
+const DEEPEST: usize = 64;
+
+/// How many nodes aliases (`*name`) may stand for, all together.
+const ALIASED: usize = 10_000;
+
+/// A node: text, a list, a map, or nothing.
+pub(super) type Node<'t> = MarkedYaml<'t>;
+
+/// Where a node begins.
+pub(super) fn place(node: &Node<'_>) -> Place {
+    at(&node.span.start)
+}
+
+fn at(marker: &Marker) -> Place {
+    Place { line: marker.line(), column: marker.col() + 1 }
+}
+
+/// The one document that a file holds, its scalars as they are written: a value `010` is not eight.
+pub(super) fn read<'t>(text: &'t str, found: &mut Found) -> Option<Node<'t>> {
+    match load(text) {
+        Err((place, what)) => {
+            found.problem(&Path::Root, place, what);
+            None
+        }
+        Ok(mut documents) => {
+            if let Some(second) = documents.get(1) {
+                let what = "a second document begins: expected one, with one domain";
+                found.problem(&Path::Root, place(second), what);
+            }
+            let nothing = || Node::from_bare_yaml(saphyr::Yaml::BadValue);
+            Some(if documents.is_empty() { nothing() } else { documents.swap_remove(0) })
+        }
+    }
+}
+
+fn load(text: &str) -> Result<Vec<Node<'_>>, (Place, String)> {
+    let mut loader = YamlLoader::default();
+    loader.early_parse(false);
+    loader.alias_limit(ALIASED);
+    let mut depth = 0;
+    // One event after the other, instead of `Parser::load`: that goes as deep as the text says.
+    for event in Parser::new_from_str(text) {
+        let (event, span) = event.map_err(|error| unreadable(&error))?;
+        depth = deeper(depth, &event);
+        if depth > DEEPEST {
+            let what = format!("lists and maps stand in each other: expected {DEEPEST} at most");
+            return Err((at(&span.start), what));
+        }
+        loader.on_event(event, span);
+        if let Some(error) = loader.error() {
+            return Err(unreadable(error));
+        }
+    }
+    Ok(loader.into_documents())
+}
+
+fn deeper(depth: usize, event: &Event<'_>) -> usize {
+    match event {
+        Event::SequenceStart(..) | Event::MappingStart(..) => depth + 1,
+        Event::SequenceEnd | Event::MappingEnd => depth - 1,
+        _ => depth,
+    }
+}
+
+fn unreadable(error: &ScanError) -> (Place, String) {
+    (at(error.marker()), format!("this is not YAML: {}", error.info()))
+}
+
+/// A node without the tag (`!name`) that it may wear.
+pub(super) fn bare<'n, 't>(mut node: &'n Node<'t>) -> &'n YamlData<'t, Node<'t>> {
+    while let YamlData::Tagged(_, inner) = &node.data {
+        node = inner;
+    }
+    &node.data
+}
+
+/// The text of a scalar; `None` for `null`, and for what is not a scalar.
+pub(super) fn scalar<'n>(node: &'n Node<'_>) -> Option<&'n str> {
+    match bare(node) {
+        YamlData::Representation(text, style, _) => {
+            let null = matches!(text.as_ref(), "" | "~" | "null" | "Null" | "NULL");
+            (!null || *style != ScalarStyle::Plain).then_some(text.as_ref())
+        }
+        _ => None,
+    }
+}
+
+/// Whether a node says nothing: `null`, or what an empty file holds.
+pub(super) fn is_nothing(node: &Node<'_>) -> bool {
+    match bare(node) {
+        YamlData::Representation(..) => scalar(node).is_none(),
+        YamlData::BadValue => true,
+        _ => false,
+    }
+}

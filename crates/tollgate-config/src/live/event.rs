@@ -1,0 +1,56 @@
+use std::fmt;
+use std::path::PathBuf;
+
+use super::changes::Changes;
+use crate::problem::{Problem, Problems};
+
+/// What became of a change.
+///
+/// With the feature `tracing`, each is a `tracing` event as well.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Event {
+    /// Other policies are in force.
+    Reloaded(Changes),
+    /// The file is not valid, or cannot be read. The policies that were in force still are.
+    Refused(Problems),
+    /// The file is gone. The policies that were in force still are.
+    Missing(PathBuf),
+    /// A directory cannot be watched at the moment, for this reason; it is tried again each second.
+    Unwatched(String),
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Reloaded(changes) => write!(f, "policies reloaded: {changes}"),
+            Self::Refused(problems) => write!(f, "policies not reloaded:\n{problems}"),
+            Self::Missing(path) => {
+                write!(f, "policies not reloaded: there is no file {}", path.display())
+            }
+            Self::Unwatched(reason) => write!(f, "policies not watched: {reason}"),
+        }
+    }
+}
+
+#[cfg_attr(
+    not(feature = "tracing"),
+    expect(unused_variables, reason = "without the feature nobody is told")
+)]
+pub(super) fn report(event: &Event) {
+    #[cfg(feature = "tracing")]
+    match event {
+        Event::Reloaded(_) => tracing::info!("{event}"),
+        Event::Refused(_) => tracing::error!("{event}"),
+        Event::Missing(_) | Event::Unwatched(_) => tracing::warn!("{event}"),
+    }
+}
+
+#[cfg_attr(
+    not(feature = "tracing"),
+    expect(unused_variables, reason = "without the feature nobody is told")
+)]
+pub(super) fn warn(file: &str, warning: &Problem) {
+    #[cfg(feature = "tracing")]
+    tracing::warn!("{file}:{warning}");
+}

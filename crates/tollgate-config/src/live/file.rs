@@ -1,0 +1,85 @@
+//! The file that policies are read from.
+
+use std::io;
+use std::path::{self, Path, PathBuf};
+
+use crate::compile::Policies;
+use crate::document::Document;
+use crate::environment::Environment;
+use crate::problem::{Problem, Problems};
+use crate::read::Format;
+
+pub(super) struct File {
+    path: PathBuf,
+    format: Format,
+    environment: Environment,
+}
+
+/// What was found at the path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Seen {
+    Text(String),
+    Missing,
+    Unreadable(io::ErrorKind, String),
+}
+
+impl File {
+    /// A directory that the process changes to later does not change the file.
+    pub(super) fn new(
+        path: &Path,
+        format: Format,
+        environment: Environment,
+    ) -> Result<Self, Problems> {
+        let path = path::absolute(path).map_err(|error| {
+            Problems::from(Problem::new("", error.to_string())).in_file(path.display().to_string())
+        })?;
+        Ok(Self { path, format, environment })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn look(&self) -> Seen {
+        match std::fs::read_to_string(&self.path) {
+            Ok(text) => Seen::Text(text),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Seen::Missing,
+            Err(error) => Seen::Unreadable(error.kind(), error.to_string()),
+        }
+    }
+
+    /// The document that was found, and the policies that it says.
+    pub(super) fn compile(&self, seen: &Seen) -> Result<(Document, Policies), Problems> {
+        let compiled = || {
+            let document = self.read(seen)?;
+            let policies = Policies::new(&document, &self.environment)?;
+            Ok((document, policies))
+        };
+        compiled().map_err(|problems: Problems| problems.in_file(self.name()))
+    }
+
+    fn read(&self, seen: &Seen) -> Result<Document, Problems> {
+        let text = match seen {
+            Seen::Text(text) => text,
+            Seen::Missing => return Err(Problem::new("", "there is no such file").into()),
+            Seen::Unreadable(_, error) => {
+                return Err(Problem::new("", format!("the file cannot be read: {error}")).into());
+            }
+        };
+        let (document, warnings) = self.format.read(text, &self.path)?;
+        let list = if matches!(self.format, Format::Envoy(_)) { "descriptors" } else { "rules" };
+        if document.rules.is_empty() && !text.contains(list) {
+            // Whoever writes a file in place empties it first: nobody is to be without limits meanwhile.
+            let what = format!("there are no rules: say `{list}`, empty, if there are to be none");
+            return Err(Problem::new("", what).into());
+        }
+        for warning in warnings {
+            super::event::warn(&self.name(), &warning);
+        }
+        Ok(document)
+    }
+
+    fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+}

@@ -1,0 +1,179 @@
+//! The watcher, on real files.
+
+use std::fs;
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use super::{Place, admits, everybody, policies};
+use crate::live::{Event, Live, Watching};
+
+/// Longer than any machine is busy; nothing waits that long unless the test fails.
+const AT_MOST: Duration = Duration::from_secs(30);
+
+struct Watched {
+    place: Place,
+    live: Live,
+    events: Receiver<Event>,
+    watching: Watching,
+}
+
+impl Watched {
+    fn of(place: Place) -> Self {
+        let live = place.open();
+        let (send, events) = channel();
+        live.on_event(move |event| send.send(event.clone()).expect("the test is there"));
+        let watching = live.watch().expect("a directory that can be watched");
+        Self { place, live, events, watching }
+    }
+
+    fn event(&self) -> Event {
+        self.events.recv_timeout(AT_MOST).expect("an event, as the file has changed")
+    }
+
+    /// Waits for policies with that count. A file that is written in place may be read half-way before.
+    fn wait_for(&self, count: u64) {
+        while !admits(&self.live, count) {
+            let event = self.event();
+            assert!(!matches!(event, Event::Unwatched(_)), "{event}");
+        }
+    }
+}
+
+#[test]
+fn a_file_that_is_written_in_place_is_reloaded() {
+    let watched = Watched::of(Place::with(&everybody(10)));
+    watched.place.write(&everybody(20));
+    watched.wait_for(20);
+    watched.place.write(&everybody(30));
+    watched.wait_for(30);
+}
+
+#[test]
+fn a_file_that_another_is_renamed_to_is_reloaded_and_what_changed_is_told() {
+    let watched = Watched::of(Place::with(&everybody(10)));
+    watched.place.exchange(&everybody(20));
+    let Event::Reloaded(changes) = watched.event() else { panic!("not reloaded") };
+    assert_eq!(changes.changed, ["all"]);
+    assert!(admits(&watched.live, 20));
+    let text = changes.to_string();
+    assert!(text.contains("all: 10/minute") && text.contains("-> 20/minute"), "{text}");
+}
+
+#[test]
+fn a_broken_file_keeps_the_old_one_serving_until_it_is_mended() {
+    let watched = Watched::of(Place::with(&everybody(10)));
+    watched
+        .place
+        .exchange("[[rules]]\nname = \"all\"\nkey = \"global\"\nlimits = [\"10/fortnight\"]");
+    let Event::Refused(problems) = watched.event() else { panic!("not refused") };
+    let text = problems.to_string();
+    assert!(text.contains("policies.toml:4:") && text.contains("unit"), "{text}");
+    assert!(admits(&watched.live, 10));
+    watched.place.exchange(&everybody(20));
+    assert!(matches!(watched.event(), Event::Reloaded(_)));
+    assert!(admits(&watched.live, 20));
+}
+
+#[test]
+fn a_file_that_is_gone_is_told_and_the_old_policies_serve_on() {
+    let watched = Watched::of(Place::with(&everybody(10)));
+    fs::remove_file(watched.place.file()).expect("a file");
+    let Event::Missing(path) = watched.event() else { panic!("not missing") };
+    assert_eq!(path, watched.place.file());
+    assert!(admits(&watched.live, 10));
+    watched.place.exchange(&everybody(20));
+    assert!(matches!(watched.event(), Event::Reloaded(_)));
+    assert!(admits(&watched.live, 20));
+}
+
+#[test]
+fn a_directory_that_is_made_anew_is_watched_again() {
+    let place = Place::empty();
+    let inner = place.at("inner");
+    let file = inner.join("policies.toml");
+    fs::create_dir(&inner).expect("a directory");
+    fs::write(&file, everybody(10)).expect("a file");
+    let live = Live::open(&file, crate::Environment::new()).expect("valid policies");
+    let (send, events) = channel();
+    live.on_event(move |event| send.send(event.clone()).expect("the test is there"));
+    let watching = live.watch().expect("a directory that can be watched");
+    fs::remove_dir_all(&inner).expect("a directory");
+    let watched = Watched { place, live, events, watching };
+    while !matches!(watched.event(), Event::Missing(_)) {}
+    fs::create_dir(&inner).expect("a directory");
+    fs::write(&file, everybody(20)).expect("a file");
+    while !admits(&watched.live, 20) {
+        watched.event();
+    }
+    // That it is not only looked at now and then.
+    fs::write(&file, everybody(30)).expect("a file");
+    watched.wait_for(30);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_mounted_config_map_is_reloaded_when_its_directory_is_exchanged() {
+    let place = Place::empty();
+    place.version("..2026_01", 10);
+    place.link("..2026_01", "..data");
+    place.link("..data/policies.toml", "policies.toml");
+    let Watched { place, live, events, watching } = Watched::of(place);
+
+    // As the kubelet does it.
+    place.version("..2026_02", 20);
+    place.link("..2026_02", "..data_tmp");
+    fs::rename(place.at("..data_tmp"), place.at("..data")).expect("another name");
+    fs::remove_dir_all(place.at("..2026_01")).expect("a directory");
+    let watched = Watched { place, live, events, watching };
+    assert!(matches!(watched.event(), Event::Reloaded(_)));
+    assert!(admits(&watched.live, 20));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_behind_a_link_is_watched_where_it_is() {
+    let place = Place::empty();
+    place.version("elsewhere", 10);
+    place.link("elsewhere/policies.toml", "policies.toml");
+    let watched = Watched::of(place);
+    fs::write(watched.place.at("elsewhere/policies.toml"), everybody(20)).expect("a file");
+    watched.wait_for(20);
+}
+
+#[test]
+fn nothing_is_watched_once_the_guard_is_dropped() {
+    let Watched { place, live, watching, events } = Watched::of(Place::with(&everybody(10)));
+    drop(watching);
+    place.exchange(&everybody(20));
+    // The thread has ended: nobody else has a part in the policies.
+    assert_eq!(Arc::strong_count(&live.shared), 1);
+    assert!(admits(&live, 10));
+    assert!(events.try_recv().is_err());
+    live.reload().expect("valid policies");
+    assert!(admits(&live, 20));
+}
+
+#[test]
+fn a_listener_may_drop_the_guard() {
+    let place = Place::with(&everybody(10));
+    let live = place.open();
+    let guard = Arc::new(Mutex::new(None));
+    let (send, events) = channel();
+    let held = Arc::clone(&guard);
+    live.on_event(move |event| {
+        drop(held.lock().expect("nobody panics").take());
+        send.send(event.clone()).expect("the test is there");
+    });
+    *guard.lock().expect("nobody panics") = Some(live.watch().expect("a directory"));
+    place.exchange(&everybody(20));
+    events.recv_timeout(AT_MOST).expect("an event, as the file has changed");
+    assert!(guard.lock().expect("nobody panics").is_none());
+}
+
+#[test]
+fn policies_that_code_made_cannot_be_watched() {
+    let live = Live::of(policies(&everybody(10)));
+    let error = live.watch().expect_err("no file");
+    assert_eq!(error.to_string(), "these policies were not read from a file");
+}

@@ -1,0 +1,169 @@
+//! What is wrong with a document.
+
+use std::collections::HashSet;
+use std::fmt;
+
+/// One thing that is wrong: where it stands, and what was expected there.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Problem {
+    path: String,
+    place: Option<Place>,
+    message: String,
+}
+
+/// A place in a text, both counted from 1; a column is a character.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// The line.
+    pub line: usize,
+    /// The column.
+    pub column: usize,
+}
+
+impl Problem {
+    /// A problem with what stands at `path`, such as `rules[1].limits[0].burst`; `message` is a sentence
+    /// that says what is wrong and what was expected.
+    pub fn new(path: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { path: path.into(), place: None, message: message.into() }
+    }
+
+    /// Says where in the text that is.
+    #[must_use]
+    pub fn at(mut self, place: Option<Place>) -> Self {
+        self.place = place;
+        self
+    }
+
+    /// The path in the document; empty for the document as a whole.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The line, from 1; `None` for a document that was made in code, or could not be read at all.
+    pub fn line(&self) -> Option<usize> {
+        self.place.map(|place| place.line)
+    }
+
+    /// The column in characters, from 1.
+    pub fn column(&self) -> Option<usize> {
+        self.place.map(|place| place.column)
+    }
+
+    /// What is wrong, and what was expected.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+}
+
+/// Prints `line:column: path: message`, without what is not known.
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(Place { line, column }) = self.place {
+            write!(f, "{line}:{column}: ")?;
+        }
+        if !self.path.is_empty() {
+            write!(f, "{}: ", self.path)?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Problem {}
+
+/// All that is wrong with a document: never nothing.
+///
+/// Prints a line for each problem, `file:line:column: path: message`, which editors and terminals
+/// turn into links.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problems {
+    file: Option<String>,
+    first: Problem,
+    others: Vec<Problem>,
+}
+
+impl Problems {
+    /// These problems, each once, in the order in which they stand in the text; `None` if there are none.
+    pub fn of(problems: impl IntoIterator<Item = Problem>) -> Option<Self> {
+        // What several rules use is looked at for each of them.
+        let mut told = HashSet::new();
+        let mut problems: Vec<_> =
+            problems.into_iter().filter(|problem| told.insert(problem.clone())).collect();
+        problems.sort_by_key(|problem| problem.place);
+        let mut problems = problems.into_iter();
+        let first = problems.next()?;
+        Some(Self { file: None, first, others: problems.collect() })
+    }
+
+    /// Names the file that they are in.
+    #[must_use]
+    pub fn in_file(mut self, file: impl Into<String>) -> Self {
+        self.file = Some(file.into());
+        self
+    }
+
+    /// The problems, in the order in which they stand in the text.
+    pub fn iter(&self) -> impl Iterator<Item = &Problem> {
+        std::iter::once(&self.first).chain(&self.others)
+    }
+}
+
+impl From<Problem> for Problems {
+    fn from(first: Problem) -> Self {
+        Self { file: None, first, others: Vec::new() }
+    }
+}
+
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, problem) in self.iter().enumerate() {
+            if i > 0 {
+                f.write_str("\n")?;
+            }
+            match &self.file {
+                Some(file) if problem.place.is_some() => write!(f, "{file}:{problem}")?,
+                Some(file) => write!(f, "{file}: {problem}")?,
+                None => problem.fmt(f)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Problems {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(line: usize, column: usize) -> Option<Place> {
+        Some(Place { line, column })
+    }
+
+    #[test]
+    fn problems_are_told_in_the_order_of_the_text() {
+        let problems = Problems::of([
+            Problem::new("rules[1].name", "the name is taken").at(place(12, 3)),
+            Problem::new("time_zone", "no such zone").at(place(1, 13)),
+        ]);
+        let problems = problems.expect("two").in_file("policies.toml");
+        assert_eq!(
+            problems.to_string(),
+            "policies.toml:1:13: time_zone: no such zone\n\
+             policies.toml:12:3: rules[1].name: the name is taken"
+        );
+        assert_eq!(Problems::of([]), None);
+    }
+
+    #[test]
+    fn what_is_found_twice_is_told_once() {
+        let twice = ["one", "other", "one"].map(|what| Problem::new("tiers", what).at(place(1, 1)));
+        assert_eq!(Problems::of(twice).expect("two").iter().count(), 2);
+    }
+
+    #[test]
+    fn what_is_not_known_is_left_out() {
+        let problems = Problems::from(Problem::new("", "there is no such file"));
+        assert_eq!(problems.to_string(), "there is no such file");
+        assert_eq!(problems.in_file("a.toml").to_string(), "a.toml: there is no such file");
+    }
+}

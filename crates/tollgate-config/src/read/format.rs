@@ -1,0 +1,48 @@
+use std::path::Path;
+
+use super::{read_json, read_toml};
+use crate::document::Document;
+use crate::envoy::{Descriptors, read_envoy_with_warnings};
+use crate::problem::{Problem, Problems};
+
+/// In what a document is written.
+#[derive(Debug, Clone)]
+pub(crate) enum Format {
+    Toml,
+    Json,
+    Envoy(Box<Descriptors>),
+}
+
+impl Format {
+    /// The format of the file at `path`, by its extension.
+    pub(crate) fn of(path: &Path) -> Result<Self, Problem> {
+        match path.extension().and_then(|extension| extension.to_str()) {
+            Some("toml") => Ok(Self::Toml),
+            Some("json") => Ok(Self::Json),
+            Some("yaml" | "yml") => Ok(Self::Envoy(Box::default())),
+            _ => {
+                let what =
+                    "the file's name has to end in .toml, .json, or .yaml for Envoy's format";
+                Err(Problem::new("", what))
+            }
+        }
+    }
+
+    /// Reads the text of the file at `path`, from whose directory other files are taken that it names; and
+    /// what stands in it and changes nothing.
+    pub(crate) fn read(
+        &self,
+        text: &str,
+        path: &Path,
+    ) -> Result<(Document, Vec<Problem>), Problems> {
+        let (mut document, warnings) = match self {
+            Self::Toml => (read_toml(text)?, Vec::new()),
+            Self::Json => (read_json(text)?, Vec::new()),
+            Self::Envoy(descriptors) => read_envoy_with_warnings(text, descriptors)?,
+        };
+        if let (Some(places), Some(directory)) = (&mut document.places, path.parent()) {
+            places.database = directory.join(&places.database).to_string_lossy().into_owned();
+        }
+        Ok((document, warnings))
+    }
+}

@@ -1,0 +1,167 @@
+//! Parts of a document in words, for people to read.
+
+use std::fmt::{self, Display, Formatter};
+
+use crate::document::{
+    Amount, Case, Condition, Cost, Expected, Key, Reject, Room, Rule, Settle, Texts,
+};
+
+/// A part of a document in words: "header `x-api-key` or else address" for a key.
+pub(crate) struct InWords<'a, T>(pub(crate) &'a T);
+
+impl Display for InWords<'_, Key> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Key::Ip => f.write_str("address"),
+            Key::Route => f.write_str("route"),
+            Key::Method => f.write_str("method"),
+            Key::Path => f.write_str("path"),
+            Key::Host => f.write_str("host"),
+            Key::Global => f.write_str("nothing: one budget for all"),
+            Key::Country => f.write_str("country"),
+            Key::Region => f.write_str("region"),
+            Key::Header(name) => write!(f, "header `{name}`"),
+            Key::Cookie(name) => write!(f, "cookie `{name}`"),
+            Key::Query(name) => write!(f, "query `{name}`"),
+            Key::Claim(name) => write!(f, "claim `{name}`"),
+            Key::Const(text) => write!(f, "the constant `{text}`"),
+            Key::First(keys) => joined(f, keys, " or else "),
+            Key::Optional(key) => write!(f, "{}, if it is there", InWords(&**key)),
+            Key::All(keys) => joined(f, keys, " and "),
+        }
+    }
+}
+
+impl Display for InWords<'_, Condition> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let said = self.0;
+        let mut parts = Vec::new();
+        let lists = [
+            ("method", &said.method),
+            ("path", &said.path),
+            ("route", &said.route),
+            ("host", &said.host),
+            ("network", &said.network),
+            ("country", &said.country),
+            ("region", &said.region),
+        ];
+        for (name, texts) in lists {
+            parts.extend(texts.as_ref().map(|texts| format!("{name} {}", InWords(texts))));
+        }
+        let values = [
+            ("header", &said.header),
+            ("query", &said.query),
+            ("cookie", &said.cookie),
+            ("claim", &said.claim),
+        ];
+        for (kind, values) in values {
+            parts.extend(
+                values
+                    .iter()
+                    .map(|(name, expected)| format!("{kind} `{name}` {}", InWords(expected))),
+            );
+        }
+        parts.extend(said.hours.as_ref().map(hours));
+        parts.extend(said.like.iter().map(|like| {
+            format!("{} is like `{}`", InWords(&like.key), like.patterns.join("` or `"))
+        }));
+        parts.extend(said.not.as_ref().map(|not| format!("not ({})", InWords(&**not))));
+        if !said.any.is_empty() {
+            let any: Vec<_> = said.any.iter().map(|any| InWords(any).to_string()).collect();
+            parts.push(format!("({})", any.join(") or (")));
+        }
+        match parts.as_slice() {
+            [] => f.write_str("always"),
+            _ => f.write_str(&parts.join(", ")),
+        }
+    }
+}
+
+fn hours(said: &crate::document::Hours) -> String {
+    let mut words = Vec::new();
+    words.extend(said.between.as_ref().map(|times| times.join(" to ")));
+    if !said.on.is_empty() {
+        let days: Vec<_> = said.on.iter().map(|day| format!("{day:?}").to_lowercase()).collect();
+        words.push(format!("on {}", days.join(" ")));
+    }
+    words.extend(said.zone.as_ref().map(|zone| format!("in {zone}")));
+    words.join(" ")
+}
+
+impl Display for InWords<'_, Texts> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.as_slice().join(" or "))
+    }
+}
+
+impl Display for InWords<'_, Expected> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Expected::Present(true) => f.write_str("is there"),
+            Expected::Present(false) => f.write_str("is not there"),
+            Expected::Equal(text) => write!(f, "is `{text}`"),
+            Expected::Any(texts) => write!(f, "is `{}`", texts.join("` or `")),
+        }
+    }
+}
+
+impl Display for InWords<'_, Case> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let when = self.0.when.as_ref().map(|when| format!("where {}", InWords(when)));
+        let room = self.0.room.as_ref().map(|room| InWords(room).to_string());
+        f.write_str(&when.into_iter().chain(room).collect::<Vec<_>>().join(", "))
+    }
+}
+
+impl Display for InWords<'_, Room> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Room { room: Some(name), .. } => write!(f, "while there is room by `{name}`"),
+            Room { in_flight: Some(bound), .. } => write!(f, "while fewer than {bound} are served"),
+            Room { cpu: Some(Amount::Percent(share)), .. } => {
+                write!(f, "while less than {share} of the processors are used")
+            }
+            Room { .. } => Ok(()),
+        }
+    }
+}
+
+/// What a rule does besides limiting.
+pub(crate) fn besides(rule: &Rule) -> Vec<String> {
+    let mut words = Vec::new();
+    match &rule.cost {
+        None | Some(Cost::Fixed(1)) => {}
+        Some(Cost::Fixed(cost)) => words.push(format!("each request costs {cost}")),
+        Some(Cost::Table(table)) => {
+            let named =
+                [("header", &table.header), ("query", &table.query), ("function", &table.call)];
+            for (kind, name) in named {
+                words.extend(
+                    name.as_ref().map(|name| format!("the cost is that of {kind} `{name}`")),
+                );
+            }
+            let per_body = |bytes| format!("the cost is 1 for each {bytes} bytes of the body");
+            words.extend(table.body.map(per_body));
+        }
+    }
+    words.extend(rule.settle.as_ref().map(|settle| match settle {
+        Settle::Response => "settled by the response".to_owned(),
+        Settle::Table(table) => format!("settled by the response's header `{}`", table.header),
+    }));
+    if !rule.count_if.is_empty() {
+        let statuses: Vec<_> = rule.count_if.iter().map(u16::to_string).collect();
+        words.push(format!("counts only {}", statuses.join(" and ")));
+    }
+    words.extend(rule.reject.as_ref().map(|reject| match reject {
+        Reject::Block => "who exceeds it is refused".to_owned(),
+        Reject::Shadow => "who exceeds it is served and reported".to_owned(),
+        Reject::Degrade => "who exceeds it is served less".to_owned(),
+        Reject::Redirect(to) => format!("who exceeds it is sent to {}", to.redirect),
+    }));
+    words
+}
+
+fn joined(f: &mut Formatter<'_>, keys: &[Key], by: &str) -> fmt::Result {
+    let keys: Vec<_> = keys.iter().map(|key| InWords(key).to_string()).collect();
+    f.write_str(&keys.join(by))
+}

@@ -1,0 +1,20 @@
+//! Whatever text is read as a file of Envoy's rate limit service, or refused with the places of its
+//! problems; what is read compiles, or says where it does not: `cargo fuzz run envoy_document`.
+#![no_main]
+
+mod inside;
+
+use libfuzzer_sys::fuzz_target;
+use tollgate_config::document::Key;
+use tollgate_config::{Descriptors, Environment, Policies, read_envoy};
+
+fuzz_target!(|text: &str| {
+    let descriptors = ["a", "b", "user"].into_iter().fold(Descriptors::default(), |known, key| {
+        known.with(key, Key::Header(key.to_owned()))
+    });
+    let compiled = read_envoy(text, &descriptors)
+        .and_then(|document| Policies::new(&document, &Environment::new()));
+    if let Err(problems) = compiled {
+        inside::stand_inside(&problems, text);
+    }
+});
