@@ -16,14 +16,6 @@ use crate::words::InWords;
 const BOTH: &str = "the tiers say what the limits are, of everybody else too by `default`: \
                     expected no `limits` beside `tiers`";
 
-/// All lists of limits that a rule may go by.
-fn lists<'a>(said: &'a document::Rule, context: &Context<'a>) -> Vec<&'a [document::Limit]> {
-    let cases = said.cases.iter().map(|case| case.limits.as_slice());
-    let tiers = said.tiers.iter().flat_map(|_| context.document.tiers.values());
-    let tiers = tiers.map(|tier| tier.limits.as_slice());
-    cases.chain(tiers).chain([said.limits.as_slice()]).collect()
-}
-
 /// The limits of a rule: always the same, by tier, or by case.
 #[derive(Debug)]
 pub(super) enum Amounts {
@@ -64,7 +56,7 @@ impl Amounts {
     ) -> Option<Self> {
         // Any other name will do for finding out what else is wrong.
         let name = context.rule_name(&said.name, &path.name("name")).unwrap_or("rule");
-        let names = Names::new(name, &lists(said, context));
+        let names = Names::new(name);
         let otherwise = match &said.tiers {
             None => names.give(&said.limits, &path.name("limits"), context).map(Self::Always),
             Some(tiers) => {

@@ -115,14 +115,12 @@ pub(super) fn look(said: &[document::Limit], path: &Path<'_>, context: &Context<
 /// one tier, or in one case, is spent under the other.
 pub(super) struct Names<'a> {
     rule: &'a str,
-    /// Whether there is never more than one limit, which needs nothing but the rule's name.
-    alone: bool,
 }
 
 impl<'a> Names<'a> {
-    /// For a rule with these lists of limits.
-    pub(super) fn new(rule: &'a str, lists: &[&[document::Limit]]) -> Self {
-        Self { rule, alone: lists.iter().all(|limits| limits.len() <= 1) }
+    /// For the limits of the rule of this name.
+    pub(super) fn new(rule: &'a str) -> Self {
+        Self { rule }
     }
 
     /// The name of the rule.
@@ -142,7 +140,7 @@ impl<'a> Names<'a> {
         let mut named = Vec::new();
         for (i, limit) in limits.iter().enumerate() {
             let path = path.index(i);
-            let Some(limit) = context.check(&path, self.name(limit)) else { continue };
+            let Some(limit) = context.check(&path, self.name(i, limit)) else { continue };
             let name = limit.name().to_string();
             if names.insert(name.clone()) {
                 named.push(limit);
@@ -155,11 +153,12 @@ impl<'a> Names<'a> {
         (named.len() == limits.len()).then(|| Limits::from(named))
     }
 
-    fn name(&self, limit: &Limit) -> Result<Limit, String> {
-        let Self { rule, alone } = self;
+    /// The first limit is called what the rule is called, so that one that joins it renames nobody.
+    fn name(&self, at: usize, limit: &Limit) -> Result<Limit, String> {
+        let Self { rule } = self;
         let name = match limit.own_name() {
             Some(name) => name.to_owned(),
-            None if *alone => (*rule).to_owned(),
+            None if at == 0 => (*rule).to_owned(),
             None => format!("{rule}/{}", limit.place()),
         };
         let named = limit.try_named(&name).and_then(Limit::try_carried);

@@ -9,10 +9,10 @@ use super::{Case, Condition, Cost, Key, Limit, Reject, Settle};
 #[serde(deny_unknown_fields, remote = "Self")]
 pub struct Rule {
     /// What the rule is called, in header fields, metrics and stores: a name of its own, of at most 31
-    /// printable ASCII characters. Its limits are named after it, where they have no names: one limit is
-    /// called the same, and where there are several at once, in any tier or case, all are called by their
-    /// periods: `name/minute`, `name/30 days`. What is spent is kept under these names, whatever the
-    /// numbers are, so a rule that is renamed forgets it.
+    /// printable ASCII characters. Its limits are named after it, where they have no names of their own: the
+    /// first of a list, in every tier and case, is called the same, and the others after their periods too:
+    /// `name/minute`, `name/30 days`. What is spent is kept under these names, whatever the numbers are, so
+    /// a rule that is renamed forgets it.
     pub name: String,
     /// Whose budget it is.
     pub key: Key,
