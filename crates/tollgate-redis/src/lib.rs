@@ -92,8 +92,8 @@
 //!
 //! # What the server's user needs
 //!
-//! `ACL SETUSER limiter on >secret resetkeys ~tollgate:* -@all +evalsha +eval +get +set +del +getrange
-//! +setrange +strlen +pexpire +time`, in a cluster `+cluster|slots +asking` besides, and with sentinels
+//! `ACL SETUSER limiter on >secret resetkeys ~tollgate:* -@all +evalsha +eval +get +mget +set +del
+//! +getrange +setrange +strlen +pexpire +time`, in a cluster `+cluster|slots +asking` besides, and with sentinels
 //! `+role`.
 //!
 //! # Features

@@ -24,6 +24,12 @@ const MOST: usize = 64;
 /// The clock that a script goes by, in front of its argument.
 const CLOCK: usize = size_of::<f64>();
 
+/// How many owe the same, in front of what they owe.
+const ALIKE: usize = size_of::<f64>();
+
+/// A limit's identity, at the end of a row's key.
+const LIMIT: usize = 16;
+
 /// What one of many asks.
 #[derive(Debug, Clone)]
 pub(crate) struct Part {
@@ -41,6 +47,16 @@ impl Part {
 
     fn clock(&self) -> &[u8] {
         &self.args[..CLOCK]
+    }
+
+    /// What it owes.
+    fn owed(&self) -> &[u8] {
+        &self.args[CLOCK + ALIKE..]
+    }
+
+    /// Limit by limit, and key by key.
+    pub(crate) fn order(&self) -> (&[u8], &[u8]) {
+        (&self.key[self.key.len().saturating_sub(LIMIT)..], &self.key)
     }
 }
 
@@ -163,7 +179,13 @@ async fn send(
     }
 }
 
-async fn deliver(shared: &Shared, node: &Arc<Node>, connection: Connection, these: Vec<Waiting>) {
+async fn deliver(
+    shared: &Shared,
+    node: &Arc<Node>,
+    connection: Connection,
+    mut these: Vec<Waiting>,
+) {
+    these.sort_by(|one, other| one.part.order().cmp(&other.part.order()));
     let (parts, told): (Vec<_>, Vec<_>) =
         these.into_iter().map(|waiting| (waiting.part, waiting.answer)).unzip();
     let expected = parts.len();
@@ -180,9 +202,10 @@ async fn deliver(shared: &Shared, node: &Arc<Node>, connection: Connection, thes
     }
 }
 
-/// What is asked in one script, of at least one.
+/// What is asked in one script, of at least one. Those of one key stand side by side, since the script reads
+/// a row once; and those of one limit, since what is owed to it is then said once.
 #[derive(Debug)]
-pub(crate) struct Many(Vec<Part>);
+pub(crate) struct Many(pub(crate) Vec<Part>);
 
 impl Many {
     /// By the script's name, as most servers know it.
@@ -195,14 +218,27 @@ impl Many {
         self.command("EVAL", self.0[0].script.source())
     }
 
-    fn command(&self, name: &str, script: &str) -> Cmd {
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &[u8]> {
+        self.0.iter().map(|part| &*part.key)
+    }
+
+    /// `ARGV[1]`; there is no other.
+    pub(crate) fn args(&self) -> Vec<u8> {
         let mut args = self.0[0].clock().to_vec();
-        self.0.iter().for_each(|part| args.extend_from_slice(&part.args[CLOCK..]));
-        let bytes = self.0.iter().map(|part| part.key.len()).sum::<usize>() + args.len();
+        for alike in self.0.chunk_by(|one, other| one.owed() == other.owed()) {
+            args.extend_from_slice(&(alike.len() as f64).to_le_bytes());
+            args.extend_from_slice(alike[0].owed());
+        }
+        args
+    }
+
+    fn command(&self, name: &str, script: &str) -> Cmd {
+        let args = self.args();
+        let bytes = self.keys().map(<[u8]>::len).sum::<usize>() + args.len();
         let mut command = Cmd::with_capacity(self.0.len() + 4, bytes + script.len() + 16);
         command.arg(name).arg(script).arg(self.0.len());
-        self.0.iter().for_each(|part| {
-            command.arg(&*part.key);
+        self.keys().for_each(|key| {
+            command.arg(key);
         });
         command.arg(args);
         command

@@ -129,8 +129,8 @@ impl<'a> Call<'a> {
         self.rows.iter().map(|row| row.key)
     }
 
-    /// Whether the script takes several calls in one: their keys, and after the clock that is the same for
-    /// all what else they are called with, one after the other.
+    /// Whether the script takes several calls in one: their keys, those that are equal side by side, and
+    /// after the clock that is the same for all, how many owe the same and what, again and again.
     pub(crate) fn is_one_of_many(&self) -> bool {
         std::ptr::eq(self.script, &*SPEND)
     }

@@ -1,6 +1,6 @@
 //! The Rust step beside the scripts: both are asked the same, and must say and keep the same.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use tollgate_core::remote::{self, Held, Numbers, Shape};
@@ -32,6 +32,8 @@ pub(super) struct Pair {
     pub(super) redis: Redis,
     naming: Naming,
     states: BTreeMap<Vec<u8>, State>,
+    /// Rows whose expiry is that of a script that was told the time.
+    told: BTreeSet<Vec<u8>>,
     pub(super) now: u64,
     /// Whether the scripts are told the time, or ask for it.
     pub(super) tells_time: bool,
@@ -40,7 +42,14 @@ pub(super) struct Pair {
 impl Pair {
     pub(super) fn new() -> Self {
         let naming = Naming::new("t:").unwrap();
-        Self { redis: Redis::new(), naming, states: BTreeMap::new(), now: 0, tells_time: false }
+        Self {
+            redis: Redis::new(),
+            naming,
+            states: BTreeMap::new(),
+            told: BTreeSet::new(),
+            now: 0,
+            tells_time: false,
+        }
     }
 
     pub(super) fn clear(&mut self) {
@@ -204,8 +213,27 @@ impl Pair {
                 let held = || HELD.max(left(is.gap).max(left(is.ban)).div_ceil(1_000));
                 // Where the script is told the time, nothing may expire by the server's.
                 let soonest = if self.tells_time { HELD } else { 1 };
-                let expiry = self.now / 1_000 + fresh_in.map_or_else(held, millis).max(soonest);
-                assert_eq!(self.redis.expiry(key), Some(expiry), "the expiry of {limit}");
+                let at = |millis: u64| self.now / 1_000 + millis.max(soonest);
+                let expiry = self.redis.expiry(key).unwrap();
+                let least = at(fresh_in.map_or_else(held, millis));
+                let fresh_micros = fresh_in.unwrap_or_default().as_micros() as u64;
+                // What was left as it was may have been rounded otherwise, but not to before that moment: in
+                // the millisecond of its expiry a row is still there.
+                let rounding = u64::from(!self.redis.has_timed(key));
+                assert!(expiry + rounding >= least, "{limit} expires early");
+                assert!(1_000 * (expiry + 1) >= self.now + fresh_micros, "{limit} expires early");
+                match (self.redis.has_timed(key), self.tells_time) {
+                    (true, true) => self.told.insert(key.to_vec()),
+                    (true, false) => self.told.remove(key),
+                    (false, _) => true,
+                };
+                // A row that a test's clock has written stands as long as that one wants.
+                if self.tells_time || !self.told.contains(key) {
+                    let most = fresh_in.map_or_else(held, |fresh| {
+                        millis(fresh + slack(limit, &is, after))
+                    });
+                    assert!(expiry <= at(most) + rounding, "{limit} expires late");
+                }
                 self.states.insert(key.to_vec(), after.clone());
             }
             None => {
@@ -223,6 +251,19 @@ pub(super) fn outcome<'o>(
 ) -> Result<Outcome, Malformed> {
     let reply = Reply::parse(owed, reply)?;
     Ok(remote::outcome(reply.verdict, reply.facts))
+}
+
+/// How much longer a row may stand than it is worth: a bucket's as long as it was worth when its words were
+/// written.
+fn slack(limit: &Limit, is: &Held, state: &State) -> Duration {
+    let numbers = Numbers::of(limit);
+    let tick = match numbers.shape {
+        Shape::Bucket { tick, .. } => tick,
+        Shape::Stepped { .. } => 1,
+        _ => return Duration::ZERO,
+    };
+    let worth = (!numbers.wide).then(|| limit.fresh_in(state, is.cell[0] * tick)).flatten();
+    worth.unwrap_or_default()
 }
 
 /// Whether a refusal is written down.
