@@ -11,15 +11,18 @@ use redis::Cmd;
 use tokio::sync::oneshot;
 use tokio::task::yield_now;
 
-use crate::ask::{Question, ask_many};
+use crate::ask::{Question, ask_many, command};
 use crate::failure::{Failure, FailureKind};
 use crate::node::{Connection, Node};
 use crate::script::{Call, Script};
 use crate::shared::Shared;
 
-/// As many go together: the server, which does one thing at a time, is through with them in less than half a
-/// millisecond.
+/// As many go together, at most: the server, which does one thing at a time, is through with them in less
+/// than half a millisecond.
 const MOST: usize = 64;
+
+/// As many may go together, however few ask.
+const FEW: usize = 8;
 
 /// The clock that a script goes by, in front of its argument.
 const CLOCK: usize = size_of::<f64>();
@@ -43,6 +46,10 @@ impl Part {
     pub(crate) fn of(call: &Call<'_>) -> Option<Self> {
         let key = call.keys().next().filter(|_| call.is_one_of_many())?;
         Some(Self { script: call.script(), key: key.to_vec(), args: call.args().to_vec() })
+    }
+
+    fn command(&self) -> Cmd {
+        command(self.script, std::iter::once(&*self.key), &self.args)
     }
 
     fn clock(&self) -> &[u8] {
@@ -72,6 +79,8 @@ struct Waiting {
 #[derive(Debug, Default)]
 pub(crate) struct Together {
     waiting: Mutex<Vec<Waiting>>,
+    /// Who has no answer yet.
+    asking: AtomicUsize,
     /// Scripts that have not been answered.
     under_way: AtomicUsize,
     /// Whether several went together the last time.
@@ -86,23 +95,29 @@ enum Batch {
     Begun,
 }
 
-/// A script that has not been answered.
-struct UnderWay<'a>(&'a Together);
+/// One of those that are counted.
+struct Counted<'a>(&'a AtomicUsize);
 
-impl Drop for UnderWay<'_> {
+impl<'a> Counted<'a> {
+    fn among(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Counted<'_> {
     fn drop(&mut self) {
-        self.0.under_way.fetch_sub(1, Ordering::Relaxed);
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 impl Together {
-    fn enter(&self) -> UnderWay<'_> {
-        self.under_way.fetch_add(1, Ordering::Relaxed);
-        UnderWay(self)
+    fn enter(&self) -> Counted<'_> {
+        Counted::among(&self.under_way)
     }
 
     /// Leave to be sent at once, where there is nobody to go with.
-    fn enter_alone(&self) -> Option<UnderWay<'_>> {
+    fn enter_alone(&self) -> Option<Counted<'_>> {
         let is_quiet =
             self.under_way.load(Ordering::Relaxed) == 0 && !self.is_crowded.load(Ordering::Relaxed);
         is_quiet.then(|| self.enter())
@@ -112,13 +127,19 @@ impl Together {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// How many go together: half of all, so that these are made ready here while the server decides about
+    /// those.
+    fn most(&self) -> usize {
+        self.asking.load(Ordering::Relaxed).div_ceil(2).clamp(FEW, MOST)
+    }
+
     /// What is to be sent now, or soon; nothing for those who come after the first.
     fn join(&self, one: Waiting) -> Option<Batch> {
         let mut waiting = self.waiting();
         waiting.push(one);
         match waiting.len() {
-            MOST => Some(Batch::Full(std::mem::take(&mut *waiting))),
             1 => Some(Batch::Begun),
+            many if many >= self.most() => Some(Batch::Full(std::mem::take(&mut *waiting))),
             _ => None,
         }
     }
@@ -135,8 +156,9 @@ pub(crate) async fn ask(
     node: Arc<Node>,
     connection: Connection,
 ) -> Answer {
+    let _asking = Counted::among(&node.together.asking);
     if let Some(_under_way) = node.together.enter_alone() {
-        return question.ask_alone(Arc::clone(&node), connection).await;
+        return question.ask_alone(&part.command(), Arc::clone(&node), connection).await;
     }
     let (answer, told) = oneshot::channel();
     let waiting = Waiting { part: part.clone(), answer };

@@ -125,7 +125,7 @@ impl<'a> Call<'a> {
         self.script
     }
 
-    pub(crate) fn keys(&self) -> impl Iterator<Item = &[u8]> {
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &[u8]> + Clone {
         self.rows.iter().map(|row| row.key)
     }
 

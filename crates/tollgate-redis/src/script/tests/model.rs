@@ -229,9 +229,8 @@ impl Pair {
                 };
                 // A row that a test's clock has written stands as long as that one wants.
                 if self.tells_time || !self.told.contains(key) {
-                    let most = fresh_in.map_or_else(held, |fresh| {
-                        millis(fresh + slack(limit, &is, after))
-                    });
+                    let most = fresh_in
+                        .map_or_else(held, |fresh| millis(fresh + slack(limit, &is, after)));
                     assert!(expiry <= at(most) + rounding, "{limit} expires late");
                 }
                 self.states.insert(key.to_vec(), after.clone());
