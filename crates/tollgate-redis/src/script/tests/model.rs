@@ -10,7 +10,7 @@ use super::super::lease::Lease;
 use super::super::reply::Malformed;
 use super::super::{Call, Reply, Row};
 use super::redis::Redis;
-use super::rows::{dropped, held};
+use super::rows::{dropped, held, slack};
 use crate::rows::{Naming, row_key};
 
 /// How long what is held stays held, at least, in milliseconds.
@@ -250,19 +250,6 @@ pub(super) fn outcome<'o>(
 ) -> Result<Outcome, Malformed> {
     let reply = Reply::parse(owed, reply)?;
     Ok(remote::outcome(reply.verdict, reply.facts))
-}
-
-/// How much longer a row may stand than it is worth: a bucket's as long as it was worth when its words were
-/// written.
-fn slack(limit: &Limit, is: &Held, state: &State) -> Duration {
-    let numbers = Numbers::of(limit);
-    let tick = match numbers.shape {
-        Shape::Bucket { tick, .. } => tick,
-        Shape::Stepped { .. } => 1,
-        _ => return Duration::ZERO,
-    };
-    let worth = (!numbers.wide).then(|| limit.fresh_in(state, is.cell[0] * tick)).flatten();
-    worth.unwrap_or_default()
 }
 
 /// Whether a refusal is written down.

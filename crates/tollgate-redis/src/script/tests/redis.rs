@@ -8,6 +8,7 @@ use mlua::{Function, Lua, MultiValue, Value};
 
 use super::super::{Call, Script};
 use super::lua_struct;
+use super::words::{Reply, number, word};
 use crate::together::{Many, Part};
 
 /// What a key holds.
@@ -98,6 +99,7 @@ impl Redis {
 
     /// Runs several calls in one script, and hands back the answer to each.
     pub(super) fn run_together(&mut self, calls: &[Call<'_>]) -> Vec<Result<Vec<u8>, String>> {
+        self.keys.borrow_mut().commands = 0;
         let parts = calls.iter().map(|call| Part::of(call).unwrap());
         let mut parts: Vec<_> = parts.enumerate().collect();
         parts.sort_by(|(_, one), (_, other)| one.order().cmp(&other.order()));
@@ -130,6 +132,10 @@ impl Redis {
     /// Whether the last script wrote when the row expires.
     pub(super) fn has_timed(&self, key: &[u8]) -> bool {
         self.keys.borrow().timed.contains(key)
+    }
+
+    pub(super) fn has_timed_any(&self) -> bool {
+        !self.keys.borrow().timed.is_empty()
     }
 
     pub(super) fn has_written_any(&self) -> bool {
@@ -180,52 +186,6 @@ impl Redis {
     pub(super) fn clear(&self) {
         self.keys.borrow_mut().entries.clear();
     }
-}
-
-enum Reply {
-    Nil,
-    Number(usize),
-    Bytes(Vec<u8>),
-    Many(Vec<Option<Vec<u8>>>),
-    Time(String, String),
-    Okay,
-}
-
-impl Reply {
-    fn into_value(self, lua: &Lua) -> mlua::Result<Value> {
-        match self {
-            // As Redis turns its replies into values.
-            Self::Nil => Ok(Value::Boolean(false)),
-            Self::Number(number) => Ok(Value::Number(number as f64)),
-            Self::Bytes(bytes) => lua.create_string(bytes).map(Value::String),
-            Self::Many(rows) => {
-                let reply = |row: Option<_>| row.map_or(Self::Nil, Self::Bytes).into_value(lua);
-                let rows: Vec<_> = rows.into_iter().map(reply).collect::<mlua::Result<_>>()?;
-                lua.create_sequence_from(rows).map(Value::Table)
-            }
-            Self::Time(seconds, micros) => {
-                lua.create_sequence_from([seconds, micros]).map(Value::Table)
-            }
-            Self::Okay => lua.create_table_from([("ok", "OK")]).map(Value::Table),
-        }
-    }
-}
-
-/// An argument as Redis turns it into text: numbers with up to 17 digits.
-fn word(value: Value) -> Vec<u8> {
-    match value {
-        Value::String(text) => text.as_bytes().to_vec(),
-        Value::Integer(number) => number.to_string().into_bytes(),
-        Value::Number(number) => {
-            assert!(number.fract() == 0.0 && number.abs() < 1e17, "{number} in a command");
-            format!("{number:.0}").into_bytes()
-        }
-        other => panic!("a command with {other:?}"),
-    }
-}
-
-fn number(word: &[u8]) -> i64 {
-    std::str::from_utf8(word).unwrap().parse().unwrap()
 }
 
 impl Keys {
