@@ -134,3 +134,24 @@ async fn get_ready(keeper: &mut Child) -> io::Result<Option<u32>> {
     }
     Err(io::Error::other(last))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn runs(id: u32) -> bool {
+        let mut command = Command::new("sh");
+        command.args(["-c", "kill -0 \"$0\" 2>/dev/null", &id.to_string()]);
+        command.status().await.expect("a shell").success()
+    }
+
+    #[tokio::test]
+    async fn a_server_ends_with_who_started_it() {
+        let started = start().await.expect("redis-server is installed");
+        let id = started.id;
+        assert!(runs(id).await);
+        drop(started);
+        let ended = async { while runs(id).await {} };
+        timeout(PATIENCE, ended).await.expect("it ends");
+    }
+}
