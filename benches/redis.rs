@@ -3,8 +3,8 @@
 //! The server has a core of its own where there is one to spare, and the client another, with one thread.
 //! So many requests are in flight on one connection, each followed by the next as soon as it is answered.
 //! Nobody is refused, unless the name says so, and each finds its row and writes it. Ratios are of turns in
-//! the same round. redis-cell takes part if `REDIS_CELL` names its module, made of its release 0.2.2: as a
-//! dependency it would bring along a crate with a known vulnerability.
+//! the same round. redis-cell takes part if `REDIS_CELL` names its module: `cargo xtask bench` builds it, of
+//! its release 0.2.2, since as a dependency it would bring along a crate with a known vulnerability.
 
 use std::env;
 use std::error::Error;

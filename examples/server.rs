@@ -24,11 +24,32 @@ const PROGRAMS: [&str; 3] = [
 /// How long a server may take to answer, or to start.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A Redis server: one that was there, or one that was started and ends when this is dropped.
+/// Runs a program beside a shell that ends it when there is no more to read: that is when the process that
+/// started them has ended, even if it was killed. It says the program's number first.
+const KEEPER: &str = r#"
+    trap '' INT TERM HUP PIPE
+    command -v "$1" >/dev/null || exit
+    "$@" &
+    echo "$!"
+    exec >/dev/null 2>&1
+    while read -r _; do :; done
+    kill -s KILL "$!"; wait
+"#;
+
+/// A Redis server: one that was there, or one that was started and ends when this is dropped, or with this
+/// process.
 #[derive(Debug)]
 pub struct RedisServer {
     url: String,
-    process: Option<Child>,
+    started: Option<Started>,
+}
+
+#[derive(Debug)]
+struct Started {
+    id: u32,
+    port: u16,
+    /// What it reads from is closed with it.
+    _keeper: Child,
 }
 
 impl RedisServer {
@@ -42,11 +63,12 @@ impl RedisServer {
     pub async fn find_or_start() -> Result<Self, Failure> {
         let url = std::env::var("REDIS_URL").unwrap_or("redis://127.0.0.1:6379".to_owned());
         if is_there(&url).await? {
-            return Ok(Self { url, process: None });
+            return Ok(Self { url, started: None });
         }
-        let (process, port) = start().await?;
+        let started = start().await?;
+        let port = started.port;
         println!("No Redis is there: one has been started on port {port}.");
-        Ok(Self { url: format!("redis://127.0.0.1:{port}"), process: Some(process) })
+        Ok(Self { url: format!("redis://127.0.0.1:{port}"), started: Some(started) })
     }
 
     /// Where it is.
@@ -56,7 +78,7 @@ impl RedisServer {
 
     /// The number of its process, if it was started here.
     pub fn id(&self) -> Option<u32> {
-        self.process.as_ref().and_then(Child::id)
+        self.started.as_ref().map(|started| started.id)
     }
 }
 
@@ -72,24 +94,22 @@ async fn is_there(url: &str) -> Result<bool, Failure> {
     }
 }
 
-async fn start() -> Result<(Child, u16), Failure> {
+async fn start() -> Result<Started, Failure> {
     let cannot = |error: io::Error| Failure(format!("cannot start redis-server: {error}"));
     let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     let port = free.map_err(cannot)?.port();
     for program in PROGRAMS {
-        let mut command = Command::new(program);
+        let mut command = Command::new("sh");
+        command.args(["-c", KEEPER, "keeper", program]);
         command.args(["--bind", "127.0.0.1", "--port", &port.to_string()]);
         // Nothing is kept on the disk.
         command.args(["--save", "", "--appendonly", "no"]);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true);
-        match command.spawn() {
-            Ok(mut process) => {
-                let ready = timeout(PATIENCE, get_ready(&mut process)).await;
-                ready.unwrap_or_else(|late| Err(late.into())).map_err(cannot)?;
-                return Ok((process, port));
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(cannot(error)),
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut keeper = command.spawn().map_err(cannot)?;
+        let ready = timeout(PATIENCE, get_ready(&mut keeper)).await;
+        let ready = ready.unwrap_or_else(|late| Err(late.into())).map_err(cannot)?;
+        if let Some(id) = ready {
+            return Ok(Started { id, port, _keeper: keeper });
         }
     }
     Err(Failure(
@@ -100,15 +120,38 @@ async fn start() -> Result<(Child, u16), Failure> {
     ))
 }
 
-/// Until it says that it is.
-async fn get_ready(process: &mut Child) -> io::Result<()> {
-    let output = process.stdout.take().expect("it is a pipe");
+/// Until it says that it is; the number of its process, or nothing where there is no such program.
+async fn get_ready(keeper: &mut Child) -> io::Result<Option<u32>> {
+    let output = keeper.stdout.take().expect("it is a pipe");
     let (mut lines, mut last) = (BufReader::new(output).lines(), String::new());
+    let Some(id) = lines.next_line().await? else { return Ok(None) };
+    let id = id.parse().map_err(io::Error::other)?;
     while let Some(line) = lines.next_line().await? {
         if line.contains("Ready to accept connections") {
-            return Ok(());
+            return Ok(Some(id));
         }
         last = line;
     }
     Err(io::Error::other(last))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn runs(id: u32) -> bool {
+        let mut command = Command::new("sh");
+        command.args(["-c", "kill -0 \"$0\" 2>/dev/null", &id.to_string()]);
+        command.status().await.expect("a shell").success()
+    }
+
+    #[tokio::test]
+    async fn a_server_ends_with_who_started_it() {
+        let started = start().await.expect("redis-server is installed");
+        let id = started.id;
+        assert!(runs(id).await);
+        drop(started);
+        let ended = async { while runs(id).await {} };
+        timeout(PATIENCE, ended).await.expect("it ends");
+    }
 }

@@ -223,7 +223,7 @@ fn limits() {
             "[\"5/second burst 10\", \"10000 per 30 days\", \"concurrent 5\", \"log 5/minute named x\"]",
         ),
         by_ip(
-            "5/second burst 10 named a/second; 10000 per 30 days named \"a/30 days\"; concurrent 5 named \
+            "5/second burst 10 named a; 10000 per 30 days named \"a/30 days\"; concurrent 5 named \
              a/concurrent; log 5/minute named x",
         ),
     );
@@ -283,7 +283,7 @@ fn tiers() {
                          partner = { unlimited = true } }\n\
                          customers = { acme = \"paid\", big = \"partner\" }\n";
     let free = [
-        Limit::per_second(5).burst(10).named("a/second").carried(),
+        Limit::per_second(5).burst(10).named("a").carried(),
         Limit::per(10_000, Duration::from_secs(30 * 86_400)).named("a/30 days").carried(),
     ];
     let paid = Limit::per_second(50).named("fast").carried();
@@ -313,10 +313,8 @@ fn tiers() {
         "{}\ncases = [{{ when = {{ method = \"PUT\" }}, limits = [\"1/second\", \"2/day\"] }}]",
         rule("by = { claim = \"plan\" }")
     );
-    let put = [
-        Limit::per_second(1).named("a/second").carried(),
-        Limit::per_day(2).named("a/day").carried(),
-    ];
+    let put =
+        [Limit::per_second(1).named("a").carried(), Limit::per_day(2).named("a/day").carried()];
     alike(
         &in_case,
         &none,

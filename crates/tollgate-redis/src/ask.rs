@@ -17,10 +17,14 @@ pub(crate) struct Question {
     shared: Arc<Shared>,
     pub(crate) slot: u16,
     script: &'static Script,
+    what: What,
+}
+
+enum What {
+    /// It may go together with others.
+    Part(Part),
     /// By the script's name, as most servers know it.
-    command: Cmd,
-    /// What it asks, if it may go together with others.
-    part: Option<Part>,
+    Command(Cmd),
 }
 
 /// How often a question is sent elsewhere, or again, before it is given up.
@@ -44,18 +48,14 @@ enum No {
 
 impl Question {
     pub(crate) fn new(shared: &Arc<Shared>, slot: u16, call: &Call<'_>) -> Self {
-        let mut command = redis::cmd("EVALSHA");
-        command.arg(call.script().sha()).arg(call.keys().count());
-        for key in call.keys() {
-            command.arg(key);
-        }
-        command.arg(call.args());
         // In a cluster, those of one slot are too few.
         let part = match shared.route {
             Route::One(_) => Part::of(call),
             Route::Cluster(_) => None,
         };
-        Self { shared: Arc::clone(shared), slot, script: call.script(), command, part }
+        let command = || command(call.script(), call.keys(), call.args());
+        let what = part.map_or_else(|| What::Command(command()), What::Part);
+        Self { shared: Arc::clone(shared), slot, script: call.script(), what }
     }
 
     /// The answer of `node`, or of whom it names instead.
@@ -64,9 +64,9 @@ impl Question {
         node: Arc<Node>,
         connection: Connection,
     ) -> Result<Vec<u8>, Failure> {
-        match &self.part {
-            Some(part) => together::ask(self, part, node, connection).await,
-            None => self.ask_alone(node, connection).await,
+        match &self.what {
+            What::Part(part) => together::ask(self, part, node, connection).await,
+            What::Command(command) => self.ask_alone(command, node, connection).await,
         }
     }
 
@@ -76,12 +76,13 @@ impl Question {
 
     pub(crate) async fn ask_alone(
         &self,
+        command: &Cmd,
         mut node: Arc<Node>,
         mut connection: Connection,
     ) -> Result<Vec<u8>, Failure> {
         let mut asking = false;
         for _ in 0..HOPS {
-            let no = match self.evaluate(&node, connection, asking).await {
+            let no = match self.evaluate(command, &node, connection, asking).await {
                 Ok(answer) => return Ok(answer),
                 Err(no) => no,
             };
@@ -104,29 +105,47 @@ impl Question {
 
     async fn evaluate(
         &self,
+        command: &Cmd,
         node: &Arc<Node>,
         mut connection: Connection,
         asking: bool,
     ) -> Result<Vec<u8>, No> {
-        let mut answer = send(&mut connection, &self.command, asking).await;
+        let mut answer = send(&mut connection, command, asking).await;
         if is_unknown(&answer) {
             self.shared.counters.script_loaded();
-            answer = send(&mut connection, &self.in_full(), asking).await;
+            answer = send(&mut connection, &self.in_full(command), asking).await;
         }
         answer.and_then(packed).map_err(|error| No::from(node, connection.generation, &error))
     }
 
     /// The same with the script itself, which the server then knows.
-    fn in_full(&self) -> Cmd {
-        let mut command = redis::cmd("EVAL");
-        command.arg(self.script.source());
-        for argument in self.command.args_iter().skip(2) {
+    fn in_full(&self, command: &Cmd) -> Cmd {
+        let mut full = redis::cmd("EVAL");
+        full.arg(self.script.source());
+        for argument in command.args_iter().skip(2) {
             if let Arg::Simple(bytes) = argument {
-                command.arg(bytes);
+                full.arg(bytes);
             }
         }
-        command
+        full
     }
+}
+
+/// A script, by its name.
+pub(crate) fn command<'a>(
+    script: &Script,
+    keys: impl Iterator<Item = &'a [u8]> + Clone,
+    args: &[u8],
+) -> Cmd {
+    let count = keys.clone().count();
+    let bytes = script.sha().len() + keys.clone().map(<[u8]>::len).sum::<usize>() + args.len();
+    let mut command = Cmd::with_capacity(count + 4, bytes + 16);
+    command.arg("EVALSHA").arg(script.sha()).arg(count);
+    keys.for_each(|key| {
+        command.arg(key);
+    });
+    command.arg(args);
+    command
 }
 
 async fn send(connection: &mut Connection, command: &Cmd, asking: bool) -> RedisResult<Value> {

@@ -34,7 +34,8 @@
 //!   [`Failure`]; the layer admits, refuses with 503, or asks the second store of a
 //!   [`Fallback`](tollgate_core::Fallback), as it was told.
 //! - **Nothing is unbounded:** [so many](RedisBuilder::background) settlements and late answers are under way
-//!   in the background, and no more. Rows in the server expire when they are as good as none.
+//!   in the background, and no more. Rows in the server expire when they are as good as none; a token
+//!   bucket's up to as long again after that, so that it need not be told anew each time.
 //!
 //! # What failures cost
 //!
@@ -92,8 +93,8 @@
 //!
 //! # What the server's user needs
 //!
-//! `ACL SETUSER limiter on >secret resetkeys ~tollgate:* -@all +evalsha +eval +get +set +del +getrange
-//! +setrange +strlen +pexpire +time`, in a cluster `+cluster|slots +asking` besides, and with sentinels
+//! `ACL SETUSER limiter on >secret resetkeys ~tollgate:* -@all +evalsha +eval +get +mget +set +del
+//! +getrange +setrange +strlen +pexpire +time`, in a cluster `+cluster|slots +asking` besides, and with sentinels
 //! `+role`.
 //!
 //! # Features

@@ -11,18 +11,27 @@ use redis::Cmd;
 use tokio::sync::oneshot;
 use tokio::task::yield_now;
 
-use crate::ask::{Question, ask_many};
+use crate::ask::{Question, ask_many, command};
 use crate::failure::{Failure, FailureKind};
 use crate::node::{Connection, Node};
 use crate::script::{Call, Script};
 use crate::shared::Shared;
 
-/// As many go together: the server, which does one thing at a time, is through with them in less than half a
-/// millisecond.
+/// As many go together, at most: the server, which does one thing at a time, is through with them in less
+/// than half a millisecond.
 const MOST: usize = 64;
+
+/// As many may go together, however few ask.
+const FEW: usize = 8;
 
 /// The clock that a script goes by, in front of its argument.
 const CLOCK: usize = size_of::<f64>();
+
+/// How many owe the same, in front of what they owe.
+const ALIKE: usize = size_of::<f64>();
+
+/// A limit's identity, at the end of a row's key.
+const LIMIT: usize = 16;
 
 /// What one of many asks.
 #[derive(Debug, Clone)]
@@ -39,8 +48,22 @@ impl Part {
         Some(Self { script: call.script(), key: key.to_vec(), args: call.args().to_vec() })
     }
 
+    fn command(&self) -> Cmd {
+        command(self.script, std::iter::once(&*self.key), &self.args)
+    }
+
     fn clock(&self) -> &[u8] {
         &self.args[..CLOCK]
+    }
+
+    /// What it owes.
+    fn owed(&self) -> &[u8] {
+        &self.args[CLOCK + ALIKE..]
+    }
+
+    /// Limit by limit, and key by key.
+    pub(crate) fn order(&self) -> (&[u8], &[u8]) {
+        (&self.key[self.key.len().saturating_sub(LIMIT)..], &self.key)
     }
 }
 
@@ -56,6 +79,8 @@ struct Waiting {
 #[derive(Debug, Default)]
 pub(crate) struct Together {
     waiting: Mutex<Vec<Waiting>>,
+    /// Who has no answer yet.
+    asking: AtomicUsize,
     /// Scripts that have not been answered.
     under_way: AtomicUsize,
     /// Whether several went together the last time.
@@ -70,23 +95,29 @@ enum Batch {
     Begun,
 }
 
-/// A script that has not been answered.
-struct UnderWay<'a>(&'a Together);
+/// One of those that are counted.
+struct Counted<'a>(&'a AtomicUsize);
 
-impl Drop for UnderWay<'_> {
+impl<'a> Counted<'a> {
+    fn among(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Counted<'_> {
     fn drop(&mut self) {
-        self.0.under_way.fetch_sub(1, Ordering::Relaxed);
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 impl Together {
-    fn enter(&self) -> UnderWay<'_> {
-        self.under_way.fetch_add(1, Ordering::Relaxed);
-        UnderWay(self)
+    fn enter(&self) -> Counted<'_> {
+        Counted::among(&self.under_way)
     }
 
     /// Leave to be sent at once, where there is nobody to go with.
-    fn enter_alone(&self) -> Option<UnderWay<'_>> {
+    fn enter_alone(&self) -> Option<Counted<'_>> {
         let is_quiet =
             self.under_way.load(Ordering::Relaxed) == 0 && !self.is_crowded.load(Ordering::Relaxed);
         is_quiet.then(|| self.enter())
@@ -96,13 +127,19 @@ impl Together {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// How many go together: half of all, so that these are made ready here while the server decides about
+    /// those.
+    fn most(&self) -> usize {
+        self.asking.load(Ordering::Relaxed).div_ceil(2).clamp(FEW, MOST)
+    }
+
     /// What is to be sent now, or soon; nothing for those who come after the first.
     fn join(&self, one: Waiting) -> Option<Batch> {
         let mut waiting = self.waiting();
         waiting.push(one);
         match waiting.len() {
-            MOST => Some(Batch::Full(std::mem::take(&mut *waiting))),
             1 => Some(Batch::Begun),
+            many if many >= self.most() => Some(Batch::Full(std::mem::take(&mut *waiting))),
             _ => None,
         }
     }
@@ -119,8 +156,9 @@ pub(crate) async fn ask(
     node: Arc<Node>,
     connection: Connection,
 ) -> Answer {
+    let _asking = Counted::among(&node.together.asking);
     if let Some(_under_way) = node.together.enter_alone() {
-        return question.ask_alone(Arc::clone(&node), connection).await;
+        return question.ask_alone(&part.command(), Arc::clone(&node), connection).await;
     }
     let (answer, told) = oneshot::channel();
     let waiting = Waiting { part: part.clone(), answer };
@@ -163,7 +201,13 @@ async fn send(
     }
 }
 
-async fn deliver(shared: &Shared, node: &Arc<Node>, connection: Connection, these: Vec<Waiting>) {
+async fn deliver(
+    shared: &Shared,
+    node: &Arc<Node>,
+    connection: Connection,
+    mut these: Vec<Waiting>,
+) {
+    these.sort_by(|one, other| one.part.order().cmp(&other.part.order()));
     let (parts, told): (Vec<_>, Vec<_>) =
         these.into_iter().map(|waiting| (waiting.part, waiting.answer)).unzip();
     let expected = parts.len();
@@ -180,9 +224,10 @@ async fn deliver(shared: &Shared, node: &Arc<Node>, connection: Connection, thes
     }
 }
 
-/// What is asked in one script, of at least one.
+/// What is asked in one script, of at least one. Those of one key stand side by side, since the script reads
+/// a row once; and those of one limit, since what is owed to it is then said once.
 #[derive(Debug)]
-pub(crate) struct Many(Vec<Part>);
+pub(crate) struct Many(pub(crate) Vec<Part>);
 
 impl Many {
     /// By the script's name, as most servers know it.
@@ -195,14 +240,27 @@ impl Many {
         self.command("EVAL", self.0[0].script.source())
     }
 
-    fn command(&self, name: &str, script: &str) -> Cmd {
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &[u8]> {
+        self.0.iter().map(|part| &*part.key)
+    }
+
+    /// `ARGV[1]`; there is no other.
+    pub(crate) fn args(&self) -> Vec<u8> {
         let mut args = self.0[0].clock().to_vec();
-        self.0.iter().for_each(|part| args.extend_from_slice(&part.args[CLOCK..]));
-        let bytes = self.0.iter().map(|part| part.key.len()).sum::<usize>() + args.len();
+        for alike in self.0.chunk_by(|one, other| one.owed() == other.owed()) {
+            args.extend_from_slice(&(alike.len() as f64).to_le_bytes());
+            args.extend_from_slice(alike[0].owed());
+        }
+        args
+    }
+
+    fn command(&self, name: &str, script: &str) -> Cmd {
+        let args = self.args();
+        let bytes = self.keys().map(<[u8]>::len).sum::<usize>() + args.len();
         let mut command = Cmd::with_capacity(self.0.len() + 4, bytes + script.len() + 16);
         command.arg(name).arg(script).arg(self.0.len());
-        self.0.iter().for_each(|part| {
-            command.arg(&*part.key);
+        self.keys().for_each(|key| {
+            command.arg(key);
         });
         command.arg(args);
         command

@@ -4,6 +4,7 @@ mod ahead;
 mod cell;
 mod chart;
 mod machine;
+mod module;
 mod page;
 mod program;
 mod table;
@@ -32,7 +33,9 @@ pub(crate) fn bench(arguments: Vec<OsString>) -> Result<(), Failure> {
     let wanted = Wanted::read(arguments, &program::all(&manifest))?;
     let page = Page::read(&read(PAGE)?);
     let mut page = page.map_err(|problem| Failure(format!("{PAGE}: {problem}")))?;
-    let machine = Machine::here(&program::releases(&manifest, &read("Cargo.lock")?));
+    let mut releases = program::releases(&manifest, &read("Cargo.lock")?);
+    releases.push(format!("{} {}", module::NAME, module::RELEASE));
+    let machine = Machine::here(&releases);
     if !wanted.is_everything() {
         machine.check(page.text(&Place::Machine).unwrap_or_default())?;
     }
@@ -52,7 +55,9 @@ pub(crate) fn bench(arguments: Vec<OsString>) -> Result<(), Failure> {
     if wanted.is_everything() {
         problems.extend(page.empty(|title| tables.contains_key(title)));
     }
-    write_tables(&mut page, &tables, &program::rivals(&manifest), &machine, &wanted);
+    let mut rivals = program::rivals(&manifest);
+    rivals.push(module::NAME.to_owned());
+    write_tables(&mut page, &tables, &rivals, &machine, &wanted);
     problems.extend(draw_charts(&mut page, &tables)?);
     write(PAGE, &page.to_string())?;
 

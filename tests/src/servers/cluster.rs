@@ -1,7 +1,12 @@
-use super::{Connection, Program, Reply, Server, until};
+use std::time::Duration;
+
+use super::{Connection, Program, Replica, Reply, Server, until};
 
 /// How many slots there are.
 const SLOTS: usize = 16_384;
+
+/// After how long a node that is silent is taken for gone: longer than any test waits for it.
+const SLOW: Duration = Duration::from_secs(5);
 
 /// How many keys are moved at once: some rows are here and some there meanwhile.
 const BATCH: &str = "1";
@@ -17,13 +22,44 @@ impl Cluster {
     ///
     /// As [`Server::start`] does.
     pub fn start(masters: usize) -> Self {
-        let options = ["--cluster-enabled", "yes", "--cluster-node-timeout", "5000"];
-        let start = |_| Server::of(Program::Redis, options);
-        let cluster = Self((0..masters).map(start).collect());
+        Self::start_with(masters, SLOW)
+    }
+
+    /// Starts so many masters that miss one of them after `timeout`.
+    ///
+    /// # Panics
+    ///
+    /// As [`Server::start`] does.
+    pub fn start_with(masters: usize, timeout: Duration) -> Self {
+        let cluster = Self((0..masters).map(|_| node(timeout)).collect());
         cluster.share_slots();
         cluster.meet();
         until("the cluster to be complete", || cluster.agrees().then_some(()));
         cluster
+    }
+
+    /// Starts a replica of a master, which takes its place when the others have missed it for `timeout`, and
+    /// waits until it has the data and all know it.
+    ///
+    /// # Panics
+    ///
+    /// As [`Server::start`] does.
+    pub fn replicate(&self, master: &Server, timeout: Duration) -> Replica {
+        let replica = node(timeout);
+        let (own, of) = (id(&replica), id(master));
+        let port = replica.address().port().to_string();
+        self.0[0].cli(["CLUSTER", "MEET", "127.0.0.1", &port]).expect("they meet");
+        until("the replica to know its master", || {
+            let told = replica.cli(["CLUSTER", "NODES"]).text();
+            told.contains(&of).then_some(())?;
+            matches!(replica.cli(["CLUSTER", "REPLICATE", &of]), Reply::Line(_)).then_some(())
+        });
+        let line = |told: &str| told.lines().any(|line| line.contains(&own) && line.contains(&of));
+        until("all to know the replica", || {
+            let mut told = self.0.iter().map(|server| server.cli(["CLUSTER", "NODES"]).text());
+            told.all(|told| line(&told)).then_some(())
+        });
+        Replica::ready(replica)
     }
 
     /// The masters.
@@ -125,6 +161,20 @@ impl Cluster {
                 && server.cli(["CLUSTER", "SLOTS"]).list().len() == parts
         })
     }
+}
+
+fn node(timeout: Duration) -> Server {
+    let timeout = timeout.as_millis().to_string();
+    let options = [
+        "--cluster-enabled",
+        "yes",
+        "--cluster-node-timeout",
+        &timeout,
+        // However long ago a replica has heard of its master, it may take its place.
+        "--cluster-replica-validity-factor",
+        "0",
+    ];
+    Server::of(Program::Redis, options)
 }
 
 fn id(server: &Server) -> String {

@@ -29,6 +29,17 @@ impl Replica {
     pub fn follow(&self, master: &Server) {
         let port = master.address().port().to_string();
         self.0.cli(["REPLICAOF", "127.0.0.1", &port]).expect("it follows");
+        self.get_ready();
+    }
+
+    /// A server that follows already; waits until it has the data.
+    pub(super) fn ready(server: Server) -> Self {
+        let replica = Self(server);
+        replica.get_ready();
+        replica
+    }
+
+    fn get_ready(&self) {
         until("the replica to have the master's data", || {
             let told = self.0.info("replication").ok()?;
             told.contains("master_link_status:up").then_some(())

@@ -1,3 +1,4 @@
+use std::fs;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -9,6 +10,9 @@ use super::{Connection, Program, Reply, port, until};
 
 /// How long a server that runs takes to answer, at most: one that has been stopped takes longer.
 const PROMPT: Duration = Duration::from_millis(50);
+
+/// On which port it speaks TLS.
+const TLS_PORT: &str = "--tls-port";
 
 /// How long one may take to start.
 const START: Duration = Duration::from_secs(20);
@@ -70,6 +74,48 @@ impl Server {
         ];
         let words = own.as_flattened().iter().chain(&options);
         Self::launch(program, words.map(|&word| word.to_owned()).collect(), |_| {})
+    }
+
+    /// Starts `redis-server` so that it also speaks TLS on a port of its own, with this certificate and its
+    /// key, in PEM. Whom it trusts to sign the certificates of clients makes it ask for one.
+    ///
+    /// # Panics
+    ///
+    /// As [`start`](Self::start) does, and when it has been built without TLS.
+    pub fn tls(certificate: &str, key: &str, authority: Option<&str>) -> Self {
+        let port = port::free().to_string();
+        let files = [
+            ("certificate.pem", Some(certificate)),
+            ("key.pem", Some(key)),
+            ("authority.pem", authority),
+        ];
+        let clients = if authority.is_some() { "yes" } else { "no" };
+        let own = [
+            ["--save", ""],
+            ["--bind", "127.0.0.1"],
+            [TLS_PORT, &port],
+            ["--tls-cert-file", "certificate.pem"],
+            ["--tls-key-file", "key.pem"],
+            ["--tls-auth-clients", clients],
+        ];
+        let trusted = authority.map_or([].as_slice(), |_| &["--tls-ca-cert-file", "authority.pem"]);
+        let words = own.as_flattened().iter().chain(trusted);
+        Self::launch(Program::Redis, words.map(|&word| word.to_owned()).collect(), |directory| {
+            for (file, text) in files {
+                let written = fs::write(directory.join(file), text.unwrap_or_default());
+                written.expect("the directory is ours");
+            }
+        })
+    }
+
+    /// Where it speaks TLS, if it does.
+    ///
+    /// # Panics
+    ///
+    /// When it does not.
+    pub fn tls_url(&self) -> String {
+        let at = self.arguments.iter().position(|word| word == TLS_PORT).expect("it speaks TLS");
+        format!("rediss://localhost:{}/", self.arguments[at + 1])
     }
 
     /// Starts a program with what it needs to find in its directory.

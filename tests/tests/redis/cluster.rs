@@ -147,7 +147,7 @@ fn a_cluster_is_found_by_any_of_its_nodes() {
 }
 
 /// The name of a key whose row a server has.
-fn name_of_one(server: &Server, prefix: &str) -> String {
+pub(crate) fn name_of_one(server: &Server, prefix: &str) -> String {
     let row = rows(server, prefix).pop().expect("thirty keys are spread over three servers");
     let (_, tag) = row.split_once('{').expect("a hash tag");
     let (name, _) = tag.split_once('}').expect("a hash tag");

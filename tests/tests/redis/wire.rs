@@ -1,5 +1,7 @@
 //! What goes over the wire.
 
+use std::env;
+
 use tollgate_core::{Charge, Limit};
 use tollgate_tests::key;
 use tollgate_tests::servers::{Connection, Reply, Server};
@@ -7,6 +9,7 @@ use tollgate_tests::servers::{Connection, Reply, Server};
 use crate::DAY;
 use crate::load::{Load, attempts};
 use crate::store::{on, open, own_prefix, patient, shared};
+use crate::worker::Worker;
 
 /// What clients send to the server under `prefix` while `run` runs, and what their scripts call.
 fn watched(server: &Server, prefix: &str, run: impl FnOnce()) -> (Vec<String>, Vec<String>) {
@@ -55,6 +58,40 @@ fn client_clock_in_the_script() {
         assert_eq!(asked, 6, "{limits} limits: {called:#?}");
         charge.owe(Limit::sliding_log(100, DAY), key("alice"), 1).expect("two limits");
     }
+}
+
+/// Processes that each have the machine's clock at hand say the same, whenever they say it, and together admit
+/// what the server counts.
+#[test]
+fn two_processes_send_nothing_of_time() {
+    let prefix = own_prefix();
+    let mut processes =
+        [(); 2].map(|()| Worker::start("wire::one_of_two_processes", "TOLLGATE_TWO", &prefix));
+    processes.iter_mut().for_each(Worker::is_ready);
+    let mut admitted = Vec::new();
+    let (sent, _) = watched(shared(), &prefix, || {
+        for mut process in processes {
+            process.begin();
+            admitted.extend(process.admitted());
+        }
+    });
+    assert_eq!(admitted, ["6", "4"]);
+    assert_eq!(sent.len(), 12);
+    assert!(sent.iter().all(|words| *words == sent[0]), "{sent:#?}");
+}
+
+/// What those processes do; nothing where nobody tells this one to.
+#[test]
+fn one_of_two_processes() {
+    let (Ok(url), Ok(prefix)) = (env::var("TOLLGATE_TWO"), env::var("TOLLGATE_PREFIX")) else {
+        return;
+    };
+    let store = open(patient().url(&url).prefix(&prefix));
+    attempts(&store, &Charge::of(Limit::per_second(1), key("to get connected"), 1), 1, 1);
+    println!("\nready");
+    std::io::stdin().read_line(&mut String::new()).expect("the parent is there");
+    let tally = attempts(&store, &Charge::of(Limit::per_day(10).burst(10), key("alice"), 1), 1, 6);
+    println!("\nadmitted {}", tally.admitted);
 }
 
 /// And on one connection, however many requests are under way.

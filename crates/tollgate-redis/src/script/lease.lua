@@ -43,7 +43,12 @@ if shape == 1 then
   elseif least * a <= d then
     retry = math.ceil((debt + least * a - d) / b) * c - into
   end
-  if debt > 0 then fresh = math.ceil(debt / b) * c - into end
+  if debt > 0 then
+    -- It stands as long as `spend.lua` takes it to.
+    local worth = math.ceil(debt / b) * c
+    fresh = worth - into
+    fresh = fresh + -(now + fresh) % (worth / math.frexp(worth) / 2)
+  end
 else
   -- A fixed window: a count, b period, c whether it begins with the first request.
   local start, spent = now, second

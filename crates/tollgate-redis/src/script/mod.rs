@@ -125,12 +125,12 @@ impl<'a> Call<'a> {
         self.script
     }
 
-    pub(crate) fn keys(&self) -> impl Iterator<Item = &[u8]> {
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &[u8]> + Clone {
         self.rows.iter().map(|row| row.key)
     }
 
-    /// Whether the script takes several calls in one: their keys, and after the clock that is the same for
-    /// all what else they are called with, one after the other.
+    /// Whether the script takes several calls in one: their keys, those that are equal side by side, and
+    /// after the clock that is the same for all, how many owe the same and what, again and again.
     pub(crate) fn is_one_of_many(&self) -> bool {
         std::ptr::eq(self.script, &*SPEND)
     }

@@ -30,9 +30,9 @@ pub(super) fn has_log(row: &Row<'_>) -> bool {
 }
 
 pub(super) fn spend(row: &Row<'_>, now: Option<u64>) -> Vec<u8> {
-    let mut packed = Packed::new(7);
+    let mut packed = Packed::new(8);
     let (shape, [a, b, c, d, _]) = shape_of(&Numbers::of(&row.owed.limit).shape);
-    packed.now(now).number(row.owed.cost).code(shape).numbers([a, b, c, d]);
+    packed.now(now).code(1).number(row.owed.cost).code(shape).numbers([a, b, c, d]);
     packed.0
 }
 

@@ -1,7 +1,9 @@
 -- Spends from plain limits: two words, no ban, no gap, no log, no queue, no patience. Each key is a request
--- of its own, decided after the one before it; what goes wrong with one is its own answer.
+-- of its own, decided after the one before it; what goes wrong with one is its own answer. Equal keys stand
+-- side by side.
 -- Straight-line, for speed: most decisions are made here. See `Limit::step` in tollgate-core.
-local args, call, floor, unpack, pack = ARGV[1], redis.pcall, math.floor, struct.unpack, struct.pack
+local args, call, unpack, pack = ARGV[1], redis.pcall, struct.unpack, struct.pack
+local floor, ceil, frexp, sub, format = math.floor, math.ceil, math.frexp, string.sub, string.format
 local now, place = unpack('<d', args)
 -- While the clock of a test stands still, the server's goes on: no row may expire by that.
 local soonest = 3600000
@@ -12,26 +14,40 @@ if now < 0 then
 end
 
 local count, answers = #KEYS, {}
--- The row at hand: requests of one key that follow one another read it once, and write it once. `from` is
--- the first of them, `expires` when the row is as good as none, once it is to be written.
+-- What stands in the rows, read at once unless all are one. Nothing stands for what is no row, too: it is
+-- looked at again by itself.
+local found = KEYS[1] ~= KEYS[count] and call('MGET', _G.unpack(KEYS))
+-- How many of the next requests owe the same, and what.
+local alike, cost, shape, a, b, c, d = 0
+local words, answer_words
+-- A bucket's row is worth `step` for every `part` of its second word, from its first word on, in `tick`s.
+local part, step, tick
+-- The row at hand: requests of one key read it once, and write it once. `from` is the first of them,
+-- `expires` when the row is as good as none, once it is to be written.
 local row, wrong, from, expires
 local first, second, third
+local found_first, found_second
 local key, following = nil, KEYS[1]
 for i = 1, count do
-  local cost, shape, a, b, c, d
-  cost, shape, a, b, c, d, place = unpack('<dddddd', args, place)
-  local format = shape == 4 and '<dI4I4' or '<dd'
+  if alike == 0 then
+    alike, cost, shape, a, b, c, d, place = unpack('<ddddddd', args, place)
+    words, answer_words = '<dd', '<BddBdd'
+    if shape == 4 then words, answer_words = '<dI4I4', '<BddBdI4I4' end
+    part, step, tick = b, c, c
+    if shape == 2 then part, step, tick = a, b, 1 end
+  end
+  alike = alike - 1
   if following ~= key then
     key, from, expires, wrong = following, i, false, false
     first, second, third = 0, 0, 0
-    row = call('GET', key)
+    row = found and found[i] or call('GET', key)
     if row then
       if row.err then
         wrong = row
       elseif #row ~= 16 then
         wrong = redis.error_reply('BADROW ' .. key .. ' holds ' .. #row .. ' bytes, not 16')
       else
-        first, second, third = unpack(format, row)
+        first, second, third = unpack(words, row)
         if shape == 4 then
           second, third = third, second
         else
@@ -40,6 +56,7 @@ for i = 1, count do
         if (first + second) % 1 ~= 0 or first < 0 or second < 0 or first + second >= 18014398509481984 then
           wrong = redis.error_reply('BADROW ' .. key .. ' holds something else than a count')
         end
+        found_first, found_second = first, second
       end
     end
   end
@@ -74,14 +91,14 @@ for i = 1, count do
         if over <= 0 then
           at, first, second = 0, ticks, after
         else
-          at = math.ceil(over / b) * c - into
+          at = ceil(over / b) * c - into
           if at >= 9007199254740992 then at = 9007199254740991 end
         end
       end
       if at == 0 then
         debt = second
       end
-      if debt > 0 then fresh = math.ceil(debt / b) * c - into end
+      if debt > 0 then fresh = ceil(debt / b) * c - into end
 
     elseif shape == 2 then
       -- A bucket refilled in steps: a amount, b every, c cap.
@@ -104,11 +121,11 @@ for i = 1, count do
           at, first, second = 0, anchor, spent + cost
           spent = second
         else
-          at = math.ceil(short / a) * b - (now - anchor)
+          at = ceil(short / a) * b - (now - anchor)
           if at >= 9007199254740992 then at = 9007199254740991 end
         end
       end
-      if spent > 0 then fresh = math.ceil(spent / a) * b - (now - anchor) end
+      if spent > 0 then fresh = ceil(spent / a) * b - (now - anchor) end
 
     elseif shape == 3 then
       -- A fixed window: a count, b period, c whether it begins with the first request.
@@ -197,9 +214,13 @@ for i = 1, count do
       if first > 0 then fresh = 3600000000 end
     end
 
-    local standing = shape == 4 and third or second
-    answers[i] = pack(shape == 4 and '<BddBdI4I4' or '<BddBdd', at == 0 and 1 or 0, at or -1, now,
-      at == 0 and 1 or 3, first, standing, second)
+    local answer
+    if at == 0 then
+      answer = pack(answer_words, 1, 0, now, 1, first, shape == 4 and third or second, second)
+    else
+      answer = pack(answer_words, 0, at or -1, now, 3, first, shape == 4 and third or second, second)
+    end
+    answers[i] = answer
     if at == 0 or followed then
       expires = fresh
       -- The next one finds no row.
@@ -209,15 +230,34 @@ for i = 1, count do
     if expires and following ~= key then
       local written = 0
       if expires > 0 then
-        local expiry = math.ceil(expires / 1000)
-        if expiry < soonest then expiry = soonest end
-        -- A sliding window's previous count stands before the current one.
-        written = call('SET', key, pack(format, first, standing, second), 'PX',
-          string.format('%.0f', expiry))
+        -- Until when the row stands follows from its words: a bucket's until the first multiple of a
+        -- power of two, no more than what it is worth, at which it is worth nothing; the others' until
+        -- then itself. So what stood there before tells when it expires, and mostly that is right still.
+        local stands, stays = expires, false
+        if shape < 3 then
+          local ends, worth = now + expires, now + expires - first * tick
+          if row and soonest == 1 then
+            local was = ceil(found_second / part) * step
+            local grid, until_then = was / frexp(was) / 2, found_first * tick + was
+            stays = worth >= grid and worth < grid + grid
+              and ends + -ends % grid == until_then + -until_then % grid
+          end
+          if not stays then stands = expires + -ends % (worth / frexp(worth) / 2) end
+        elseif shape < 5 then
+          stays = row and soonest == 1 and first == found_first and found_second > 0
+        end
+        -- The answer ends with the words of the row.
+        if stays then
+          written = call('SETRANGE', key, '0', sub(answer, 19))
+        else
+          stands = ceil(stands / 1000)
+          if stands < soonest then stands = soonest end
+          written = call('SET', key, sub(answer, 19), 'PX', format('%.0f', stands))
+        end
       elseif row then
         written = call('DEL', key)
       end
-      if written ~= 1 and written ~= 0 and written.err then
+      if type(written) == 'table' and written.err then
         for j = from, i do answers[j] = written end
       end
     end

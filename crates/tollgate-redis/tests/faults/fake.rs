@@ -140,13 +140,13 @@ fn usual(name: &str, command: &Command) -> Act {
     })
 }
 
-/// Whether a script charges one plain limit: its argument holds the seven numbers of that.
+/// Whether a script charges one plain limit: its argument holds the eight numbers of that.
 pub(crate) fn is_charge(command: &Command) -> bool {
     command.last().is_some_and(|argument| argument.len() == CHARGE)
 }
 
 /// What the argument of a charge to one plain limit measures.
-const CHARGE: usize = 7 * 8;
+const CHARGE: usize = 8 * 8;
 
 /// A charge to a bucket of 100 a minute, admitted.
 pub(crate) fn admitted() -> Vec<u8> {

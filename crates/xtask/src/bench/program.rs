@@ -4,6 +4,7 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
+use super::module;
 use super::wanted::Wanted;
 use crate::step::{Failure, Seconds, Step, cargo};
 
@@ -58,6 +59,13 @@ pub(super) fn run(wanted: &Wanted) -> Outcome {
         command.arg(program).arg("--").args(&wanted.words);
         if wanted.full {
             command.arg("--full");
+        }
+        if program == module::PROGRAM {
+            // Without it, there is a row less.
+            match module::get() {
+                Ok(module) => _ = command.env(module::VARIABLE, module),
+                Err(Failure(why)) => outcome.problems.push(why),
+            }
         }
         eprintln!("\n==> {program}");
         let started = Instant::now();

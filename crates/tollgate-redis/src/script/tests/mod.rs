@@ -8,4 +8,5 @@ mod pick;
 mod redis;
 mod rows;
 mod together;
+mod words;
 mod writes;

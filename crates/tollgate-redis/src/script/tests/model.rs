@@ -1,6 +1,6 @@
 //! The Rust step beside the scripts: both are asked the same, and must say and keep the same.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use tollgate_core::remote::{self, Held, Numbers, Shape};
@@ -10,7 +10,7 @@ use super::super::lease::Lease;
 use super::super::reply::Malformed;
 use super::super::{Call, Reply, Row};
 use super::redis::Redis;
-use super::rows::{dropped, held};
+use super::rows::{dropped, held, slack};
 use crate::rows::{Naming, row_key};
 
 /// How long what is held stays held, at least, in milliseconds.
@@ -34,6 +34,8 @@ pub(super) struct Pair {
     states: BTreeMap<Vec<u8>, State>,
     /// Which limit has written a row last, of those that share it: it says when the row expires.
     writers: BTreeMap<Vec<u8>, Limit>,
+    /// Rows whose expiry is that of a script that was told the time.
+    told: BTreeSet<Vec<u8>>,
     pub(super) now: u64,
     /// Whether the scripts are told the time, or ask for it.
     pub(super) tells_time: bool,
@@ -47,6 +49,7 @@ impl Pair {
             naming,
             states: BTreeMap::new(),
             writers: BTreeMap::new(),
+            told: BTreeSet::new(),
             now: 0,
             tells_time: false,
         }
@@ -222,8 +225,26 @@ impl Pair {
                 let held = || HELD.max(left(is.gap).max(left(is.ban)).max(strikes).div_ceil(1_000));
                 // Where the script is told the time, nothing may expire by the server's.
                 let soonest = if self.tells_time { HELD } else { 1 };
-                let expiry = self.now / 1_000 + fresh_in.map_or_else(held, millis).max(soonest);
-                assert_eq!(self.redis.expiry(key), Some(expiry), "the expiry of {limit}");
+                let at = |millis: u64| self.now / 1_000 + millis.max(soonest);
+                let expiry = self.redis.expiry(key).unwrap();
+                let least = at(fresh_in.map_or_else(held, millis));
+                let fresh_micros = fresh_in.unwrap_or_default().as_micros() as u64;
+                // What was left as it was may have been rounded otherwise, but not to before that moment: in
+                // the millisecond of its expiry a row is still there.
+                let rounding = u64::from(!self.redis.has_timed(key));
+                assert!(expiry + rounding >= least, "{limit} expires early");
+                assert!(1_000 * (expiry + 1) >= self.now + fresh_micros, "{limit} expires early");
+                match (self.redis.has_timed(key), self.tells_time) {
+                    (true, true) => self.told.insert(key.to_vec()),
+                    (true, false) => self.told.remove(key),
+                    (false, _) => true,
+                };
+                // A row that a test's clock has written stands as long as that one wants.
+                if self.tells_time || !self.told.contains(key) {
+                    let most = fresh_in
+                        .map_or_else(held, |fresh| millis(fresh + slack(limit, &is, after)));
+                    assert!(expiry <= at(most) + rounding, "{limit} expires late");
+                }
                 self.states.insert(key.to_vec(), after.clone());
             }
             None => {

@@ -8,6 +8,8 @@ use mlua::{Function, Lua, MultiValue, Value};
 
 use super::super::{Call, Script};
 use super::lua_struct;
+use super::words::{Reply, number, word};
+use crate::together::{Many, Part};
 
 /// What a key holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +32,8 @@ struct Keys {
     /// In microseconds.
     now: u64,
     written: BTreeSet<Vec<u8>>,
+    /// Those whose expiry was written, too.
+    timed: BTreeSet<Vec<u8>>,
     commands: u64,
     /// Bytes that were read or written.
     moved: usize,
@@ -76,6 +80,7 @@ impl Redis {
     /// Runs what is called, and hands back the bulk string that it answers, or its error.
     pub(super) fn run(&mut self, call: &Call<'_>) -> Result<Vec<u8>, String> {
         self.keys.borrow_mut().written.clear();
+        self.keys.borrow_mut().timed.clear();
         (self.keys.borrow_mut().commands, self.keys.borrow_mut().moved) = (0, 0);
         let keys: Vec<_> = call.keys().map(|key| self.lua.create_string(key).unwrap()).collect();
         self.lua.globals().set("KEYS", keys).unwrap();
@@ -94,19 +99,24 @@ impl Redis {
 
     /// Runs several calls in one script, and hands back the answer to each.
     pub(super) fn run_together(&mut self, calls: &[Call<'_>]) -> Vec<Result<Vec<u8>, String>> {
-        let keys = calls.iter().flat_map(Call::keys);
-        let keys: Vec<_> = keys.map(|key| self.lua.create_string(key).unwrap()).collect();
-        let mut args = calls[0].args()[..8].to_vec();
-        calls.iter().for_each(|call| args.extend_from_slice(&call.args()[8..]));
+        self.keys.borrow_mut().commands = 0;
+        let parts = calls.iter().map(|call| Part::of(call).unwrap());
+        let mut parts: Vec<_> = parts.enumerate().collect();
+        parts.sort_by(|(_, one), (_, other)| one.order().cmp(&other.order()));
+        let (places, parts): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+        let many = Many(parts);
+        let keys: Vec<_> = many.keys().map(|key| self.lua.create_string(key).unwrap()).collect();
         self.lua.globals().set("KEYS", keys).unwrap();
-        self.lua.globals().set("ARGV", [self.lua.create_string(args).unwrap()]).unwrap();
+        self.lua.globals().set("ARGV", [self.lua.create_string(many.args()).unwrap()]).unwrap();
         let answers = self.script(calls[0].script()).call::<Vec<Value>>(()).unwrap();
         let answer = |answer| match answer {
             Value::String(bytes) => Ok(bytes.as_bytes().to_vec()),
             Value::Table(table) => Err(table.get::<String>("err").unwrap()),
             other => panic!("a script answers {other:?}"),
         };
-        answers.into_iter().map(answer).collect()
+        let mut answers: Vec<_> = places.into_iter().zip(answers.into_iter().map(answer)).collect();
+        answers.sort_by_key(|(place, _)| *place);
+        answers.into_iter().map(|(_, answer)| answer).collect()
     }
 
     fn script(&mut self, script: &'static Script) -> Function {
@@ -117,6 +127,15 @@ impl Redis {
     /// Whether the last script wrote the row.
     pub(super) fn has_written(&self, key: &[u8]) -> bool {
         self.keys.borrow().written.contains(key)
+    }
+
+    /// Whether the last script wrote when the row expires.
+    pub(super) fn has_timed(&self, key: &[u8]) -> bool {
+        self.keys.borrow().timed.contains(key)
+    }
+
+    pub(super) fn has_timed_any(&self) -> bool {
+        !self.keys.borrow().timed.is_empty()
     }
 
     pub(super) fn has_written_any(&self) -> bool {
@@ -169,46 +188,6 @@ impl Redis {
     }
 }
 
-enum Reply {
-    Nil,
-    Number(usize),
-    Bytes(Vec<u8>),
-    Time(String, String),
-    Okay,
-}
-
-impl Reply {
-    fn into_value(self, lua: &Lua) -> mlua::Result<Value> {
-        match self {
-            // As Redis turns its replies into values.
-            Self::Nil => Ok(Value::Boolean(false)),
-            Self::Number(number) => Ok(Value::Number(number as f64)),
-            Self::Bytes(bytes) => lua.create_string(bytes).map(Value::String),
-            Self::Time(seconds, micros) => {
-                lua.create_sequence_from([seconds, micros]).map(Value::Table)
-            }
-            Self::Okay => lua.create_table_from([("ok", "OK")]).map(Value::Table),
-        }
-    }
-}
-
-/// An argument as Redis turns it into text: numbers with up to 17 digits.
-fn word(value: Value) -> Vec<u8> {
-    match value {
-        Value::String(text) => text.as_bytes().to_vec(),
-        Value::Integer(number) => number.to_string().into_bytes(),
-        Value::Number(number) => {
-            assert!(number.fract() == 0.0 && number.abs() < 1e17, "{number} in a command");
-            format!("{number:.0}").into_bytes()
-        }
-        other => panic!("a command with {other:?}"),
-    }
-}
-
-fn number(word: &[u8]) -> i64 {
-    std::str::from_utf8(word).unwrap().parse().unwrap()
-}
-
 impl Keys {
     fn live(&mut self, key: &[u8]) -> Option<&mut Entry> {
         let now = self.now / 1_000;
@@ -239,6 +218,11 @@ impl Keys {
                 Reply::Time(seconds.to_string(), micros.to_string())
             }
             [b"GET", key] => self.bytes(key)?.map_or(Reply::Nil, |row| Reply::Bytes(row.clone())),
+            [b"MGET", keys @ ..] => {
+                // What is no string is nothing, to this command.
+                let rows = keys.iter().map(|key| self.bytes(key).ok().flatten().cloned());
+                Reply::Many(rows.collect())
+            }
             [b"STRLEN", key] => Reply::Number(self.bytes(key)?.map_or(0, |row| row.len())),
             [b"GETRANGE", key, from, to] => {
                 let (from, to) = (number(from) as usize, number(to) as usize);
@@ -256,6 +240,7 @@ impl Keys {
             [b"PEXPIRE", key, expiry] => {
                 let expiry = self.expiry_in(number(expiry));
                 self.written.insert(key.to_vec());
+                self.timed.insert(key.to_vec());
                 let entry = self.live(key).expect("a row expires before it is written");
                 entry.expiry = Some(expiry);
                 Reply::Number(1)
@@ -280,6 +265,7 @@ impl Keys {
     fn set(&mut self, key: &[u8], value: &[u8], expiry: i64) {
         let expiry = Some(self.expiry_in(expiry));
         self.written.insert(key.to_vec());
+        self.timed.insert(key.to_vec());
         let content = Content::Bytes(value.to_vec());
         self.entries.insert(key.to_vec(), Entry { content, expiry });
     }

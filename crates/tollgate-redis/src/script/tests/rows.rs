@@ -1,7 +1,9 @@
 //! What stands in a row, told from its bytes: the format that other processes read, too.
 
-use tollgate_core::Limit;
+use std::time::Duration;
+
 use tollgate_core::remote::{Held, Numbers, Shape};
+use tollgate_core::{Limit, State};
 
 /// What `row` holds of `limit`; what was taken out of the middle of a log is passed over.
 pub(super) fn held(limit: &Limit, row: &[u8]) -> Held {
@@ -68,4 +70,17 @@ pub(super) fn dropped(before: &Held, after: &Held) -> Option<usize> {
     let mut rest = before.clone();
     rest.entries.drain(..gone);
     (rest == *after).then_some(gone)
+}
+
+/// How much longer a row may stand than it is worth: a bucket's as long as it was worth when its words were
+/// written.
+pub(super) fn slack(limit: &Limit, is: &Held, state: &State) -> Duration {
+    let numbers = Numbers::of(limit);
+    let tick = match numbers.shape {
+        Shape::Bucket { tick, .. } => tick,
+        Shape::Stepped { .. } => 1,
+        _ => return Duration::ZERO,
+    };
+    let worth = (!numbers.wide).then(|| limit.fresh_in(state, is.cell[0] * tick)).flatten();
+    worth.unwrap_or_default()
 }

@@ -57,6 +57,28 @@ fn they_are_decided_as_one_after_the_other() {
     }
 }
 
+/// All rows are read by one command, but one row by one that is made for it; and what is missing is looked
+/// at again, in case that it is no row at all.
+#[test]
+fn they_take_few_commands() {
+    let mut redis = Redis::new();
+    redis.turn_to(20_454 * DAY);
+    let owed = owed(Limit::per_second(9), 1);
+    let mut commands = |keys: [&str; 4]| {
+        let rows = keys.map(|key| [Row { key: key.as_bytes(), owed: &owed }]);
+        let answers = redis.run_together(&rows.each_ref().map(|rows| take(rows)));
+        assert!(answers.iter().all(Result::is_ok));
+        redis.commands()
+    };
+    // TIME, MGET, four times GET, four times SET.
+    assert_eq!(commands(["a", "b", "c", "d"]), 10);
+    assert_eq!(commands(["d", "c", "b", "a"]), 6);
+    // TIME, MGET, twice SET.
+    assert_eq!(commands(["a", "b", "a", "b"]), 4);
+    // TIME, GET, SET.
+    assert_eq!(commands(["a", "a", "a", "a"]), 3);
+}
+
 #[test]
 fn what_is_wrong_with_one_row_is_nobody_else_s_error() {
     let mut redis = Redis::new();

@@ -93,6 +93,28 @@ fn a_charge_that_is_given_back_leaves_no_row_behind() {
     }
 }
 
+/// Nor longer than twice what it is worth, by and large: there is a test of random sequences for that.
+#[test]
+fn a_row_that_stands_long_enough_is_written_without_its_expiry() {
+    let second = Duration::from_secs(1);
+    let limits = [
+        Limit::per_second(1).burst(1_000),
+        Limit::per_second(1).burst(1_000).refill(1, second),
+        Limit::fixed_window(1_000, second),
+        Limit::sliding_window(1_000, second),
+    ];
+    for limit in limits {
+        let mut pair = pair();
+        let timed = (0..256).filter(|_| {
+            assert!(admits(&mut pair, &charge(limit, "alice", 1)), "{limit}");
+            assert!(pair.redis.has_written_any(), "{limit}");
+            pair.redis.has_timed_any()
+        });
+        let timed = timed.count();
+        assert!(timed <= 24, "{limit}: {timed} times");
+    }
+}
+
 #[test]
 fn one_who_has_died_holds_for_an_hour_after_the_last_charge() {
     let mut pair = pair();

@@ -1,0 +1,67 @@
+//! A cluster that replaces a master by itself.
+
+use std::time::Duration;
+
+use tollgate_core::{Charge, Limit};
+use tollgate_tests::key;
+use tollgate_tests::servers::{Cluster, until};
+
+use crate::DAY;
+use crate::cluster::name_of_one;
+use crate::load::{Tally, attempts};
+use crate::store::{left, open, own_prefix, patient, settled};
+
+/// After how long the nodes miss one of them.
+const TIMEOUT: Duration = Duration::from_millis(500);
+
+/// How long a decision may take.
+const DEADLINE: Duration = Duration::from_millis(200);
+
+/// How much longer one may take on a machine that is busy with everything else.
+const SLACK: Duration = Duration::from_secs(5);
+
+/// A master dies and its replica takes its place, with what had reached it. Nobody has to be told, nobody is
+/// refused for it, and nobody waits for long meanwhile.
+#[test]
+fn a_replica_that_takes_its_masters_place_goes_on_counting() {
+    let cluster = Cluster::start_with(3, TIMEOUT);
+    let replica = cluster.replicate(&cluster.masters()[0], TIMEOUT);
+    let prefix = own_prefix();
+    let store = open(patient().cluster(cluster.urls()).prefix(&prefix).deadline(DEADLINE));
+    let limit = Limit::fixed_window(1_000, DAY).from_first();
+    let charge = |name: &str| Charge::of(limit, key(name), 1);
+    for number in 0..30 {
+        let charge = charge(&format!("key-{number}"));
+        until("the cluster to be known", || {
+            (attempts(&store, &charge, 1, 1).admitted == 1).then_some(())
+        });
+    }
+    let [gone, there] = [0, 1].map(|at| name_of_one(&cluster.masters()[at], &prefix));
+    attempts(&store, &charge(&gone), 4, 50);
+    settled(&store);
+    replica.catch_up(&cluster.masters()[0]);
+    let [before, others] = [&gone, &there].map(|name| left(&store, limit, name));
+    assert!(before < 1_000);
+
+    cluster.masters()[0].kill();
+    let mut tally = Tally::default();
+    until("the replica to take its master's place", || {
+        tally += attempts(&store, &charge(&gone), 4, 1);
+        (tally.admitted >= 4).then_some(())
+    });
+    assert!(tally.failed > 0, "the replica took its place before anybody asked: {tally:?}");
+    tally += attempts(&store, &charge(&gone), 4, 10);
+    settled(&store);
+    assert_eq!(tally.refused, 0);
+    assert!(tally.slowest < DEADLINE + SLACK, "{tally:?}");
+    let charged = before - left(&store, limit, &gone);
+    assert!(charged >= tally.admitted, "{charged} for {tally:?}");
+    assert!(charged - tally.admitted <= store.counts().unanswered, "{charged} for {tally:?}");
+    // The rest of the cluster, too, which stops while one of its masters is missing.
+    assert_eq!(left(&store, limit, &there), others);
+    assert_eq!(attempts(&store, &charge(&there), 1, 10).admitted, 10);
+    // It goes on until the limit is reached, and no further.
+    let left = left(&store, limit, &gone);
+    let rest = attempts(&store, &charge(&gone), 4, 300);
+    assert_eq!((rest.admitted, rest.failed), (left, 0));
+}

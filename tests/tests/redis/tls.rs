@@ -1,0 +1,121 @@
+//! Connections by TLS, to servers with certificates that are made here.
+
+use std::error::Error;
+use std::time::Duration;
+
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair,
+};
+use tollgate_core::{Charge, Limit, Store};
+use tollgate_redis::{Failure, FailureKind, Redis, RedisBuilder};
+use tollgate_tests::servers::Server;
+use tollgate_tests::{answer, key};
+
+use crate::DAY;
+use crate::load::attempts;
+use crate::store::{open, patient};
+
+/// Who signs certificates.
+struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+/// A certificate and its key, in PEM.
+struct Certified {
+    certificate: String,
+    key: String,
+}
+
+impl Authority {
+    fn new(name: &str) -> Self {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = called(name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().expect("there is chance");
+        Self(CertifiedIssuer::self_signed(params, key).expect("a certificate of an authority"))
+    }
+
+    fn certify(&self, name: &str) -> Certified {
+        let key = KeyPair::generate().expect("there is chance");
+        let mut params = CertificateParams::new([name.to_owned()]).expect("a name");
+        params.distinguished_name = called(name);
+        let certificate = params.signed_by(&key, &self.0).expect("a certificate");
+        Certified { certificate: certificate.pem(), key: key.serialize_pem() }
+    }
+
+    fn pem(&self) -> String {
+        self.0.pem()
+    }
+}
+
+fn called(name: &str) -> DistinguishedName {
+    let mut called = DistinguishedName::new();
+    called.push(DnType::CommonName, name);
+    called
+}
+
+fn server_of(authority: &Authority, clients: Option<&Authority>) -> Server {
+    let Certified { certificate, key } = authority.certify("localhost");
+    Server::tls(&certificate, &key, clients.map(Authority::pem).as_deref())
+}
+
+fn charge() -> Charge {
+    Charge::of(Limit::fixed_window(100, DAY).from_first(), key("alice"), 1)
+}
+
+/// What the store says of a decision that it cannot make.
+fn told(builder: RedisBuilder) -> String {
+    let store: Redis = open(builder);
+    let error = answer(store.take(&charge())).expect_err("nobody is to be asked");
+    let source = error.source().expect("why");
+    let failure = source.downcast_ref::<Failure>().expect("a failure of the store");
+    assert_eq!(failure.kind(), FailureKind::Unreachable, "{failure}");
+    assert_eq!(store.counts().unanswered, 0);
+    failure.to_string()
+}
+
+#[test]
+fn the_count_is_exact_over_tls() {
+    let authority = Authority::new("ours");
+    let server = server_of(&authority, None);
+    let trusting = patient().url(&server.tls_url()).certificate_authorities(authority.pem());
+    let tally = attempts(&open(trusting), &charge(), 8, 20);
+    assert_eq!((tally.admitted, tally.refused, tally.failed), (100, 60, 0));
+}
+
+#[test]
+fn a_server_with_another_authoritys_certificate_is_not_asked() {
+    let (theirs, ours) = (Authority::new("theirs"), Authority::new("ours"));
+    let server = server_of(&theirs, None);
+    let told = told(patient().url(&server.tls_url()).certificate_authorities(ours.pem()));
+    assert!(told.contains("certificate"), "{told}");
+    assert!(told.contains("UnknownIssuer"), "{told}");
+}
+
+#[test]
+fn a_server_with_another_name_is_not_asked() {
+    let authority = Authority::new("ours");
+    let Certified { certificate, key } = authority.certify("elsewhere.example");
+    let server = Server::tls(&certificate, &key, None);
+    let told = told(patient().url(&server.tls_url()).certificate_authorities(authority.pem()));
+    assert!(told.contains("certificate"), "{told}");
+}
+
+#[test]
+fn a_server_that_asks_for_a_certificate_is_shown_one() {
+    let authority = Authority::new("ours");
+    let server = server_of(&authority, Some(&authority));
+    let builder = || patient().url(&server.tls_url()).certificate_authorities(authority.pem());
+    let told = told(builder());
+    assert!(told.to_ascii_lowercase().contains("certificate"), "{told}");
+    let Certified { certificate, key } = authority.certify("client.example");
+    let tally = attempts(&open(builder().certificate(certificate, key)), &charge(), 1, 10);
+    assert_eq!((tally.admitted, tally.failed), (10, 0));
+}
+
+#[test]
+fn a_server_that_does_not_speak_tls_is_not_waited_for() {
+    let server = Server::start();
+    let url = server.url().replace("redis://127.0.0.1", "rediss://localhost");
+    let authority = Authority::new("ours");
+    let builder = patient().url(&url).certificate_authorities(authority.pem());
+    told(builder.connect_timeout(Duration::from_millis(200)));
+}
