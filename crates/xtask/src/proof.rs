@@ -1,13 +1,21 @@
 //! What tests alone do not show: every order in which threads can meet, every rule of the language, and
 //! inputs that nobody thought of.
 
+use std::fs;
 use std::process::{Command, Stdio};
 
 use crate::step::{Failure, Step, cargo, root};
 use crate::tools::Tool;
 
-/// The targets of the fuzzer, and how many seconds each is given.
-const TARGETS: [&str; 4] = ["table", "limit_text", "config_document", "envoy_document"];
+/// The targets of the fuzzer, and where there are texts to begin with.
+const TARGETS: [(&str, Option<&str>); 4] = [
+    ("table", None),
+    ("limit_text", None),
+    ("config_document", Some("crates/tollgate-config/tests/documents")),
+    ("envoy_document", Some("crates/tollgate-config/tests/envoy")),
+];
+
+/// How many seconds each is given.
 const SECONDS: u32 = 20;
 
 /// The tests that Miri runs, of what is read in pieces; what threads share is for loom. Nothing here is
@@ -30,10 +38,18 @@ pub(crate) fn fuzz() -> Result<Vec<String>, Failure> {
                 .to_owned(),
         ]);
     };
-    for target in TARGETS {
+    for (target, seeds) in TARGETS {
         let mut command = tool.command();
         // Without a sanitizer, which nothing `unsafe` calls for, a stable compiler will do.
-        command.args(["run", target, "--sanitizer", "none", "--"]);
+        command.args(["run", target, "--sanitizer", "none"]);
+        if let Some(seeds) = seeds {
+            // What is found goes into the first directory.
+            let corpus = format!("fuzz/corpus/{target}");
+            fs::create_dir_all(root().join(&corpus))
+                .map_err(|error| Failure(format!("{corpus}: {error}")))?;
+            command.args([corpus.as_str(), seeds]);
+        }
+        command.arg("--");
         command.arg(format!("-max_total_time={SECONDS}")).args(["-verbosity=0"]);
         Step::new(format!("fuzzing {target}"), command).run()?;
     }

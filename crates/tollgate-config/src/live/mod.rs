@@ -1,5 +1,6 @@
 //! Policies that are replaced while they serve.
 
+mod bell;
 mod changes;
 mod directories;
 mod event;
