@@ -1,6 +1,7 @@
 //! Rules: which limits a request owes to, on which key, and how much.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::account::{Account, Reply};
 use crate::charge::Charge;
@@ -315,6 +316,20 @@ where
 }
 
 impl<F> KnownLimits for RuleFn<F> {}
+
+/// One rule for many layers: what is costly to clone, or cannot be.
+impl<V: View, R: Rule<V> + ?Sized> Rule<V> for Arc<R> {
+    #[inline]
+    fn owes(&self, view: &V, charge: &mut Charge) -> Result<(), Missing> {
+        (**self).owes(view, charge)
+    }
+}
+
+impl<R: KnownLimits + ?Sized> KnownLimits for Arc<R> {
+    fn each_limit(&self, each: &mut dyn FnMut(&Limit)) {
+        (**self).each_limit(each);
+    }
+}
 
 macro_rules! debug_closures {
     ($($name:literal $type:ty, $($generic:ident),*;)*) => {$(
