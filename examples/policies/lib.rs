@@ -19,8 +19,8 @@ pub fn in_code<B, W: Framework>(clock: impl Into<Clock>) -> impl for<'a> Rule<Ht
 
     // Who pays may do more.
     let tiers = Tiers::new("api")
-        .tier("free", [Limit::per_second(5).burst(10), monthly(10_000)])
-        .tier("paid", [Limit::per_second(50).burst(100), monthly(1_000_000)])
+        .tier("free", [Limit::per_second(5).burst(10).named("api"), monthly(10_000)])
+        .tier("paid", [Limit::per_second(50).burst(100).named("api"), monthly(1_000_000)])
         .unlimited("partner")
         .otherwise("free");
     tiers.assign_all([("acme", "paid"), ("initech", "partner")]).expect("these tiers are there");
@@ -40,7 +40,7 @@ pub fn in_code<B, W: Framework>(clock: impl Into<Clock>) -> impl for<'a> Rule<Ht
     // banned.
     let login = Limit::sliding_log(5, 15 * MINUTE)
         .ban(HOUR)
-        // BAN
+        .ban_after(3, 10 * MINUTE)
         .named("login")
         .carried()
         .by(Ip::peer())
@@ -62,5 +62,5 @@ pub fn in_code<B, W: Framework>(clock: impl Into<Clock>) -> impl for<'a> Rule<Ht
 
 /// So many a month, with a warning from four fifths on.
 fn monthly(requests: u64) -> Limit {
-    Limit::fixed_window(requests, MONTH).soft(requests / 5 * 4)
+    Limit::fixed_window(requests, MONTH).soft(requests / 5 * 4).named("api/30 days")
 }

@@ -55,8 +55,26 @@ fn each_of_several_limits_keeps_its_own() {
     let store = store();
     let left = |limits: &str| left_after(1, &policies(&rule(limits)), &store, "acme");
     assert_eq!(left("[\"log 10/minute\", \"1000/day\"]"), Some(9));
-    assert_eq!(left("[\"1000/day\", \"log 10/minute\"]"), Some(998));
+    assert_eq!(left("[\"log 10/minute\", \"1000/day\"]"), Some(8));
     assert_eq!(left("[\"log 20/minute\", \"500/day\"]"), Some(17));
+}
+
+#[test]
+fn a_limit_that_joins_another_takes_nothing_from_it() {
+    let store = store();
+    let left = |limits: &str| left_after(1, &policies(&rule(limits)), &store, "acme");
+    assert_eq!(left("[\"log 10/minute\"]"), Some(9));
+    assert_eq!(left("[\"log 10/minute\", \"1000/day\"]"), Some(8));
+    assert_eq!(left("[\"log 10/minute\"]"), Some(7));
+}
+
+#[test]
+fn limits_with_names_of_their_own_may_change_places() {
+    let store = store();
+    let left = |limits: &str| left_after(1, &policies(&rule(limits)), &store, "acme");
+    let (short, long) = ("\"log 10/minute named short\"", "\"1000/day named long\"");
+    assert_eq!(left(&format!("[{short}, {long}]")), Some(9));
+    assert_eq!(left(&format!("[{long}, {short}]")), Some(998));
 }
 
 #[test]

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use http::{Request, Response};
 use proptest::prelude::*;
-use tollgate::{Claims, Fields, HttpView, ManualClock, Memory, Peer, Plain, RateLimitLayer, Rule};
+use tollgate::{
+    Claims, Decision, Fields, HttpView, ManualClock, Memory, Peer, Plain, RateLimitLayer, Rule,
+};
 use tollgate_config::{Environment, Policies, read_toml};
 use tower::{Layer, ServiceExt, service_fn};
 
@@ -100,6 +102,7 @@ where
         let response =
             service.clone().oneshot(request).await.unwrap_or_else(|never| match never {});
         let mut answer = format!("{asked:?}: {}", response.status());
+        write!(answer, "\n  {:?}", response.extensions().get::<Decision>()).unwrap();
         for (name, value) in response.headers() {
             write!(answer, "\n  {name}: {}", value.to_str().unwrap()).unwrap();
         }
@@ -149,13 +152,14 @@ fn all_that_the_product_promises_is_seen_on_a_long_run() {
         "400 Bad Request",
         "401 Unauthorized",
         "429 Too Many Requests",
-        "\"api/second\";r=",
+        "\"api\";r=",
         "\"api/30 days\";r=",
         "\"tokens\";r=",
         ";tollgate-soft",
         "\"login\";r=0",
         "\"export\";q=2;",
         "\"export\";q=20;",
+        "banned: true",
     ] {
         assert!(from_file.iter().any(|answer| answer.contains(seen)), "nobody saw {seen}");
     }

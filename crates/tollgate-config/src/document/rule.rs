@@ -12,7 +12,7 @@ pub struct Rule {
     /// printable ASCII characters. Its limits are named after it, where they have no names of their own: the
     /// first of a list, in every tier and case, is called the same, and the others after their periods too:
     /// `name/minute`, `name/30 days`. What is spent is kept under these names, whatever the numbers are, so
-    /// a rule that is renamed forgets it.
+    /// a rule that is renamed forgets it, and limits that are to change places need names of their own.
     pub name: String,
     /// Whose budget it is.
     pub key: Key,

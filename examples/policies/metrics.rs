@@ -132,7 +132,7 @@ mod tests {
 
     use super::*;
 
-    const DASHBOARD: &str = include_str!("../docs/grafana.json");
+    const DASHBOARD: &str = include_str!("../../docs/grafana.json");
 
     /// What the routes answer once each limit has refused, in one process that nobody else measures in.
     fn after_some_traffic(path: &str) -> String {
