@@ -84,5 +84,5 @@ fn each_rule_has_its_own_rejection() {
     assert_eq!(shown(redirect, "daily"), some(Rejection::redirect("https://busy.example.com/")));
     let redirect = "reject = { redirect = \"/busy\", status = 303 }";
     assert_eq!(shown(redirect, "daily"), some(Rejection::redirect("/busy").status(303)));
-    assert_eq!(shown("", "a"), None);
+    assert_eq!(shown("", "another"), None);
 }
