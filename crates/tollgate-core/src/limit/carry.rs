@@ -14,8 +14,8 @@ impl Limit {
     /// What is kept of a key then belongs to the limit's name and algorithm alone, and knows the numbers of
     /// the limit that wrote it. One that finds others goes on with what was spent until then: a bucket with
     /// the debt that is left, token for token; a bucket refilled in steps and a window with what is spent in
-    /// it now. What is spent beyond the new numbers stays owed. Logs keep their stamps, and what is held
-    /// stays held. Steps and windows that begin with the first request go on as they have begun, or begin
+    /// it now. What is spent beyond the new numbers stays owed. Logs keep their stamps, as
+    /// long as their resolution is the same, and what is held stays held. Steps and windows that begin with the first request go on as they have begun, or begin
     /// anew where they would be over by the new numbers.
     ///
     /// What was charged before a change is given back after it by logs and concurrency, and by a window whose

@@ -334,7 +334,14 @@ impl Limit {
             (Kind::SlidingWindow, Shape::Sliding(sliding)) => [7, self.period, sliding.tick(), 0],
             _ => [8, 0, 0, 0],
         };
-        let numbers = if self.carried { [CARRIED + self.algorithm(), 0, 0, 0] } else { numbers };
+        let numbers = match self.kind {
+            // Stamps that were rounded up mean other moments where they are finer.
+            Kind::SlidingLog { resolution } if self.carried => {
+                [CARRIED + self.algorithm(), resolution, 0, 0]
+            }
+            _ if self.carried => [CARRIED + self.algorithm(), 0, 0, 0],
+            _ => numbers,
+        };
         let mut hash = 0xcbf2_9ce4_8422_2325;
         let mut i = 0;
         while i < numbers.len() {

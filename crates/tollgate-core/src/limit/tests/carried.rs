@@ -42,7 +42,7 @@ fn its_row_is_that_of_its_algorithm_and_name_whatever_its_numbers() {
         ["leaky 10/second queue 20", "leaky 7/minute"],
         ["fixed 5/day", "fixed 7/hour"],
         ["fixed 5/day", "fixed 5/day from-first"],
-        ["log 5/hour", "log 7/minute resolution 1s"],
+        ["log 5/hour resolution 1s", "log 7/minute resolution 1s"],
         ["sliding 5/hour", "sliding 7/minute"],
         ["concurrent 5", "concurrent 7"],
     ];

@@ -41,10 +41,20 @@ pub(super) fn changes() -> impl Strategy<Value = Vec<Limit>> {
     let carried = |limit: Limit| limit.named("a").carried();
     let of = move |kind| {
         let shape = shape_of(Just(kind), 1_u64..9, small_period());
-        prop::collection::vec(with_options(shape).prop_map(carried), 2..5)
+        prop::collection::vec(with_options(shape).prop_map(carried), 2..5).prop_map(of_one_row)
     };
     // Windows from first use are told from the others by a number alone.
     (0..KINDS).prop_flat_map(of)
+}
+
+/// Those that belong to the row of the first, which are at least two.
+fn of_one_row(mut limits: Vec<Limit>) -> Vec<Limit> {
+    let first = limits[0];
+    limits.retain(|limit| limit.id() == first.id());
+    if limits.len() == 1 {
+        limits.push(first);
+    }
+    limits
 }
 
 fn small_period() -> impl Strategy<Value = Duration> {
