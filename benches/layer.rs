@@ -4,7 +4,7 @@
 //! is what a service costs more than one with a layer that does nothing, or, where all are refused, than
 //! a handler that refuses by itself: the median of the differences within a round.
 
-use tollgate_benches::services::{self, App, actix, axum, tower};
+use tollgate_benches::services::{self, App, actix, axum, policies, tower};
 use tollgate_benches::{Contender, Pace, Table, Turns};
 
 /// Rows for so many addresses stay in the caches,
@@ -27,6 +27,9 @@ fn main() {
 
     let group = Group { turns, name: "tower alone", notes: tower::NOTES };
     group.table("200, one limit for all", tower::IDENTITY, tower::served);
+
+    let group = Group { turns, name: "tower alone", notes: policies::NOTES };
+    group.table("200, policies", policies::PLAIN, policies::served);
 
     let group = Group { turns, name: "actix-web", notes: actix::NOTES };
     group.table("200, 1,000 addresses", actix::IDENTITY, || actix::served(FEW));

@@ -2,6 +2,7 @@
 
 pub mod actix;
 pub mod axum;
+pub mod policies;
 pub mod tower;
 
 mod rivals;

@@ -42,7 +42,7 @@ pub fn served() -> Vec<App> {
     ]
 }
 
-fn hello()
+pub(super) fn hello()
 -> impl Service<Request<Body>, Response = Response<Body>, Error = Infallible, Future: Send + 'static>
 + Clone
 + Send
@@ -54,14 +54,26 @@ fn same(request: Request<Body>) -> Request<Body> {
     request
 }
 
-fn app<S>(name: &'static str, mut service: S) -> App
+fn app<S>(name: &'static str, service: S) -> App
+where
+    S: Service<Request<Body>, Response = Response<Body>> + 'static,
+{
+    called(name, service, || Request::new(Body::empty()))
+}
+
+/// A service that is asked what `request` makes.
+pub(super) fn called<S>(
+    name: &'static str,
+    mut service: S,
+    request: impl Fn() -> Request<Body> + 'static,
+) -> App
 where
     S: Service<Request<Body>, Response = Response<Body>> + 'static,
 {
     App::new(name, Budget::Plenty, 1, move |_: SocketAddr| {
         let ready = service.poll_ready(&mut Context::from_waker(Waker::noop()));
         assert!(matches!(ready, Poll::Ready(Ok(()))), "{name} is not ready");
-        let response = now(service.call(Request::new(Body::empty())));
+        let response = now(service.call(request()));
         response.map_or(500, |response| response.status().as_u16())
     })
 }
