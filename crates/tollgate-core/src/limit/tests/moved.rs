@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::super::{Kind, Limit, State};
+use super::super::testing::decide;
+use super::super::{Keys, Kind, Limit, Slot, State};
 use super::strategies::{changes, turn};
 use super::{DAY, HOUR, MINUTE, NOW, SECOND, micros, secs};
 
@@ -187,7 +188,7 @@ fn larger_and_smaller() -> impl Strategy<Value = [Limit; 2]> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(500))]
+    #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
     fn numbers_in_turn_never_admit_more_than_the_larger_alone(
@@ -246,6 +247,37 @@ proptest! {
                     prop_assert!(admits(limit, &asked, now + retry, cost), "{}: {}", limit, retry);
                 }
             }
+        }
+    }
+
+    #[test]
+    fn the_same_holds_for_several_limits_at_once_whoever_wrote_their_rows(
+        limits in (changes(), changes()),
+        steps in prop::collection::vec((turn(), 0_usize..4, 0_usize..4, 1_u64..5), 1..40),
+    ) {
+        let mut states = [limits.0[0].fresh(), limits.1[0].fresh()];
+        let (mut now, mut told) = (NOW, None);
+        for (turned, one, other, cost) in steps {
+            let pair = [limits.0[one % limits.0.len()], limits.1[other % limits.1.len()]];
+            now += turned.micros(&pair[0], told);
+            let cost = cost.min(pair[0].capacity()).min(pair[1].capacity());
+            let take = |states: &mut [State; 2], now: u64| {
+                let slots = pair.iter().zip(states);
+                let mut slots: Vec<_> =
+                    slots.map(|(limit, state)| Slot { limit, state, cost }).collect();
+                decide(&mut slots, now, None, Keys::One)
+            };
+            let decision = take(&mut states, now);
+            told = decision.retry_after();
+            // Where a queue always reaches beyond what another limit can book, nobody can tell.
+            let Some(retry) = told.map(|told| told.as_micros() as u64) else { continue };
+            prop_assert!(retry > 0);
+            // How long a queue will be by other numbers is told from above.
+            let queues = matches!(pair[0].kind, Kind::LeakyBucket { .. })
+                || matches!(pair[1].kind, Kind::LeakyBucket { .. });
+            let is_early = take(&mut states.clone(), now + retry - 1).is_admitted();
+            prop_assert!(!is_early || queues, "{:?}", pair);
+            prop_assert!(take(&mut states.clone(), now + retry).is_admitted(), "{:?}", pair);
         }
     }
 }
