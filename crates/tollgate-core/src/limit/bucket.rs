@@ -7,7 +7,7 @@
 //! fits below `cap`; a leaky bucket is the same, and lets a request leave only when the debt has
 //! drained to `free`.
 
-use super::exact::{EXACT, TICKS, gcd, longest_debt, micros_until, rescaled};
+use super::exact::{EXACT, TICKS, gcd, micros_until, rescaled};
 use super::step::Stepped;
 use super::{Cell, Enter};
 
@@ -61,17 +61,26 @@ impl Bucket {
         [self.unit, self.drain, self.tick]
     }
 
-    /// What a cell of other numbers is in these: the debt has drained at their rate until now.
-    pub(super) fn carried(&self, cell: Cell, numbers: [u64; 3], now: u64) -> Cell {
+    /// What a cell of other numbers is in these, if it fits: the debt has drained at their rate until now.
+    pub(super) fn carried(&self, cell: Cell, numbers: [u64; 3], now: u64) -> Option<Cell> {
         let before = Self::by(numbers);
-        let most = longest_debt(self.drain, self.tick).max(self.cap).min(EXACT - 1 - self.cap);
-        let debt = rescaled(before.debt(cell, now), before.unit, self.unit, most);
-        [self.ticks(now), debt]
+        let debt = rescaled(before.debt(cell, now), before.unit, self.unit)?;
+        (debt <= self.cap).then(|| [self.ticks(now), debt])
     }
 
-    /// A bucket that says what a cell of those numbers means, and admits nothing.
+    /// When `cost` fits beside what is owed by a cell of other numbers, which drains by them.
+    pub(super) fn fits(&self, cell: Cell, numbers: [u64; 3], now: u64, cost: u64) -> Enter {
+        let Some(weight) = self.weight(cost) else { return Enter::Never };
+        let before = Self::by(numbers);
+        let tokens = (self.cap - weight) / self.unit;
+        let level = tokens.saturating_mul(before.unit);
+        Enter::At(before.drained_to(level, before.debt(cell, now), now))
+    }
+
+    /// A bucket that says what a cell of those numbers means. Of its debt it knows that it stays exact with
+    /// one more cost, whatever it really holds.
     pub(super) const fn by([unit, drain, tick]: [u64; 3]) -> Self {
-        Self { unit, drain, tick, cap: 0, free: 0, even: false }
+        Self { unit, drain, tick, cap: EXACT / 2, free: 0, even: false }
     }
 
     /// Whether a microsecond drains one: then when the debt is gone says all that a cell does.

@@ -122,7 +122,7 @@ pub(super) fn settle_on<'a>(
 ) -> Verdict {
     let now = bounded(now);
     for slot in slots.iter_mut() {
-        slot.limit.tidy(slot.state, now);
+        slot.limit.tidy(slot.state, now, slot.cost);
     }
     let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
     let patience = patience.map(micros);
@@ -143,11 +143,11 @@ pub(super) fn settle_on<'a>(
 }
 
 /// What [`decide`] would answer, without spending anything or recording a refusal. A state that other
-/// numbers have written is made one of the limit's.
+/// numbers have written is made one of the limit's, as `decide` would do.
 pub fn preview(slots: &mut [Slot<'_>], now: u64, keys: Keys) -> Outcome {
     let now = bounded(now);
     for slot in slots.iter_mut().filter(|slot| slot.limit.is_carried()) {
-        slot.limit.carry(slot.state, now);
+        slot.limit.carry(slot.state, now, slot.cost);
     }
     let mut facts = Vec::with_capacity(slots.len());
     let verdict = match earliest_leave(slots, now, None, keys) {

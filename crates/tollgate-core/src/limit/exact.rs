@@ -23,18 +23,12 @@ pub(super) const fn micros_until(now: u64, ticks: u64, tick: u64) -> u64 {
 }
 
 /// A debt counted in units of `from` to one token, in units of `to`: whole tokens stay whole, and what is
-/// left of one is rounded up. No more than `most`.
-pub(super) fn rescaled(debt: u64, from: u64, to: u64, most: u64) -> u64 {
+/// left of one is rounded up. `None` where that is far beyond what any limit admits.
+pub(super) fn rescaled(debt: u64, from: u64, to: u64) -> Option<u64> {
     let wide = u128::from;
     let whole = wide(debt / from) * wide(to);
     let rest = (wide(debt % from) * wide(to)).div_ceil(wide(from));
-    u64::try_from(whole + rest).map_or(most, |debt| debt.min(most))
-}
-
-/// The most that is carried over to where `amount` comes back `every` so many microseconds: what it takes
-/// to be owed for 142 years. Moments that are reckoned from that stay exact.
-pub(super) fn longest_debt(amount: u64, every: u64) -> u64 {
-    amount.saturating_mul(EXACT / 2 / every).min(EXACT / 2)
+    u64::try_from(whole + rest).ok()
 }
 
 /// A number, or the greatest that is exact: a moment that is centuries away is as good as any later.

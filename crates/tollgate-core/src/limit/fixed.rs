@@ -3,7 +3,7 @@
 //! The cell is `[start of the window, spent since]`. More than `count` spent means places booked in
 //! the windows that follow, each filled before the next.
 
-use super::exact::{EXACT, bounded, longest_debt};
+use super::exact::{EXACT, bounded};
 use super::{Cell, Enter};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -29,9 +29,9 @@ impl Fixed {
         Self { count, period, from_first: from_first != 0 }
     }
 
-    /// What a cell of other numbers is in these: what is spent by now, in the present window. Also whether
-    /// marks mean what they did: the windows are the same, and nothing stands in a later one.
-    pub(super) fn carried(&self, cell: Cell, numbers: [u64; 3], now: u64) -> (Cell, bool) {
+    /// What a cell of other numbers is in these, if it fits: what is spent by now, in the present window.
+    /// Also whether marks mean what they did: the windows are the same, and nothing stands in a later one.
+    pub(super) fn carried(&self, cell: Cell, numbers: [u64; 3], now: u64) -> Option<(Cell, bool)> {
         let before = Self::by(numbers);
         let [start, spent] = before.current(cell, now);
         let begun = match self.from_first {
@@ -40,8 +40,18 @@ impl Fixed {
             true => now,
         };
         let same = before.period == self.period && before.from_first == self.from_first;
-        let most = longest_debt(self.count, self.period);
-        ([begun, spent.min(most)], same && spent <= before.count.min(self.count))
+        (spent <= self.count).then_some(([begun, spent], same && spent <= before.count))
+    }
+
+    /// When `cost` fits beside what is spent of a cell of other numbers, whose windows go on till then.
+    pub(super) fn fits(&self, cell: Cell, numbers: [u64; 3], now: u64, cost: u64) -> Enter {
+        if cost > self.count {
+            return Enter::Never;
+        }
+        let before = Self::by(numbers);
+        let [start, spent] = before.current(cell, now);
+        let windows = (spent + cost).saturating_sub(self.count).div_ceil(before.count);
+        Enter::At(before.until(start, windows, now))
     }
 
     pub(super) fn enter(&self, cell: Cell, now: u64, cost: u64, from: u64) -> Enter {

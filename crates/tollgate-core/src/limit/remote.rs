@@ -258,10 +258,19 @@ impl Fact {
     }
 
     /// Of a limit that remembers more, but no stamps, by its two words, those of its gap, of its ban,
-    /// and of the refusals that are counted towards one.
-    pub fn of_wide(limit: &Limit, cost: u64, words: [[u64; 2]; 4], now: u64, role: Role) -> Self {
+    /// and of the refusals that are counted towards one; and by the numbers that the row was written by, and
+    /// since when its marks mean what they say, which are zeros where it is not carried over.
+    pub fn of_wide(
+        limit: &Limit,
+        cost: u64,
+        words: [[u64; 2]; 4],
+        (numbers, since): ([u64; 3], u64),
+        now: u64,
+        role: Role,
+    ) -> Self {
         let [cell, gap, ban, strikes] = words;
-        let state = State { cell, gap, ban, strikes, ..State::default() };
+        let written = Written { numbers, since };
+        let state = State { cell, gap, ban, strikes, written, ..State::default() };
         let mut standing = limit.standing(&state, now, Mark::default());
         standing.shadowed = role == Role::Shadowed;
         if role.is_refused() {
@@ -275,18 +284,9 @@ impl Fact {
             standing.charged = cost;
             // Limits that share the row may ban where this one does not.
             let is_banned = banned_for(ban, now) > 0 || limit.struck_for(&state, now) > 0;
-            standing.mark = mark(cell, gap, is_banned);
+            standing.mark = mark_since(mark(cell, gap, is_banned), since);
         }
         Self::of_standing(standing)
-    }
-
-    /// The same, of a row whose marks mean what they say since then.
-    #[must_use]
-    pub fn since(mut self, since: u64) -> Self {
-        if let Known::Told(told) = &mut self.0 {
-            told.mark.since = since;
-        }
-        self
     }
 
     /// What [`of_cell`](Self::of_cell) was given: the two words.

@@ -31,7 +31,7 @@ impl Shape {
         }
     }
 
-    /// The shape that says what a cell of those `numbers` means, and admits nothing.
+    /// The shape that says what a cell of those `numbers` means: not what it admits.
     pub(super) const fn by(&self, numbers: [u64; 3]) -> Self {
         match self {
             Self::Bucket(_) => Self::Bucket(Bucket::by(numbers)),
@@ -42,14 +42,26 @@ impl Shape {
         }
     }
 
-    /// What a cell of other `numbers` is in this shape's, and whether marks still mean what they did.
-    pub(super) fn carried(&self, cell: Cell, numbers: [u64; 3], now: u64) -> (Cell, bool) {
+    /// What a cell of other `numbers` is in this shape's, and whether marks still mean what they did; `None`
+    /// where more is spent than fits.
+    pub(super) fn carried(&self, cell: Cell, numbers: [u64; 3], now: u64) -> Option<(Cell, bool)> {
         match self {
-            Self::Bucket(bucket) => (bucket.carried(cell, numbers, now), false),
-            Self::Stepped(stepped) => (stepped.carried(cell, numbers, now), false),
+            Self::Bucket(bucket) => Some((bucket.carried(cell, numbers, now)?, false)),
+            Self::Stepped(stepped) => Some((stepped.carried(cell, numbers, now)?, false)),
             Self::Fixed(fixed) => fixed.carried(cell, numbers, now),
             Self::Sliding(sliding) => sliding.carried(cell, numbers, now),
-            Self::Log(_) | Self::Concurrent(_) => (cell, true),
+            Self::Log(_) | Self::Concurrent(_) => Some((cell, true)),
+        }
+    }
+
+    /// When `cost` fits beside what is spent of a cell of other `numbers`, which goes on by them till then.
+    pub(super) fn fits(&self, cell: Cell, numbers: [u64; 3], now: u64, cost: u64) -> Enter {
+        match self {
+            Self::Bucket(bucket) => bucket.fits(cell, numbers, now, cost),
+            Self::Stepped(stepped) => stepped.fits(cell, numbers, now, cost),
+            Self::Fixed(fixed) => fixed.fits(cell, numbers, now, cost),
+            Self::Sliding(sliding) => sliding.fits(cell, numbers, now, cost),
+            Self::Log(_) | Self::Concurrent(_) => Enter::At(0),
         }
     }
 

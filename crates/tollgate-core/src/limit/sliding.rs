@@ -55,21 +55,32 @@ impl Sliding {
         Self { count: 0, period, tick }
     }
 
-    /// What a cell of other numbers is in these: what is spent by now, in the present window. Windows that
-    /// are the same stay, and marks in them mean what they did.
-    pub(super) fn carried(&self, cell: Cell, numbers: [u64; 3], now: u64) -> (Cell, bool) {
-        let before = Self::by(numbers);
-        let mut carried = cell;
-        if before.period * before.tick == self.period * self.tick {
-            let (previous, current) = (cell[1] >> 32, cell[1] & u64::from(u32::MAX));
-            self.write(&mut carried, Windows { index: cell[0], into: 0, previous, current });
-            return (carried, true);
+    /// What a cell of other numbers is in these, if it fits: what is spent by now, in the present window.
+    /// Windows that are the same stay, and marks in them mean what they did.
+    pub(super) fn carried(&self, cell: Cell, numbers: [u64; 3], now: u64) -> Option<(Cell, bool)> {
+        if self.is_alike(cell, numbers) {
+            return Some((cell, true));
         }
+        let before = Self::by(numbers);
         let at = before.windows(cell, now);
         let current = at.current + at.previous * (before.period - at.into) / before.period;
         let index = now / self.tick / self.period;
-        self.write(&mut carried, Windows { index, into: 0, previous: 0, current });
-        (carried, false)
+        (current <= self.count).then_some(([index, current], false))
+    }
+
+    /// When `cost` fits beside what is spent of a cell of other numbers, whose windows slide on till then.
+    pub(super) fn fits(&self, cell: Cell, numbers: [u64; 3], now: u64, cost: u64) -> Enter {
+        if self.is_alike(cell, numbers) {
+            return self.enter(cell, now, cost, 0);
+        }
+        Self { count: self.count, ..Self::by(numbers) }.enter(cell, now, cost, 0)
+    }
+
+    /// Whether the cell means the same in these numbers: the windows are as long, and both counts exact.
+    fn is_alike(&self, [_, counts]: Cell, [_, period, tick]: [u64; 3]) -> bool {
+        let most = self.most();
+        let is_exact = counts >> 32 <= most && counts & u64::from(u32::MAX) <= most;
+        is_exact && period * tick == self.period * self.tick
     }
 
     pub(super) fn enter(&self, cell: Cell, now: u64, cost: u64, from: u64) -> Enter {
@@ -170,8 +181,12 @@ impl Sliding {
     }
 
     /// Refused attempts may be counted too: no more of them than keeps the products exact.
+    fn most(&self) -> u64 {
+        (EXACT / 2 / self.period).min(u64::from(u32::MAX))
+    }
+
     fn write(&self, cell: &mut Cell, at: Windows) {
-        let most = (EXACT / 2 / self.period).min(u64::from(u32::MAX));
+        let most = self.most();
         *cell = [at.index, at.previous.min(most) << 32 | at.current.min(most)];
     }
 }

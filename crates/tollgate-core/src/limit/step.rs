@@ -138,9 +138,12 @@ impl Limit {
         if spent <= cost && !self.knows(state, mark.since, now) {
             return;
         }
-        self.tidy(state, now);
+        if self.carried {
+            self.convert(state, now);
+        }
+        self.follow_all(state, now);
         if spent > cost {
-            self.shape.force(state, now, spent - cost);
+            self.shape_of(state).force(state, now, spent - cost);
             return;
         }
         self.shape.give(state, mark, now, cost - spent);
@@ -232,6 +235,12 @@ impl Limit {
                 from = at;
             }
         }
+        if self.is_foreign(state) {
+            return match self.fits(state, now, cost) {
+                Enter::At(at) => Enter::At(at.max(from)),
+                never => never,
+            };
+        }
         self.shape.enter(state, now, cost, from)
     }
 
@@ -241,7 +250,9 @@ impl Limit {
     pub(super) fn queued(&self, state: &State, now: u64, cost: u64) -> Option<u64> {
         match (self.kind, self.shape) {
             (Kind::LeakyBucket { .. }, Shape::Bucket(bucket)) => {
-                Some(bucket.leave(state.cell, now, cost))
+                let is_foreign = self.is_foreign(state);
+                let cell = if is_foreign { self.seen(state, now)?.cell } else { state.cell };
+                Some(bucket.leave(cell, now, cost))
             }
             _ => None,
         }
@@ -252,20 +263,31 @@ impl Limit {
         let on_its_own =
             matches!(self.enter(state, now, cost, 0), Enter::At(at) if wait <= own.max(at));
         let another = keys == Keys::Several && !on_its_own;
-        self.shape.books(state, now, cost, wait, another)
+        if !self.is_foreign(state) {
+            return self.shape.books(state, now, cost, wait, another);
+        }
+        // Nothing is booked by numbers that are not the limit's.
+        let seen = self.seen(state, now).filter(|_| self.fits(state, now, cost) == Enter::At(0));
+        wait == 0 || seen.is_some_and(|seen| self.shape.books(&seen, now, cost, wait, another))
     }
 
     pub(super) fn books_after(&self, now: u64, wait: u64) -> Option<u64> {
         self.shape.books_after(now, wait)
     }
 
-    /// Follows a clock that stepped back, and drops what is remembered in vain.
+    /// Follows a clock that stepped back, drops what is remembered in vain, and goes on by the limit's own
+    /// numbers where that lets the request in no later.
     #[inline]
-    pub(crate) fn tidy(&self, state: &mut State, now: u64) {
+    pub(crate) fn tidy(&self, state: &mut State, now: u64, cost: u64) {
         if self.carried {
-            self.carry(state, now);
+            self.carry(state, now, cost);
         }
-        self.shape.tidy(state, now);
+        self.follow_all(state, now);
+    }
+
+    #[inline]
+    fn follow_all(&self, state: &mut State, now: u64) {
+        self.shape_of(state).tidy(state, now);
         if self.has_gap() {
             Bucket::gap(self.gap).follow(&mut state.gap, now);
         }
@@ -308,7 +330,8 @@ impl Limit {
         if self.ban > 0 {
             self.strike(state, now, cost);
         }
-        if self.count_refused {
+        // Under numbers that are not the limit's no attempt is recorded.
+        if self.count_refused && !self.is_foreign(state) {
             self.shape.record_refused(state, now, cost);
         }
     }
@@ -334,7 +357,11 @@ impl Limit {
 
     /// What remains, until when, and whether that is beyond the soft limit.
     fn left_of(&self, state: &State, now: u64, banned: bool) -> (u64, Option<Duration>, bool) {
-        let remaining = if banned { 0 } else { self.shape.remaining(state, now) };
+        let remaining = match (banned, self.is_foreign(state)) {
+            (true, _) => 0,
+            (_, false) => self.shape.remaining(state, now),
+            (_, true) => self.seen(state, now).map_or(0, |seen| self.shape.remaining(&seen, now)),
+        };
         let window = if remaining < self.capacity() {
             self.retry(state, now, remaining + 1)
         } else {

@@ -3,7 +3,7 @@
 //! The cell is `[time of the refill that was counted last, tokens spent]`. A full bucket has no
 //! phase: its first refill comes one step after the first token is spent.
 
-use super::exact::{EXACT, bounded, longest_debt};
+use super::exact::{EXACT, bounded};
 use super::{Cell, Enter};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -28,12 +28,22 @@ impl Stepped {
         Self { amount, every, cap: 0 }
     }
 
-    /// What a cell of other numbers is in these: the tokens that are spent by now. The step that has begun
-    /// goes on, unless it would be over already.
-    pub(super) fn carried(&self, cell: Cell, numbers: [u64; 3], now: u64) -> Cell {
+    /// What a cell of other numbers is in these, if it fits: the tokens that are spent by now. The step that
+    /// has begun goes on, unless it would be over already.
+    pub(super) fn carried(&self, cell: Cell, numbers: [u64; 3], now: u64) -> Option<Cell> {
         let [anchor, spent] = Self::by(numbers).refilled(cell, now);
         let begun = if anchor + self.every > now { anchor } else { now };
-        [begun, spent.min(longest_debt(self.amount, self.every).max(self.cap))]
+        (spent <= self.cap).then_some([begun, spent])
+    }
+
+    /// When `cost` fits beside what is spent of a cell of other numbers, which is refilled by them.
+    pub(super) fn fits(&self, cell: Cell, numbers: [u64; 3], now: u64, cost: u64) -> Enter {
+        if cost > self.cap {
+            return Enter::Never;
+        }
+        let before = Self::by(numbers);
+        let [anchor, spent] = before.refilled(cell, now);
+        Enter::At(before.until(anchor, (spent + cost).saturating_sub(self.cap), now))
     }
 
     pub(super) fn enter(&self, cell: Cell, now: u64, cost: u64, from: u64) -> Enter {

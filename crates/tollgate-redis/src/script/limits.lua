@@ -49,17 +49,55 @@ local function shape_enter(s, now, cost, from)
   return nil
 end
 
+-- When a cost fits beside what is spent of a row of other numbers, which goes on by them till then.
+local function fits(s, now)
+  local shape, old, cost = s.shape, s.old, s.cost
+  if shape == BUCKET then
+    local weight = cost * s.a
+    if weight > s.d then return nil end
+    return drained(old, bucket_debt(old, now) - (s.d - weight) / s.a * old.a, now)
+  end
+  if shape == SLIDING then return sliding_enter(are_alike(s) and s or old, now, cost, 0) end
+  if cost > (shape == STEPPED and s.c or s.a) then return nil end
+  local start, over
+  if shape == STEPPED then
+    local anchor, spent = refilled(old, s.first, s.second, now)
+    start, over = anchor, spent + cost - s.c
+  else
+    local begun, spent = fixed_current(old, s.first, s.second, now)
+    start, over = begun, spent + cost - s.a
+  end
+  if over <= 0 then return 0 end
+  return most(least(ceil(over / old.a) * old.b - (now - start), 0), EXACT - 1)
+end
+
+-- Makes the row one of this limit's numbers, if others have written it and the request comes in no later by
+-- these.
+local function carry(s, now)
+  meet(s, now)
+  local row = s.old and seen(s, now)
+  if not row then return end
+  local entry, left = shape_enter(row, now, s.cost, 0), fits(s, now)
+  if entry and left and entry <= left then convert(s, now) end
+end
+
 -- The earliest moment, `from` or more from now, at which a request may come in.
 local function enter(s, now, from)
   if s.ban > 0 then from = least(from, banned_for(s, now)) end
   if s.gap > 0 then from = least(from, owing(s.gap1, s.gap2, now, 1)) end
+  if s.old then
+    local left = fits(s, now)
+    return left and least(from, left)
+  end
   return shape_enter(s, now, s.cost, from)
 end
 
 -- How long a request that comes in now waits in the limit's own queue, if it has one.
 local function queued(s, now)
   if not s.queues then return nil end
-  return leave(s, now, s.cost)
+  local row = s
+  if s.old then row = seen(s, now) end
+  return row and leave(row, now, s.cost)
 end
 
 local function books_after(s, now, wait)
@@ -112,7 +150,9 @@ local function books(s, now, wait, several)
     local at = enter(s, now, 0)
     another = not (at and wait <= least(queued(s, now) or 0, at))
   end
-  return shape_books(s, now, wait, another)
+  if not s.old then return shape_books(s, now, wait, another) end
+  -- Nothing is booked by numbers that are not the limit's.
+  return fits(s, now) == 0 and shape_books(seen(s, now), now, wait, another)
 end
 
 -- Writes the charge into the row, and returns the words of its mark.
@@ -164,7 +204,8 @@ local function refuse(s, now)
       end
     end
   end
-  if not s.count_refused then return end
+  -- Under numbers that are not the limit's no attempt is recorded.
+  if not s.count_refused or s.old then return end
   if s.shape == LOG then
     log_record(s, now, s.cost)
     s.dirty = true

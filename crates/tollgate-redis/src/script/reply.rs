@@ -98,6 +98,11 @@ impl Bytes<'_> {
         Ok([self.integer()?, self.integer()?])
     }
 
+    /// The numbers that a row was written by, and since when its marks mean what they say.
+    fn written(&mut self) -> Result<([u64; 3], u64), Malformed> {
+        Ok(([self.integer()?, self.integer()?, self.integer()?], self.integer()?))
+    }
+
     /// The two counts of a sliding window stand in 32 bits each, the previous one first.
     fn cell_of(&mut self, shape: &Shape) -> Result<[u64; 2], Malformed> {
         if !matches!(shape, Shape::Sliding { .. }) {
@@ -132,10 +137,9 @@ impl Bytes<'_> {
         }
         let (gap, ban) = (self.cell()?, self.cell()?);
         let strikes = if numbers.after > 0 { self.cell()? } else { [0; 2] };
-        let fact = Fact::of_wide(limit, cost, [cell, gap, ban, strikes], now, role);
-        let since = if numbers.carried { self.integer()? } else { 0 };
-        // What was not charged has no mark.
-        Ok(if role == Role::Charged { fact.since(since) } else { fact })
+        let words = [cell, gap, ban, strikes];
+        let written = if numbers.carried { self.written()? } else { Default::default() };
+        Ok(Fact::of_wide(limit, cost, words, written, now, role))
     }
 
     /// Of a log, what was worked out beside it.

@@ -72,7 +72,7 @@ end
 local function are_numbers(s)
   if not are_counts(s.n1, s.n2, s.n3, s.since) then return false end
   if s.shape == CONCURRENT then return true end
-  local divides_by_first = s.shape == BUCKET or s.shape == FIXED
+  local divides_by_first = s.shape ~= SLIDING
   local divides_by_third = s.shape == BUCKET or s.shape == SLIDING
   return s.n2 > 0 and (s.n1 > 0 or not divides_by_first) and (s.n3 > 0 or not divides_by_third)
 end

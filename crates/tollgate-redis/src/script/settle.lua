@@ -7,22 +7,25 @@ local malformed = load(s)
 if malformed then return redis.error_reply(malformed) end
 -- A key that was forgotten has nothing to be given back, but may yet have more to pay.
 if not s.stored and spent <= cost then return 0 end
-carry(s, now)
+meet(s, now)
+convert(s, now)
 -- What was charged by other numbers cannot be told in the row any more.
-if s.since ~= since and spent <= cost then return 0 end
+if (s.old or s.since ~= since) and spent <= cost then return 0 end
 
+-- By the numbers that stand in the row.
 local function force(more)
-  local shape = s.shape
+  local shape, by = s.shape, s.old or s
   if shape == BUCKET then
-    s.first, s.second = floor(now / s.c), most(bucket_debt(s, now) + more * s.a, EXACT - 1 - s.d)
+    s.first, s.second = floor(now / by.c), most(bucket_debt(by, now) + more * by.a, EXACT - 1 - by.d)
   elseif shape == STEPPED then
-    s.first, s.second = refilled(s, s.first, s.second, now)
+    s.first, s.second = refilled(by, s.first, s.second, now)
     s.second = most(s.second + more, EXACT / 2)
   elseif shape == FIXED then
-    s.first, s.second = fixed_current(s, s.first, s.second, now)
+    s.first, s.second = fixed_current(by, s.first, s.second, now)
     s.second = most(s.second + more, EXACT / 2)
   elseif shape == SLIDING then
-    sliding_spend(s, now, more)
+    sliding_spend(by, now, more)
+    s.first, s.second, s.third = by.first, by.second, by.third
   elseif shape == LOG then
     log_spend(s, now, most(more, least(EXACT / 2 - s.total, 0)), 0)
   else
@@ -82,7 +85,7 @@ end
 -- Whether the charge still counted at that moment.
 local function counted(at_moment)
   if s.shape == LOG then return first + s.b > at_moment end
-  local mark = setmetatable({ first = first, second = second, third = third }, { __index = s })
+  local mark = likewise(s, { first = first, second = second, third = third })
   return shape_fresh_in(mark, at_moment) > 0
 end
 

@@ -103,10 +103,10 @@ local function sliding_spend(s, now, cost)
 end
 
 -- A debt in units of `from` to a token, in units of `to`: what is left of a whole token is rounded up.
-local function rescaled(debt, from, to, bound)
+local function rescaled(debt, from, to)
   local whole = floor(debt / from)
   local rest, scaled, over = debt - whole * from, 0, 0
-  if rest * to < EXACT then return most(whole * to + ceil(rest * to / from), bound) end
+  if rest * to < EXACT then return whole * to + ceil(rest * to / from) end
   -- The product is too large for a double: it is divided bit after bit of `to`, and what is over kept apart.
   local bit, left = 1, to
   while bit * 2 <= to do bit = bit * 2 end
@@ -120,65 +120,93 @@ local function rescaled(debt, from, to, bound)
     bit = bit / 2
   end
   if over > 0 then scaled = scaled + 1 end
-  return most(whole * to + scaled, bound)
+  return whole * to + scaled
 end
 
--- The most that is carried over: what it takes to be owed for 142 years.
-local function longest_debt(amount, every)
-  return most(amount * floor(EXACT / 2 / every), EXACT / 2)
+-- Another row in place of this one: what is not named is the same.
+local function likewise(s, row)
+  return setmetatable(row, { __index = s })
 end
 
--- Makes the row one of this limit's numbers, if others have written it.
-local function carry(s, now)
+-- Whether other numbers have written a carried row: then `old` reads it by them.
+local function meet(s, now)
   local shape, a, b, c = s.shape, s.a, s.b, s.c
   if not s.carried or shape == LOG or shape == CONCURRENT then return end
   if shape == STEPPED then c = 0 elseif shape == SLIDING then a = 0 end
   if s.n1 == a and s.n2 == b and s.n3 == c then return end
-  local old = { a = s.n1, b = s.n2, c = s.n3, first = s.first, second = s.second }
-  s.n1, s.n2, s.n3 = a, b, c
-  if old.b == 0 then
-    s.since = now
+  if s.n2 == 0 then
+    s.n1, s.n2, s.n3, s.since = a, b, c, now
     return
   end
-  local same = false
+  -- A bucket's debt stays exact with one more cost, whatever the old one holds. How much fits into two counts
+  -- is asked of them by the new limit alone.
+  local first = shape == SLIDING and s.a or s.n1
+  s.old = likewise(s, { a = first, b = s.n2, c = s.n3, d = EXACT / 2 })
+end
+
+-- Whether two counts mean the same in these numbers: the windows are as long, and both exact.
+local function are_alike(s)
+  local bound = sliding_most(s)
+  return s.n2 * s.n3 == s.b * s.c and s.second <= bound and s.third <= bound
+end
+
+-- The words of a row of other numbers in these, and whether marks still mean what they did; nil where more
+-- is spent than fits.
+local function converted(s, now)
+  local shape, old, a, b, c = s.shape, s.old, s.a, s.b, s.c
   if shape == BUCKET then
-    local bound = most(least(longest_debt(b, c), s.d), EXACT - 1 - s.d)
-    s.first, s.second = floor(now / c), rescaled(bucket_debt(old, now), old.a, a, bound)
-  elseif shape == STEPPED then
-    local anchor, spent = refilled(old, s.first, s.second, now)
-    s.first = anchor + b > now and anchor or now
-    s.second = most(spent, least(longest_debt(a, b), s.c))
-  elseif shape == FIXED then
-    local start, spent = fixed_current(old, s.first, s.second, now)
-    same = old.b == b and old.c == c and spent <= most(old.a, a)
-    s.first, s.second = start + b > now and start or now, most(spent, longest_debt(a, b))
-    if c == 0 then s.first = floor(now / b) * b end
-  else
-    local bound = sliding_most(s)
-    same = old.b * old.c == b * c
-    if same then
-      s.second, s.third = most(s.second, bound), most(s.third, bound)
-    else
-      local _, into, current, previous = windows(old, s.first, s.second, s.third, now)
-      s.first, s.third = floor(floor(now / c) / b), 0
-      s.second = most(current + floor(previous * (old.b - into) / old.b), bound)
-    end
+    local debt = bucket_debt(old, now)
+    if ceil(debt / old.a) > s.d / a then return nil end
+    return floor(now / c), rescaled(debt, old.a, a), 0, false
   end
-  s.dirty = true
+  if shape == STEPPED then
+    local anchor, spent = refilled(old, s.first, s.second, now)
+    if spent > c then return nil end
+    return anchor + b > now and anchor or now, spent, 0, false
+  end
+  if shape == FIXED then
+    local start, spent = fixed_current(old, s.first, s.second, now)
+    if spent > a then return nil end
+    local begun = start + b > now and start or now
+    if c == 0 then begun = floor(now / b) * b end
+    return begun, spent, 0, old.b == b and old.c == c and spent <= old.a
+  end
+  if are_alike(s) then return s.first, s.second, s.third, true end
+  local _, into, current, previous = windows(old, s.first, s.second, s.third, now)
+  local spent = current + floor(previous * (old.b - into) / old.b)
+  if spent > a then return nil end
+  return floor(floor(now / c) / b), spent, 0, false
+end
+
+-- The row as it would be converted; nil where more is spent than fits.
+local function seen(s, now)
+  local first, second, third = converted(s, now)
+  return first and likewise(s, { first = first, second = second, third = third })
+end
+
+-- Makes the row one of this limit's numbers, if others have written it and what is spent fits.
+local function convert(s, now)
+  if not s.old then return end
+  local first, second, third, same = converted(s, now)
+  if not first then return end
+  local shape = s.shape
+  s.first, s.second, s.third = first, second, third
+  s.n1, s.n2, s.n3 = shape == SLIDING and 0 or s.a, s.b, shape == STEPPED and 0 or s.c
+  s.old, s.dirty = nil, true
   if not same then s.since = most(least(now, s.since + 1), EXACT - 1) end
 end
 
 -- Follows a clock that stepped back, and drops what a log holds in vain.
 local function tidy(s, now)
-  local shape, first = s.shape, s.first
+  local shape, first, by = s.shape, s.first, s.old or s
   if shape == BUCKET then
-    s.first = most(first, floor(now / s.c))
+    s.first = most(first, floor(now / by.c))
   elseif shape == STEPPED then
     s.first = most(first, now)
   elseif shape == FIXED then
-    if now < first then s.first, s.second = fixed_current(s, first, s.second, now) end
+    if now < first then s.first, s.second = fixed_current(by, first, s.second, now) end
   elseif shape == SLIDING then
-    s.first, s.second, s.third = sliding_followed(s, now)
+    s.first, s.second, s.third = sliding_followed(by, now)
   elseif shape == LOG then
     log_tidy(s, now)
   end
@@ -224,9 +252,9 @@ local function shape_fresh_in(s, now)
   return s.first > 0 and HELD or 0
 end
 
--- The microseconds until the row equals none.
+-- The microseconds until the row equals none, by the numbers that have written it.
 local function fresh_in(s, now)
-  local shape = shape_fresh_in(s, now)
+  local shape = shape_fresh_in(s.old or s, now)
   if s.gap > 0 or s.carried then shape = least(shape, owing(s.gap1, s.gap2, now, 1)) end
   return least(least(shape, banned_for(s, now)), struck_for(s, now))
 end

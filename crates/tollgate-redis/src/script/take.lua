@@ -132,7 +132,7 @@ local function fact(s, role, stamp)
     local cell = pack('<B', role) .. words(s)
     if s.wide then cell = cell .. pack('<dddd', s.gap1, s.gap2, s.ban1, s.ban2) end
     if s.after > 0 then cell = cell .. pack('<dd', s.strike1, s.strike2) end
-    if s.carried then cell = cell .. pack('<d', s.since) end
+    if s.carried then cell = cell .. pack('<dddd', s.n1, s.n2, s.n3, s.since) end
     return cell
   end
   local banned = s.ban > 0 and banned_for(s, now) > 0

@@ -84,8 +84,8 @@ struct Row {
 const NOTHING: f64 = 1e-6;
 
 impl Row {
-    /// What is spent at `now` by the numbers that wrote the row, going on with those of `said`.
-    fn touched(self, said: Said, now: u64) -> Self {
+    /// What is spent at `now`, by the numbers that wrote the row.
+    fn drained(self, now: u64) -> Self {
         let Said { window, count, period, .. } = self.said;
         let micros = period * 1_000_000;
         let back = match window {
@@ -93,12 +93,20 @@ impl Row {
             true => ((now / micros - self.at / micros) * count) as f64,
             false => (now - self.at) as f64 * count as f64 / micros as f64,
         };
-        let mut spent = self.spent.map(|spent| (spent - back).max(0.0));
-        let changed = (count, period) != (said.count, said.period);
-        if changed && !window {
+        Self { at: now, spent: self.spent.map(|spent| (spent - back).max(0.0)), ..self }
+    }
+
+    fn is_of(&self, said: Said) -> bool {
+        (self.said.count, self.said.period) == (said.count, said.period)
+    }
+
+    /// The same, going on by the numbers of `said`.
+    fn converted(self, said: Said) -> Self {
+        let mut spent = self.spent;
+        if !self.is_of(said) && !said.window {
             spent[1] += 1.0;
         }
-        Self { said, at: now, spent }
+        Self { said, spent, ..self }
     }
 
     /// What is left after one more request, by the least or by the most that is spent.
@@ -110,31 +118,70 @@ impl Row {
     fn vague(&self) -> f64 {
         if self.said.window { 0.0 } else { NOTHING }
     }
+
+    fn must_admit(&self) -> bool {
+        self.room(1) >= self.vague()
+    }
+
+    fn cannot_admit(&self) -> bool {
+        self.room(0) < -self.vague()
+    }
+
+    /// What a request that was refused can have left: a row whose numbers are others stays as it is, or
+    /// is converted where what is spent fits; which of the two, is not for this model to know.
+    fn after_refusal(self, said: Said) -> Vec<Self> {
+        let fits = self.spent[0] <= said.count as f64 + self.vague();
+        match self.is_of(said) {
+            false if fits => vec![self, self.converted(said)],
+            _ => vec![self],
+        }
+    }
+}
+
+/// What a row can be, one for each of the numbers that can have written it last.
+type Rows = Vec<Row>;
+
+fn merged(rows: impl Iterator<Item = Row>) -> Rows {
+    let mut merged = Rows::new();
+    for row in rows {
+        match merged.iter_mut().find(|other| other.is_of(row.said)) {
+            Some(other) => {
+                let [least, most] = row.spent;
+                other.spent = [other.spent[0].min(least), other.spent[1].max(most)];
+            }
+            None => merged.push(row),
+        }
+    }
+    merged
 }
 
 #[derive(Default)]
 struct Model {
-    rows: HashMap<(usize, bool, Option<u8>), Row>,
+    rows: HashMap<(usize, bool, Option<u8>), Rows>,
 }
 
 impl Model {
-    /// Whether a request is admitted: `None` where parts of a token decide. Then `is_admitted` is asked.
+    /// Whether a request is admitted: `None` where parts of a token decide, or what the row is. Then
+    /// `is_admitted` is asked.
     fn request(&mut self, rules: &Rules, peer: u8, now: u64, is_admitted: bool) -> Option<bool> {
-        let mut rows = Vec::new();
+        let (mut must_be, mut cannot_be) = (true, false);
         for (at, said) in rules.iter().enumerate() {
             let Some(said) = *said else { continue };
             let id = (at, said.window, said.by_peer.then_some(peer));
-            let fresh = Row { said, at: now, spent: [0.0; 2] };
-            let row = self.rows.get(&id).map_or(fresh, |row| row.touched(said, now));
-            rows.push((id, row));
-        }
-        let must_be = rows.iter().all(|(_, row)| row.room(1) >= row.vague());
-        let cannot_be = rows.iter().any(|(_, row)| row.room(0) < -row.vague());
-        for (id, mut row) in rows {
-            if is_admitted {
-                row.spent = row.spent.map(|spent| spent + 1.0);
-            }
-            self.rows.insert(id, row);
+            let fresh = || vec![Row { said, at: now, spent: [0.0; 2] }];
+            let rows = self.rows.remove(&id).unwrap_or_else(fresh);
+            let rows: Rows = rows.into_iter().map(|row| row.drained(now)).collect();
+            must_be &= rows.iter().all(|row| row.converted(said).must_admit());
+            cannot_be |= rows.iter().all(|row| row.converted(said).cannot_admit());
+            let after = match is_admitted {
+                true => {
+                    let rows = rows.into_iter().map(|row| row.converted(said));
+                    let rows = rows.filter(|row| !row.cannot_admit());
+                    merged(rows.map(|row| Row { spent: row.spent.map(|spent| spent + 1.0), ..row }))
+                }
+                false => merged(rows.into_iter().flat_map(|row| row.after_refusal(said))),
+            };
+            self.rows.insert(id, after);
         }
         if must_be { Some(true) } else { cannot_be.then_some(false) }
     }

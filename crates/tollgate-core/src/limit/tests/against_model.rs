@@ -57,9 +57,13 @@ impl Run {
                 // request that costs nothing could tell.
                 let cost = cost.max(u64::from(self.limit.count_refused));
                 // A bucket idles until a place that a gap or a ban holds back: carried over, that is a
-                // debt of centuries before long, which is cut short.
+                // debt of centuries before long.
                 let is_held_back = self.limit.gap > 0 || self.limit.ban > 0;
-                let is_patient = !(self.limit.carried && is_held_back);
+                self.model.meet(self.now, cost);
+                // How long a queue will be by other numbers is told from above alone.
+                let is_told =
+                    !(self.model.is_foreign() && self.limit.to_string().starts_with("leaky"));
+                let is_patient = is_told && !(self.limit.carried && is_held_back);
                 let patience = patience.micros(&self.limit, self.retry);
                 self.take(cost, if is_patient { patience } else { 0 });
             }
@@ -79,10 +83,9 @@ impl Run {
         if limit == self.limit {
             return;
         }
-        self.limit.tidy(&mut self.state, self.now);
-        self.model.change(limit, self.now);
         // Until somebody comes by the new numbers, the old ones hold.
-        limit.tidy(&mut self.state, self.now);
+        self.limit.tidy_log(&mut self.state, self.now);
+        self.model.change(limit, self.now);
         self.limit = limit;
         // What is given back of them has tests of its own.
         self.open.clear();
@@ -95,7 +98,9 @@ impl Run {
             patience => self.limit.take_within(&mut self.state, now, cost, micros(patience)),
         };
         let enters = self.model.enters(now, cost);
-        let leaves = enters.and_then(|enters| self.leaves(enters, cost, patience));
+        // Nothing is booked by numbers that are not the limit's.
+        let books = enters.filter(|_| !self.model.is_foreign());
+        let leaves = books.and_then(|enters| self.leaves(enters, cost, patience));
         if let Some(leaves) = leaves {
             assert!(decision.is_admitted(), "{decision:?}, expected in {}", leaves - now);
             assert_eq!(decision.wait(), micros(leaves - now));

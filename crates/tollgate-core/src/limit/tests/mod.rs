@@ -6,6 +6,7 @@ mod carried;
 mod identity;
 mod making;
 mod model;
+mod moved;
 mod options;
 mod over;
 mod shadow;

@@ -10,6 +10,10 @@ use super::super::{Kind, Limit};
 #[derive(Debug, Clone)]
 pub(super) struct Model {
     limit: Limit,
+    /// Who wrote what is spent, if that was by other numbers.
+    writer: Option<Limit>,
+    /// Whether anybody has come yet.
+    is_met: bool,
     shape: Plain,
     /// When the gap after the last request is over.
     gap_until: u64,
@@ -77,19 +81,21 @@ impl Model {
             (Kind::SlidingLog { .. }, _) => Plain::Log { stamps: Vec::new() },
             _ => unreachable!("concurrency has no time to model"),
         };
-        Self { limit, shape, gap_until: 0, banned_until: 0, strikes: (0, 0) }
+        let (writer, is_met, strikes) = (None, false, (0, 0));
+        Self { limit, writer, is_met, shape, gap_until: 0, banned_until: 0, strikes }
     }
 
     /// The earliest moment from `now` on at which `cost` fits, found by trying.
     pub(super) fn enters(&self, now: u64, cost: u64) -> Option<u64> {
+        let is_let_in =
+            |then| (self.limit.gap == 0 || then >= self.gap_until) && !self.is_banned(then);
+        self.earliest(now, cost, |then| is_let_in(then) && self.shape_fits(now, then, cost))
+    }
+
+    fn earliest(&self, now: u64, cost: u64, fits: impl Fn(u64) -> bool) -> Option<u64> {
         if cost > self.limit.capacity() {
             return None;
         }
-        let fits = |then| {
-            (self.limit.gap == 0 || then >= self.gap_until)
-                && !self.is_banned(then)
-                && self.shape_fits(now, then, cost)
-        };
         let mut step = 1;
         while !fits(now + step - 1) {
             step *= 2;
@@ -249,7 +255,7 @@ impl Model {
                 self.strikes = (0, 0);
             }
         }
-        if self.limit.count_refused {
+        if self.limit.count_refused && self.writer.is_none() {
             match &self.shape {
                 Plain::Log { .. } => self.force(now, counted),
                 Plain::Sliding { .. } => self.force(now, cost),
@@ -273,9 +279,80 @@ impl Model {
         self.limit.ban > 0 && now < self.banned_until
     }
 
-    /// Goes on with other numbers.
+    /// From here on others come: what is spent stays as it was written.
     pub(super) fn change(&mut self, after: Limit, now: u64) {
-        let (before, fresh) = (self.limit, Self::new(after));
+        if !self.is_met {
+            *self = Self::new(after);
+            return;
+        }
+        let period = self.limit.period;
+        if let Plain::Log { stamps } = &mut self.shape {
+            stamps.retain(|(stamp, _)| stamp + period > now);
+        }
+        let writer = self.writer.unwrap_or(self.limit);
+        let is_own = writer.shape.numbers() == after.shape.numbers();
+        self.writer = (!is_own).then_some(writer);
+        self.limit = after;
+        if let (true, Plain::Bucket { debt, free, .. }, Plain::Bucket { free: new, .. }) =
+            (is_own, &mut self.shape, Self::new(after).shape)
+        {
+            // Two in two seconds are one in one, and how much leaves at once is no number of what is written.
+            (*debt, *free) = (*debt * i128::from(after.period) / i128::from(writer.period), new);
+        }
+    }
+
+    /// Whether what is spent was written by other numbers.
+    pub(super) fn is_foreign(&self) -> bool {
+        self.writer.is_some()
+    }
+
+    /// What was written by other numbers goes on by the limit's own, where that lets the request in no later.
+    pub(super) fn meet(&mut self, now: u64, cost: u64) {
+        self.is_met = true;
+        let Some(converted) = self.converted(now) else { return };
+        let enters = |model: &Self| {
+            model.earliest(now, cost, |then| model.shape_fits(now, then, cost)).unwrap_or(u64::MAX)
+        };
+        if cost <= self.limit.capacity() && enters(&converted) <= enters(self) {
+            *self = converted;
+        }
+    }
+
+    /// What was written by other numbers in those of the limit, if it fits.
+    fn converted(&self, now: u64) -> Option<Self> {
+        let writer = self.writer?;
+        let mut converted = Self { limit: writer, writer: None, ..self.clone() };
+        if converted.used(self.limit, now) > i128::from(self.limit.capacity()) {
+            return None;
+        }
+        converted.rewrite(writer, self.limit, now);
+        Some(converted)
+    }
+
+    /// What is spent, in tokens; nothing where the windows stay as they are.
+    fn used(&mut self, after: Limit, now: u64) -> i128 {
+        let (debt, limit) = (self.debt(now), self.limit);
+        let period = i128::from(limit.period);
+        match &mut self.shape {
+            Plain::Bucket { .. } => (debt + period - 1) / period,
+            Plain::Stepped { anchor, spent } => {
+                refill(anchor, spent, &limit, now);
+                *spent
+            }
+            Plain::Fixed { origin, spent } => {
+                restart(limit.kind, origin, spent, now, limit.period);
+                let here = (now - origin.unwrap_or(now)) / limit.period;
+                i128::from(booked(spent, here, limit.count))
+            }
+            Plain::Sliding { .. } if limit.period == after.period => 0,
+            Plain::Sliding { spent, tick } => overlap(spent, now / *tick, limit.period / *tick),
+            Plain::Log { .. } => 0,
+        }
+    }
+
+    /// Goes on with other numbers.
+    fn rewrite(&mut self, before: Limit, after: Limit, now: u64) {
+        let fresh = Self::new(after);
         let debt = self.debt(now);
         match (&mut self.shape, fresh.shape) {
             (
@@ -300,10 +377,7 @@ impl Model {
                 restart(before.kind, origin, spent, now, before.period);
                 let start = origin.unwrap_or(now);
                 let here = (now - start) / before.period;
-                let booked =
-                    spent.iter().rev().find(|(window, spent)| **window >= here && **spent > 0);
-                let total =
-                    booked.map_or(0, |(window, spent)| (window - here) * before.count + spent);
+                let total = booked(spent, here, before.count);
                 let begun = start + here * before.period;
                 let (new_origin, here) = match after.kind {
                     Kind::FixedWindow { from_first: false } => (0, now / after.period),
@@ -319,24 +393,20 @@ impl Model {
             }
             (Plain::Sliding { spent, tick }, Plain::Sliding { tick: new_tick, .. }) => {
                 if before.period != after.period {
-                    let (ticks, period) = (now / *tick, before.period / *tick);
-                    let (index, left) = (ticks / period, i128::from(period - ticks % period));
-                    let of = |index: Option<u64>| {
-                        index.and_then(|index| spent.get(&index)).copied().unwrap_or(0)
-                    };
-                    let used =
-                        of(Some(index)) + of(index.checked_sub(1)) * left / i128::from(period);
+                    let used = overlap(spent, now / *tick, before.period / *tick);
                     *spent = BTreeMap::from([(now / new_tick / (after.period / new_tick), used)]);
                 }
                 *tick = new_tick;
             }
-            (Plain::Log { stamps }, _) => stamps.retain(|(stamp, _)| stamp + before.period > now),
             _ => unreachable!("its algorithm stays"),
         }
         self.limit = after;
     }
 
     fn shape_fits(&self, now: u64, then: u64, cost: u64) -> bool {
+        if self.is_foreign() {
+            return self.converted(then).is_some_and(|own| own.shape_fits(then, then, cost));
+        }
         let Limit { period, count, .. } = self.limit;
         let wide = i128::from;
         match &self.shape {
@@ -359,13 +429,7 @@ impl Model {
                 })
             }
             Plain::Sliding { spent, tick } => {
-                let (ticks, period) = (then / tick, period / tick);
-                let (index, into) = (ticks / period, ticks % period);
-                let of = |index: Option<u64>| {
-                    index.and_then(|index| spent.get(&index)).copied().unwrap_or(0)
-                };
-                let overlap = of(index.checked_sub(1)) * wide(period - into) / wide(period);
-                of(Some(index)) + overlap + wide(cost) <= wide(count)
+                overlap(spent, then / tick, period / tick) + wide(cost) <= wide(count)
             }
             Plain::Log { stamps } => {
                 let live = stamps.iter().filter(|(stamp, _)| stamp + period > then);
@@ -387,6 +451,19 @@ fn refill(anchor: &mut Option<u64>, spent: &mut i128, limit: &Limit, now: u64) {
     let steps = (now - last) / limit.period;
     *spent = (*spent - i128::from(steps) * i128::from(limit.count)).max(0);
     *anchor = (*spent > 0).then_some(last + steps * limit.period);
+}
+
+/// What is spent in the window `here` and those that follow, each of which is full but the last.
+fn booked(spent: &BTreeMap<u64, u64>, here: u64, count: u64) -> u64 {
+    let last = spent.iter().rev().find(|(window, spent)| **window >= here && **spent > 0);
+    last.map_or(0, |(window, spent)| (window - here) * count + spent)
+}
+
+/// What two counts say is spent.
+fn overlap(spent: &BTreeMap<u64, i128>, ticks: u64, period: u64) -> i128 {
+    let (index, left) = (ticks / period, i128::from(period - ticks % period));
+    let of = |index: Option<u64>| index.and_then(|index| spent.get(&index)).copied().unwrap_or(0);
+    of(Some(index)) + of(index.checked_sub(1)) * left / i128::from(period)
 }
 
 /// Windows that begin from first use begin anew when nothing is spent in the present or a later one.

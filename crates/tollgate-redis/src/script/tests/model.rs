@@ -110,7 +110,7 @@ impl Pair {
         let decision = expected.decision(charge);
         for (i, (owed, standing)) in charge.owed().zip(decision.standings()).enumerate() {
             let is_refused = standing.refused || standing.shadowed;
-            let records = is_refused && records(&owed.limit);
+            let records = is_refused && records(&owed.limit, &after[i]);
             let charged = decision.is_admitted() && !standing.shadowed;
             let write = if charged || records { Write::Must } else { Write::MustNot };
             self.keep(&keys[i], &owed.limit, &before[i], &after[i], write);
@@ -264,11 +264,12 @@ pub(super) fn outcome<'o>(
     Ok(remote::outcome(reply.verdict, reply.facts))
 }
 
-/// Whether a refusal is written down.
-fn records(limit: &Limit) -> bool {
+/// Whether a refusal is written down: attempts are not where others have written the row.
+fn records(limit: &Limit, state: &State) -> bool {
     let numbers = Numbers::of(limit);
     let counts = matches!(numbers.shape, Shape::Log { .. } | Shape::Sliding { .. });
-    numbers.ban > 0 || numbers.count_refused && counts
+    let is_own = !numbers.carried || Held::from(state).numbers == numbers.written();
+    numbers.ban > 0 || numbers.count_refused && counts && is_own
 }
 
 fn with_slots<T>(

@@ -1,0 +1,283 @@
+//! Customers that are moved to other numbers when they have spent more than these allow.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::super::testing::decide;
+use super::super::{Keys, Kind, Limit, Slot, State};
+use super::strategies::{changes, turn};
+use super::{DAY, HOUR, MINUTE, NOW, SECOND, micros, secs};
+
+/// A thousandth of a day's ticks is what two counts of a million are reckoned in.
+const MILLI: u64 = 1_000;
+
+fn plans(texts: [&str; 2]) -> [Limit; 2] {
+    texts.map(|text| format!("{text} named plan carried").parse().unwrap())
+}
+
+fn retry(limit: Limit, state: &State, now: u64, cost: u64) -> Option<u64> {
+    let refused = limit.take(&mut state.clone(), now, cost);
+    refused.retry_after().map(|retry| retry.as_micros() as u64)
+}
+
+fn admits(limit: Limit, state: &State, now: u64, cost: u64) -> bool {
+    limit.take(&mut state.clone(), now, cost).is_admitted()
+}
+
+/// A million a day and ten a day, and when one more is admitted after half a million an hour after midnight.
+fn moved_down() -> [([Limit; 2], u64); 5] {
+    [
+        // All but nine of half a million drain at a million a day.
+        (["1000000/day", "10/day"], 499_991 * 86_400),
+        (["1000000/day stepped", "10/day stepped"], DAY),
+        (["fixed 1000000/day", "fixed 10/day"], 23 * HOUR),
+        (["fixed 1000000/day from-first", "fixed 10/day from-first"], DAY),
+        // Less than ten of them overlap: two hundred-thousandths of the day after.
+        (["sliding 1000000/day", "sliding 10/day"], 23 * HOUR + (DAY / MILLI - 1_727) * MILLI),
+    ]
+    .map(|(texts, then)| (plans(texts), then))
+}
+
+fn half_a_million(paid: Limit) -> State {
+    let mut state = paid.fresh();
+    assert!(paid.take(&mut state, NOW + HOUR, 500_000).is_admitted());
+    state
+}
+
+#[test]
+fn who_has_spent_half_a_million_and_is_moved_to_ten_a_day_is_admitted_when_that_fits() {
+    for ([paid, free], then) in moved_down() {
+        let mut state = half_a_million(paid);
+        let now = NOW + HOUR;
+        let refused = free.take(&mut state, now, 1);
+        assert_eq!(refused.retry_after(), Some(micros(then)), "{free}");
+        let standing = refused.standings().next().expect("one limit");
+        assert_eq!((standing.remaining, standing.retry), (0, Some(micros(then))), "{free}");
+        assert_eq!(standing.window, Some(micros(then)), "{free}");
+        assert_eq!(standing.reset, paid.fresh_in(&state, now), "{free}");
+        assert!(!admits(free, &state, now + then - 1, 1), "{free}");
+        assert!(admits(free, &state, now + then, 1), "{free}");
+        assert_eq!(retry(free, &state, now, 11), None, "{free} never allows as much");
+    }
+}
+
+#[test]
+fn asking_meanwhile_puts_nothing_off() {
+    for ([paid, free], then) in moved_down() {
+        let mut state = half_a_million(paid);
+        for part in [0, then / 3, then / 2, then - SECOND, then - 1] {
+            let left = Some(micros(then - part));
+            let now = NOW + HOUR + part;
+            assert_eq!(free.peek(&state, now, 1).retry_after(), left, "{free}");
+            assert_eq!(free.take(&mut state, now, 1).retry_after(), left, "{free}");
+        }
+        assert!(free.take(&mut state, NOW + HOUR + then, 1).is_admitted(), "{free}");
+    }
+}
+
+#[test]
+fn patience_does_not_help_who_has_spent_more_than_the_new_numbers_allow() {
+    for ([paid, free], then) in moved_down() {
+        let mut state = half_a_million(paid);
+        let refused = free.take_within(&mut state, NOW + HOUR, 1, secs(30 * 86_400));
+        assert!(!refused.is_admitted(), "{free}");
+        assert_eq!(refused.retry_after(), Some(micros(then)), "{free}");
+    }
+}
+
+#[test]
+fn moved_down_and_up_again_nothing_is_minted_and_nothing_forgotten() {
+    for ([paid, free], _) in moved_down() {
+        let before = half_a_million(paid);
+        let mut state = before.clone();
+        for minute in 0..60 {
+            assert!(
+                !free.take(&mut state, NOW + HOUR + minute * MINUTE, 1).is_admitted(),
+                "{free}"
+            );
+        }
+        assert_eq!(state, before, "{free}");
+        let now = NOW + 2 * HOUR;
+        assert_eq!(paid.peek(&state, now, 1), paid.peek(&before, now, 1));
+        let left = paid.peek(&state, now, 0).remaining().expect("one limit");
+        assert!(paid.take(&mut state, now, left).is_admitted());
+        assert!(!paid.take(&mut state, now, 1).is_admitted());
+    }
+}
+
+#[test]
+fn a_charge_is_given_back_after_moving_down_and_up_again() {
+    for ([paid, free], _) in moved_down() {
+        let mut state = paid.fresh();
+        let now = NOW + HOUR;
+        let charged = paid.take(&mut state, now, 500_000);
+        let mark = charged.standings().next().expect("one limit").mark;
+        assert!(!free.take(&mut state, now, 1).is_admitted());
+        paid.settle(&mut state, now, &mark, 500_000, 3);
+        assert_eq!(free.peek(&state, now, 0).remaining(), Some(7), "{free}");
+    }
+}
+
+#[test]
+fn what_turns_out_to_have_cost_more_is_owed_by_the_numbers_that_stand_in_the_row() {
+    let [paid, free] = plans(["600/minute", "10/minute"]);
+    let mut state = free.fresh();
+    let charged = free.take(&mut state, NOW, 1);
+    let mark = charged.standings().next().expect("one limit").mark;
+    assert!(paid.take(&mut state, NOW, 500).is_admitted());
+    free.settle(&mut state, NOW, &mark, 1, 100);
+    assert_eq!(paid.peek(&state, NOW, 0).remaining(), Some(0));
+    // Six hundred, of which nine may be left: at ten a second.
+    assert_eq!(retry(free, &state, NOW, 1), Some(591 * SECOND / 10));
+}
+
+#[test]
+fn attempts_are_not_recorded_by_numbers_that_others_wrote() {
+    let [paid, free] = plans(["sliding 9/second", "sliding 2/minute count-refused"]);
+    let mut state = paid.fresh();
+    assert!(paid.take(&mut state, NOW, 9).is_admitted());
+    let before = state.clone();
+    assert!(!free.take(&mut state, NOW, 1).is_admitted());
+    assert_eq!(state, before);
+}
+
+#[test]
+fn a_ban_lasts_from_when_one_would_have_been_admitted_by_the_numbers_in_the_row() {
+    let [paid, free] = plans(["600/minute", "10/minute ban 1 hour"]);
+    let mut state = paid.fresh();
+    assert!(paid.take(&mut state, NOW, 600).is_admitted());
+    let refused = free.take(&mut state, NOW, 1);
+    assert_eq!(refused.retry_after(), Some(micros(591 * SECOND / 10 + HOUR)));
+    assert!(free.peek(&state, NOW, 0).standings().all(|standing| standing.banned));
+}
+
+#[test]
+fn who_is_moved_to_a_quicker_rate_waits_by_that() {
+    let [slow, quick] = plans(["10/day", "10/hour"]);
+    let mut state = slow.fresh();
+    assert!(slow.take(&mut state, NOW, 10).is_admitted());
+    assert_eq!(quick.take(&mut state, NOW, 1).retry_after(), Some(secs(360)));
+    assert!(admits(quick, &state, NOW + 6 * MINUTE, 1));
+}
+
+/// Of one algorithm: the first allows as much as the second in every way, or more.
+fn larger_and_smaller() -> impl Strategy<Value = [Limit; 2]> {
+    let kinds =
+        prop::sample::select(vec!["", "leaky", "fixed", "from-first", "sliding", "stepped", "log"]);
+    let counts = (1_u64..9, 0_u64..9);
+    let period = prop::sample::select(vec![1_u64, 3, 10, 100, 1_000, 86_400 * SECOND]);
+    (kinds, counts, period, 1_u64..4).prop_map(|(kind, (count, more), period, slower)| {
+        let of = |count: u64, slower: u64| {
+            let period = micros(period * slower);
+            let limit = match kind {
+                "leaky" => Limit::leaky_bucket(count, period).queue(count),
+                "fixed" => Limit::fixed_window(count, period),
+                "from-first" => Limit::fixed_window(count, period).from_first(),
+                "sliding" => Limit::sliding_window(count, period),
+                "log" => Limit::sliding_log(count, period),
+                "stepped" => Limit::per(count, period).refill(count, period),
+                _ => Limit::per(count, period),
+            };
+            limit.named("a").carried()
+        };
+        // Windows and steps that begin at other moments are not told apart by which is larger.
+        let slower = if matches!(kind, "" | "leaky") { slower } else { 1 };
+        [of(count + more, 1), of(count, slower)]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn numbers_in_turn_never_admit_more_than_the_larger_alone(
+        limits in larger_and_smaller(),
+        steps in prop::collection::vec((turn(), any::<bool>()), 1..150),
+    ) {
+        let [larger, smaller] = limits;
+        let (mut state, mut alone) = (larger.fresh(), larger.fresh());
+        let (mut now, mut told) = (NOW, None);
+        let (mut admitted, mut most) = (0, 0);
+        for (i, (turned, turns)) in steps.into_iter().enumerate() {
+            now += turned.micros(&larger, told);
+            let limit = if turns && i % 2 == 1 { smaller } else { larger };
+            let decision = limit.take(&mut state, now, 1);
+            told = decision.retry_after();
+            admitted += u64::from(decision.is_admitted());
+            most += u64::from(larger.take(&mut alone, now, 1).is_admitted());
+            // A full bucket has no phase, and one that is not has: a step can come as much sooner.
+            let sooner = if matches!(larger.kind, Kind::Stepped { .. }) { larger.count } else { 0 };
+            prop_assert!(admitted <= most + sooner, "{} and {}: {} of {}", larger, smaller, admitted, most);
+        }
+    }
+
+    #[test]
+    fn who_waits_as_long_as_told_is_admitted_whoever_wrote_the_row_and_one_tick_earlier_is_not(
+        limits in changes(),
+        steps in prop::collection::vec((turn(), 0_usize..4, 1_u64..9), 1..60),
+    ) {
+        let mut state = limits[0].fresh();
+        let (mut now, mut told) = (NOW, None);
+        for (turned, which, cost) in steps {
+            let limit = limits[which % limits.len()];
+            now += turned.micros(&limit, told);
+            let peeked = limit.peek(&state, now, cost).verdict();
+            let decision = limit.take(&mut state, now, cost);
+            told = decision.retry_after();
+            prop_assert_eq!(decision.is_admitted(), peeked.is_admitted());
+            if decision.is_admitted() {
+                continue;
+            }
+            // What is refused begins a ban, or counts: a peek does not tell of that.
+            if limit.ban == 0 && !limit.count_refused {
+                prop_assert_eq!(peeked.retry_after(), told);
+            }
+            prop_assert_eq!(told.is_none(), cost > limit.capacity());
+            let Some(retry) = told.map(|told: Duration| told.as_micros() as u64) else { continue };
+            prop_assert!(retry > 0 && !admits(limit, &state, now + retry - 1, cost), "{}", limit);
+            prop_assert!(admits(limit, &state, now + retry, cost), "{}: {}", limit, retry);
+            // Asking meanwhile puts nothing off.
+            if limit.ban == 0 && !limit.count_refused {
+                let mut asked = state.clone();
+                for part in [retry / 3, retry / 2, retry - 1] {
+                    if limit.take(&mut asked, now + part, cost).is_admitted() {
+                        break;
+                    }
+                    prop_assert!(admits(limit, &asked, now + retry, cost), "{}: {}", limit, retry);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_same_holds_for_several_limits_at_once_whoever_wrote_their_rows(
+        limits in (changes(), changes()),
+        steps in prop::collection::vec((turn(), 0_usize..4, 0_usize..4, 1_u64..5), 1..40),
+    ) {
+        let mut states = [limits.0[0].fresh(), limits.1[0].fresh()];
+        let (mut now, mut told) = (NOW, None);
+        for (turned, one, other, cost) in steps {
+            let pair = [limits.0[one % limits.0.len()], limits.1[other % limits.1.len()]];
+            now += turned.micros(&pair[0], told);
+            let cost = cost.min(pair[0].capacity()).min(pair[1].capacity());
+            let take = |states: &mut [State; 2], now: u64| {
+                let slots = pair.iter().zip(states);
+                let mut slots: Vec<_> =
+                    slots.map(|(limit, state)| Slot { limit, state, cost }).collect();
+                decide(&mut slots, now, None, Keys::One)
+            };
+            let decision = take(&mut states, now);
+            told = decision.retry_after();
+            // Where a queue always reaches beyond what another limit can book, nobody can tell.
+            let Some(retry) = told.map(|told| told.as_micros() as u64) else { continue };
+            prop_assert!(retry > 0);
+            // How long a queue will be by other numbers is told from above.
+            let queues = matches!(pair[0].kind, Kind::LeakyBucket { .. })
+                || matches!(pair[1].kind, Kind::LeakyBucket { .. });
+            let is_early = take(&mut states.clone(), now + retry - 1).is_admitted();
+            prop_assert!(!is_early || queues, "{:?}", pair);
+            prop_assert!(take(&mut states.clone(), now + retry).is_admitted(), "{:?}", pair);
+        }
+    }
+}
