@@ -87,7 +87,7 @@ fn a_file_of_a_whole_product_is_sound() {
             "100/minute burst 22 soft 16 ban 5 minutes after 3 in 1 minute named \"login-trial\" carried shadow",
         ]
     );
-    assert_eq!(limits(2), ["1000/minute named \"everybody\" carried"]);
+    assert_eq!(limits(2), ["1000/minute named \"everybody\" carried shadow"]);
 }
 
 #[test]
@@ -174,7 +174,24 @@ fn what_may_not_be_meant_is_warned_of() {
             "1:1: tiers.a: no rule goes by tiers",
         ),
         (
-            (0..17).map(|i| format!("[[rules]]\nname = \"{i}\"\nlimits = [\"5/second\"]\nkey = \"global\"\n")).collect(),
+            format!("{}[[rules]]\nname = \"b\"\nlimits = [\"5/second\"]\nkey = \"global\"\n",
+                rule("key = \"global\"\nreject = \"degrade\"")),
+            "5:10: rules[0].reject: what `a` would refuse is served, and is charged to no rule: while it \
+             refuses, no other rule limits that client",
+        ),
+        (
+            rule("key = \"global\"\ncases = [{ while = { cpu = \"80%\" }, limits = [\"fixed 9/second\"] }]"),
+            "2:8: rules[0].name: the limits called `a` are of two algorithms, so that what is spent in the one \
+             is not spent in the other: put those that belong together at the same place of each list, or give \
+             them a `name`",
+        ),
+        (
+            rule("key = \"global\"\ncases = [{ while = { cpu = \"80%\" }, limits = [\"9/minute\"] }]"),
+            "2:8: rules[0].name: the limits called `a` are of one time and of another: put those that belong \
+             together at the same place of each list, or give them a `name`",
+        ),
+        (
+            (0..17).map(|i| format!("[[rules]]\nname = \"{i}\"\nlimits = [\"5/second\"]\nkey = \"global\"\nwhen = {{ method = \"GET\" }}\n")).collect(),
             "rules: a request to which all rules apply owes to 17 limits, and is answered with an error beyond \
              16: let no request meet so many",
         ),

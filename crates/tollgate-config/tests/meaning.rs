@@ -439,3 +439,18 @@ fn in_json_a_problem_has_its_own_place() {
          policies.json:5:29: rules[0].when.not.hours: no hours are said, expected `between`, or `on`, or both"
     );
 }
+
+#[test]
+fn rules_that_are_too_many_for_every_request() {
+    let rule =
+        |at: u32| format!("[[rules]]\nname = \"r{at}\"\nkey = \"ip\"\nlimits = [\"5/hour\"]\n");
+    let sixteen: String = (0..16).map(rule).collect();
+    let document = read_toml(&sixteen).expect("it can be read");
+    Policies::new(&document, &Environment::new()).expect("as many as a request can owe to");
+    let some = format!("{sixteen}{}when = {{ path = \"/x\" }}", rule(16));
+    let document = read_toml(&some).expect("it can be read");
+    Policies::new(&document, &Environment::new()).expect("no more for every request");
+    let problem =
+        problems(&format!("version = 1\n{sixteen}{}", rule(16)).replace("version = 1", ""));
+    assert!(problem.contains("rules: every request owes to 17 limits at least"), "{problem}");
+}

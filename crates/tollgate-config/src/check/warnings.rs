@@ -3,7 +3,7 @@
 use tollgate_core::{Limits, MAX_LIMITS};
 
 use crate::compile::{Listed, Policies};
-use crate::document::{Condition, Cost, Document, Key, Rule};
+use crate::document::{Condition, Cost, Document, Key, Reject, Rule};
 use crate::path::Path;
 use crate::problem::Problem;
 
@@ -18,6 +18,7 @@ pub(super) fn warnings(
     for (i, (rule, listed)) in document.rules.iter().zip(policies.listed()).enumerate() {
         warnings.of_rule(rule, &list.index(i));
         warnings.of_cost(rule, listed, &list.index(i));
+        warnings.of_names(listed, &list.index(i));
     }
     if document.rules.is_empty() {
         warnings.warn(&list, "there is no rule: nothing is limited");
@@ -51,6 +52,14 @@ impl Warnings<'_> {
                 self.of_condition(when, &list.index(i).name("when"));
             }
         }
+        if rule.reject == Some(Reject::Degrade) && self.document.rules.len() > 1 {
+            let name = &rule.name;
+            let message = format!(
+                "what `{name}` would refuse is served, and is charged to no rule: while it refuses, no other \
+                 rule limits that client"
+            );
+            self.warn(&path.name("reject"), message);
+        }
         if let Some(Cost::Table(table)) = &rule.cost {
             let said_by_client = table.header.is_some() || table.query.is_some();
             if said_by_client && rule.settle.is_none() {
@@ -79,6 +88,32 @@ impl Warnings<'_> {
                  at least"
             );
             self.warn(&path.name("cost"), message);
+        }
+    }
+
+    /// Limits of one name count together only if they are of one algorithm, and mean the same only if
+    /// their time is the same.
+    fn of_names(&mut self, listed: &[Listed], path: &Path<'_>) {
+        let limits = || listed.iter().filter_map(|one| one.limits.as_ref()).flat_map(Limits::iter);
+        for (at, limit) in limits().enumerate() {
+            let earlier = limits().take(at).find(|earlier| {
+                earlier.own_name() == limit.own_name()
+                    && (earlier.id() != limit.id() || earlier.period() != limit.period())
+            });
+            let Some(earlier) = earlier else { continue };
+            let name = limit.name();
+            let what = match earlier.id() == limit.id() {
+                true => "of one time and of another",
+                false => {
+                    "of two algorithms, so that what is spent in the one is not spent in the other"
+                }
+            };
+            let message = format!(
+                "the limits called `{name}` are {what}: put those that belong together at the same place of \
+                 each list, or give them a `name`"
+            );
+            self.warn(&path.name("name"), message);
+            return;
         }
     }
 

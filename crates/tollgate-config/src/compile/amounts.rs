@@ -56,7 +56,9 @@ impl Amounts {
     ) -> Option<Self> {
         // Any other name will do for finding out what else is wrong.
         let name = context.rule_name(&said.name, &path.name("name")).unwrap_or("rule");
-        let names = Names::new(name);
+        // What a rule on trial refused would be charged to no other rule: its limits refuse nothing.
+        let on_trial = said.reject == Some(document::Reject::Shadow);
+        let names = Names::new(name, on_trial);
         let otherwise = match &said.tiers {
             None => names.give(&said.limits, &path.name("limits"), context).map(Self::Always),
             Some(tiers) => {

@@ -115,12 +115,14 @@ pub(super) fn look(said: &[document::Limit], path: &Path<'_>, context: &Context<
 /// one tier, or in one case, is spent under the other.
 pub(super) struct Names<'a> {
     rule: &'a str,
+    /// Whether the rule is on trial: then its limits are.
+    on_trial: bool,
 }
 
 impl<'a> Names<'a> {
     /// For the limits of the rule of this name.
-    pub(super) fn new(rule: &'a str) -> Self {
-        Self { rule }
+    pub(super) fn new(rule: &'a str, on_trial: bool) -> Self {
+        Self { rule, on_trial }
     }
 
     /// The name of the rule.
@@ -155,13 +157,14 @@ impl<'a> Names<'a> {
 
     /// The first limit is called what the rule is called, so that one that joins it renames nobody.
     fn name(&self, at: usize, limit: &Limit) -> Result<Limit, String> {
-        let Self { rule } = self;
+        let Self { rule, on_trial } = self;
         let name = match limit.own_name() {
             Some(name) => name.to_owned(),
             None if at == 0 => (*rule).to_owned(),
             None => format!("{rule}/{}", limit.place()),
         };
         let named = limit.try_named(&name).and_then(Limit::try_carried);
+        let named = if *on_trial { named.and_then(Limit::try_shadow) } else { named };
         named.map_err(|error| format!("a limit cannot be called `{name}`: {error}"))
     }
 }

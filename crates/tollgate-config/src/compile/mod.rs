@@ -14,7 +14,9 @@ mod tiers;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use tollgate_core::{Charge, KnownLimits, Limit, Missing, Rejection, Rule as CoreRule, View};
+use tollgate_core::{
+    Charge, KnownLimits, Limit, MAX_LIMITS, Missing, Rejection, Rule as CoreRule, View,
+};
 
 pub(crate) use self::amounts::Listed;
 use self::context::Context;
@@ -79,6 +81,14 @@ impl Policies {
                 let name = &said.name;
                 context.wrong(&path, format!("another rule is called `{name}` as well, {OWN}"));
             }
+        }
+        let fewest: usize = rules.list.iter().map(|rule| rule.fewest).sum();
+        if fewest > MAX_LIMITS {
+            let message = format!(
+                "every request owes to {fewest} limits at least, and none can owe to more than \
+                 {MAX_LIMITS}: expected fewer, or `when` for some"
+            );
+            context.wrong(&list, message);
         }
         context.finish(Self { rules: Arc::new(rules) })
     }

@@ -1,7 +1,7 @@
 //! One rule of a document.
 
 use tollgate_core::{
-    By, Charge, Condition as CoreCondition, KnownLimits, Limit, Missing, Rejection,
+    By, Charge, Condition as CoreCondition, KnownLimits, Limit, Limits, Missing, Rejection,
     Rule as CoreRule, View,
 };
 
@@ -20,6 +20,8 @@ pub(super) struct Rule {
     by: By<Key, Amounts, Cost>,
     pub(super) rejection: Rejection,
     pub(super) listed: Vec<Listed>,
+    /// To how many limits every request owes, whatever it is.
+    pub(super) fewest: usize,
 }
 
 impl Rule {
@@ -38,12 +40,29 @@ impl Rule {
 
         let amounts = amounts?;
         let listed = amounts.listed();
+        let fewest =
+            if said.when.is_some() || may_be_absent(&said.key) { 0 } else { fewest(&listed) };
         let by = By::new(amounts, key?).cost(cost?);
         let by = match settlement {
             Some(spent) => by.settle_cost(spent),
             None => by,
         };
-        Some(Self { when, by, rejection: rejection?, listed })
+        Some(Self { when, by, rejection: rejection?, listed, fewest })
+    }
+}
+
+/// The number of limits in the tier or the case that has the fewest.
+fn fewest(listed: &[Listed]) -> usize {
+    let counts = listed.iter().map(|one| one.limits.iter().flat_map(Limits::iter).count());
+    counts.min().unwrap_or(0)
+}
+
+/// Whether a request may lack the key and owe nothing.
+fn may_be_absent(key: &document::Key) -> bool {
+    match key {
+        document::Key::Optional(_) => true,
+        document::Key::First(keys) | document::Key::All(keys) => keys.iter().any(may_be_absent),
+        _ => false,
     }
 }
 

@@ -50,10 +50,9 @@ impl Like {
 /// The host of an authority, as keys have it: in lower case, without user, port and final dot.
 fn name_of(authority: &str) -> String {
     let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-    let host = match host.rsplit_once(':') {
-        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
-        _ => host,
-    };
+    // As keys do, whatever the client calls a port.
+    let bracket = host.rfind(']').map_or(0, |bracket| bracket + 1);
+    let host = host[bracket..].find(':').map_or(host, |colon| &host[..bracket + colon]);
     host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase()
 }
 
@@ -110,5 +109,6 @@ mod tests {
         assert_eq!(name_of("u@[2001:DB8::1]:443"), "[2001:db8::1]");
         assert_eq!(name_of("[::1]"), "[::1]");
         assert_eq!(name_of(":80"), "");
+        assert_eq!(name_of("api.example.com:x"), "api.example.com");
     }
 }

@@ -1,6 +1,7 @@
 use std::collections::BTreeSet;
 use std::error::Error;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -68,8 +69,13 @@ impl Thread {
     fn run(mut self) {
         let mut watched = true;
         while self.ear.wait(watched) == Next::Look {
-            watched = self.watch(watched);
-            self.shared.reload_if_changed();
+            // A listener that panics has been reported by the panic itself; what comes later is not to
+            // be missed for it.
+            let look = AssertUnwindSafe(|| {
+                watched = self.watch(watched);
+                self.shared.reload_if_changed();
+            });
+            let _ = catch_unwind(look);
         }
     }
 
@@ -112,6 +118,11 @@ impl Directories {
         for directory in directories(path) {
             self.watcher.watch(&directory, RecursiveMode::NonRecursive)?;
             self.watched.insert(directory);
+        }
+        // The file itself too: one that is mounted alone, as containers do, or has another name
+        // elsewhere, changes without a word in its directory. It may be missing.
+        if self.watcher.watch(path, RecursiveMode::NonRecursive).is_ok() {
+            self.watched.insert(path.to_owned());
         }
         Ok(())
     }

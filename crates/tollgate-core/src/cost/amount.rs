@@ -42,6 +42,10 @@ pub struct ContentLength;
 impl<V: View> Amount<V> for ContentLength {
     fn read<O>(&self, view: &V, read: impl FnOnce(&[u8]) -> O) -> Result<O, Missing> {
         match header_value(view, "content-length") {
+            // A coding of the transfer overrides the length (RFC 9112, 6.3), which then declares nothing.
+            Ok(_) if is_coded(view) => {
+                Err(Missing::client("the `content-length` header without a `transfer-encoding`"))
+            }
             Ok(length) => Ok(read(length)),
             Err(missing) if missing.is_ambiguous() || may_have_a_body(view) => Err(missing),
             Err(_) => Ok(read(b"0")),
@@ -56,5 +60,9 @@ impl<V: View> Amount<V> for ContentLength {
 /// Without a declared length. In HTTP/2 a body needs no header at all, so the method has to tell.
 fn may_have_a_body(view: &impl View) -> bool {
     let bare = matches!(view.method(), "GET" | "HEAD" | "DELETE" | "OPTIONS" | "TRACE");
-    !bare || view.header_lines("transfer-encoding").next().is_some()
+    !bare || is_coded(view)
+}
+
+fn is_coded(view: &impl View) -> bool {
+    view.header_lines("transfer-encoding").next().is_some()
 }

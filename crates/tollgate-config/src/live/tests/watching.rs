@@ -177,3 +177,36 @@ fn policies_that_code_made_cannot_be_watched() {
     let error = live.watch().expect_err("no file");
     assert_eq!(error.to_string(), "these policies were not read from a file");
 }
+
+#[test]
+fn a_listener_that_panics_does_not_end_the_watching() {
+    let place = Place::with(&everybody(10));
+    let live = place.open();
+    let (send, events) = channel();
+    live.on_event(move |event| {
+        send.send(event.clone()).expect("the test is there");
+        panic!("a listener that panics");
+    });
+    let _watching = live.watch().expect("a directory that can be watched");
+    for count in [20, 30] {
+        place.exchange(&everybody(count));
+        let event = events.recv_timeout(AT_MOST).expect("an event, as the file has changed");
+        assert!(matches!(event, Event::Reloaded(_)), "{event}");
+        assert!(admits(&live, count));
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_that_changes_by_another_name_is_reloaded() {
+    // As one does that is mounted alone: its directory hears nothing of it.
+    let place = Place::with(&everybody(10));
+    let elsewhere = place.at("elsewhere");
+    fs::create_dir(&elsewhere).expect("a directory");
+    fs::hard_link(place.file(), elsewhere.join("other")).expect("a link");
+    let watched = Watched::of(place);
+    for count in [20, 30] {
+        fs::write(elsewhere.join("other"), everybody(count)).expect("a file");
+        watched.wait_for(count);
+    }
+}
