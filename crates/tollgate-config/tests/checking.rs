@@ -174,21 +174,9 @@ fn what_may_not_be_meant_is_warned_of() {
             "1:1: tiers.a: no rule goes by tiers",
         ),
         (
-            format!("{}[[rules]]\nname = \"b\"\nlimits = [\"5/second\"]\nkey = \"global\"\n",
-                rule("key = \"global\"\nreject = \"degrade\"")),
-            "5:10: rules[0].reject: what `a` would refuse is served, and is charged to no rule: while it \
-             refuses, no other rule limits that client",
-        ),
-        (
-            rule("key = \"global\"\ncases = [{ while = { cpu = \"80%\" }, limits = [\"fixed 9/second\"] }]"),
-            "2:8: rules[0].name: the limits called `a` are of two algorithms, so that what is spent in the one \
-             is not spent in the other: put those that belong together at the same place of each list, or give \
-             them a `name`",
-        ),
-        (
             rule("key = \"global\"\ncases = [{ while = { cpu = \"80%\" }, limits = [\"9/minute\"] }]"),
-            "2:8: rules[0].name: the limits called `a` are of one time and of another: put those that belong \
-             together at the same place of each list, or give them a `name`",
+            "2:8: rules[0].name: the limits called `a` are of one time and of another: give those that do \
+             not belong together a `name`",
         ),
         (
             (0..17).map(|i| format!("[[rules]]\nname = \"{i}\"\nlimits = [\"5/second\"]\nkey = \"global\"\nwhen = {{ method = \"GET\" }}\n")).collect(),

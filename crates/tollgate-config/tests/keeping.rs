@@ -69,6 +69,23 @@ fn a_limit_that_joins_another_takes_nothing_from_it() {
 }
 
 #[test]
+fn tiers_may_list_their_limits_in_another_order() {
+    let tiers = |customers: &str| {
+        policies(&format!(
+            "customers = {{ {customers} }}\n\
+             tiers = {{ free = {{ limits = [\"100/day\", \"5/second\"] }}, paid = {{ limits = [\"50/second\", \"100/day\"] }} }}\n\
+             [[rules]]\nname = \"a\"\nkey = {{ claim = \"customer\" }}\n\
+             tiers = {{ customer = {{ claim = \"customer\" }}, default = \"free\" }}"
+        ))
+    };
+    let store = store();
+    // What is left of the first in the list.
+    assert_eq!(left_after(3, &tiers(""), &store, "acme"), Some(97));
+    assert_eq!(left_after(1, &tiers("acme = \"paid\""), &store, "acme"), Some(46));
+    assert_eq!(left_after(1, &tiers(""), &store, "acme"), Some(95));
+}
+
+#[test]
 fn limits_with_names_of_their_own_may_change_places() {
     let store = store();
     let left = |limits: &str| left_after(1, &policies(&rule(limits)), &store, "acme");

@@ -122,6 +122,29 @@ fn two_limits_of_one_name() {
 }
 
 #[test]
+fn limits_of_one_name_and_two_algorithms() {
+    assert_eq!(
+        rule(
+            "limits = [\"5/second\"]\ncases = [{ while = { cpu = \"80%\" }, limits = [\"fixed 9/second\"] }]"
+        ),
+        "2:8: rules[0].name: the limits called `a` are of two algorithms, so that what is spent of one is not \
+         spent of the other, expected one algorithm, or a `name` for each"
+    );
+}
+
+#[test]
+fn a_rule_that_serves_less_beside_others() {
+    let other = "[[rules]]\nname = \"b\"\nkey = \"ip\"\nlimits = [\"1/second\"]";
+    assert_eq!(
+        problems(&format!(
+            "[[rules]]\nname = \"a\"\nkey = \"ip\"\nlimits = [\"1/second\"]\nreject = \"degrade\"\n{other}"
+        )),
+        "5:10: rules[0].reject: a request that is served less is charged to no rule, and slips past the \
+         others, expected the rule to be the only one of its file"
+    );
+}
+
+#[test]
 fn a_name_that_limits_cannot_have() {
     assert_eq!(
         problems("[[rules]]\nname = \"\"\nkey = \"ip\"\nlimits = [\"1/second\"]"),

@@ -1,9 +1,9 @@
 //! What is not wrong, and may not be what was meant.
 
-use tollgate_core::{Limits, MAX_LIMITS};
+use tollgate_core::{Limit, Limits, MAX_LIMITS};
 
 use crate::compile::{Listed, Policies};
-use crate::document::{Condition, Cost, Document, Key, Reject, Rule};
+use crate::document::{Condition, Cost, Document, Key, Rule};
 use crate::path::Path;
 use crate::problem::Problem;
 
@@ -52,14 +52,6 @@ impl Warnings<'_> {
                 self.of_condition(when, &list.index(i).name("when"));
             }
         }
-        if rule.reject == Some(Reject::Degrade) && self.document.rules.len() > 1 {
-            let name = &rule.name;
-            let message = format!(
-                "what `{name}` would refuse is served, and is charged to no rule: while it refuses, no other \
-                 rule limits that client"
-            );
-            self.warn(&path.name("reject"), message);
-        }
         if let Some(Cost::Table(table)) = &rule.cost {
             let said_by_client = table.header.is_some() || table.query.is_some();
             if said_by_client && rule.settle.is_none() {
@@ -91,29 +83,22 @@ impl Warnings<'_> {
         }
     }
 
-    /// Limits of one name count together only if they are of one algorithm, and mean the same only if
-    /// their time is the same.
+    /// Limits of one name mean the same only if their time is the same.
     fn of_names(&mut self, listed: &[Listed], path: &Path<'_>) {
         let limits = || listed.iter().filter_map(|one| one.limits.as_ref()).flat_map(Limits::iter);
-        for (at, limit) in limits().enumerate() {
-            let earlier = limits().take(at).find(|earlier| {
-                earlier.own_name() == limit.own_name()
-                    && (earlier.id() != limit.id() || earlier.period() != limit.period())
-            });
-            let Some(earlier) = earlier else { continue };
-            let name = limit.name();
-            let what = match earlier.id() == limit.id() {
-                true => "of one time and of another",
-                false => {
-                    "of two algorithms, so that what is spent in the one is not spent in the other"
-                }
+        let other = limits().enumerate().find(|(at, limit)| {
+            let is_other = |earlier: &&Limit| {
+                earlier.own_name() == limit.own_name() && earlier.period() != limit.period()
             };
+            limits().take(*at).any(|earlier| is_other(&earlier))
+        });
+        if let Some((_, limit)) = other {
+            let name = limit.name();
             let message = format!(
-                "the limits called `{name}` are {what}: put those that belong together at the same place of \
-                 each list, or give them a `name`"
+                "the limits called `{name}` are of one time and of another: give those that do not belong \
+                 together a `name`"
             );
             self.warn(&path.name("name"), message);
-            return;
         }
     }
 

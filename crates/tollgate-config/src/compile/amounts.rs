@@ -16,6 +16,12 @@ use crate::words::InWords;
 const BOTH: &str = "the tiers say what the limits are, of everybody else too by `default`: \
                     expected no `limits` beside `tiers`";
 
+/// The limits that hold where no tier and no case says otherwise.
+fn usual<'a>(said: &'a document::Rule, context: &Context<'a>) -> &'a [document::Limit] {
+    let tier = said.tiers.as_ref().and_then(|tiers| context.document.tiers.get(&tiers.default));
+    tier.map_or(&said.limits, |tier| &tier.limits)
+}
+
 /// The limits of a rule: always the same, by tier, or by case.
 #[derive(Debug)]
 pub(super) enum Amounts {
@@ -58,7 +64,7 @@ impl Amounts {
         let name = context.rule_name(&said.name, &path.name("name")).unwrap_or("rule");
         // What a rule on trial refused would be charged to no other rule: its limits refuse nothing.
         let on_trial = said.reject == Some(document::Reject::Shadow);
-        let names = Names::new(name, on_trial);
+        let names = Names::new(name, usual(said, context), on_trial);
         let otherwise = match &said.tiers {
             None => names.give(&said.limits, &path.name("limits"), context).map(Self::Always),
             Some(tiers) => {

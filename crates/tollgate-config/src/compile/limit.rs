@@ -115,14 +115,17 @@ pub(super) fn look(said: &[document::Limit], path: &Path<'_>, context: &Context<
 /// one tier, or in one case, is spent under the other.
 pub(super) struct Names<'a> {
     rule: &'a str,
+    /// The place of the limit that is called what the rule is called.
+    first: Option<String>,
     /// Whether the rule is on trial: then its limits are.
     on_trial: bool,
 }
 
 impl<'a> Names<'a> {
-    /// For the limits of the rule of this name.
-    pub(super) fn new(rule: &'a str, on_trial: bool) -> Self {
-        Self { rule, on_trial }
+    /// For the limits of the rule of this name, of which these hold where no tier and no case says
+    /// otherwise.
+    pub(super) fn new(rule: &'a str, usual: &[document::Limit], on_trial: bool) -> Self {
+        Self { rule, first: usual.iter().find_map(nameless), on_trial }
     }
 
     /// The name of the rule.
@@ -138,11 +141,14 @@ impl<'a> Names<'a> {
         context: &Context<'_>,
     ) -> Option<Limits> {
         let limits = list(said, path, context)?;
+        let first = self.first_of(&limits);
         let mut names = BTreeSet::new();
         let mut named = Vec::new();
         for (i, limit) in limits.iter().enumerate() {
             let path = path.index(i);
-            let Some(limit) = context.check(&path, self.name(i, limit)) else { continue };
+            let Some(limit) = context.check(&path, self.name(limit, first == Some(i))) else {
+                continue;
+            };
             let name = limit.name().to_string();
             if names.insert(name.clone()) {
                 named.push(limit);
@@ -155,16 +161,35 @@ impl<'a> Names<'a> {
         (named.len() == limits.len()).then(|| Limits::from(named))
     }
 
-    /// The first limit is called what the rule is called, so that one that joins it renames nobody.
-    fn name(&self, at: usize, limit: &Limit) -> Result<Limit, String> {
-        let Self { rule, on_trial } = self;
+    /// Where in a list the limit stands that is called what the rule is called: the one of the same period
+    /// as the first of the usual limits, or else the first, so that one that joins it renames nobody.
+    fn first_of(&self, limits: &[Limit]) -> Option<usize> {
+        let nameless = |limit: &Limit| limit.own_name().is_none();
+        let is_first =
+            |limit: &Limit| nameless(limit) && Some(limit.place().to_string()) == self.first;
+        limits.iter().position(is_first).or_else(|| limits.iter().position(nameless))
+    }
+
+    fn name(&self, limit: &Limit, is_first: bool) -> Result<Limit, String> {
+        let Self { rule, on_trial, .. } = self;
         let name = match limit.own_name() {
             Some(name) => name.to_owned(),
-            None if at == 0 => (*rule).to_owned(),
+            None if is_first => (*rule).to_owned(),
             None => format!("{rule}/{}", limit.place()),
         };
         let named = limit.try_named(&name).and_then(Limit::try_carried);
         let named = if *on_trial { named.and_then(Limit::try_shadow) } else { named };
         named.map_err(|error| format!("a limit cannot be called `{name}`: {error}"))
     }
+}
+
+/// The place of a limit without a name, if that is what it is.
+fn nameless(said: &document::Limit) -> Option<String> {
+    let rate = match said {
+        document::Limit::Text(text) => text,
+        document::Limit::Table(LimitTable { name: Some(_), .. }) => return None,
+        document::Limit::Table(table) => &table.rate,
+    };
+    let limit = rate.parse::<Limit>().ok().filter(|limit| limit.own_name().is_none())?;
+    Some(limit.place().to_string())
 }

@@ -21,7 +21,7 @@ use tollgate_core::{
 pub(crate) use self::amounts::Listed;
 use self::context::Context;
 use self::rule::Rule;
-use crate::document::Document;
+use crate::document::{Document, Reject};
 use crate::environment::Environment;
 use crate::path::Path;
 use crate::problem::Problems;
@@ -74,6 +74,9 @@ impl Policies {
         for (index, said) in document.rules.iter().enumerate() {
             let path = list.index(index);
             let rule = Rule::new(said, &path, &context);
+            if said.reject == Some(Reject::Degrade) && document.rules.len() > 1 {
+                context.wrong(&path.name("reject"), DISARMS);
+            }
             let path = path.name("name");
             if names.insert(&said.name) {
                 rules.add(rule, &path, &context);
@@ -106,6 +109,9 @@ impl Policies {
 }
 
 const OWN: &str = "expected a name of its own";
+
+const DISARMS: &str = "a request that is served less is charged to no rule, and slips past the others, expected \
+                       the rule to be the only one of its file";
 
 impl Rules {
     /// Adds a rule whose limits have names that no other rule's have.

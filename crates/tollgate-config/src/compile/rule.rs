@@ -1,5 +1,7 @@
 //! One rule of a document.
 
+use std::collections::BTreeMap;
+
 use tollgate_core::{
     By, Charge, Condition as CoreCondition, KnownLimits, Limit, Limits, Missing, Rejection,
     Rule as CoreRule, View,
@@ -40,6 +42,7 @@ impl Rule {
 
         let amounts = amounts?;
         let listed = amounts.listed();
+        of_one_algorithm(&listed, &path.name("name"), context);
         let fewest =
             if said.when.is_some() || may_be_absent(&said.key) { 0 } else { fewest(&listed) };
         let by = By::new(amounts, key?).cost(cost?);
@@ -48,6 +51,21 @@ impl Rule {
             None => by,
         };
         Some(Self { when, by, rejection: rejection?, listed, fewest })
+    }
+}
+
+/// Limits of one name are one budget, in every tier and case, only if they are of one algorithm.
+fn of_one_algorithm(listed: &[Listed], path: &Path<'_>, context: &Context<'_>) {
+    let mut seen = BTreeMap::new();
+    for limit in listed.iter().filter_map(|one| one.limits.as_ref()).flat_map(Limits::iter) {
+        let name = limit.name().to_string();
+        if *seen.entry(name.clone()).or_insert(limit.id()) != limit.id() {
+            let message = format!(
+                "the limits called `{name}` are of two algorithms, so that what is spent of one is not spent \
+                 of the other, expected one algorithm, or a `name` for each"
+            );
+            return context.wrong(path, message);
+        }
     }
 }
 

@@ -10,9 +10,10 @@ use super::{Case, Condition, Cost, Key, Limit, Reject, Settle};
 pub struct Rule {
     /// What the rule is called, in header fields, metrics and stores: a name of its own, of at most 31
     /// printable ASCII characters. Its limits are named after it, where they have no names of their own: the
-    /// first of a list, in every tier and case, is called the same, and the others after their periods too:
-    /// `name/minute`, `name/30 days`. What is spent is kept under these names, whatever the numbers are, so
-    /// a rule that is renamed forgets it, and limits that are to change places need names of their own.
+    /// first is called the same, and the others after their periods too: `name/minute`, `name/30 days`. The
+    /// first is that of `limits`, or of the default tier; in other tiers and cases it is the one of the same
+    /// period, if there is one. What is spent is kept under these names, whatever the numbers are, so a rule that is renamed
+    /// forgets it, and limits that are to change places need names of their own.
     pub name: String,
     /// Whose budget it is.
     pub key: Key,
