@@ -131,13 +131,15 @@ impl Rejection {
         self
     }
 
-    /// Forwards the request all the same, marked, so that the handler can serve less.
+    /// Forwards the request all the same, marked, so that the handler can serve less. It is charged to none
+    /// of its limits, those that would admit it included: put what must hold all the same into a layer of
+    /// its own.
     pub const fn degrade() -> Self {
         Self { kind: Kind::Degrade, queue: None }
     }
 
-    /// Forwards everything and only reports what would have been refused: for trying a limit on real
-    /// traffic. Nothing waits, either, unless a [`queue`](Self::queue) stands before it.
+    /// Forwards everything and only reports what would have been refused: for trying all limits of a layer
+    /// on real traffic. To try one beside others, there is [`Limit::shadow`](crate::Limit::shadow). Nothing waits, either, unless a [`queue`](Self::queue) stands before it.
     pub const fn shadow() -> Self {
         Self { kind: Kind::Shadow, queue: None }
     }

@@ -1,5 +1,7 @@
 //! Finding the rows of a charge, all of them locked at once, in one order for everybody.
 
+use smallvec::SmallVec;
+
 use super::Inner;
 use super::bucket::Bucket;
 use super::locked::{Find, Locked, Place, Sought};
@@ -10,6 +12,9 @@ use super::slim::{LAST, Slim};
 use super::table::{CHOICES, Table, ticks};
 use crate::charge::{Charge, Owed};
 use crate::limit::{Cell, Limit, State};
+
+/// Requests owe to no more limits than that, mostly: what is known of so many is not allocated.
+pub(super) const USUAL: usize = 4;
 
 /// A row's state, taken out for the time of a decision.
 pub(super) struct Found {
@@ -113,12 +118,28 @@ impl Inner {
                     Err(run) => return self.everywhere(&[wanted], find, run),
                 }
             }
-            _ => charge.owed().map(|owed| self.wanted(owed)).collect::<Vec<_>>(),
+            Some(owed) => {
+                let wanted = self.wanted(owed);
+                match self.one_wide(&wanted, find, run) {
+                    Ok(result) => return result,
+                    Err(run) => return self.within_first(&[wanted], find, run),
+                }
+            }
+            None => charge.owed().map(|owed| self.wanted(owed)).collect::<SmallVec<[_; USUAL]>>(),
         };
+        self.within_first(&wanted, find, run)
+    }
+
+    fn within_first<R>(
+        &self,
+        wanted: &[Wanted<'_>],
+        find: Find,
+        run: impl FnOnce(&mut [Found], u64) -> R,
+    ) -> R {
         // Most rows stand in their first bucket: the others are locked only when they must be.
-        match self.within(&wanted, find, 1, run) {
+        match self.within(wanted, find, 1, run) {
             Ok(result) => result,
-            Err(run) => self.everywhere(&wanted, find, run),
+            Err(run) => self.everywhere(wanted, find, run),
         }
     }
 
@@ -168,6 +189,31 @@ impl Inner {
         Ok(result)
     }
 
+    /// The live row of a limit that remembers more, in its first bucket, under the lock, without
+    /// allocating; hands `run` back when there is none.
+    fn one_wide<R, F: FnOnce(&mut [Found], u64) -> R>(
+        &self,
+        &Wanted { limit, print }: &Wanted<'_>,
+        find: Find,
+        run: F,
+    ) -> Result<R, F> {
+        let table = &self.wide;
+        let bucket = table.lock(table.choice(print, 0));
+        // Read under the lock: no decision on a row goes by an older clock than the one before it.
+        let Moment { now, .. } = self.moment_in_order();
+        let Some(row) = bucket.find_live(print, table.tick(now)) else { return Err(run) };
+        let mut kept = bucket.take(row).unwrap_or_default();
+        let state = std::mem::take(&mut *kept);
+        let mut found = [self.found_wide(limit, (0, row), state, find, now)];
+        let result = run(&mut found, now);
+        let [Found { state, counted, .. }] = found;
+        self.recount(counted, room_of(&state));
+        let expiry = table.expiry(limit.fresh_in_micros(&state, now), now);
+        *kept = state;
+        bucket.put(row, Some(kept), expiry);
+        Ok(result)
+    }
+
     fn everywhere<R>(
         &self,
         wanted: &[Wanted<'_>],
@@ -198,7 +244,7 @@ impl Inner {
         let moment = self.moment_in_order();
         let Moment { now, since } = moment;
 
-        let mut places = Vec::with_capacity(wanted.len());
+        let mut places = SmallVec::<[_; USUAL]>::new();
         for Wanted { limit, print } in wanted {
             let sought = match Kind::of(limit) {
                 Kind::Slim => slim.seek(*print, find, choices, since, drop),
@@ -220,7 +266,7 @@ impl Inner {
                 Kind::Wide => self.take_out(limit, at, wide.take(at), find, now),
             }
         });
-        let mut found: Vec<_> = taken.collect();
+        let mut found: SmallVec<[_; USUAL]> = taken.collect();
 
         let narrow_since = found.iter().zip(wanted).filter(|(_, wanted)| !wanted.limit.is_wide());
         let since = narrow_since.map(|(found, wanted)| wanted.limit.since(found.state.cell));
@@ -258,7 +304,17 @@ impl Inner {
         find: Find,
         now: u64,
     ) -> Found {
-        let mut state = *row.unwrap_or_default();
+        self.found_wide(limit, place, *row.unwrap_or_default(), find, now)
+    }
+
+    fn found_wide(
+        &self,
+        limit: &Limit,
+        place: Place,
+        mut state: State,
+        find: Find,
+        now: u64,
+    ) -> Found {
         // What has left the window makes room before more is asked for.
         limit.tidy_log(&mut state, now);
         let has_room = find == Find::Only || self.give_room(limit, &mut state);

@@ -1,6 +1,9 @@
 //! Some buckets of a table, locked together, and the search for rows in them.
 
+use smallvec::SmallVec;
+
 use super::bucket::{Bucket, Guard};
+use super::locate::USUAL;
 use super::table::{CHOICES, Table};
 
 /// What a missing row means.
@@ -27,9 +30,9 @@ pub(super) type Place = (usize, usize);
 /// Buckets locked in the order in which they stand, which is the same for everybody.
 pub(super) struct Locked<'a, B: Bucket> {
     table: &'a Table<B>,
-    buckets: Vec<(usize, Guard<'a, B>)>,
+    buckets: SmallVec<[(usize, Guard<'a, B>); USUAL]>,
     /// Rows that were found for this charge: its other rows must not claim or move them.
-    taken: Vec<Place>,
+    taken: SmallVec<[Place; USUAL]>,
 }
 
 impl<'a, B: Bucket> Locked<'a, B> {
@@ -39,13 +42,13 @@ impl<'a, B: Bucket> Locked<'a, B> {
         prints: impl Iterator<Item = u64>,
         choices: usize,
     ) -> Self {
-        let mut buckets: Vec<usize> = prints
+        let mut buckets: SmallVec<[usize; USUAL]> = prints
             .flat_map(|print| (0..choices).map(move |choice| table.choice(print, choice)))
             .collect();
         buckets.sort_unstable();
         buckets.dedup();
         let buckets = buckets.into_iter().map(|bucket| (bucket, table.lock(bucket))).collect();
-        Self { table, buckets, taken: Vec::new() }
+        Self { table, buckets, taken: SmallVec::new() }
     }
 
     /// Looks for the row in the first `choices` buckets of its print, which are locked; `release` gets

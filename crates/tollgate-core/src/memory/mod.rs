@@ -25,10 +25,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use smallvec::SmallVec;
+
 pub use self::build::MemoryBuilder;
 
 use self::hash::Seed;
-use self::locate::Found;
+use self::locate::{Found, USUAL};
 use self::locked::Find;
 use self::moment::{Followed, Moment};
 use self::row::{Four, Narrow, Wide};
@@ -209,6 +211,20 @@ impl Memory {
         }
     }
 
+    /// The same of what is written down already.
+    #[inline(never)]
+    fn take_otherwise(
+        &self,
+        passed: Passed,
+        charge: &Charge,
+        Owed { limit, key, cost, .. }: &Owed,
+    ) -> Result<Outcome, StoreError> {
+        match self.0.spend_otherwise(passed, limit, key, *cost) {
+            Some(spent) => Ok(spent.into()),
+            None => self.decided(charge, Find::OrInsert, Ask::Take),
+        }
+    }
+
     #[inline(never)]
     fn decided(&self, charge: &Charge, find: Find, ask: Ask) -> Result<Outcome, StoreError> {
         if charge.is_empty() {
@@ -287,7 +303,10 @@ fn with_slots<'a, R>(
     });
     match (slots.next(), charge.len()) {
         (Some(mut slot), 1) => run(std::slice::from_mut(&mut slot)),
-        (first, _) => run(&mut first.into_iter().chain(slots).collect::<Vec<_>>()),
+        (first, _) => {
+            let mut slots: SmallVec<[_; USUAL]> = first.into_iter().chain(slots).collect();
+            run(&mut slots)
+        }
     }
 }
 
@@ -303,7 +322,7 @@ impl Store for Memory {
         match self.0.spend_first(limit, key, *cost) {
             // Made where it is returned: moving what has just been written makes the processor wait.
             Ok(spent) => Answer::Now(Ok(spent.into())),
-            Err(passed) => Answer::Now(self.spend_otherwise(passed, limit, key, *cost)),
+            Err(passed) => Answer::Now(self.take_otherwise(passed, charge, owed)),
         }
     }
 
