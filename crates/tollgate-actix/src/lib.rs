@@ -40,21 +40,16 @@
 //! its response is there, or its future is dropped:
 //!
 //! ```
-//! use std::time::Duration;
+//! use actix_web::App;
 //! use actix_web::dev::Service;
-//! use actix_web::{App, HttpRequest};
-//! use tollgate_actix::{InFlight, Ip, Limit, RateLimit, choose};
+//! use tollgate_actix::{InFlight, Ip, Limit, RateLimit, when};
 //! # use actix_web::{test, web};
 //!
 //! // One for all workers: made outside of the closure that makes the app, like a store.
 //! let load = InFlight::below(100);
-//! let room = load.clone();
-//! let minute = Duration::from_secs(60);
-//! let elastic = choose(move |_: &HttpRequest| match room.has_room() {
-//!     true => Limit::sliding_window(1_000, minute).named("api"),
-//!     false => Limit::sliding_window(100, minute).named("api"),
-//! })
-//! .by(Ip::peer());
+//! let elastic = when(load.clone(), Limit::per_minute(1_000).named("api"))
+//!     .otherwise(Limit::per_minute(100).named("api"))
+//!     .by(Ip::peer());
 //!
 //! # let seen = load.clone();
 //! let app = App::new()
@@ -75,10 +70,11 @@
 //! #     assert_eq!(test::call_and_read_body(&app, request.to_request()).await, "1");
 //! # });
 //! ```
+//!
 //! # Features
 //!
 //! - `metrics`: decisions by policy and verdict, what remains, waits and errors, through the facade of that name;
-//!   `tollgate-core` lists them, and `examples/metrics.rs` shows them to Prometheus and Grafana.
+//!   `tollgate-core` lists them, and `examples/policies/metrics.rs` shows them to Prometheus and Grafana.
 //!
 //! Everything of `tollgate-core` is re-exported here.
 

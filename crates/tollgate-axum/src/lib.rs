@@ -29,7 +29,7 @@
 //! # Features
 //!
 //! - `metrics`: decisions by policy and verdict, what remains, waits and errors, through the facade of that name;
-//!   `tollgate-core` lists them, and `examples/metrics.rs` shows them to Prometheus and Grafana.
+//!   `tollgate-core` lists them, and `examples/policies/metrics.rs` shows them to Prometheus and Grafana.
 //! - `matched-path`: the [`Route`] key reads what axum matched; on by default.
 //! - `tokio`: the [`Ip`] key reads the peer that axum's server provides; on by default.
 //!

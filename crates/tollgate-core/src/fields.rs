@@ -1,10 +1,9 @@
 //! Header fields and problem documents: the wire's names are all here.
 //!
 //! `RateLimit` and `RateLimit-Policy` follow draft-ietf-httpapi-ratelimit-headers-11, the problem
-//! documents RFC 9457 and the same draft. `RateLimit-Policy` lists every limit but shadows, of which clients
-//! are told nothing; `RateLimit` has an
-//! item for each, or, where a request is refused, for those that refuse it, so that its windows never
-//! end after `Retry-After`.
+//! documents RFC 9457 and the same draft. `RateLimit-Policy` lists every limit but shadows, of which
+//! clients are told nothing; `RateLimit` has an item for each, or, where a request is refused, for those
+//! that refuse it, so that its windows never end after `Retry-After`.
 
 use std::fmt::{self, Write};
 use std::time::Duration;

@@ -139,7 +139,8 @@ impl Rejection {
     }
 
     /// Forwards everything and only reports what would have been refused: for trying all limits of a layer
-    /// on real traffic. To try one beside others, there is [`Limit::shadow`](crate::Limit::shadow). Nothing waits, either, unless a [`queue`](Self::queue) stands before it.
+    /// on real traffic. To try one beside others, there is [`Limit::shadow`](crate::Limit::shadow).
+    /// Nothing waits, either, unless a [`queue`](Self::queue) stands before it.
     pub const fn shadow() -> Self {
         Self { kind: Kind::Shadow, queue: None }
     }

@@ -13,20 +13,15 @@ use tower::{Layer, Service};
 /// request, response and error pass.
 ///
 /// ```
-/// use std::time::Duration;
 /// use http::{Request, Response};
-/// use tollgate::{InFlight, InFlightLayer, Ip, Limit, RateLimitLayer, choose};
+/// use tollgate::{InFlight, InFlightLayer, Ip, Limit, RateLimitLayer, when};
 /// use tower::ServiceBuilder;
 /// # use tower::{Service, ServiceExt};
 ///
 /// let load = InFlight::below(100);
-/// let room = load.clone();
-/// let minute = Duration::from_secs(60);
-/// let elastic = choose(move |_: &Request<String>| match room.has_room() {
-///     true => Limit::sliding_window(1_000, minute).named("api"),
-///     false => Limit::sliding_window(100, minute).named("api"),
-/// })
-/// .by(Ip::peer());
+/// let elastic = when(load.clone(), Limit::per_minute(1_000).named("api"))
+///     .otherwise(Limit::per_minute(100).named("api"))
+///     .by(Ip::peer());
 ///
 /// // Within the limit, so that what it refuses is not counted.
 /// let service = ServiceBuilder::new()

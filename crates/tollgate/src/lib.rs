@@ -29,7 +29,7 @@
 //! # Features
 //!
 //! - `metrics`: decisions by policy and verdict, what remains, waits and errors, through the facade of that name;
-//!   `tollgate-core` lists them, and `examples/metrics.rs` shows them to Prometheus and Grafana.
+//!   `tollgate-core` lists them, and `examples/policies/metrics.rs` shows them to Prometheus and Grafana.
 //!
 //! Everything of `tollgate-core` is re-exported here: a service depends on this crate alone, or on
 //! `tollgate-axum` or `tollgate-actix`.

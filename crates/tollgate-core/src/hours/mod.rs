@@ -27,19 +27,15 @@ const MINUTE: u64 = 60_000_000;
 ///
 /// ```
 /// use std::time::Duration;
-/// use tollgate_core::{Hours, Ip, Limit, ManualClock, Weekday, choose};
-///
-/// struct Request; // your framework's request
+/// use tollgate_core::{Hours, Ip, Limit, ManualClock, Weekday, when};
 ///
 /// let nights = Hours::in_zone("Europe/Berlin")?
 ///     .between("22:00", "06:00")?
 ///     .on([Weekday::Friday, Weekday::Saturday]);
-/// let now = nights.clone();
-/// let rule = choose(move |_: &Request| match now.hold_now() {
-///     true => Limit::per_minute(600).named("night"),
-///     false => Limit::per_minute(60).named("day"),
-/// })
-/// .by(Ip::peer());
+/// // One budget, whichever of the limits holds.
+/// let rule = when(nights.clone(), Limit::per_minute(600).named("api"))
+///     .otherwise(Limit::per_minute(60).named("api"))
+///     .by(Ip::peer());
 ///
 /// // Half past one in the night from Saturday to Sunday.
 /// let clock = ManualClock::at(Duration::from_secs(1_768_091_400));

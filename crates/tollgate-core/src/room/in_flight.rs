@@ -11,20 +11,13 @@ use crate::key::{Missing, View};
 /// Clones count together.
 ///
 /// ```
-/// use std::time::Duration;
-/// use tollgate_core::{InFlight, Ip, Limit, choose};
-///
-/// struct Request; // your framework's request
+/// use tollgate_core::{InFlight, Ip, Limit, when};
 ///
 /// let load = InFlight::below(2);
-/// let room = load.clone();
-/// // Up to ten times as much while little is under way. Of one name, the limits count together.
-/// let minute = Duration::from_secs(60);
-/// let elastic = choose(move |_: &Request| match room.has_room() {
-///     true => Limit::sliding_window(1_000, minute).named("api"),
-///     false => Limit::sliding_window(100, minute).named("api"),
-/// })
-/// .by(Ip::peer());
+/// // Up to ten times as much while little is under way: one budget, whichever of the limits holds.
+/// let elastic = when(load.clone(), Limit::per_minute(1_000).named("api"))
+///     .otherwise(Limit::per_minute(100).named("api"))
+///     .by(Ip::peer());
 ///
 /// let first = load.enter();
 /// assert!(load.has_room());

@@ -20,29 +20,21 @@ use crate::key::{Missing, View};
 ///
 /// The answer may change from one moment to the next. Of two rules, one for when a condition of this
 /// kind holds and one for when it does [`Not`](crate::Not), a request can then owe to both, or to none:
-/// ask once, and choose between the limits of one rule.
+/// ask once, and choose between the limits of one rule, by [`when`](crate::when).
 ///
 /// ```
 /// use std::sync::Arc;
 /// use std::sync::atomic::{AtomicUsize, Ordering};
-/// use std::time::Duration;
-/// use tollgate_core::{Ip, Limit, Room, choose};
-///
-/// struct Request; // your framework's request
+/// use tollgate_core::{Ip, Limit, Room, when};
 ///
 /// let queued = Arc::new(AtomicUsize::new(0));
 /// let jobs = Arc::clone(&queued);
 /// let room = Room::from_fn(move || jobs.load(Ordering::Relaxed) < 1_000);
-/// # let asked = room.clone();
 ///
-/// // Up to ten times as much while few jobs are queued. Of one name, the limits count together.
-/// let minute = Duration::from_secs(60);
-/// let elastic = choose(move |_: &Request| match room.has_room() {
-///     true => Limit::sliding_window(1_000, minute).named("api"),
-///     false => Limit::sliding_window(100, minute).named("api"),
-/// })
-/// .by(Ip::peer());
-/// # let room = asked;
+/// // Up to ten times as much while few jobs are queued: one budget, whichever of the limits holds.
+/// let elastic = when(room.clone(), Limit::per_minute(1_000).named("api"))
+///     .otherwise(Limit::per_minute(100).named("api"))
+///     .by(Ip::peer());
 /// assert!(room.has_room());
 /// queued.store(1_000, Ordering::Relaxed);
 /// assert!(!room.has_room());

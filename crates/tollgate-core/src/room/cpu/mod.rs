@@ -21,20 +21,14 @@ use crate::key::{Missing, View};
 /// On systems other than Linux and macOS it cannot be made.
 ///
 /// ```
-/// use std::time::Duration;
-/// use tollgate_core::{Cpu, Ip, Limit, choose};
-///
-/// struct Request; // your framework's request
+/// use tollgate_core::{Cpu, Ip, Limit, when};
 ///
 /// # if cfg!(not(any(target_os = "linux", target_os = "macos"))) { return Ok(()); }
 /// let idle = Cpu::below(0.8)?;
-/// // Up to ten times as much while there is processor time to spare. Of one name, they count together.
-/// let minute = Duration::from_secs(60);
-/// let elastic = choose(move |_: &Request| match idle.has_room() {
-///     true => Limit::sliding_window(1_000, minute).named("api"),
-///     false => Limit::sliding_window(100, minute).named("api"),
-/// })
-/// .by(Ip::peer());
+/// // Up to ten times as much while there is processor time to spare: one budget, whichever holds.
+/// let elastic = when(idle, Limit::per_minute(1_000).named("api"))
+///     .otherwise(Limit::per_minute(100).named("api"))
+///     .by(Ip::peer());
 /// assert!((0.0..=1.0).contains(&idle.share()));
 /// # let _ = elastic;
 /// # Ok::<(), tollgate_core::CpuError>(())
