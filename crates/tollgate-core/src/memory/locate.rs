@@ -24,12 +24,14 @@ pub(super) struct Found {
     pub(super) has_room: bool,
     /// Entries that the log is counted with.
     counted: usize,
+    /// What the state of a limit that remembers more is kept in, to be put back into it.
+    kept: Option<Box<State>>,
 }
 
 impl Found {
     fn of_cell(cell: Cell, place: Option<Place>) -> Self {
         let state = State { cell, ..State::default() };
-        Self { state, has_room: place.is_some(), place, counted: 0 }
+        Self { state, has_room: place.is_some(), place, counted: 0, kept: None }
     }
 }
 
@@ -202,15 +204,11 @@ impl Inner {
         // Read under the lock: no decision on a row goes by an older clock than the one before it.
         let Moment { now, .. } = self.moment_in_order();
         let Some(row) = bucket.find_live(print, table.tick(now)) else { return Err(run) };
-        let mut kept = bucket.take(row).unwrap_or_default();
-        let state = std::mem::take(&mut *kept);
-        let mut found = [self.found_wide(limit, (0, row), state, find, now)];
+        let mut found = [self.take_out(limit, (0, row), bucket.take(row), find, now)];
         let result = run(&mut found, now);
-        let [Found { state, counted, .. }] = found;
-        self.recount(counted, room_of(&state));
-        let expiry = table.expiry(limit.fresh_in_micros(&state, now), now);
-        *kept = state;
-        bucket.put(row, Some(kept), expiry);
+        let [found] = found;
+        let (content, expiry) = self.put_away(limit, found, now);
+        bucket.put(row, content, expiry);
         Ok(result)
     }
 
@@ -274,22 +272,21 @@ impl Inner {
         let result = run(&mut found, now);
 
         for (Wanted { limit, print }, found) in wanted.iter().zip(found) {
-            let Found { state, place: Some(place), counted, .. } = found else { continue };
+            let Some(place) = found.place else { continue };
             match Kind::of(limit) {
                 Kind::Slim => {
                     let (content, expiry) =
-                        Cells::content(&self.slim, limit, state.cell, moment, now);
+                        Cells::content(&self.slim, limit, found.state.cell, moment, now);
                     slim.put(place, *print, content, expiry);
                 }
                 Kind::Narrow => {
                     let (content, expiry) =
-                        Cells::content(&self.narrow, limit, state.cell, moment, now);
+                        Cells::content(&self.narrow, limit, found.state.cell, moment, now);
                     narrow.put(place, *print, content, expiry);
                 }
                 Kind::Wide => {
-                    self.recount(counted, room_of(&state));
-                    let expiry = self.wide.expiry(limit.fresh_in_micros(&state, now), now);
-                    wide.put(place, *print, Some(Box::new(state)), expiry);
+                    let (content, expiry) = self.put_away(limit, found, now);
+                    wide.put(place, *print, content, expiry);
                 }
             }
         }
@@ -304,21 +301,23 @@ impl Inner {
         find: Find,
         now: u64,
     ) -> Found {
-        self.found_wide(limit, place, *row.unwrap_or_default(), find, now)
-    }
-
-    fn found_wide(
-        &self,
-        limit: &Limit,
-        place: Place,
-        mut state: State,
-        find: Find,
-        now: u64,
-    ) -> Found {
+        let mut kept = row.unwrap_or_default();
+        let mut state = std::mem::take(&mut *kept);
         // What has left the window makes room before more is asked for.
         limit.tidy_log(&mut state, now);
         let has_room = find == Find::Only || self.give_room(limit, &mut state);
-        Found { place: Some(place), has_room, counted: room_of(&state), state }
+        Found { place: Some(place), has_room, counted: room_of(&state), state, kept: Some(kept) }
+    }
+
+    /// What is kept of a limit that remembers more, and the tick at which it has recovered.
+    fn put_away(&self, limit: &Limit, found: Found, now: u64) -> (Option<Box<State>>, u32) {
+        let Found { state, counted, mut kept, .. } = found;
+        self.recount(counted, room_of(&state));
+        let expiry = self.wide.expiry(limit.fresh_in_micros(&state, now), now);
+        if let Some(kept) = &mut kept {
+            **kept = state;
+        }
+        (kept, expiry)
     }
 }
 
