@@ -41,7 +41,7 @@ pub struct Counters {
     /// For [`Counts::store_failures`].
     pub store_failures: Counter,
     /// When the operator was last told of a failing store, or a key that nobody can have.
-    told: LastTold,
+    pub(crate) told: LastTold,
     /// The same of a soft limit that is exceeded.
     pub(crate) soft: LastTold,
     /// The same of one who is banned.
@@ -83,11 +83,6 @@ impl LastTold {
 }
 
 impl Counters {
-    /// Whether it is time to tell the operator again; at most once a second.
-    pub(crate) fn tell(&self, now: u64) -> bool {
-        self.told.is_over(now)
-    }
-
     /// What they stand at.
     pub fn read(&self) -> Counts {
         Counts {

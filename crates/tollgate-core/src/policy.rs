@@ -149,7 +149,7 @@ impl<S> Policy<S> {
     pub fn keyless(&self, missing: Missing) -> Refusal {
         self.counters.keyless.add();
         self.meter.keyless(&missing);
-        if missing.is_client() || self.counters.tell(self.clock.now()) {
+        if missing.is_client() || self.counters.told.is_over(self.clock.now()) {
             report::keyless(&missing, self.counters.read().keyless);
         }
         Refusal::Missing(missing)
@@ -276,7 +276,7 @@ impl<S: Store> Policy<S> {
     fn without_store(&self, error: StoreError) -> Course {
         self.counters.store_failures.add();
         self.meter.failed(&error);
-        if self.counters.tell(self.clock.now()) {
+        if self.counters.told.is_over(self.clock.now()) {
             let so_far = self.counters.read().store_failures;
             report::store_failed(&error, self.on_store_error, so_far);
         }

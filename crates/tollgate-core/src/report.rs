@@ -6,10 +6,9 @@
 
 use crate::adapter::OnStoreError;
 use crate::key::Missing;
-use crate::limit::Decision;
-use crate::limit::Limit;
 #[cfg(feature = "tracing")]
 use crate::limit::Standing;
+use crate::limit::{Decision, Limit};
 use crate::store::StoreError;
 
 /// At most one a second, for what the server lacks.

@@ -308,40 +308,39 @@ impl Limit {
         Ok(self)
     }
 
+    /// Tells the states of algorithms apart. Windows from first use are those of others where what was
+    /// spent is carried over.
     const fn algorithm(&self) -> u64 {
-        match self.kind {
+        let algorithm = match self.kind {
             Kind::TokenBucket { .. } => 1,
             Kind::LeakyBucket { .. } => 2,
             Kind::Stepped { .. } => 3,
+            Kind::FixedWindow { from_first } if from_first && !self.carried => 5,
             Kind::FixedWindow { .. } => 4,
             Kind::SlidingLog { .. } => 6,
             Kind::SlidingWindow => 7,
             Kind::Concurrent => 8,
-        }
+        };
+        if self.carried { CARRIED + algorithm } else { algorithm }
     }
 
     /// FNV-1a over what gives a state its meaning: the same in every process and every version.
     const fn identity(&self) -> u64 {
         let numbers = match (self.kind, self.shape) {
-            (Kind::TokenBucket { .. }, Shape::Bucket(bucket)) => with(1, bucket.scale()),
-            (Kind::LeakyBucket { .. }, Shape::Bucket(bucket)) => with(2, bucket.scale()),
-            (Kind::Stepped { .. }, _) => [3, self.count, self.period, 0],
+            // Stamps that were rounded up mean other moments where they are finer.
+            (Kind::SlidingLog { resolution }, _) if self.carried => [resolution, 0, 0],
+            _ if self.carried => [0; 3],
+            (_, Shape::Bucket(bucket)) => bucket.scale(),
+            (Kind::Stepped { .. }, _) => [self.count, self.period, 0],
             // Spent beyond the count means places booked in later windows, so the count gives the
             // number its meaning.
-            (Kind::FixedWindow { from_first: false }, _) => [4, self.period, self.count, 0],
-            (Kind::FixedWindow { from_first: true }, _) => [5, self.period, self.count, 0],
-            (Kind::SlidingLog { resolution }, _) => [6, self.period, resolution, 0],
-            (Kind::SlidingWindow, Shape::Sliding(sliding)) => [7, self.period, sliding.tick(), 0],
-            _ => [8, 0, 0, 0],
+            (Kind::FixedWindow { .. }, _) => [self.period, self.count, 0],
+            (Kind::SlidingLog { resolution }, _) => [self.period, resolution, 0],
+            (_, Shape::Sliding(sliding)) => [self.period, sliding.tick(), 0],
+            _ => [0; 3],
         };
-        let numbers = match self.kind {
-            // Stamps that were rounded up mean other moments where they are finer.
-            Kind::SlidingLog { resolution } if self.carried => {
-                [CARRIED + self.algorithm(), resolution, 0, 0]
-            }
-            _ if self.carried => [CARRIED + self.algorithm(), 0, 0, 0],
-            _ => numbers,
-        };
+        let [a, b, c] = numbers;
+        let numbers = [self.algorithm(), a, b, c];
         let mut hash = 0xcbf2_9ce4_8422_2325;
         let mut i = 0;
         while i < numbers.len() {
@@ -390,10 +389,6 @@ pub(super) const fn valid(limit: Result<Limit, LimitError>) -> Limit {
         Ok(limit) => limit,
         Err(error) => panic!("{}", error.reason()),
     }
-}
-
-const fn with(kind: u64, [a, b, c]: [u64; 3]) -> [u64; 4] {
-    [kind, a, b, c]
 }
 
 const fn fnv(mut hash: u64, bytes: &[u8]) -> u64 {
