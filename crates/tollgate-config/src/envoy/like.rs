@@ -1,4 +1,4 @@
-use tollgate_core::{Claim, Condition, Cookie, Header, Missing, Query, Values, View};
+use tollgate_core::{Claim, Condition, Cookie, Header, Host, Missing, Query, Values, View};
 
 use crate::document::Key;
 
@@ -28,7 +28,7 @@ impl<V: View> Condition<V> for Like {
             Key::Method => Ok(self.fits(view.method())),
             Key::Path => Ok(self.fits(view.path())),
             Key::Route => Ok(view.route().is_some_and(|route| self.fits(route))),
-            Key::Host => Ok(view.host().is_some_and(|host| self.fits(&name_of(host)))),
+            Key::Host => self.values(view, &Host),
             _ => Ok(false),
         }
     }
@@ -45,15 +45,6 @@ impl Like {
     fn fits(&self, text: &str) -> bool {
         !text.is_empty() && self.patterns.iter().any(|pattern| matches(pattern, text))
     }
-}
-
-/// The host of an authority, as keys have it: in lower case, without user, port and final dot.
-fn name_of(authority: &str) -> String {
-    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-    // As keys do, whatever the client calls a port.
-    let bracket = host.rfind(']').map_or(0, |bracket| bracket + 1);
-    let host = host[bracket..].find(':').map_or(host, |colon| &host[..bracket + colon]);
-    host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase()
 }
 
 /// Whether `text` is what `pattern` says.
@@ -74,7 +65,7 @@ pub(super) fn matches(pattern: &str, text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{matches, name_of};
+    use super::matches;
 
     #[test]
     fn a_star_stands_for_any_text_and_for_none() {
@@ -101,14 +92,5 @@ mod tests {
         assert!(!matches("bar*rb", "barb"));
         assert!(!matches("ab*ba*ab", "abab"));
         assert!(!matches("a*a", "a"));
-    }
-
-    #[test]
-    fn a_host_is_compared_as_keys_have_it() {
-        assert_eq!(name_of("API.Example.com.:8080"), "api.example.com");
-        assert_eq!(name_of("u@[2001:DB8::1]:443"), "[2001:db8::1]");
-        assert_eq!(name_of("[::1]"), "[::1]");
-        assert_eq!(name_of(":80"), "");
-        assert_eq!(name_of("api.example.com:x"), "api.example.com");
     }
 }

@@ -110,6 +110,21 @@ fn a_cookie_equals_where_any_of_its_values_does() {
 }
 
 #[test]
+fn a_host_is_compared_as_keys_have_it() {
+    let is = |host: &str, name: &str| {
+        let request = Request { host: Some(host.into()), ..Request::default() };
+        Host.any(&request, |value| value == name.as_bytes()).unwrap()
+    };
+    assert!(is("API.Example.com.:8080", "api.example.com"));
+    assert!(is("u@[2001:DB8::1]:443", "[2001:db8::1]"));
+    assert!(is("[::1]", "[::1]"));
+    assert!(is("api.example.com:x", "api.example.com"));
+    let nothing = Request { host: Some(":80".into()), ..Request::default() };
+    assert!(!Host.any(&nothing, |_| true).unwrap());
+    assert!(!Host.any(&Request::default(), |_| true).unwrap());
+}
+
+#[test]
 fn a_claim_is_what_the_application_said() {
     let paid = Request::default().extension(Claims::new().with("plan", "paid"));
     assert!(holds(Claim("plan").equals("paid"), &paid));

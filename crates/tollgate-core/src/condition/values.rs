@@ -2,7 +2,8 @@ use std::borrow::Cow;
 
 use super::Condition;
 use crate::key::{
-    Claim, Claims, Cookie, Header, Missing, Query, View, cookie_values, query_values, trimmed,
+    Claim, Claims, Cookie, Header, Host, Missing, Query, View, cookie_values, host_name,
+    query_values, trimmed,
 };
 
 /// What can be present in a request, or equal to something, in one place or in several.
@@ -32,6 +33,14 @@ impl<V: View, N: AsRef<str>> Values<V> for Query<N> {
 impl<V: View, N: AsRef<str>> Values<V> for Cookie<N> {
     fn any(&self, view: &V, test: impl Fn(&[u8]) -> bool) -> Result<bool, Missing> {
         Ok(cookie_values(view, self.0.as_ref()).any(|value| test(&value)))
+    }
+}
+
+/// As the key has it, in lower case, without user, port and final dot; none where nothing is left.
+impl<V: View> Values<V> for Host {
+    fn any(&self, view: &V, test: impl Fn(&[u8]) -> bool) -> Result<bool, Missing> {
+        let name = host_name(view.host().unwrap_or_default()).to_ascii_lowercase();
+        Ok(!name.is_empty() && test(name.as_bytes()))
     }
 }
 
