@@ -1,6 +1,6 @@
 //! What is not wrong, and may not be what was meant.
 
-use tollgate_core::{Limit, Limits, MAX_LIMITS};
+use tollgate_core::{Limit, MAX_LIMITS};
 
 use crate::compile::{Listed, Policies};
 use crate::document::{Condition, Cost, Document, Key, Rule};
@@ -71,9 +71,7 @@ impl Warnings<'_> {
             Some(Cost::Fixed(cost)) => *cost,
             Some(Cost::Table(table)) => table.least.unwrap_or(1),
         };
-        let limits = listed.iter().filter_map(|listed| listed.limits.as_ref());
-        let mut limits = limits.flat_map(Limits::iter);
-        if let Some(limit) = limits.find(|limit| limit.capacity() < least) {
+        if let Some(limit) = Listed::limits(listed).find(|limit| limit.capacity() < least) {
             let (name, most) = (limit.name(), limit.capacity());
             let message = format!(
                 "nothing is ever admitted by `{name}`, which holds {most} at most: a request costs {least} \
@@ -85,14 +83,8 @@ impl Warnings<'_> {
 
     /// Limits of one name mean the same only if their time is the same.
     fn of_names(&mut self, listed: &[Listed], path: &Path<'_>) {
-        let limits = || listed.iter().filter_map(|one| one.limits.as_ref()).flat_map(Limits::iter);
-        let other = limits().enumerate().find(|(at, limit)| {
-            let is_other = |earlier: &&Limit| {
-                earlier.own_name() == limit.own_name() && earlier.period() != limit.period()
-            };
-            limits().take(*at).any(|earlier| is_other(&earlier))
-        });
-        if let Some((_, limit)) = other {
+        let differs = |first: &Limit, limit: &Limit| first.period() != limit.period();
+        if let Some(limit) = Listed::different(listed, differs) {
             let name = limit.name();
             let message = format!(
                 "the limits called `{name}` are of one time and of another: give those that do not belong \

@@ -1,5 +1,7 @@
 //! Which limits hold for a request.
 
+use std::collections::BTreeMap;
+
 use tollgate_core::{
     ByTier, Condition as CoreCondition, KnownLimits, Limit, Limits, LimitsFor, Missing, View,
 };
@@ -37,6 +39,23 @@ pub(crate) struct Listed {
     pub(crate) of: String,
     /// None: unlimited.
     pub(crate) limits: Option<Limits>,
+}
+
+impl Listed {
+    /// The limits of all.
+    pub(crate) fn limits(listed: &[Self]) -> impl Iterator<Item = &Limit> {
+        listed.iter().filter_map(|one| one.limits.as_ref()).flat_map(Limits::iter)
+    }
+
+    /// The first limit that `differs` from the one that was first called the same.
+    pub(crate) fn different(
+        listed: &[Self],
+        differs: impl Fn(&Limit, &Limit) -> bool,
+    ) -> Option<&Limit> {
+        let mut first = BTreeMap::new();
+        Self::limits(listed)
+            .find(|limit| differs(first.entry(limit.own_name()).or_insert(*limit), limit))
+    }
 }
 
 /// Other limits in other cases: the first that holds.

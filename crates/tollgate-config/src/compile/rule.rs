@@ -1,7 +1,5 @@
 //! One rule of a document.
 
-use std::collections::BTreeMap;
-
 use tollgate_core::{
     By, Charge, Condition as CoreCondition, KnownLimits, Limit, Limits, Missing, Rejection,
     Rule as CoreRule, View,
@@ -56,16 +54,13 @@ impl Rule {
 
 /// Limits of one name are one budget, in every tier and case, only if they are of one algorithm.
 fn of_one_algorithm(listed: &[Listed], path: &Path<'_>, context: &Context<'_>) {
-    let mut seen = BTreeMap::new();
-    for limit in listed.iter().filter_map(|one| one.limits.as_ref()).flat_map(Limits::iter) {
-        let name = limit.name().to_string();
-        if *seen.entry(name.clone()).or_insert(limit.id()) != limit.id() {
-            let message = format!(
-                "the limits called `{name}` are of two algorithms, so that what is spent of one is not spent \
-                 of the other, expected one algorithm, or a `name` for each"
-            );
-            return context.wrong(path, message);
-        }
+    if let Some(limit) = Listed::different(listed, |first, limit| first.id() != limit.id()) {
+        let message = format!(
+            "the limits called `{}` are of two algorithms, so that what is spent of one is not spent of \
+             the other, expected one algorithm, or a `name` for each",
+            limit.name()
+        );
+        context.wrong(path, message);
     }
 }
 
