@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tollgate_core::{Clock, InFlight, Places};
 
 use crate::request::Request;
+use crate::words::one_of;
 
 /// What a document can only name, from code: functions that say how much room there is and what a request
 /// costs, and the clock that hours are told by.
@@ -121,11 +122,7 @@ impl Environment {
 }
 
 fn not_provided<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a String>) -> String {
-    let known: Vec<_> = known.map(|name| format!("`{name}`")).collect();
-    let expected = match known.as_slice() {
-        [] => "none: it provides none".to_owned(),
-        known => known.join(" or "),
-    };
+    let expected = one_of(known).unwrap_or_else(|| "none: it provides none".to_owned());
     format!("the service provides no {what} called `{name}`, expected {expected}")
 }
 

@@ -165,3 +165,9 @@ fn joined(f: &mut Formatter<'_>, keys: &[Key], by: &str) -> fmt::Result {
     let keys: Vec<_> = keys.iter().map(|key| InWords(key).to_string()).collect();
     f.write_str(&keys.join(by))
 }
+
+/// The names of which one is expected; `None` where there are none.
+pub(crate) fn one_of<'a>(names: impl Iterator<Item = &'a String>) -> Option<String> {
+    let names: Vec<_> = names.map(|name| format!("`{name}`")).collect();
+    (!names.is_empty()).then(|| names.join(" or "))
+}

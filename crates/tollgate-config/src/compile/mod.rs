@@ -20,6 +20,7 @@ use tollgate_core::{
 
 pub(crate) use self::amounts::Listed;
 use self::context::Context;
+pub(crate) use self::reject::{BLOCKED, Refused};
 use self::rule::Rule;
 use crate::document::{Document, Reject};
 use crate::environment::Environment;
@@ -103,8 +104,12 @@ impl Policies {
 
     /// What happens to a request that the limit of this name refuses.
     pub fn rejection_of(&self, limit: &str) -> Option<&Rejection> {
+        self.refused_by(limit).map(|refused| &refused.rejection)
+    }
+
+    pub(crate) fn refused_by(&self, limit: &str) -> Option<&Refused> {
         let Rules { list, owners } = &*self.rules;
-        owners.get(limit).and_then(|owner| list.get(*owner)).map(|rule| &rule.rejection)
+        owners.get(limit).and_then(|owner| list.get(*owner)).map(|rule| &rule.refused)
     }
 }
 

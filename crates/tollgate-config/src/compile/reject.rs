@@ -5,18 +5,31 @@ use crate::document::{Redirect, Reject};
 use crate::path::Path;
 
 /// What happens to a request that a rule refuses.
-pub(super) fn rejection(
-    reject: Option<&Reject>,
-    path: &Path<'_>,
-    context: &Context<'_>,
-) -> Option<Rejection> {
-    Some(match reject {
-        None | Some(Reject::Block) => Rejection::block(),
-        Some(Reject::Shadow) => Rejection::shadow(),
-        Some(Reject::Degrade) => Rejection::degrade(),
-        Some(Reject::Redirect(redirect)) => redirection(redirect, path, context)?,
-    })
+#[derive(Debug)]
+pub(crate) struct Refused {
+    /// The less generous, the more.
+    pub(crate) strictness: u8,
+    pub(crate) rejection: Rejection,
 }
+
+impl Refused {
+    pub(super) fn new(
+        reject: Option<&Reject>,
+        path: &Path<'_>,
+        context: &Context<'_>,
+    ) -> Option<Self> {
+        let (strictness, rejection) = match reject {
+            Some(Reject::Shadow) => (0, Rejection::shadow()),
+            Some(Reject::Degrade) => (1, Rejection::degrade()),
+            Some(Reject::Redirect(redirect)) => (2, redirection(redirect, path, context)?),
+            None | Some(Reject::Block) => (3, Rejection::block()),
+        };
+        Some(Self { strictness, rejection })
+    }
+}
+
+/// What happens where no rule says it.
+pub(crate) static BLOCKED: Refused = Refused { strictness: 3, rejection: Rejection::block() };
 
 fn redirection(
     Redirect { redirect: target, status }: &Redirect,

@@ -1,15 +1,16 @@
 //! One rule of a document.
 
 use tollgate_core::{
-    By, Charge, Condition as CoreCondition, KnownLimits, Limit, Limits, Missing, Rejection,
-    Rule as CoreRule, View,
+    By, Charge, Condition as CoreCondition, KnownLimits, Limit, Limits, Missing, Rule as CoreRule,
+    View,
 };
 
+use super::Context;
 use super::amounts::{Amounts, Listed};
 use super::condition::Condition;
 use super::cost::{self, Cost};
 use super::key::Key;
-use super::{Context, reject};
+use super::reject::Refused;
 use crate::document;
 use crate::path::Path;
 
@@ -18,7 +19,7 @@ use crate::path::Path;
 pub(super) struct Rule {
     when: Option<Condition>,
     by: By<Key, Amounts, Cost>,
-    pub(super) rejection: Rejection,
+    pub(super) refused: Refused,
     pub(super) listed: Vec<Listed>,
     /// To how many limits every request owes, whatever it is.
     pub(super) fewest: usize,
@@ -36,7 +37,7 @@ impl Rule {
         let when = when.map(|when| Condition::new(when, &path.name("when"), context));
         let cost = Cost::new(said.cost.as_ref(), &path.name("cost"), context);
         let settlement = cost::settlement(said, path, context);
-        let rejection = reject::rejection(said.reject.as_ref(), &path.name("reject"), context);
+        let refused = Refused::new(said.reject.as_ref(), &path.name("reject"), context);
 
         let amounts = amounts?;
         let listed = amounts.listed();
@@ -48,7 +49,7 @@ impl Rule {
             Some(spent) => by.settle_cost(spent),
             None => by,
         };
-        Some(Self { when, by, rejection: rejection?, listed, fewest })
+        Some(Self { when, by, refused: refused?, listed, fewest })
     }
 }
 

@@ -8,6 +8,7 @@ use super::key::Text;
 use super::limit::Names;
 use crate::document::{self, Document, Tier};
 use crate::path::Path;
+use crate::words::one_of;
 
 /// The limits of the tiers that a document defines, for one of its rules.
 pub(super) fn by_tier(
@@ -120,10 +121,7 @@ fn known_tier(document: &Document, name: &str) -> Result<(), String> {
     if document.tiers.contains_key(name) {
         return Ok(());
     }
-    let known: Vec<_> = document.tiers.keys().map(|name| format!("`{name}`")).collect();
-    let expected = match known.as_slice() {
-        [] => "one that stands under `tiers`, where there is none".to_owned(),
-        known => known.join(" or "),
-    };
+    let none = || "one that stands under `tiers`, where there is none".to_owned();
+    let expected = one_of(document.tiers.keys()).unwrap_or_else(none);
     Err(format!("there is no tier `{name}`, expected {expected}"))
 }

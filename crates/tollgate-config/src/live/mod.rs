@@ -138,7 +138,7 @@ impl Live {
     /// layer's `rejection`.
     pub fn rejection(&self) -> Rejection {
         let live = self.clone();
-        Rejection::from_fn(move |decision| refused::rejection(&live.policies(), decision))
+        Rejection::from_fn(move |decision| refused::rejection(&live.shared.in_force(), decision))
     }
 
     /// Reloads the file when it changes, until the value that is returned is dropped.

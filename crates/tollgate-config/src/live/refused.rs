@@ -1,25 +1,17 @@
 //! What is done with a refused request.
 
-use tollgate_core::{Decision, Gate, Rejection, Step};
+use tollgate_core::{Decision, Rejection};
 
-use crate::compile::Policies;
+use crate::compile::{BLOCKED, Policies};
 
 /// What the policies say of the limit that refuses; of several, what is least generous, so that none is
-/// let off because another would only be on trial.
+/// let off because another would only be on trial. What they do not know is blocked.
 pub(super) fn rejection(policies: &Policies, decision: &Decision) -> Rejection {
     let refusing = decision.standings().filter(|standing| standing.refused);
-    let rejections = refusing.map(|standing| {
-        let said = policies.rejection_of(&standing.limit.name().to_string());
-        said.cloned().unwrap_or_default()
+    let said = refusing.map(|standing| {
+        let name = standing.limit.own_name();
+        name.and_then(|name| policies.refused_by(name)).unwrap_or(&BLOCKED)
     });
-    rejections.max_by_key(|rejection| strictness(rejection, decision)).unwrap_or_default()
-}
-
-fn strictness(rejection: &Rejection, decision: &Decision) -> u8 {
-    match Gate::new(rejection.clone()).refuse(decision) {
-        Step::Shadow => 0,
-        Step::Degrade => 1,
-        Step::Redirect(_) => 2,
-        Step::Reject => 3,
-    }
+    let strictest = said.max_by_key(|refused| refused.strictness).unwrap_or(&BLOCKED);
+    strictest.rejection.clone()
 }
