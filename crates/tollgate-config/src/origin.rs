@@ -38,6 +38,11 @@ impl Origin {
         self.marks.insert(path.into(), Mark { place, name: None, shown: Some(shown.into()) });
     }
 
+    /// Whether the text says something at `path`.
+    pub(crate) fn says(&self, path: &str) -> bool {
+        self.marks.contains_key(path)
+    }
+
     /// A problem with what stands at `path`, or with what it should stand in.
     pub(crate) fn problem(&self, path: &Path<'_>, message: impl Into<String>) -> Problem {
         let text = path.to_string();

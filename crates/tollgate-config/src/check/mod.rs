@@ -10,7 +10,7 @@ pub use self::report::{Report, RuleReport};
 use crate::compile::Policies;
 use crate::environment::Environment;
 use crate::problem::{Problem, Problems};
-use crate::read::Format;
+use crate::read::{Format, text_of};
 
 /// Reads and compiles the file at `path`, without running anything: in TOML, JSON or Envoy's YAML, by its
 /// extension.
@@ -33,7 +33,7 @@ pub fn check(path: impl AsRef<Path>) -> Result<Report, Problems> {
     let file = path.display().to_string();
     let checked = || {
         let format = Format::of(path)?;
-        let text = std::fs::read_to_string(path)
+        let text = text_of(path)
             .map_err(|error| Problem::new("", format!("the file cannot be read: {error}")))?;
         let (document, idle) = format.read(&text, path)?;
         let policies = Policies::new(&document, &Environment::assuming())?;

@@ -87,6 +87,12 @@ impl<'n, 't> Fields<'n, 't> {
         found.problem(self.path, self.place, what);
     }
 
+    /// Where the value of a field stands; `None` where nothing is said.
+    pub(super) fn place_of(&self, name: &str) -> Option<Place> {
+        let field = self.left.iter().find(|field| field.name == name)?;
+        (!is_nothing(field.value)).then(|| place(field.value))
+    }
+
     /// The value of a field; `None` where nothing is said.
     pub(super) fn take(&mut self, name: &str) -> Option<&'n Node<'t>> {
         let at = self.left.iter().position(|field| field.name == name)?;

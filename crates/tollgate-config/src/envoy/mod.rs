@@ -22,6 +22,7 @@ pub use self::like::Like;
 use self::found::Found;
 use crate::document::Document;
 use crate::problem::{Problem, Problems};
+use crate::read::within_bounds;
 
 /// Reads a file of Envoy's rate limit service (`envoyproxy/ratelimit`) into a document.
 ///
@@ -74,6 +75,7 @@ pub fn read_envoy_with_warnings(
     text: &str,
     descriptors: &Descriptors,
 ) -> Result<(Document, Vec<Problem>), Problems> {
+    let text = within_bounds(text)?;
     let mut found = Found::default();
     let node = yaml::read(text, &mut found);
     let domain = node.and_then(|node| tree::domain(&node, &mut found));

@@ -23,6 +23,9 @@ pub(super) fn document(domain: &Domain, descriptors: &Descriptors, found: &mut F
     let ways = ways(domain);
     let asked = Asked::new(&ways, descriptors, found);
     let mut document = Document { proxies: descriptors.proxies().cloned(), ..Document::default() };
+    if let Some(place) = domain.said {
+        document.origin.mark_as("rules", place, "descriptors");
+    }
     let mut names = BTreeSet::new();
     for (at, way) in ways.iter().enumerate() {
         let Rate::Per(count, period) = way.limit.rate else { continue };

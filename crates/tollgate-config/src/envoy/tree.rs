@@ -12,6 +12,9 @@ use crate::problem::Place;
 pub(super) struct Domain {
     pub(super) name: String,
     pub(super) descriptors: Vec<Descriptor>,
+    /// Where the descriptors stand, if the list is there: empty, or with a rate limit somewhere in it. A
+    /// file that was cut off has neither.
+    pub(super) said: Option<Place>,
 }
 
 /// One entry of a descriptor, its limit, and the entries that may follow.
@@ -66,9 +69,16 @@ pub(super) fn domain(node: &Node<'_>, found: &mut Found) -> Option<Domain> {
     if name.is_empty() {
         fields.lacks("`domain` is missing: the name of what the limits are for", found);
     }
+    let list = fields.place_of("descriptors");
     let descriptors = descriptors(&mut fields, &Path::Root, found);
+    let said = list.filter(|_| descriptors.is_empty() || limits(&descriptors));
     fields.finish("`domain` or `descriptors`", found);
-    Some(Domain { name, descriptors })
+    Some(Domain { name, descriptors, said })
+}
+
+/// Whether one of the descriptors has a rate limit.
+fn limits(descriptors: &[Descriptor]) -> bool {
+    descriptors.iter().any(|one| one.limit.is_some() || limits(&one.descriptors))
 }
 
 fn descriptors(fields: &mut Fields<'_, '_>, path: &Path<'_>, found: &mut Found) -> Vec<Descriptor> {

@@ -15,6 +15,24 @@ const LONGEST: Duration = Duration::from_secs(1);
 /// How long after a directory could not be watched it is tried again.
 const AGAIN: Duration = Duration::from_secs(1);
 
+/// How long a text has to be the same before it is put in force: a program that writes a file in place
+/// pauses for less between two writes.
+const STABLE: Duration = Duration::from_millis(200);
+
+/// How long is waited for a program that has written into the file and not closed it yet.
+const OPEN: Duration = Duration::from_secs(10);
+
+/// Why the thread waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Until {
+    /// Until something happens.
+    Rung,
+    /// Until something happens, or for a while: not all that counts is watched.
+    Later,
+    /// For a moment: what was found has to be found again.
+    Stable,
+}
+
 /// What the thread does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
@@ -29,19 +47,28 @@ pub(super) enum Next {
 pub(super) struct Bell {
     ring: SyncSender<()>,
     stop: Arc<AtomicBool>,
+    written: Arc<AtomicBool>,
 }
 
 /// Hears the bell.
 pub(super) struct Ear {
     rung: Receiver<()>,
     stop: Arc<AtomicBool>,
+    /// Whether a program has written into the file and not closed it yet, where the system tells that.
+    written: Arc<AtomicBool>,
 }
 
 impl Bell {
     pub(super) fn new() -> (Self, Ear) {
         let (ring, rung) = sync_channel(1);
-        let stop = Arc::new(AtomicBool::new(false));
-        (Self { ring, stop: Arc::clone(&stop) }, Ear { rung, stop })
+        let [stop, written] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+        let bell = Self { ring, stop: Arc::clone(&stop), written: Arc::clone(&written) };
+        (bell, Ear { rung, stop, written })
+    }
+
+    /// Says whether a program has written into the file and not closed it yet.
+    pub(super) fn written(&self, written: bool) {
+        self.written.store(written, Ordering::Release);
     }
 
     pub(super) fn ring(&self) {
@@ -56,27 +83,31 @@ impl Bell {
 }
 
 impl Ear {
-    /// Waits for the bell, and for the end of the burst that it may be the beginning of; not for ever if
-    /// not all is `watched`.
-    pub(super) fn wait(&self, watched: bool) -> Next {
-        let first = if watched {
-            self.rung.recv().map_err(|_| RecvTimeoutError::Disconnected)
-        } else {
-            self.rung.recv_timeout(AGAIN)
+    /// Waits for the bell, and for the end of the burst that it may be the beginning of; `until` says for
+    /// how long at most.
+    pub(super) fn wait(&self, until: Until) -> Next {
+        let first = match until {
+            Until::Rung => self.rung.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Until::Later => self.rung.recv_timeout(AGAIN),
+            Until::Stable => self.rung.recv_timeout(STABLE),
         };
         match first {
-            Ok(()) => self.quiet(Instant::now() + LONGEST),
+            Ok(()) => self.quiet(Instant::now()),
             Err(RecvTimeoutError::Timeout) => self.next(),
             Err(RecvTimeoutError::Disconnected) => Next::Stop,
         }
     }
 
-    /// Waits until nothing has happened for a while.
-    fn quiet(&self, until: Instant) -> Next {
-        while self.next() == Next::Look
-            && self.rung.recv_timeout(QUIET).is_ok()
-            && Instant::now() < until
-        {}
+    /// Waits until nothing has happened for a while, and nobody writes.
+    fn quiet(&self, since: Instant) -> Next {
+        while self.next() == Next::Look {
+            let open = self.written.load(Ordering::Acquire);
+            let (pause, most) = if open { (OPEN, OPEN) } else { (QUIET, LONGEST) };
+            let rung = self.rung.recv_timeout(pause).is_ok();
+            if !rung || since.elapsed() >= most {
+                break;
+            }
+        }
         self.next()
     }
 
@@ -95,7 +126,7 @@ mod tests {
     fn a_burst_of_changes_is_one() {
         let (bell, ear) = Bell::new();
         (0..1_000).for_each(|_| bell.ring());
-        assert_eq!(ear.wait(true), Next::Look);
+        assert_eq!(ear.wait(Until::Rung), Next::Look);
         assert!(ear.rung.try_recv().is_err());
     }
 
@@ -104,13 +135,13 @@ mod tests {
         let (bell, ear) = Bell::new();
         bell.ring();
         bell.stop();
-        assert_eq!(ear.wait(true), Next::Stop);
+        assert_eq!(ear.wait(Until::Rung), Next::Stop);
         let (bell, ear) = Bell::new();
         bell.stop();
-        assert_eq!(ear.wait(false), Next::Stop);
+        assert_eq!(ear.wait(Until::Later), Next::Stop);
         let (bell, ear) = Bell::new();
         drop(bell);
-        assert_eq!(ear.wait(true), Next::Stop);
+        assert_eq!(ear.wait(Until::Rung), Next::Stop);
     }
 
     #[test]
@@ -125,9 +156,32 @@ mod tests {
                 thread::yield_now();
             }
         });
-        assert_eq!(ear.quiet(Instant::now()), Next::Look);
+        assert_eq!(ear.wait(Until::Rung), Next::Look);
         done.store(true, Ordering::Relaxed);
         noise.join().expect("it only rings");
         drop(bell);
+    }
+
+    #[test]
+    fn a_writer_is_waited_for_until_it_closes_the_file() {
+        let (bell, ear) = Bell::new();
+        let closed = Arc::new(AtomicBool::new(false));
+        bell.written(true);
+        bell.ring();
+        let (writer, noted) = (bell.clone(), Arc::clone(&closed));
+        let writer = thread::spawn(move || {
+            // More than one pause long, something else happens in the directory.
+            let (_never, other) = sync_channel::<()>(1);
+            for _ in 0..4 {
+                let _ = other.recv_timeout(QUIET);
+                writer.ring();
+            }
+            noted.store(true, Ordering::Release);
+            writer.written(false);
+            writer.ring();
+        });
+        assert_eq!(ear.wait(Until::Rung), Next::Look);
+        assert!(closed.load(Ordering::Acquire));
+        writer.join().expect("it only rings");
     }
 }

@@ -7,7 +7,7 @@ use crate::compile::Policies;
 use crate::document::Document;
 use crate::environment::Environment;
 use crate::problem::{Problem, Problems};
-use crate::read::Format;
+use crate::read::{Format, text_of};
 
 pub(super) struct File {
     path: PathBuf,
@@ -41,7 +41,7 @@ impl File {
     }
 
     pub(super) fn look(&self) -> Seen {
-        match std::fs::read_to_string(&self.path) {
+        match text_of(&self.path) {
             Ok(text) => Seen::Text(text),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Seen::Missing,
             Err(error) => Seen::Unreadable(error.kind(), error.to_string()),
@@ -67,12 +67,6 @@ impl File {
             }
         };
         let (document, warnings) = self.format.read(text, &self.path)?;
-        let list = if matches!(self.format, Format::Envoy(_)) { "descriptors" } else { "rules" };
-        if document.rules.is_empty() && !text.contains(list) {
-            // Whoever writes a file in place empties it first: nobody is to be without limits meanwhile.
-            let what = format!("there are no rules: say `{list}`, empty, if there are to be none");
-            return Err(Problem::new("", what).into());
-        }
         for warning in warnings {
             super::event::warn(&self.name(), &warning);
         }

@@ -147,9 +147,14 @@ impl Live {
     /// Kubernetes exchanges the directory that a link of a mounted `ConfigMap` leads through. Changes
     /// that come close together are one, and a file that says what it said before is none.
     ///
-    /// Write another file and rename it, if you can: whoever writes in place may be read half-way. That
-    /// is refused if it is not valid, and replaced as soon as the rest is there, but for that moment it
-    /// may be in force.
+    /// Write another file and rename it, if you can. A program that writes in place may be read half-way,
+    /// and half of a TOML or YAML file can be a valid file with fewer rules. So a changed text is put in
+    /// force only once it is found twice, 200 ms apart; on Linux, a program that has written into the file
+    /// and not closed it is waited for, for 10 seconds at most. A writer that closes half of a file and
+    /// goes on later cannot be told from one that is done. JSON has no such halves: each is refused.
+    ///
+    /// At most 8 MiB of a regular file are read; a pipe, a device or a directory in its place is
+    /// [refused](Event::Refused).
     ///
     /// # Errors
     ///

@@ -32,6 +32,16 @@ struct Last {
     check: Option<Check>,
 }
 
+/// Most looks that a text gets to be the same twice: one that changes all the time is put in force as it is.
+const LOOKS: u32 = 50;
+
+/// What the watcher has found, and not put in force yet.
+pub(super) struct Glimpse {
+    seen: Seen,
+    /// How many looks found something else than the one before.
+    looks: u32,
+}
+
 impl Shared {
     pub(super) fn open(file: File) -> Result<Self, Problems> {
         let seen = file.look();
@@ -97,15 +107,23 @@ impl Shared {
         self.follow(file, last, seen)
     }
 
-    /// Reloads the file if something else stands there than when it was read last.
-    pub(super) fn reload_if_changed(&self) {
+    /// Reloads the file if something else stands there than when it was read last, and did so at the look
+    /// before: a program that writes in place may be half-way. `glimpse` is what was found then.
+    pub(super) fn reload_if_changed(&self, glimpse: &mut Option<Glimpse>) {
         let Some(file) = &self.file else { return };
+        let before = glimpse.take();
         let last = self.last();
         let seen = file.look();
-        if last.seen.as_ref() != Some(&seen) {
-            // What is wrong has been told.
-            let _ = self.follow(file, last, seen);
+        if last.seen.as_ref() == Some(&seen) {
+            return;
         }
+        let looks = before.as_ref().map_or(0, |before| before.looks);
+        if looks < LOOKS && before.is_none_or(|before| before.seen != seen) {
+            *glimpse = Some(Glimpse { seen, looks: looks + 1 });
+            return;
+        }
+        // What is wrong has been told.
+        let _ = self.follow(file, last, seen);
     }
 
     fn follow(

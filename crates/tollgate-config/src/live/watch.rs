@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use notify::event::{AccessKind, AccessMode};
+use notify::event::{AccessKind, AccessMode, ModifyKind};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher, recommended_watcher};
 
-use super::bell::{Bell, Ear, Next};
+use super::bell::{Bell, Ear, Next, Until};
 use super::directories::directories;
 use super::event::Event;
-use super::shared::Shared;
+use super::shared::{Glimpse, Shared};
 
 /// A file that is being watched, until this is dropped: see [`Live::watch`](super::Live::watch).
 ///
@@ -34,11 +34,12 @@ impl Watching {
     pub(super) fn begin(shared: &Arc<Shared>) -> Result<Self, WatchError> {
         let Some(file) = shared.file() else { return Err(WatchError { source: None }) };
         let (bell, ear) = Bell::new();
-        let mut directories = Directories::new(bell.clone()).map_err(WatchError::new)?;
+        let mut directories =
+            Directories::new(bell.clone(), file.path()).map_err(WatchError::new)?;
         directories.watch(file.path()).map_err(WatchError::new)?;
         // What happened between the reading and this moment is not to be missed.
         bell.ring();
-        let thread = Thread { shared: Arc::clone(shared), directories, ear };
+        let thread = Thread { shared: Arc::clone(shared), directories, ear, glimpse: None };
         let thread = thread::Builder::new()
             .name("tollgate-policies".to_owned())
             .spawn(move || thread.run())
@@ -63,19 +64,29 @@ struct Thread {
     shared: Arc<Shared>,
     directories: Directories,
     ear: Ear,
+    /// What was found, until it is found again.
+    glimpse: Option<Glimpse>,
 }
 
 impl Thread {
     fn run(mut self) {
         let mut watched = true;
-        while self.ear.wait(watched) == Next::Look {
+        while self.ear.wait(self.until(watched)) == Next::Look {
             // A listener that panics has been reported by the panic itself; what comes later is not to
             // be missed for it.
             let look = AssertUnwindSafe(|| {
                 watched = self.watch(watched);
-                self.shared.reload_if_changed();
+                self.shared.reload_if_changed(&mut self.glimpse);
             });
             let _ = catch_unwind(look);
+        }
+    }
+
+    fn until(&self, watched: bool) -> Until {
+        match (&self.glimpse, watched) {
+            (Some(_), _) => Until::Stable,
+            (None, true) => Until::Rung,
+            (None, false) => Until::Later,
         }
     }
 
@@ -98,8 +109,13 @@ struct Directories {
 }
 
 impl Directories {
-    fn new(bell: Bell) -> notify::Result<Self> {
+    fn new(bell: Bell, path: &Path) -> notify::Result<Self> {
+        let path = path.to_owned();
         let watcher = recommended_watcher(move |event: notify::Result<notify::Event>| {
+            let about = event.iter().find(|event| event.paths.contains(&path));
+            if let Some(written) = about.and_then(|event| written(event.kind)) {
+                bell.written(written);
+            }
             // An error may stand for events that were lost.
             if event.is_err() || event.is_ok_and(|event| may_change(event.kind)) {
                 bell.ring();
@@ -125,6 +141,19 @@ impl Directories {
             self.watched.insert(path.to_owned());
         }
         Ok(())
+    }
+}
+
+/// Whether a program has the file open that it has written into, as far as such an event says. Linux tells
+/// of the closing; another file at the same path begins anew.
+fn written(kind: EventKind) -> Option<bool> {
+    let tells_closing = cfg!(any(target_os = "linux", target_os = "android"));
+    match kind {
+        EventKind::Modify(ModifyKind::Data(_)) => Some(tells_closing),
+        EventKind::Access(AccessKind::Close(AccessMode::Write)) => Some(false),
+        EventKind::Create(_) | EventKind::Remove(_) => Some(false),
+        EventKind::Modify(ModifyKind::Name(_)) => Some(false),
+        _ => None,
     }
 }
 

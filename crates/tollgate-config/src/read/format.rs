@@ -29,7 +29,8 @@ impl Format {
     }
 
     /// Reads the text of the file at `path`, from whose directory other files are taken that it names; and
-    /// what stands in it and changes nothing.
+    /// what stands in it and changes nothing. A text without rules has to say that there are none: the
+    /// parsed document is asked, since a comment may hold any word.
     pub(crate) fn read(
         &self,
         text: &str,
@@ -40,9 +41,24 @@ impl Format {
             Self::Json => (read_json(text)?, Vec::new()),
             Self::Envoy(descriptors) => read_envoy_with_warnings(text, descriptors)?,
         };
+        if document.rules.is_empty() && !document.origin.says("rules") {
+            // A program that writes a file in place empties it first: limits hold meanwhile.
+            return Err(Problem::new("", self.nothing_said()).into());
+        }
         if let (Some(places), Some(directory)) = (&mut document.places, path.parent()) {
             places.database = directory.join(&places.database).to_string_lossy().into_owned();
         }
         Ok((document, warnings))
+    }
+
+    fn nothing_said(&self) -> &'static str {
+        match self {
+            Self::Envoy(_) => {
+                "no descriptor has a `rate_limit`: say `descriptors: []` if there are to be no limits"
+            }
+            Self::Toml | Self::Json => {
+                "there are no rules: say `rules = []` (in JSON `\"rules\": []`) if there are to be none"
+            }
+        }
     }
 }

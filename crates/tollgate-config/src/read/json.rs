@@ -9,7 +9,7 @@ use crate::origin::{Lines, Origin};
 use crate::path::Path;
 use crate::problem::{Place, Problem, Problems};
 
-use super::misfit;
+use super::{misfit, within_bounds};
 
 /// As deep as serde_json reads.
 const DEEPEST: usize = 128;
@@ -20,6 +20,7 @@ const DEEPEST: usize = 128;
 ///
 /// The first error of syntax, all names that are said twice, or the first value that does not fit.
 pub fn read_json(text: &str) -> Result<Document, Problems> {
+    let text = within_bounds(text)?;
     let mut marks =
         Marks { text, lines: Lines::new(text), origin: Origin::default(), twice: vec![] };
     let whole = serde_json::from_str(text).map_err(|error| marks.syntax(&error))?;

@@ -1,19 +1,31 @@
 //! Documents out of texts.
 
 mod explain;
+mod file;
 mod format;
 mod json;
 mod toml;
 
 use serde_path_to_error::Segment;
 
+pub(crate) use self::file::text_of;
 pub(crate) use self::format::Format;
 pub use self::json::read_json;
 pub use self::toml::read_toml;
 
 use crate::origin::Origin;
 use crate::path::Path;
-use crate::problem::Problem;
+use crate::problem::{Problem, Problems};
+
+/// The text without a byte order mark, which some editors begin a file with; unless it is longer than any
+/// that is read.
+pub(crate) fn within_bounds(text: &str) -> Result<&str, Problems> {
+    if text.len() > file::LONGEST {
+        let what = format!("this is no document: {}", file::too_long_in_words());
+        return Err(Problem::new("", what).into());
+    }
+    Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
+}
 
 /// What a deserializer has to say of the value that stands under `segments`.
 fn misfit(origin: &Origin, segments: &serde_path_to_error::Path, message: &str) -> Problem {

@@ -6,7 +6,7 @@ use crate::origin::{Lines, Origin};
 use crate::path::Path;
 use crate::problem::{Place, Problem, Problems};
 
-use super::misfit;
+use super::{misfit, within_bounds};
 
 /// Reads a document in TOML.
 ///
@@ -27,6 +27,7 @@ use super::misfit;
 ///
 /// All errors of syntax, or the first value that does not fit.
 pub fn read_toml(text: &str) -> Result<Document, Problems> {
+    let text = within_bounds(text)?;
     let lines = Lines::new(text);
     let (table, errors) = DeTable::parse_recoverable(text);
     let syntax = errors.iter().map(|error| {

@@ -11,6 +11,7 @@ mod tests;
 mod writer;
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -135,6 +136,12 @@ impl Places {
 }
 
 fn read(path: &Path) -> Result<Database, PlacesError> {
-    let bytes = fs::read(path).map_err(|error| PlacesError::unreadable(path, error))?;
+    // Reading a pipe or a device may never end.
+    let is_file = |about: fs::Metadata| match about.is_file() {
+        true => Ok(()),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")),
+    };
+    let bytes = fs::metadata(path).and_then(is_file).and_then(|()| fs::read(path));
+    let bytes = bytes.map_err(|error| PlacesError::unreadable(path, error))?;
     Database::new(bytes).map_err(|error| error.in_file(path))
 }

@@ -204,6 +204,15 @@ fn a_file_that_is_broken_or_gone_leaves_the_old_database_in_force() {
     assert!(Places::open(file.path()).unwrap_err().to_string().contains("cannot be read"));
 }
 
+#[cfg(unix)]
+#[test]
+fn a_database_is_a_regular_file_and_nothing_that_never_ends() {
+    for path in ["/dev/zero", "/dev/null", "/"] {
+        let error = Places::open(path).expect_err("no database");
+        assert!(error.is_unreadable(), "{error}");
+    }
+}
+
 #[test]
 fn a_record_that_cannot_be_read_is_found_before_anybody_asks_for_it() {
     let number = Value::Map(vec![("iso_code", Value::U32(49))]);

@@ -76,7 +76,8 @@ fn what_became_of_each_change_is_told() {
 #[test]
 fn what_changes_nothing_in_a_file_of_envoys_is_told() {
     let place = Place::empty();
-    let yaml = "domain: d\ndescriptors:\n- { key: remote_address, detailed_metric: true }";
+    let yaml = "domain: d\ndescriptors:\n- { key: remote_address, detailed_metric: true, \
+                rate_limit: { unit: day, requests_per_unit: 1 } }";
     std::fs::write(place.at("limits.yaml"), yaml).expect("a file");
     let lines = told(|| {
         Live::open_envoy(place.at("limits.yaml"), Descriptors::default(), Environment::new())

@@ -1,4 +1,5 @@
 mod changing;
+mod halves;
 #[cfg(feature = "tracing")]
 mod log;
 mod model;

@@ -1,11 +1,15 @@
 //! The watcher, on real files.
 
 use std::fs;
+#[cfg(target_os = "linux")]
+use std::io::Write;
+#[cfg(unix)]
+use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::{Place, admits, everybody, policies};
+use super::{Place, admits, everybody, in_force, policies};
 use crate::live::{Event, Live, Watching};
 
 /// Longer than any machine is busy; nothing waits that long unless the test fails.
@@ -208,5 +212,75 @@ fn a_file_that_changes_by_another_name_is_reloaded() {
     for count in [20, 30] {
         fs::write(elsewhere.join("other"), everybody(count)).expect("a file");
         watched.wait_for(count);
+    }
+}
+
+/// Two rules, and where the second begins.
+fn two_rules() -> (String, usize) {
+    let first = everybody(20);
+    (format!("{first}{}", everybody(30).replace("all", "second")), first.len())
+}
+
+#[test]
+fn a_text_is_put_in_force_once_it_is_found_twice() {
+    let place = Place::with(&everybody(10));
+    let live = place.open();
+    let (whole, half) = two_rules();
+    let mut glimpse = None;
+    let mut look = || live.shared.reload_if_changed(&mut glimpse);
+    place.write(&whole[..half]);
+    look();
+    assert!(admits(&live, 10));
+    place.write(&whole);
+    look();
+    assert!(admits(&live, 10));
+    look();
+    assert_eq!(in_force(&live).len(), 2);
+    // One that is never the same twice is put in force in the end.
+    for count in 100..200 {
+        place.write(&everybody(count));
+        look();
+    }
+    assert!(!in_force(&live)[0].starts_with("20/"));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_program_that_pauses_in_the_middle_of_a_file_is_waited_for() {
+    let watched = Watched::of(Place::with(&everybody(10)));
+    let (whole, half) = two_rules();
+    let mut file = fs::File::create(watched.place.file()).expect("a file");
+    file.write_all(&whole.as_bytes()[..half]).expect("room on the disk");
+    // Meanwhile, another file in another directory is reloaded twice: longer than a look takes.
+    let other = Watched::of(Place::with(&everybody(1)));
+    for count in [2, 3] {
+        other.place.exchange(&everybody(count));
+        other.wait_for(count);
+    }
+    assert!(admits(&watched.live, 10));
+    file.write_all(&whole.as_bytes()[half..]).expect("room on the disk");
+    drop(file);
+    let Event::Reloaded(_) = watched.event() else { panic!("not reloaded") };
+    assert_eq!(in_force(&watched.live).len(), 2);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_in_the_place_of_the_file_stops_nobody() {
+    let watched = Watched::of(Place::with(&everybody(10)));
+    for made in ["mkfifo", "mkdir"] {
+        let other = watched.place.at("other");
+        assert!(Command::new(made).arg(&other).status().expect(made).success());
+        fs::remove_file(watched.place.file()).expect("a file");
+        fs::rename(&other, watched.place.file()).expect("another name");
+        let event = watched.event();
+        let event = if matches!(event, Event::Missing(_)) { watched.event() } else { event };
+        let Event::Refused(problems) = event else { panic!("{event}") };
+        assert!(problems.to_string().contains("expected a file"), "{problems}");
+        assert!(admits(&watched.live, 10));
+        let taken = watched.place.at(&format!("{made}-was-here"));
+        fs::rename(watched.place.file(), taken).expect("another name");
+        watched.place.exchange(&everybody(10));
+        while !matches!(watched.event(), Event::Reloaded(_)) {}
     }
 }
