@@ -326,6 +326,31 @@ impl Limit {
 
     /// FNV-1a over what gives a state its meaning: the same in every process and every version.
     const fn identity(&self) -> u64 {
+        let name = self.name.as_bytes();
+        if name.is_empty() { self.identity_by_numbers() } else { self.identity_as(name) }
+    }
+
+    /// Of a limit without a name: two that differ in anything but what a client is warned of are two, and so
+    /// is one that is on trial the one that it becomes.
+    const fn identity_by_numbers(&self) -> u64 {
+        let (more, further) = match self.kind {
+            Kind::TokenBucket { burst } | Kind::Stepped { burst } => (burst, 0),
+            Kind::LeakyBucket { queue, delay_after } => (queue, delay_after),
+            _ => (0, 0),
+        };
+        let numbers =
+            [self.count, self.period, more, further, self.gap, self.ban, self.after, self.within];
+        let hash = fnv_numbers(self.meaning(), &numbers);
+        fnv(hash, &[self.count_refused as u8])
+    }
+
+    /// The identity of a limit of that name.
+    pub(super) const fn identity_as(&self, name: &[u8]) -> u64 {
+        fnv(self.meaning(), name)
+    }
+
+    /// The numbers that give a state its meaning, and the table that it is kept in.
+    const fn meaning(&self) -> u64 {
         let numbers = match (self.kind, self.shape) {
             // Stamps that were rounded up mean other moments where they are finer.
             (Kind::SlidingLog { resolution }, _) if self.carried => [resolution, 0, 0],
@@ -340,18 +365,10 @@ impl Limit {
             _ => [0; 3],
         };
         let [a, b, c] = numbers;
-        let numbers = [self.algorithm(), a, b, c];
-        let mut hash = 0xcbf2_9ce4_8422_2325;
-        let mut i = 0;
-        while i < numbers.len() {
-            hash = fnv(hash, &numbers[i].to_le_bytes());
-            i += 1;
-        }
+        let hash = fnv_numbers(0xcbf2_9ce4_8422_2325, &[self.algorithm(), a, b, c]);
         // States of different make are kept in different tables.
         let counts_refusals = self.after > 0 && !self.carried;
-        hash = fnv(hash, &[self.is_wide() as u8 + 2 * counts_refusals as u8]);
-        let name = self.name.as_bytes();
-        if name.is_empty() { fnv(hash, &self.count.to_le_bytes()) } else { fnv(hash, name) }
+        fnv(hash, &[self.is_wide() as u8 + 2 * counts_refusals as u8])
     }
 }
 
@@ -389,6 +406,15 @@ pub(super) const fn valid(limit: Result<Limit, LimitError>) -> Limit {
         Ok(limit) => limit,
         Err(error) => panic!("{}", error.reason()),
     }
+}
+
+const fn fnv_numbers(mut hash: u64, numbers: &[u64]) -> u64 {
+    let mut i = 0;
+    while i < numbers.len() {
+        hash = fnv(hash, &numbers[i].to_le_bytes());
+        i += 1;
+    }
+    hash
 }
 
 const fn fnv(mut hash: u64, bytes: &[u8]) -> u64 {

@@ -1,5 +1,7 @@
 //! Which limits share a state on one key, and which must not.
 
+use proptest::prelude::*;
+
 use super::super::Limit;
 use super::{NOW, SECOND, micros, secs};
 
@@ -93,7 +95,88 @@ fn states_counted_in_different_ticks_are_never_shared() {
 }
 
 #[test]
-fn options_that_change_no_number_of_the_state_change_no_identity() {
+fn what_is_only_told_of_a_limit_changes_no_identity() {
     let limit = Limit::sliding_log(10, secs(60));
-    assert!(share(limit, limit.soft(5).min_gap(micros(10)).ban(secs(1)).count_refused()));
+    assert!(share(limit, limit.soft(5)));
+    assert!(share(limit, limit.shadow()));
+}
+
+/// Two routes with such limits on one key would silently share a row.
+#[test]
+fn limits_without_a_name_that_differ_in_an_option_are_two() {
+    let (bucket, log) = (Limit::per_minute(10), Limit::sliding_log(10, secs(60)));
+    let leaky = Limit::leaky_bucket(10, secs(60));
+    let limits = [
+        bucket,
+        bucket.burst(3),
+        bucket.min_gap(micros(5_000)),
+        bucket.min_gap(micros(6_000)),
+        bucket.ban(secs(30)),
+        bucket.ban(secs(31)),
+        bucket.ban(secs(30)).ban_after(3, secs(60)),
+        bucket.ban(secs(30)).ban_after(4, secs(60)),
+        bucket.ban(secs(30)).ban_after(3, secs(61)),
+        bucket.ban(secs(30)).min_gap(micros(5_000)),
+        bucket.refill(5, secs(30)),
+        bucket.refill(5, secs(30)).burst(4),
+        leaky,
+        leaky.queue(3),
+        leaky.queue(3).delay_after(1),
+        log,
+        log.count_refused(),
+        Limit::sliding_window(10, secs(60)),
+        Limit::sliding_window(10, secs(60)).count_refused(),
+    ];
+    for (i, a) in limits.iter().enumerate() {
+        for b in &limits[..i] {
+            assert!(!share(*a, *b), "{a} and {b}");
+        }
+    }
+}
+
+/// Of few numbers, so that pairs are often alike.
+fn near() -> impl Strategy<Value = Limit> {
+    let kinds =
+        prop::sample::select(vec!["", "leaky ", "fixed ", "log ", "sliding ", "stepped", "first"]);
+    let options = prop::collection::vec(
+        prop::sample::select(vec![
+            "min-gap 5ms",
+            "min-gap 6ms",
+            "ban 30 s",
+            "ban 31 s",
+            "ban 30 s after 2 in 9 s",
+            "count-refused",
+            "soft 1",
+            "shadow",
+            "burst 3",
+            "burst 4",
+            "queue 3",
+            "queue 4",
+            "delay-after 1",
+            "resolution 1 second",
+        ]),
+        0..3,
+    );
+    (kinds, 2_u64..5, prop::sample::select(vec!["second", "minute"]), options).prop_filter_map(
+        "no limit",
+        |(kind, count, period, options)| {
+            let (before, after) = match kind {
+                "stepped" => ("", " stepped"),
+                "first" => ("fixed ", " from-first"),
+                kind => (kind, ""),
+            };
+            let text = format!("{before}{count}/{period}{after} {}", options.join(" "));
+            text.trim().parse().ok()
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4_000))]
+
+    #[test]
+    fn two_limits_without_a_name_share_a_row_only_if_they_decide_alike(a in near(), b in near()) {
+        let told = |limit: Limit| Limit { soft: None, shadow: false, plain: true, ..limit };
+        prop_assert_eq!(share(a, b), told(a) == told(b), "{} and {}", a, b);
+    }
 }
