@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::condition::Condition;
+use crate::condition::{ChosenBy, Condition};
 use crate::key::{Missing, View};
 use crate::limit::{Limit, LimitError, Limits};
 use crate::rule::{By, KnownLimits, LimitsFor};
@@ -24,11 +24,26 @@ pub fn when<C>(condition: C, limits: impl Into<Limits>) -> CasesBuilder<[C; 1]> 
 ///     .by(Ip::peer());
 /// ```
 ///
-/// Limits at the same place count as one: what was spent under the one case is spent under the other,
-/// as far as they are of one algorithm. That is how limits go by the hour or by the load, without a
-/// fresh budget whenever the case changes. A place is a limit's name, or its period where it has none:
-/// it is then called what the limit of the last case is called that has this period, `60/minute` above,
-/// or after the name that is given to all of them:
+/// # Which cases share what was spent
+///
+/// That depends on who chooses the case, which the condition [says](Condition::chosen_by).
+///
+/// **Where the client can choose**, by the path, the method or a header, the case has a budget of its own, as
+/// all three have above: nobody gets more than 10 searches a minute by reading other pages between them, and
+/// who has read 300 pages can still search. A closure over the request counts as the client's choice, unless
+/// [`ByServer`](crate::ByServer) says otherwise. A tuple is the client's choice as soon as one part is.
+///
+/// Such a budget belongs to the limit's own name, else to its numbers: the order of the cases makes no
+/// difference. Cases of equal limits are told apart by their order among each other; give them names if that
+/// may change.
+///
+/// **Where only the server chooses**, by the hour, the load or a claim, these cases and the last one share what
+/// was spent, as far as their limits are at the same place and of one algorithm. That is how limits go by the
+/// hour or by the load, without a fresh budget whenever the case changes. Each set of numbers keeps its own
+/// account of everything that was admitted; see [`Limit::carried`].
+///
+/// A place is a limit's name, or its period where it has none: it is then called what the limit of the last
+/// case is called that has this period, or after the name that is given to all of them:
 ///
 /// ```
 /// # use tollgate_core::{Claim, Ip, Limit, when};
@@ -38,16 +53,15 @@ pub fn when<C>(condition: C, limits: impl Into<Limits>) -> CasesBuilder<[C; 1]> 
 ///     .named("api") // `api/second` and `api/day`
 ///     .by(Claim("customer"));
 /// ```
-///
-/// For limits that are to be counted apart, use rules of their own, with
-/// [`By::when`](crate::By::when).
 #[derive(Clone)]
 pub struct Cases<C> {
     conditions: C,
     /// As they were given, for each condition and for none.
     given: Vec<Limits>,
-    /// The same, made to share rows.
+    /// The same, made to share rows: for cases that the server chooses, and for none.
     limits: Vec<Limits>,
+    /// The same, each case with rows of its own: for those that the client can choose.
+    apart: Vec<Limits>,
 }
 
 impl<C> Cases<Vec<C>> {
@@ -84,7 +98,8 @@ impl<C> Cases<C> {
     /// When the name cannot be a limit's, or two limits of one case would share one.
     pub fn try_named(self, name: &str) -> Result<Self, LimitError> {
         let limits = placed(&self.given, |limit| format!("{name}/{}", limit.place()))?;
-        Ok(Self { limits, ..self })
+        let apart = apart(&self.given, Some(name))?;
+        Ok(Self { limits, apart, ..self })
     }
 
     /// The rule that charges these limits to `key`.
@@ -99,7 +114,11 @@ impl<V: View, C: Conditions<V>> LimitsFor<V> for Cases<C> {
         view: &V,
         each: &mut dyn FnMut(&Limit) -> Result<(), Missing>,
     ) -> Result<(), Missing> {
-        let case = self.conditions.first(view)?.and_then(|case| self.limits.get(case));
+        let case =
+            self.conditions.first(view)?.and_then(|case| match self.conditions.chosen_by(case) {
+                ChosenBy::Client => self.apart.get(case),
+                ChosenBy::Server => self.limits.get(case),
+            });
         let mut limits = case.or(self.limits.last()).into_iter().flat_map(Limits::iter);
         limits.try_for_each(each)
     }
@@ -151,7 +170,8 @@ impl<C> CasesBuilder<C> {
         let Self { conditions, limits: mut given } = self;
         given.push(limits.into());
         let limits = placed(&given, |limit| name_at_place(&given, limit))?;
-        Ok(Cases { conditions, given, limits })
+        let apart = apart(&given, None)?;
+        Ok(Cases { conditions, given, limits, apart })
     }
 }
 
@@ -163,6 +183,12 @@ impl<C> fmt::Debug for CasesBuilder<C> {
 
 fn placed(lists: &[Limits], name: impl Fn(&Limit) -> String) -> Result<Vec<Limits>, LimitError> {
     lists.iter().map(|limits| limits.placed(&name)).collect()
+}
+
+/// The limits of each case with rows of its own.
+fn apart(lists: &[Limits], name: Option<&str>) -> Result<Vec<Limits>, LimitError> {
+    let mut rows = Vec::new();
+    lists.iter().map(|limits| limits.apart(name, &mut rows)).collect()
 }
 
 /// What the last limit of the same period is called; one without a name of its own first, since that
@@ -187,6 +213,9 @@ pub trait Conditions<V: View> {
 
     /// How many there are.
     fn count(&self) -> usize;
+
+    /// Who chooses the one that stands there.
+    fn chosen_by(&self, at: usize) -> ChosenBy;
 }
 
 impl<V: View, C: Condition<V>, const N: usize> Conditions<V> for [C; N] {
@@ -197,6 +226,11 @@ impl<V: View, C: Condition<V>, const N: usize> Conditions<V> for [C; N] {
     fn count(&self) -> usize {
         N
     }
+
+    #[inline]
+    fn chosen_by(&self, at: usize) -> ChosenBy {
+        chosen_by(self, at)
+    }
 }
 
 impl<V: View, C: Condition<V>> Conditions<V> for Vec<C> {
@@ -206,6 +240,11 @@ impl<V: View, C: Condition<V>> Conditions<V> for Vec<C> {
 
     fn count(&self) -> usize {
         self.len()
+    }
+
+    #[inline]
+    fn chosen_by(&self, at: usize) -> ChosenBy {
+        chosen_by(self, at)
     }
 }
 
@@ -221,6 +260,10 @@ fn first_of<V: View, C: Condition<V>>(
     Ok(None)
 }
 
+fn chosen_by<V: View, C: Condition<V>>(conditions: &[C], at: usize) -> ChosenBy {
+    conditions.get(at).map_or(ChosenBy::Client, Condition::chosen_by)
+}
+
 /// Those before, and one more.
 impl<V: View, B: Conditions<V>, C: Condition<V>> Conditions<V> for (B, C) {
     fn first(&self, view: &V) -> Result<Option<usize>, Missing> {
@@ -233,6 +276,12 @@ impl<V: View, B: Conditions<V>, C: Condition<V>> Conditions<V> for (B, C) {
 
     fn count(&self) -> usize {
         self.0.count() + 1
+    }
+
+    #[inline]
+    fn chosen_by(&self, at: usize) -> ChosenBy {
+        let (before, last) = self;
+        if at < before.count() { before.chosen_by(at) } else { last.chosen_by() }
     }
 }
 

@@ -57,6 +57,103 @@ pub trait Condition<V: View> {
     /// Says what the server does not provide, such as the address of the peer: a condition that cannot be
     /// told is never silently one that does not hold.
     fn holds(&self, view: &V) -> Result<bool, Missing>;
+
+    /// Who decides whether it holds: the client, unless an implementation says otherwise.
+    ///
+    /// [`Cases`](crate::Cases) go by this: a case that a client can choose has a budget of its own, and
+    /// cases that only the server chooses share what was spent. [`ByServer`] and [`ByClient`] say it of a
+    /// closure.
+    fn chosen_by(&self) -> ChosenBy {
+        ChosenBy::Client
+    }
+}
+
+/// Who decides whether a [`Condition`] holds for a request.
+///
+/// | chosen by | conditions |
+/// | --- | --- |
+/// | the client | method, path, route, host, header, query, cookie, and closures |
+/// | the server | hours, load ([`Room`](crate::Room), [`InFlight`](crate::InFlight), `Cpu`), a claim and an extension, which an earlier layer has left, the network, country and region of the address |
+///
+/// An address is not free to choose: one client has few of them. A combination that asks for anything that
+/// the client chooses is chosen by the client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ChosenBy {
+    /// The client: it can send the next request so that the condition holds, or does not.
+    Client,
+    /// The server: the same request meets the same answer, whatever else the client writes into it.
+    Server,
+}
+
+impl ChosenBy {
+    /// Who chooses what asks for both: the client, if it chooses one of them.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Server, Self::Server) => Self::Server,
+            _ => Self::Client,
+        }
+    }
+
+    /// Who chooses what asks for all of them; what asks for nothing is chosen by the server.
+    pub(crate) fn all(parts: impl IntoIterator<Item = Self>) -> Self {
+        parts.into_iter().fold(Self::Server, Self::and)
+    }
+}
+
+/// Says that the server chooses whether the condition inside holds, whatever it reads; see [`ChosenBy`].
+///
+/// ```
+/// use tollgate_core::{ByServer, Ip, Limit, when};
+///
+/// struct Request { is_crawler: bool } // as your own layer has found out
+///
+/// // One budget, of which crawlers may spend less.
+/// let crawler = ByServer(|request: &Request| request.is_crawler);
+/// let rule = when(crawler, Limit::per_minute(10))
+///     .otherwise(Limit::per_minute(60))
+///     .by(Ip::peer());
+/// ```
+#[derive(Clone, Copy)]
+pub struct ByServer<C>(pub C);
+
+impl<V: View, C: Condition<V>> Condition<V> for ByServer<C> {
+    #[inline]
+    fn holds(&self, view: &V) -> Result<bool, Missing> {
+        self.0.holds(view)
+    }
+
+    fn chosen_by(&self) -> ChosenBy {
+        ChosenBy::Server
+    }
+}
+
+impl<C> fmt::Debug for ByServer<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ByServer")
+    }
+}
+
+/// Says that the client chooses whether the condition inside holds: for a claim or an extension that a client
+/// can leave out or change as it likes. See [`ChosenBy`].
+#[derive(Clone, Copy)]
+pub struct ByClient<C>(pub C);
+
+impl<V: View, C: Condition<V>> Condition<V> for ByClient<C> {
+    #[inline]
+    fn holds(&self, view: &V) -> Result<bool, Missing> {
+        self.0.holds(view)
+    }
+
+    fn chosen_by(&self) -> ChosenBy {
+        ChosenBy::Client
+    }
+}
+
+impl<C> fmt::Debug for ByClient<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ByClient")
+    }
 }
 
 impl<V: View, F: Fn(&V::Request) -> bool> Condition<V> for F {
@@ -72,6 +169,10 @@ pub struct Not<C>(pub C);
 impl<V: View, C: Condition<V>> Condition<V> for Not<C> {
     fn holds(&self, view: &V) -> Result<bool, Missing> {
         Ok(!self.0.holds(view)?)
+    }
+
+    fn chosen_by(&self) -> ChosenBy {
+        self.0.chosen_by()
     }
 }
 
@@ -89,6 +190,10 @@ impl<V: View, A: Condition<V>, B: Condition<V>> Condition<V> for Either<A, B> {
     fn holds(&self, view: &V) -> Result<bool, Missing> {
         Ok(self.0.holds(view)? || self.1.holds(view)?)
     }
+
+    fn chosen_by(&self) -> ChosenBy {
+        self.0.chosen_by().and(self.1.chosen_by())
+    }
 }
 
 impl<A, B> fmt::Debug for Either<A, B> {
@@ -104,6 +209,12 @@ macro_rules! tuples {
             fn holds(&self, view: &V) -> Result<bool, Missing> {
                 let ($($condition,)*) = self;
                 Ok($($condition.holds(view)?)&&*)
+            }
+
+            #[expect(non_snake_case, reason = "a tuple's fields are named after their types")]
+            fn chosen_by(&self) -> ChosenBy {
+                let ($($condition,)*) = self;
+                ChosenBy::all([$($condition.chosen_by()),*])
             }
         }
     };

@@ -87,8 +87,8 @@ pub use self::cases::{Cases, CasesBuilder, Conditions, when};
 pub use self::charge::{Charge, Owed};
 pub use self::clock::{Clock, ManualClock};
 pub use self::condition::{
-    AllOf, AnyOf, Condition, Either, Equals, ExtensionIs, HostIs, MethodIs, NetworkError, Not,
-    PathMatches, PatternError, Present, RouteIs, Values, Within,
+    AllOf, AnyOf, ByClient, ByServer, ChosenBy, Condition, Either, Equals, ExtensionIs, HostIs,
+    MethodIs, NetworkError, Not, PathMatches, PatternError, Present, RouteIs, Values, Within,
 };
 pub use self::cost::{
     Amount, ContentLength, CostFn, CostFrom, CostOf, content_length, cost_fn, cost_from,

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use super::Condition;
+use super::{ChosenBy, Condition};
 use crate::key::{Extension, Missing, View};
 
 impl<T> Extension<T> {
@@ -34,6 +34,10 @@ where
 {
     fn holds(&self, view: &V) -> Result<bool, Missing> {
         Ok(view.extension(&self.test).unwrap_or(false))
+    }
+
+    fn chosen_by(&self) -> ChosenBy {
+        ChosenBy::Server
     }
 }
 

@@ -1,4 +1,4 @@
-use super::Condition;
+use super::{ChosenBy, Condition};
 use crate::key::{Missing, View};
 
 /// Holds when one of the conditions does, and so never where there is none: [`Either`](super::Either)
@@ -22,6 +22,10 @@ impl<V: View, C: Condition<V>> Condition<V> for AnyOf<C> {
         }
         Ok(false)
     }
+
+    fn chosen_by(&self) -> ChosenBy {
+        ChosenBy::all(self.0.iter().map(Condition::<V>::chosen_by))
+    }
 }
 
 /// Holds when all of the conditions do, and so always where there is none: a tuple for as many as a
@@ -37,5 +41,9 @@ impl<V: View, C: Condition<V>> Condition<V> for AllOf<C> {
             }
         }
         Ok(true)
+    }
+
+    fn chosen_by(&self) -> ChosenBy {
+        ChosenBy::all(self.0.iter().map(Condition::<V>::chosen_by))
     }
 }

@@ -1,6 +1,6 @@
 use std::borrow::Cow;
 
-use super::Condition;
+use super::{ChosenBy, Condition};
 use crate::key::{
     Claim, Claims, Cookie, Header, Host, Missing, Query, View, cookie_values, host_name,
     query_values, trimmed,
@@ -13,6 +13,11 @@ use crate::key::{
 pub trait Values<V: View> {
     /// Whether one of the values passes the test.
     fn any(&self, view: &V, test: impl Fn(&[u8]) -> bool) -> Result<bool, Missing>;
+
+    /// Who writes the values: the client, unless an implementation says otherwise.
+    fn chosen_by(&self) -> ChosenBy {
+        ChosenBy::Client
+    }
 }
 
 /// Every line, without the spaces and tabs around it.
@@ -49,6 +54,10 @@ impl<V: View, N: AsRef<str>> Values<V> for Claim<N> {
         let name = self.0.as_ref();
         let tested = |claims: &Claims| claims.get(name).is_some_and(|value| test(value.as_bytes()));
         view.extension(tested).ok_or_else(Claims::absent)
+    }
+
+    fn chosen_by(&self) -> ChosenBy {
+        ChosenBy::Server
     }
 }
 
@@ -106,6 +115,10 @@ impl<V: View, S: Values<V>> Condition<V> for Equals<S> {
     fn holds(&self, view: &V) -> Result<bool, Missing> {
         self.source.any(view, |value| value == self.value.as_bytes())
     }
+
+    fn chosen_by(&self) -> ChosenBy {
+        self.source.chosen_by()
+    }
 }
 
 /// Holds where something is in the request: see [`Header::is_present`].
@@ -117,5 +130,9 @@ pub struct Present<S> {
 impl<V: View, S: Values<V>> Condition<V> for Present<S> {
     fn holds(&self, view: &V) -> Result<bool, Missing> {
         self.source.any(view, |value| !value.is_empty())
+    }
+
+    fn chosen_by(&self) -> ChosenBy {
+        self.source.chosen_by()
     }
 }

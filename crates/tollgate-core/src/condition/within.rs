@@ -1,6 +1,6 @@
 use std::fmt;
 
-use super::Condition;
+use super::{ChosenBy, Condition};
 use crate::key::{Ip, Missing, Network, NetworkProblem, View};
 
 impl Ip {
@@ -45,6 +45,10 @@ impl<V: View> Condition<V> for Within {
     fn holds(&self, view: &V) -> Result<bool, Missing> {
         let address = self.ip.address(view)?;
         Ok(self.networks.iter().any(|network| network.contains(address)))
+    }
+
+    fn chosen_by(&self) -> ChosenBy {
+        ChosenBy::Server
     }
 }
 

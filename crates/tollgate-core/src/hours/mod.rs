@@ -17,7 +17,7 @@ use self::interval::Interval;
 use self::seen::Seen;
 use self::weekday::Weekdays;
 use crate::clock::Clock;
-use crate::condition::Condition;
+use crate::condition::{ChosenBy, Condition};
 use crate::key::{Missing, View};
 
 /// Microseconds in a minute: nothing said in hours and minutes changes within one.
@@ -154,5 +154,9 @@ impl<V: View> Condition<V> for Hours {
     #[inline]
     fn holds(&self, _: &V) -> Result<bool, Missing> {
         Ok(self.hold_now())
+    }
+
+    fn chosen_by(&self) -> ChosenBy {
+        ChosenBy::Server
     }
 }

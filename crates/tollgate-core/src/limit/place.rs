@@ -19,6 +19,16 @@ impl Limit {
     }
 }
 
+impl Limit {
+    /// The same limit, with the row that it would have if it were called `name`: for one that is shown by
+    /// another name. Said last: whatever else is said of the limit afterwards goes back to its own row.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn counted_as(self, name: &str) -> Self {
+        Self { id: self.identity_as(name.as_bytes()), ..self }
+    }
+}
+
 impl Limits {
     /// The same limits, made to share rows with those of other lists at the same place: called by their
     /// own name, else as `name` has it.
@@ -42,9 +52,51 @@ impl Limits {
         }
         Self::try_checked(placed.into_iter().collect())
     }
+
+    /// The same limits, with rows that no other list has: called by their own name, else after `name` and
+    /// their period, if there is one. `rows` are those of the lists before.
+    ///
+    /// # Errors
+    ///
+    /// When a name is none, or two limits would share one.
+    pub(crate) fn apart(
+        &self,
+        name: Option<&str>,
+        rows: &mut Vec<String>,
+    ) -> Result<Self, LimitError> {
+        let mut apart = Vec::new();
+        for limit in self.iter() {
+            // A limit with a name of its own keeps its row when its numbers change.
+            let (limit, row) = match (limit.own_name(), name) {
+                (Some(own), _) => (limit.try_carried(), own.to_owned()),
+                (None, Some(name)) => {
+                    let name = format!("{name}/{}", limit.place());
+                    let named = limit.try_named(&name);
+                    (
+                        named.map_err(|error| error.in_text(&name)),
+                        format!("{name} {:016x}", limit.id()),
+                    )
+                }
+                (None, None) => (Ok(*limit), format!("{:016x}", limit.id())),
+            };
+            let earlier = rows.iter().filter(|other| **other == row).count();
+            apart.push(limit?.counted_as(&apart_row(&row, earlier)));
+            rows.push(row);
+        }
+        Self::try_checked(apart.into_iter().collect())
+    }
+}
+
+/// The name of a row that no limit's name leads to: they are printable.
+fn apart_row(row: &str, earlier: usize) -> String {
+    format!("\0case {earlier} {row}")
 }
 
 fn shared(limit: Limit, name: &str) -> Result<Limit, LimitError> {
+    // One that is carried over already keeps the row that it was given.
+    if limit.own_name().is_some() && limit.is_carried() {
+        return Ok(limit);
+    }
     let named = match limit.own_name() {
         Some(_) => limit,
         None => limit.try_named(name)?,

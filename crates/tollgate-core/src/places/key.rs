@@ -1,7 +1,7 @@
 use super::Places;
 use super::code::Code;
 use super::error::PlacesError;
-use crate::condition::Condition;
+use crate::condition::{ChosenBy, Condition};
 use crate::key::{Ip, Key, KeyBuf, Missing, View, tag};
 
 /// The key of an address that is in no place, or in one that has no code.
@@ -104,5 +104,9 @@ impl<V: View> Condition<V> for InPlaces {
     fn holds(&self, view: &V) -> Result<bool, Missing> {
         let code = self.key.code(view)?;
         Ok(code.is_some_and(|code| self.codes.contains(&code)))
+    }
+
+    fn chosen_by(&self) -> ChosenBy {
+        ChosenBy::Server
     }
 }

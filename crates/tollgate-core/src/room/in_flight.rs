@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::condition::Condition;
+use crate::condition::{ChosenBy, Condition};
 use crate::key::{Missing, View};
 
 /// Holds while less than so much is under way: a count, and a bound on it.
@@ -73,6 +73,10 @@ impl<V: View> Condition<V> for InFlight {
     #[inline]
     fn holds(&self, _: &V) -> Result<bool, Missing> {
         Ok(self.has_room())
+    }
+
+    fn chosen_by(&self) -> ChosenBy {
+        ChosenBy::Server
     }
 }
 

@@ -10,7 +10,7 @@ use std::fmt;
 pub use self::cpu::{Cpu, CpuError};
 pub use self::in_flight::{InFlight, InFlightGuard};
 
-use crate::condition::Condition;
+use crate::condition::{ChosenBy, Condition};
 use crate::key::{Missing, View};
 
 /// Holds while the application says that it has room.
@@ -59,6 +59,10 @@ impl<F: Fn() -> bool> Room<F> {
 impl<V: View, F: Fn() -> bool> Condition<V> for Room<F> {
     fn holds(&self, _: &V) -> Result<bool, Missing> {
         Ok(self.has_room())
+    }
+
+    fn chosen_by(&self) -> ChosenBy {
+        ChosenBy::Server
     }
 }
 

@@ -8,7 +8,7 @@ pub use self::error::CpuError;
 
 use self::meter::{Meter, Share};
 use crate::clock::Clock;
-use crate::condition::Condition;
+use crate::condition::{ChosenBy, Condition};
 use crate::key::{Missing, View};
 
 /// Holds while this process uses less than a share of the processors.
@@ -68,6 +68,10 @@ impl<V: View> Condition<V> for Cpu {
     #[inline]
     fn holds(&self, _: &V) -> Result<bool, Missing> {
         Ok(self.has_room())
+    }
+
+    fn chosen_by(&self) -> ChosenBy {
+        ChosenBy::Server
     }
 }
 
