@@ -17,10 +17,10 @@ pub fn in_code<B, W: Framework>(clock: impl Into<Clock>) -> impl for<'a> Rule<Ht
     // Strangers are told apart by their addresses.
     let who = || First((customer, Ip::peer()));
 
-    // Who pays may do more.
+    // Who pays may do more. Limits are called after the tiers and their periods: `api/second`.
     let tiers = Tiers::new("api")
-        .tier("free", [Limit::per_second(5).burst(10).named("api"), monthly(10_000)])
-        .tier("paid", [Limit::per_second(50).burst(100).named("api"), monthly(1_000_000)])
+        .tier("free", [Limit::per_second(5).burst(10), monthly(10_000)])
+        .tier("paid", [Limit::per_second(50).burst(100), monthly(1_000_000)])
         .unlimited("partner")
         .otherwise("free");
     tiers.assign_all([("acme", "paid"), ("initech", "partner")]).expect("these tiers are there");
@@ -62,5 +62,5 @@ pub fn in_code<B, W: Framework>(clock: impl Into<Clock>) -> impl for<'a> Rule<Ht
 
 /// So many a month, with a warning from four fifths on.
 fn monthly(requests: u64) -> Limit {
-    Limit::fixed_window(requests, MONTH).soft(requests / 5 * 4).named("api/30 days")
+    Limit::fixed_window(requests, MONTH).soft(requests / 5 * 4)
 }

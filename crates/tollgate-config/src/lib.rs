@@ -85,7 +85,7 @@ mod schema;
 mod testing;
 mod words;
 
-pub use self::check::{Report, RuleReport, check};
+pub use self::check::{Report, RuleReport, check, check_change};
 pub use self::compile::Policies;
 pub use self::document::Document;
 pub use self::environment::Environment;

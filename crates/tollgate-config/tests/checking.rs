@@ -7,7 +7,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use tempfile::TempDir;
-use tollgate_config::{Problems, Report, check};
+use tollgate_config::{Problems, Report, check, check_change};
 
 const EVERYTHING: &str = include_str!("documents/everything.toml");
 
@@ -74,9 +74,9 @@ fn a_file_of_a_whole_product_is_sound() {
     assert_eq!(
         limits(0)[..4],
         [
-            "20/second named \"api\" carried",
+            "20/second named \"api/second\" carried",
             "20000 per 30 days named \"api/30 days\" carried",
-            "10/second named \"api\" carried",
+            "10/second named \"api/second\" carried",
             "20000 per 30 days named \"api/30 days\" carried",
         ]
     );
@@ -122,6 +122,25 @@ fn what_is_wrong_is_told_with_the_file() {
     );
     let missing = check(files.path("missing.toml")).expect_err("there is no such file").to_string();
     assert!(missing.contains("missing.toml: the file cannot be read: "), "{missing}");
+}
+
+#[test]
+fn a_file_is_checked_against_the_one_before() {
+    let files = Files::new();
+    let text =
+        |limit: &str| format!("[[rules]]\nname = \"a\"\nkey = \"ip\"\nlimits = [\"{limit}\"]");
+    files.check("before.toml", &text("10/minute")).expect("a report");
+    let report = files.check("after.toml", &text("10/hour")).expect("a report");
+    assert!(report.changes().is_none());
+    let report = check_change(files.path("before.toml"), files.path("after.toml"));
+    let report = report.expect("a report");
+    assert_eq!(report.changes().expect("a change").limits.len(), 1);
+    assert!(
+        report.to_string().ends_with(
+            "10/hour named \"a\" carried (another period: what was spent is not counted)"
+        ),
+        "{report}"
+    );
 }
 
 fn warnings(text: &str) -> Vec<String> {
@@ -174,8 +193,11 @@ fn what_may_not_be_meant_is_warned_of() {
             "1:1: tiers.a: no rule goes by tiers",
         ),
         (
-            rule("key = \"global\"\ncases = [{ while = { cpu = \"80%\" }, limits = [\"9/minute\"] }]"),
-            "2:8: rules[0].name: the limits called `a` are of one time and of another: give those that do \
+            rule(
+                "key = \"global\"\ncases = [{ while = { cpu = \"50%\" }, limits = [\"9/minute named x\"] }, \
+                 { while = { cpu = \"80%\" }, limits = [\"9/hour named x\"] }]",
+            ),
+            "2:8: rules[0].name: the limits called `x` are of one time and of another: give those that do \
              not belong together a `name`",
         ),
         (

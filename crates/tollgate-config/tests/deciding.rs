@@ -80,12 +80,13 @@ fn request(dice: &mut Dice) -> Request<()> {
     request
 }
 
-type Owed = Result<Vec<(Limit, KeyBuf, u64)>, Missing>;
+/// The limits by what they say: a rule's only limit is shown by the rule's name and counted by its period too.
+type Owed = Result<Vec<(String, KeyBuf, u64)>, Missing>;
 
 fn owed<'a>(rule: &impl Rule<HttpView<'a, ()>>, request: &'a Request<()>) -> Owed {
     let mut charge = Charge::new();
     rule.owes(&HttpView::new(request), &mut charge)?;
-    Ok(charge.owed().map(|owed| (owed.limit, owed.key, owed.cost)).collect())
+    Ok(charge.owed().map(|owed| (owed.limit.to_string(), owed.key, owed.cost)).collect())
 }
 
 /// The rule that `text` says, from the line after its name on, owes what `rule` owes, whatever is asked:
@@ -223,7 +224,7 @@ fn limits() {
             "[\"5/second burst 10\", \"10000 per 30 days\", \"concurrent 5\", \"log 5/minute named x\"]",
         ),
         by_ip(
-            "5/second burst 10 named a; 10000 per 30 days named \"a/30 days\"; concurrent 5 named \
+            "5/second burst 10 named a/second; 10000 per 30 days named \"a/30 days\"; concurrent 5 named \
              a/concurrent; log 5/minute named x",
         ),
     );
@@ -283,7 +284,7 @@ fn tiers() {
                          partner = { unlimited = true } }\n\
                          customers = { acme = \"paid\", big = \"partner\" }\n";
     let free = [
-        Limit::per_second(5).burst(10).named("a").carried(),
+        Limit::per_second(5).burst(10).named("a/second").carried(),
         Limit::per(10_000, Duration::from_secs(30 * 86_400)).named("a/30 days").carried(),
     ];
     let paid = Limit::per_second(50).named("fast").carried();
@@ -313,8 +314,10 @@ fn tiers() {
         "{}\ncases = [{{ when = {{ method = \"PUT\" }}, limits = [\"1/second\", \"2/day\"] }}]",
         rule("by = { claim = \"plan\" }")
     );
-    let put =
-        [Limit::per_second(1).named("a").carried(), Limit::per_day(2).named("a/day").carried()];
+    let put = [
+        Limit::per_second(1).named("a/second").carried(),
+        Limit::per_day(2).named("a/day").carried(),
+    ];
     alike(
         &in_case,
         &none,

@@ -46,8 +46,114 @@ fn a_limit_whose_numbers_change_keeps_what_was_spent() {
     assert_eq!(left("[\"10/minute\"]"), Some(9));
     assert_eq!(left("[\"10/minute\"]"), Some(8));
     assert_eq!(left("[\"100/minute\"]"), Some(97));
-    assert_eq!(left("[\"50 per 2 hours burst 70\"]"), Some(66));
-    assert_eq!(left("[{ rate = \"20/hour\", soft = \"50%\" }]"), Some(15));
+    assert_eq!(left("[\"50/minute burst 70\"]"), Some(66));
+    assert_eq!(left("[{ rate = \"20/minute\", soft = \"50%\" }]"), Some(15));
+}
+
+/// Five thousand of a day are no debt of a second, and the day's stay the day's.
+#[test]
+fn a_limit_put_in_front_of_another_takes_nothing_over_from_it() {
+    let store = store();
+    let left = |count, limits: &str| left_after(count, &policies(&rule(limits)), &store, "acme");
+    assert_eq!(left(5_000, "[\"10000/day\"]"), Some(5_000));
+    assert_eq!(left(1, "[\"5/second\", \"10000/day\"]"), Some(4));
+    assert_eq!(left(1, "[\"10000/day\", \"5/second\"]"), Some(4_998));
+    assert_eq!(left(1, "[\"10000/day\"]"), Some(4_997));
+}
+
+#[test]
+fn limits_that_change_places_keep_what_was_spent() {
+    let store = store();
+    let left = |limits: &str| left_after(1, &policies(&rule(limits)), &store, "acme");
+    assert_eq!(left("[\"10/second\", \"1000/day\"]"), Some(9));
+    assert_eq!(left("[\"1000/day\", \"10/second\"]"), Some(998));
+    assert_eq!(left("[\"10/second\", \"1000/day\"]"), Some(7));
+}
+
+#[test]
+fn a_limit_with_another_period_begins_afresh() {
+    let store = store();
+    let left = |limits: &str| left_after(1, &policies(&rule(limits)), &store, "acme");
+    assert_eq!(left("[\"10/hour\"]"), Some(9));
+    assert_eq!(left("[\"20/minute\"]"), Some(19));
+    assert_eq!(left("[\"10/hour\"]"), Some(8));
+}
+
+/// What a request to `path` owes to: the limit's name, its count, and the row that it is counted in.
+fn owed(policies: &Policies, path: &str) -> (String, u64, u64) {
+    let mut request = Request::builder().uri(path).body(()).expect("a request");
+    request.extensions_mut().insert(Peer("192.0.2.7".parse().expect("an address")));
+    let view: HttpView<'_, ()> = HttpView::new(&request);
+    let mut charge = Charge::new();
+    policies.owes(&view, &mut charge).expect("a charge");
+    let limit = charge.owed().next().expect("one limit").limit;
+    (limit.name().to_string(), limit.count(), limit.id())
+}
+
+const CASES: [&str; 3] = [
+    "{ when = { path = \"/search\" }, limits = [\"10/minute\"] }",
+    "{ when = { path = \"/export\" }, limits = [\"5/minute\"] }",
+    "{ when = { hours = { between = [\"00:00\", \"24:00\"] } }, limits = [\"30/minute\"] }",
+];
+
+fn with_cases(cases: &[&str]) -> Policies {
+    policies(&format!("{}\ncases = [{}]", rule("[\"60/minute\"]"), cases.join(", ")))
+}
+
+#[test]
+fn a_case_that_the_client_chooses_has_a_budget_of_its_own_whatever_its_place_and_numbers() {
+    let [search, export, night] = CASES;
+    let one = with_cases(&[search, export]);
+    let two = with_cases(&[export, search]);
+    let three = with_cases(&[export, &search.replace("10/", "20/")]);
+    let row = |policies: &Policies, path: &str| owed(policies, path).2;
+    for path in ["/search", "/export", "/"] {
+        assert_eq!(row(&one, path), row(&two, path), "{path}");
+        assert_eq!(row(&one, path), row(&three, path), "{path}");
+    }
+    let rows = ["/search", "/export", "/"].map(|path| row(&one, path));
+    assert!(rows[0] != rows[1] && rows[1] != rows[2] && rows[0] != rows[2]);
+    // The server chooses the hour: that case goes on where the usual limit was.
+    let by_hour = with_cases(&[search, night]);
+    assert_eq!(owed(&by_hour, "/"), ("a".to_owned(), 30, rows[2]));
+    assert_eq!(row(&by_hour, "/search"), rows[0]);
+}
+
+#[test]
+fn the_operator_can_say_which_cases_share_and_what_a_case_is_called() {
+    let [search, _, night] = CASES;
+    let with = |case: &str, more: &str| format!("{}, {more} }}", case.trim_end_matches(" }"));
+    let row = |cases: &[&str], path: &str| owed(&with_cases(cases), path).2;
+    let usual = row(&[search], "/");
+    assert_eq!(row(&[&with(search, "shared = true")], "/search"), usual);
+    assert_ne!(row(&[&with(night, "shared = false")], "/"), usual);
+    let named = with(search, "name = \"search\"");
+    let moved = named.replace("\"/search\"", "[\"/search\", \"/find\"]");
+    assert_eq!(row(&[&named], "/search"), row(&[&moved], "/find"));
+    assert_ne!(row(&[&named], "/search"), row(&[search], "/search"));
+}
+
+#[test]
+fn searches_from_a_file_are_limited_however_much_else_is_asked_between() {
+    let policies = with_cases(&CASES[..1]);
+    let clock = ManualClock::new();
+    let store = Memory::builder().capacity(100).clock(&clock).build();
+    let admitted = |path: &str| {
+        let mut request = Request::builder().uri(path).body(()).expect("a request");
+        request.extensions_mut().insert(Peer("192.0.2.7".parse().expect("an address")));
+        let view: HttpView<'_, ()> = HttpView::new(&request);
+        let mut charge = Charge::new();
+        policies.owes(&view, &mut charge).expect("a charge");
+        u64::from(store.take(&charge).now().expect("a decision").is_admitted())
+    };
+    let (mut searches, mut others) = (0, 0);
+    for _ in 0..36_000 {
+        others += admitted("/");
+        searches += admitted("/search");
+        others += admitted("/");
+        clock.advance(std::time::Duration::from_millis(100));
+    }
+    assert_eq!((searches, others), (10 + 599, 60 + 3_599));
 }
 
 #[test]

@@ -159,9 +159,9 @@ fn a_name_that_limits_cannot_have() {
     assert_eq!(
         problems(
             "[[rules]]\nname = \"a name that is not too long\"\nkey = \"ip\"\n\
-             limits = [\"1 per 30 days\", \"1/second\"]"
+             limits = [\"1 per day\", \"1/second\"]"
         ),
-        "4:28: rules[0].limits[1]: a limit cannot be called `a name that is not too long/second`: the name is \
+        "4:24: rules[0].limits[1]: a limit cannot be called `a name that is not too long/second`: the name is \
          longer than 31 bytes"
     );
 }

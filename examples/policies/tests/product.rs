@@ -152,7 +152,7 @@ fn all_that_the_product_promises_is_seen_on_a_long_run() {
         "400 Bad Request",
         "401 Unauthorized",
         "429 Too Many Requests",
-        "\"api\";r=",
+        "\"api/second\";r=",
         "\"api/30 days\";r=",
         "\"tokens\";r=",
         ";tollgate-soft",

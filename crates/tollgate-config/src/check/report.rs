@@ -5,6 +5,7 @@ use tollgate_core::Limit;
 use super::warnings::warnings;
 use crate::compile::{Listed, Policies};
 use crate::document::{Cost, Document, Rule};
+use crate::live::Changes;
 use crate::problem::Problem;
 use crate::words::{InWords, besides};
 
@@ -18,6 +19,7 @@ pub struct Report {
     customers: usize,
     provided: Vec<String>,
     warnings: Vec<Problem>,
+    changes: Option<Changes>,
 }
 
 /// What stands in a file about one rule.
@@ -43,7 +45,17 @@ impl Report {
             customers: document.customers.len(),
             provided: provided(document),
             warnings: warnings(document, policies, idle),
+            changes: None,
         }
+    }
+
+    pub(super) fn with(self, changes: Changes) -> Self {
+        Self { changes: Some(changes), ..self }
+    }
+
+    /// What is different from an earlier file, where one was given.
+    pub fn changes(&self) -> Option<&Changes> {
+        self.changes.as_ref()
     }
 
     /// The file, as it was named.
@@ -129,6 +141,9 @@ impl fmt::Display for Report {
                 .iter()
                 .try_for_each(|warning| write!(f, "\n  {}:{warning}", self.file))?;
         }
+        if let Some(changes) = &self.changes {
+            write!(f, "\n\nchanges: {changes}")?;
+        }
         Ok(())
     }
 }
@@ -136,8 +151,9 @@ impl fmt::Display for Report {
 impl fmt::Display for RuleReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.name, self.words.join("; "))?;
-        for Listed { of, limits } in &self.listed {
-            let of = if of.is_empty() { String::new() } else { format!("{of}: ") };
+        for Listed { of, limits, is_apart } in &self.listed {
+            let own = if *is_apart { " (a budget of its own)" } else { "" };
+            let of = if of.is_empty() { String::new() } else { format!("{of}{own}: ") };
             match limits {
                 None => write!(f, "\n  {of}unlimited")?,
                 Some(limits) => {

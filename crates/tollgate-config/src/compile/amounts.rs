@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use tollgate_core::{
-    ByTier, Condition as CoreCondition, KnownLimits, Limit, Limits, LimitsFor, Missing, View,
+    ByTier, ChosenBy, Condition as CoreCondition, KnownLimits, Limit, Limits, LimitsFor, Missing,
+    View,
 };
 
 use super::condition::Condition;
 use super::key::Text;
-use super::limit::Names;
+use super::limit::{Budget, Names};
 use super::room::Room;
 use super::{Context, tiers};
 use crate::document;
@@ -18,10 +19,14 @@ use crate::words::InWords;
 const BOTH: &str = "the tiers say what the limits are, of everybody else too by `default`: \
                     expected no `limits` beside `tiers`";
 
-/// The limits that hold where no tier and no case says otherwise.
-fn usual<'a>(said: &'a document::Rule, context: &Context<'a>) -> &'a [document::Limit] {
-    let tier = said.tiers.as_ref().and_then(|tiers| context.document.tiers.get(&tiers.default));
-    tier.map_or(&said.limits, |tier| &tier.limits)
+/// Every list of limits that a rule can go by.
+fn lists<'a>(
+    said: &'a document::Rule,
+    context: &Context<'a>,
+) -> impl Iterator<Item = &'a [document::Limit]> {
+    let cases = said.cases.iter().map(|case| case.limits.as_slice());
+    let tiers = said.tiers.iter().flat_map(|_| context.document.tiers.values());
+    cases.chain([said.limits.as_slice()]).chain(tiers.map(|tier| tier.limits.as_slice()))
 }
 
 /// The limits of a rule: always the same, by tier, or by case.
@@ -39,6 +44,8 @@ pub(crate) struct Listed {
     pub(crate) of: String,
     /// None: unlimited.
     pub(crate) limits: Option<Limits>,
+    /// Whether what is spent of them is spent of no others, though these may be called the same.
+    pub(crate) is_apart: bool,
 }
 
 impl Listed {
@@ -47,13 +54,17 @@ impl Listed {
         listed.iter().filter_map(|one| one.limits.as_ref()).flat_map(Limits::iter)
     }
 
-    /// The first limit that `differs` from the one that was first called the same.
+    /// The first limit that `differs` from the one that was first called the same, of those that share what is
+    /// spent.
     pub(crate) fn different(
         listed: &[Self],
         differs: impl Fn(&Limit, &Limit) -> bool,
     ) -> Option<&Limit> {
         let mut first = BTreeMap::new();
-        Self::limits(listed)
+        let shared = listed.iter().filter(|one| !one.is_apart);
+        shared
+            .filter_map(|one| one.limits.as_ref())
+            .flat_map(Limits::iter)
             .find(|limit| differs(first.entry(limit.own_name()).or_insert(*limit), limit))
     }
 }
@@ -71,6 +82,8 @@ pub(super) struct Cases {
 struct Case {
     when: Option<Condition>,
     room: Option<Room>,
+    /// Whether it has a budget of its own: the client chooses it.
+    is_apart: bool,
 }
 
 impl Amounts {
@@ -83,9 +96,12 @@ impl Amounts {
         let name = context.rule_name(&said.name, &path.name("name")).unwrap_or("rule");
         // What a rule on trial refused would be charged to no other rule: its limits refuse nothing.
         let on_trial = said.reject == Some(document::Reject::Shadow);
-        let names = Names::new(name, usual(said, context), on_trial);
+        let names = Names::new(name, lists(said, context), on_trial);
         let otherwise = match &said.tiers {
-            None => names.give(&said.limits, &path.name("limits"), context).map(Self::Always),
+            None => {
+                let path = path.name("limits");
+                names.give(&said.limits, Budget::Shared, &path, context).map(Self::Always)
+            }
             Some(tiers) => {
                 if !said.limits.is_empty() {
                     context.wrong(&path.name("limits"), BOTH);
@@ -109,13 +125,14 @@ impl Amounts {
     pub(super) fn listed(&self) -> Vec<Listed> {
         match self {
             Self::Always(limits) => {
-                vec![Listed { of: String::new(), limits: Some(limits.clone()) }]
+                vec![Listed { of: String::new(), limits: Some(limits.clone()), is_apart: false }]
             }
             Self::Tiers(_, listed) => listed.clone(),
             Self::Cases(Cases { cases, words, otherwise }) => {
-                let cases = cases.iter().zip(words).map(|((_, limits), of)| Listed {
+                let cases = cases.iter().zip(words).map(|((case, limits), of)| Listed {
                     of: of.clone(),
                     limits: Some(limits.clone()),
+                    is_apart: case.is_apart,
                 });
                 let otherwise =
                     otherwise.listed().into_iter().map(|listed| match listed.of.as_str() {
@@ -133,13 +150,31 @@ impl Amounts {
         path: &Path<'_>,
         context: &Context<'_>,
     ) -> Vec<(Case, Limits)> {
+        let mut rows = Vec::new();
         let case = |(i, said): (usize, &document::Case)| {
             let path = path.index(i);
-            let limits = names.give(&said.limits, &path.name("limits"), context);
-            Case::new(said, &path, context).zip(limits)
+            let case = Case::new(said, &path, context);
+            let row = row(said, &mut rows);
+            let is_apart = case.as_ref().is_some_and(|case| case.is_apart);
+            let budget = if is_apart { Budget::Own(&row) } else { Budget::Shared };
+            let limits = names.give(&said.limits, budget, &path.name("limits"), context);
+            case.zip(limits)
         };
         said.cases.iter().enumerate().filter_map(case).collect()
     }
+}
+
+/// What tells the budget of a case from those of others: its name, else its conditions, and not its place
+/// among them. `rows` are those of the cases before.
+fn row(said: &document::Case, rows: &mut Vec<String>) -> String {
+    let row = match &said.name {
+        Some(name) => format!("case {name}"),
+        None => InWords(said).to_string(),
+    };
+    let earlier = rows.iter().filter(|other| **other == row).count();
+    rows.push(row.clone());
+    // The second of two that are alike never holds.
+    if earlier == 0 { row } else { format!("{row} {earlier}") }
 }
 
 impl Case {
@@ -153,7 +188,9 @@ impl Case {
             Some(room) => Some(Room::new(room, &path.name("while"), context)?),
             None => None,
         };
-        Some(Self { when, room })
+        let chosen_by = when.as_ref().map_or(ChosenBy::Server, Condition::who_chooses);
+        let is_shared = said.shared.unwrap_or(chosen_by == ChosenBy::Server);
+        Some(Self { when, room, is_apart: !is_shared })
     }
 
     fn holds<V: View>(&self, view: &V) -> Result<bool, Missing> {

@@ -111,21 +111,34 @@ pub(super) fn look(said: &[document::Limit], path: &Path<'_>, context: &Context<
     list(said, path, context);
 }
 
-/// How the limits of a rule are called that have no names: all after the rule, so that what is spent under
-/// one tier, or in one case, is spent under the other.
+/// How the limits of a rule are called that have no names: all after the rule and their periods, so that what
+/// is spent under one tier, or in one case, is spent under the other.
 pub(super) struct Names<'a> {
     rule: &'a str,
-    /// The place of the limit that is called what the rule is called.
-    first: Option<String>,
+    /// Whether limits without a name have more than one period, by which they are told apart.
+    has_several: bool,
     /// Whether the rule is on trial: then its limits are.
     on_trial: bool,
 }
 
+/// With whom the limits of a list share what is spent.
+#[derive(Clone, Copy)]
+pub(super) enum Budget<'a> {
+    /// With the limits of the same names in other lists.
+    Shared,
+    /// With nobody: those of a case that the client chooses, which is told from others by this.
+    Own(&'a str),
+}
+
 impl<'a> Names<'a> {
-    /// For the limits of the rule of this name, of which these hold where no tier and no case says
-    /// otherwise.
-    pub(super) fn new(rule: &'a str, usual: &[document::Limit], on_trial: bool) -> Self {
-        Self { rule, first: usual.iter().find_map(nameless), on_trial }
+    /// For the limits of the rule of this name, which has these lists of limits.
+    pub(super) fn new<'l>(
+        rule: &'a str,
+        lists: impl IntoIterator<Item = &'l [document::Limit]>,
+        on_trial: bool,
+    ) -> Self {
+        let places: BTreeSet<_> = lists.into_iter().flatten().filter_map(nameless).collect();
+        Self { rule, has_several: places.len() > 1, on_trial }
     }
 
     /// The name of the rule.
@@ -137,16 +150,16 @@ impl<'a> Names<'a> {
     pub(super) fn give(
         &self,
         said: &[document::Limit],
+        budget: Budget<'_>,
         path: &Path<'_>,
         context: &Context<'_>,
     ) -> Option<Limits> {
         let limits = list(said, path, context)?;
-        let first = self.first_of(&limits);
         let mut names = BTreeSet::new();
         let mut named = Vec::new();
         for (i, limit) in limits.iter().enumerate() {
             let path = path.index(i);
-            let Some(limit) = context.check(&path, self.name(limit, first == Some(i))) else {
+            let Some(limit) = context.check(&path, self.name(limit, budget)) else {
                 continue;
             };
             let name = limit.name().to_string();
@@ -161,25 +174,22 @@ impl<'a> Names<'a> {
         (named.len() == limits.len()).then(|| Limits::from(named))
     }
 
-    /// Where in a list the limit stands that is called what the rule is called: the one of the same period
-    /// as the first of the usual limits, or else the first, so that one that joins it renames nobody.
-    fn first_of(&self, limits: &[Limit]) -> Option<usize> {
-        let nameless = |limit: &Limit| limit.own_name().is_none();
-        let is_first =
-            |limit: &Limit| nameless(limit) && Some(limit.place().to_string()) == self.first;
-        limits.iter().position(is_first).or_else(|| limits.iter().position(nameless))
-    }
-
-    fn name(&self, limit: &Limit, is_first: bool) -> Result<Limit, String> {
-        let Self { rule, on_trial, .. } = self;
-        let name = match limit.own_name() {
-            Some(name) => name.to_owned(),
-            None if is_first => (*rule).to_owned(),
-            None => format!("{rule}/{}", limit.place()),
+    fn name(&self, limit: &Limit, budget: Budget<'_>) -> Result<Limit, String> {
+        let Self { rule, has_several, on_trial } = *self;
+        let place = format!("{rule}/{}", limit.place());
+        let (name, row) = match limit.own_name() {
+            Some(name) => (name.to_owned(), name.to_owned()),
+            None if has_several => (place.clone(), place),
+            None => (rule.to_owned(), place),
         };
         let named = limit.try_named(&name).and_then(Limit::try_carried);
-        let named = if *on_trial { named.and_then(Limit::try_shadow) } else { named };
-        named.map_err(|error| format!("a limit cannot be called `{name}`: {error}"))
+        let named = if on_trial { named.and_then(Limit::try_shadow) } else { named };
+        let named = named.map_err(|error| format!("a limit cannot be called `{name}`: {error}"))?;
+        Ok(match budget {
+            Budget::Shared => named.counted_as(&row),
+            // No limit's own name looks like this.
+            Budget::Own(case) => named.counted_as(&format!("\0{row} {case}")),
+        })
     }
 }
 

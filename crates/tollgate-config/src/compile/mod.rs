@@ -57,6 +57,8 @@ struct Rules {
     list: Vec<Rule>,
     /// Where the rule stands of each limit, by its name.
     owners: BTreeMap<String, usize>,
+    /// The same by what its state is kept as, which can be another's name.
+    rows: BTreeMap<u64, usize>,
 }
 
 impl Policies {
@@ -108,7 +110,7 @@ impl Policies {
     }
 
     pub(crate) fn refused_by(&self, limit: &str) -> Option<&Refused> {
-        let Rules { list, owners } = &*self.rules;
+        let Rules { list, owners, .. } = &*self.rules;
         owners.get(limit).and_then(|owner| list.get(*owner)).map(|rule| &rule.refused)
     }
 }
@@ -126,7 +128,8 @@ impl Rules {
         let mut taken = None;
         rule.each_limit(&mut |limit| {
             let name = limit.name().to_string();
-            if *self.owners.entry(name.clone()).or_insert(owner) != owner {
+            let has_name = *self.owners.entry(name.clone()).or_insert(owner) == owner;
+            if *self.rows.entry(limit.id()).or_insert(owner) != owner || !has_name {
                 taken = taken.take().or(Some(name));
             }
         });

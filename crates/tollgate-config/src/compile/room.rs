@@ -1,6 +1,6 @@
 use std::fmt;
 
-use tollgate_core::{Condition as CoreCondition, Cpu, InFlight, Missing, View};
+use tollgate_core::{ChosenBy, Condition as CoreCondition, Cpu, InFlight, Missing, View};
 
 use super::Context;
 use crate::document::{self, Amount};
@@ -22,6 +22,10 @@ impl<V: View> CoreCondition<V> for Room {
             Self::InFlight(load) => load.holds(view),
             Self::Cpu(load) => load.holds(view),
         }
+    }
+
+    fn chosen_by(&self) -> ChosenBy {
+        ChosenBy::Server
     }
 }
 

@@ -5,7 +5,7 @@ use tollgate_core::{ByTier, Limits, Tiers, TiersBuilder};
 use super::Context;
 use super::amounts::Listed;
 use super::key::Text;
-use super::limit::Names;
+use super::limit::{Budget, Names};
 use crate::document::{self, Document, Tier};
 use crate::path::Path;
 use crate::words::one_of;
@@ -68,7 +68,8 @@ struct Named<'a> {
 impl Named<'_> {
     fn listed(self, default: &str) -> Listed {
         let otherwise = if self.name == default { ", and otherwise" } else { "" };
-        Listed { of: format!("tier `{}`{otherwise}", self.name), limits: self.limits }
+        let of = format!("tier `{}`{otherwise}", self.name);
+        Listed { of, limits: self.limits, is_apart: false }
     }
 }
 
@@ -79,7 +80,9 @@ fn limits<'a>(names: &Names<'_>, context: &Context<'a>) -> Option<Vec<Named<'a>>
         let path = list.name(name);
         let limits = match tier {
             Tier { unlimited: true, .. } => None,
-            Tier { limits, .. } => Some(names.give(limits, &path.name("limits"), context)?),
+            Tier { limits, .. } => {
+                Some(names.give(limits, Budget::Shared, &path.name("limits"), context)?)
+            }
         };
         Some(Named { name, limits })
     });

@@ -8,6 +8,10 @@ use super::{Amount, Condition, Limit};
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, remote = "Self")]
 pub struct Case {
+    /// What the case is called. A case with a budget of its own keeps it under this name when its conditions
+    /// change; one without a name keeps it as long as its conditions stay.
+    #[serde(default)]
+    pub name: Option<String>,
     /// To which requests the case applies.
     #[serde(default)]
     pub when: Option<Condition>,
@@ -16,6 +20,11 @@ pub struct Case {
     pub room: Option<Room>,
     /// The limits in this case.
     pub limits: Vec<Limit>,
+    /// Whether what is spent in this case is spent in others too. Unless said otherwise, that is so where only
+    /// the server chooses the case (`hours`, `claim`, `network`, `country`, `region`, `while`). A case that the
+    /// client can choose, by the path, a header or the method, has a budget of its own.
+    #[serde(default)]
+    pub shared: Option<bool>,
 }
 
 /// How much load leaves room: one of `room`, `in_flight` and `cpu`.

@@ -9,11 +9,11 @@ use super::{Case, Condition, Cost, Key, Limit, Reject, Settle};
 #[serde(deny_unknown_fields, remote = "Self")]
 pub struct Rule {
     /// What the rule is called, in header fields, metrics and stores: a name of its own, of at most 31
-    /// printable ASCII characters. Its limits are named after it, where they have no names of their own: the
-    /// first is called the same, and the others after their periods too: `name/minute`, `name/30 days`. The
-    /// first is that of `limits`, or of the default tier; in other tiers and cases it is the one of the same
-    /// period, if there is one. What is spent is kept under these names, whatever the numbers are, so a rule that is renamed
-    /// forgets it, and limits that are to change places need names of their own.
+    /// printable ASCII characters. Its limits are named after it, where they have no names of their own: all
+    /// the same if they have one period in all tiers and cases, else after their periods too: `name/minute`,
+    /// `name/30 days`. What is spent is kept under rule and period, so their order makes no difference, a limit
+    /// that joins another changes nothing for it, and a limit that gets another period begins afresh. A rule
+    /// that is renamed forgets what was spent.
     pub name: String,
     /// Whose budget it is.
     pub key: Key,

@@ -38,10 +38,24 @@ pub struct LimitChange {
 }
 
 /// Policies, and the document that they were compiled from.
-pub(super) type Version<'a> = (Option<&'a Document>, &'a Policies);
+pub(crate) type Version<'a> = (Option<&'a Document>, &'a Policies);
+
+impl LimitChange {
+    /// Whether a limit has another period than those that were called the same before.
+    pub fn has_other_period(&self) -> bool {
+        let period = |limit: &Limit| limit.period();
+        self.new.iter().any(|new| !self.old.iter().any(|old| period(old) == period(new)))
+    }
+
+    /// Whether nothing that was spent before counts towards any of them now: they belong to other periods or
+    /// algorithms, or to cases that were told apart.
+    pub fn begins_afresh(&self) -> bool {
+        !self.new.iter().any(|new| self.old.iter().any(|old| old.id() == new.id()))
+    }
+}
 
 impl Changes {
-    pub(super) fn between((old, from): Version<'_>, (new, to): Version<'_>) -> Self {
+    pub(crate) fn between((old, from): Version<'_>, (new, to): Version<'_>) -> Self {
         let mut changes = Self { limits: limits(from, to), ..Self::default() };
         if let (Some(old), Some(new)) = (old, new) {
             changes.rules(old, new);
@@ -132,6 +146,15 @@ impl fmt::Display for LimitChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let list =
             |limits: &[Limit]| limits.iter().map(Limit::to_string).collect::<Vec<_>>().join(" or ");
-        write!(f, "{}: {} -> {}", self.name, list(&self.old), list(&self.new))
+        write!(f, "{}: {} -> {}", self.name, list(&self.old), list(&self.new))?;
+        if self.has_other_period() {
+            f.write_str(" (another period")?;
+            f.write_str(if self.begins_afresh() {
+                ": what was spent is not counted)"
+            } else {
+                ")"
+            })?;
+        }
+        Ok(())
     }
 }

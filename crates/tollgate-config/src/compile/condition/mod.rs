@@ -4,8 +4,8 @@ mod hours;
 mod make;
 
 use tollgate_core::{
-    AnyOf, Claim, Condition as CoreCondition, Cookie, Equals, Header, HostIs, Hours, InPlaces,
-    MethodIs, Missing, PathMatches, Present, Query, RouteIs, Values, View, Within,
+    AnyOf, ChosenBy, Claim, Condition as CoreCondition, Cookie, Equals, Header, HostIs, Hours,
+    InPlaces, MethodIs, Missing, PathMatches, Present, Query, RouteIs, Values, View, Within,
 };
 
 use super::key::Name;
@@ -51,6 +51,40 @@ impl<V: View> CoreCondition<V> for Condition {
         }
         Ok(true)
     }
+
+    fn chosen_by(&self) -> ChosenBy {
+        self.who_chooses()
+    }
+}
+
+impl Condition {
+    /// Whether the client or the server chooses whether it holds: the client, as soon as one part is its choice.
+    pub(super) fn who_chooses(&self) -> ChosenBy {
+        self.0.iter().map(Test::who_chooses).fold(ChosenBy::Server, ChosenBy::and)
+    }
+}
+
+impl Test {
+    fn who_chooses(&self) -> ChosenBy {
+        match self {
+            Self::Method(_)
+            | Self::Path(_)
+            | Self::Route(_)
+            | Self::Host(_)
+            | Self::Header(_)
+            | Self::Query(_)
+            | Self::Cookie(_)
+            | Self::Like(_) => ChosenBy::Client,
+            Self::Claim(_) | Self::Network(_) | Self::Hours(_) | Self::Places(_) => {
+                ChosenBy::Server
+            }
+            Self::Not(condition) => condition.who_chooses(),
+            Self::Any(AnyOf(conditions)) => {
+                let choices = conditions.iter().map(Condition::who_chooses);
+                choices.fold(ChosenBy::Server, ChosenBy::and)
+            }
+        }
+    }
 }
 
 impl<V: View> CoreCondition<V> for Test {
@@ -72,6 +106,10 @@ impl<V: View> CoreCondition<V> for Test {
             Self::Any(test) => test.holds(view),
         }
     }
+
+    fn chosen_by(&self) -> ChosenBy {
+        self.who_chooses()
+    }
 }
 
 impl<V: View, S: Values<V>> CoreCondition<V> for Value<S> {
@@ -80,6 +118,13 @@ impl<V: View, S: Values<V>> CoreCondition<V> for Value<S> {
             Self::Present(present) => present.holds(view),
             Self::Absent(present) => Ok(!present.holds(view)?),
             Self::Equal(equal) => equal.holds(view),
+        }
+    }
+
+    fn chosen_by(&self) -> ChosenBy {
+        match self {
+            Self::Present(present) | Self::Absent(present) => present.chosen_by(),
+            Self::Equal(equal) => equal.chosen_by(),
         }
     }
 }

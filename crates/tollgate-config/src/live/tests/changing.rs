@@ -136,6 +136,21 @@ fn everything_that_changed_is_told() {
 }
 
 #[test]
+fn a_change_of_period_is_told() {
+    let place = Place::with(&everybody(10));
+    let live = place.open();
+    place.write(&everybody(10).replace("10/minute", "10/hour"));
+    let changes = live.reload().expect("valid policies");
+    assert!(changes.limits[0].has_other_period() && changes.limits[0].begins_afresh());
+    let told = changes.to_string();
+    assert!(told.ends_with(" (another period: what was spent is not counted)"), "{told}");
+    place.write(&everybody(20).replace("20/minute", "20/hour"));
+    let changes = live.reload().expect("valid policies");
+    assert!(!changes.limits[0].has_other_period() && !changes.limits[0].begins_afresh());
+    assert!(!changes.to_string().contains("another period"), "{changes}");
+}
+
+#[test]
 fn policies_that_code_made_are_replaced_by_code() {
     let live = Live::of(policies(&everybody(10)));
     let changes = live.replace(policies(&everybody(20))).expect("any store keeps them");

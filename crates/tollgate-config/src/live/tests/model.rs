@@ -34,7 +34,7 @@ enum Act {
 }
 
 fn rules() -> impl Strategy<Value = Rules> {
-    let said = (any::<bool>(), 1..8_u64, 1..30_u64, any::<bool>());
+    let said = (any::<bool>(), 1..8_u64, prop_oneof![4 => 5..7_u64, 1 => 1..30_u64], any::<bool>());
     let said =
         said.prop_map(|(window, count, period, by_peer)| Said { window, count, period, by_peer });
     prop::array::uniform3(prop::option::weighted(0.8, said))
@@ -157,7 +157,8 @@ fn merged(rows: impl Iterator<Item = Row>) -> Rows {
 
 #[derive(Default)]
 struct Model {
-    rows: HashMap<(usize, bool, Option<u8>), Rows>,
+    /// By rule, shape, period and peer: a limit of another period is another.
+    rows: HashMap<(usize, bool, u64, Option<u8>), Rows>,
 }
 
 impl Model {
@@ -167,7 +168,7 @@ impl Model {
         let (mut must_be, mut cannot_be) = (true, false);
         for (at, said) in rules.iter().enumerate() {
             let Some(said) = *said else { continue };
-            let id = (at, said.window, said.by_peer.then_some(peer));
+            let id = (at, said.window, said.period, said.by_peer.then_some(peer));
             let fresh = || vec![Row { said, at: now, spent: [0.0; 2] }];
             let rows = self.rows.remove(&id).unwrap_or_else(fresh);
             let rows: Rows = rows.into_iter().map(|row| row.drained(now)).collect();
