@@ -41,6 +41,11 @@ pub struct RedisCounts {
     pub settled: u64,
     /// Settlements that did not: too many were under way, or the server was away for too long.
     pub settlements_dropped: u64,
+    /// How often a row was to be renewed in which this process had places of a limit of concurrency, and they
+    /// were not there: the process did not reach the server for longer than its
+    /// [lease](crate::RedisBuilder::concurrency_lease), or the server has forgotten. Its requests are under way
+    /// beside those of others.
+    pub places_lost: u64,
     /// How long decisions took that a server was asked for.
     pub latency: LatencyCounts,
     by_kind: [u64; FailureKind::ALL.len()],
@@ -72,6 +77,7 @@ pub(crate) struct Counters {
     unanswered: AtomicU64,
     settled: AtomicU64,
     dropped: AtomicU64,
+    places_lost: AtomicU64,
     latency: Latency,
 }
 
@@ -134,6 +140,13 @@ impl Counters {
         report::settlement_dropped(why, so_far);
     }
 
+    pub(crate) fn places_lost(&self, rows: u64) {
+        if rows > 0 {
+            self.places_lost.fetch_add(rows, Ordering::Relaxed);
+            report::places_lost(rows);
+        }
+    }
+
     pub(crate) fn read(&self) -> RedisCounts {
         let (admitted, refused_locally) = (read(&self.admitted), read(&self.refused_locally));
         let refused = read(&self.refused) + refused_locally;
@@ -152,6 +165,7 @@ impl Counters {
             unanswered: read(&self.unanswered),
             settled: read(&self.settled),
             settlements_dropped: read(&self.dropped),
+            places_lost: read(&self.places_lost),
             latency: self.latency.read(),
             by_kind,
         }

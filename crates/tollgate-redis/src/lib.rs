@@ -56,8 +56,16 @@
 //! sent when there is one again, for up to 30 s. [`flush`](Redis::flush) waits for it, before a process
 //! ends. What was sent and not answered is not sent again.
 //!
-//! What is held of a [`Limit::concurrent`](tollgate_core::Limit::concurrent) by a process that dies, or was
-//! taken over a connection that broke, is held until nobody has taken a place of that key for an hour.
+//! # Places
+//!
+//! Each process holds its places of a [`Limit::concurrent`](tollgate_core::Limit::concurrent) on a lease of
+//! [10 s](RedisBuilder::concurrency_lease), which it renews in the background as long as it holds any. What a
+//! process that has died held is free after 10 s at the latest; what was taken or given back over a connection
+//! that broke, when the row is next renewed.
+//!
+//! A process that cannot reach the server for longer than its lease, or is stopped for as long, loses its places.
+//! Its requests still run, beside those that take the free places. It gives back nothing that it has lost: what
+//! it settles later takes nothing from others, and nothing from places that it has taken since.
 //!
 //! # Floods
 //!
@@ -94,7 +102,7 @@
 //! # What the server's user needs
 //!
 //! `ACL SETUSER limiter on >secret resetkeys ~tollgate:* -@all +evalsha +eval +get +mget +set +del
-//! +getrange +setrange +strlen +pexpire +time`, in a cluster `+cluster|slots +asking` besides, and with sentinels
+//! +getrange +setrange +strlen +pexpire +pttl +time`, in a cluster `+cluster|slots +asking` besides, and with sentinels
 //! `+role`.
 //!
 //! # Features
@@ -105,7 +113,8 @@
 //!   `tollgate_redis_breaker_openings_total`, `tollgate_redis_connections_total`,
 //!   `tollgate_redis_scripts_loaded_total`, `tollgate_redis_settled_total`,
 //!   `tollgate_redis_settlements_dropped_total`, `tollgate_redis_given_back_total`,
-//!   `tollgate_redis_unanswered_total` and `tollgate_redis_refused_locally_total`, by the facade of that name. [`counts`](Redis::counts) shows the same
+//!   `tollgate_redis_unanswered_total`, `tollgate_redis_places_lost_total` and
+//!   `tollgate_redis_refused_locally_total`, by the facade of that name. [`counts`](Redis::counts) shows the same
 //!   without it.
 //! - `tracing`: events when connections come and go, breakers open and close, and settlements are dropped.
 
@@ -122,6 +131,7 @@ mod future;
 mod latency;
 mod leased;
 mod node;
+mod places;
 mod refusals;
 mod report;
 mod route;

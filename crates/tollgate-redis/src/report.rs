@@ -93,5 +93,13 @@ pub(crate) fn settlement_dropped(why: &Failure, so_far: u64) {
     }
 }
 
+/// Told each time that they are missed, which is every few seconds at most.
+pub(crate) fn places_lost(rows: u64) {
+    #[cfg(feature = "metrics")]
+    metrics::counter!("tollgate_redis_places_lost_total").increment(rows);
+    #[cfg(feature = "tracing")]
+    tracing::warn!(rows, "places of requests under way have lapsed, and may be taken by others");
+}
+
 #[cfg(all(test, feature = "metrics"))]
 mod tests;

@@ -8,6 +8,7 @@ use tollgate_core::{Charge, Mark, Owed};
 
 use crate::ask::Question;
 use crate::failure::{Failure, FailureKind};
+use crate::places::Claim;
 use crate::runtime::before;
 use crate::script::{Call, Reply, Row};
 use crate::shared::Shared;
@@ -22,10 +23,13 @@ pub(crate) fn settle(shared: &Arc<Shared>, owed: &Owed, mark: &Mark, spent: u64)
         return;
     }
     let change = shared.refusals.change(owed);
+    let held = owed.limit.is_held() && spent < owed.cost;
+    let claim = held.then(|| shared.places.returned(shared.key(owed), owed.cost - spent));
     if shared.runtime.handle().is_none() {
         return shared.counters.settlement_dropped(&outside());
     }
     let Some(place) = shared.background.place() else {
+        claim.iter().for_each(Claim::doubt);
         let full = Failure::because(FailureKind::TooSlow, "too much is under way already");
         return shared.counters.settlement_dropped(&full);
     };
@@ -36,8 +40,12 @@ pub(crate) fn settle(shared: &Arc<Shared>, owed: &Owed, mark: &Mark, spent: u64)
         drop(change);
         match delivered {
             Ok(()) => settling.counters.settled(),
-            Err(failure) => settling.counters.settlement_dropped(&failure),
+            Err(failure) => {
+                claim.iter().for_each(Claim::doubt);
+                settling.counters.settlement_dropped(&failure);
+            }
         }
+        drop(claim);
         drop(place);
     });
     if task.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
@@ -52,35 +60,52 @@ pub(crate) fn outside() -> Failure {
 }
 
 /// Waits in the background for an answer that nobody else waits for, and gives back what it charged.
-pub(crate) fn give_back_later(shared: &Arc<Shared>, answer: Answer, charge: Charge) {
+pub(crate) fn give_back_later(
+    shared: &Arc<Shared>,
+    answer: Answer,
+    charge: Charge,
+    claim: Option<Claim>,
+) {
     let Some(place) = shared.background.place() else {
+        claim.iter().for_each(Claim::doubt);
         return shared.counters.unanswered();
     };
     let late = Arc::clone(shared);
     shared.runtime.spawn(async move {
         match before(late.runtime.sleep(late.grace), answer).await {
-            Some(Ok(answer)) => give_back(&late, &charge, &answer).await,
+            Some(Ok(answer)) => {
+                if !give_back(&late, &charge, &answer).await {
+                    claim.iter().for_each(Claim::doubt);
+                }
+            }
             Some(Err(failure)) if !failure.may_be_applied() => {}
-            _ => late.counters.unanswered(),
+            _ => {
+                claim.iter().for_each(Claim::doubt);
+                late.counters.unanswered();
+            }
         }
+        drop(claim);
         drop(place);
     });
 }
 
-async fn give_back(shared: &Arc<Shared>, charge: &Charge, answer: &[u8]) {
-    let Ok(reply) = read(charge, answer) else { return };
+/// Whether the server counts nothing of it any more.
+async fn give_back(shared: &Arc<Shared>, charge: &Charge, answer: &[u8]) -> bool {
+    let Ok(reply) = read(charge, answer) else { return false };
     if !reply.verdict.is_admitted() {
-        return;
+        return true;
     }
     let charged = charge.owed().zip(marks(&reply)).filter(|(_, mark)| !mark.is_void());
     for (owed, mark) in charged {
         let _change = shared.refusals.change(owed);
         let question = settlement(shared, owed, &mark, 0);
         if let Err(failure) = deliver_in_time(shared, &question).await {
-            return shared.counters.settlement_dropped(&failure);
+            shared.counters.settlement_dropped(&failure);
+            return false;
         }
     }
     shared.counters.gave_back();
+    true
 }
 
 /// What it takes to give back what was charged, in the order of what was owed.
@@ -91,7 +116,7 @@ pub(crate) fn marks(reply: &Reply) -> Vec<Mark> {
 fn settlement(shared: &Arc<Shared>, owed: &Owed, mark: &Mark, spent: u64) -> Question {
     let key = shared.key(owed);
     let row = Row { key: &key, owed };
-    let call = Call::settle(&row, mark, spent, shared.now());
+    let call = Call::settle(&row, mark, spent, shared.asker(None));
     Question::new(shared, shared.route.slot(&key), &call)
 }
 
@@ -105,7 +130,7 @@ async fn deliver(shared: &Shared, question: &Question) -> Result<(), Failure> {
     let mut attempts = 0;
     loop {
         let failure = match send(shared, question).await {
-            Ok(()) => return Ok(()),
+            Ok(_) => return Ok(()),
             Err(failure) => failure,
         };
         if failure.may_be_applied() || !is_passing(failure.kind()) {
@@ -116,7 +141,8 @@ async fn deliver(shared: &Shared, question: &Question) -> Result<(), Failure> {
     }
 }
 
-async fn send(shared: &Shared, question: &Question) -> Result<(), Failure> {
+/// Asks the server that has the rows, once.
+pub(crate) async fn send(shared: &Shared, question: &Question) -> Result<Vec<u8>, Failure> {
     let node = match shared.route.known(question.slot) {
         Some(node) => node,
         None => shared.route.clone().node(question.slot).await?,
@@ -133,7 +159,7 @@ async fn send(shared: &Shared, question: &Question) -> Result<(), Failure> {
         Ok(_) => node.answered(),
         Err(_) => shared.route.look(),
     }
-    sent.map(drop)
+    sent
 }
 
 /// Whether it may be otherwise in a moment.

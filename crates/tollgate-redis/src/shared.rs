@@ -9,11 +9,12 @@ use crate::ask::Question;
 use crate::background::Background;
 use crate::backoff::Backoff;
 use crate::counts::Counters;
+use crate::places::{Claim, Places};
 use crate::refusals::Refusals;
 use crate::route::Route;
 use crate::rows::{Naming, row_key};
 use crate::runtime::Runtime;
-use crate::script::{Call, Row};
+use crate::script::{Asker, Call, Row};
 
 #[derive(Debug)]
 pub(crate) struct Shared {
@@ -23,6 +24,7 @@ pub(crate) struct Shared {
     pub(crate) counters: Arc<Counters>,
     pub(crate) background: Arc<Background>,
     pub(crate) refusals: Refusals,
+    pub(crate) places: Arc<Places>,
     /// How long a decision may take.
     pub(crate) deadline: Duration,
     /// How long what is in the background may take.
@@ -39,9 +41,15 @@ pub(crate) enum Ask {
 }
 
 impl Shared {
-    /// What the scripts go by instead of the server's clock, in tests.
-    pub(crate) fn now(&self) -> Option<u64> {
-        self.runtime.clock.as_manual().map(ManualClock::now)
+    /// Who asks, for the places of this claim, if it is about any. In tests, the scripts go by their clock
+    /// instead of the server's.
+    pub(crate) fn asker(&self, claim: Option<&Claim>) -> Asker {
+        Asker {
+            now: self.runtime.clock.as_manual().map(ManualClock::now),
+            holder: self.places.holder(),
+            lease: self.places.lease(),
+            turn: claim.map_or(0, Claim::turn),
+        }
     }
 
     pub(crate) fn key(&self, owed: &Owed) -> Vec<u8> {
@@ -54,14 +62,14 @@ impl Shared {
         ask: Ask,
         charge: &Charge,
         keys: &[Vec<u8>],
-        slot: u16,
+        (slot, claim): (u16, Option<&Claim>),
     ) -> Question {
         let rows: Vec<_> = charge.owed().zip(keys).map(|(owed, key)| Row { key, owed }).collect();
-        let (of, now) = (charge.keys(), self.now());
+        let (of, by) = (charge.keys(), self.asker(claim));
         let call = match ask {
-            Ask::Take => Call::take(&rows, charge.patience(), of, now),
-            Ask::Peek => Call::peek(&rows, of, now),
-            Ask::Reset => Call::reset(&rows, of, now),
+            Ask::Take => Call::take(&rows, charge.patience(), of, by),
+            Ask::Peek => Call::peek(&rows, of, by),
+            Ask::Reset => Call::reset(&rows, of, by),
         };
         Question::new(self, slot, &call)
     }

@@ -11,6 +11,7 @@ use crate::ask::Question;
 use crate::breaker::Permit;
 use crate::failure::{Failure, FailureKind};
 use crate::node::{Connection, Node};
+use crate::places::{self, Claim};
 use crate::refusals::Watch;
 use crate::runtime::Sleep;
 use crate::script::Reply;
@@ -34,6 +35,8 @@ pub(crate) struct Visit {
     asked: Option<(Arc<Node>, Permit)>,
     stage: Stage,
     watch: Watch,
+    /// Places that it asks for.
+    claim: Option<Claim>,
 }
 
 enum Stage {
@@ -65,7 +68,14 @@ impl Visit {
         let watch = shared.refusals.watch(ask, &charge);
         let node = shared.route.known(slot);
         let asked = node.map(|node| enter(shared, node)).transpose()?;
-        let question = shared.question(ask, &charge, keys, slot);
+        let claim = match ask {
+            Ask::Take => shared.places.claim(&charge, keys, shared.runtime.clock.now()),
+            Ask::Peek | Ask::Reset => None,
+        };
+        if claim.is_some() {
+            places::keep(shared);
+        }
+        let question = shared.question(ask, &charge, keys, (slot, claim.as_ref()));
         let stage = match &asked {
             Some((node, _)) => Stage::connect(node, question),
             None => {
@@ -74,7 +84,7 @@ impl Visit {
             }
         };
         let deadline = shared.runtime.sleep(deadline);
-        Ok(Self { shared: Arc::clone(shared), ask, charge, deadline, asked, stage, watch })
+        Ok(Self { shared: Arc::clone(shared), ask, charge, deadline, asked, stage, watch, claim })
     }
 
     fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Result<Vec<u8>, Failure>> {
@@ -137,7 +147,8 @@ impl Visit {
     fn leave(&mut self) {
         let stage = std::mem::replace(&mut self.stage, Stage::Done);
         if let (Stage::Asking { answer, begun: true }, Ask::Take) = (stage, self.ask) {
-            settle::give_back_later(&self.shared, answer, std::mem::take(&mut self.charge));
+            let charge = std::mem::take(&mut self.charge);
+            settle::give_back_later(&self.shared, answer, charge, self.claim.take());
         }
     }
 }
@@ -186,7 +197,17 @@ impl Future for Visit {
         if visit.ask == Ask::Take && answer.as_ref().is_err_and(Failure::may_be_applied) {
             visit.shared.counters.unanswered();
         }
+        let may_be_applied = answer.as_ref().map_or_else(Failure::may_be_applied, |_| true);
         let reply = answer.and_then(|answer| read(&visit.charge, &answer));
+        match (&mut visit.claim, &reply) {
+            (Some(claim), Ok(reply)) if reply.verdict.is_admitted() => {
+                claim.admitted(&settle::marks(reply));
+            }
+            (Some(claim), Err(_)) if may_be_applied => claim.doubt(),
+            _ => {}
+        }
+        // What is not held is not counted any more.
+        visit.claim = None;
         visit.watch.learn(&visit.charge, reply.as_ref().ok());
         Poll::Ready(reply)
     }

@@ -9,6 +9,7 @@ mod failover;
 mod floods;
 mod leased;
 mod load;
+mod places;
 mod policies;
 mod random;
 mod refusing;

@@ -29,6 +29,12 @@ impl Worker {
         assert!(self.lines.any(|line| line == "ready"), "the process ended early");
     }
 
+    /// It dies at once, without a word to anybody.
+    pub(crate) fn kill(mut self) {
+        self.process.kill().expect("it is ours");
+        self.process.wait().expect("it is ours");
+    }
+
     pub(crate) fn begin(&mut self) {
         let input = self.process.stdin.as_mut().expect("it is a pipe");
         writeln!(input, "go").expect("the process reads");

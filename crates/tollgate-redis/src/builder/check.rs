@@ -1,6 +1,13 @@
 //! What cannot be is told before anything is made.
 
+use std::time::Duration;
+
 use super::{ConfigError, RedisBuilder};
+
+/// Leases of places: what is shorter would be renewed all the time, and sums of what is longer and any moment
+/// would not stay exact.
+const SHORTEST: Duration = Duration::from_millis(100);
+const LONGEST: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 impl RedisBuilder {
     pub(super) fn check(&self) -> Result<(), ConfigError> {
@@ -14,6 +21,12 @@ impl RedisBuilder {
             if time.is_zero() {
                 return Err(ConfigError::new(format!("the {name} is zero")));
             }
+        }
+        if !(SHORTEST..=LONGEST).contains(&self.lease) {
+            let lease = self.lease;
+            return Err(ConfigError::new(format!(
+                "the lease of places is {lease:?}, and has to be from {SHORTEST:?} to {LONGEST:?}"
+            )));
         }
         for (name, backoff) in
             [("reconnecting", self.reconnect), ("the breaker", self.breaker.backoff)]

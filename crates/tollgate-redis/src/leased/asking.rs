@@ -70,7 +70,7 @@ async fn ask_in_time(shared: &Arc<Shared>, owed: &Owed, wanted: Wanted) -> Resul
 fn question(shared: &Arc<Shared>, owed: &Owed, wanted: Wanted) -> Question {
     let key = shared.key(owed);
     let row = Row { key: &key, owed };
-    let call = Call::lease(&row, wanted.least, wanted.most, shared.now());
+    let call = Call::lease(&row, wanted.least, wanted.most, shared.asker(None));
     Question::new(shared, shared.route.slot(&key), &call)
 }
 

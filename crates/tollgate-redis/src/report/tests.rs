@@ -98,6 +98,7 @@ fn what_happens_is_measured_under_the_documented_names() {
         settlement_dropped(&Failure::new(FailureKind::TooSlow), 1);
         gave_back();
         unanswered();
+        places_lost(3);
     });
     let expected = r#"
         decisions_total{outcome="admitted"} 1
@@ -116,6 +117,7 @@ fn what_happens_is_measured_under_the_documented_names() {
         settlements_dropped_total{} 1
         given_back_total{} 1
         unanswered_total{} 1
+        places_lost_total{} 3
     "#;
     let expected: Vec<_> = expected
         .lines()

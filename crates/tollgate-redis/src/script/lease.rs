@@ -11,7 +11,7 @@ use tollgate_core::remote::{Numbers, Shape};
 
 use super::pack::{Packed, shape_of};
 use super::reply::{Bytes, Malformed};
-use super::{Call, Row, Script};
+use super::{Asker, Call, Row, Script};
 
 static LEASE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("lease.lua")));
 
@@ -38,11 +38,12 @@ pub(crate) fn can_lease(limit: &Limit) -> bool {
 impl<'a> Call<'a> {
     /// Charges as much as fits, from `least` (1 or more) to `most`, to a limit that
     /// [can be leased](can_lease); what the row owes does not matter.
-    pub(crate) fn lease(row: &'a Row<'a>, least: u64, most: u64, now: Option<u64>) -> Self {
+    pub(crate) fn lease(row: &'a Row<'a>, least: u64, most: u64, by: impl Into<Asker>) -> Self {
+        let by = by.into();
         let mut packed = Packed::new(8);
-        let (shape, [a, b, c, d, _]) = shape_of(&Numbers::of(&row.owed.limit).shape);
-        packed.now(now).numbers([least, most]).code(shape).numbers([a, b, c, d]);
-        Self { script: &LEASE, rows: std::slice::from_ref(row), args: packed.0 }
+        let (shape, [a, b, c, d, _]) = shape_of(&Numbers::of(&row.owed.limit).shape, by);
+        packed.now(by.now).numbers([least, most]).code(shape).numbers([a, b, c, d]);
+        Self { script: &LEASE, rows: std::slice::from_ref(row), keys: &[], args: packed.0 }
     }
 }
 

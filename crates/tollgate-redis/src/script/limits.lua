@@ -175,8 +175,9 @@ local function spend(s, now, wait)
     sliding_spend(s, now, cost)
   elseif shape == LOG then
     stamp = log_spend(s, now, cost, wait)
-  else
-    s.first = s.first + cost
+  elseif cost > 0 then
+    if s.own == 0 then s.second, s.newest = s.d, s.d end
+    s.first, s.own, s.newest = s.first + cost, s.own + cost, least(s.newest, s.d)
   end
   if s.gap > 0 then
     local debt = least(owing(s.gap1, s.gap2, now, 1), wait)

@@ -3,8 +3,10 @@
 //! The scripts repeat [`decide`](tollgate_core::decide) number by number; the tests in this folder hold
 //! them to it.
 
+mod asker;
 pub(crate) mod lease;
 mod pack;
+pub(crate) mod renew;
 mod reply;
 
 use std::sync::LazyLock;
@@ -12,6 +14,7 @@ use std::time::Duration;
 
 use tollgate_core::{Keys, Mark, Owed};
 
+pub(crate) use self::asker::Asker;
 use self::pack::Op;
 pub(crate) use self::reply::Reply;
 
@@ -73,22 +76,25 @@ pub(crate) struct Row<'a> {
 pub(crate) struct Call<'a> {
     script: &'static Script,
     rows: &'a [Row<'a>],
+    /// Of rows of which it is not asked what they owe.
+    keys: &'a [&'a [u8]],
     args: Vec<u8>,
 }
 
 impl<'a> Call<'a> {
-    /// Charges all rows, or none. `now` is the server's, unless a test says otherwise.
+    /// Charges all rows, or none.
     pub(crate) fn take(
         rows: &'a [Row<'a>],
         patience: Option<Duration>,
         keys: Keys,
-        now: Option<u64>,
+        by: impl Into<Asker>,
     ) -> Self {
+        let by = by.into();
         match (rows, patience) {
             ([row], None) if pack::is_plain(row) => {
-                Self { script: &SPEND, rows, args: pack::spend(row, now) }
+                Self { script: &SPEND, rows, keys: &[], args: pack::spend(row, by) }
             }
-            _ => Self::decide(Op::Take, rows, patience, keys, now),
+            _ => Self::decide(Op::Take, rows, patience, keys, by),
         }
     }
 
@@ -97,28 +103,28 @@ impl<'a> Call<'a> {
         rows: &'a [Row<'a>],
         patience: Option<Duration>,
         keys: Keys,
-        now: Option<u64>,
+        by: Asker,
     ) -> Self {
         let script = if rows.iter().any(pack::has_log) { &TAKE_WITH_LOG } else { &TAKE };
-        Self { script, rows, args: pack::take(op, rows, patience, keys, now) }
+        Self { script, rows, keys: &[], args: pack::take(op, rows, patience, keys, by) }
     }
 
     /// What [`take`](Self::take) would answer, without patience and without charging anything.
-    pub(crate) fn peek(rows: &'a [Row<'a>], keys: Keys, now: Option<u64>) -> Self {
-        Self::decide(Op::Peek, rows, None, keys, now)
+    pub(crate) fn peek(rows: &'a [Row<'a>], keys: Keys, by: impl Into<Asker>) -> Self {
+        Self::decide(Op::Peek, rows, None, keys, by.into())
     }
 
     /// Forgets what was spent and is not held, and answers as [`peek`](Self::peek).
-    pub(crate) fn reset(rows: &'a [Row<'a>], keys: Keys, now: Option<u64>) -> Self {
-        Self::decide(Op::Reset, rows, None, keys, now)
+    pub(crate) fn reset(rows: &'a [Row<'a>], keys: Keys, by: impl Into<Asker>) -> Self {
+        Self::decide(Op::Reset, rows, None, keys, by.into())
     }
 
     /// Makes the charge that `mark` stands for into one of `spent`. What is answered is a number that
     /// means nothing.
-    pub(crate) fn settle(row: &'a Row<'a>, mark: &Mark, spent: u64, now: Option<u64>) -> Self {
-        let args = pack::settle(row, mark, spent, now);
+    pub(crate) fn settle(row: &'a Row<'a>, mark: &Mark, spent: u64, by: impl Into<Asker>) -> Self {
+        let args = pack::settle(row, mark, spent, by.into());
         let script = if pack::has_log(row) { &SETTLE_WITH_LOG } else { &SETTLE };
-        Self { script, rows: std::slice::from_ref(row), args }
+        Self { script, rows: std::slice::from_ref(row), keys: &[], args }
     }
 
     pub(crate) fn script(&self) -> &'static Script {
@@ -126,7 +132,7 @@ impl<'a> Call<'a> {
     }
 
     pub(crate) fn keys(&self) -> impl Iterator<Item = &[u8]> + Clone {
-        self.rows.iter().map(|row| row.key)
+        self.rows.iter().map(|row| row.key).chain(self.keys.iter().copied())
     }
 
     /// Whether the script takes several calls in one: their keys, those that are equal side by side, and

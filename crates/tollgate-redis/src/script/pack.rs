@@ -5,7 +5,7 @@ use std::time::Duration;
 use tollgate_core::remote::{self, EXACT, Numbers, Shape};
 use tollgate_core::{Keys, Limit, Mark};
 
-use super::Row;
+use super::{Asker, Row};
 
 /// What `take.lua` is asked to do.
 #[derive(Debug, Clone, Copy)]
@@ -29,10 +29,10 @@ pub(super) fn has_log(row: &Row<'_>) -> bool {
     matches!(Numbers::of(&row.owed.limit).shape, Shape::Log { .. })
 }
 
-pub(super) fn spend(row: &Row<'_>, now: Option<u64>) -> Vec<u8> {
+pub(super) fn spend(row: &Row<'_>, by: Asker) -> Vec<u8> {
     let mut packed = Packed::new(8);
-    let (shape, [a, b, c, d, _]) = shape_of(&Numbers::of(&row.owed.limit).shape);
-    packed.now(now).code(1).number(row.owed.cost).code(shape).numbers([a, b, c, d]);
+    let (shape, [a, b, c, d, _]) = shape_of(&Numbers::of(&row.owed.limit).shape, by);
+    packed.now(by.now).code(1).number(row.owed.cost).code(shape).numbers([a, b, c, d]);
     packed.0
 }
 
@@ -41,17 +41,17 @@ pub(super) fn take(
     rows: &[Row<'_>],
     patience: Option<Duration>,
     keys: Keys,
-    now: Option<u64>,
+    by: Asker,
 ) -> Vec<u8> {
     let mut packed = Packed::new(4 + 11 * rows.len());
-    packed.now(now).code(op as u8).patience(patience).code(u8::from(keys == Keys::Several));
+    packed.now(by.now).code(op as u8).patience(patience).code(u8::from(keys == Keys::Several));
     for row in rows {
-        packed.number(row.owed.cost).limit(&row.owed.limit);
+        packed.number(row.owed.cost).limit(&row.owed.limit, by);
     }
     packed.0
 }
 
-pub(super) fn settle(row: &Row<'_>, mark: &Mark, spent: u64, now: Option<u64>) -> Vec<u8> {
+pub(super) fn settle(row: &Row<'_>, mark: &Mark, spent: u64, by: Asker) -> Vec<u8> {
     let mut packed = Packed::new(19);
     let (cell, gap, banned) = remote::mark_numbers(mark);
     let is_sliding = matches!(Numbers::of(&row.owed.limit).shape, Shape::Sliding { .. });
@@ -59,17 +59,17 @@ pub(super) fn settle(row: &Row<'_>, mark: &Mark, spent: u64, now: Option<u64>) -
     let second = if is_sliding { cell[1] & u64::from(u32::MAX) } else { cell[1] };
     let third = if is_sliding { cell[1] >> 32 } else { 0 };
     packed
-        .now(now)
+        .now(by.now)
         .numbers([row.owed.cost, spent, cell[0], second, third])
         .numbers(gap)
         .code(u8::from(banned))
         .number(remote::since(mark))
-        .limit(&row.owed.limit);
+        .limit(&row.owed.limit, by);
     packed.0
 }
 
 /// The shape's code, as the scripts know it, and its numbers in the order in which they read them.
-pub(super) fn shape_of(shape: &Shape) -> (u8, [u64; 5]) {
+pub(super) fn shape_of(shape: &Shape, by: Asker) -> (u8, [u64; 5]) {
     match *shape {
         Shape::Bucket { unit, drain, tick, cap, free, .. } => (1, [unit, drain, tick, cap, free]),
         Shape::Stepped { amount, every, cap } => (2, [amount, every, cap, 0, 0]),
@@ -78,7 +78,7 @@ pub(super) fn shape_of(shape: &Shape) -> (u8, [u64; 5]) {
         }
         Shape::Sliding { count, period, tick } => (4, [count, period, tick, 0, 0]),
         Shape::Log { count, period, resolution } => (5, [count, period, resolution, 0, 0]),
-        Shape::Concurrent { count } => (6, [count, 0, 0, 0, 0]),
+        Shape::Concurrent { count } => (6, [count, by.lease, by.holder, by.turn, 0]),
     }
 }
 
@@ -96,7 +96,7 @@ impl Packed {
     }
 
     /// A number beyond what stays exact is more than every limit admits: the greatest stands for it.
-    fn number(&mut self, number: u64) -> &mut Self {
+    pub(super) fn number(&mut self, number: u64) -> &mut Self {
         self.double(number.min(EXACT - 1) as f64)
     }
 
@@ -120,9 +120,9 @@ impl Packed {
         self.double(patience.map_or(NONE, |patience| micros(patience).min(EXACT - 1) as f64))
     }
 
-    fn limit(&mut self, limit: &Limit) -> &mut Self {
+    fn limit(&mut self, limit: &Limit, by: Asker) -> &mut Self {
         let numbers = Numbers::of(limit);
-        let (shape, parameters) = shape_of(&numbers.shape);
+        let (shape, parameters) = shape_of(&numbers.shape, by);
         let queues = matches!(numbers.shape, Shape::Bucket { queues: true, .. });
         let option = u8::from(queues)
             + 2 * u8::from(numbers.count_refused)

@@ -5,13 +5,16 @@
 -- many; one that is carried over has these, the three numbers that it was written by, and since when
 -- marks mean what they say. A log has a head of nine words, or the two more, and an entry of two for
 -- each stamp after it. A sliding window's second word is two counts of 32 bits, the previous one first.
+--
+-- What is held of a limit of concurrency ends with an entry of six words for each process that holds some: its
+-- number, how much, the turn in which the process took the first of it, its newest turn, when the entry lapses
+-- unless it is renewed, and how long that is after it was written. The first word of the row is their sum, the
+-- second says nothing.
 local call, floor, ceil, pack, unpack = redis.call, math.floor, math.ceil, struct.pack, struct.unpack
 
 -- Every number is below this, so that a double holds it exactly.
 local EXACT = 9007199254740992
--- What one who has died still holds of a limit of concurrency, in microseconds: an hour.
-local HELD = 3600000000
-local ENTRY = 16
+local ENTRY, HOLDER = 16, 48
 local BUCKET, STEPPED, FIXED, SLIDING, LOG, CONCURRENT = 1, 2, 3, 4, 5, 6
 
 local function most(number, bound)
@@ -58,6 +61,7 @@ local function fresh_row(s)
   s.gap1, s.gap2, s.ban1, s.ban2, s.refused = 0, 0, 0, 0, 0
   s.strike1, s.strike2, s.n1, s.n2, s.n3, s.since = 0, 0, 0, 0, 0, 0
   s.seen, s.total, s.head, s.len, s.dropped = 0, 0, 0, 0, 0
+  s.others, s.latest, s.own, s.newest = '', 0, 0, 0
 end
 
 local function are_counts(...)
@@ -98,14 +102,44 @@ local function load_log(s)
   end
 end
 
+-- Reads who holds how much, from there on in the row. Those whose lease is over hold nothing; this process
+-- is alive. Here b is its lease, c its number, d its turn; the second word is the turn in which it began.
+local function load_holders(s, row, at, now)
+  -- Before processes had entries of their own, there was none.
+  local before = at > #row and s.first or 0
+  s.first, s.second, s.dirty = before, 0, before > 0
+  if before > 0 then
+    s.others, s.latest = pack('<dddddd', 0, before, 0, 0, now + s.b, s.b), now + s.b
+  end
+  for i = at, #row, HOLDER do
+    local holder, held, since, turn, lapses, lease = unpack('<dddddd', row, i)
+    if not are_counts(holder, held, since, turn, lapses, lease) or held < 1 or lease < 1 then
+      return wrong(s, 'something else than holders')
+    end
+    if holder == s.c then
+      s.own, s.second, s.newest, s.first = held, since, turn, s.first + held
+    elseif lapses > now then
+      local entry = string.sub(row, i, i + HOLDER - 1)
+      if lapses - now > lease then
+        -- The clock has stepped back.
+        lapses, s.dirty = now + lease, true
+        entry = pack('<dddddd', holder, held, since, turn, lapses, lease)
+      end
+      s.others, s.first, s.latest = s.others .. entry, s.first + held, least(s.latest, lapses)
+    end
+  end
+end
+
 -- Reads the row, or says what is wrong with it.
-local function load(s)
+local function load(s, now)
   fresh_row(s)
   if s.shape == LOG then return load_log(s) end
   local row = call('GET', s.key)
   if not row then return end
   local size = s.carried and 104 or s.strikes and 72 or s.wide and 56 or 16
-  if #row ~= size then return wrong(s, #row .. ' bytes, not ' .. size) end
+  if #row ~= size and (s.shape ~= CONCURRENT or #row < size or (#row - size) % HOLDER ~= 0) then
+    return wrong(s, #row .. ' bytes, not ' .. size)
+  end
   local at
   if s.shape == SLIDING then
     s.first, s.third, s.second, at = unpack('<dI4I4', row)
@@ -121,6 +155,7 @@ local function load(s)
     or s.carried and not are_numbers(s) then
     return wrong(s, 'something else than counts')
   end
+  if s.shape == CONCURRENT then return load_holders(s, row, size + 1, now) end
 end
 
 -- The shape's two words.
@@ -165,7 +200,7 @@ local function stands(s, fresh_in)
 end
 
 -- Writes the row, which equals none in so many microseconds.
-local function store(s, fresh_in)
+local function store(s, fresh_in, now)
   if fresh_in <= 0 then
     if s.stored then call('DEL', s.key) end
     return
@@ -176,6 +211,10 @@ local function store(s, fresh_in)
   local row = words(s)
   if s.wide then row = row .. more_words(s) end
   if s.carried then row = row .. pack('<dddd', s.n1, s.n2, s.n3, s.since) end
+  if s.shape == CONCURRENT then
+    row = row .. s.others
+    if s.own > 0 then row = row .. pack('<dddddd', s.c, s.own, s.second, s.newest, now + s.b, s.b) end
+  end
   call('SET', s.key, row, 'PX', expiry)
 end
 

@@ -3,7 +3,7 @@ local now, cost, spent, first, second, third, gap1, gap2, banned, since, at =
   unpack('<dddddddddd', ARGV[1])
 now = clock(now)
 local s = limit(KEYS[1], ARGV[1], at)
-local malformed = load(s)
+local malformed = load(s, now)
 if malformed then return redis.error_reply(malformed) end
 -- A key that was forgotten has nothing to be given back, but may yet have more to pay.
 if not s.stored and spent <= cost then return 0 end
@@ -101,7 +101,11 @@ local function give(back)
   elseif s.shape == LOG then
     log_give(s, first, now, back)
   else
-    s.first = least(s.first - back, 0)
+    -- Only what this process holds since then: what had lapsed is somebody else's by now.
+    if s.second == second then
+      local given = most(back, s.own)
+      s.first, s.own = s.first - given, s.own - given
+    end
     return
   end
   if spent == 0 and s.gap > 0 then gap_give() end
@@ -123,5 +127,5 @@ tidy(s, now)
 local before = numbers()
 if spent > cost then force(spent - cost) else give(cost - spent) end
 if not s.dirty and numbers() == before then return 0 end
-store(s, fresh_in(s, now))
+store(s, fresh_in(s, now), now)
 return 1

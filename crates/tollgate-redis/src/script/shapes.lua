@@ -2,7 +2,7 @@
 -- The numbers of a shape are, in order
 --   bucket: a unit, b drain, c tick, d cap, e free       stepped: a amount, b every, c cap
 --   fixed: a count, b period, c from first               sliding: a count, b ticks in a window, c tick
---   concurrent: a count
+--   concurrent: a count, b lease, c holder, d turn
 -- and the words are called first and second; of a sliding window, first is the window's index, second
 -- the current count and third the previous one.
 
@@ -249,7 +249,8 @@ local function shape_fresh_in(s, now)
     return 0
   end
   if shape == LOG then return log_fresh_in(s, now) end
-  return s.first > 0 and HELD or 0
+  if s.first == 0 then return 0 end
+  return least(s.latest - now, s.own > 0 and s.b or 0)
 end
 
 -- The microseconds until the row equals none, by the numbers that have written it.

@@ -27,6 +27,9 @@ local part, step, tick
 local row, wrong, from, expires
 local first, second, third
 local found_first, found_second
+-- Of a limit of concurrency: the entries of other holders behind the words, the latest of them to lapse, and
+-- this process's own: how much, since which turn of its, and the newest. See `rows.lua`.
+local others, latest, own, birth, newest, is_changed
 local key, following = nil, KEYS[1]
 for i = 1, count do
   if alike == 0 then
@@ -44,7 +47,7 @@ for i = 1, count do
     if row then
       if row.err then
         wrong = row
-      elseif #row ~= 16 then
+      elseif #row ~= 16 and (shape ~= 6 or (#row - 16) % 48 ~= 0) then
         wrong = redis.error_reply('BADROW ' .. key .. ' holds ' .. #row .. ' bytes, not 16')
       else
         first, second, third = unpack(words, row)
@@ -57,6 +60,37 @@ for i = 1, count do
           wrong = redis.error_reply('BADROW ' .. key .. ' holds something else than a count')
         end
         found_first, found_second = first, second
+      end
+    end
+    if shape == 6 then
+      others, latest, own, birth, newest, is_changed = '', 0, 0, 0, 0, false
+      if row and not wrong then
+        -- Before processes had entries of their own, a row was the two words.
+        local before = #row == 16 and first or 0
+        first = before
+        if before > 0 then
+          others, latest, is_changed = pack('<dddddd', 0, before, 0, 0, now + b, b), now + b, true
+        end
+        for i = 17, #row, 48 do
+          local holder, held, since, turn, lapses, lease = unpack('<dddddd', row, i)
+          local sum = holder + held + since + turn + lapses + lease
+          if not (sum % 1 == 0 and sum < 54043195528445952) or held < 1 or lease < 1 then
+            wrong = redis.error_reply('BADROW ' .. key .. ' holds something else than holders')
+            break
+          end
+          if holder == c then
+            own, birth, newest, first = held, since, turn, first + held
+          elseif lapses > now then
+            local entry = sub(row, i, i + 47)
+            if lapses - now > lease then
+              -- The clock has stepped back.
+              lapses, is_changed = now + lease, true
+              entry = pack('<dddddd', holder, held, since, turn, lapses, lease)
+            end
+            others, first = others .. entry, first + held
+            if lapses > latest then latest = lapses end
+          end
+        end
       end
     end
   end
@@ -207,11 +241,19 @@ for i = 1, count do
       end
 
     else
-      -- Concurrency: a count. Held until it is given back; but one who has died holds for an hour.
+      -- Concurrency: a count, b lease, c holder, d turn. Held until it is given back, or the holder's lease
+      -- ends without being renewed.
       if cost <= a and first + cost <= a then
         at, first = 0, first + cost
+        if cost > 0 then
+          if own == 0 then birth, newest = d, d end
+          own = own + cost
+          if d > newest then newest = d end
+        end
       end
-      if first > 0 then fresh = 3600000000 end
+      second, followed = birth, is_changed
+      if first > 0 then fresh = latest - now end
+      if own > 0 and fresh < b then fresh = b end
     end
 
     local answer
@@ -233,7 +275,7 @@ for i = 1, count do
         -- Until when the row stands follows from its words: a bucket's until the first multiple of a
         -- power of two, no more than what it is worth, at which it is worth nothing; the others' until
         -- then itself. So what stood there before tells when it expires, and mostly that is right still.
-        local stands, stays = expires, false
+        local stands, stays, content = expires, false, sub(answer, 19)
         if shape < 3 then
           local ends, worth = now + expires, now + expires - first * tick
           if row and soonest == 1 then
@@ -247,12 +289,16 @@ for i = 1, count do
           stays = row and soonest == 1 and first == found_first and found_second > 0
         end
         -- The answer ends with the words of the row.
+        if shape == 6 then
+          content = content .. others
+          if own > 0 then content = content .. pack('<dddddd', c, own, birth, newest, now + b, b) end
+        end
         if stays then
-          written = call('SETRANGE', key, '0', sub(answer, 19))
+          written = call('SETRANGE', key, '0', content)
         else
           stands = ceil(stands / 1000)
           if stands < soonest then stands = soonest end
-          written = call('SET', key, sub(answer, 19), 'PX', format('%.0f', stands))
+          written = call('SET', key, content, 'PX', format('%.0f', stands))
         end
       elseif row then
         written = call('DEL', key)

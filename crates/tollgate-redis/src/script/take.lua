@@ -24,7 +24,7 @@ for i = 1, #KEYS do
     call('DEL', KEYS[i])
     fresh_row(slots[i])
   else
-    local malformed = load(slots[i])
+    local malformed = load(slots[i], now)
     if malformed then return redis.error_reply(malformed) end
   end
   carry(slots[i], now)
@@ -154,16 +154,16 @@ local function in_shadow(s, admitted)
   if enter(s, now, 0) ~= 0 or (queued(s, now) or 0) > 0 then
     if op == TAKE then
       refuse(s, now)
-      if s.dirty or s.dropped > LEFT then store(s, fresh_in(s, now)) end
+      if s.dirty or s.dropped > LEFT then store(s, fresh_in(s, now), now) end
     end
     return fact(s, SHADOWED)
   end
   if op == TAKE and admitted then
     local stamp = spend(s, now, 0)
-    store(s, fresh_in(s, now))
+    store(s, fresh_in(s, now), now)
     return fact(s, CHARGED, stamp)
   end
-  if op == TAKE and (s.dirty or s.dropped > LEFT) then store(s, fresh_in(s, now)) end
+  if op == TAKE and (s.dirty or s.dropped > LEFT) then store(s, fresh_in(s, now), now) end
   return fact(s, admitted and ASKED or SPARED)
 end
 
@@ -173,7 +173,7 @@ local function charge(wait)
       reply[i + 1] = in_shadow(s, true)
     elseif op == TAKE then
       local stamp = spend(s, now, wait)
-      store(s, fresh_in(s, now))
+      store(s, fresh_in(s, now), now)
       reply[i + 1] = fact(s, CHARGED, stamp)
     else
       reply[i + 1] = fact(s, ASKED)
@@ -199,7 +199,7 @@ local function refuse_all()
       local refused = refuses(s, ready, place)
       if op == TAKE then
         if refused then refuse(s, now) end
-        if s.dirty or s.dropped > LEFT then store(s, fresh_in(s, now)) end
+        if s.dirty or s.dropped > LEFT then store(s, fresh_in(s, now), now) end
       end
       reply[i + 1] = fact(s, refused and REFUSED or SPARED)
     end

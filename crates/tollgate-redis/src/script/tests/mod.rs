@@ -1,6 +1,7 @@
 //! The scripts beside the Rust step, in the Lua that is inside of Redis.
 
 mod differential;
+mod holders;
 mod lua_struct;
 mod malformed;
 mod model;

@@ -245,6 +245,11 @@ impl Keys {
                 entry.expiry = Some(expiry);
                 Reply::Number(1)
             }
+            [b"PTTL", key] => {
+                let now = self.now / 1_000;
+                let left = |entry: &mut Entry| entry.expiry.map(|expiry| expiry - now);
+                Reply::Number(self.live(key).and_then(left).unwrap_or_default() as usize)
+            }
             [b"DEL", key] => {
                 self.written.insert(key.to_vec());
                 Reply::Number(usize::from(self.entries.remove(*key).is_some()))

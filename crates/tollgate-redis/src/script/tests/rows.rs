@@ -22,7 +22,21 @@ pub(super) fn held(limit: &Limit, row: &[u8]) -> Held {
         (held.seen, held.gap, held.ban, held.refused) = (seen, [gap1, gap2], [ban1, ban2], refused);
         return held;
     }
-    let (cell, rest) = row.split_at(16);
+    let (cell, mut rest) = row.split_at(16);
+    if let Shape::Concurrent { .. } = numbers.shape {
+        let head = if numbers.carried {
+            88
+        } else if counts_refusals {
+            56
+        } else {
+            40
+        };
+        let (words, holders) = rest.split_at(if numbers.wide { head } else { 0 });
+        rest = words;
+        let holders: Vec<[u64; 6]> = holders.chunks(48).map(doubles).collect();
+        let sum: u64 = holders.iter().map(|[_, held, ..]| held).sum();
+        assert_eq!(doubles(&cell[..8]), [sum], "a row tells what all hold");
+    }
     held.cell = match numbers.shape {
         Shape::Sliding { .. } => {
             let count =
@@ -30,6 +44,7 @@ pub(super) fn held(limit: &Limit, row: &[u8]) -> Held {
             let [index] = doubles(&cell[..8]);
             [index, count(8) << 32 | count(12)]
         }
+        Shape::Concurrent { .. } => [doubles::<2>(cell)[0], 0],
         _ => doubles(cell),
     };
     if numbers.wide {

@@ -116,20 +116,6 @@ fn a_row_that_stands_long_enough_is_written_without_its_expiry() {
 }
 
 #[test]
-fn one_who_has_died_holds_for_an_hour_after_the_last_charge() {
-    let mut pair = pair();
-    let charge = charge(Limit::concurrent(2), "alice", 1);
-    let minutes = |minutes: u64| NOW + minutes * 60 * SECOND;
-    assert!(admits(&mut pair, &charge));
-    pair.turn_to(minutes(59));
-    assert!(admits(&mut pair, &charge));
-    pair.turn_to(minutes(118));
-    assert!(!admits(&mut pair, &charge));
-    pair.turn_to(minutes(120));
-    assert!(admits(&mut pair, &charge));
-}
-
-#[test]
 fn the_room_of_dropped_stamps_is_reclaimed() {
     let mut pair = pair();
     let charge = charge(Limit::sliding_log(100, Duration::from_micros(100)), "alice", 1);

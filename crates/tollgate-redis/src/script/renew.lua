@@ -1,0 +1,44 @@
+-- Renews what one process holds of limits of concurrency. See `rows.lua` for the entries of a row.
+--
+-- A row in which nothing was taken after the process's turn is lowered to what the process knows to hold: what
+-- is more was given back or taken in messages that were lost.
+local args, call, pcall, unpack, pack = ARGV[1], redis.call, redis.pcall, struct.unpack, struct.pack
+local now, holder, lease, turn, place = unpack('<dddd', args)
+-- While the clock of a test stands still, the server's goes on: no row may expire by that.
+local soonest = 3600000
+if now < 0 then
+  soonest = math.ceil(lease / 1000)
+  local time = call('TIME')
+  now = time[1] * 1000000 + time[2]
+end
+
+local name, lost = pack('<d', holder), 0
+for i = 1, #KEYS do
+  local key, row = KEYS[i], pcall('GET', KEYS[i])
+  local known, at
+  known, place = unpack('<d', args, place)
+  if type(row) == 'string' then
+    at = string.find(row, name, 17, true)
+    -- Entries are counted from the end: what stands before them differs.
+    while at and (#row + 1 - at) % 48 ~= 0 do at = string.find(row, name, at + 1, true) end
+  end
+  if at then
+    local _, held, since, newest = unpack('<dddd', row, at)
+    local first, kept, entry = unpack('<d', row), held, ''
+    if newest <= turn and known < held then kept = known end
+    if kept > 0 then entry = pack('<dddddd', holder, kept, since, newest, now + lease, lease) end
+    first = first - held + kept
+    row = pack('<d', first) .. string.sub(row, 9, at - 1) .. entry .. string.sub(row, at + 48)
+    if first == 0 and #row == 16 then
+      call('DEL', key)
+    else
+      -- Others may hold for longer, and so may a ban.
+      local stands = call('PTTL', key)
+      if stands < soonest then stands = soonest end
+      call('SET', key, row, 'PX', string.format('%.0f', stands))
+    end
+  elseif known > 0 then
+    lost = lost + 1
+  end
+end
+return pack('<d', lost)
