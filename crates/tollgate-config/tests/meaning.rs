@@ -43,7 +43,7 @@ fn a_limit_that_is_none() {
         (
             "[\"5/fortnight\"]",
             "4:11: rules[0].limits[0]: in `5/fortnight`: the unit of time is not known: use us, ms, s, min, \
-             h, d or w, or their names",
+             h, d, w, month or year, or their names",
         ),
         (
             "[\"1/second\", { rate = \"0/minute\" }]",
@@ -427,9 +427,9 @@ fn tiers_that_do_not_fit_together() {
             "1:15: tiers.a: the tier has limits and is unlimited, expected one of the two",
         ),
         (
-            "tiers = { a = { limits = [\"1/year\"] } }",
-            "1:27: tiers.a.limits[0]: in `1/year`: the unit of time is not known: use us, ms, s, min, h, d or w, \
-             or their names",
+            "tiers = { a = { limits = [\"1/aeon\"] } }",
+            "1:27: tiers.a.limits[0]: in `1/aeon`: the unit of time is not known: use us, ms, s, min, h, d, w, \
+             month or year, or their names",
         ),
         (
             "customers = { acme = \"gold\" }\ntiers = { a = { unlimited = true } }",
@@ -444,7 +444,7 @@ fn tiers_that_do_not_fit_together() {
 fn all_problems_are_told_at_once_in_the_order_of_the_text() {
     let told = problems(
         "time_zone = \"Nowhere\"\n\
-         [[rules]]\nname = \"a\"\nkey = { header = \"x y\" }\nlimits = [\"1/year\", \"2/second brust 5\"]\n\
+         [[rules]]\nname = \"a\"\nkey = { header = \"x y\" }\nlimits = [\"1/aeon\", \"2/second brust 5\"]\n\
          when = { method = \"get\" }\ncost = 0\n",
     );
     let places: Vec<_> =
@@ -454,11 +454,11 @@ fn all_problems_are_told_at_once_in_the_order_of_the_text() {
 
 #[test]
 fn in_json_a_problem_has_its_own_place() {
-    let json = "{\n\t\"rules\": [{\n\t\t\"name\": \"a\", \"key\": \"ip\",\n\t\t\"limits\": [\"5/second\", {\"rate\": \"5/year\"}],\n\t\t\"when\": {\"not\": {\"hours\": {\"on\": []}}}\n\t}]\n}";
+    let json = "{\n\t\"rules\": [{\n\t\t\"name\": \"a\", \"key\": \"ip\",\n\t\t\"limits\": [\"5/second\", {\"rate\": \"5/aeon\"}],\n\t\t\"when\": {\"not\": {\"hours\": {\"on\": []}}}\n\t}]\n}";
     assert_eq!(
         compile(read_json(json)).in_file("policies.json").to_string(),
-        "policies.json:4:35: rules[0].limits[1].rate: in `5/year`: the unit of time is not known: use us, ms, \
-         s, min, h, d or w, or their names\n\
+        "policies.json:4:35: rules[0].limits[1].rate: in `5/aeon`: the unit of time is not known: use us, ms, \
+         s, min, h, d, w, month or year, or their names\n\
          policies.json:5:29: rules[0].when.not.hours: no hours are said, expected `between`, or `on`, or both"
     );
 }

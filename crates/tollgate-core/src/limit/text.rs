@@ -9,6 +9,8 @@
 //!         | "resolution" time | "count-refused" | "min-gap" time | "soft" n | "over" n "%"
 //!         | "ban" time ["after" n "in" time] | "carried" | "shadow" | "named" word | "named" '"' text '"'
 //! ```
+//!
+//! Words may be in upper or lower case; names keep theirs. A month has 30 days and a year has 365.
 
 use std::fmt;
 use std::str::FromStr;
@@ -26,6 +28,12 @@ const UNITS: [(&str, u64); 7] = [
     ("millisecond", 1_000),
     ("microsecond", 1),
 ];
+
+/// Thirty days, as in Envoy's rate limit service.
+const MONTH: u64 = 30 * 86_400_000_000;
+
+/// 365 days, as in Envoy's rate limit service.
+const YEAR: u64 = 365 * 86_400_000_000;
 
 /// Prints what [`FromStr`](str::parse) reads.
 impl fmt::Display for Limit {
@@ -134,8 +142,9 @@ fn parse(words: &mut Words<'_>) -> Result<Limit, LimitError> {
         Limit::try_concurrent(words.number()?)?
     } else {
         let count = words.number()?;
-        match words.word()? {
+        match words.word()?.as_str() {
             "/" | "per" => {}
+            "," => return Err(LimitError::new(COMMA)),
             _ => return Err(LimitError::new("after the count comes `/` or `per`, and a time")),
         }
         let period = words.time()?;
@@ -145,7 +154,7 @@ fn parse(words: &mut Words<'_>) -> Result<Limit, LimitError> {
             "log" => Limit::try_sliding_log(count, period)?,
             "sliding" => Limit::try_sliding_window(count, period)?,
             // Said of a bucket at once: one that is refilled continuously may not stay exact.
-            _ if words.clone().next() == Some("stepped") => {
+            _ if words.clone().next().as_deref() == Some("stepped") => {
                 Limit::make(Kind::Stepped { burst: count }, count, period)?
             }
             _ => Limit::try_per(count, period)?,
@@ -154,7 +163,7 @@ fn parse(words: &mut Words<'_>) -> Result<Limit, LimitError> {
     // Said of the whole: the name may come after it.
     let mut carried = false;
     while let Some(option) = words.next() {
-        limit = match option {
+        limit = match option.as_str() {
             "burst" => limit.try_burst(words.number()?)?,
             "stepped" => limit.try_refill(limit.count, Duration::from_micros(limit.period))?,
             "queue" => limit.try_queue(words.number()?)?,
@@ -175,6 +184,7 @@ fn parse(words: &mut Words<'_>) -> Result<Limit, LimitError> {
                 let name = words.name()?;
                 limit.try_named(&name)?
             }
+            "," => return Err(LimitError::new(COMMA)),
             _ => {
                 return Err(LimitError::new(
                     "an option is not known: use burst, stepped, queue, delay-after, from-first, \
@@ -186,29 +196,34 @@ fn parse(words: &mut Words<'_>) -> Result<Limit, LimitError> {
     if carried { limit.try_carried() } else { Ok(limit) }
 }
 
-/// The rest of the text; a number, a word and a `/` need no space between them.
+/// Said of a comma, whether it separates limits or the digits of a number.
+const COMMA: &str = "a comma has no meaning here: separate limits by `;`, and write 10000 or 10_000 for a large number";
+
+/// The rest of the text; a number, a word and a `/` need no space between them. Words are read in lower case.
 #[derive(Clone)]
 struct Words<'a>(&'a str);
 
-impl<'a> Words<'a> {
-    fn shape(&mut self) -> Result<&'a str, LimitError> {
+impl Words<'_> {
+    fn shape(&mut self) -> Result<&'static str, LimitError> {
         let rest = self.0.trim_start();
         if rest.starts_with(|char: char| char.is_ascii_digit()) {
             return Ok("");
         }
-        match self.next() {
-            Some(shape @ ("leaky" | "fixed" | "log" | "sliding" | "concurrent")) => Ok(shape),
-            Some("token") => Ok(""),
-            Some("-") => Err(LimitError::new("the count is negative")),
-            Some(_) => Err(LimitError::new(
+        let word = self.next().ok_or_else(|| LimitError::new("there is no limit"))?;
+        let known = ["leaky", "fixed", "log", "sliding", "concurrent"];
+        match (known.into_iter().find(|shape| *shape == word), word.as_str()) {
+            (Some(shape), _) => Ok(shape),
+            (None, "token") => Ok(""),
+            (None, "-") => Err(LimitError::new("the count is negative")),
+            (None, ",") => Err(LimitError::new(COMMA)),
+            (None, _) => Err(LimitError::new(
                 "the shape is not known: use leaky, fixed, log, sliding or concurrent, or none for \
                  a token bucket",
             )),
-            None => Err(LimitError::new("there is no limit")),
         }
     }
 
-    fn word(&mut self) -> Result<&'a str, LimitError> {
+    fn word(&mut self) -> Result<String, LimitError> {
         self.next().ok_or_else(|| LimitError::new("the text ends too soon"))
     }
 
@@ -225,7 +240,7 @@ impl<'a> Words<'a> {
     fn time(&mut self) -> Result<Duration, LimitError> {
         let numbered = self.0.trim_start().starts_with(|char: char| char.is_ascii_digit());
         let number = if numbered { self.number()? } else { 1 };
-        let unit = match self.word()? {
+        let unit = match self.word()?.as_str() {
             "us" | "microsecond" | "microseconds" => 1,
             "ms" | "millisecond" | "milliseconds" => 1_000,
             "s" | "sec" | "second" | "seconds" => 1_000_000,
@@ -233,9 +248,12 @@ impl<'a> Words<'a> {
             "h" | "hour" | "hours" => 3_600_000_000,
             "d" | "day" | "days" => 86_400_000_000,
             "w" | "week" | "weeks" => 604_800_000_000,
+            "month" | "months" => MONTH,
+            "y" | "year" | "years" => YEAR,
             _ => {
                 return Err(LimitError::new(
-                    "the unit of time is not known: use us, ms, s, min, h, d or w, or their names",
+                    "the unit of time is not known: use us, ms, s, min, h, d, w, month or year, or \
+                     their names",
                 ));
             }
         };
@@ -245,7 +263,7 @@ impl<'a> Words<'a> {
 
     fn percent(&mut self) -> Result<u64, LimitError> {
         let percent = self.number()?;
-        match self.word()? {
+        match self.word()?.as_str() {
             "%" => Ok(percent),
             _ => Err(LimitError::new("after what is over the limit comes `%`: it is in percent")),
         }
@@ -254,7 +272,7 @@ impl<'a> Words<'a> {
     /// How long it is, and after how many refusals it begins, where that is said.
     fn ban(&mut self, limit: Limit) -> Result<Limit, LimitError> {
         let limit = limit.try_ban(self.time()?)?;
-        if self.clone().next() != Some("after") {
+        if self.clone().next().as_deref() != Some("after") {
             return Ok(limit);
         }
         self.next();
@@ -291,10 +309,10 @@ impl<'a> Words<'a> {
     }
 }
 
-impl<'a> Iterator for Words<'a> {
-    type Item = &'a str;
+impl Iterator for Words<'_> {
+    type Item = String;
 
-    fn next(&mut self) -> Option<&'a str> {
+    fn next(&mut self) -> Option<String> {
         let rest = self.0.trim_start();
         let first = rest.chars().next()?;
         let end = |part: fn(char) -> bool| rest.find(|char| !part(char)).unwrap_or(rest.len());
@@ -307,6 +325,6 @@ impl<'a> Iterator for Words<'a> {
         };
         let (word, rest) = rest.split_at(length);
         self.0 = rest;
-        Some(word)
+        Some(word.to_ascii_lowercase())
     }
 }

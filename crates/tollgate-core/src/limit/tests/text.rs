@@ -72,6 +72,19 @@ fn limits_are_written_as_one_would_say_them() {
             "10/s ban 5 minutes after 3 in minute named a",
             Limit::per_second(10).ban(secs(300)).ban_after(3, secs(60)).named("a"),
         ),
+        ("1000/month", Limit::per(1_000, secs(2_592_000))),
+        ("fixed 5 per 2 Months", Limit::fixed_window(5, secs(5_184_000))),
+        ("9/year", Limit::per(9, secs(31_536_000))),
+        (
+            "10 PER 2 Weeks BURST 20 Named Api",
+            Limit::per(10, secs(1_209_600)).burst(20).named("Api"),
+        ),
+        ("Leaky 10/Second Queue 20", Limit::leaky_bucket(10, secs(1)).queue(20)),
+        ("CONCURRENT 5", Limit::concurrent(5)),
+        (
+            "10/S Ban 5 Min After 3 In Minute",
+            Limit::per_second(10).ban(secs(300)).ban_after(3, secs(60)),
+        ),
         ("10/s carried named a", Limit::per_second(10).named("a").carried()),
         ("10/s shadow soft 5", Limit::per_second(10).soft(5).shadow()),
         ("concurrent 5", Limit::concurrent(5)),
@@ -103,6 +116,10 @@ fn errors_quote_the_text_and_name_the_bad_part() {
         ("5/minute brust 7", "an option is not known"),
         ("5/minute queue 7", "a queue belongs to a leaky bucket"),
         ("5/minute named", "the name is empty"),
+        ("5/minute, 10/hour", "separate limits by `;`"),
+        ("5/minute burst 10, 10/hour", "separate limits by `;`"),
+        ("10,000/day", "write 10000 or 10_000"),
+        (",", "separate limits by `;`"),
         ("5/minute named \"daily", "the name's closing quote is missing"),
     ];
     for (text, part) in table {
