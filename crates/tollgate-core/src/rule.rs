@@ -101,6 +101,9 @@ impl<K, L, C> By<K, L, C> {
     /// What was charged too much is given back, what was charged too little is charged on top, beyond
     /// the limit if need be: the next requests wait for it.
     ///
+    /// Reserve the most that a request may cost. A client that disconnects before the response pays what was reserved,
+    /// so a small reservation lets it use much and pay little.
+    ///
     /// ```
     /// use tollgate_core::{Global, Limit, Reply};
     ///
