@@ -20,6 +20,12 @@ impl Headers for ActixHeaders<'_> {
             self.0.insert(name(field), value);
         }
     }
+
+    fn each_line(&self, field: Field, see: &mut dyn FnMut(&[u8])) {
+        for line in self.0.get_all(name(field)) {
+            see(line.as_bytes());
+        }
+    }
 }
 
 /// The names, looked through when this is compiled.
@@ -35,7 +41,8 @@ pub(crate) fn name(field: Field) -> HeaderName {
         };
     }
     names! {
-        RateLimit RateLimitPolicy XLimit XRemaining XReset XWarning RetryAfter CacheControl Location
+        RateLimit RateLimitPolicy XLimit XRemaining XReset XWarning RetryAfter CacheControl Expires
+        Location
     }
 }
 

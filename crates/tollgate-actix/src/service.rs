@@ -8,7 +8,7 @@ use actix_web::http::header::{HeaderMap, HeaderValue, RETRY_AFTER};
 use actix_web::{Error, HttpMessage};
 use tollgate_core::{
     Answer, Charge, Course, Degraded, Desk, Field, Fields, Known, Mark, Memory, Owed, Paid, Policy,
-    Refusal, Refused, Rule, Store, Ticket,
+    Refusal, Refused, Rule, Store, Ticket, is_stored_for_others,
 };
 
 use crate::future::{Forward, ResponseFuture};
@@ -150,7 +150,8 @@ impl<S> Limited<S> {
     /// The usual fields of the usual charge: half of that is written already.
     fn tell_at_once<T: Desk>(&self, paid: &Paid<T>, headers: &mut HeaderMap) -> bool {
         // Somebody else has said when to come back: no window announced may end after that.
-        let is_told = headers.contains_key(RETRY_AFTER);
+        let is_told =
+            headers.contains_key(RETRY_AFTER) || is_stored_for_others(&ActixHeaders(&mut *headers));
         paid.tell(|at, line| {
             if let (Ok(line), false) = (HeaderValue::from_str(line), is_told) {
                 headers.append(name(Field::RateLimitPolicy), self.policies[at].clone());

@@ -27,16 +27,23 @@ pub struct Cost(pub u64);
 #[derive(Clone)]
 pub(crate) struct Account(Arc<Spent>);
 
-type Spent = dyn Fn(&dyn Reply, u64) -> u64 + Send + Sync;
+/// From the response, what was charged, and the most that it may become, to what it becomes.
+type Spent = dyn Fn(&dyn Reply, u64, u64) -> u64 + Send + Sync;
 
 impl Account {
     pub(crate) fn new(spent: impl Fn(&dyn Reply, u64) -> u64 + Send + Sync + 'static) -> Self {
-        Self(Arc::new(spent))
+        Self(Arc::new(move |reply, charged, most| spent(reply, charged).min(most)))
     }
 
-    /// What of the `charged` is to stand; all of it where there is no account.
-    pub(crate) fn spent(account: Option<&Self>, reply: &dyn Reply, charged: u64) -> u64 {
-        account.map_or(charged, |Self(spent)| spent(reply, charged))
+    /// The same account with another bound than the usual one.
+    pub(crate) fn at_most(self, bound: u64) -> Self {
+        let Self(spent) = self;
+        Self(Arc::new(move |reply, charged, _| spent(reply, charged, bound)))
+    }
+
+    /// The part of `charged` that stays charged, at most `most`; all of it where there is no account.
+    pub(crate) fn spent(account: Option<&Self>, reply: &dyn Reply, charged: u64, most: u64) -> u64 {
+        account.map_or(charged, |Self(spent)| spent(reply, charged, most))
     }
 
     /// Settles two charges to one row, each its own way.
@@ -49,10 +56,10 @@ impl Account {
         if first.is_none() && second.is_none() {
             return None;
         }
-        Some(Self::new(move |reply, _| {
-            let first = Self::spent(first.as_ref(), reply, charged_first);
-            first.saturating_add(Self::spent(second.as_ref(), reply, charged_second))
-        }))
+        Some(Self(Arc::new(move |reply, _, most| {
+            let first = Self::spent(first.as_ref(), reply, charged_first, most);
+            first.saturating_add(Self::spent(second.as_ref(), reply, charged_second, most))
+        })))
     }
 }
 

@@ -188,12 +188,21 @@ impl Default for Charge {
     }
 }
 
+/// How many times the larger of the reservation and the limit's capacity one request may be settled to, unless
+/// [`By::settle_at_most`](crate::By::settle_at_most) says otherwise. A budget of tokens may well be overdrawn by one long
+/// answer. Ten times overdrawn, a bucket that fills in a minute recovers in ten: a wrong number in a response must not
+/// lock a key for years.
+const SETTLED: u64 = 10;
+
 impl Owed {
-    /// What of the cost is to stand, now that the response is known.
+    /// The part of the cost that stays charged, now that the response is known.
     pub(crate) fn spent(&self, reply: &dyn Reply) -> u64 {
         match &self.account {
             _ if self.limit.is_held() || reply.is_refusal() => 0,
-            account => Account::spent(account.as_ref(), reply, self.cost),
+            account => {
+                let most = self.cost.max(self.limit.capacity()).saturating_mul(SETTLED);
+                Account::spent(account.as_ref(), reply, self.cost, most)
+            }
         }
     }
 }

@@ -44,8 +44,10 @@ pub struct Counters {
     pub(crate) told: LastTold,
     /// The same of a soft limit that is exceeded.
     pub(crate) soft: LastTold,
-    /// The same of one who is banned.
+    /// When the operator was last told of a banned key.
     pub(crate) bans: LastTold,
+    /// When the operator was last told of a request that a limit on trial would have refused.
+    pub(crate) trials: LastTold,
 }
 
 /// When the operator was last told of something that every request can cause.

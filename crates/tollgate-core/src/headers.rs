@@ -14,6 +14,40 @@ pub trait Headers {
 
     /// Makes `value` the only line of `field`.
     fn insert(&mut self, field: Field, value: Value<'_>);
+
+    /// Shows each line of `field`.
+    fn each_line(&self, field: Field, see: &mut dyn FnMut(&[u8]));
+}
+
+/// Whether the response may be stored by caches that serve other clients too, so that the fields of one client must not
+/// be in it.
+///
+/// `Cache-Control` says so by `public`, `s-maxage` or `max-age` without `private`, `no-store` or `no-cache`; without
+/// `Cache-Control`, `Expires` does (RFC 9111, 3 and 4.2.1). A `private` or `no-cache` that names fields does not cover
+/// the others. A response that says nothing is not taken for cacheable.
+pub fn is_stored_for_others(headers: &impl Headers) -> bool {
+    let (mut allowed, mut forbidden) = (false, false);
+    if !headers.contains(Field::CacheControl) {
+        if headers.contains(Field::Expires) {
+            // What is no date, such as `0`, has expired.
+            let is_date = |line: &[u8]| line.first().is_some_and(u8::is_ascii_alphabetic);
+            headers.each_line(Field::Expires, &mut |line| allowed |= is_date(line));
+        }
+        return allowed;
+    }
+    headers.each_line(Field::CacheControl, &mut |line| {
+        for directive in line.split(|byte| *byte == b',') {
+            let directive = directive.trim_ascii();
+            let mut parts = directive.splitn(2, |byte| *byte == b'=');
+            let (name, value) = (parts.next().unwrap_or_default(), parts.next());
+            let is = |other: &str| name.trim_ascii_end().eq_ignore_ascii_case(other.as_bytes());
+            let lasts =
+                value.is_some_and(|value| value.iter().any(|byte| (b'1'..=b'9').contains(byte)));
+            allowed |= is("public") || (is("max-age") || is("s-maxage")) && lasts;
+            forbidden |= value.is_none() && ["private", "no-store", "no-cache"].into_iter().any(is);
+        }
+    });
+    allowed && !forbidden
 }
 
 /// What stands in a header field.
@@ -46,6 +80,8 @@ pub enum Field {
     RetryAfter,
     /// `Cache-Control`
     CacheControl,
+    /// `Expires`
+    Expires,
     /// `Location`
     Location,
 }
@@ -62,6 +98,7 @@ impl Field {
             Self::XWarning => fields::X_WARNING,
             Self::RetryAfter => fields::RETRY_AFTER,
             Self::CacheControl => "cache-control",
+            Self::Expires => "expires",
             Self::Location => "location",
         }
     }
@@ -100,9 +137,10 @@ impl Fields {
         }
     }
 
-    /// Writes the fields of a decision.
+    /// Writes the fields of a decision. Writes none where the response [is stored for
+    /// others](is_stored_for_others): they would learn how this client stands.
     pub fn write(self, decision: &Decision, headers: &mut impl Headers) {
-        if decision.told().next().is_none() {
+        if decision.told().next().is_none() || is_stored_for_others(headers) {
             return;
         }
         if self.draft {

@@ -97,7 +97,7 @@ pub use self::cost::{
 pub use self::counts::{Counter, Counters, Counts};
 pub use self::fallback::{Fallback, FallbackFuture};
 pub use self::gate::{Gate, Place, Redirect, Rejection, Step};
-pub use self::headers::{Field, Fields, Headers, Value};
+pub use self::headers::{Field, Fields, Headers, Value, is_stored_for_others};
 #[cfg(feature = "hours")]
 pub use self::hours::{Hours, HoursError, Weekday};
 pub use self::key::*;

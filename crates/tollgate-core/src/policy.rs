@@ -210,9 +210,11 @@ impl<S: Store> Policy<S> {
     fn overshadowed(&self, outcome: &Outcome, charge: &Charge) {
         self.counters.shadowed.add();
         let decision = outcome.decision(charge);
-        report::overshadowed(&decision, || {
-            self.who(&decision, charge, |standing| standing.shadowed)
-        });
+        if let Some(watch) = &self.watch {
+            watch.saw(&decision, charge);
+        }
+        let how = "would have been refused or held up by a limit on trial";
+        self.report_trial(&decision, charge, how, |standing| standing.shadowed);
     }
 
     #[inline(never)]
@@ -231,8 +233,8 @@ impl<S: Store> Policy<S> {
             Step::Shadow => {
                 shadowed.add();
                 self.meter.exceeded(&decision, Told::Shadowed);
-                let who = || self.who(&decision, charge, |standing| standing.refused);
-                report::shadowed(&decision, who);
+                let how = "would have been refused";
+                self.report_trial(&decision, charge, how, |standing| standing.refused);
                 Course::Serve(Served::Shadowed(Box::new(decision)))
             }
             Step::Redirect(redirect) => {
@@ -257,6 +259,20 @@ impl<S: Store> Policy<S> {
         } else {
             report::refused(decision, who, how);
         }
+    }
+
+    /// Tells the operator once a second of a request that a limit on trial would have refused. The others are told
+    /// at the level of debugging: a trial runs under full traffic.
+    fn report_trial(
+        &self,
+        decision: &Decision,
+        charge: &Charge,
+        how: &str,
+        on_trial: fn(&Standing) -> bool,
+    ) {
+        let so_far =
+            (self.counters.trials.is_over(self.clock.now())).then(|| self.counters.read().shadowed);
+        report::on_trial(decision, || self.who(decision, charge, on_trial), on_trial, so_far, how);
     }
 
     /// What is shown of the key that is refused, or would be: the first, where there are several.

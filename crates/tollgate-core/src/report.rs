@@ -6,9 +6,7 @@
 
 use crate::adapter::OnStoreError;
 use crate::key::Missing;
-#[cfg(feature = "tracing")]
-use crate::limit::Standing;
-use crate::limit::{Decision, Limit};
+use crate::limit::{Decision, Limit, Standing};
 use crate::store::StoreError;
 
 /// At most one a second, for what the server lacks.
@@ -32,25 +30,27 @@ pub(crate) fn refused(decision: &Decision, who: impl Fn() -> Option<String>, how
     );
 }
 
-pub(crate) fn shadowed(decision: &Decision, who: impl Fn() -> Option<String>) {
+/// `so_far` requests would have been refused, where it is time to tell the operator; at most one a second.
+pub(crate) fn on_trial(
+    decision: &Decision,
+    who: impl Fn() -> Option<String>,
+    limits: fn(&Standing) -> bool,
+    so_far: Option<u64>,
+    how: &str,
+) {
     #[cfg(feature = "tracing")]
-    tracing::info!(
-        limits = %Named(decision, |standing| standing.refused),
-        who = who(),
-        banned = decision.is_banned(),
-        retry_after = ?decision.retry_after(),
-        "would have been refused"
-    );
-}
-
-/// Of a request that goes ahead: what a shadow says of it.
-pub(crate) fn overshadowed(decision: &Decision, who: impl Fn() -> Option<String>) {
-    #[cfg(feature = "tracing")]
-    tracing::info!(
-        limits = %Named(decision, |standing| standing.shadowed),
-        who = who(),
-        "would have been refused or held up by a shadow"
-    );
+    if let Some(so_far) = so_far {
+        tracing::info!(
+            limits = %Named(decision, limits),
+            who = who(),
+            banned = decision.is_banned(),
+            retry_after = ?decision.retry_after(),
+            so_far,
+            "{how}"
+        );
+    } else {
+        tracing::debug!(limits = %Named(decision, limits), who = who(), "{how}");
+    }
 }
 
 /// At most one a second; [`refused`] tells of the others.

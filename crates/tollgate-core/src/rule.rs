@@ -58,12 +58,13 @@ pub struct By<K, L = Limits, C = u64> {
     key: K,
     cost: C,
     account: Option<Account>,
+    most: Option<u64>,
 }
 
 impl<K, L> By<K, L> {
     /// Charges `limits` to `key`, one for each request: for a [`LimitsFor`] of your own.
     pub fn new(limits: L, key: K) -> Self {
-        Self { limits, key, cost: 1, account: None }
+        Self { limits, key, cost: 1, account: None, most: None }
     }
 }
 
@@ -71,7 +72,7 @@ impl<K, L, C> By<K, L, C> {
     /// Charges `cost` for each request, instead of one: a number, [`cost_fn`](crate::cost_fn),
     /// [`cost_from`](crate::cost_from) or [`content_length`](crate::content_length).
     pub fn cost<D>(self, cost: D) -> By<K, L, D> {
-        By { limits: self.limits, key: self.key, cost, account: self.account }
+        By { limits: self.limits, key: self.key, cost, account: self.account, most: self.most }
     }
 
     /// Counts a request only if `counts` says so of the response's status.
@@ -104,6 +105,9 @@ impl<K, L, C> By<K, L, C> {
     /// Reserve the most that a request may cost. A client that disconnects before the response pays what was reserved,
     /// so a small reservation lets it use much and pay little.
     ///
+    /// One request is settled to at most ten times the larger of its reservation and the limit's capacity, so that a wrong
+    /// number in a response does not lock a key for years; [`settle_at_most`](Self::settle_at_most) sets another bound.
+    ///
     /// ```
     /// use tollgate_core::{Global, Limit, Reply};
     ///
@@ -118,6 +122,25 @@ impl<K, L, C> By<K, L, C> {
         self.settle(move |reply, charged| cost(reply).unwrap_or(charged))
     }
 
+    /// Settles one request to at most `most`, whatever the response says. Without it, the bound is ten times the larger
+    /// of the reservation and the limit's capacity.
+    ///
+    /// ```
+    /// use tollgate_core::{Global, Limit, Reply};
+    ///
+    /// // No answer uses more than 4,000 tokens.
+    /// let rule = Limit::per_minute(10_000)
+    ///     .by(Global)
+    ///     .cost(4_000)
+    ///     .settle_cost(|reply| reply.cost())
+    ///     .settle_at_most(4_000);
+    /// ```
+    #[must_use]
+    pub fn settle_at_most(self, most: u64) -> Self {
+        let account = self.account.map(|account| account.at_most(most));
+        Self { account, most: Some(most), ..self }
+    }
+
     /// Applies only to requests for which the [`Condition`] `applies` holds; all others owe nothing to
     /// this rule. Said last, after cost and accounting.
     pub fn when<F>(self, applies: F) -> When<Self, F> {
@@ -125,7 +148,12 @@ impl<K, L, C> By<K, L, C> {
     }
 
     fn settle(self, spent: impl Fn(&dyn Reply, u64) -> u64 + Send + Sync + 'static) -> Self {
-        Self { account: Some(Account::new(spent)), ..self }
+        let account = Account::new(spent);
+        let account = match self.most {
+            Some(most) => account.at_most(most),
+            None => account,
+        };
+        Self { account: Some(account), ..self }
     }
 }
 

@@ -20,6 +20,12 @@ impl Headers for HttpHeaders<'_> {
             self.0.insert(name(field), value);
         }
     }
+
+    fn each_line(&self, field: Field, see: &mut dyn FnMut(&[u8])) {
+        for line in self.0.get_all(name(field)).into_iter() {
+            see(line.as_bytes());
+        }
+    }
 }
 
 /// The names, looked through when this is compiled.
@@ -35,7 +41,8 @@ pub(crate) fn name(field: Field) -> HeaderName {
         };
     }
     names! {
-        RateLimit RateLimitPolicy XLimit XRemaining XReset XWarning RetryAfter CacheControl Location
+        RateLimit RateLimitPolicy XLimit XRemaining XReset XWarning RetryAfter CacheControl Expires
+        Location
     }
 }
 
@@ -45,5 +52,48 @@ fn written(value: Value<'_>) -> Option<HeaderValue> {
         Value::Static(text) => Some(HeaderValue::from_static(text)),
         Value::Text(text) => HeaderValue::from_str(text).ok(),
         Value::Number(number) => Some(number.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+    use http::header::{CACHE_CONTROL, EXPIRES};
+    use tollgate_core::is_stored_for_others;
+
+    use super::*;
+
+    fn is_stored(lines: &[(http::HeaderName, &'static str)]) -> bool {
+        let mut headers = HeaderMap::new();
+        for (name, value) in lines {
+            headers.append(name, HeaderValue::from_static(value));
+        }
+        is_stored_for_others(&HttpHeaders(&mut headers))
+    }
+
+    #[test]
+    fn what_shared_caches_store_is_known_by_cache_control_and_expires() {
+        for value in [
+            "public",
+            "Public, Max-Age=60",
+            "max-age=60",
+            "max-age=\"60\"",
+            "s-maxage=1, max-age=0",
+            "must-revalidate, max-age=600",
+            "private=\"set-cookie\", max-age=60",
+            "no-cache=\"set-cookie, x\",s-maxage=9",
+        ] {
+            assert!(is_stored(&[(CACHE_CONTROL, value)]), "{value}");
+        }
+        for value in
+            ["", "private", "private, max-age=60", "no-store", "NO-CACHE, max-age=60", "max-age=0"]
+        {
+            assert!(!is_stored(&[(CACHE_CONTROL, value)]), "{value}");
+        }
+        assert!(is_stored(&[(CACHE_CONTROL, "must-revalidate"), (CACHE_CONTROL, "max-age=5")]));
+        assert!(!is_stored(&[(CACHE_CONTROL, "max-age=5"), (CACHE_CONTROL, "private")]));
+        assert!(is_stored(&[(EXPIRES, "Sun, 06 Nov 2095 08:49:37 GMT")]));
+        assert!(!is_stored(&[(EXPIRES, "0")]));
+        assert!(!is_stored(&[]));
     }
 }

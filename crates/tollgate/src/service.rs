@@ -8,7 +8,7 @@ use http::header::{HeaderMap, HeaderValue, RETRY_AFTER};
 use http::{Request, Response};
 use tollgate_core::{
     Answer, Charge, Course, Degraded, Desk, Field, Fields, Known, Mark, Memory, Owed, Paid, Policy,
-    Refusal, Refused, Rule, Store, Ticket,
+    Refusal, Refused, Rule, Store, Ticket, is_stored_for_others,
 };
 use tower::Service;
 
@@ -204,8 +204,10 @@ impl<R, S, P> Limited<R, S, P> {
 
     /// The usual fields of the usual charge: half of that is written already.
     fn tell_at_once<T: Desk>(&self, paid: &Paid<T>, headers: &mut HeaderMap) -> bool {
-        // Somebody else has said when to come back: no window announced may end after that.
-        let is_told = headers.contains_key(RETRY_AFTER);
+        // Where the service has said when to come back, no window announced may end after that. Where others are served
+        // the same response from a cache, they must not read how this client stands.
+        let is_told =
+            headers.contains_key(RETRY_AFTER) || is_stored_for_others(&HttpHeaders(&mut *headers));
         paid.tell(|at, line| {
             if let (Ok(line), false) = (HeaderValue::from_str(line), is_told) {
                 headers.append(name(Field::RateLimitPolicy), self.policies[at].clone());

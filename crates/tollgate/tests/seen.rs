@@ -121,6 +121,33 @@ async fn a_ban_is_told_once_a_second_and_not_as_a_refusal_besides() {
 }
 
 #[tokio::test]
+async fn trials_are_told_once_a_second_with_a_count() {
+    let strict = Limit::fixed_window(1, secs(3600)).named("strict");
+    let layer = RateLimitLayer::new(strict.by(CLIENT)).rejection(Rejection::shadow());
+    told_once_a_second(layer).await;
+    told_once_a_second(RateLimitLayer::new(strict.shadow().by(CLIENT))).await;
+}
+
+async fn told_once_a_second<R>(layer: RateLimitLayer<R>)
+where
+    R: for<'a> tollgate::Rule<tollgate::HttpView<'a, String>> + Clone + Send + Sync + 'static,
+{
+    let (log, _guard) = Log::begin();
+    let (store, clock) = store();
+    let app = app(layer.store(store));
+    assert_eq!(statuses(&app, 20).await, [200; 20]);
+    let told = log.lines("INFO");
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].contains("would have been refused"), "{told:?}");
+    assert!(told[0].contains("limits=strict") && told[0].contains("so_far=1"), "{told:?}");
+    clock.advance(secs(1));
+    statuses(&app, 5).await;
+    let told = log.lines("INFO");
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told[1].contains("so_far=20"), "{told:?}");
+}
+
+#[tokio::test]
 async fn what_is_decided_at_once_has_no_span() {
     let (log, _guard) = Log::begin();
     let (store, _clock) = store();
@@ -180,6 +207,20 @@ async fn a_remote_decision_has_a_span_and_its_refusal_is_told_within() {
     assert_eq!(log.lines("new").len(), 2);
     let refused = log.lines("refused");
     assert!(refused[0].contains("rate_limit:"), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_watch_sees_what_a_limit_on_trial_would_refuse() {
+    let watch = Watch::new(8);
+    let (store, _clock) = store();
+    let limits = [Limit::per_hour(1).named("trial").shadow(), Limit::per_hour(9).named("wide")];
+    let app = app(RateLimitLayer::new(tollgate::Limits::from(limits).by(CLIENT))
+        .store(store)
+        .watch(&watch));
+    assert_eq!(statuses(&app, 3).await, [200, 200, 200]);
+    let shown = watch.snapshot();
+    assert_eq!(shown.len(), 1, "{shown:?}");
+    assert_eq!((shown[0].policy.as_str(), shown[0].refusals), ("trial", 2));
 }
 
 #[tokio::test]

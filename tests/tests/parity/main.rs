@@ -36,6 +36,7 @@ macro_rules! everywhere {
                 several_limits_are_charged_all_or_none
                 a_missing_key_is_the_clients_mistake
                 a_route_counts_for_itself
+                fields_stay_out_of_responses_that_shared_caches_store
                 old_fields_on_request
                 no_fields_on_request
                 counts_only_failures

@@ -98,10 +98,22 @@ fn answer(path: &str, degraded: bool) -> (u16, String, Option<Cost>) {
     }
 }
 
+/// How long caches may store the answer to this path, and for whom.
+fn caching(path: &str) -> Option<&'static str> {
+    match path {
+        "/public" => Some("public, max-age=60"),
+        "/private" => Some("private, max-age=60"),
+        _ => None,
+    }
+}
+
 fn respond<B>(request: &Request<B>) -> Response<Body> {
     let degraded = request.extensions().get::<Degraded>().is_some();
     let (status, body, cost) = answer(request.uri().path(), degraded);
     let mut response = Response::builder().status(status).body(Body::from(body)).unwrap();
+    if let Some(caching) = caching(request.uri().path()) {
+        response.headers_mut().insert("cache-control", caching.parse().unwrap());
+    }
     if let Some(cost) = cost {
         response.extensions_mut().insert(cost);
     }
@@ -182,7 +194,11 @@ impl<K: Keep> Server for Actix<K> {
                 let degraded = request.extensions().get::<Degraded>().is_some();
                 let (status, body, cost) = answer(request.path(), degraded);
                 let status = actix_web::http::StatusCode::from_u16(status).unwrap();
-                let mut response = HttpResponse::build(status).body(body);
+                let mut response = HttpResponse::build(status);
+                if let Some(caching) = caching(request.path()) {
+                    response.insert_header(("cache-control", caching));
+                }
+                let mut response = response.body(body);
                 if let Some(cost) = cost {
                     response.extensions_mut().insert(cost);
                 }

@@ -88,6 +88,25 @@ scenarios! {
         assert_eq!(running.statuses("/", "alice", 2), [200, 429]);
     }
 
+    fields_stay_out_of_responses_that_shared_caches_store(server) {
+        for fields in [Fields::DRAFT, Fields::X_RATE_LIMIT, Fields::DRAFT.and(Fields::X_RATE_LIMIT)] {
+            let rule = Limit::per_minute(2).by(CLIENT);
+            let running = start_with(server, rule, |setup| setup.fields = fields);
+            let stored = running.get("/public", "alice");
+            assert_eq!(stored.status, 200);
+            assert_eq!(stored.header("ratelimit"), "");
+            assert_eq!(stored.header("ratelimit-policy"), "");
+            assert_eq!(stored.header("x-ratelimit-remaining"), "");
+            let own = running.get("/private", "alice");
+            assert_eq!(own.header("ratelimit").is_empty(), fields == Fields::X_RATE_LIMIT);
+            assert_eq!(own.header("x-ratelimit-remaining").is_empty(), fields == Fields::DRAFT);
+            // A refusal is stored by nobody.
+            let refused = running.get("/public", "alice");
+            assert_eq!(refused.header("cache-control"), "no-store");
+            assert_eq!(refused.header("ratelimit").is_empty(), fields == Fields::X_RATE_LIMIT);
+        }
+    }
+
     limits_by_the_peers_address(server) {
         let running = start(server, Limit::per_minute(2).by(Ip::peer()));
         // Other ports, and whatever the client says of itself, are the same address.

@@ -5,9 +5,12 @@ use std::sync::OnceLock;
 use metrics::{Counter, Histogram, Unit, counter, describe_counter, describe_histogram, histogram};
 
 use super::Told;
-use crate::by_policy::ByPolicy;
+use crate::by_policy::{ByPolicy, Names};
 use crate::limit::Limit;
 use crate::store::StoreError;
+
+/// The labels of this process.
+static NAMES: Names = Names::new();
 
 pub(super) struct All {
     policies: ByPolicy<OfPolicy>,
@@ -49,7 +52,11 @@ impl Told {
 
 impl Default for All {
     fn default() -> Self {
-        Self { policies: ByPolicy::new(), keyless: OnceLock::new(), failures: OnceLock::new() }
+        Self {
+            policies: ByPolicy::within(&NAMES),
+            keyless: OnceLock::new(),
+            failures: OnceLock::new(),
+        }
     }
 }
 

@@ -97,6 +97,36 @@ fn a_dropped_ticket_keeps_its_charge_and_gives_back_its_place() {
     assert_eq!((desk.remaining(RATE), desk.remaining(HELD)), (50, 3));
 }
 
+/// 10 of the rate, settled by what the response says.
+fn by_cost() -> Account {
+    Account::new(|reply, charged| reply.cost().unwrap_or(charged))
+}
+
+#[test]
+fn a_wrong_number_in_a_response_does_not_lock_a_key_for_years() {
+    let desk = Desk::new();
+    let claims = Response { cost: Some(u64::MAX), ..Response::of(200) };
+    desk.ticket(&on_account(Some(by_cost()))).settle(&claims);
+    // Ten times the capacity of 60 a minute.
+    desk.clock.advance(Duration::from_secs(9 * 60));
+    assert_eq!(desk.remaining(RATE), 0);
+    desk.clock.advance(Duration::from_secs(60));
+    assert_eq!(desk.remaining(RATE), 60);
+}
+
+#[test]
+fn the_bound_of_what_a_response_settles_can_be_set() {
+    let desk = Desk::new();
+    let claims = Response { cost: Some(u64::MAX), ..Response::of(200) };
+    desk.ticket(&on_account(Some(by_cost().at_most(20)))).settle(&claims);
+    assert_eq!(desk.remaining(RATE), 40);
+
+    let both = Account::joined(Some(by_cost().at_most(5)), 5, Some(by_cost().at_most(7)), 5);
+    desk.clock.advance(Duration::from_secs(60));
+    desk.ticket(&on_account(both)).settle(&claims);
+    assert_eq!(desk.remaining(RATE), 48);
+}
+
 #[test]
 fn a_ticket_that_is_given_back_leaves_nothing_charged() {
     let desk = Desk::new();

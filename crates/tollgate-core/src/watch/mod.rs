@@ -38,8 +38,8 @@ const TRIES: usize = 4;
 /// Notes who is refused most, for each policy, in bounded memory: what an operator looks at while a
 /// service is being flooded.
 ///
-/// Given to layers and limiters, which tell it of what limits refuse: also of what they then degrade,
-/// redirect or, in a shadow, let pass. What is admitted does not touch it. A policy is a limit's name;
+/// Layers and limiters tell it which keys limits refuse: also of requests that they then degrade, redirect or,
+/// on trial, let pass. Other admitted requests do not touch it. A policy is a limit's name;
 /// 64 are told apart, and the others are one more.
 ///
 /// ```
@@ -124,10 +124,10 @@ impl Watch {
         policy.add(self.notes.hash.hash_one(key), key);
     }
 
-    /// Notes who is refused by `decision` about `charge`.
+    /// Notes the keys that `decision` about `charge` refuses, or would refuse were the limit not on trial.
     pub fn saw(&self, decision: &Decision, charge: &Charge) {
         for (standing, owed) in decision.standings().zip(charge.owed()) {
-            if standing.refused {
+            if standing.refused || standing.shadowed {
                 self.refused(&owed.limit, &owed.key);
             }
         }
