@@ -91,6 +91,8 @@ impl Question {
                 (_, Route::One(_)) => return Err(not_alone()),
                 (No::NotYet, Route::Cluster(_)) => self.shared.runtime.timer(MOVING).await,
                 (No::Elsewhere { host, port, for_good }, Route::Cluster(cluster)) => {
+                    // What another answers is not remembered as this one's word.
+                    node.forget();
                     node = cluster.node_at(&host, port, &node);
                     asking = !for_good;
                     if for_good {

@@ -25,25 +25,36 @@ pub enum BreakerState {
     Open,
 }
 
-/// The state in one word: zero while closed; else when the next may find out whether the server answers.
+/// The state in one word: zero while closed; else when the next may find out whether the server answers, and
+/// whether one does.
 #[derive(Debug)]
 pub(crate) struct Breaker {
     settings: Settings,
     until: AtomicU64,
     /// Failures since the last success.
     failed: AtomicU32,
-    /// Times that it opened, or stayed open after a probe, since it was closed.
+    /// Times that it opened, or stayed open after a probe, since the server was last trusted.
     opened: AtomicU32,
+    /// Answers in time since it was closed, counted until the server is trusted again.
+    answered: AtomicU32,
 }
 
 const CLOSED: u64 = 0;
+
+/// Set while one is finding out: until when no other does.
+const CLAIMED: u64 = 1 << 63;
+
+/// For each failure that opens it, the answers in time after which a server that was shut out is trusted
+/// again. Until then its pauses go on growing, so that a server which answers now and then does not cost a
+/// handful of slow requests every time that its shortest pause ends.
+const TRUST: u32 = 10;
 
 /// The leave to ask. Dropped without a report, it says nothing about the server.
 #[derive(Debug)]
 pub(crate) struct Permit {
     breaker: Arc<Breaker>,
     asked: u64,
-    /// Of one that is to find out: until when nobody else does. [`CLOSED`] of any other.
+    /// Of one that is to find out: the state that it made of the breaker's. [`CLOSED`] of any other.
     claimed: u64,
     reported: bool,
 }
@@ -63,6 +74,7 @@ impl Breaker {
             until: AtomicU64::new(CLOSED),
             failed: AtomicU32::new(0),
             opened: AtomicU32::new(0),
+            answered: AtomicU32::new(0),
         }
     }
 
@@ -71,11 +83,11 @@ impl Breaker {
         let until = self.until.load(Ordering::Relaxed);
         let mut claimed = CLOSED;
         if until != CLOSED {
-            if now < until {
+            if now < until & !CLAIMED {
                 return None;
             }
             // One that never comes back must not keep the others out for ever.
-            claimed = later(now, self.settings.backoff.longest);
+            claimed = later(now, self.settings.backoff.longest) | CLAIMED;
             self.turn(until, claimed).then_some(())?;
         }
         Some(Permit { breaker: Arc::clone(self), asked: now, claimed, reported: false })
@@ -88,32 +100,55 @@ impl Breaker {
         }
     }
 
-    /// Lets the next one find out at once: there is a new connection.
-    pub(crate) fn look_again(&self) {
-        let seen = self.until.load(Ordering::Relaxed);
-        if seen != CLOSED {
-            self.turn(seen, AT_ONCE);
+    /// How long nobody needs a connection, from `now` on; the one that finds out does need it.
+    pub(crate) fn pause(&self, now: u64) -> Option<Duration> {
+        let until = self.until.load(Ordering::Relaxed);
+        let waits = until & CLAIMED == 0 && now < until;
+        waits.then(|| Duration::from_micros(until - now))
+    }
+
+    /// Nobody needs to find out for `wait`: it is known that there is no connection until then.
+    pub(crate) fn put_off(&self, now: u64, wait: Duration) {
+        let until = self.until.load(Ordering::Relaxed);
+        if until != CLOSED && (until & CLAIMED != 0 || until < later(now, wait)) {
+            self.turn(until, later(now, wait));
         }
     }
 
     /// Whether nobody may ask at `now`.
     pub(crate) fn is_shut(&self, now: u64) -> bool {
         let until = self.until.load(Ordering::Relaxed);
-        until != CLOSED && now < until
+        now < until & !CLAIMED
     }
 
-    /// The server answered.
-    pub(crate) fn succeed(&self) -> Turn {
-        if self.failed.load(Ordering::Relaxed) != 0 {
-            self.failed.store(0, Ordering::Relaxed);
-        }
+    /// The server answered in time. While it is open, only the one that finds out is believed: any other was
+    /// asked before, when the server was well.
+    fn succeed(&self, claimed: u64) -> Turn {
         if self.until.load(Ordering::Relaxed) == CLOSED {
+            if self.failed.load(Ordering::Relaxed) != 0 {
+                self.failed.store(0, Ordering::Relaxed);
+            }
+            self.trust();
             return Turn::Stayed;
         }
-        self.opened.store(0, Ordering::Relaxed);
-        match self.until.swap(CLOSED, Ordering::Relaxed) {
-            CLOSED => Turn::Stayed,
-            _ => Turn::Closed,
+        if claimed == CLOSED {
+            return Turn::Stayed;
+        }
+        self.failed.store(0, Ordering::Relaxed);
+        self.answered.store(0, Ordering::Relaxed);
+        match self.turn(claimed, CLOSED) {
+            true => Turn::Closed,
+            false => Turn::Stayed,
+        }
+    }
+
+    fn trust(&self) {
+        if self.opened.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let answered = self.answered.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+        if answered >= self.settings.failures.saturating_mul(TRUST) {
+            self.opened.store(0, Ordering::Relaxed);
         }
     }
 
@@ -142,7 +177,7 @@ const AT_ONCE: u64 = 1;
 
 fn later(now: u64, wait: Duration) -> u64 {
     let micros = u64::try_from(wait.as_micros()).unwrap_or(u64::MAX);
-    now.saturating_add(micros).max(AT_ONCE)
+    now.saturating_add(micros).clamp(AT_ONCE, CLAIMED - 1)
 }
 
 impl Permit {
@@ -151,10 +186,12 @@ impl Permit {
         self.claimed != CLOSED
     }
 
-    /// The server answered, whatever it said.
+    /// The server answered in time, whatever it said.
     pub(crate) fn succeed(&mut self) -> Turn {
-        self.reported = true;
-        self.breaker.succeed()
+        if std::mem::replace(&mut self.reported, true) {
+            return Turn::Stayed;
+        }
+        self.breaker.succeed(self.claimed)
     }
 
     /// The server failed.
@@ -271,19 +308,74 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_comes_after_all_closes_it() {
+    fn an_answer_to_a_question_from_before_it_opened_does_not_close_it() {
         let breaker = breaker(1);
         let mut slow = breaker.enter(NOW).expect("closed");
         let mut late = breaker.enter(NOW).expect("closed");
         slow.fail(NOW);
-        assert_eq!(late.succeed(), Turn::Closed);
+        assert_eq!(late.succeed(), Turn::Stayed);
+        assert_eq!(breaker.state(), BreakerState::Open);
+        assert!(breaker.enter(NOW).is_none());
     }
 
     #[test]
-    fn a_new_connection_is_tried_at_once() {
+    fn a_probe_whose_turn_has_passed_to_another_does_not_close_it() {
         let breaker = opened();
-        breaker.look_again();
-        assert!(breaker.enter(NOW).is_some());
+        let now = NOW + SECOND;
+        let mut lost = breaker.enter(now).expect("time to try");
+        let mut next = breaker.enter(now + 8 * SECOND).expect("time to try again");
+        assert_eq!(lost.succeed(), Turn::Stayed);
+        assert_eq!(next.succeed(), Turn::Closed);
+    }
+
+    /// Closed by a lucky answer, and opened by the next ones: its pauses go on growing.
+    #[test]
+    fn a_server_that_answers_now_and_then_is_asked_less_and_less() {
+        let breaker = opened();
+        let mut now = NOW;
+        for longest in [1, 2, 4, 8, 8] {
+            assert!(breaker.enter(now + longest * SECOND / 2 - 1).is_none());
+            now += longest * SECOND;
+            assert_eq!(breaker.enter(now).expect("time to try").succeed(), Turn::Closed);
+            for _ in 0..3 {
+                fail(&breaker, now);
+            }
+        }
+    }
+
+    #[test]
+    fn a_server_that_has_answered_for_long_enough_is_trusted_again() {
+        let breaker = opened();
+        assert_eq!(fail(&breaker, NOW + SECOND), Turn::Stayed);
+        let now = NOW + 4 * SECOND;
+        for _ in 0..=3 * TRUST {
+            breaker.enter(now).expect("it answers").succeed();
+        }
+        for _ in 0..3 {
+            fail(&breaker, now);
+        }
+        assert!(breaker.enter(now + SECOND).is_some(), "the shortest pause");
+    }
+
+    #[test]
+    fn who_finds_out_needs_a_connection_and_nobody_else_does() {
+        let breaker = opened();
+        assert!(breaker.pause(NOW).is_some());
+        assert_eq!(breaker.pause(NOW + SECOND), None);
+        let mut probe = breaker.enter(NOW + SECOND).expect("time to try");
+        assert_eq!(breaker.pause(NOW + SECOND), None);
+        probe.fail(NOW + SECOND);
+        assert!(breaker.pause(NOW + SECOND).is_some());
+    }
+
+    #[test]
+    fn while_there_is_no_connection_nobody_finds_out() {
+        let breaker = opened();
+        breaker.put_off(NOW + SECOND, Duration::from_secs(1));
+        assert!(breaker.enter(NOW + 2 * SECOND - 1).is_none());
+        breaker.put_off(NOW + SECOND, Duration::from_millis(1));
+        assert!(breaker.enter(NOW + 2 * SECOND - 1).is_none(), "it is not put forward");
+        assert!(breaker.enter(NOW + 2 * SECOND).is_some());
     }
 
     #[test]

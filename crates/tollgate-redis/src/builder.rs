@@ -252,8 +252,9 @@ impl RedisBuilder {
             None => naming,
         };
         let clock = self.clock.as_ref().map(Clock::from).unwrap_or_default();
-        let counters = Arc::new(Counters::default());
-        let refusals = Refusals::new(self.remembered, &clock, &counters);
+        let counters = Arc::new(Counters::new(&clock));
+        let epochs = Arc::default();
+        let refusals = Refusals::new(self.remembered, &clock, &epochs);
         let runtime = Arc::new(Runtime::new(clock));
         let found = address::find(&self.place, self.url.as_deref(), &self.certificates)?;
         let dial = Dial {
@@ -265,6 +266,7 @@ impl RedisBuilder {
         let common = Common {
             runtime: Arc::clone(&runtime),
             counters: Arc::clone(&counters),
+            epochs,
             dial,
             breaker: self.breaker,
         };

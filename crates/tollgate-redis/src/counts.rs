@@ -3,9 +3,12 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use tollgate_core::Clock;
+
 use crate::breaker::BreakerState;
 use crate::failure::{Failure, FailureKind};
 use crate::latency::{Latency, LatencyCounts};
+use crate::quiet::{About, Quiet};
 use crate::report;
 
 /// What a [`Redis`](crate::Redis) has done since it was made, as [`counts`](crate::Redis::counts) shows
@@ -79,9 +82,14 @@ pub(crate) struct Counters {
     dropped: AtomicU64,
     places_lost: AtomicU64,
     latency: Latency,
+    quiet: Quiet,
 }
 
 impl Counters {
+    pub(crate) fn new(clock: &Clock) -> Self {
+        Self { quiet: Quiet::new(clock), ..Self::default() }
+    }
+
     pub(crate) fn decided(&self, admitted: bool, took: Duration) {
         add(if admitted { &self.admitted } else { &self.refused });
         self.latency.record(took);
@@ -101,18 +109,24 @@ impl Counters {
 
     pub(crate) fn breaker_opened(&self, name: &str, wait: Duration) {
         add(&self.openings);
-        report::breaker_opened(name, wait);
+        report::breaker_opened(name, wait, self.quiet.is_over(About::Opened));
+    }
+
+    pub(crate) fn breaker_closed(&self, name: &str) {
+        report::breaker_closed(name, self.quiet.is_over(About::Closed));
     }
 
     pub(crate) fn connected(&self, name: &str) {
         add(&self.connections);
-        report::connected(name);
+        report::connected(name, self.quiet.is_over(About::Connected));
     }
 
-    /// How often a connection was made.
-    #[inline]
-    pub(crate) fn connections(&self) -> u64 {
-        read(&self.connections)
+    pub(crate) fn lost(&self, name: &str, why: &Failure) {
+        report::lost(name, why, self.quiet.is_over(About::Lost));
+    }
+
+    pub(crate) fn unreachable(&self, name: &str, why: &Failure) {
+        report::unreachable(name, why, self.quiet.is_over(About::Unreachable));
     }
 
     pub(crate) fn script_loaded(&self) {
@@ -136,8 +150,8 @@ impl Counters {
     }
 
     pub(crate) fn settlement_dropped(&self, why: &Failure) {
-        let so_far = self.dropped.fetch_add(1, Ordering::Relaxed) + 1;
-        report::settlement_dropped(why, so_far);
+        add(&self.dropped);
+        report::settlement_dropped(why, self.quiet.is_over(About::Dropped));
     }
 
     pub(crate) fn places_lost(&self, rows: u64) {

@@ -27,6 +27,8 @@ pub struct Failure {
     kind: FailureKind,
     detail: Option<Arc<str>>,
     may_be_applied: bool,
+    /// Whether there was nobody to ask: it tells nothing new of the server.
+    unasked: bool,
 }
 
 /// The kinds of [`Failure`].
@@ -125,11 +127,11 @@ impl FailureKind {
 
 impl Failure {
     pub(crate) const fn new(kind: FailureKind) -> Self {
-        Self { kind, detail: None, may_be_applied: false }
+        Self { kind, detail: None, may_be_applied: false, unasked: false }
     }
 
     pub(crate) fn because(kind: FailureKind, detail: impl Into<Arc<str>>) -> Self {
-        Self { kind, detail: Some(detail.into()), may_be_applied: false }
+        Self { kind, detail: Some(detail.into()), may_be_applied: false, unasked: false }
     }
 
     /// The same, of a question that had been handed to the connection: the server may have acted on it.
@@ -139,6 +141,15 @@ impl Failure {
             FailureKind::Unreachable | FailureKind::TooSlow | FailureKind::Protocol
         );
         Self { may_be_applied, ..self }
+    }
+
+    /// The same, as what it is told by who comes while there is no connection because of it.
+    pub(crate) fn unasked(self) -> Self {
+        Self { unasked: true, may_be_applied: false, ..self }
+    }
+
+    pub(crate) const fn is_unasked(&self) -> bool {
+        self.unasked
     }
 
     /// Which kind.

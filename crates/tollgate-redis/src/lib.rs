@@ -42,14 +42,20 @@
 //! | what happens | what a decision costs then | what is done about it |
 //! | --- | --- | --- |
 //! | the server is not there | nothing: it is an error at once | connects in the background, in pauses from 20 ms to 2 s |
-//! | it hangs, or drops packets | the deadline, for five requests; then nothing | the breaker opens; a new connection is made, and one request at a time finds out |
+//! | it hangs, or drops packets | the deadline, for five requests; then nothing | the breaker opens; after its pause a new connection is made, and one request at a time finds out |
+//! | it answers later than the deadline | the same | the same: a late answer does not close the breaker |
 //! | it is killed | an error, for what was on the way | reconnects; a new server is sent the scripts |
 //! | `SCRIPT FLUSH` | a second round trip, within the deadline | the script is sent in full |
-//! | it was demoted to a replica | an error | reconnects: the name may point to the new master; sentinels are asked again |
+//! | it was demoted to a replica, or refuses the user | an error | reconnects, at once the first time, then in the same pauses: the name may point to the new master; sentinels are asked again |
 //! | its memory is full | an error, for requests that would write | as when it hangs, on the same connection |
 //! | a foreign value stands in a row | an error, for that key alone | the row is left alone |
 //! | a node of a cluster is down | as above, for its slots alone | looks who serves them by now |
 //! | a slot moves | a second round trip, within the deadline | `MOVED` is remembered, `ASK` followed |
+//!
+//! The breaker opens after five failures in a row, whatever they are: too slow, an error, a connection that was
+//! closed. While it is open, one question at a time finds out whether the server answers within the deadline, and
+//! nobody connects before its pause has ended. Pauses grow from 100 ms to 2 s, and go on growing until the server
+//! has answered 50 questions in time. In a cluster each node has its own breaker.
 //!
 //! Settling never waits: it is handed to the connection before [`settle`](tollgate_core::Store::settle)
 //! returns, so that what the same task asks next is decided after it; where there is no connection, it is
@@ -132,6 +138,7 @@ mod latency;
 mod leased;
 mod node;
 mod places;
+mod quiet;
 mod refusals;
 mod report;
 mod route;

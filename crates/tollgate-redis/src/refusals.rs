@@ -5,6 +5,7 @@
 //! [`decide`] says what the server would answer by now, to any cost and any limits that look at the same
 //! rows. It is only believed when it refuses, and the server is asked whenever it would admit.
 
+mod epochs;
 mod table;
 mod watch;
 
@@ -16,9 +17,9 @@ use std::time::Duration;
 use tollgate_core::remote::{Numbers, state};
 use tollgate_core::{Charge, Clock, Keys, Outcome, Owed, Slot, State, decide};
 
+pub(crate) use self::epochs::{Epochs, Seen};
 use self::table::{Row, Table};
 pub(crate) use self::watch::{Change, Watch};
-use crate::counts::Counters;
 use crate::shared::Ask;
 
 /// Rows that have refused, where they are remembered.
@@ -33,7 +34,7 @@ struct Inner {
     /// Microseconds after which a row is looked at again.
     longest: u64,
     clock: Clock,
-    counters: Arc<Counters>,
+    epochs: Arc<Epochs>,
 }
 
 /// What is known of several rows, as of one moment.
@@ -49,7 +50,7 @@ impl Refusals {
     pub(crate) fn new(
         (rows, longest): (usize, Duration),
         clock: &Clock,
-        counters: &Arc<Counters>,
+        epochs: &Arc<Epochs>,
     ) -> Self {
         if rows == 0 || longest.is_zero() {
             return Self::default();
@@ -59,7 +60,7 @@ impl Refusals {
             table: Table::new(rows),
             longest: micros(longest),
             clock: clock.clone(),
-            counters: Arc::clone(counters),
+            epochs: Arc::clone(epochs),
         })))
     }
 
@@ -93,18 +94,18 @@ impl Inner {
         self.seed.hash_one((owed.limit.id(), &owed.key)).max(1)
     }
 
-    /// What was seen by a connection before the last is of a server that may have forgotten it.
+    /// What was told before the last connection to that server was made, it may have forgotten.
     #[inline]
     fn find(&self, owed: &Owed, at: u64) -> Option<Row> {
         let row = self.table.find(self.print(owed), at)?;
-        (row.connections == self.counters.connections()).then_some(row)
+        self.epochs.is_current(row.seen).then_some(row)
     }
 
     #[inline]
     fn recall_one(&self, charge: &Charge, owed: &Owed) -> Option<Outcome> {
         let at = self.clock.now();
         let row = self.find(owed, at)?;
-        let view = row.seen(at);
+        let view = row.view(at);
         if !is_remembered(charge) {
             return None;
         }
@@ -118,7 +119,7 @@ impl Inner {
         let at = self.clock.now();
         let rows = charge.owed().map(|owed| self.find(owed, at));
         let rows: Vec<_> = rows.collect::<Option<_>>()?;
-        let view = rows.iter().map(|row| row.seen(at)).reduce(View::joined)?;
+        let view = rows.iter().map(|row| row.view(at)).reduce(View::joined)?;
         if !is_remembered(charge) {
             return None;
         }
@@ -132,7 +133,7 @@ impl Inner {
 
 impl Row {
     #[inline]
-    fn seen(&self, at: u64) -> View {
+    fn view(&self, at: u64) -> View {
         let now = self.now.saturating_add(at.saturating_sub(self.told));
         View { now, latest: now.saturating_add(self.took) }
     }

@@ -36,36 +36,53 @@ pub(crate) fn failed(kind: FailureKind) {
     count!("failures_total", "kind" => kind.name());
 }
 
-pub(crate) fn connected(name: &str) {
+/// What is told at most once a second says how many lines were `left_out`; `None` of one that is.
+type Told = Option<u64>;
+
+pub(crate) fn connected(name: &str, told: Told) {
     count!("connections_total");
     #[cfg(feature = "tracing")]
-    tracing::info!(server = name, "connected to Redis");
+    if let Some(left_out) = told {
+        tracing::info!(server = name, left_out, "connected to Redis");
+    }
 }
 
-pub(crate) fn lost(name: &str, why: &Failure) {
+pub(crate) fn lost(name: &str, why: &Failure, told: Told) {
     #[cfg(feature = "tracing")]
-    tracing::warn!(server = name, "the connection to Redis is lost: {why}");
+    if let Some(left_out) = told {
+        tracing::warn!(server = name, left_out, "the connection to Redis is lost: {why}");
+    }
 }
 
-/// Of the first attempt in a row, and no other: the next ones fail for the same reason.
-pub(crate) fn unreachable(name: &str, why: &Failure) {
+pub(crate) fn unreachable(name: &str, why: &Failure, told: Told) {
     #[cfg(feature = "tracing")]
-    tracing::warn!(server = name, "no connection to Redis: {why}");
+    if let Some(left_out) = told {
+        tracing::warn!(server = name, left_out, "no connection to Redis: {why}");
+    }
 }
 
-pub(crate) fn breaker_opened(name: &str, wait: Duration) {
+pub(crate) fn breaker_opened(name: &str, wait: Duration, told: Told) {
     count!("breaker_openings_total");
     #[cfg(feature = "metrics")]
     metrics::gauge!("tollgate_redis_breaker_open", "server" => name.to_owned()).set(1);
     #[cfg(feature = "tracing")]
-    tracing::warn!(server = name, ?wait, "Redis keeps failing and is not asked for a while");
+    if let Some(left_out) = told {
+        tracing::warn!(
+            server = name,
+            ?wait,
+            left_out,
+            "Redis keeps failing and is not asked for a while"
+        );
+    }
 }
 
-pub(crate) fn breaker_closed(name: &str) {
+pub(crate) fn breaker_closed(name: &str, told: Told) {
     #[cfg(feature = "metrics")]
     metrics::gauge!("tollgate_redis_breaker_open", "server" => name.to_owned()).set(0);
     #[cfg(feature = "tracing")]
-    tracing::info!(server = name, "Redis answers again");
+    if let Some(left_out) = told {
+        tracing::info!(server = name, left_out, "Redis answers again");
+    }
 }
 
 pub(crate) fn script_loaded() {
@@ -84,12 +101,11 @@ pub(crate) fn settled() {
     count!("settled_total");
 }
 
-/// Told at powers of two: a server that is away must not become a flood of log lines.
-pub(crate) fn settlement_dropped(why: &Failure, so_far: u64) {
+pub(crate) fn settlement_dropped(why: &Failure, told: Told) {
     count!("settlements_dropped_total");
     #[cfg(feature = "tracing")]
-    if so_far.is_power_of_two() {
-        tracing::warn!(so_far, "what was to be given back or charged is dropped: {why}");
+    if let Some(left_out) = told {
+        tracing::warn!(left_out, "what was to be given back or charged is dropped: {why}");
     }
 }
 

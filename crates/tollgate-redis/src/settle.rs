@@ -1,5 +1,6 @@
 //! What is sent in the background: settlements, and charges that nobody waited for, given back.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
@@ -8,11 +9,12 @@ use tollgate_core::{Charge, Mark, Owed};
 
 use crate::ask::Question;
 use crate::failure::{Failure, FailureKind};
+use crate::node::{Connection, Node};
 use crate::places::Claim;
 use crate::runtime::before;
 use crate::script::{Call, Reply, Row};
 use crate::shared::Shared;
-use crate::visit::{Answer, read};
+use crate::visit::{Late, read};
 
 /// Makes the charge that `mark` stands for into one of `spent`.
 ///
@@ -36,7 +38,7 @@ pub(crate) fn settle(shared: &Arc<Shared>, owed: &Owed, mark: &Mark, spent: u64)
     let question = settlement(shared, owed, mark, spent);
     let settling = Arc::clone(shared);
     let mut task = Box::pin(async move {
-        let delivered = deliver_in_time(&settling, &question).await;
+        let delivered = in_time(&settling, deliver(&settling, &question)).await;
         drop(change);
         match delivered {
             Ok(()) => settling.counters.settled(),
@@ -60,28 +62,24 @@ pub(crate) fn outside() -> Failure {
 }
 
 /// Waits in the background for an answer that nobody else waits for, and gives back what it charged.
-pub(crate) fn give_back_later(
-    shared: &Arc<Shared>,
-    answer: Answer,
-    charge: Charge,
-    claim: Option<Claim>,
-) {
+pub(crate) fn give_back_later(shared: &Arc<Shared>, late: Late, charge: Charge) {
+    let Late { answer, node, on, claim } = late;
     let Some(place) = shared.background.place() else {
         claim.iter().for_each(Claim::doubt);
         return shared.counters.unanswered();
     };
-    let late = Arc::clone(shared);
-    shared.runtime.spawn(async move {
-        match before(late.runtime.sleep(late.grace), answer).await {
+    let shared = Arc::clone(shared);
+    shared.clone().runtime.spawn(async move {
+        match before(shared.runtime.sleep(shared.grace), answer).await {
             Some(Ok(answer)) => {
-                if !give_back(&late, &charge, &answer).await {
+                if !give_back(&shared, &charge, &answer, (node, on)).await {
                     claim.iter().for_each(Claim::doubt);
                 }
             }
             Some(Err(failure)) if !failure.may_be_applied() => {}
             _ => {
                 claim.iter().for_each(Claim::doubt);
-                late.counters.unanswered();
+                shared.counters.unanswered();
             }
         }
         drop(claim);
@@ -89,9 +87,18 @@ pub(crate) fn give_back_later(
     });
 }
 
-/// Whether the server counts nothing of it any more.
-async fn give_back(shared: &Arc<Shared>, charge: &Charge, answer: &[u8]) -> bool {
-    let Ok(reply) = read(charge, answer) else { return false };
+/// Whether the server counts nothing of it any more. On the connection that the answer came on, since the server
+/// answers there; the next one may not be made yet.
+async fn give_back(
+    shared: &Arc<Shared>,
+    charge: &Charge,
+    answer: &[u8],
+    (node, on): (Arc<Node>, Connection),
+) -> bool {
+    let Ok(reply) = read(charge, answer) else {
+        shared.counters.unanswered();
+        return false;
+    };
     if !reply.verdict.is_admitted() {
         return true;
     }
@@ -99,7 +106,13 @@ async fn give_back(shared: &Arc<Shared>, charge: &Charge, answer: &[u8]) -> bool
     for (owed, mark) in charged {
         let _change = shared.refusals.change(owed);
         let question = settlement(shared, owed, &mark, 0);
-        if let Err(failure) = deliver_in_time(shared, &question).await {
+        let delivered = async {
+            match question.ask(Arc::clone(&node), on.clone()).await {
+                Err(failure) if !failure.may_be_applied() => deliver(shared, &question).await,
+                sent => sent.map(drop),
+            }
+        };
+        if let Err(failure) = in_time(shared, delivered).await {
             shared.counters.settlement_dropped(&failure);
             return false;
         }
@@ -120,8 +133,11 @@ fn settlement(shared: &Arc<Shared>, owed: &Owed, mark: &Mark, spent: u64) -> Que
     Question::new(shared, shared.route.slot(&key), &call)
 }
 
-async fn deliver_in_time(shared: &Shared, question: &Question) -> Result<(), Failure> {
-    let delivered = before(shared.runtime.sleep(shared.grace), deliver(shared, question)).await;
+async fn in_time(
+    shared: &Shared,
+    delivered: impl Future<Output = Result<(), Failure>>,
+) -> Result<(), Failure> {
+    let delivered = before(shared.runtime.sleep(shared.grace), delivered).await;
     delivered.unwrap_or_else(|| Err(Failure::new(FailureKind::TooSlow)))
 }
 
@@ -141,23 +157,39 @@ async fn deliver(shared: &Shared, question: &Question) -> Result<(), Failure> {
     }
 }
 
-/// Asks the server that has the rows, once.
+/// Asks the server that has the rows, once. With leave, as any other question: while the breaker is open, one at a
+/// time finds out.
 pub(crate) async fn send(shared: &Shared, question: &Question) -> Result<Vec<u8>, Failure> {
     let node = match shared.route.known(question.slot) {
         Some(node) => node,
         None => shared.route.clone().node(question.slot).await?,
     };
-    if node.is_shut() {
-        return Err(Failure::new(FailureKind::BreakerOpen));
-    }
+    let mut permit = node.enter().ok_or_else(|| Failure::new(FailureKind::BreakerOpen))?;
     let connection = match node.current() {
         Some(connection) => connection,
         None => Arc::clone(&node).connection().await?,
     };
-    let sent = question.ask(Arc::clone(&node), connection).await;
-    match sent {
-        Ok(_) => node.answered(),
-        Err(_) => shared.route.look(),
+    let mut learn = |outcome: Result<(), &Failure>| {
+        // Whether decisions are made in time is for decisions to tell.
+        if permit.is_probe() {
+            node.learn(&mut permit, outcome);
+        }
+    };
+    let mut answer = pin!(question.ask(Arc::clone(&node), connection));
+    let in_time = before(shared.runtime.sleep(shared.deadline), answer.as_mut()).await;
+    let sent = match in_time {
+        Some(sent) => {
+            learn(sent.as_ref().map(drop));
+            sent
+        }
+        None => {
+            // It is waited for all the same, but tells nothing of the server any more.
+            learn(Err(&Failure::new(FailureKind::TooSlow).after_sending()));
+            answer.await
+        }
+    };
+    if sent.is_err() {
+        shared.route.look();
     }
     sent
 }

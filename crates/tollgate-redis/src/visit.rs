@@ -23,6 +23,15 @@ type Boxed<T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send>>;
 /// The answer that is yet to come.
 pub(crate) type Answer = Boxed<Vec<u8>>;
 
+/// An answer that nobody waits for any more, and on which connection it is to come.
+pub(crate) struct Late {
+    pub(crate) answer: Answer,
+    pub(crate) node: Arc<Node>,
+    pub(crate) on: Connection,
+    /// The places that are charged, if it charges any.
+    pub(crate) claim: Option<Claim>,
+}
+
 /// One script asked within the deadline.
 ///
 /// Dropped before the answer is there, or when the deadline has passed, it leaves a task behind that gives
@@ -52,6 +61,8 @@ enum Stage {
     Asking {
         answer: Answer,
         begun: bool,
+        /// What it is asked on.
+        on: Connection,
     },
     Done,
 }
@@ -65,7 +76,7 @@ impl Visit {
         keys: &[Vec<u8>],
         (slot, deadline): (u16, Duration),
     ) -> Result<Self, Failure> {
-        let watch = shared.refusals.watch(ask, &charge);
+        let mut watch = shared.refusals.watch(ask, &charge);
         let node = shared.route.known(slot);
         let asked = node.map(|node| enter(shared, node)).transpose()?;
         let claim = match ask {
@@ -77,7 +88,7 @@ impl Visit {
         }
         let question = shared.question(ask, &charge, keys, (slot, claim.as_ref()));
         let stage = match &asked {
-            Some((node, _)) => Stage::connect(node, question),
+            Some((node, _)) => Stage::connect(node, question, &mut watch),
             None => {
                 let node = Box::pin(shared.route.clone().node(slot));
                 Stage::Locating { node, question }
@@ -95,7 +106,7 @@ impl Visit {
                     Poll::Pending => return self.stay(Stage::Locating { node, question }),
                     Poll::Ready(node) => {
                         let (node, permit) = enter(&self.shared, node)?;
-                        let next = Stage::connect(&node, question);
+                        let next = Stage::connect(&node, question, &mut self.watch);
                         self.asked = Some((node, permit));
                         next
                     }
@@ -107,12 +118,12 @@ impl Visit {
                         }
                         Poll::Ready(connection) => {
                             let (node, _) = self.asked.as_ref().expect("it is known who is asked");
-                            Stage::asking(node, connection, question)
+                            Stage::asking(node, connection, question, &mut self.watch)
                         }
                     }
                 }
-                Stage::Asking { mut answer, .. } => match answer.as_mut().poll(cx) {
-                    Poll::Pending => return self.stay(Stage::Asking { answer, begun: true }),
+                Stage::Asking { mut answer, on, .. } => match answer.as_mut().poll(cx) {
+                    Poll::Pending => return self.stay(Stage::Asking { answer, begun: true, on }),
                     Poll::Ready(answer) => return Poll::Ready(answer),
                 },
                 Stage::Done => panic!("a future is not polled again once it is ready"),
@@ -146,17 +157,20 @@ impl Visit {
     /// Leaves it to the background to give back what may be charged.
     fn leave(&mut self) {
         let stage = std::mem::replace(&mut self.stage, Stage::Done);
-        if let (Stage::Asking { answer, begun: true }, Ask::Take) = (stage, self.ask) {
-            let charge = std::mem::take(&mut self.charge);
-            settle::give_back_later(&self.shared, answer, charge, self.claim.take());
+        let (Stage::Asking { answer, begun: true, on }, Ask::Take) = (stage, self.ask) else {
+            return;
+        };
+        if let Some((node, _)) = &self.asked {
+            let late = Late { answer, node: Arc::clone(node), on, claim: self.claim.take() };
+            settle::give_back_later(&self.shared, late, std::mem::take(&mut self.charge));
         }
     }
 }
 
 impl Stage {
-    fn connect(node: &Arc<Node>, question: Question) -> Self {
+    fn connect(node: &Arc<Node>, question: Question, watch: &mut Watch) -> Self {
         match node.current() {
-            Some(connection) => Self::asking(node, connection, question),
+            Some(connection) => Self::asking(node, connection, question, watch),
             None => {
                 let connection = Box::pin(Arc::clone(node).connection());
                 Self::Connecting { connection, question }
@@ -164,10 +178,16 @@ impl Stage {
         }
     }
 
-    fn asking(node: &Arc<Node>, connection: Connection, question: Question) -> Self {
-        let node = Arc::clone(node);
+    fn asking(
+        node: &Arc<Node>,
+        connection: Connection,
+        question: Question,
+        watch: &mut Watch,
+    ) -> Self {
+        watch.ask(connection.seen);
+        let (node, on) = (Arc::clone(node), connection.clone());
         let answer = Box::pin(async move { question.ask(node, connection).await });
-        Self::Asking { answer, begun: false }
+        Self::Asking { answer, begun: false, on }
     }
 }
 

@@ -47,6 +47,17 @@ impl Map {
         &self.nodes
     }
 
+    /// Nodes that served a slot `before` which another serves now.
+    pub(super) fn replaced<'m>(&'m self, before: &'m Self) -> impl Iterator<Item = &'m Arc<Node>> {
+        before.nodes.iter().filter(|node| {
+            let place = before.nodes.iter().position(|known| Arc::ptr_eq(known, node));
+            let place = place.map_or(0, |place| place + 1);
+            let mut slots = (0..SLOTS as u16)
+                .filter(|slot| usize::from(before.slots[usize::from(*slot)]) == place);
+            slots.any(|slot| !self.node(slot).is_some_and(|now| Arc::ptr_eq(now, node)))
+        })
+    }
+
     /// The same, with one slot moved.
     pub(super) fn with(&self, slot: u16, node: &Arc<Node>) -> Self {
         let mut map = self.clone();

@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 
 use self::map::{Map, Range};
 use crate::failure::{Failure, FailureKind};
-use crate::node::{Common, Node, Target, moved_to};
+use crate::node::{Common, Connection, Node, Target, moved_to};
 use crate::runtime::before;
 
 /// A cluster: its nodes, and which of them serves which slot.
@@ -92,6 +92,9 @@ impl Cluster {
     pub(crate) fn moved(self: &Arc<Self>, slot: u16, node: &Arc<Node>) {
         self.view.send_if_modified(|view| match view {
             View::Known(map) if !map.node(slot).is_some_and(|known| Arc::ptr_eq(known, node)) => {
+                if let Some(before) = map.node(slot) {
+                    before.forget();
+                }
                 *map = Arc::new(map.with(slot, node));
                 true
             }
@@ -131,14 +134,14 @@ impl Cluster {
         self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks the nodes that are connected first, some at a time.
+    /// Asks the nodes that are well and connected first, some at a time.
     async fn ask_around(&self) -> Result<(), Failure> {
         for seed in self.seeds.iter().filter_map(address) {
             self.node_of(seed);
         }
         let mut nodes = self.nodes();
         fastrand::shuffle(&mut nodes);
-        nodes.sort_by_key(|node| node.current().is_none());
+        nodes.sort_by_key(|node| (node.is_shut(), node.current().is_none()));
         let mut why = Failure::new(FailureKind::Unreachable);
         for some in nodes.chunks(ASKED) {
             let mut asked = JoinSet::new();
@@ -167,6 +170,9 @@ impl Cluster {
         self.locked().retain(|address, node| {
             seeds.contains(address) || map.nodes().iter().any(|known| Arc::ptr_eq(known, node))
         });
+        if let View::Known(before) = &*self.view.borrow() {
+            map.replaced(before).for_each(|node| node.forget());
+        }
         self.view.send_replace(View::Known(Arc::new(map)));
     }
 
@@ -198,15 +204,23 @@ async fn look_until_known(cluster: Weak<Cluster>) {
 }
 
 async fn ask(common: Common, node: Arc<Node>) -> Result<(Arc<Node>, Vec<Range>), Failure> {
+    let mut on = None;
     let asked = async {
-        let mut wire = Arc::clone(&node).connection().await?.wire;
+        let Connection { mut wire, generation, .. } = Arc::clone(&node).connection().await?;
+        on = Some(generation);
         let mut command = cmd("CLUSTER");
         command.arg("SLOTS");
         let answer = wire.send_packed_command(&command).await.and_then(Value::extract_error);
         answer.map_err(|error| Failure::from(&error))
     };
     let answer = before(common.runtime.timer(common.dial.timeout), asked).await;
-    let answer = answer.unwrap_or_else(|| Err(Failure::new(FailureKind::TooSlow)))?;
+    let answer = answer.unwrap_or_else(|| {
+        let slow = Failure::new(FailureKind::TooSlow);
+        if let Some(generation) = on {
+            node.lose(generation, &slow);
+        }
+        Err(slow)
+    })?;
     match map::parse(&answer) {
         Some(ranges) if !ranges.is_empty() => Ok((node, ranges)),
         Some(_) => Err(Failure::because(FailureKind::Cluster, "no slot is served")),

@@ -10,7 +10,7 @@ use redis::{
     RedisError,
 };
 
-use super::{Connection, Node};
+use super::Node;
 use crate::backoff::Backoff;
 use crate::failure::{Failure, FailureKind};
 use crate::runtime::before;
@@ -29,7 +29,10 @@ pub(crate) struct Dial {
 /// Questions that may stand before the connection without waiting for room there.
 const ROOM: usize = 1_024;
 
-pub(super) async fn attempt(node: &Arc<Node>, generation: u64) -> Result<Connection, Failure> {
+pub(super) async fn attempt(
+    node: &Arc<Node>,
+    generation: u64,
+) -> Result<MultiplexedConnection, Failure> {
     let dial = &node.common.dial;
     let made = before(node.common.runtime.timer(dial.timeout), connect(node, generation)).await;
     made.unwrap_or_else(|| {
@@ -38,7 +41,7 @@ pub(super) async fn attempt(node: &Arc<Node>, generation: u64) -> Result<Connect
     })
 }
 
-async fn connect(node: &Arc<Node>, generation: u64) -> Result<Connection, Failure> {
+async fn connect(node: &Arc<Node>, generation: u64) -> Result<MultiplexedConnection, Failure> {
     let info = node.target.find().await?;
     let mut wire = match greet(node, &info, generation).await {
         Err(error) if knows_no_resp3(&error) && !node.plain.swap(true, Ordering::Relaxed) => {
@@ -46,7 +49,7 @@ async fn connect(node: &Arc<Node>, generation: u64) -> Result<Connection, Failur
         }
         greeted => greeted,
     }
-    .map_err(|error| Failure::from(&error))?;
+    .map_err(|error| not_greeted(&error))?;
     node.target.confirm(&mut wire).await?;
     if let Some(name) = &node.common.dial.client_name {
         let mut command = redis::cmd("CLIENT");
@@ -54,7 +57,7 @@ async fn connect(node: &Arc<Node>, generation: u64) -> Result<Connection, Failur
         // For the operator's eyes only: a user without the right to be named decides just as well.
         let _ = wire.send_packed_command(&command).await;
     }
-    Ok(Connection { wire, generation })
+    Ok(wire)
 }
 
 async fn greet(
@@ -80,6 +83,16 @@ async fn greet(
     // without it a server answered half as many.
     let info = info.clone().set_redis_settings(redis);
     Client::open(info)?.get_multiplexed_async_connection_with_config(&config).await
+}
+
+/// What a server says instead of a greeting is about whoever comes, whatever it is: that it has too many clients,
+/// for one.
+fn not_greeted(error: &RedisError) -> Failure {
+    let failure = Failure::from(error);
+    match failure.kind() {
+        FailureKind::Script => Failure::because(FailureKind::Unreachable, error.to_string()),
+        _ => failure,
+    }
 }
 
 /// The client's own timeouts would drop a question whose answer is still needed.

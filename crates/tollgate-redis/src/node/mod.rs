@@ -1,23 +1,26 @@
 //! One server: the connection to it, made anew whenever it is lost, and its breaker.
 
 mod dial;
+mod pace;
 mod sentinel;
 mod target;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use tokio::sync::watch;
 
 pub(crate) use self::dial::Dial;
+use self::pace::{Pace, Stood};
 pub(crate) use self::sentinel::Sentinels;
 pub(crate) use self::target::{Target, moved_to};
 use crate::breaker::{Breaker, Permit, Settings, Turn};
 use crate::counts::Counters;
 use crate::failure::{Failure, FailureKind};
-use crate::report;
-use crate::runtime::Runtime;
+use crate::refusals::{Epochs, Seen};
+use crate::runtime::{Runtime, Sleep};
 use crate::together::Together;
 
 /// A connection, and which one in the life of its node.
@@ -25,6 +28,8 @@ use crate::together::Together;
 pub(crate) struct Connection {
     pub(crate) wire: MultiplexedConnection,
     pub(crate) generation: u64,
+    /// What is told on it can be believed for as long as this lasts.
+    pub(crate) seen: Seen,
 }
 
 /// What all nodes of a store have in common.
@@ -32,6 +37,7 @@ pub(crate) struct Connection {
 pub(crate) struct Common {
     pub(crate) runtime: Arc<Runtime>,
     pub(crate) counters: Arc<Counters>,
+    pub(crate) epochs: Arc<Epochs>,
     pub(crate) dial: Dial,
     pub(crate) breaker: Settings,
 }
@@ -43,6 +49,13 @@ pub(crate) struct Node {
     breaker: Arc<Breaker>,
     state: watch::Sender<State>,
     generations: AtomicU64,
+    pace: Mutex<Pace>,
+    /// When the last connection was made, in microseconds.
+    made: AtomicU64,
+    /// Whether the server has answered on it, in time.
+    has_answered: AtomicBool,
+    /// What refusals that it tells are remembered under.
+    place: usize,
     pub(crate) together: Together,
     /// Set once the server has shown that it knows no RESP3.
     plain: AtomicBool,
@@ -51,7 +64,8 @@ pub(crate) struct Node {
 enum State {
     /// Nobody has asked for a connection.
     Idle,
-    /// One is being made. Whoever needs it waits for that, unless the attempt before failed.
+    /// One is being made. Whoever needs it waits for that, unless the one before was lost for a reason that
+    /// lasts, or the attempt before failed: then nobody waits.
     Dialling {
         failed: Option<Failure>,
     },
@@ -65,6 +79,10 @@ impl Node {
             breaker: Arc::new(Breaker::new(common.breaker)),
             state: watch::Sender::new(State::Idle),
             generations: AtomicU64::new(0),
+            pace: Mutex::default(),
+            made: AtomicU64::new(0),
+            has_answered: AtomicBool::new(false),
+            place: common.epochs.place(),
             together: Together::default(),
             plain: AtomicBool::new(!common.dial.resp3),
             target,
@@ -83,7 +101,16 @@ impl Node {
 
     /// Leave to ask the server now, unless its breaker is open.
     pub(crate) fn enter(&self) -> Option<Permit> {
-        self.breaker.enter(self.common.runtime.clock.now())
+        self.breaker.enter(self.now())
+    }
+
+    fn now(&self) -> u64 {
+        self.common.runtime.clock.now()
+    }
+
+    /// What it told before need not be so any more.
+    pub(crate) fn forget(&self) {
+        self.common.epochs.advance(self.place);
     }
 
     /// The connection, if it is there.
@@ -102,7 +129,7 @@ impl Node {
         loop {
             match &*state.borrow_and_update() {
                 State::Up(connection) => return Ok(connection.clone()),
-                State::Dialling { failed: Some(failure) } => return Err(failure.clone()),
+                State::Dialling { failed: Some(failure) } => return Err(failure.clone().unasked()),
                 State::Dialling { failed: None } | State::Idle => {}
             }
             if state.changed().await.is_err() {
@@ -121,37 +148,60 @@ impl Node {
             idle
         });
         if begins {
-            self.dial();
+            self.dial(Duration::ZERO);
         }
     }
 
-    /// Makes a new connection in the place of the one that is lost, unless there is one already.
+    /// Makes a new connection in the place of the one that is lost, unless there is one already. Soon, or
+    /// later, if the last ones were of no use; then nobody waits for it.
     pub(crate) fn lose(self: &Arc<Self>, generation: u64, why: &Failure) {
+        let mut pause = Duration::ZERO;
         let lost = self.state.send_if_modified(|state| {
             let lost = matches!(state, State::Up(current) if current.generation == generation);
             if lost {
-                *state = State::Dialling { failed: None };
+                pause = self.pause_after_loss();
+                let failed = (!pause.is_zero()).then(|| why.clone());
+                *state = State::Dialling { failed };
             }
             lost
         });
         if lost {
-            report::lost(&self.name, why);
-            self.dial();
+            self.common.counters.lost(&self.name, why);
+            self.dial(pause);
         }
     }
 
-    /// What became of a question that `permit` was given for.
+    fn pause_after_loss(&self) -> Duration {
+        let stood = Stood {
+            time: self.now().saturating_sub(self.made.load(Ordering::Relaxed)),
+            answered: self.has_answered.load(Ordering::Relaxed),
+        };
+        self.pace().lost(stood, self.common.dial.backoff)
+    }
+
+    fn pace(&self) -> std::sync::MutexGuard<'_, Pace> {
+        self.pace.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What became of a question that `permit` was given for. Dropped without that, it says nothing.
     pub(crate) fn learn(self: &Arc<Self>, permit: &mut Permit, outcome: Result<(), &Failure>) {
         let failure = match outcome {
             Err(failure) if failure.kind().is_the_server_s() => failure,
             _ => {
+                if !self.has_answered.load(Ordering::Relaxed) {
+                    self.has_answered.store(true, Ordering::Relaxed);
+                }
                 if permit.succeed() == Turn::Closed {
-                    report::breaker_closed(&self.name);
+                    self.common.counters.breaker_closed(&self.name);
                 }
                 return;
             }
         };
-        let turn = permit.fail(self.common.runtime.clock.now());
+        // One that was to find out, and could not: whoever dials says when the next may.
+        if permit.is_probe() && failure.is_unasked() {
+            return;
+        }
+        let turn = permit.fail(self.now());
         if let Turn::Opened(wait) = turn {
             self.common.counters.breaker_opened(&self.name, wait);
         }
@@ -166,50 +216,56 @@ impl Node {
 
     /// Whether nobody may ask at the moment.
     pub(crate) fn is_shut(&self) -> bool {
-        self.breaker.is_shut(self.common.runtime.clock.now())
+        self.breaker.is_shut(self.now())
     }
 
-    /// It answered somebody who had no permit.
-    pub(crate) fn answered(&self) {
-        if self.breaker.succeed() == Turn::Closed {
-            report::breaker_closed(&self.name);
-        }
+    fn dial(self: &Arc<Self>, pause: Duration) {
+        self.common.runtime.spawn(dial_until_connected(Arc::downgrade(self), pause));
     }
 
-    fn dial(self: &Arc<Self>) {
-        self.common.runtime.spawn(dial_until_connected(Arc::downgrade(self)));
-    }
-
-    fn up(&self, connection: Connection) {
+    fn up(&self, wire: MultiplexedConnection, generation: u64) {
+        self.made.store(self.now(), Ordering::Relaxed);
+        self.has_answered.store(false, Ordering::Relaxed);
+        // It may have begun anew.
+        self.forget();
         self.common.counters.connected(&self.name);
-        self.state.send_replace(State::Up(connection));
-        self.breaker.look_again();
+        let seen = self.common.epochs.seen(self.place);
+        self.state.send_replace(State::Up(Connection { wire, generation, seen }));
     }
 
-    fn down(&self, failure: Failure, attempts: u32) {
-        if attempts == 1 {
-            report::unreachable(&self.name, &failure);
-        }
+    /// How long to wait before the next attempt.
+    fn down(&self, failure: Failure) -> Duration {
+        let pause = self.pace().failed(self.common.dial.backoff);
+        self.breaker.put_off(self.now(), pause);
+        self.common.counters.unreachable(&self.name, &failure);
         self.state.send_replace(State::Dialling { failed: Some(failure) });
+        pause
+    }
+
+    /// While nobody may ask, nobody is connected to either.
+    fn barred(&self) -> Option<Sleep> {
+        let pause = self.breaker.pause(self.now())?;
+        Some(self.common.runtime.sleep(pause))
     }
 }
 
-async fn dial_until_connected(node: Weak<Node>) {
-    let mut attempts = 0;
+async fn dial_until_connected(node: Weak<Node>, mut pause: Duration) {
     loop {
-        let pause = {
-            let Some(node) = node.upgrade() else { return };
-            let generation = node.generations.fetch_add(1, Ordering::Relaxed);
-            match dial::attempt(&node, generation).await {
-                Ok(connection) => return node.up(connection),
-                Err(failure) => {
-                    attempts += 1;
-                    node.down(failure, attempts);
-                }
-            }
-            node.common.runtime.timer(node.common.dial.backoff.after(attempts))
-        };
-        pause.await;
+        if !pause.is_zero() {
+            let Some(timer) = node.upgrade().map(|node| node.common.runtime.timer(pause)) else {
+                return;
+            };
+            timer.await;
+        }
+        while let Some(barred) = node.upgrade().and_then(|node| node.barred()) {
+            barred.await;
+        }
+        let Some(node) = node.upgrade() else { return };
+        let generation = node.generations.fetch_add(1, Ordering::Relaxed);
+        match dial::attempt(&node, generation).await {
+            Ok(wire) => return node.up(wire, generation),
+            Err(failure) => pause = node.down(failure),
+        }
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::epochs::Seen;
+
 /// Rows in a set: one mutex, and nothing to look for anywhere else.
 pub(super) const SET: usize = 4;
 
@@ -18,8 +20,8 @@ pub(super) struct Row {
     pub(super) told: u64,
     /// From before the server was asked to when it had answered.
     pub(super) took: u64,
-    /// How many connections had been made by the time the server was asked.
-    pub(super) connections: u64,
+    /// Which server told it, and when in its life.
+    pub(super) seen: Seen,
     /// From when on it is worth nothing.
     pub(super) until: u64,
 }

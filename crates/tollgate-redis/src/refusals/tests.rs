@@ -194,6 +194,7 @@ fn an_answer_from_before_a_change_is_not_remembered() {
     let reply = process.server.reply(&charge, &refused);
     drop(change);
     for mut watch in [early, late] {
+        watch.ask(process.epochs.seen(0));
         watch.learn(&charge, Some(&reply));
         assert_eq!(process.refusals.recall(&charge), None);
     }
@@ -227,7 +228,9 @@ fn a_server_that_may_have_begun_anew_is_asked() {
     process.take(&charge);
     process.server.states.clear();
     assert!(!process.take(&charge).is_admitted());
-    process.counters.connected("a new one");
+    process.epochs.advance(1);
+    assert!(!process.take(&charge).is_admitted(), "another server has begun anew");
+    process.epochs.advance(0);
     assert!(process.take(&charge).is_admitted());
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tollgate_core::{Charge, Owed, Verdict};
 
+use super::epochs::Seen;
 use super::table::Row;
 use super::{Inner, is_remembered, micros};
 use crate::script::Reply;
@@ -23,7 +24,8 @@ pub(crate) enum Watch {
 pub(crate) struct Before {
     inner: Arc<Inner>,
     asked: u64,
-    connections: u64,
+    /// Who is asked, once that is known.
+    seen: Option<Seen>,
     /// Of each row, its print, and how often it had changed.
     rows: Vec<(u64, u64)>,
 }
@@ -41,6 +43,13 @@ impl Watch {
         match ask {
             Ask::Reset => Self::Change(Change::new(inner, charge.owed())),
             Ask::Take | Ask::Peek => Self::Decision(Before::new(inner, charge)),
+        }
+    }
+
+    /// It is about to be asked.
+    pub(crate) fn ask(&mut self, seen: Seen) {
+        if let Self::Decision(before) = self {
+            before.seen = Some(seen);
         }
     }
 
@@ -63,7 +72,7 @@ impl Before {
         Self {
             rows: rows.collect(),
             asked: inner.clock.now(),
-            connections: inner.counters.connections(),
+            seen: None,
             inner: Arc::clone(inner),
         }
     }
@@ -79,13 +88,13 @@ impl Before {
     }
 
     fn remember(&self, reply: &Reply, retry_after: u64) {
+        let Some(seen) = self.seen else { return };
         let told = self.inner.clock.now();
         let took = told.saturating_sub(self.asked);
         let until = told.saturating_add(retry_after.min(self.inner.longest));
         for ((print, changes), fact) in self.rows.iter().zip(&reply.facts) {
             if let Some(cell) = fact.cell() {
-                let (print, connections) = (*print, self.connections);
-                let row = Row { print, cell, now: reply.now, told, took, connections, until };
+                let row = Row { print: *print, cell, now: reply.now, told, took, seen, until };
                 self.inner.table.put(row, *changes);
             }
         }

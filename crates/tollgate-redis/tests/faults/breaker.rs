@@ -5,7 +5,7 @@ use std::time::Duration;
 use tollgate_core::{Answer, ManualClock, Store};
 use tollgate_redis::{BreakerState, FailureKind, Redis};
 
-use crate::fake::{Act, Fake, is_charge};
+use crate::fake::{Act, Fake, admitted, is_charge};
 use crate::{DEADLINE, builder, charge, kind, later, take};
 
 const FAILURES: u32 = 3;
@@ -120,7 +120,9 @@ async fn a_server_that_hangs_gets_a_new_connection_and_is_asked_again_on_it() {
         assert_eq!(kind(asks.await.expect("no panic")), FailureKind::TooSlow);
     }
     hangs.store(false, Ordering::SeqCst);
-    // The new connection lets the next one find out, without waiting for the pause to end.
+    assert_eq!(answers_at_once(&store), FailureKind::BreakerOpen);
+    assert_eq!(store.counts().connections, 1, "nobody connects before the pause has ended");
+    clock.advance(FIRST);
     crate::until(&store, |counts| counts.connections == 2).await;
     for _ in 0..1_000 {
         if take(&store).await.is_ok() {
@@ -129,4 +131,92 @@ async fn a_server_that_hangs_gets_a_new_connection_and_is_asked_again_on_it() {
         tokio::task::yield_now().await;
     }
     panic!("it is not asked again: {:?}", store.counts());
+}
+
+/// A server that answers each question after its deadline.
+fn late() -> Fake {
+    Fake::new(|name, command| {
+        (name == "EVALSHA" && is_charge(command)).then(|| Act::Hold(admitted()))
+    })
+}
+
+/// Asks, and is answered too late.
+async fn too_late(fake: &Fake, clock: &ManualClock, store: &Redis) {
+    let asked = fake.seen("EVALSHA");
+    let asks = tokio::spawn(later(store));
+    fake.wait_for("EVALSHA", asked + 1);
+    clock.advance(DEADLINE);
+    assert_eq!(kind(asks.await.expect("no panic")), FailureKind::TooSlow);
+    let settled = store.counts().given_back;
+    fake.release();
+    crate::until(store, |counts| counts.given_back > settled).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_slower_than_the_deadline_opens_it_once_and_costs_one_slow_decision_a_pause()
+ {
+    let (fake, clock) = (late(), ManualClock::new());
+    let store = with_breaker(&fake, &clock);
+    for _ in 0..FAILURES {
+        too_late(&fake, &clock, &store).await;
+    }
+    const PAUSES: u32 = 10;
+    for _ in 0..PAUSES {
+        assert_eq!(store.counts().breaker, BreakerState::Open, "what came late says nothing");
+        for _ in 0..100 {
+            assert_eq!(answers_at_once(&store), FailureKind::BreakerOpen);
+        }
+        clock.advance(FIRST * 4);
+        let connections = store.counts().connections;
+        crate::until(&store, |counts| counts.connections > connections).await;
+        too_late(&fake, &clock, &store).await;
+    }
+    let counts = store.counts();
+    assert_eq!(counts.breaker_openings, 1);
+    assert_eq!(counts.failures_of(FailureKind::TooSlow), u64::from(FAILURES + PAUSES));
+    assert_eq!(counts.given_back, u64::from(FAILURES + PAUSES), "and nothing is charged");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_answer_in_time_to_the_one_that_finds_out_closes_it() {
+    let is_late = Arc::new(AtomicBool::new(true));
+    let flag = Arc::clone(&is_late);
+    let fake = Fake::new(move |name, command| {
+        let holds = name == "EVALSHA" && is_charge(command) && flag.load(Ordering::SeqCst);
+        holds.then(|| Act::Hold(admitted()))
+    });
+    let clock = ManualClock::new();
+    let store = with_breaker(&fake, &clock);
+    for _ in 0..FAILURES {
+        too_late(&fake, &clock, &store).await;
+    }
+    is_late.store(false, Ordering::SeqCst);
+    clock.advance(FIRST);
+    crate::until(&store, |counts| counts.connections == 2).await;
+    take(&store).await.expect("a decision");
+    assert_eq!(store.counts().breaker, BreakerState::Closed);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn failures_of_any_mix_open_it() {
+    let mut asked = 0;
+    let fake = Fake::new(move |name, command| {
+        asked += usize::from(name == "EVALSHA" && is_charge(command));
+        match (name, asked) {
+            ("EVALSHA", 1) => Some(Act::Say(b"-OOM command not allowed.\r\n".to_vec())),
+            ("EVALSHA", 2) => Some(Act::Close),
+            ("EVALSHA", 3) => Some(Act::Nothing),
+            _ => None,
+        }
+    });
+    let clock = ManualClock::new();
+    let store = with_breaker(&fake, &clock);
+    assert_eq!(kind(take(&store).await), FailureKind::OutOfMemory);
+    assert_eq!(kind(take(&store).await), FailureKind::Unreachable);
+    assert_eq!(store.counts().breaker, BreakerState::Closed);
+    let asks = tokio::spawn(later(&store));
+    fake.wait_for("EVALSHA", 3);
+    clock.advance(DEADLINE);
+    assert_eq!(kind(asks.await.expect("no panic")), FailureKind::TooSlow);
+    assert_eq!(store.counts().breaker, BreakerState::Open);
 }

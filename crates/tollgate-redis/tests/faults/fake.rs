@@ -16,6 +16,8 @@ pub(crate) enum Act {
     Hold(Vec<u8>),
     Nothing,
     Close,
+    /// Admits, and hangs up.
+    Last,
 }
 
 type Told = Box<dyn FnMut(&str, &Command) -> Option<Act> + Send>;
@@ -122,6 +124,10 @@ impl Fake {
                 Act::Say(words) => {
                     let _ = writer.write_all(&words);
                 }
+                Act::Last => {
+                    let _ = writer.write_all(&admitted());
+                    let _ = writer.shutdown(std::net::Shutdown::Both);
+                }
                 Act::Close => {
                     let _ = writer.shutdown(std::net::Shutdown::Both);
                 }
@@ -163,14 +169,23 @@ pub(crate) fn refused() -> Vec<u8> {
     answer(0, 1_000_000.0, 3)
 }
 
+/// One that is refused because the bucket is full.
+pub(crate) fn full() -> Vec<u8> {
+    with_debt(0, 600_000.0, 3, 60_000_000.0)
+}
+
 fn answer(verdict: u8, micros: f64, role: u8) -> Vec<u8> {
+    with_debt(verdict, micros, role, 600_000.0)
+}
+
+fn with_debt(verdict: u8, micros: f64, role: u8, debt: f64) -> Vec<u8> {
     let now = 946_684_800_000_000.0_f64;
     let mut packed = vec![verdict];
     packed.extend(micros.to_le_bytes());
     packed.extend(now.to_le_bytes());
     packed.push(role);
     packed.extend(now.to_le_bytes());
-    packed.extend(600_000.0_f64.to_le_bytes());
+    packed.extend(debt.to_le_bytes());
     bulk(&packed)
 }
 

@@ -8,6 +8,7 @@ mod fake;
 mod sentinel;
 mod settling;
 mod slots;
+mod storms;
 
 use std::error::Error;
 use std::time::Duration;

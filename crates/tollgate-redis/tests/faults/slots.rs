@@ -7,7 +7,7 @@ use std::time::Duration;
 use tollgate_core::{Charge, KeyBuf, Limit, ManualClock};
 use tollgate_redis::{FailureKind, Redis};
 
-use crate::fake::{Act, Fake, admitted, is_charge, queued, refused};
+use crate::fake::{Act, Fake, admitted, full, is_charge, queued, refused};
 use crate::{charge, charge_of, decide, kind, quick};
 
 /// Where the cluster is cut, for two that share it; set once both have a port.
@@ -232,4 +232,38 @@ async fn a_node_that_is_down_keeps_nobody_from_another() {
         decide(&store, &charge_of(&lower)).await.expect("the other is well");
     }
     assert_eq!(store.counts().breaker_openings, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_one_node_refused_is_remembered_while_another_is_sick() {
+    let sick = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&sick);
+    let second: Told = Box::new(move |name, _| {
+        (name == "EVALSHA" && flag.load(Ordering::SeqCst)).then_some(Act::Close)
+    });
+    let first = Arc::new(AtomicBool::new(false));
+    let refuses = Arc::clone(&first);
+    let fakes = two([
+        says(move || match refuses.load(Ordering::SeqCst) {
+            true => full(),
+            false => admitted(),
+        }),
+        second,
+    ]);
+    let urls = fakes.each_ref().map(Fake::url);
+    let builder = quick(Redis::builder().cluster(urls).clock(&ManualClock::new()));
+    let builder = builder.remember_refusals(64, Duration::MAX);
+    let store = builder.breaker(0, Duration::from_secs(1), Duration::from_secs(1)).build();
+    let store = store.expect("good URLs");
+    let [lower, upper] = keys(&store, &fakes).await;
+    first.store(true, Ordering::SeqCst);
+    assert!(!decide(&store, &charge_of(&lower)).await.expect("a decision").is_admitted());
+    sick.store(true, Ordering::SeqCst);
+    let asked = fakes[0].seen("EVALSHA");
+    let connections = store.counts().connections;
+    while store.counts().connections < connections + 3 {
+        assert!(decide(&store, &charge_of(&upper)).await.is_err());
+        assert!(!decide(&store, &charge_of(&lower)).await.expect("a decision").is_admitted());
+    }
+    assert_eq!(fakes[0].seen("EVALSHA"), asked, "it is known");
 }

@@ -9,8 +9,7 @@ use tollgate_core::{
     Charge, Clock, KeyBuf, ManualClock, Mark, Outcome, Owed, Slot, State, decide, preview,
 };
 
-use crate::counts::Counters;
-use crate::refusals::Refusals;
+use crate::refusals::{Epochs, Refusals};
 use crate::script::Reply;
 use crate::shared::Ask;
 
@@ -81,16 +80,16 @@ pub(super) struct Process {
     pub(super) refusals: Refusals,
     pub(super) server: Server,
     pub(super) clock: ManualClock,
-    pub(super) counters: Arc<Counters>,
+    pub(super) epochs: Arc<Epochs>,
     pub(super) asked: u64,
 }
 
 impl Process {
     pub(super) fn new(rows: usize, longest: Duration) -> Self {
         let clock = ManualClock::new();
-        let counters = Arc::default();
-        let refusals = Refusals::new((rows, longest), &Clock::from(&clock), &counters);
-        Self { refusals, server: Server::new(&clock), clock, counters, asked: 0 }
+        let epochs = Arc::default();
+        let refusals = Refusals::new((rows, longest), &Clock::from(&clock), &epochs);
+        Self { refusals, server: Server::new(&clock), clock, epochs, asked: 0 }
     }
 
     /// Charges, as the store does.
@@ -101,6 +100,7 @@ impl Process {
     /// Asks the server, which is so far away.
     pub(super) fn ask(&mut self, charge: &Charge, [there, back]: [Duration; 2]) -> Outcome {
         let mut watch = self.refusals.watch(Ask::Take, charge);
+        watch.ask(self.epochs.seen(0));
         self.asked += 1;
         self.clock.advance(there);
         let outcome = self.server.take(charge);

@@ -1,0 +1,143 @@
+//! Servers that accept whoever comes, and do nothing for anybody: they are not stormed.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tollgate_core::ManualClock;
+use tollgate_redis::{BreakerState, Redis};
+
+use crate::fake::{Act, Fake};
+use crate::{builder, take};
+
+const FAILURES: u32 = 3;
+const FIRST: Duration = Duration::from_secs(1);
+/// Nothing that is waited for takes so long, except for ever.
+const FOR_EVER: Duration = Duration::from_secs(20);
+const LONGEST: Duration = Duration::from_secs(4);
+
+/// What a server says to every script, for as long as the flag is set.
+fn says(words: &'static [u8]) -> (Fake, Arc<AtomicBool>) {
+    let flag = Arc::new(AtomicBool::new(true));
+    let sick = Arc::clone(&flag);
+    let fake = Fake::new(move |name, _| {
+        let says = name.starts_with("EVAL") && sick.load(Ordering::SeqCst);
+        says.then(|| match words {
+            b"" => Act::Close,
+            words => Act::Say(words.to_vec()),
+        })
+    });
+    (fake, flag)
+}
+
+fn store(fake: &Fake, clock: &ManualClock) -> Redis {
+    builder(fake, clock).breaker(FAILURES, FIRST, LONGEST).build().expect("a good URL")
+}
+
+/// Many ask, until it has come to that.
+async fn ask_until(store: &Redis, it_has: impl Fn() -> bool) {
+    let until = std::time::Instant::now() + FOR_EVER;
+    while !it_has() {
+        let failed = take(store).await;
+        assert!(std::time::Instant::now() < until, "{failed:?}: {:?}", store.counts());
+        tokio::task::yield_now().await;
+    }
+}
+
+async fn many_ask(store: &Redis) {
+    for _ in 0..500 {
+        let _ = take(store).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_refuses_every_script_is_connected_to_and_asked_once_a_pause() {
+    for words in [
+        &b"-READONLY You can't write against a read only replica.\r\n"[..],
+        b"-NOREPLICAS Not enough good replicas to write.\r\n",
+        b"-MISCONF Redis is configured to save RDB snapshots\r\n",
+        b"-MASTERDOWN Link with MASTER is down\r\n",
+        b"-NOPERM this user has no permissions to run the 'evalsha' command\r\n",
+        b"-NOAUTH Authentication required.\r\n",
+        b"-OOM command not allowed when used memory > 'maxmemory'.\r\n",
+        b"-LOADING Redis is loading the dataset in memory\r\n",
+        b"-BUSY Redis is busy running a script.\r\n",
+        b"+OK\r\n",
+        b"what?\r\n",
+        b"",
+    ] {
+        let said = String::from_utf8_lossy(words);
+        let ((fake, is_sick), clock) = (says(words), ManualClock::new());
+        let store = store(&fake, &clock);
+        ask_until(&store, || store.counts().breaker == BreakerState::Open).await;
+        many_ask(&store).await;
+        let (connected, asked) = (fake.seen("HELLO"), fake.seen("EVALSHA"));
+        assert!(connected <= FAILURES as usize + 1, "{connected} connections: {said}");
+        assert!(asked <= FAILURES as usize, "{asked} questions: {said}");
+        for pause in 1..=5 {
+            clock.advance(LONGEST);
+            ask_until(&store, || fake.seen("EVALSHA") == asked + pause).await;
+            many_ask(&store).await;
+            let now = fake.seen("HELLO");
+            // One may have begun when it opened.
+            assert!(now <= connected + pause + 1, "{now} connections after {pause} pauses: {said}");
+            assert_eq!(fake.seen("EVALSHA"), asked + pause, "{said}");
+        }
+        assert_eq!(store.counts().breaker_openings, 1, "{said}");
+        is_sick.store(false, Ordering::SeqCst);
+        clock.advance(LONGEST);
+        ask_until(&store, || store.counts().decisions > 0).await;
+        assert_eq!(store.counts().breaker, BreakerState::Closed, "{said}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_cluster_that_is_down_says_costs_no_connection() {
+    let ((fake, _), clock) = (says(b"-CLUSTERDOWN The cluster is down\r\n"), ManualClock::new());
+    let store = store(&fake, &clock);
+    many_ask(&store).await;
+    assert_eq!(store.counts().connections, 1);
+}
+
+/// `ERR max number of clients reached`, a password that is not accepted, and the like.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_turns_whoever_comes_away_is_come_to_once_a_pause() {
+    for words in [
+        &b"-ERR max number of clients reached\r\n"[..],
+        b"-NOAUTH HELLO must be called with the client already authenticated\r\n",
+        b"-WRONGPASS invalid username-password pair or user is disabled.\r\n",
+        b"-DENIED Redis is running in protected mode\r\n",
+        b"",
+    ] {
+        let said = String::from_utf8_lossy(words);
+        let fake = Fake::new(move |name, _| match (name, words) {
+            ("HELLO", b"") => Some(Act::Close),
+            ("HELLO", words) => Some(Act::Say(words.to_vec())),
+            _ => None,
+        });
+        let clock = ManualClock::new();
+        let store = store(&fake, &clock);
+        ask_until(&store, || store.counts().breaker == BreakerState::Open).await;
+        let called = fake.seen("HELLO");
+        let mut pauses = 0;
+        while fake.seen("HELLO") < called + 10 {
+            many_ask(&store).await;
+            clock.advance(LONGEST);
+            pauses += 1;
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        // One may have begun when it opened.
+        assert!(pauses >= 9, "ten calls within {pauses} pauses: {said}");
+        assert_eq!(store.counts().breaker_openings, 1, "{said}");
+        assert_eq!(store.counts().connections, 0, "{said}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_hangs_up_after_each_answer_decides_in_between() {
+    let fake = Fake::new(|name, _| name.starts_with("EVAL").then_some(Act::Last));
+    let store = builder(&fake, &ManualClock::new()).breaker(0, FIRST, LONGEST).build();
+    let store = store.expect("a good URL");
+    ask_until(&store, || store.counts().decisions == 10).await;
+    assert!(fake.seen("HELLO") <= 12, "{} connections", fake.seen("HELLO"));
+}
