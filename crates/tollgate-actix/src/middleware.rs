@@ -9,7 +9,7 @@ use actix_web::http::header::HeaderValue;
 use actix_web::{Error, HttpRequest, HttpResponse};
 use tollgate_core::{
     Counts, Fields, Known, KnownLimits, Memory, OnStoreError, Policy, Refusal, Rejection, Rule,
-    ShowKeys, Store, Watch,
+    ShowKeys, Store, Watch, client_error,
 };
 
 use crate::respond::Respond;
@@ -145,6 +145,19 @@ impl<R, S> RateLimit<R, S> {
     /// [admitted](OnStoreError::Admit) by default.
     pub fn on_store_error(self, on_store_error: OnStoreError) -> Self {
         self.with(|policy| Policy { on_store_error, ..policy })
+    }
+
+    /// The status that answers a request which can never be admitted, because it costs more than a limit ever
+    /// admits (see [`Refusal::NeverFits`]). By default it is `413 Content Too Large` where the cost is the
+    /// length of the body, and `422 Unprocessable Content` otherwise.
+    ///
+    /// # Panics
+    ///
+    /// When the status is not from 400 to 499, or is 429, which invites the client to try again.
+    #[track_caller]
+    pub fn never_fits_status(self, status: u16) -> Self {
+        let never_fits_status = client_error(status);
+        self.with(|policy| Policy { never_fits_status, ..policy })
     }
 
     /// How long to wait for a store that is not in this process; one second by default.

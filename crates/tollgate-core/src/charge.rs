@@ -12,6 +12,19 @@ pub struct Charge {
     patience: Option<Duration>,
 }
 
+/// What a request costs, and whether that is the length of its body.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Price {
+    pub(crate) cost: u64,
+    pub(crate) is_length: bool,
+}
+
+impl From<u64> for Price {
+    fn from(cost: u64) -> Self {
+        Self { cost, is_length: false }
+    }
+}
+
 /// One limit that a request owes to.
 #[derive(Debug, Clone)]
 pub struct Owed {
@@ -22,6 +35,8 @@ pub struct Owed {
     /// How much of it.
     pub cost: u64,
     pub(crate) account: Option<Account>,
+    /// Whether the cost is the length of the request's body.
+    pub(crate) is_length: bool,
 }
 
 impl Charge {
@@ -34,7 +49,7 @@ impl Charge {
     /// A charge that owes `cost` to one limit on one key.
     #[inline]
     pub fn of(limit: Limit, key: KeyBuf, cost: u64) -> Self {
-        let owed = Few::one(Owed { limit, key, cost, account: None });
+        let owed = Few::one(Owed { limit, key, cost, account: None, is_length: false });
         Self { owed, patience: None }
     }
 
@@ -54,11 +69,11 @@ impl Charge {
     pub(crate) fn begin(
         &mut self,
         limit: &Limit,
-        cost: u64,
+        Price { cost, is_length }: Price,
         account: Option<&Account>,
     ) -> &mut KeyBuf {
-        let account = account.cloned();
-        let owed = self.owed.begin(Owed { limit: *limit, key: KeyBuf::new(), cost, account });
+        let (key, account) = (KeyBuf::new(), account.cloned());
+        let owed = self.owed.begin(Owed { limit: *limit, key, cost, account, is_length });
         &mut owed.key
     }
 
@@ -73,21 +88,23 @@ impl Charge {
         &mut self,
         limit: Limit,
         key: KeyBuf,
-        cost: u64,
+        price: impl Into<Price>,
         account: Option<Account>,
     ) -> Result<(), Missing> {
+        let price = price.into();
         if self.is_empty() {
-            self.owed.push(Owed { limit, key, cost, account });
+            let Price { cost, is_length } = price;
+            self.owed.push(Owed { limit, key, cost, account, is_length });
             return Ok(());
         }
-        self.owe_another(limit, key, cost, account)
+        self.owe_another(limit, key, price, account)
     }
 
     fn owe_another(
         &mut self,
         limit: Limit,
         key: KeyBuf,
-        cost: u64,
+        Price { cost, is_length }: Price,
         account: Option<Account>,
     ) -> Result<(), Missing> {
         let same =
@@ -101,6 +118,7 @@ impl Charge {
             }
             owed.account = Account::joined(owed.account.take(), owed.cost, account, cost);
             owed.cost = owed.cost.saturating_add(cost);
+            owed.is_length |= is_length;
             return Ok(());
         }
         if self.owed.len() == MAX_LIMITS {
@@ -109,7 +127,7 @@ impl Charge {
                 format!("let no request owe to more than {MAX_LIMITS} limits"),
             ));
         }
-        self.owed.push(Owed { limit, key, cost, account });
+        self.owed.push(Owed { limit, key, cost, account, is_length });
         Ok(())
     }
 
@@ -138,6 +156,14 @@ impl Charge {
     #[inline]
     pub fn patience(&self) -> Option<Duration> {
         self.patience
+    }
+
+    /// Whether one of the limits can never admit this, however long the request waits: the store answers
+    /// [`Verdict::Never`](crate::Verdict::Never). A [shadow](Limit::shadow) keeps nobody out.
+    pub fn never_fits(&self) -> bool {
+        let patience = self.patience.map(micros);
+        let never = |owed: &Owed| owed.never_fits(patience);
+        self.owed.iter().any(never)
     }
 
     /// Whether all of it is owed by one key.
@@ -195,6 +221,11 @@ impl Default for Charge {
 const SETTLED: u64 = 10;
 
 impl Owed {
+    /// Whether the limit can never admit this to one who waits for so many microseconds at most.
+    pub(crate) fn never_fits(&self, patience: Option<u64>) -> bool {
+        !self.limit.is_shadow() && self.limit.never_admits(self.cost, patience)
+    }
+
     /// The part of the cost that stays charged, now that the response is known.
     pub(crate) fn spent(&self, reply: &dyn Reply) -> u64 {
         match &self.account {
@@ -205,6 +236,11 @@ impl Owed {
             }
         }
     }
+}
+
+/// Whole microseconds, as many as fit.
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -25,6 +25,13 @@ pub trait CostOf<V: View> {
     ///
     /// Says what is missing or garbled, and whose mistake that is.
     fn of(&self, view: &V) -> Result<u64, Missing>;
+
+    /// Whether the cost is the length of the request's body, as that of [`content_length`] is: one that a
+    /// limit can never admit is then answered with `413 Content Too Large`.
+    #[inline]
+    fn is_length(&self) -> bool {
+        false
+    }
 }
 
 impl<V: View> CostOf<V> for u64 {

@@ -40,7 +40,8 @@ fn seconds(time: Duration) -> u64 {
 }
 
 /// The value of `Retry-After`: whole seconds rounded up, at least 1, never before the end of a window
-/// that [`rate_limit`] announces.
+/// that [`rate_limit`] announces. One that [never fits](Decision::never_fits) has none: see
+/// [`Refusal::retry_after`](crate::Refusal::retry_after).
 pub fn retry_after(decision: &Decision) -> u64 {
     let announced = announced(decision).filter_map(|standing| standing.window);
     announced.chain(decision.retry_after()).map(seconds).max().unwrap_or(0).max(1)
@@ -176,6 +177,9 @@ pub(crate) struct Problem<'a> {
 
 impl<'a> Problem<'a> {
     pub(crate) fn of(decision: &'a Decision, status: u16) -> Self {
+        if decision.never_fits() {
+            return Self::never(decision, status);
+        }
         let seconds = retry_after(decision);
         let (kind, title) = if decision.is_banned() {
             ("abnormal-usage-detected", "Banned for exceeding a limit")
@@ -188,6 +192,19 @@ impl<'a> Problem<'a> {
         };
         let violated = announced(decision).map(|standing| &standing.limit).collect();
         Self { kind, title, status, detail, violated }
+    }
+
+    /// Of a request that costs more than a limit ever admits: the draft has no type of problem for it.
+    fn never(decision: &'a Decision, status: u16) -> Self {
+        let title = match status {
+            413 => "Content too large",
+            422 => "Unprocessable content",
+            _ => "The request can never be admitted",
+        };
+        let detail =
+            "the request costs more than the limit ever admits: do not try again, send less";
+        let violated = announced(decision).map(|standing| &standing.limit).collect();
+        Self { kind: "", title, status, detail: detail.to_owned(), violated }
     }
 
     pub(crate) fn unavailable() -> Self {

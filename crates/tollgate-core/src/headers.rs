@@ -186,7 +186,9 @@ impl Fields {
             headers.insert(Field::CacheControl, Value::Static("no-store"));
         }
         match refusal {
-            Refusal::TooMany(decision) => self.write(decision, headers),
+            Refusal::TooMany(decision) | Refusal::NeverFits(decision, _) => {
+                self.write(decision, headers)
+            }
             Refusal::Elsewhere(_, redirect) => {
                 headers.insert(Field::Location, Value::Text(&redirect.location));
             }

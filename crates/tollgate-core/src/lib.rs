@@ -111,7 +111,7 @@ pub use self::meter::Meter;
 pub use self::paid::{Desk, Paid, Served};
 #[cfg(feature = "places")]
 pub use self::places::{InPlaces, PlaceKey, Places, PlacesError};
-pub use self::policy::{Course, Policy, must_keep};
+pub use self::policy::{Course, Policy, client_error, must_keep};
 pub use self::refusal::Refusal;
 #[cfg(feature = "cpu")]
 pub use self::room::{Cpu, CpuError};

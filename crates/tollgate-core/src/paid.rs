@@ -206,7 +206,7 @@ impl<D: Desk> One<D> {
 
     fn owed(&self) -> Owed {
         let Self { key, cost, ref account, .. } = *self;
-        Owed { limit: *self.limit(), key, cost, account: account.clone() }
+        Owed { limit: *self.limit(), key, cost, account: account.clone(), is_length: false }
     }
 
     fn settle(&self, owed: &Owed, spent: u64) {

@@ -43,6 +43,8 @@ pub struct Policy<S> {
     pub on_store_error: OnStoreError,
     /// How long to wait for a store that is not in this process.
     pub deadline: Duration,
+    /// The status of a request that can never be admitted; `None` for 413 or 422, as its cost is measured.
+    pub never_fits_status: Option<u16>,
     /// What happened so far.
     pub counters: Arc<Counters>,
     /// What decisions are measured with.
@@ -77,6 +79,7 @@ impl<S: Store> Policy<S> {
             extensions: true,
             on_store_error: OnStoreError::default(),
             deadline: DEADLINE,
+            never_fits_status: None,
             counters: Arc::default(),
             meter: Meter::default(),
             watch: None,
@@ -95,6 +98,20 @@ pub enum Course {
     Wait(Duration, Outcome),
     /// Answers, and does not call the service.
     Refuse(Refusal),
+}
+
+/// A status that an operator gives to requests that can never be admitted.
+///
+/// # Panics
+///
+/// When it is not a client's error, 400 to 499: the others say something else, or invite to try again.
+#[track_caller]
+pub fn client_error(status: u16) -> Option<u16> {
+    assert!(
+        matches!(status, 400..=499) && status != 429,
+        "{status} does not tell the client that its request can never be admitted: use one from 400 to 499, and not 429",
+    );
+    Some(status)
 }
 
 /// Refuses to begin with a store that cannot keep the limits.
@@ -128,6 +145,7 @@ impl<S> Policy<S> {
             extensions: self.extensions,
             on_store_error: self.on_store_error,
             deadline: self.deadline,
+            never_fits_status: self.never_fits_status,
             counters: self.counters,
             meter: self.meter,
             watch: self.watch,
@@ -247,9 +265,21 @@ impl<S: Store> Policy<S> {
                 refused.add();
                 self.meter.refused(&decision);
                 self.report_refused(&decision, charge, "refused");
+                if decision.never_fits() {
+                    let status = self.status_of_never(&decision, charge);
+                    return Course::Refuse(Refusal::NeverFits(decision, status));
+                }
                 Course::Refuse(Refusal::TooMany(decision))
             }
         }
+    }
+
+    /// Where it is the body that is too large, HTTP has a status for it. 400 is what a request without a
+    /// key gets, and 403 speaks of who the client is: this one is understood, allowed, and too much.
+    fn status_of_never(&self, decision: &Decision, charge: &Charge) -> u16 {
+        let mut refused = decision.standings().zip(charge.owed());
+        let is_length = refused.any(|(standing, owed)| standing.refused && owed.is_length);
+        self.never_fits_status.unwrap_or(if is_length { 413 } else { 422 })
     }
 
     fn report_refused(&self, decision: &Decision, charge: &Charge, how: &str) {

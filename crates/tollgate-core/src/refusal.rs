@@ -10,6 +10,11 @@ use crate::store::StoreError;
 pub enum Refusal {
     /// A limit is exceeded: `429 Too Many Requests`.
     TooMany(Decision),
+    /// The request can never be admitted as it is, because it costs more than a limit ever admits: the status
+    /// is `413 Content Too Large` where the cost is the length of the body,
+    /// `422 Unprocessable Content` otherwise, or what the layer's `never_fits_status` was given. There is no
+    /// `Retry-After`, since waiting does not help.
+    NeverFits(Decision, u16),
     /// A limit is exceeded, and the client is sent elsewhere, with the redirect's status.
     Elsewhere(Decision, Redirect),
     /// The request has no key: `400 Bad Request` where the client left it out,
@@ -24,6 +29,7 @@ impl Refusal {
     pub fn status(&self) -> u16 {
         match self {
             Self::TooMany(_) => 429,
+            Self::NeverFits(_, status) => *status,
             Self::Elsewhere(_, redirect) => redirect.status,
             Self::Missing(missing) if missing.is_client() => 400,
             Self::Missing(_) => 500,
@@ -40,7 +46,9 @@ impl Refusal {
     /// The decision that refused, where it was one.
     pub fn decision(&self) -> Option<&Decision> {
         match self {
-            Self::TooMany(decision) | Self::Elsewhere(decision, _) => Some(decision),
+            Self::TooMany(decision)
+            | Self::NeverFits(decision, _)
+            | Self::Elsewhere(decision, _) => Some(decision),
             Self::Missing(_) | Self::Unavailable(_) => None,
         }
     }
@@ -48,17 +56,19 @@ impl Refusal {
     /// The decision that refused, where it was one.
     pub fn into_decision(self) -> Option<Decision> {
         match self {
-            Self::TooMany(decision) | Self::Elsewhere(decision, _) => Some(decision),
+            Self::TooMany(decision)
+            | Self::NeverFits(decision, _)
+            | Self::Elsewhere(decision, _) => Some(decision),
             Self::Missing(_) | Self::Unavailable(_) => None,
         }
     }
 
-    /// Whole seconds until it is worth trying again, for the `Retry-After` field. None on a redirect,
-    /// where it would tell the client to wait before it follows (RFC 9110, 10.2.3).
+    /// Whole seconds until it is worth trying again, for the `Retry-After` field. None where that is never,
+    /// and none on a redirect, where it would tell the client to wait before it follows (RFC 9110, 10.2.3).
     pub fn retry_after(&self) -> Option<u64> {
         match self {
             Self::TooMany(decision) => Some(fields::retry_after(decision)),
-            Self::Elsewhere(..) | Self::Missing(_) => None,
+            Self::NeverFits(..) | Self::Elsewhere(..) | Self::Missing(_) => None,
             Self::Unavailable(_) => Some(1),
         }
     }
@@ -68,9 +78,9 @@ impl Refusal {
     pub fn problem(&self) -> String {
         let status = self.status();
         match self {
-            Self::TooMany(decision) | Self::Elsewhere(decision, _) => {
-                Problem::of(decision, status).written()
-            }
+            Self::TooMany(decision)
+            | Self::NeverFits(decision, _)
+            | Self::Elsewhere(decision, _) => Problem::of(decision, status).written(),
             Self::Missing(missing) if missing.is_client() => {
                 Problem::plain(status, "Bad request", &missing.to_string()).to_string()
             }

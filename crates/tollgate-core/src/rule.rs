@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::account::{Account, Reply};
-use crate::charge::Charge;
+use crate::charge::{Charge, Price};
 use crate::condition::Condition;
 use crate::cost::CostOf;
 use crate::key::{Key, KeyBuf, Missing, View};
@@ -170,8 +170,9 @@ where
             Ok(cost) => cost,
             Err(missing) => return self.without_cost(view, missing),
         };
+        let price = Price { cost, is_length: self.cost.is_length() };
         if let Some(limit) = self.limits.only_one().filter(|_| charge.is_empty()) {
-            let written = self.key.write(view, charge.begin(limit, cost, self.account.as_ref()));
+            let written = self.key.write(view, charge.begin(limit, price, self.account.as_ref()));
             return written.or_else(|missing| {
                 charge.forget();
                 if missing.is_exempt() { Ok(()) } else { Err(missing) }
@@ -182,8 +183,9 @@ where
             Err(missing) if missing.is_exempt() => return Ok(()),
             written => written?,
         }
-        self.limits
-            .each(view, &mut |limit| charge.owe_on_account(*limit, key, cost, self.account.clone()))
+        self.limits.each(view, &mut |limit| {
+            charge.owe_on_account(*limit, key, price, self.account.clone())
+        })
     }
 }
 

@@ -4,7 +4,7 @@ use std::task::{Context, Poll};
 
 use crate::charge::{Charge, Owed};
 use crate::clock::Clock;
-use crate::limit::{Limit, LimitError, Mark, Outcome};
+use crate::limit::{Limit, LimitError, Mark, Outcome, Verdict};
 use crate::store::{Answer, Store, StoreError};
 
 /// A store that admits a stated part of every limit: for each of several processes, while they decide on
@@ -72,18 +72,28 @@ impl<S: Store> Share<S> {
             Err(reason) => return Answer::Now(Err(StoreError::unsupported(reason))),
         };
         match ask(&self.store, &charge) {
-            Answer::Now(outcome) => Answer::Now(outcome.map(|outcome| told(&outcome, &charge))),
-            Answer::Later(future) => {
-                Answer::Later(ShareFuture { future: Box::pin(future), charge: Box::new(charge) })
+            Answer::Now(outcome) => {
+                Answer::Now(outcome.map(|outcome| told(&outcome, &charge, whole.never_fits())))
             }
+            Answer::Later(future) => Answer::Later(ShareFuture {
+                future: Box::pin(future),
+                charge: Box::new(charge),
+                never_fits: whole.never_fits(),
+            }),
         }
     }
 }
 
 /// What the words of the part mean cannot be worked out by the whole: it is told.
-fn told(outcome: &Outcome, charge: &Charge) -> Outcome {
+///
+/// What is too much for a part only is refused: nobody knows when the whole limit is there again.
+fn told(outcome: &Outcome, charge: &Charge, never_fits: bool) -> Outcome {
     let decision = outcome.decision(charge);
-    Outcome::from_parts(outcome.verdict(), decision.standings().cloned())
+    let verdict = match outcome.verdict() {
+        Verdict::Never if !never_fits => Verdict::Refuse { retry_after: None },
+        verdict => verdict,
+    };
+    Outcome::from_parts(verdict, decision.standings().cloned())
 }
 
 impl<S: Store> Store for Share<S> {
@@ -120,6 +130,8 @@ impl<S: Store> Store for Share<S> {
 pub struct ShareFuture<S: Store> {
     future: Pin<Box<S::Future>>,
     charge: Box<Charge>,
+    /// Whether the whole limit can never admit it either.
+    never_fits: bool,
 }
 
 impl<S: Store> Future for ShareFuture<S> {
@@ -127,7 +139,7 @@ impl<S: Store> Future for ShareFuture<S> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let polled = self.future.as_mut().poll(cx);
-        polled.map(|outcome| outcome.map(|outcome| told(&outcome, &self.charge)))
+        polled.map(|outcome| outcome.map(|outcome| told(&outcome, &self.charge, self.never_fits)))
     }
 }
 

@@ -35,7 +35,7 @@ impl<S: Store> Ticket<S> {
         let fate = match outcome.verdict() {
             Verdict::Admit { wait: Duration::ZERO } => Fate::Running,
             Verdict::Admit { .. } => Fate::Waiting,
-            Verdict::Refuse { .. } => Fate::Refused,
+            Verdict::Refuse { .. } | Verdict::Never => Fate::Refused,
         };
         Self { store, charge, outcome, fate }
     }

@@ -109,7 +109,10 @@ impl<L: Check> Around<L> {
                 standing.reset = Some(whole_micros(whole));
                 standing.retry = retry_after;
                 standing.refused = true;
-                Verdict::Refuse { retry_after }
+                match retry {
+                    Some(_) => Verdict::Refuse { retry_after },
+                    None => Verdict::Never,
+                }
             }
         };
         let spent = first.limit.capacity() - standing.remaining;

@@ -147,7 +147,8 @@ fn preview(
             let mut standing = bucket.standing(found.row.debt(now), owed.cost);
             standing.refused = match asked {
                 Asked::Admit(_) => false,
-                Asked::Wait(wait) => micros(*wait) > patience,
+                // Where one never admits, that is the answer.
+                Asked::Wait(micros_wait) => wait.is_some() && micros(*micros_wait) > patience,
                 Asked::Never => true,
             };
             standing
@@ -155,6 +156,7 @@ fn preview(
     );
     let verdict = match wait {
         Some(Duration::ZERO) => Verdict::Admit { wait: Duration::ZERO },
+        None => Verdict::Never,
         retry_after => Verdict::Refuse { retry_after },
     };
     Outcome::from_parts(verdict, standings)

@@ -75,6 +75,9 @@ pub(crate) async fn ask(
     let clock = &shared.runtime.clock;
     let until = clock.now().saturating_add(shared.deadline.as_micros() as u64);
     let left = || Duration::from_micros(until.saturating_sub(clock.now()));
+    // What can never be admitted is only looked at: nothing is charged meanwhile, or recorded.
+    let is_never = parts.iter().any(|part| part.charge.never_fits());
+    let asked = if is_never && asked == Ask::Take { Ask::Peek } else { asked };
     let visit = |ask, part: &Part| {
         Visit::begin(&shared, ask, part.charge.clone(), &part.keys, (part.slot, left()))
     };
@@ -121,6 +124,7 @@ pub(crate) async fn ask(
 /// Refused if any is, for as long as the longest; else let in when the last is.
 fn together(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
     verdicts.fold(Verdict::Admit { wait: Duration::ZERO }, |all, one| match (all, one) {
+        (Verdict::Never, _) | (_, Verdict::Never) => Verdict::Never,
         (Verdict::Refuse { retry_after: all }, Verdict::Refuse { retry_after: one }) => {
             Verdict::Refuse { retry_after: all.zip(one).map(|(all, one)| all.max(one)) }
         }
@@ -157,13 +161,14 @@ mod tests {
 
     #[test]
     fn one_refusal_refuses_all_for_as_long_as_the_longest() {
-        let never = Verdict::Refuse { retry_after: None };
+        let unknown = Verdict::Refuse { retry_after: None };
         for (verdicts, expected) in [
             (vec![admit(0), admit(0)], admit(0)),
             (vec![admit(2), admit(1)], admit(2)),
             (vec![admit(0), refuse(1), admit(5)], refuse(1)),
             (vec![refuse(3), refuse(7)], refuse(7)),
-            (vec![refuse(3), never], never),
+            (vec![refuse(3), unknown], unknown),
+            (vec![unknown, Verdict::Never, admit(0)], Verdict::Never),
         ] {
             assert_eq!(together(verdicts.into_iter()), expected);
         }

@@ -79,6 +79,7 @@ pub fn a_cost_above_the_capacity_is_refused_for_good(subject: &Subject<impl Stor
             let decision = subject.spend(limit, "alice", cost);
             assert!(!decision.is_admitted(), "{limit}, {cost}");
             assert_eq!(decision.retry_after(), None, "{limit}, {cost}");
+            assert!(decision.never_fits(), "{limit}, {cost}: waiting does not help");
         }
         assert_eq!(subject.remaining(limit, "alice"), 10, "{limit}");
     }

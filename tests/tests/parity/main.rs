@@ -45,6 +45,7 @@ macro_rules! everywhere {
                 degrades
                 shadows
                 bans
+                what_never_fits_is_told_so
                 exactly_the_limit_is_admitted_from_many_connections;
             hazards:
                 retry_after_rounded_down

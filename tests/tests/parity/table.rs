@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tollgate_core::{
     Fields, Header, Ip, Limit, Limits, ManualClock, Memory, OnStoreError, Rejection, Route,
+    content_length, cost_from,
 };
 
 use crate::client::{Response, get};
@@ -154,6 +155,23 @@ scenarios! {
         let running = start(server, Limit::per_minute(2).by((CLIENT, Route)));
         assert_eq!(running.statuses("/200", "alice", 1), [200]);
         assert_eq!(running.statuses("/201", "alice", 2), [201, 429]);
+    }
+
+    what_never_fits_is_told_so(server) {
+        let running = start(server, Limit::per_minute(5).by(CLIENT).cost(cost_from(Header("x-cost"))));
+        let ask = |cost| get(running.at, "/", &[("x-client", "alice"), ("x-cost", cost)]);
+        let never = ask("9");
+        assert_eq!((never.status, never.header("retry-after").as_str()), (422, ""));
+        assert_eq!(never.header("ratelimit"), r#""5/minute";r=5;t=0"#);
+        assert!(never.body.contains("do not try again"), "{}", never.body);
+        assert_eq!(ask("5").status, 200);
+        assert_eq!((ask("9").status, ask("1").status), (422, 429));
+
+        let rule = Limit::per_second(10).by(CLIENT).cost(content_length().per(1_000));
+        let running = start(server, rule);
+        let lines = [("x-client", "alice"), ("content-length", "50000")];
+        let never = get(running.at, "/", &lines);
+        assert_eq!((never.status, never.header("retry-after").as_str()), (413, ""));
     }
 
     old_fields_on_request(server) {

@@ -35,6 +35,11 @@ impl<V: View> CostOf<V> for Cost {
             Self::Call(cost) => Ok(cost(&Request::of(&Shown(view)))),
         }
     }
+
+    #[inline]
+    fn is_length(&self) -> bool {
+        matches!(self, Self::Body(_))
+    }
 }
 
 impl fmt::Debug for Cost {

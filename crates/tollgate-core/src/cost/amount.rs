@@ -11,6 +11,11 @@ pub trait Amount<V: View> {
 
     /// What the place is called, in words that fit behind "a number in": "the `x-tokens` header".
     fn place(&self) -> String;
+
+    /// Whether that is the length of the request's body.
+    fn is_length(&self) -> bool {
+        false
+    }
 }
 
 /// One value: on several lines only where all say the same.
@@ -54,6 +59,10 @@ impl<V: View> Amount<V> for ContentLength {
 
     fn place(&self) -> String {
         "the `content-length` header".into()
+    }
+
+    fn is_length(&self) -> bool {
+        true
     }
 }
 

@@ -147,4 +147,8 @@ impl<V: View, S: Amount<V>> CostOf<V> for CostFrom<S> {
             Err(missing) => Err(missing),
         }
     }
+
+    fn is_length(&self) -> bool {
+        Amount::<V>::is_length(&self.source)
+    }
 }

@@ -14,7 +14,7 @@ impl Gate {
     fn judge(&self, decision: &Decision) -> Result<Option<Duration>, Step> {
         match decision.verdict() {
             Verdict::Admit { wait } => Ok(self.admit(wait)),
-            Verdict::Refuse { .. } => Err(self.refuse(decision)),
+            Verdict::Refuse { .. } | Verdict::Never => Err(self.refuse(decision)),
         }
     }
 }

@@ -7,7 +7,7 @@
 //! fits below `cap`; a leaky bucket is the same, and lets a request leave only when the debt has
 //! drained to `free`.
 
-use super::exact::{EXACT, TICKS, gcd, micros_until, rescaled};
+use super::exact::{EXACT, TICKS, bounded, gcd, micros_until, rescaled};
 use super::step::Stepped;
 use super::{Cell, Enter};
 
@@ -102,6 +102,16 @@ impl Bucket {
     #[inline]
     pub(super) fn leave(&self, cell: Cell, now: u64, cost: u64) -> u64 {
         self.after(cell, now, cost).map_or(0, |after| self.drained_to(self.free, after, now))
+    }
+
+    /// The shortest time in which a request ever leaves: one that finds nobody before it, at the best moment
+    /// of a tick.
+    pub(super) fn shortest_leave(&self, cost: u64) -> u64 {
+        let over = cost.saturating_mul(self.unit).saturating_sub(self.free);
+        match over.div_ceil(self.drain) {
+            0 => 0,
+            ticks => bounded(ticks.saturating_mul(self.tick)) - (self.tick - 1),
+        }
     }
 
     #[inline]

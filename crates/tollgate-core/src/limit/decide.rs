@@ -40,10 +40,14 @@ pub enum Verdict {
     },
     /// It may not.
     Refuse {
-        /// When it would be admitted, with nobody else spending; `None` where that cannot be told:
-        /// the cost is more than a limit ever allows, or only giving back makes room.
+        /// When it would be admitted, with nobody else spending; `None` where that cannot be told: only
+        /// giving back makes room.
         retry_after: Option<Duration>,
     },
+    /// It can never be admitted as it is, however long the client waits: the cost is more than one of the
+    /// limits ever allows, or would always keep the request in a leaky bucket's queue for longer than it may
+    /// wait. Nothing is charged, and nothing is recorded as a refusal.
+    Never,
 }
 
 impl Verdict {
@@ -58,16 +62,22 @@ impl Verdict {
     pub const fn wait(&self) -> Duration {
         match *self {
             Self::Admit { wait } => wait,
-            Self::Refuse { .. } => Duration::ZERO,
+            Self::Refuse { .. } | Self::Never => Duration::ZERO,
         }
     }
 
-    /// When a refused request would be admitted; `None` for an admitted one, and where that cannot be
-    /// told.
+    /// Whether the request can never be admitted as it is: see [`Never`](Self::Never).
+    #[inline]
+    pub const fn never_fits(&self) -> bool {
+        matches!(self, Self::Never)
+    }
+
+    /// When a refused request would be admitted; `None` for an admitted one, for one that
+    /// [never fits](Self::never_fits), and where that cannot be told.
     #[inline]
     pub const fn retry_after(&self) -> Option<Duration> {
         match *self {
-            Self::Admit { .. } => None,
+            Self::Admit { .. } | Self::Never => None,
             Self::Refuse { retry_after } => retry_after,
         }
     }
@@ -255,6 +265,8 @@ fn real<'s, 'a>(slots: &'s [Slot<'a>]) -> impl Iterator<Item = &'s Slot<'a>> {
 enum Ground {
     /// It would let the request in later than the patience lasts.
     Patience(Option<u64>),
+    /// It never lets in a request that waits no longer.
+    Never(Option<u64>),
     /// It cannot book a place so far ahead.
     Booking(u64),
 }
@@ -262,6 +274,7 @@ enum Ground {
 impl Ground {
     fn refuses(self, slot: &Slot<'_>, now: u64, keys: Keys) -> bool {
         match (self, slot.enter(now, 0)) {
+            (Self::Never(patience), _) => slot.never_admits(patience),
             (Self::Booking(wait), _) => !slot.books(now, wait, keys),
             (Self::Patience(patience), Enter::At(0)) => {
                 slot.queued(now).is_some_and(|queued| queued > patience.unwrap_or(u64::MAX))
@@ -283,12 +296,17 @@ fn refusal<'a>(
     record: bool,
     mut each: impl FnMut(&Slot<'a>, Fact),
 ) -> Verdict {
+    let never = Ground::Never(patience);
     let queue = longest_queue(slots, now);
-    // Where each would wait long enough but they find no moment in common, all that wait refuse;
+    // Who never gets in is told so, and no other reason. Where each would wait long enough but they find no moment in common, all that wait refuse;
     // where none waits but one is held back by another's queue, those that cannot book that far.
-    let grounds = [Ground::Patience(patience), Ground::Patience(None), Ground::Booking(queue)];
+    let grounds =
+        [never, Ground::Patience(patience), Ground::Patience(None), Ground::Booking(queue)];
     let found = |ground: &Ground| real(slots).any(|slot| ground.refuses(slot, now, keys));
     let ground = grounds.into_iter().find(found).unwrap_or(Ground::Patience(patience));
+    let is_never = matches!(ground, Ground::Never(_));
+    // No attempt to go faster is recorded of a request that no slower one would help.
+    let record = record && !is_never;
     for slot in slots.iter_mut() {
         if slot.limit.is_shadow() {
             let fact = slot.in_shadow(now, Course::Refuse, record);
@@ -301,6 +319,9 @@ fn refusal<'a>(
         }
         let fact = slot.fact(now, Mark::default(), Role::Refused(refused));
         each(slot, fact);
+    }
+    if is_never {
+        return Verdict::Never;
     }
     Verdict::Refuse { retry_after: earliest_enter(slots, now, patience, keys) }
 }
@@ -338,6 +359,10 @@ impl Slot<'_> {
     #[inline]
     fn enter(&self, now: u64, from: u64) -> Enter {
         self.limit.enter(self.state, now, self.cost, from)
+    }
+
+    fn never_admits(&self, patience: Option<u64>) -> bool {
+        self.limit.never_admits(self.cost, patience)
     }
 
     /// How long the request would wait in the limit's own queue, if it has one.
@@ -405,8 +430,14 @@ impl Decision {
         self.verdict.wait()
     }
 
-    /// When a refused request would be admitted; `None` for an admitted one, and where that cannot be
-    /// told.
+    /// Whether the request can never be admitted as it is: see [`Verdict::Never`]. The standings that are
+    /// [`refused`](Standing::refused) are those of the limits that it is too much for.
+    pub fn never_fits(&self) -> bool {
+        self.verdict.never_fits()
+    }
+
+    /// When a refused request would be admitted; `None` for an admitted one, for one that
+    /// [never fits](Self::never_fits), and where that cannot be told.
     pub fn retry_after(&self) -> Option<Duration> {
         self.verdict.retry_after()
     }

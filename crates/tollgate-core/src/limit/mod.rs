@@ -164,6 +164,24 @@ impl Limit {
             && self.kind == other.kind
     }
 
+    /// Whether a request of `cost` can never be admitted: it is more than the [`capacity`](Self::capacity).
+    ///
+    /// Waiting does not help such a request. A limit that finds one answers
+    /// [`Verdict::Never`](crate::Verdict::Never), charges nothing and records nothing: it is no attempt to
+    /// go faster, so that it counts neither towards a [ban](Self::ban) nor as a
+    /// [refused attempt](Self::count_refused).
+    ///
+    /// ```
+    /// use tollgate_core::Limit;
+    ///
+    /// let limit = Limit::per_minute(100).burst(5);
+    /// assert!(limit.never_fits(6));
+    /// assert!(limit.take(&mut limit.fresh(), 0, 6).never_fits());
+    /// ```
+    pub const fn never_fits(&self, cost: u64) -> bool {
+        cost > self.capacity()
+    }
+
     /// How much may be spent in one period.
     pub const fn count(&self) -> u64 {
         self.count

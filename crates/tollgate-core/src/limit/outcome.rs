@@ -26,7 +26,7 @@ pub struct Outcome {
     admitted: bool,
     /// Whether a shadow would not have admitted it.
     shadowed: bool,
-    /// Microseconds until it goes, if it is admitted; else until it may come again, or [`NEVER`].
+    /// Microseconds until it goes, if it is admitted; else until it may come again, [`UNKNOWN`] or [`NEVER`].
     micros: u64,
     /// Of the one limit whose state is two words: most requests owe to one.
     one: Words,
@@ -36,6 +36,9 @@ pub struct Outcome {
 }
 
 /// Nobody can tell when. Every time is less: it is exact in a double.
+const UNKNOWN: u64 = u64::MAX - 1;
+
+/// However long it waits: the cost is more than a limit ever allows.
 const NEVER: u64 = u64::MAX;
 
 /// What is known of one limit, once the request has been decided.
@@ -75,10 +78,11 @@ pub(super) struct Told {
 
 impl Outcome {
     pub(super) fn new(verdict: Verdict, mut facts: Vec<Fact>) -> Self {
-        let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(NEVER);
+        let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(UNKNOWN);
         let micros = match verdict {
-            Verdict::Admit { wait } => micros(wait),
-            Verdict::Refuse { retry_after } => retry_after.map_or(NEVER, micros),
+            Verdict::Admit { wait } => micros(wait).min(UNKNOWN),
+            Verdict::Refuse { retry_after } => retry_after.map_or(UNKNOWN, micros).min(UNKNOWN),
+            Verdict::Never => NEVER,
         };
         let shadowed = facts.iter().any(Fact::is_shadowed);
         let (one, any) = match facts.pop() {
@@ -108,6 +112,7 @@ impl Outcome {
     pub const fn verdict(&self) -> Verdict {
         match self.admitted {
             true => Verdict::Admit { wait: self.wait() },
+            false if self.micros == NEVER => Verdict::Never,
             false => Verdict::Refuse { retry_after: self.retry_after() },
         }
     }
@@ -145,11 +150,17 @@ impl Outcome {
         Duration::from_micros(if self.admitted { self.micros } else { 0 })
     }
 
-    /// When a refused request would be admitted; `None` for an admitted one, and where that cannot be
-    /// told.
+    /// Whether the request can never be admitted as it is: see [`Verdict::Never`].
+    #[inline]
+    pub const fn never_fits(&self) -> bool {
+        !self.admitted && self.micros == NEVER
+    }
+
+    /// When a refused request would be admitted; `None` for an admitted one, for one that
+    /// [never fits](Self::never_fits), and where that cannot be told.
     #[inline]
     pub const fn retry_after(&self) -> Option<Duration> {
-        if self.admitted || self.micros == NEVER {
+        if self.admitted || self.micros >= UNKNOWN {
             return None;
         }
         Some(Duration::from_micros(self.micros))
@@ -237,7 +248,8 @@ impl Spent {
         let ([first, second], micros, role) = match stepped {
             Stepped::Admit { cell, .. } => (cell, 0, Role::Charged),
             Stepped::Refuse(Enter::At(delay)) => (before, delay, Role::Refused(true)),
-            Stepped::Refuse(_) => (before, NEVER, Role::Refused(true)),
+            Stepped::Refuse(Enter::Unknown) => (before, UNKNOWN, Role::Refused(true)),
+            Stepped::Refuse(Enter::Never) => (before, NEVER, Role::Refused(true)),
         };
         Self { words: Words { first, second, now, role, via: 0 }, micros }
     }

@@ -14,6 +14,8 @@
 //! assert_eq!((unit, drain, tick, cap), (1_000_000, 3, 1, 2_000_000));
 //! ```
 
+use std::time::Duration;
+
 use super::ban::banned_for;
 use super::decide::Verdict;
 use super::outcome::{Fact as Known, Outcome};
@@ -298,6 +300,13 @@ impl Fact {
     pub fn of_standing(standing: Standing) -> Self {
         Self(Known::told(standing))
     }
+}
+
+/// Whether a limit can never admit `cost` to a request that waits for no longer than `patience`: then the
+/// verdict is [`Verdict::Never`], and nothing is recorded.
+pub fn never_fits(limit: &Limit, cost: u64, patience: Option<Duration>) -> bool {
+    let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+    limit.never_admits(cost, patience.map(micros))
 }
 
 /// The outcome of a charge, with a fact for each limit that it owes to, in that order.

@@ -23,8 +23,8 @@ pub struct Standing {
     pub refused: bool,
     /// Whether this limit, a [shadow](Limit::shadow), would have refused the request, or held it up.
     pub shadowed: bool,
-    /// Until this limit would admit the request; zero when it does now, `None` when it cannot tell
-    /// (the cost is more than it ever allows, or only giving back makes room).
+    /// Until this limit would admit the request; zero when it does now, `None` when it cannot tell (only
+    /// giving back makes room) or never does (the cost is more than it ever allows).
     pub retry: Option<Duration>,
     /// Whether more than the soft limit is spent.
     pub soft: bool,

@@ -258,6 +258,18 @@ impl Limit {
         }
     }
 
+    /// Whether a request that may wait for so long can never be admitted: it costs more than the limit holds,
+    /// or has to stay in the limit's own queue for longer even where it finds that empty.
+    pub(crate) fn never_admits(&self, cost: u64, patience: Option<u64>) -> bool {
+        let too_long = match (self.kind, self.shape, patience) {
+            (Kind::LeakyBucket { .. }, Shape::Bucket(bucket), Some(patience)) => {
+                bucket.shortest_leave(cost) > patience
+            }
+            _ => false,
+        };
+        too_long || self.never_fits(cost)
+    }
+
     pub(super) fn books(&self, state: &State, now: u64, cost: u64, wait: u64, keys: Keys) -> bool {
         let own = self.queued(state, now, cost).unwrap_or(0);
         let on_its_own =
@@ -327,6 +339,10 @@ impl Limit {
 
     /// Writes down that this limit refused, where that is recorded.
     pub(super) fn refuse(&self, state: &mut State, now: u64, cost: u64) {
+        if self.never_fits(cost) {
+            // No attempt to go faster: no slower one would be admitted either.
+            return;
+        }
         if self.ban > 0 {
             self.strike(state, now, cost);
         }

@@ -188,6 +188,8 @@ end
 
 -- Writes down that this limit refused, where that is recorded.
 local function refuse(s, now)
+  -- No attempt to go faster: no slower one would be admitted either.
+  if s.never then return end
   if s.ban > 0 then
     s.dirty = true
     if banned_for(s, now) > 0 then

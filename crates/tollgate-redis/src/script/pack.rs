@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tollgate_core::remote::{self, EXACT, Numbers, Shape};
-use tollgate_core::{Keys, Limit, Mark};
+use tollgate_core::{Keys, Limit, Mark, Owed};
 
 use super::{Asker, Row};
 
@@ -46,7 +46,7 @@ pub(super) fn take(
     let mut packed = Packed::new(4 + 11 * rows.len());
     packed.now(by.now).code(op as u8).patience(patience).code(u8::from(keys == Keys::Several));
     for row in rows {
-        packed.number(row.owed.cost).limit(&row.owed.limit, by);
+        packed.number(row.owed.cost).limit_of(&row.owed.limit, by, never_fits(row.owed, patience));
     }
     packed.0
 }
@@ -66,6 +66,11 @@ pub(super) fn settle(row: &Row<'_>, mark: &Mark, spent: u64, by: Asker) -> Vec<u
         .number(remote::since(mark))
         .limit(&row.owed.limit, by);
     packed.0
+}
+
+/// Whether the limit can never admit this. A shadow has no patience.
+fn never_fits(owed: &Owed, patience: Option<Duration>) -> bool {
+    remote::never_fits(&owed.limit, owed.cost, patience.filter(|_| !owed.limit.is_shadow()))
 }
 
 /// The shape's code, as the scripts know it, and its numbers in the order in which they read them.
@@ -121,6 +126,11 @@ impl Packed {
     }
 
     fn limit(&mut self, limit: &Limit, by: Asker) -> &mut Self {
+        self.limit_of(limit, by, false)
+    }
+
+    /// A limit that never admits what is owed to it, or one that may.
+    fn limit_of(&mut self, limit: &Limit, by: Asker, never_fits: bool) -> &mut Self {
         let numbers = Numbers::of(limit);
         let (shape, parameters) = shape_of(&numbers.shape, by);
         let queues = matches!(numbers.shape, Shape::Bucket { queues: true, .. });
@@ -128,7 +138,8 @@ impl Packed {
             + 2 * u8::from(numbers.count_refused)
             + 4 * u8::from(numbers.carried)
             + 8 * u8::from(numbers.shadow)
-            + 16 * u8::from(numbers.after > 0);
+            + 16 * u8::from(numbers.after > 0)
+            + 32 * u8::from(never_fits);
         self.code(shape).numbers(parameters).numbers([numbers.gap, numbers.ban]).code(option);
         // Few have these: the others are spared their reading.
         if numbers.after > 0 { self.numbers([numbers.after, numbers.within]) } else { self }

@@ -35,11 +35,13 @@ impl Reply {
     ) -> Result<Self, Malformed> {
         let mut bytes = Bytes(reply);
         let is_admitted = bytes.flag()?;
+        let is_never = !is_admitted && bytes.is_never();
         let micros = bytes.time()?;
         let now = bytes.integer()?;
         let verdict = match (is_admitted, micros) {
             (true, Some(wait)) => Verdict::Admit { wait },
             (true, None) => return Err(Malformed("admits after no time that can be told")),
+            (false, _) if is_never => Verdict::Never,
             (false, retry_after) => Verdict::Refuse { retry_after },
         };
         let facts = owed.into_iter().map(|owed| bytes.fact(&owed.limit, owed.cost, now));
@@ -48,6 +50,12 @@ impl Reply {
         Ok(Self { verdict, now, facts })
     }
 }
+
+/// A time that nobody can tell: only giving back makes room.
+const UNKNOWN: f64 = -1.0;
+
+/// A time that never comes: the cost is more than a limit ever admits.
+const NEVER: f64 = -2.0;
 
 /// What of an answer is still to be read.
 pub(super) struct Bytes<'a>(pub(super) &'a [u8]);
@@ -83,10 +91,15 @@ impl Bytes<'_> {
         exact(self.number()?).ok_or(Malformed("has a number that no arithmetic of ours gives"))
     }
 
-    /// Microseconds; less than none stands for what cannot be told.
+    /// Whether a time stands next that never comes.
+    fn is_never(&self) -> bool {
+        self.0.first_chunk().is_some_and(|bytes| f64::from_le_bytes(*bytes) == NEVER)
+    }
+
+    /// Microseconds; less than none stands for what cannot be told, and for what never comes.
     pub(super) fn time(&mut self) -> Result<Option<Duration>, Malformed> {
         let number = self.number()?;
-        if number == -1.0 {
+        if number == UNKNOWN || number == NEVER {
             return Ok(None);
         }
         let micros =

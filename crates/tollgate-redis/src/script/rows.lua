@@ -49,7 +49,8 @@ local function limit(key, args, at)
   s.carried = floor(option / 4) % 2 == 1
   s.shadow = floor(option / 8) % 2 == 1
   s.after, s.within = 0, 0
-  if option >= 16 then s.after, s.within, at = unpack('<dd', args, at) end
+  s.never = option >= 32
+  if option % 32 >= 16 then s.after, s.within, at = unpack('<dd', args, at) end
   s.wide = s.gap > 0 or s.ban > 0 or s.carried
   s.strikes = s.after > 0 or s.carried
   s.head_size = s.strikes and 88 or 72

@@ -260,7 +260,9 @@ for i = 1, count do
     if at == 0 then
       answer = pack(answer_words, 1, 0, now, 1, first, shape == 4 and third or second, second)
     else
-      answer = pack(answer_words, 0, at or -1, now, 3, first, shape == 4 and third or second, second)
+      -- Only what is held is given back at a time that nobody can tell; all else is too much for ever.
+      local never = shape ~= 6 or cost > a
+      answer = pack(answer_words, 0, at or never and -2 or -1, now, 3, first, shape == 4 and third or second, second)
     end
     answers[i] = answer
     if at == 0 or followed then

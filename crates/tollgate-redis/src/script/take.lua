@@ -13,7 +13,7 @@ now, several = clock(now), several == 1
 if patience < 0 then patience = nil end
 
 -- Those that decide are apart: a shadow is not there.
-local slots, real = {}, {}
+local slots, real, is_never = {}, {}, false
 for i = 1, #KEYS do
   local cost
   cost, at = unpack('<d', ARGV[1], at)
@@ -28,7 +28,10 @@ for i = 1, #KEYS do
     if malformed then return redis.error_reply(malformed) end
   end
   carry(slots[i], now)
-  if not slots[i].shadow then real[#real + 1] = slots[i] end
+  if not slots[i].shadow then
+    real[#real + 1] = slots[i]
+    is_never = is_never or slots[i].never
+  end
 end
 
 -- The moment at which all limits let the request in, asked in turn until none moves it.
@@ -111,6 +114,7 @@ end
 -- Whether a limit is one of those that refuse: because it would let the request in later than it is
 -- ready to wait, or, with a place to book, because it cannot be booked.
 local function refuses(s, ready, place)
+  if is_never then return s.never end
   if place then return not books(s, now, place, several) end
   local entry = enter(s, now, 0)
   if not entry then return true end
@@ -153,7 +157,7 @@ local reply = {}
 local function in_shadow(s, admitted)
   if enter(s, now, 0) ~= 0 or (queued(s, now) or 0) > 0 then
     if op == TAKE then
-      refuse(s, now)
+      if not is_never then refuse(s, now) end
       if s.dirty or s.dropped > LEFT then store(s, fresh_in(s, now), now) end
     end
     return fact(s, SHADOWED)
@@ -198,7 +202,7 @@ local function refuse_all()
     else
       local refused = refuses(s, ready, place)
       if op == TAKE then
-        if refused then refuse(s, now) end
+        if refused and not is_never then refuse(s, now) end
         if s.dirty or s.dropped > LEFT then store(s, fresh_in(s, now), now) end
       end
       reply[i + 1] = fact(s, refused and REFUSED or SPARED)
@@ -215,6 +219,6 @@ if wait then
   reply[1] = pack('<Bdd', 1, wait, now)
 else
   refuse_all()
-  reply[1] = pack('<Bdd', 0, earliest_enter() or -1, now)
+  reply[1] = pack('<Bdd', 0, is_never and -2 or earliest_enter() or -1, now)
 end
 return table.concat(reply)

@@ -68,6 +68,9 @@ impl<S: Store> Acquiring<S> {
                 Ok(ticket)
             }
             outcome => match decided(outcome, &charge, Some(&told)) {
+                Ok(decision) if decision.never_fits() => {
+                    Err(AcquireError::NeverFits(Box::new(decision)))
+                }
                 Ok(decision) => Err(AcquireError::Refused(Box::new(decision))),
                 Err(error) => Err(AcquireError::Store(error)),
             },
@@ -115,6 +118,9 @@ impl<S: Store> fmt::Debug for Acquire<S> {
 pub enum AcquireError {
     /// It cannot be admitted in time; the decision says when it could be.
     Refused(Box<Decision>),
+    /// It can never be admitted as it is, however long it waits: the cost is more than a limit ever admits,
+    /// or keeps it in a leaky bucket's queue for longer than it may wait.
+    NeverFits(Box<Decision>),
     /// The store failed to decide.
     Store(StoreError),
 }
@@ -126,6 +132,9 @@ impl fmt::Display for AcquireError {
                 Some(time) => write!(f, "refused: it would be admitted in {time:?}"),
                 None => f.write_str("refused"),
             },
+            Self::NeverFits(_) => f.write_str(
+                "refused: it can never be admitted, since it costs more than a limit ever admits",
+            ),
             Self::Store(error) => error.fmt(f),
         }
     }
@@ -134,7 +143,7 @@ impl fmt::Display for AcquireError {
 impl error::Error for AcquireError {
     fn source(&self) -> Option<&(dyn error::Error + 'static)> {
         match self {
-            Self::Refused(_) => None,
+            Self::Refused(_) | Self::NeverFits(_) => None,
             Self::Store(error) => error::Error::source(error),
         }
     }

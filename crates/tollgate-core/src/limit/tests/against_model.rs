@@ -108,14 +108,18 @@ impl Run {
             self.open.push((mark(&decision), receipt, cost));
         } else {
             assert!(!decision.is_admitted(), "{decision:?}, expected at {enters:?} of {now}");
-            self.model.refuse(now, cost);
+            // Where an empty queue is too long already, there is no moment to come back at.
+            let alone = self.limit.peek(&self.limit.fresh(), now, cost).wait();
+            let is_too_long = patience > 0 && alone > micros(patience);
+            let is_never = cost > self.limit.capacity() || is_too_long;
+            assert_eq!(decision.never_fits(), is_never, "{decision:?}");
+            if !is_never {
+                self.model.refuse(now, cost);
+            }
             let too_long = self.too_long_in_the_queue(cost, patience);
             let retry = self.model.enters(now, cost);
             let retry = retry.map(|enters| micros((enters - now).max(too_long)));
-            // Where an empty queue is too long already, there is no moment to come back at.
-            let alone = self.limit.peek(&self.limit.fresh(), now, cost).wait();
-            let retry = retry.filter(|_| patience == 0 || alone <= micros(patience));
-            assert_eq!(decision.retry_after(), retry);
+            assert_eq!(decision.retry_after(), retry.filter(|_| !is_never));
             self.retry = retry;
         }
         assert_eq!(decision.remaining(), Some(self.model.remaining(now)));
@@ -232,8 +236,10 @@ proptest! {
                 }
                 None => {
                     prop_assert!(!decision.is_admitted(), "{:?}", decision);
+                    let is_never = limits.iter().any(|limit| cost > limit.capacity());
+                    prop_assert_eq!(decision.never_fits(), is_never);
                     for (model, standing) in models.iter_mut().zip(decision.standings()) {
-                        if standing.refused {
+                        if standing.refused && !is_never {
                             model.refuse(now, cost);
                         }
                     }

@@ -7,6 +7,7 @@ mod identity;
 mod making;
 mod model;
 mod moved;
+mod never;
 mod options;
 mod over;
 mod shadow;

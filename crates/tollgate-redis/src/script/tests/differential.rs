@@ -114,6 +114,7 @@ impl<'a> Episode<'a> {
         let told = match outcome.verdict() {
             Verdict::Admit { wait } => Some(wait),
             Verdict::Refuse { retry_after } => retry_after,
+            Verdict::Never => None,
         };
         self.told = told.map_or(0, |told| told.as_micros().min(3 * u128::from(DAY)) as u64);
         if outcome.is_admitted() {

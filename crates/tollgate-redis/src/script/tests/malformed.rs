@@ -162,7 +162,9 @@ fn an_answer_with_numbers_that_no_arithmetic_gives_is_an_error() {
     assert!(answer(1, -1.0, 5.0, 1, 5.0).is_err());
     assert!(answer(2, 0.0, 5.0, 1, 5.0).is_err());
     assert!(answer(1, 0.0, 5.0, 5, 5.0).is_err());
-    for number in [0.5, -2.0, f64::NAN, f64::INFINITY, 2_f64.powi(53)] {
+    assert!(answer(0, -2.0, 5.0, 3, 5.0).is_ok_and(|outcome| outcome.never_fits()));
+    assert!(answer(1, -2.0, 5.0, 1, 5.0).is_err());
+    for number in [0.5, -3.0, f64::NAN, f64::INFINITY, 2_f64.powi(53)] {
         assert!(answer(0, number, 5.0, 3, 5.0).is_err(), "{number}");
         assert!(answer(0, 1.0, number, 3, 5.0).is_err(), "{number}");
         assert!(answer(0, 1.0, 5.0, 3, number).is_err(), "{number}");

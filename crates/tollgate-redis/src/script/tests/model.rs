@@ -150,7 +150,9 @@ impl Pair {
         let decision = expected.decision(charge);
         for (i, (owed, standing)) in charge.owed().zip(decision.standings()).enumerate() {
             let is_refused = standing.refused || standing.shadowed;
-            let records = is_refused && records(&owed.limit, &after[i]);
+            // What can never be admitted is no attempt to go faster.
+            let is_never = expected.never_fits() || owed.limit.never_fits(owed.cost);
+            let records = is_refused && !is_never && records(&owed.limit, &after[i]);
             let charged = decision.is_admitted() && !standing.shadowed;
             let write = if charged || records { Write::Must } else { Write::MustNot };
             self.keep(&keys[i], &owed.limit, &before[i], &after[i], write);
