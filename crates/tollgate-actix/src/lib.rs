@@ -30,9 +30,29 @@
 //! [`HttpRequest`](actix_web::HttpRequest). [`Ip`] reads the address of the connection
 //! ([`peer_addr`](actix_web::HttpRequest::peer_addr)), never actix-web's `realip_remote_addr`, which
 //! believes what clients write; name your proxies with [`Ip::behind`]. [`Route`] is the pattern that
-//! matches the path, also where the limit is wrapped around the whole app. [`Extension`] reads the
+//! matches the path, also where the limit is wrapped around the whole app; see
+//! [below](#limits-by-the-route). [`Extension`] reads the
 //! request's extensions, then the data of the connection (`HttpServer::on_connect`); for app data use
 //! `from_fn(|request: &HttpRequest| request.app_data::<T>()…)`.
+//!
+//! # Limits by the route
+//!
+//! A limit around a resource knows the route exactly. A limit around an app or a scope decides before
+//! actix-web has routed the request, and actix-web shows its patterns, but not the guards of its resources.
+//! So there:
+//!
+//! - `Route.is("/users/{id}")` holds for each request that the resource with this pattern may answer: in
+//!   every spelling (`/%75sers/7`), with slashes that [`NormalizePath`] would merge, and also where
+//!   another resource with a guard comes first, as for `/users/me`. `Not(Route.is(..))` holds for each
+//!   request that another resource may answer.
+//! - The key [`Route`] is the first pattern that matches the path. With guards it can be another one than
+//!   the pattern that answers, but never one that the client made up. Where several guarded resources
+//!   match one path and each has to have a budget of its own, put the limit around the resources.
+//!
+//! Middleware that rewrites the path, other than [`NormalizePath`], has to run outside of the limit: in
+//! actix-web that is the middleware that is wrapped later.
+//!
+//! [`NormalizePath`]: actix_web::middleware::NormalizePath
 //!
 //! # Limits that give way while the load is low
 //!
@@ -82,8 +102,10 @@ mod extract;
 mod future;
 mod headers;
 mod middleware;
+mod pattern;
 mod reply;
 mod respond;
+mod routed;
 mod service;
 mod shared;
 mod sleep;

@@ -6,17 +6,29 @@ use actix_web::http::header;
 use actix_web::{HttpMessage, HttpRequest};
 use tollgate_core::View;
 
+use crate::routed::Routed;
+
 /// The [`View`] of an actix-web request.
 pub struct RequestView<'a> {
     request: &'a HttpRequest,
-    /// actix-web puts the pattern together for whoever asks; the view lends it out.
+    /// actix-web puts the pattern together for each question; the view lends it out.
     route: OnceCell<Option<String>>,
+    /// The pattern for a path whose slashes are in disorder.
+    tidied: OnceCell<Option<String>>,
 }
 
 impl<'a> RequestView<'a> {
     /// The view of `request`.
+    #[inline]
     pub fn new(request: &'a HttpRequest) -> Self {
-        Self { request, route: OnceCell::new() }
+        Self { request, route: OnceCell::new(), tidied: OnceCell::new() }
+    }
+}
+
+impl RequestView<'_> {
+    /// The pattern for the path as it is.
+    fn pattern(&self) -> Option<&str> {
+        self.route.get_or_init(|| Routed::of(self.request).pattern()).as_deref()
     }
 }
 
@@ -52,8 +64,22 @@ impl View for RequestView<'_> {
         }
     }
 
+    /// The pattern of the resource that answers. Guards are not known before actix-web has asked them:
+    /// around an app or a scope it is the first pattern that matches the path.
     fn route(&self) -> Option<&str> {
-        self.route.get_or_init(|| self.request.match_pattern()).as_deref()
+        let tidied = || self.tidied.get_or_init(|| Routed::of(self.request).pattern_when_tidied());
+        self.pattern().or_else(|| tidied().as_deref())
+    }
+
+    fn is_route(&self, pattern: &str) -> Option<bool> {
+        let routed = Routed::of(self.request);
+        if self.pattern() == Some(pattern) {
+            Some(true)
+        } else if routed.may_be(pattern) {
+            None
+        } else {
+            Some(false)
+        }
     }
 
     fn peer(&self) -> Option<IpAddr> {

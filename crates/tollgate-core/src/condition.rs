@@ -50,13 +50,29 @@ use crate::key::{Missing, View};
     note = "a closure over the framework's request is one: `|request: &Request<Body>| ..`"
 )]
 pub trait Condition<V: View> {
-    /// Whether it holds for the request of `view`.
+    /// Whether it holds for the request of `view`, or may hold.
+    ///
+    /// Some conditions cannot always be told: servers read one path in several ways. Such a condition
+    /// holds as soon as one way to read the request matches, so that a limit is not passed by an
+    /// unusual spelling.
     ///
     /// # Errors
     ///
     /// Says what the server does not provide, such as the address of the peer: a condition that cannot be
     /// told is never silently one that does not hold.
     fn holds(&self, view: &V) -> Result<bool, Missing>;
+
+    /// Whether it holds for certain, however the request is read. [`Not`] asks this, so that an unusual
+    /// spelling does not make an exception of a request either.
+    ///
+    /// Only a condition that cannot always be told has to implement this.
+    ///
+    /// # Errors
+    ///
+    /// As [`holds`](Self::holds).
+    fn surely_holds(&self, view: &V) -> Result<bool, Missing> {
+        self.holds(view)
+    }
 
     /// Who decides whether it holds: the client, unless an implementation says otherwise.
     ///
@@ -123,6 +139,10 @@ impl<V: View, C: Condition<V>> Condition<V> for ByServer<C> {
         self.0.holds(view)
     }
 
+    fn surely_holds(&self, view: &V) -> Result<bool, Missing> {
+        self.0.surely_holds(view)
+    }
+
     fn chosen_by(&self) -> ChosenBy {
         ChosenBy::Server
     }
@@ -145,6 +165,10 @@ impl<V: View, C: Condition<V>> Condition<V> for ByClient<C> {
         self.0.holds(view)
     }
 
+    fn surely_holds(&self, view: &V) -> Result<bool, Missing> {
+        self.0.surely_holds(view)
+    }
+
     fn chosen_by(&self) -> ChosenBy {
         ChosenBy::Client
     }
@@ -162,12 +186,16 @@ impl<V: View, F: Fn(&V::Request) -> bool> Condition<V> for F {
     }
 }
 
-/// Holds when the condition inside does not.
+/// Holds when the condition inside does not, or may not.
 #[derive(Clone, Copy)]
 pub struct Not<C>(pub C);
 
 impl<V: View, C: Condition<V>> Condition<V> for Not<C> {
     fn holds(&self, view: &V) -> Result<bool, Missing> {
+        Ok(!self.0.surely_holds(view)?)
+    }
+
+    fn surely_holds(&self, view: &V) -> Result<bool, Missing> {
         Ok(!self.0.holds(view)?)
     }
 
@@ -191,6 +219,10 @@ impl<V: View, A: Condition<V>, B: Condition<V>> Condition<V> for Either<A, B> {
         Ok(self.0.holds(view)? || self.1.holds(view)?)
     }
 
+    fn surely_holds(&self, view: &V) -> Result<bool, Missing> {
+        Ok(self.0.surely_holds(view)? || self.1.surely_holds(view)?)
+    }
+
     fn chosen_by(&self) -> ChosenBy {
         self.0.chosen_by().and(self.1.chosen_by())
     }
@@ -209,6 +241,12 @@ macro_rules! tuples {
             fn holds(&self, view: &V) -> Result<bool, Missing> {
                 let ($($condition,)*) = self;
                 Ok($($condition.holds(view)?)&&*)
+            }
+
+            #[expect(non_snake_case, reason = "a tuple's fields are named after their types")]
+            fn surely_holds(&self, view: &V) -> Result<bool, Missing> {
+                let ($($condition,)*) = self;
+                Ok($($condition.surely_holds(view)?)&&*)
             }
 
             #[expect(non_snake_case, reason = "a tuple's fields are named after their types")]

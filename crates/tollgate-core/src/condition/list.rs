@@ -23,6 +23,15 @@ impl<V: View, C: Condition<V>> Condition<V> for AnyOf<C> {
         Ok(false)
     }
 
+    fn surely_holds(&self, view: &V) -> Result<bool, Missing> {
+        for condition in &self.0 {
+            if condition.surely_holds(view)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     fn chosen_by(&self) -> ChosenBy {
         ChosenBy::all(self.0.iter().map(Condition::<V>::chosen_by))
     }
@@ -37,6 +46,15 @@ impl<V: View, C: Condition<V>> Condition<V> for AllOf<C> {
     fn holds(&self, view: &V) -> Result<bool, Missing> {
         for condition in &self.0 {
             if !condition.holds(view)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn surely_holds(&self, view: &V) -> Result<bool, Missing> {
+        for condition in &self.0 {
+            if !condition.surely_holds(view)? {
                 return Ok(false);
             }
         }

@@ -41,8 +41,12 @@ impl Route {
     /// `/users/{id}`.
     ///
     /// This is the condition to prefer where the framework routes: it says what will answer the
-    /// request, however the client spelled the path. It holds for no request where the limit stands
-    /// in front of the router, which knows no route yet.
+    /// request, however the client spelled the path. Where the limit runs in front of the router, no
+    /// route is known yet, and it holds for no request.
+    ///
+    /// In actix-web a limit around an app or a scope runs before the routing inside of it, and cannot
+    /// see guards. There the condition holds for every request that the route *may* answer, and
+    /// `Not(Route.is(..))` for every request that another one may answer. Around a resource it is exact.
     ///
     /// ```
     /// use tollgate_core::{Ip, Limit, Route};
@@ -62,6 +66,10 @@ pub struct RouteIs {
 
 impl<V: View> Condition<V> for RouteIs {
     fn holds(&self, view: &V) -> Result<bool, Missing> {
-        Ok(view.route() == Some(&self.pattern))
+        Ok(view.is_route(&self.pattern) != Some(false))
+    }
+
+    fn surely_holds(&self, view: &V) -> Result<bool, Missing> {
+        Ok(view.is_route(&self.pattern) == Some(true))
     }
 }

@@ -27,6 +27,14 @@ pub trait View {
     /// The pattern of the route that matched: `/users/{id}`.
     fn route(&self) -> Option<&str>;
 
+    /// Whether the route of this pattern answers the request; `None` where that cannot be told.
+    ///
+    /// It cannot be told where a limit runs before the routing that it asks about, and what decides
+    /// there is hidden from it, such as a guard.
+    fn is_route(&self, pattern: &str) -> Option<bool> {
+        Some(self.route() == Some(pattern))
+    }
+
     /// The address of the socket's other end.
     fn peer(&self) -> Option<IpAddr>;
 

@@ -52,6 +52,15 @@ impl<V: View> CoreCondition<V> for Condition {
         Ok(true)
     }
 
+    fn surely_holds(&self, view: &V) -> Result<bool, Missing> {
+        for test in &self.0 {
+            if !test.surely_holds(view)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     fn chosen_by(&self) -> ChosenBy {
         self.who_chooses()
     }
@@ -102,8 +111,28 @@ impl<V: View> CoreCondition<V> for Test {
             Self::Hours(test) => test.holds(view),
             Self::Places(test) => test.holds(view),
             Self::Like(test) => test.holds(view),
-            Self::Not(condition) => Ok(!condition.holds(view)?),
+            Self::Not(condition) => Ok(!condition.surely_holds(view)?),
             Self::Any(test) => test.holds(view),
+        }
+    }
+
+    fn surely_holds(&self, view: &V) -> Result<bool, Missing> {
+        match self {
+            Self::Path(test) => test.surely_holds(view),
+            Self::Route(test) => test.surely_holds(view),
+            Self::Not(condition) => Ok(!condition.holds(view)?),
+            Self::Any(test) => test.surely_holds(view),
+            // These can always be told.
+            Self::Method(_)
+            | Self::Host(_)
+            | Self::Header(_)
+            | Self::Query(_)
+            | Self::Cookie(_)
+            | Self::Claim(_)
+            | Self::Network(_)
+            | Self::Hours(_)
+            | Self::Places(_)
+            | Self::Like(_) => self.holds(view),
         }
     }
 

@@ -30,7 +30,7 @@ impl<V: View> Key<V> for Path {
     }
 }
 
-/// The pattern of the route that matched: `/users/{id}`.
+/// The pattern of the route that matched: `/users/{id}`, however the client spelled the path.
 ///
 /// Where the rule runs before routing there is no route, which is the server's to mend. Where a
 /// request may rightly match none, say what to charge instead:
