@@ -1,4 +1,5 @@
 use actix_web::HttpRequest;
+use tollgate_core::MAX_PATH;
 
 use crate::pattern::{is_filled_by, may_match, refilled};
 
@@ -67,8 +68,3 @@ impl<'r> Routed<'r> {
         self.request.match_info().iter()
     }
 }
-
-/// The longest path that is compared with patterns, in bytes; a longer one may match each of them. It is
-/// what a server has to understand at least (RFC 9112, section 3), and paths that people use are a tenth
-/// of it.
-const MAX_PATH: usize = 8_000;

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use actix_web::http::header;
 use actix_web::{HttpMessage, HttpRequest};
-use tollgate_core::View;
+use tollgate_core::{PathReadings, View};
 
 use crate::routed::Routed;
 
@@ -15,13 +15,15 @@ pub struct RequestView<'a> {
     route: OnceCell<Option<String>>,
     /// The pattern for a path whose slashes are in disorder.
     tidied: OnceCell<Option<String>>,
+    readings: PathReadings,
 }
 
 impl<'a> RequestView<'a> {
     /// The view of `request`.
     #[inline]
     pub fn new(request: &'a HttpRequest) -> Self {
-        Self { request, route: OnceCell::new(), tidied: OnceCell::new() }
+        let readings = PathReadings::new();
+        Self { request, route: OnceCell::new(), tidied: OnceCell::new(), readings }
     }
 }
 
@@ -51,6 +53,10 @@ impl View for RequestView<'_> {
 
     fn path(&self) -> &str {
         self.request.path()
+    }
+
+    fn path_readings(&self) -> Option<&PathReadings> {
+        Some(&self.readings)
     }
 
     fn query(&self) -> Option<&str> {

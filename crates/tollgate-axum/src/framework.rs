@@ -1,9 +1,13 @@
 use std::net::IpAddr;
 
-use http::Extensions;
+use axum::extract::OriginalUri;
+use http::{Extensions, Uri};
 use tollgate::{Framework, MatchedRoute, Peer};
 
-/// Where axum keeps the peer's address and the route's pattern.
+/// Where axum keeps the peer's address, the route's pattern and the URI that the client sent.
+///
+/// A router nested in another sees a URI without the prefix of the outer one; the path of a request is
+/// always the whole one, by `OriginalUri`.
 ///
 /// A [`Peer`] or [`MatchedRoute`] that something further out has left in the request's extensions is
 /// taken first: for listeners whose `ConnectInfo` is not a `SocketAddr`.
@@ -17,6 +21,10 @@ impl Framework for Axum {
 
     fn route(extensions: &Extensions) -> Option<&str> {
         extensions.get().map(|MatchedRoute(route)| &**route).or_else(|| matched_path(extensions))
+    }
+
+    fn original_uri(extensions: &Extensions) -> Option<&Uri> {
+        extensions.get().map(|OriginalUri(uri)| uri)
     }
 
     const PEER_HINT: &'static str =

@@ -26,6 +26,14 @@
 //! [`Ip`] then answers `500 Internal Server Error` and logs the line to add, rather than let everybody
 //! share one budget.
 //!
+//! # Nested routers
+//!
+//! A router nested in another sees a path without the prefix. Keys and conditions see the whole path, as the
+//! client wrote it, wherever the layer is: in a router nested at `/api`, write
+//! `Path.matches("/api/login")`. [`Route`] is the whole pattern too. One level does not know it: a layer
+//! around a `nest_service` runs before the service has matched a route, so `Route.is(..)` holds for none of
+//! its requests there. Put the layer into the service.
+//!
 //! # Features
 //!
 //! - `metrics`: decisions by policy and verdict, what remains, waits and errors, through the facade of that name;

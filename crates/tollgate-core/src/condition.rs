@@ -14,7 +14,7 @@ use std::fmt;
 pub use self::extension::ExtensionIs;
 pub use self::host::HostIs;
 pub use self::list::{AllOf, AnyOf};
-pub use self::path::PathMatches;
+pub use self::path::{MAX_PATH, PathMatches, PathReadings};
 pub use self::pattern::PatternError;
 pub use self::target::{MethodIs, RouteIs};
 pub use self::values::{Equals, Present, Values};

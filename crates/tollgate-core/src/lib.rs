@@ -88,7 +88,8 @@ pub use self::charge::{Charge, Owed};
 pub use self::clock::{Clock, ManualClock};
 pub use self::condition::{
     AllOf, AnyOf, ByClient, ByServer, ChosenBy, Condition, Either, Equals, ExtensionIs, HostIs,
-    MethodIs, NetworkError, Not, PathMatches, PatternError, Present, RouteIs, Values, Within,
+    MAX_PATH, MethodIs, NetworkError, Not, PathMatches, PathReadings, PatternError, Present,
+    RouteIs, Values, Within,
 };
 pub use self::cost::{
     Amount, ContentLength, CostFn, CostFrom, CostOf, content_length, cost_fn, cost_from,

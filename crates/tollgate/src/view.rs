@@ -3,8 +3,8 @@ use std::marker::PhantomData;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use http::{Extensions, Request, header};
-use tollgate_core::View;
+use http::{Extensions, Request, Uri, header};
+use tollgate_core::{PathReadings, View};
 
 /// What a framework leaves in a request's extensions about the connection and the route.
 ///
@@ -16,6 +16,13 @@ pub trait Framework {
 
     /// The pattern of the route that matched.
     fn route(extensions: &Extensions) -> Option<&str>;
+
+    /// The URI as the client sent it, where the framework changes that of the request on the way to a
+    /// nested router.
+    fn original_uri(extensions: &Extensions) -> Option<&Uri> {
+        let _ = extensions;
+        None
+    }
 
     /// The line to add where [`peer`](Self::peer) has nothing to say.
     const PEER_HINT: &'static str;
@@ -63,13 +70,15 @@ impl Framework for Plain {
 /// The [`View`] of an `http` request.
 pub struct HttpView<'a, B, W = Plain> {
     request: &'a Request<B>,
+    readings: PathReadings,
     framework: PhantomData<W>,
 }
 
 impl<'a, B, W> HttpView<'a, B, W> {
     /// The view of `request`.
+    #[inline]
     pub fn new(request: &'a Request<B>) -> Self {
-        Self { request, framework: PhantomData }
+        Self { request, readings: PathReadings::new(), framework: PhantomData }
     }
 }
 
@@ -91,7 +100,15 @@ impl<B, W: Framework> View for HttpView<'_, B, W> {
     }
 
     fn path(&self) -> &str {
+        W::original_uri(self.request.extensions()).unwrap_or(self.request.uri()).path()
+    }
+
+    fn routed_path(&self) -> &str {
         self.request.uri().path()
+    }
+
+    fn path_readings(&self) -> Option<&PathReadings> {
+        Some(&self.readings)
     }
 
     fn query(&self) -> Option<&str> {

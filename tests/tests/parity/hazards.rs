@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use tollgate_core::{First, Header, Ip, Limit, Memory, OnStoreError, Query};
+use tollgate_config::{Environment, Policies, read_toml};
+use tollgate_core::{First, Header, Host, Ip, Limit, Memory, OnStoreError, Path, Query, Route};
 
 use crate::client::get;
 use crate::servers::Server;
@@ -11,6 +12,16 @@ use crate::table::{Running, scenarios, start, start_with};
 /// Behind proxies on the loopback addresses, where every test's requests come from.
 fn behind_proxies(server: &impl Server) -> Running {
     start(server, Limit::per_hour(1).by(Ip::behind(["127.0.0.0/8"])))
+}
+
+/// The policies of a file with one rule.
+fn in_a_file(rule: &str) -> Policies {
+    let document = read_toml(&format!("[[rules]]\nname = \"a\"\n{rule}")).unwrap();
+    Policies::new(&document, &Environment::new()).unwrap()
+}
+
+fn by_host_in_a_file(host: &str) -> Policies {
+    in_a_file(&format!("key = \"global\"\nlimits = [\"2/hour\"]\nwhen = {{ host = \"{host}\" }}"))
 }
 
 fn forwarded(running: &Running, lines: &[&str]) -> u16 {
@@ -78,6 +89,54 @@ scenarios! {
         // A key whose bytes are an address is not that address.
         assert_eq!(get(running.at, "/?tenant=a", &[]).status, 200);
         assert_eq!(ask("/?tenant=a", "\u{7f}"), 400, "no key at all");
+    }
+
+    absolute_form_names_another_host_than_the_field(server) {
+        // The client's own field says `test`.
+        let running = start(server, Limit::per_hour(2).by(Host));
+        let ask = |target: &str| get(running.at, target, &[]).status;
+        assert_eq!(ask("http://x1/200"), 400);
+        assert_eq!(ask("http://TEST.:80/200"), 200);
+        assert_eq!(ask("http://x2/200"), 400);
+        assert_eq!(ask("/200"), 200);
+        assert_eq!(ask("http://test/200"), 429);
+        assert_eq!(ask("/200"), 429);
+
+        let running = start(server, Limit::per_hour(2).by(Ip::peer()).when(Host.is("test")));
+        let ask = |target: &str| get(running.at, target, &[]).status;
+        let statuses = ["/200", "http://x1/200", "http://test./200", "/200"].map(ask);
+        assert_eq!(statuses, [200, 400, 200, 429]);
+    }
+
+    two_host_fields(server) {
+        let running = start(server, Limit::per_hour(1).by(Host));
+        for other in ["x1", "test"] {
+            assert_eq!(get(running.at, "/200", &[("host", other)]).status, 400);
+        }
+        assert_eq!(get(running.at, "/200", &[]).status, 200);
+        assert_eq!(get(running.at, "/200", &[]).status, 429);
+    }
+
+    a_host_in_a_file_of_policies_is_read_as_in_code(server) {
+        let running = start(server, by_host_in_a_file("test"));
+        let ask = |target: &str| get(running.at, target, &[]).status;
+        let statuses = ["/200", "http://x1/200", "http://test./200", "/200"].map(ask);
+        assert_eq!(statuses, [200, 400, 200, 429]);
+    }
+
+    a_spelling_of_the_path_is_a_fresh_budget(server) {
+        // Frameworks differ in which of these reach a handler; all that do have one budget.
+        let served = |running: &Running| {
+            let paths = ["/cost/200", "/c%6fst/200", "/%63ost/200", "/cost/20%30", "/%63%6F%73%74/200"];
+            let ask = |path: &&str| get(running.at, path, &[("x-client", "alice")]).status == 200;
+            paths.iter().cycle().take(25).filter(|path| ask(path)).count()
+        };
+        let by_route = Limit::per_hour(3).by((Header("x-client"), Route));
+        assert_eq!(served(&start(server, by_route)), 3);
+        let by_path = Limit::per_hour(3).by(Header("x-client")).when(Path.matches("/cost/{any}"));
+        assert!((1..=3).contains(&served(&start(server, by_path))));
+        let file = "key = \"global\"\nlimits = [\"3/hour\"]\nwhen = { path = \"/cost/{any}\" }";
+        assert!((1..=3).contains(&served(&start(server, in_a_file(file)))));
     }
 
     no_key_means_no_limit(server) {

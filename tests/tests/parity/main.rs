@@ -54,6 +54,10 @@ macro_rules! everywhere {
                 an_unparseable_hop_is_skipped_and_the_attackers_believed
                 client_sent_forwarded_is_preferred_over_the_proxys_header
                 key_extractor_ignored
+                absolute_form_names_another_host_than_the_field
+                two_host_fields
+                a_host_in_a_file_of_policies_is_read_as_in_code
+                a_spelling_of_the_path_is_a_fresh_budget
                 no_key_means_no_limit
                 sub_second_windows_become_0_s
                 per_second_60_means_one_a_minute;

@@ -2,10 +2,12 @@ use std::borrow::Cow;
 use std::net::Ipv6Addr;
 
 use super::{Condition, PatternError};
-use crate::key::{Host, Missing, View, host_address, host_name};
+use crate::key::{Host, Missing, View, host_address, host_name, host_of};
 
 impl Host {
     /// Holds for requests for this host, in any case, whatever their port; a final dot does not count.
+    /// A request that names two hosts, or something that is no host name, is refused as for the key
+    /// [`Host`].
     ///
     /// ```
     /// use tollgate_core::{Host, Ip, Limit};
@@ -83,7 +85,7 @@ impl HostIs {
 
 impl<V: View> Condition<V> for HostIs {
     fn holds(&self, view: &V) -> Result<bool, Missing> {
-        let host = host_name(view.host().unwrap_or_default());
+        let host = host_of(view)?.unwrap_or_default();
         Ok(if self.below { self.is_below(host) } else { self.is_name(host) })
     }
 }

@@ -1,6 +1,11 @@
+mod readings;
 mod segments;
 
-use self::segments::{READINGS, Reading, segments};
+use std::cell::OnceCell;
+
+pub use self::readings::{MAX_PATH, PathReadings};
+use self::readings::{Readings, step};
+use self::segments::Segments;
 use super::{Condition, PatternError};
 use crate::key::{Missing, Path, View, percent_decoded};
 
@@ -12,10 +17,14 @@ impl Path {
     ///
     /// The condition is meant for limiting more, and is generous: percent-encoded spellings, repeated
     /// slashes, a slash at the end, and `.` and `..` are no way around it, and where servers disagree
-    /// about what a path means, it holds if any reading of it matches. So it is no way to make
-    /// exceptions, as in `Not(Path.matches(..))`: a path that matches may still be read differently
-    /// by whoever answers it. Where the framework routes, prefer [`Route.is`](crate::Route::is), which
-    /// is right both ways.
+    /// about what a path means, it holds if any reading of it matches. `Not(Path.matches(..))` is
+    /// generous too: it holds unless every reading matches. A path of more than [`MAX_PATH`](crate::MAX_PATH)
+    /// bytes is not read; it may match any pattern. Where the framework routes, prefer
+    /// [`Route.is`](crate::Route::is).
+    ///
+    /// The path is the one that the client wrote. In a router nested in another, which sees only the rest
+    /// of it, the pattern may also be one of the rest: within `nest("/api", ..)` both `/api/login` and
+    /// `/login` match.
     ///
     /// ```
     /// use tollgate_core::{Ip, Limit, Path};
@@ -71,12 +80,64 @@ impl PathMatches {
         Ok(Self { segments, rest })
     }
 
-    fn matches(&self, path: &[u8], reading: Reading) -> bool {
-        let count = segments(path, reading).count();
-        let Some(beyond) = count.checked_sub(self.segments.len()) else { return false };
-        let last_first = || segments(path, reading).skip(beyond);
-        (beyond == 0 || self.rest)
-            && self.segments.iter().rev().zip(last_first()).all(|(own, other)| own.matches(other))
+    /// Segment by segment, so that this takes as long as the pattern is, not the path.
+    fn matches(&self, reading: &Segments) -> bool {
+        step(1);
+        let is_long_enough = match self.rest {
+            true => reading.len() >= self.segments.len(),
+            false => reading.len() == self.segments.len(),
+        };
+        is_long_enough
+            && self.segments.iter().zip(reading.iter()).all(|(own, other)| own.matches(other))
+    }
+
+    /// Of a path that reads in one way only.
+    fn matches_plain(&self, path: &[u8]) -> bool {
+        let mut rest = path.strip_prefix(b"/").unwrap_or(path);
+        for own in &self.segments {
+            if rest.is_empty() {
+                return false;
+            }
+            let matched = match own {
+                Segment::Text(text) => {
+                    step(text.len());
+                    rest.strip_prefix(&**text)
+                }
+                Segment::Any => {
+                    let end = rest.iter().position(|byte| *byte == b'/').unwrap_or(rest.len());
+                    step(end);
+                    Some(&rest[end..])
+                }
+            };
+            rest = match matched {
+                Some([]) => &[],
+                Some([b'/', behind @ ..]) => behind,
+                _ => return false,
+            };
+        }
+        rest.is_empty() || self.rest
+    }
+
+    fn ask<V: View>(
+        &self,
+        view: &V,
+        ask: impl Fn(&Readings, &[u8], &Self) -> bool,
+    ) -> (bool, bool) {
+        let (written, routed) = (view.path(), view.routed_path());
+        let memo = view.path_readings();
+        let answer = |path: &str, memo: Option<&OnceCell<Readings>>| {
+            let path = path.as_bytes();
+            match memo {
+                Some(memo) => ask(memo.get_or_init(|| Readings::of(path)), path, self),
+                None => ask(&Readings::of(path), path, self),
+            }
+        };
+        let by_written = answer(written, memo.map(|memo| &memo.written));
+        let by_routed = match std::ptr::eq(routed, written) || routed == written {
+            true => by_written,
+            false => answer(routed, memo.map(|memo| &memo.routed)),
+        };
+        (by_written, by_routed)
     }
 }
 
@@ -104,18 +165,23 @@ impl Segment {
     fn matches(&self, segment: &[u8]) -> bool {
         match self {
             Self::Any => true,
-            Self::Text(text) => percent_decoded(segment).eq(text.iter().copied()),
+            Self::Text(text) => {
+                step(text.len());
+                segment == text
+            }
         }
     }
 }
 
 impl<V: View> Condition<V> for PathMatches {
     fn holds(&self, view: &V) -> Result<bool, Missing> {
-        let path = view.path().as_bytes();
-        // Nearly all paths read in one way only.
-        let plain = !path.contains(&b'%') && !path.windows(2).any(|two| two == b"/.");
-        let readings = if plain { &READINGS[..1] } else { &READINGS };
-        Ok(readings.iter().any(|reading| self.matches(path, *reading)))
+        let (written, routed) = self.ask(view, Readings::any);
+        Ok(written || routed)
+    }
+
+    fn surely_holds(&self, view: &V) -> Result<bool, Missing> {
+        let (written, _) = self.ask(view, Readings::all);
+        Ok(written)
     }
 }
 

@@ -52,7 +52,7 @@ fn a_host_is_the_same_in_any_case_with_any_port_and_with_a_final_dot() {
 fn hosts_below_a_name_are_not_the_name_itself() {
     let below = Host.matches("*.example.com");
     assert!(holds(below.clone(), &host("a.b.example.com")));
-    for text in ["example.com", ".example.com", "badexample.com", "example.com.org", "é.com", ""] {
+    for text in ["example.com", ".example.com", "badexample.com", "example.com.org", ""] {
         assert!(!holds(below.clone(), &host(text)), "{text}");
     }
 }
@@ -118,7 +118,9 @@ fn a_host_is_compared_as_keys_have_it() {
     assert!(is("API.Example.com.:8080", "api.example.com"));
     assert!(is("u@[2001:DB8::1]:443", "[2001:db8::1]"));
     assert!(is("[::1]", "[::1]"));
-    assert!(is("api.example.com:x", "api.example.com"));
+    // No port is spelled like this: servers would read it in different ways.
+    let garbled = Request { host: Some("api.example.com:x".into()), ..Request::default() };
+    assert!(Host.any(&garbled, |_| true).unwrap_err().is_ambiguous());
     let nothing = Request { host: Some(":80".into()), ..Request::default() };
     assert!(!Host.any(&nothing, |_| true).unwrap());
     assert!(!Host.any(&Request::default(), |_| true).unwrap());

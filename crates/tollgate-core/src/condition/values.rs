@@ -2,7 +2,7 @@ use std::borrow::Cow;
 
 use super::{ChosenBy, Condition};
 use crate::key::{
-    Claim, Claims, Cookie, Header, Host, Missing, Query, View, cookie_values, host_name,
+    Claim, Claims, Cookie, Header, Host, Missing, Query, View, cookie_values, host_of,
     query_values, trimmed,
 };
 
@@ -44,7 +44,7 @@ impl<V: View, N: AsRef<str>> Values<V> for Cookie<N> {
 /// As the key has it, in lower case, without user, port and final dot; none where nothing is left.
 impl<V: View> Values<V> for Host {
     fn any(&self, view: &V, test: impl Fn(&[u8]) -> bool) -> Result<bool, Missing> {
-        let name = host_name(view.host().unwrap_or_default()).to_ascii_lowercase();
+        let name = host_of(view)?.unwrap_or_default().to_ascii_lowercase();
         Ok(!name.is_empty() && test(name.as_bytes()))
     }
 }

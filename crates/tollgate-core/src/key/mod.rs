@@ -25,7 +25,7 @@ pub use self::extract::{
     Query, Route, from_fn,
 };
 pub(crate) use self::extract::{
-    cookie_values, header_value, host_address, host_name, percent_decoded, query_value,
+    cookie_values, header_value, host_address, host_name, host_of, percent_decoded, query_value,
     query_values, trimmed,
 };
 pub use self::ip::Ip;

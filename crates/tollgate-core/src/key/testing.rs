@@ -5,10 +5,13 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 
 use super::{Key, KeyBuf, Missing, View};
+use crate::condition::PathReadings;
 
 pub(crate) struct Request {
     pub(crate) method: String,
     pub(crate) path: String,
+    /// Where conditions keep what they found out about the path, if anywhere.
+    pub(crate) readings: Option<PathReadings>,
     pub(crate) query: Option<String>,
     pub(crate) host: Option<String>,
     pub(crate) route: Option<String>,
@@ -22,6 +25,7 @@ impl Default for Request {
         Self {
             method: "GET".into(),
             path: "/".into(),
+            readings: None,
             query: None,
             host: None,
             route: None,
@@ -74,6 +78,10 @@ impl View for Request {
 
     fn path(&self) -> &str {
         &self.path
+    }
+
+    fn path_readings(&self) -> Option<&PathReadings> {
+        self.readings.as_ref()
     }
 
     fn query(&self) -> Option<&str> {

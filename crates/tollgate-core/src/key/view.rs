@@ -1,5 +1,7 @@
 use std::net::IpAddr;
 
+use crate::condition::PathReadings;
+
 /// What a rule can see of a request, whatever framework it came through.
 ///
 /// Every adapter implements this once over its own request; rules and keys are written against it,
@@ -17,11 +19,24 @@ pub trait View {
     /// The path as the client wrote it, not decoded: `/users/7`.
     fn path(&self) -> &str;
 
+    /// The part of the path that is left to route, where routers are nested and the outer ones have taken
+    /// theirs away; else the path.
+    fn routed_path(&self) -> &str {
+        self.path()
+    }
+
+    /// Where conditions keep what they found out about the path, so that one that many of them ask about
+    /// is read once. A view has a [`PathReadings::new`] for this; without it, each condition reads the
+    /// path for itself.
+    fn path_readings(&self) -> Option<&PathReadings> {
+        None
+    }
+
     /// The query without its `?`, not decoded.
     fn query(&self) -> Option<&str>;
 
     /// The authority that the request is for, as the client wrote it: from the request target, else
-    /// from the `Host` field.
+    /// from the `Host` field. [`Host`](super::Host) compares it with each `Host` field.
     fn host(&self) -> Option<&str>;
 
     /// The pattern of the route that matched: `/users/{id}`.

@@ -1,3 +1,4 @@
+use super::readings::step;
 use crate::key::percent_decoded;
 
 /// One of the ways in which servers read a path. Of most paths, all of them are the same.
@@ -10,7 +11,7 @@ pub(super) struct Reading {
 /// What separates segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Slash {
-    /// A `/` as it stands.
+    /// A `/` as it is written.
     Written,
     /// One that is percent-encoded too, for servers that decode the path before they take it apart.
     Decoded,
@@ -36,42 +37,64 @@ pub(super) const READINGS: [Reading; 6] = [
     Reading { slash: Slash::Decoded, dots: Dots::ResolvedFirst },
 ];
 
-/// The segments of a path that are not empty, the last one first, not decoded: from there `..` is a
-/// number of segments to pass over, and nothing has to be remembered.
-pub(super) fn segments(path: &[u8], reading: Reading) -> impl Iterator<Item = &[u8]> {
-    let (mut rest, mut gone) = (Some(path), 0_usize);
-    std::iter::from_fn(move || {
-        loop {
-            let segment;
-            (rest, segment) = split_last(rest?, reading.slash);
-            let is = |dots: &[u8]| {
-                reading.dots != Dots::Kept && percent_decoded(segment).eq(dots.iter().copied())
-            };
-            if is(b"..") {
-                gone += 1;
-            } else if is(b".") || segment.is_empty() && reading.dots != Dots::ResolvedFirst {
-                continue;
-            } else if gone > 0 {
-                gone -= 1;
-            } else if !segment.is_empty() {
-                return Some(segment);
-            }
-        }
-    })
+/// The segments of a path in one reading, decoded, without those that are empty.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Segments {
+    /// All of them, one behind the other: two allocations, however many there are.
+    text: Vec<u8>,
+    /// Where each ends.
+    ends: Vec<usize>,
 }
 
-/// What stands before the last slash, and behind it.
-fn split_last(path: &[u8], slash: Slash) -> (Option<&[u8]>, &[u8]) {
-    let is_slash = |at: &usize| match &path[*at..] {
-        [b'/', ..] => true,
-        [b'%', b'2', b'F' | b'f', ..] => slash == Slash::Decoded,
-        _ => false,
-    };
-    match (0..path.len()).rev().find(is_slash) {
-        Some(at) => {
-            let width = if path[at] == b'/' { 1 } else { 3 };
-            (Some(&path[..at]), &path[at + width..])
+impl Segments {
+    pub(super) fn read(path: &[u8], reading: Reading) -> Self {
+        let mut kept: Vec<&[u8]> = Vec::new();
+        for segment in split(path, reading.slash) {
+            step(1);
+            let is = |dots: &[u8]| {
+                segment.len() <= 6 && percent_decoded(segment).eq(dots.iter().copied())
+            };
+            if segment.is_empty() && reading.dots != Dots::ResolvedFirst {
+                continue;
+            }
+            match reading.dots {
+                Dots::Resolved | Dots::ResolvedFirst if is(b".") => {}
+                Dots::Resolved | Dots::ResolvedFirst if is(b"..") => drop(kept.pop()),
+                _ => kept.push(segment),
+            }
         }
-        None => (None, path),
+        let mut segments = Self { text: Vec::with_capacity(path.len()), ends: Vec::new() };
+        for segment in kept.into_iter().filter(|segment| !segment.is_empty()) {
+            step(segment.len());
+            segments.text.extend(percent_decoded(segment));
+            segments.ends.push(segments.text.len());
+        }
+        segments
     }
+
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let mut begin = 0;
+        self.ends.iter().map(move |&end| &self.text[std::mem::replace(&mut begin, end)..end])
+    }
+}
+
+/// What is between slashes.
+fn split(path: &[u8], slash: Slash) -> impl Iterator<Item = &[u8]> {
+    let mut rest = Some(path);
+    std::iter::from_fn(move || {
+        let path = rest?;
+        let is_slash = |at: &usize| match &path[*at..] {
+            [b'/', ..] => true,
+            [b'%', b'2', b'F' | b'f', ..] => slash == Slash::Decoded,
+            _ => false,
+        };
+        let at = (0..path.len()).find(is_slash);
+        step(at.unwrap_or(path.len()));
+        rest = at.map(|at| &path[at + if path[at] == b'/' { 1 } else { 3 }..]);
+        Some(&path[..at.unwrap_or(path.len())])
+    })
 }

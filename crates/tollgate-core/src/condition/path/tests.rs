@@ -1,7 +1,9 @@
 use proptest::prelude::*;
 
-use super::segments::{Dots, Slash};
+use super::readings::STEPS;
+use super::segments::{Dots, READINGS, Reading, Slash};
 use super::*;
+use crate::condition::Not;
 use crate::key::testing::Request;
 
 fn matches(pattern: &str, path: &str) -> bool {
@@ -105,8 +107,8 @@ fn what_is_no_pattern_is_refused_with_what_is_wrong() {
     assert_eq!(Path.try_matches("a").unwrap_err().pattern(), "a");
 }
 
-/// What [`segments`] says, with a list to hold what `..` takes away.
-fn model(path: &str, reading: Reading) -> Vec<String> {
+/// What [`Segments`] says, in plain words.
+fn model(path: &str, reading: Reading) -> Vec<Vec<u8>> {
     let path = match reading.slash {
         Slash::Written => path.to_owned(),
         Slash::Decoded => path.replace("%2F", "/").replace("%2f", "/"),
@@ -122,7 +124,97 @@ fn model(path: &str, reading: Reading) -> Vec<String> {
         }
     }
     segments.retain(|segment| !segment.is_empty());
-    segments
+    segments.iter().map(|segment| percent_decoded(segment.as_bytes()).collect()).collect()
+}
+
+/// Of more than [`MAX_UNREAD`](super::readings) bytes, so that it is taken apart.
+#[test]
+fn a_long_path_matches_as_a_short_one_does() {
+    let long = "x".repeat(500);
+    assert!(matches("/{a}/login", &format!("/{long}/login")));
+    assert!(matches("/{a}/*", &format!("/{long}/login/")));
+    assert!(!matches("/{a}/login", &format!("/{long}/logins")));
+    assert!(!matches("/{a}/login", &format!("/{long}")));
+}
+
+#[test]
+fn an_exception_for_a_path_is_none_for_what_reads_in_another_way() {
+    let excepted = |path: &str| {
+        let request = Request { path: path.into(), ..Request::default() };
+        !Not(Path.matches("/health")).holds(&request).unwrap()
+    };
+    for path in ["/health", "/he%61lth", "//health", "/health/"] {
+        assert!(excepted(path), "{path}");
+    }
+    let long = format!("/health{}", "/".repeat(MAX_PATH));
+    for path in ["/x/../health", "/health%2F..", "/health/..", "/other", &long] {
+        assert!(!excepted(path), "{path}");
+    }
+}
+
+#[test]
+fn a_path_that_is_too_long_to_be_read_may_match_any_pattern() {
+    let path = format!("/{}", "a".repeat(MAX_PATH));
+    assert!(matches("/login", &path));
+    assert!(!matches("/login", &path[..MAX_PATH]));
+}
+
+/// Paths that have as many of something as fit, which a client may choose to keep the server busy.
+fn costly_paths(length: usize) -> Vec<String> {
+    let pieces = [
+        "/",
+        "//",
+        "a",
+        "/a",
+        "%",
+        "%2",
+        "%2f",
+        "%2F..",
+        "/..",
+        "/../",
+        "/./",
+        "/a/..",
+        "..",
+        "%2e",
+        "%61",
+        "/%61%2f",
+        "/x/../%2F",
+    ];
+    pieces.map(|piece| format!("/{}", piece.repeat(length / piece.len()))).to_vec()
+}
+
+#[test]
+fn a_hundred_patterns_take_steps_that_the_patterns_bound_not_the_path() {
+    let patterns = (0..100).map(|i| match i % 4 {
+        0 => format!("/login{i}"),
+        1 => "/{a}/{b}/{c}/{d}/{e}/{f}/{g}/{h}".to_owned(),
+        2 => "/a/a/a/a/a/a/a/a/{b}/*".to_owned(),
+        _ => format!("/{{a}}/{i}/*"),
+    });
+    let patterns: Vec<_> = patterns.map(|pattern| Path.matches(&pattern)).collect();
+    let steps_of = |path: &str, patterns: &[PathMatches], memo: bool| {
+        let readings = memo.then(PathReadings::new);
+        let view = Request { path: path.into(), readings, ..Request::default() };
+        STEPS.set(0);
+        for pattern in patterns {
+            let _ = (pattern.holds(&view).unwrap(), pattern.surely_holds(&view).unwrap());
+        }
+        STEPS.get()
+    };
+    for length in [250, 1_000, MAX_PATH - 8, 65_000] {
+        for path in costly_paths(length) {
+            let (name, bytes) = (&path[..path.len().min(12)], path.len());
+            // Each of six readings looks at a byte at most three times, once for all patterns; each
+            // pattern then looks at its own segments. Short plain paths are not taken apart.
+            let read_once = if bytes > MAX_PATH { 0 } else { 19 * bytes };
+            let compared = 2 * 100 * (6 * 10 + 256);
+            let steps = steps_of(&path, &patterns, true);
+            assert!(steps <= read_once + compared, "{name}… of {bytes}: {steps} steps");
+            // Without a place to keep what was read, each question reads it for itself.
+            let steps = steps_of(&path, &patterns[..1], false);
+            assert!(steps <= 2 * read_once + compared, "{name}… of {bytes}: {steps} steps");
+        }
+    }
 }
 
 proptest! {
@@ -134,9 +226,9 @@ proptest! {
     )) {
         let path = format!("/{}", pieces.concat());
         for reading in READINGS {
-            let found: Vec<_> = segments(path.as_bytes(), reading).map(<[u8]>::to_vec).collect();
-            let expected = model(&path, reading).into_iter().rev().map(String::into_bytes);
-            prop_assert_eq!(found, expected.collect::<Vec<_>>(), "{} {:?}", path, reading);
+            let segments = Segments::read(path.as_bytes(), reading);
+            let found: Vec<_> = segments.iter().map(<[u8]>::to_vec).collect();
+            prop_assert_eq!(found, model(&path, reading), "{} {:?}", path, reading);
         }
     }
 

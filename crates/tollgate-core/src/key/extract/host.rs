@@ -6,6 +6,10 @@ use crate::key::{Key, KeyBuf, Missing, View, tag};
 /// The host that the request is for, in lower case, without port and without the dot that may end
 /// a complete name; an IPv6 literal however it is spelled.
 ///
+/// A request may name its host in its target and in its `Host` field. Handlers read either, so both have
+/// to name the same one. A request with several `Host` fields, with two hosts, or with one that is no
+/// host name is refused with 400, as RFC 9112 has it.
+///
 /// Clients choose hosts: this is a fair key where requests for hosts that are not served are turned
 /// away, by the proxy in front or by the router.
 #[derive(Debug, Clone, Copy)]
@@ -13,10 +17,7 @@ pub struct Host;
 
 impl<V: View> Key<V> for Host {
     fn write(&self, view: &V, key: &mut KeyBuf) -> Result<(), Missing> {
-        let name = host_name(view.host().unwrap_or_default());
-        if name.is_empty() {
-            return Err(Missing::client_named("host", "header"));
-        }
+        let name = host_of(view)?.ok_or_else(|| Missing::client_named("host", "header"))?;
         key.push(&[tag::HOST]);
         match host_address(name) {
             // Not canonical: a literal in brackets is another host than the bare IPv4 address.
@@ -24,6 +25,57 @@ impl<V: View> Key<V> for Host {
             None => push_lowercase(key, name),
         }
         Ok(())
+    }
+}
+
+/// The one host that the request names, by [`host_name`]; `None` where it names none.
+pub(crate) fn host_of<V: View>(view: &V) -> Result<Option<&str>, Missing> {
+    let mut lines = view.header_lines("host");
+    let field = lines.next();
+    if lines.next().is_some() {
+        return Err(Missing::ambiguous_named("host", "header"));
+    }
+    let field = field.map(|line| std::str::from_utf8(line).ok().and_then(sound_name));
+    let target = view.host().map(|host| {
+        // Only a target may name a user before the host.
+        sound_name(host.rsplit_once('@').map_or(host, |(_, host)| host))
+    });
+    let name = match (target, field) {
+        (Some(None), _) | (_, Some(None)) => {
+            return Err(Missing::ambiguous("a `host` that is a host name"));
+        }
+        (Some(Some(target)), Some(Some(field))) if !is_same_host(target, field) => {
+            return Err(Missing::ambiguous("one host, in its target and in its `host` header"));
+        }
+        (Some(name), _) | (None, Some(name)) => name,
+        (None, None) => None,
+    };
+    Ok(name.filter(|name| !name.is_empty()))
+}
+
+/// Names of hosts have at most 253 bytes (RFC 1035), and a dot and a port may follow.
+const MAX_HOST: usize = 260;
+
+/// The name in a `Host` field, if that is one. What is percent-encoded or not ASCII is read differently
+/// by those who decode it and those who do not: it is none.
+fn sound_name(host: &str) -> Option<&str> {
+    let host = host.trim_matches([' ', '\t']);
+    let (name, rest) = match host.find(']') {
+        Some(end) => host.split_at(end + 1),
+        None => host.split_at(host.find(':').unwrap_or(host.len())),
+    };
+    let is_port = |port: &str| port.len() <= 5 && port.bytes().all(|byte| byte.is_ascii_digit());
+    let is_sound = host.len() <= MAX_HOST
+        && (rest.is_empty() || rest.strip_prefix(':').is_some_and(is_port))
+        && (host_address(name).is_some()
+            || name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte)));
+    is_sound.then(|| host_name(host))
+}
+
+fn is_same_host(one: &str, other: &str) -> bool {
+    match host_address(one) {
+        Some(address) => host_address(other) == Some(address),
+        None => one.eq_ignore_ascii_case(other),
     }
 }
 
@@ -45,6 +97,7 @@ pub(crate) fn host_address(name: &str) -> Option<Ipv6Addr> {
 mod tests {
     use super::*;
     use crate::key::testing::{Request, key, missing};
+    use crate::key::{First, Path};
 
     fn host(text: &str) -> KeyBuf {
         key(&Host, &Request { host: Some(text.into()), ..Request::default() })
@@ -78,9 +131,55 @@ mod tests {
     }
 
     #[test]
-    fn a_garbled_host_is_some_key() {
-        for text in ["[", "]", "[]", "[::1", "a]b:c]:d", "[é]:1", "é", "@@x"] {
-            host(text);
+    fn a_host_that_servers_may_read_in_two_ways_is_the_clients_to_mend() {
+        let long = "a".repeat(261);
+        for text in [
+            "[", "]", "[]", "[::1", "a]b:c]:d", "[é]:1", "é", "%61pi", "a b", "a, b", "a/b", "a?b",
+            "a#b", "a\\b", "a:b", "a:1:2", "a:123456", "::1", "a\0", &long,
+        ] {
+            let target = Request { host: Some(text.into()), ..Request::default() };
+            assert!(missing(&Host, &target).is_ambiguous(), "{text}");
+            let field = Request { host: Some(text.into()), ..Request::default() };
+            assert!(missing(&Host, &field.header("host", text)).is_ambiguous(), "{text}");
         }
+        let user = Request::default().header("host", "user@example.com");
+        assert!(missing(&Host, &user).is_ambiguous());
+        assert!(missing(&Host, &Request::default().header("host", b"\xff")).is_ambiguous());
+    }
+
+    #[test]
+    fn the_host_of_the_target_and_of_the_field_have_to_be_one() {
+        let request = |target: &str, field: &str| {
+            let target = Some(target).filter(|target| !target.is_empty()).map(Into::into);
+            Request { host: target, ..Request::default() }.header("host", field)
+        };
+        for (target, field) in [
+            ("example.com", "Example.com."),
+            ("example.com:443", "example.com"),
+            ("u@example.com", "example.com:80"),
+            ("", "EXAMPLE.com"),
+        ] {
+            assert_eq!(
+                key(&Host, &request(target, field)),
+                host("example.com"),
+                "{target} {field}"
+            );
+        }
+        assert_eq!(key(&Host, &request("[::1]:80", "[0::1]")), host("[::1]"));
+        for (target, field) in [
+            ("x1", "example.com"),
+            ("x1", ""),
+            ("example.com", "sub.example.com"),
+            ("[::1]", "[::2]"),
+        ] {
+            assert!(missing(&Host, &request(target, field)).is_ambiguous(), "{target} {field}");
+        }
+    }
+
+    #[test]
+    fn two_fields_are_never_one_host() {
+        let request = Request::default().header("host", "a").header("host", "a");
+        assert!(missing(&Host, &request).is_ambiguous());
+        assert!(missing(&First((Host, Path)), &request).is_ambiguous());
     }
 }

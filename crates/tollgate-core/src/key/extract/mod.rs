@@ -26,7 +26,7 @@ pub use self::header::Header;
 pub(super) use self::header::is_token;
 pub(crate) use self::header::{header_value, trimmed};
 pub use self::host::Host;
-pub(crate) use self::host::{host_address, host_name};
+pub(crate) use self::host::{host_address, host_name, host_of};
 pub use self::optional::Optional;
 pub(crate) use self::pairs::percent_decoded;
 pub use self::query::Query;
