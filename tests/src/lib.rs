@@ -9,7 +9,12 @@ mod subject;
 
 pub use self::subject::{Subject, answer, block_on, key};
 
-/// The examples of the README, compiled and run as they stand there.
+/// The examples of the README, compiled and run as they are written there.
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 pub struct Readme;
+
+/// The lines of code for each proxy.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/proxies.md")]
+pub struct Proxies;

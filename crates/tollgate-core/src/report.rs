@@ -4,6 +4,9 @@
     expect(unused_variables, reason = "without the feature nobody is told")
 )]
 
+#[cfg(all(test, feature = "tracing"))]
+pub(crate) mod logged;
+
 use crate::adapter::OnStoreError;
 use crate::key::Missing;
 use crate::limit::{Decision, Limit, Standing};
@@ -100,6 +103,29 @@ impl std::fmt::Display for Named<'_> {
 pub(crate) fn unlimited(tiers: &str, tier: &str) {
     #[cfg(feature = "tracing")]
     tracing::info!(tiers, tier, "requests in this tier are not limited");
+}
+
+/// Once for each table of tiers.
+pub(crate) fn stranger(tiers: &str, tier: &str, missing: &Missing) {
+    #[cfg(feature = "tracing")]
+    tracing::warn!(
+        tiers,
+        tier,
+        "{missing}. Requests without it are in this tier; if no request ever has it, nobody is in \
+         another"
+    );
+}
+
+/// Once for each key by a client's address.
+pub(crate) fn unforwarded(header: &str, proxy: std::net::IpAddr) {
+    #[cfg(feature = "tracing")]
+    tracing::warn!(
+        header,
+        %proxy,
+        "a request from a trusted proxy has no such header, so it is charged to the proxy, as all its \
+         clients are: name the header that the proxy writes with `Ip::header`. A proxy's own health \
+         checks have none either"
+    );
 }
 
 /// With each request.

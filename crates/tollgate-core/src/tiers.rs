@@ -6,6 +6,7 @@ mod error;
 mod table;
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
@@ -14,6 +15,7 @@ pub use self::build::TiersBuilder;
 pub use self::by::ByTier;
 pub use self::error::TierError;
 use self::table::{Table, Tier};
+use crate::key::Missing;
 use crate::limit::Limits;
 use crate::report;
 
@@ -36,7 +38,10 @@ use crate::report;
 ///
 /// Which tier a request is in says the application's own authentication, either by its name
 /// ([`by_tier`](Self::by_tier)) or by the customer's, who is then looked up here
-/// ([`by_customer`](Self::by_customer)). Whoever is unknown is in the tier that holds otherwise.
+/// ([`by_customer`](Self::by_customer)). A request that is in no known tier is in the one that holds
+/// otherwise: that of a customer who is not in the table, and that of a stranger, for whom the
+/// application inserts no [`Claims`](crate::Claims). Since it may also be the set-up that inserts none,
+/// the log says so once.
 ///
 /// Clones share one table. A rule reads it once for each request and sees all of a change or nothing;
 /// the next request goes by it. What was spent is kept: limits at the same place of two tiers, or of
@@ -53,6 +58,8 @@ struct Shared {
     table: ArcSwap<Table>,
     /// Held by whoever makes the next table out of this one.
     change: Mutex<()>,
+    /// Whether the operator was told that a request came without what names the tier.
+    is_told: AtomicBool,
 }
 
 impl Tiers {
@@ -164,6 +171,12 @@ impl Tiers {
         change(&mut table)?;
         self.shared.table.store(Arc::new(table));
         Ok(())
+    }
+
+    fn tell_once(&self, missing: &Missing, table: &Table) {
+        if !self.shared.is_told.swap(true, Ordering::Relaxed) {
+            report::stranger(&self.shared.name, &table.tier(table.otherwise).name, missing);
+        }
     }
 
     fn position(&self, table: &Table, tier: &str) -> Result<usize, TierError> {

@@ -4,7 +4,7 @@ use std::time::Duration;
 use tollgate_core::{Hours, Ip, Limit, PlaceKey, Places};
 
 use super::key::Name;
-use crate::document::Document;
+use crate::document::{Document, Texts};
 use crate::environment::Environment;
 use crate::path::Path;
 use crate::problem::{Problem, Problems};
@@ -33,6 +33,9 @@ impl<'a> Context<'a> {
         };
         if let Some(ip) = context.address() {
             context.ip = ip;
+        }
+        if let Some(prefixes) = &document.nat64 {
+            context.ip = context.translated(prefixes);
         }
         context.places = context.open_places();
         context.hours = context.in_zone();
@@ -93,6 +96,20 @@ impl<'a> Context<'a> {
             self.check(&path.index(i), Ip::try_behind([proxy]));
         }
         Ip::try_behind(trusted).ok()
+    }
+
+    /// The address within that of a translator, each of whose prefixes is looked at.
+    fn translated(&self, said: &Texts) -> Ip {
+        let path = Path::Root.name("nat64");
+        let prefixes = said.as_slice();
+        let check = |path: &Path<'_>, prefix| self.check(path, self.ip.clone().try_nat64([prefix]));
+        match said {
+            Texts::One(prefix) => drop(check(&path, prefix)),
+            Texts::Any(_) => prefixes.iter().enumerate().for_each(|(i, prefix)| {
+                check(&path.index(i), prefix);
+            }),
+        }
+        self.ip.clone().try_nat64(prefixes).unwrap_or_else(|_| self.ip.clone())
     }
 
     /// Notes what is wrong with the value at `path`.

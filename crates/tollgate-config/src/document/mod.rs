@@ -53,6 +53,10 @@ pub struct Document {
     /// of the other end of the connection, and no forwarding header is believed.
     #[serde(default)]
     pub proxies: Option<Proxies>,
+    /// The prefixes of translators between IPv4 and IPv6 (NAT64, RFC 6052), such as `64:ff9b::/96`. A
+    /// client's address with such a prefix is the IPv4 address within.
+    #[serde(default)]
+    pub nat64: Option<Texts>,
     /// Where addresses are: for the keys and conditions `country` and `region`.
     #[serde(default)]
     pub places: Option<Places>,

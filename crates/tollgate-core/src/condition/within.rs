@@ -60,6 +60,10 @@ pub struct NetworkError {
 }
 
 impl NetworkError {
+    pub(crate) fn new(entry: &str, problem: NetworkProblem) -> Self {
+        Self { entry: entry.into(), problem }
+    }
+
     /// The entry that is wrong, as it was written.
     pub fn entry(&self) -> &str {
         &self.entry

@@ -1,10 +1,15 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::extract::is_token;
 use super::hop::{Form, hops};
+use super::nat64::Translator;
 use super::network::cut;
 use super::{Key, KeyBuf, Missing, Proxies, ProxiesError, View, tag};
+use crate::condition::NetworkError;
+use crate::report;
 
 /// Most hops that are looked at, and most proxies that can be counted. Chains of more than a handful
 /// do not occur; without a bound, a proxy that forwards to itself would decide how long we read.
@@ -21,7 +26,11 @@ const MAX_HOPS: usize = 64;
 /// - [`Ip::hops`]: this many proxies are in front, addresses unknown.
 ///
 /// IPv4-mapped IPv6 is the IPv4 address that it is. An IPv6 address is cut to its first 64 bits,
-/// which is what one subscriber gets at least; see [`prefix_v6`](Self::prefix_v6).
+/// which is what one subscriber gets at least; see [`prefix_v6`](Self::prefix_v6). Clients of IPv4 that
+/// reach an IPv6 server through a translator are told apart with [`nat64`](Self::nat64).
+///
+/// For nginx, AWS, Cloudflare and Kubernetes, `docs/proxies.md` in the repository has the line of code and
+/// the configuration that belongs to it.
 ///
 /// ```
 /// use tollgate_core::Ip;
@@ -36,6 +45,10 @@ pub struct Ip {
     form: Form,
     prefix_v4: u8,
     prefix_v6: u8,
+    /// Translators of IPv4 to IPv6: mostly none, which costs no allocation.
+    translators: Vec<Translator>,
+    /// Whether the operator was told of a request without the header, by this key or a clone of it.
+    is_told: Arc<AtomicBool>,
 }
 
 #[derive(Debug, Clone)]
@@ -167,6 +180,45 @@ impl Ip {
         self
     }
 
+    /// Reads an IPv6 address with one of these prefixes as the IPv4 address that a translator has put
+    /// into it (NAT64, RFC 6052): `64:ff9b::/96` is the well-known prefix, and an operator may have one of
+    /// its own, such as `64:ff9b:1::/96`, of 32, 40, 48, 56, 64 or 96 bits.
+    ///
+    /// Without this, all clients behind the translator are one /64, and share one budget.
+    ///
+    /// ```
+    /// use tollgate_core::Ip;
+    ///
+    /// let key = Ip::peer().nat64(["64:ff9b::/96"]);
+    /// # let _ = key;
+    /// ```
+    ///
+    /// Name only prefixes that translators use: a client that has such a network for itself could take any
+    /// IPv4 address for its key.
+    ///
+    /// # Panics
+    ///
+    /// If an entry is no such prefix, saying which and why. For prefixes that come from configuration
+    /// there is [`try_nat64`](Self::try_nat64).
+    #[track_caller]
+    pub fn nat64<S: AsRef<str>>(self, prefixes: impl IntoIterator<Item = S>) -> Self {
+        self.try_nat64(prefixes).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// [`nat64`](Self::nat64) for prefixes that come from configuration.
+    ///
+    /// # Errors
+    ///
+    /// Names the entry that is no prefix of a translator.
+    pub fn try_nat64<S: AsRef<str>>(
+        mut self,
+        prefixes: impl IntoIterator<Item = S>,
+    ) -> Result<Self, NetworkError> {
+        let prefixes = prefixes.into_iter().map(|prefix| Translator::parse(prefix.as_ref().trim()));
+        self.translators = prefixes.collect::<Result<_, _>>()?;
+        Ok(self)
+    }
+
     /// The address itself, not cut: for the log, or for a list of exceptions.
     ///
     /// # Errors
@@ -174,20 +226,49 @@ impl Ip {
     /// If the adapter does not know the peer, saying what to add to the server.
     #[inline]
     pub fn address<V: View>(&self, view: &V) -> Result<IpAddr, Missing> {
-        match view.peer() {
-            Some(peer) if matches!(self.trust, Trust::Nobody) => Ok(peer.to_canonical()),
-            Some(peer) => Ok(self.behind_peer(view, peer.to_canonical())),
-            None => Err(Missing::server("the peer address", view.peer_hint())),
-        }
+        let address = match view.peer() {
+            Some(peer) if matches!(self.trust, Trust::Nobody) => peer.to_canonical(),
+            Some(peer) => self.behind_peer(view, peer.to_canonical()),
+            None => return Err(Missing::server("the peer address", view.peer_hint())),
+        };
+        Ok(match address {
+            IpAddr::V6(v6) if !self.translators.is_empty() => {
+                let translated = self.translators.iter().find_map(|prefix| prefix.embedded(v6));
+                translated.map_or(address, IpAddr::V4)
+            }
+            _ => address,
+        })
     }
 
     fn behind_peer<V: View>(&self, view: &V, peer: IpAddr) -> IpAddr {
         let hops = || hops(view.header_lines(&self.header), self.form).take(MAX_HOPS);
         match &self.trust {
             Trust::Nobody | Trust::Counted(0) => peer,
-            Trust::Named(proxies) => client(peer, proxies, hops()),
-            Trust::Counted(count) => hops().nth(count - 1).flatten().unwrap_or(peer),
+            Trust::Named(proxies) => match client(peer, proxies, hops()) {
+                // Mostly somebody who came around the proxies.
+                client if client == peer => {
+                    self.charged_to_peer(view, peer, proxies.contains(peer))
+                }
+                client => client,
+            },
+            Trust::Counted(count) => match hops().nth(count - 1).flatten() {
+                Some(client) => client,
+                None => self.charged_to_peer(view, peer, true),
+            },
         }
+    }
+
+    /// A proxy that does not write the header makes all of its clients one, which is told once.
+    #[cold]
+    fn charged_to_peer<V: View>(&self, view: &V, peer: IpAddr, is_proxy: bool) -> IpAddr {
+        let is_told = || self.is_told.load(Ordering::Relaxed);
+        if is_proxy && !is_told() && view.header_lines(&self.header).next().is_none() {
+            let is_first = !self.is_told.swap(true, Ordering::Relaxed);
+            if is_first {
+                report::unforwarded(&self.header, peer);
+            }
+        }
+        peer
     }
 
     fn new(trust: Trust) -> Self {
@@ -197,6 +278,8 @@ impl Ip {
             form: Form::List,
             prefix_v4: 32,
             prefix_v6: 64,
+            translators: Vec::new(),
+            is_told: Arc::default(),
         }
     }
 }

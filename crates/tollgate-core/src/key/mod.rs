@@ -7,6 +7,7 @@ mod hop;
 mod ip;
 mod legible;
 mod missing;
+mod nat64;
 mod network;
 mod part;
 mod print;

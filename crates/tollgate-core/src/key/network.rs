@@ -47,6 +47,14 @@ impl Network {
         Ok(Self { base, bits })
     }
 
+    /// The bits that all of its addresses begin with, and how many they are, if it is one of IPv6.
+    pub(super) fn prefix_v6(&self) -> Option<(u128, u8)> {
+        match self.base {
+            IpAddr::V6(base) => Some((base.to_bits(), self.bits)),
+            IpAddr::V4(_) => None,
+        }
+    }
+
     /// Whether `address`, which is canonical, is one of the network's.
     pub(crate) fn contains(&self, address: IpAddr) -> bool {
         self.base.is_ipv4() == address.is_ipv4() && cut(address, self.bits) == self.base
@@ -86,6 +94,7 @@ pub(crate) enum Problem {
     Prefix { width: u8 },
     HostBits { network: IpAddr, bits: u8, address: IpAddr },
     Everybody,
+    NoTranslator,
 }
 
 impl fmt::Display for Problem {
@@ -101,6 +110,10 @@ impl fmt::Display for Problem {
                 f,
                 "has bits set beyond its prefix: the network is `{network}/{bits}`, the one \
                  address is `{address}`"
+            ),
+            Self::NoTranslator => f.write_str(
+                "is no prefix of a translator: that is an IPv6 network of 32, 40, 48, 56, 64 or 96 \
+                 bits, such as `64:ff9b::/96`",
             ),
             Self::Everybody => f.write_str(
                 "is every address there is, so any client could choose its own: name the proxies, \

@@ -1,3 +1,4 @@
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
@@ -55,7 +56,8 @@ impl TiersBuilder {
             report::unlimited(&self.name, &tier.name);
         }
         let table = ArcSwap::from_pointee(table);
-        let shared = Shared { name: self.name, table, change: Mutex::new(()) };
+        let is_told = AtomicBool::new(false);
+        let shared = Shared { name: self.name, table, change: Mutex::new(()), is_told };
         Ok(Tiers { shared: Arc::new(shared) })
     }
 

@@ -42,8 +42,8 @@ impl<T> ByTier<T> {
     }
 }
 
-/// Whoever does not say what tier or customer it is, is unknown. Where the server fails to say it, that
-/// stays an error.
+/// A request that does not say its tier or customer is a stranger's. That the server provides nothing to
+/// say it with is a stranger too, and told once: many servers insert claims for those alone who sign in.
 impl<V: View, T: Text<V>> LimitsFor<V> for ByTier<T> {
     fn each(
         &self,
@@ -52,8 +52,14 @@ impl<V: View, T: Text<V>> LimitsFor<V> for ByTier<T> {
     ) -> Result<(), Missing> {
         let table = self.tiers.shared.table.load();
         let at = match self.text.read(view, |text| self.position(&table, text)) {
-            Err(missing) if missing.is_server() || missing.is_ambiguous() => return Err(missing),
-            found => found.unwrap_or(table.otherwise),
+            Err(missing) if missing.is_ambiguous() => return Err(missing),
+            Err(missing) => {
+                if missing.is_server() {
+                    self.tiers.tell_once(&missing, &table);
+                }
+                table.otherwise
+            }
+            Ok(found) => found,
         };
         let tier = table.tier(at);
         match &tier.limits {

@@ -6,7 +6,7 @@ use super::*;
 use crate::charge::Charge;
 use crate::clock::ManualClock;
 use crate::key::testing::Request;
-use crate::key::{Claim, Claims, Const, Extension, First, Global, Key, Missing, Path};
+use crate::key::{Claim, Claims, Const, Extension, First, Global, Ip, Key, Missing, Path};
 use crate::limit::Limit;
 use crate::memory::Memory;
 use crate::rule::{By, KnownLimits, Rule};
@@ -76,11 +76,24 @@ fn whoever_is_unknown_is_in_the_tier_that_holds_otherwise() {
     }
 }
 
-/// Else everybody would be a stranger, without anybody knowing why.
+/// The recipe of the README: many servers insert claims for those alone who sign in.
 #[test]
-fn where_nobody_inserts_claims_the_server_has_to_be_mended() {
-    let rule = tiers().by_tier(Claim("plan")).by(Global);
-    assert!(owes(&rule, &Request::default()).unwrap_err().is_server());
+fn a_stranger_without_claims_is_in_the_tier_that_holds_otherwise() {
+    let stranger = Request::from("192.0.2.1");
+    let key = || First((Claim("customer"), Ip::peer()));
+    assert_eq!(owes(&tiers().by_customer(Claim("customer")).by(key()), &stranger), free());
+    assert_eq!(owes(&tiers().by_tier(Claim("plan")).by(key()), &stranger), free());
+    struct Plan;
+    impl AsRef<str> for Plan {
+        fn as_ref(&self) -> &str {
+            "paid"
+        }
+    }
+    let by_extension = tiers().by_tier(Extension::<Plan>::new()).by(key());
+    assert_eq!(owes(&by_extension, &stranger), free());
+    // A key that is missing stays an error: there is nobody to charge.
+    let by_claim = tiers().by_customer(Claim("customer")).by(Claim("customer"));
+    assert!(owes(&by_claim, &stranger).unwrap_err().is_server());
 }
 
 #[test]

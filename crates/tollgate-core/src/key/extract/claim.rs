@@ -4,7 +4,8 @@ use crate::key::{Claims, Key, KeyBuf, Missing, Text, View, tag};
 ///
 /// This is the key to prefer for customers, since a client cannot make it up. A claim that is absent
 /// or empty is the client's to mend: it is a stranger, or has to sign in. Where there are no `Claims`
-/// at all, not even empty ones, the server has to mend its set-up.
+/// at all, not even empty ones, the server has to mend its set-up; [`Tiers`](crate::Tiers) take such a
+/// request for a stranger's, and [`First`](super::First) goes on to its next key.
 ///
 /// ```
 /// use tollgate_core::{Claim, First, Ip, Limit};

@@ -289,3 +289,54 @@ proptest! {
         let _ = text.parse::<Proxies>();
     }
 }
+
+#[test]
+fn clients_behind_a_translator_are_told_apart() {
+    let request = |peer: &str| Request::from(peer);
+    let plain = Ip::peer();
+    let translated = Ip::peer().nat64(["64:ff9b::/96", "64:ff9b:1::/48"]);
+    let (one, other) = (request("64:ff9b::192.0.2.1"), request("64:ff9b::192.0.2.2"));
+    assert_eq!(key(&plain, &one), key(&plain, &other));
+    assert_ne!(key(&translated, &one), key(&translated, &other));
+    for same in ["192.0.2.1", "::ffff:192.0.2.1", "64:ff9b:1:c000:2:100::"] {
+        assert_eq!(key(&translated, &one), key(&translated, &request(same)), "{same}");
+    }
+    // It is the address in a header too, and everybody else stays as they are.
+    let request = Request::from("10.0.0.1").header(XFF, "64:ff9b::c000:201");
+    assert_eq!(address(&behind().nat64(["64:ff9b::/96"]), &request), "192.0.2.1");
+    assert_eq!(address(&translated, &Request::from("2001:db8::1")), "2001:db8::1");
+    let within = translated.within(["192.0.2.0/24"]).unwrap();
+    assert!(crate::condition::Condition::holds(&within, &one).unwrap());
+}
+
+#[test]
+fn what_is_no_prefix_of_a_translator_is_named() {
+    let error = Ip::peer().try_nat64(["64:ff9b::/96", "192.0.2.0/24"]).unwrap_err();
+    assert_eq!(error.entry(), "192.0.2.0/24");
+    assert!(std::panic::catch_unwind(|| Ip::peer().nat64(["64:ff9b::/97"])).is_err());
+}
+
+#[cfg(feature = "tracing")]
+#[test]
+fn a_proxy_that_does_not_write_the_header_is_told_once() {
+    use crate::report::logged::logged;
+
+    for ip in [behind(), Ip::hops(1)] {
+        let told = |request: &Request| logged(|| drop(address(&ip, request)));
+        let clone = ip.clone();
+        let with_another = Request::from("10.0.0.1").header("x-real-ip", "192.0.2.1");
+        // A header that cannot be read is there, and may be a client's doing.
+        assert_eq!(told(&Request::from("10.0.0.1").header(XFF, "192.0.2.1")).len(), 0);
+        assert_eq!(told(&Request::from("10.0.0.1").header(XFF, "unknown")).len(), 0);
+        let first = told(&with_another);
+        assert_eq!(first.len(), 1, "{first:?}");
+        assert!(
+            first[0].contains("x-forwarded-for") && first[0].contains("Ip::header"),
+            "{first:?}"
+        );
+        assert_eq!(told(&with_another).len(), 0);
+        assert_eq!(logged(|| drop(address(&clone, &with_another))).len(), 0);
+    }
+    // Nobody has named this peer.
+    assert_eq!(logged(|| drop(address(&behind(), &Request::from("192.0.2.1")))).len(), 0);
+}
