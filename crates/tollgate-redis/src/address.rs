@@ -4,6 +4,8 @@ use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
 
 use crate::builder::{Certificates, ConfigError};
 use crate::node::{Sentinels, Target};
+#[cfg(feature = "tls")]
+use crate::tls::Tls;
 
 /// Where the rows are, as the operator tells it.
 #[derive(Debug, Clone)]
@@ -25,6 +27,8 @@ pub(crate) struct Found {
     pub(crate) whom: Whom,
     /// Whether RESP3 is tried: unless a URL says otherwise.
     pub(crate) resp3: bool,
+    #[cfg(feature = "tls")]
+    pub(crate) tls: Option<Tls>,
 }
 
 pub(crate) fn find(
@@ -67,7 +71,13 @@ pub(crate) fn find(
         }
     };
     let older = |url: &&str| url.contains("protocol=2") || url.contains("protocol=resp2");
-    Ok(Found { whom, resp3: !urls.iter().any(older) })
+    let resp3 = !urls.iter().any(older);
+    Ok(Found {
+        whom,
+        resp3,
+        #[cfg(feature = "tls")]
+        tls: tls(place, url, certificates)?,
+    })
 }
 
 fn read(url: &str, certificates: &Certificates) -> Result<ConnectionInfo, ConfigError> {
@@ -93,6 +103,25 @@ fn read(url: &str, certificates: &Certificates) -> Result<ConnectionInfo, Config
         bad(&format!("does not do: {}", told.split(" - ").next().unwrap_or_default()))
     })?;
     certified(info, certificates).map_err(|why| bad(&why))
+}
+
+/// None, where no URL asks for it.
+#[cfg(feature = "tls")]
+fn tls(
+    place: &Place,
+    url: Option<&str>,
+    certificates: &Certificates,
+) -> Result<Option<Tls>, ConfigError> {
+    let others = match place {
+        Place::Server => &[][..],
+        Place::Cluster(urls) | Place::Sentinel { urls, .. } => urls,
+    };
+    let asks = |url: &str| url.starts_with("rediss:") || url.starts_with("valkeys:");
+    if !others.iter().map(String::as_str).chain(url).any(asks) {
+        return Ok(None);
+    }
+    let bad = |why| ConfigError::new(format!("TLS cannot be used as it is set up: {why}"));
+    Tls::new(certificates).map(Some).map_err(bad)
 }
 
 #[cfg(feature = "tls")]

@@ -262,6 +262,9 @@ impl RedisBuilder {
             backoff: self.reconnect,
             client_name: self.client_name.as_deref().map(Arc::from),
             resp3: found.resp3,
+            silence: self.background.1,
+            #[cfg(feature = "tls")]
+            tls: found.tls,
         };
         let common = Common {
             runtime: Arc::clone(&runtime),

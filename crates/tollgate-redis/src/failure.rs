@@ -108,6 +108,11 @@ impl FailureKind {
         matches!(self, Self::Unreachable | Self::ReadOnly | Self::Protocol | Self::Denied)
     }
 
+    /// Whether what else was asked on the same connection may still be answered there, and rightly so.
+    pub(crate) const fn leaves_others_to_be_answered(self) -> bool {
+        !matches!(self, Self::Unreachable | Self::Protocol)
+    }
+
     const fn sentence(self) -> &'static str {
         match self {
             Self::Unreachable => "Redis cannot be reached",

@@ -33,8 +33,11 @@
 //! - **A failure is never a refusal.** It is a [`StoreError`](tollgate_core::StoreError) whose source is a
 //!   [`Failure`]; the layer admits, refuses with 503, or asks the second store of a
 //!   [`Fallback`](tollgate_core::Fallback), as it was told.
-//! - **Nothing is unbounded:** [so many](RedisBuilder::background) settlements and late answers are under way
-//!   in the background, and no more. Rows in the server expire when they are as good as none; a token
+//! - **Nothing is unbounded:** [so many](RedisBuilder::background) questions are under way, and as many settlements,
+//!   and no more. For each server there are at most two connections beside the one in use and the one being made:
+//!   those on which late answers are awaited. A connection on which a question stays unanswered for too long is
+//!   closed, and all that waits on it ends; so is one that sends an answer of more than 4 MiB, or one that nobody
+//!   asked for. Rows in the server expire when they are as good as none; a token
 //!   bucket's up to as long again after that, so that it need not be told anew each time.
 //!
 //! # What failures cost
@@ -149,6 +152,8 @@ mod settle;
 mod several;
 mod shared;
 mod store;
+#[cfg(feature = "tls")]
+mod tls;
 mod together;
 mod visit;
 

@@ -154,6 +154,16 @@ impl Visit {
         }
     }
 
+    /// What came is not an answer to what was asked: nothing that comes on the same connection can be believed.
+    fn distrust(&mut self, malformed: &Failure) {
+        let Some((node, permit)) = &mut self.asked else { return };
+        let failure = Failure::because(FailureKind::Protocol, malformed.to_string());
+        node.learn(permit, Err(&failure));
+        if let Some(current) = node.current() {
+            node.lose(current.generation, &failure);
+        }
+    }
+
     /// Leaves it to the background to give back what may be charged.
     fn leave(&mut self) {
         let stage = std::mem::replace(&mut self.stage, Stage::Done);
@@ -213,12 +223,16 @@ impl Future for Visit {
                 Err(visit.too_late())
             }
         };
-        visit.learn(answer.as_ref().map(drop));
-        if visit.ask == Ask::Take && answer.as_ref().is_err_and(Failure::may_be_applied) {
+        let may_be_applied = answer.as_ref().map_or_else(Failure::may_be_applied, |_| true);
+        let is_told = answer.is_ok();
+        let reply = answer.and_then(|answer| read(&visit.charge, &answer));
+        match &reply {
+            Err(malformed) if is_told => visit.distrust(malformed),
+            told => visit.learn(told.as_ref().map(drop)),
+        }
+        if visit.ask == Ask::Take && may_be_applied && reply.is_err() {
             visit.shared.counters.unanswered();
         }
-        let may_be_applied = answer.as_ref().map_or_else(Failure::may_be_applied, |_| true);
-        let reply = answer.and_then(|answer| read(&visit.charge, &answer));
         match (&mut visit.claim, &reply) {
             (Some(claim), Ok(reply)) if reply.verdict.is_admitted() => {
                 claim.admitted(&settle::marks(reply));

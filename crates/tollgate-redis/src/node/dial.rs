@@ -6,14 +6,18 @@ use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::{
-    AsyncConnectionConfig, Client, ConnectionInfo, ErrorKind, ProtocolVersion, PushInfo, PushKind,
+    AsyncConnectionConfig, ConnectionInfo, ErrorKind, ProtocolVersion, PushInfo, PushKind,
     RedisError,
 };
 
-use super::Node;
+use super::guard::Guarded;
+use super::line::Line;
+use super::{Common, Node, stream};
 use crate::backoff::Backoff;
 use crate::failure::{Failure, FailureKind};
-use crate::runtime::before;
+use crate::runtime::{Runtime, before};
+#[cfg(feature = "tls")]
+use crate::tls::Tls;
 
 /// How connections are made.
 #[derive(Debug, Clone)]
@@ -24,15 +28,16 @@ pub(crate) struct Dial {
     pub(crate) client_name: Option<Arc<str>>,
     /// Whether RESP3 is tried first.
     pub(crate) resp3: bool,
+    /// How long a question may stand unanswered before its connection is given up.
+    pub(crate) silence: Duration,
+    #[cfg(feature = "tls")]
+    pub(crate) tls: Option<Tls>,
 }
 
 /// Questions that may stand before the connection without waiting for room there.
 const ROOM: usize = 1_024;
 
-pub(super) async fn attempt(
-    node: &Arc<Node>,
-    generation: u64,
-) -> Result<MultiplexedConnection, Failure> {
+pub(super) async fn attempt(node: &Arc<Node>, generation: u64) -> Result<Line, Failure> {
     let dial = &node.common.dial;
     let made = before(node.common.runtime.timer(dial.timeout), connect(node, generation)).await;
     made.unwrap_or_else(|| {
@@ -41,30 +46,30 @@ pub(super) async fn attempt(
     })
 }
 
-async fn connect(node: &Arc<Node>, generation: u64) -> Result<MultiplexedConnection, Failure> {
-    let info = node.target.find().await?;
-    let mut wire = match greet(node, &info, generation).await {
+async fn connect(node: &Arc<Node>, generation: u64) -> Result<Line, Failure> {
+    let info = node.target.find(&node.common).await?;
+    let mut line = match greet(node, &info, generation).await {
         Err(error) if knows_no_resp3(&error) && !node.plain.swap(true, Ordering::Relaxed) => {
             greet(node, &info, generation).await
         }
         greeted => greeted,
     }
     .map_err(|error| not_greeted(&error))?;
-    node.target.confirm(&mut wire).await?;
+    node.target.confirm(&mut line.wire).await?;
     if let Some(name) = &node.common.dial.client_name {
         let mut command = redis::cmd("CLIENT");
         command.arg("SETNAME").arg(&**name);
         // For the operator's eyes only: a user without the right to be named decides just as well.
-        let _ = wire.send_packed_command(&command).await;
+        let _ = line.wire.send_packed_command(&command).await;
     }
-    Ok(wire)
+    Ok(line)
 }
 
 async fn greet(
     node: &Arc<Node>,
     info: &ConnectionInfo,
     generation: u64,
-) -> Result<MultiplexedConnection, RedisError> {
+) -> Result<Line, RedisError> {
     let mut config = unhurried().set_pipeline_buffer_size(ROOM);
     let mut redis = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP2);
     if !node.plain.load(Ordering::Relaxed) {
@@ -79,10 +84,24 @@ async fn greet(
         });
     }
     let redis = redis.set_lib_name("tollgate", env!("CARGO_PKG_VERSION"));
-    // With TCP's delay for small packets, as the client has it: it makes one of what many ask at once, and
-    // without it a server answered half as many.
-    let info = info.clone().set_redis_settings(redis);
-    Client::open(info)?.get_multiplexed_async_connection_with_config(&config).await
+    let Common { dial, runtime, .. } = &node.common;
+    call(&info.clone().set_redis_settings(redis), config, (dial, runtime)).await
+}
+
+/// Connects, and says who it is.
+pub(super) async fn call(
+    info: &ConnectionInfo,
+    config: AsyncConnectionConfig,
+    (dial, runtime): (&Dial, &Arc<Runtime>),
+) -> Result<Line, RedisError> {
+    #[cfg(feature = "tls")]
+    let stream = stream::open(info, dial.tls.as_ref()).await?;
+    #[cfg(not(feature = "tls"))]
+    let stream = stream::open(info).await?;
+    let guarded = Guarded::new(stream, Arc::clone(runtime), dial.silence);
+    let (wire, driver) =
+        MultiplexedConnection::new_with_config(info.redis_settings(), guarded, config).await?;
+    Ok(Line::new(wire, &runtime.spawn(driver)))
 }
 
 /// What a server says instead of a greeting is about whoever comes, whatever it is: that it has too many clients,

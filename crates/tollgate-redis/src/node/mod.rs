@@ -1,8 +1,12 @@
 //! One server: the connection to it, made anew whenever it is lost, and its breaker.
 
 mod dial;
+mod frames;
+mod guard;
+mod line;
 mod pace;
 mod sentinel;
+mod stream;
 mod target;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,6 +17,7 @@ use redis::aio::MultiplexedConnection;
 use tokio::sync::watch;
 
 pub(crate) use self::dial::Dial;
+use self::line::{Hold, Line, Retired};
 use self::pace::{Pace, Stood};
 pub(crate) use self::sentinel::Sentinels;
 pub(crate) use self::target::{Target, moved_to};
@@ -30,6 +35,7 @@ pub(crate) struct Connection {
     pub(crate) generation: u64,
     /// What is told on it can be believed for as long as this lasts.
     pub(crate) seen: Seen,
+    hold: Arc<Hold>,
 }
 
 /// What all nodes of a store have in common.
@@ -50,6 +56,7 @@ pub(crate) struct Node {
     state: watch::Sender<State>,
     generations: AtomicU64,
     pace: Mutex<Pace>,
+    retired: Mutex<Retired>,
     /// When the last connection was made, in microseconds.
     made: AtomicU64,
     /// Whether the server has answered on it, in time.
@@ -80,6 +87,7 @@ impl Node {
             state: watch::Sender::new(State::Idle),
             generations: AtomicU64::new(0),
             pace: Mutex::default(),
+            retired: Mutex::default(),
             made: AtomicU64::new(0),
             has_answered: AtomicBool::new(false),
             place: common.epochs.place(),
@@ -155,20 +163,26 @@ impl Node {
     /// Makes a new connection in the place of the one that is lost, unless there is one already. Soon, or
     /// later, if the last ones were of no use; then nobody waits for it.
     pub(crate) fn lose(self: &Arc<Self>, generation: u64, why: &Failure) {
-        let mut pause = Duration::ZERO;
-        let lost = self.state.send_if_modified(|state| {
-            let lost = matches!(state, State::Up(current) if current.generation == generation);
-            if lost {
-                pause = self.pause_after_loss();
-                let failed = (!pause.is_zero()).then(|| why.clone());
-                *state = State::Dialling { failed };
+        let mut lost = None;
+        self.state.send_if_modified(|state| {
+            let State::Up(current) = &*state else { return false };
+            if current.generation != generation {
+                return false;
             }
-            lost
+            let pause = self.pause_after_loss();
+            lost = Some((Arc::clone(&current.hold), pause));
+            let failed = (!pause.is_zero()).then(|| why.clone());
+            *state = State::Dialling { failed };
+            true
         });
-        if lost {
-            self.common.counters.lost(&self.name, why);
-            self.dial(pause);
+        let Some((hold, pause)) = lost else { return };
+        if why.kind().leaves_others_to_be_answered() {
+            self.retired.lock().unwrap_or_else(PoisonError::into_inner).keep(&hold);
+        } else {
+            hold.close();
         }
+        self.common.counters.lost(&self.name, why);
+        self.dial(pause);
     }
 
     fn pause_after_loss(&self) -> Duration {
@@ -223,14 +237,15 @@ impl Node {
         self.common.runtime.spawn(dial_until_connected(Arc::downgrade(self), pause));
     }
 
-    fn up(&self, wire: MultiplexedConnection, generation: u64) {
+    fn up(&self, Line { wire, hold }: Line, generation: u64) {
         self.made.store(self.now(), Ordering::Relaxed);
         self.has_answered.store(false, Ordering::Relaxed);
         // It may have begun anew.
         self.forget();
         self.common.counters.connected(&self.name);
         let seen = self.common.epochs.seen(self.place);
-        self.state.send_replace(State::Up(Connection { wire, generation, seen }));
+        let hold = Arc::new(hold);
+        self.state.send_replace(State::Up(Connection { wire, generation, seen, hold }));
     }
 
     /// How long to wait before the next attempt.
@@ -263,7 +278,7 @@ async fn dial_until_connected(node: Weak<Node>, mut pause: Duration) {
         let Some(node) = node.upgrade() else { return };
         let generation = node.generations.fetch_add(1, Ordering::Relaxed);
         match dial::attempt(&node, generation).await {
-            Ok(wire) => return node.up(wire, generation),
+            Ok(line) => return node.up(line, generation),
             Err(failure) => pause = node.down(failure),
         }
     }

@@ -1,10 +1,11 @@
 //! Asking sentinels who the master is.
 
 use redis::aio::MultiplexedConnection;
-use redis::{Client, Cmd, ConnectionInfo, RedisError, Value, cmd};
+use redis::{Cmd, ConnectionInfo, RedisError, Value, cmd};
 use tokio::task::JoinSet;
 
-use super::dial::unhurried;
+use super::Common;
+use super::dial::{call, unhurried};
 use super::target::moved_to;
 use crate::failure::{Failure, FailureKind};
 
@@ -19,10 +20,10 @@ pub(crate) struct Sentinels {
 
 impl Sentinels {
     /// All are asked at once, and the first that knows is believed: one that hangs delays nobody.
-    pub(super) async fn find_master(&self) -> Result<ConnectionInfo, Failure> {
+    pub(super) async fn find_master(&self, common: &Common) -> Result<ConnectionInfo, Failure> {
         let mut asked = JoinSet::new();
         for sentinel in &self.sentinels {
-            asked.spawn(ask(sentinel.clone(), self.service.clone()));
+            asked.spawn(ask(sentinel.clone(), self.service.clone(), common.clone()));
         }
         let mut why = Failure::new(FailureKind::Unreachable);
         while let Some(answer) = asked.join_next().await {
@@ -36,20 +37,28 @@ impl Sentinels {
     }
 }
 
-async fn ask(sentinel: ConnectionInfo, service: String) -> Result<(String, u16), Failure> {
+async fn ask(
+    sentinel: ConnectionInfo,
+    service: String,
+    common: Common,
+) -> Result<(String, u16), Failure> {
     let mut command = cmd("SENTINEL");
     command.arg("GET-MASTER-ADDR-BY-NAME").arg(&service);
-    let address = answer(sentinel, &command).await.map_err(|error| Failure::from(&error))?;
+    let address =
+        answer(&sentinel, &command, &common).await.map_err(|error| Failure::from(&error))?;
     redis::from_redis_value::<(String, u16)>(address).map_err(|_| {
         let detail = format!("no sentinel knows a master named `{service}`");
         Failure::because(FailureKind::Unreachable, detail)
     })
 }
 
-async fn answer(server: ConnectionInfo, command: &Cmd) -> Result<Value, RedisError> {
-    let client = Client::open(server)?;
-    let mut wire = client.get_multiplexed_async_connection_with_config(&unhurried()).await?;
-    wire.send_packed_command(command).await?.extract_error()
+async fn answer(
+    server: &ConnectionInfo,
+    command: &Cmd,
+    common: &Common,
+) -> Result<Value, RedisError> {
+    let mut line = call(server, unhurried(), (&common.dial, &common.runtime)).await?;
+    line.wire.send_packed_command(command).await?.extract_error()
 }
 
 pub(super) async fn must_be_master(wire: &mut MultiplexedConnection) -> Result<(), Failure> {

@@ -3,6 +3,7 @@
 use redis::aio::MultiplexedConnection;
 use redis::{ConnectionAddr, ConnectionInfo};
 
+use super::Common;
 use super::sentinel::{Sentinels, must_be_master};
 use crate::failure::Failure;
 
@@ -34,10 +35,10 @@ impl Target {
         }
     }
 
-    pub(super) async fn find(&self) -> Result<ConnectionInfo, Failure> {
+    pub(super) async fn find(&self, common: &Common) -> Result<ConnectionInfo, Failure> {
         match self {
             Self::Server(info) => Ok(info.clone()),
-            Self::Master(sentinels) => sentinels.find_master().await,
+            Self::Master(sentinels) => sentinels.find_master(common).await,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -34,6 +35,8 @@ struct Inner {
     changed: Condvar,
     held: Mutex<Vec<(TcpStream, Vec<u8>)>>,
     open: Mutex<Vec<TcpStream>>,
+    /// Connections that the other side has not closed.
+    served: AtomicUsize,
 }
 
 /// Nothing that is waited for takes so long, except for ever.
@@ -51,6 +54,7 @@ impl Fake {
             changed: Condvar::new(),
             held: Mutex::default(),
             open: Mutex::default(),
+            served: AtomicUsize::new(0),
         });
         let fake = Self { address, inner };
         let server = fake.clone();
@@ -105,7 +109,24 @@ impl Fake {
         }
     }
 
+    /// Waits until no more than so many connections are open.
+    pub(crate) async fn wait_until_open_are(&self, most: usize) {
+        for _ in 0..20_000 {
+            if self.inner.served.load(Ordering::SeqCst) <= most {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        panic!("{} connections", self.inner.served.load(Ordering::SeqCst));
+    }
+
     fn serve(&self, stream: TcpStream) {
+        self.inner.served.fetch_add(1, Ordering::SeqCst);
+        self.answer(stream);
+        self.inner.served.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    fn answer(&self, stream: TcpStream) {
         self.inner.open.lock().unwrap().push(stream.try_clone().expect("a handle"));
         let mut writer = stream.try_clone().expect("a handle");
         let mut reader = BufReader::new(stream);

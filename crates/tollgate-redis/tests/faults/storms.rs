@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tollgate_core::ManualClock;
-use tollgate_redis::{BreakerState, Redis};
+use tollgate_redis::{BreakerState, FailureKind, Redis};
 
-use crate::fake::{Act, Fake};
-use crate::{builder, take};
+use crate::fake::{Act, Fake, admitted};
+use crate::{DEADLINE, builder, take, until};
 
 const FAILURES: u32 = 3;
 const FIRST: Duration = Duration::from_secs(1);
@@ -140,4 +140,98 @@ async fn a_server_that_hangs_up_after_each_answer_decides_in_between() {
     let store = store.expect("a good URL");
     ask_until(&store, || store.counts().decisions == 10).await;
     assert!(fake.seen("HELLO") <= 12, "{} connections", fake.seen("HELLO"));
+}
+
+/// It accepts and greets whoever comes, and swallows every script: a new connection is made for each that finds
+/// out, and old ones are not kept for long.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_swallows_every_script_costs_three_connections_at_a_time() {
+    let is_sick = Arc::new(AtomicBool::new(true));
+    let flag = Arc::clone(&is_sick);
+    let fake = Fake::new(move |name, _| {
+        (name.starts_with("EVAL") && flag.load(Ordering::SeqCst)).then_some(Act::Nothing)
+    });
+    let clock = ManualClock::new();
+    let store = store(&fake, &clock);
+    let mut asked = 0;
+    for _ in 0..20 {
+        let opened = store.counts().breaker == BreakerState::Open;
+        for _ in 0..if opened { 1 } else { FAILURES } {
+            asked += 1;
+            let asks = tokio::spawn(crate::later(&store));
+            fake.wait_for("EVALSHA", asked);
+            clock.advance(DEADLINE);
+            assert!(asks.await.expect("no panic").is_err());
+        }
+        let connections = store.counts().connections;
+        clock.advance(LONGEST);
+        until(&store, |counts| counts.connections > connections).await;
+        fake.wait_until_open_are(3).await;
+    }
+    is_sick.store(false, Ordering::SeqCst);
+    take(&store).await.expect("it is there again");
+    assert_eq!(store.counts().breaker_openings, 1);
+    assert!(store.counts().unanswered <= asked as u64);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_that_is_never_answered_ends_with_its_connection() {
+    let fake = Fake::new(|name, _| name.starts_with("EVAL").then_some(Act::Nothing));
+    let (clock, grace) = (ManualClock::new(), DEADLINE * 4);
+    let store = builder(&fake, &clock).breaker(0, FIRST, LONGEST).background(100, grace).build();
+    let store = store.expect("a good URL");
+    let asks: Vec<_> = (0..20).map(|_| tokio::spawn(crate::later(&store))).collect();
+    fake.wait_for("EVALSHA", 1);
+    while !asks.iter().all(|asks| asks.is_finished()) {
+        clock.advance(DEADLINE);
+        tokio::task::yield_now().await;
+    }
+    until(&store, |counts| {
+        clock.advance(grace);
+        counts.connections == 2
+    })
+    .await;
+    fake.wait_until_open_are(1).await;
+    store.flush().await;
+    assert_eq!(store.counts().unanswered, 20);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_without_an_end_is_not_kept() {
+    for words in [&b"$9999999999\r\n"[..], b"*1000000000\r\n", b"+", b"*1000000000000000000\r\n"] {
+        let fake = Fake::new(move |name, _| {
+            name.starts_with("EVAL").then(|| Act::Say([words, &[b'1'; 5 << 20]].concat()))
+        });
+        let store = builder(&fake, &ManualClock::new()).breaker(0, FIRST, LONGEST).build();
+        let store = store.expect("a good URL");
+        let failed = crate::kind(take(&store).await);
+        assert_eq!(failed, FailureKind::Unreachable, "{}", String::from_utf8_lossy(words));
+        until(&store, |counts| counts.connections == 2).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_nobody_asked_for_ends_the_connection() {
+    let mut said = false;
+    let fake = Fake::new(move |name, _| {
+        let says = name.starts_with("EVAL") && !std::mem::replace(&mut said, true);
+        says.then(|| Act::Say(admitted().repeat(3)))
+    });
+    let store = store(&fake, &ManualClock::new());
+    let _ = take(&store).await;
+    until(&store, |counts| counts.connections == 2).await;
+    take(&store).await.expect("a decision");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_to_something_else_ends_the_connection() {
+    let mut said = false;
+    let fake = Fake::new(move |name, _| {
+        let says = name.starts_with("EVAL") && !std::mem::replace(&mut said, true);
+        says.then(|| Act::Say(b"$5\r\nshort\r\n".to_vec()))
+    });
+    let store = store(&fake, &ManualClock::new());
+    assert_eq!(crate::kind(take(&store).await), FailureKind::Script);
+    until(&store, |counts| counts.connections == 2).await;
+    take(&store).await.expect("a decision");
 }
