@@ -27,6 +27,8 @@ pub struct Environment {
     places: Option<Places>,
     /// Whether whatever a document names is taken to be there: for checking it without the service.
     assuming: bool,
+    /// Whether files that a document names are left alone.
+    guessing: bool,
 }
 
 pub(crate) type RoomFn = Arc<dyn Fn() -> bool + Send + Sync>;
@@ -88,6 +90,15 @@ impl Environment {
     /// Provides whatever a document may name, in some way or other.
     pub(crate) fn assuming() -> Self {
         Self { assuming: true, ..Self::default() }
+    }
+
+    /// The same, and opens no file: for what can be said of a document without looking at anything else.
+    pub(crate) fn guessing() -> Self {
+        Self { guessing: true, ..Self::assuming() }
+    }
+
+    pub(crate) fn opens_files(&self) -> bool {
+        !self.guessing
     }
 
     pub(crate) fn named_room(&self, name: &str) -> Result<RoomFn, String> {

@@ -45,8 +45,9 @@
 //! The types in [`document`] say all that can stand in a file, and so does the JSON Schema that editors
 //! read: [`schema`], which is also the file `schema.json` in this crate.
 //!
-//! Whatever is wrong with a file is told with line, column, path and what was expected, all of it at once:
-//! see [`Problems`].
+//! Every problem with a file is reported with its line, column, path and what was expected. All of them are
+//! reported at once, whether a value has the wrong type, a name is not known or a limit makes no sense: see
+//! [`Problems`] for the two exceptions.
 //!
 //! ```
 //! use tollgate_config::{Environment, Policies, read_toml};

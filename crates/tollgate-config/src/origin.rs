@@ -1,67 +1,72 @@
 //! Where the parts of a document stand in the text that it was read from.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::path::Path;
 use crate::problem::{Place, Problem};
+use crate::read::Node;
 
 /// Where each value of a document stands in its text: by its path, such as `rules[1].limits[0].burst`.
 ///
 /// Two documents are equal if they say the same, wherever that stands: so all origins are.
 #[derive(Debug, Clone, Default)]
 pub struct Origin {
+    /// The values of the text, which know where they stand.
+    values: Option<Arc<Node>>,
+    /// What was said otherwise, by path.
     marks: BTreeMap<String, Mark>,
 }
 
 #[derive(Debug, Clone)]
 struct Mark {
     place: Place,
-    /// Where the name stands that the value has, if it has one.
-    name: Option<Place>,
     /// The path to be told, where the text is of another format than the document.
     shown: Option<String>,
 }
 
 impl Origin {
-    /// Notes that what is at `path` in the document stands at `place` in the text.
-    pub fn mark(&mut self, path: impl Into<String>, place: Place) {
-        self.marks.insert(path.into(), Mark { place, name: None, shown: None });
+    /// That of a document that these values say.
+    pub(crate) fn of(values: Node) -> Self {
+        Self { values: Some(Arc::new(values)), marks: BTreeMap::new() }
     }
 
-    /// The same for a value whose name stands at `name`.
-    pub(crate) fn mark_named(&mut self, path: &Path<'_>, place: Place, name: Place) {
-        self.marks.insert(path.to_string(), Mark { place, name: Some(name), shown: None });
+    /// Notes that what is at `path` in the document stands at `place` in the text.
+    pub fn mark(&mut self, path: impl Into<String>, place: Place) {
+        self.marks.insert(path.into(), Mark { place, shown: None });
     }
 
     /// The same, where the text is of another format, in which the path is `shown`.
     pub fn mark_as(&mut self, path: impl Into<String>, place: Place, shown: impl Into<String>) {
-        self.marks.insert(path.into(), Mark { place, name: None, shown: Some(shown.into()) });
+        self.marks.insert(path.into(), Mark { place, shown: Some(shown.into()) });
     }
 
-    /// Whether the text says something at `path`.
-    pub(crate) fn says(&self, path: &str) -> bool {
-        self.marks.contains_key(path)
+    /// Whether the text says something at the top under this name.
+    pub(crate) fn says(&self, name: &str) -> bool {
+        self.marks.contains_key(name) || self.values.as_ref().is_some_and(|root| root.says(name))
     }
 
     /// A problem with what stands at `path`, or with what it should stand in.
     pub(crate) fn problem(&self, path: &Path<'_>, message: impl Into<String>) -> Problem {
         let text = path.to_string();
-        let Some(mark) = self.find(path, &text) else {
-            return Problem::new(text, message);
-        };
-        let shown = mark.shown.clone().unwrap_or(text);
-        Problem::new(shown, message).at(Some(mark.place))
-    }
-
-    /// A problem with the name at the end of `path`, rather than with what it names.
-    pub(crate) fn problem_with_name(&self, path: &Path<'_>, message: impl Into<String>) -> Problem {
-        let text = path.to_string();
-        let place = self.find(path, &text).map(|mark| mark.name.unwrap_or(mark.place));
-        Problem::new(text, message).at(place)
+        match (self.find(path, &text), &self.values) {
+            (Some(mark), _) => {
+                let shown = mark.shown.clone().unwrap_or(text);
+                Problem::new(shown, message).at(Some(mark.place))
+            }
+            (None, Some(root)) => {
+                let (place, _) = root.find(path);
+                Problem::new(text, message).at(Some(place))
+            }
+            (None, None) => Problem::new(text, message),
+        }
     }
 
     /// The mark of the path, else of the nearest that it goes through.
     fn find(&self, path: &Path<'_>, text: &str) -> Option<&Mark> {
+        if self.marks.is_empty() {
+            return None;
+        }
         self.marks.get(text).or_else(|| match path {
             Path::Root => None,
             Path::Name(parent, _) | Path::Index(parent, _) => {

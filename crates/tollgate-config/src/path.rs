@@ -18,6 +18,17 @@ impl<'a> Path<'a> {
         Path::Name(self, name)
     }
 
+    /// All that the path goes through, from the top.
+    pub(crate) fn steps(&self) -> impl Iterator<Item = &Self> {
+        let mut steps = Vec::new();
+        let mut path = self;
+        while let Path::Name(parent, _) | Path::Index(parent, _) = path {
+            steps.push(path);
+            path = parent;
+        }
+        steps.into_iter().rev()
+    }
+
     /// The `index`-th of the list that stands here.
     pub(crate) fn index(&'a self, index: usize) -> Self {
         Path::Index(self, index)

@@ -70,7 +70,13 @@ impl fmt::Display for Problem {
 
 impl std::error::Error for Problem {}
 
-/// All that is wrong with a document: never nothing.
+/// All that is wrong with a document: never nothing. Of more than a hundred problems, the first hundred are
+/// told, and how many more there are at least.
+///
+/// Two kinds of problems hide others. A text that is not TOML, JSON or YAML is not looked at further: all
+/// errors of syntax are told in TOML, the first one in JSON and YAML. And as long as something has the wrong
+/// shape, it is not asked whether the service provides the functions and files that the document names, nor
+/// about the meaning of what hangs on the wrong part.
 ///
 /// Prints a line for each problem, `file:line:column: path: message`, which editors and terminals
 /// turn into links.
@@ -79,19 +85,39 @@ pub struct Problems {
     file: Option<String>,
     first: Problem,
     others: Vec<Problem>,
+    /// How many more there are, which are not told one by one.
+    more: usize,
 }
+
+/// Most problems that are told one by one: a file that was made by a program may be wrong in each line.
+pub(crate) const MOST: usize = 100;
 
 impl Problems {
     /// These problems, each once, in the order in which they stand in the text; `None` if there are none.
     pub fn of(problems: impl IntoIterator<Item = Problem>) -> Option<Self> {
+        Self::and_more(problems, 0)
+    }
+
+    /// These problems, and so many `more` that were not even written down.
+    pub(crate) fn and_more(
+        problems: impl IntoIterator<Item = Problem>,
+        more: usize,
+    ) -> Option<Self> {
         // What several rules use is looked at for each of them.
         let mut told = HashSet::new();
         let mut problems: Vec<_> =
             problems.into_iter().filter(|problem| told.insert(problem.clone())).collect();
         problems.sort_by_key(|problem| problem.place);
-        let mut problems = problems.into_iter();
+        let more = more + problems.len().saturating_sub(MOST);
+        let mut problems = problems.into_iter().take(MOST);
         let first = problems.next()?;
-        Some(Self { file: None, first, others: problems.collect() })
+        Some(Self { file: None, first, others: problems.collect(), more })
+    }
+
+    /// How many problems there are at least besides those of [`iter`](Self::iter): 0 unless there are more
+    /// than a hundred.
+    pub fn more(&self) -> usize {
+        self.more
     }
 
     /// Names the file that they are in.
@@ -109,7 +135,7 @@ impl Problems {
 
 impl From<Problem> for Problems {
     fn from(first: Problem) -> Self {
-        Self { file: None, first, others: Vec::new() }
+        Self { file: None, first, others: Vec::new(), more: 0 }
     }
 }
 
@@ -125,7 +151,10 @@ impl fmt::Display for Problems {
                 None => problem.fmt(f)?,
             }
         }
-        Ok(())
+        match self.more {
+            0 => Ok(()),
+            more => write!(f, "\nand at least {more} more"),
+        }
     }
 }
 
@@ -158,6 +187,18 @@ mod tests {
     fn what_is_found_twice_is_told_once() {
         let twice = ["one", "other", "one"].map(|what| Problem::new("tiers", what).at(place(1, 1)));
         assert_eq!(Problems::of(twice).expect("two").iter().count(), 2);
+    }
+
+    #[test]
+    fn of_very_many_problems_the_first_are_told_and_the_rest_counted() {
+        let many = |count| (0..count).rev().map(|at| Problem::new("", "x").at(place(at + 1, 1)));
+        let problems = Problems::of(many(100)).expect("a hundred");
+        assert_eq!((problems.iter().count(), problems.more()), (100, 0));
+        let problems = Problems::of(many(1_000)).expect("a thousand");
+        assert_eq!((problems.iter().count(), problems.more()), (100, 900));
+        let text = problems.to_string();
+        assert!(text.starts_with("1:1: x\n2:1: x\n"), "{text}");
+        assert!(text.ends_with("100:1: x\nand at least 900 more"), "{text}");
     }
 
     #[test]

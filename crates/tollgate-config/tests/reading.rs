@@ -49,8 +49,11 @@ fn told(read: Result<Document, Problems>) -> String {
 
 /// A rule that lacks nothing, and has this besides; the text begins in the fourth line.
 fn toml(rest: &str) -> String {
-    told(read_toml(&format!("[[rules]]\nname = \"a\"\nkey = \"ip\"\n{rest}\n")))
+    let limits = if rest.contains("limits") || rest.contains("tiers") { "" } else { LIMITS };
+    told(read_toml(&format!("[[rules]]\nname = \"a\"\nkey = \"ip\"\n{rest}\n{limits}")))
 }
+
+const LIMITS: &str = "limits = [\"5/second\"]\n";
 
 #[test]
 fn problems_in_toml_are_told_with_their_place() {
@@ -111,7 +114,8 @@ fn problems_in_toml_are_told_with_their_place() {
 
 #[test]
 fn a_key_is_one_source_or_a_list() {
-    let key = |key: &str| told(read_toml(&format!("[[rules]]\nname = \"a\"\nkey = {key}")));
+    let key =
+        |key: &str| told(read_toml(&format!("[[rules]]\nname = \"a\"\nkey = {key}\n{LIMITS}")));
     assert_eq!(
         key("{ header = \"x\", cookie = \"y\" }"),
         "3:7: rules[0].key: a key has one source: write `[..]` around several that make one together"
@@ -151,20 +155,20 @@ fn problems_in_json_are_told_with_their_place() {
              `time_zone`, `proxies`, `places`, `tiers`, `customers` or `rules`",
         ),
         (
-            "{\n\t\"customers\": {\n\t\t\"a\": \"b\", \"ü\": \"c\", \"a\": \"d\" } }",
+            "{\n\t\"customers\": {\n\t\t\"a\": \"b\", \"ü\": \"c\", \"a\": \"d\" },\n\"tiers\": {\"b\": {\"unlimited\": true}, \"c\": {\"unlimited\": true}} }",
             "3:23: customers.a: `a` is said twice, expected once",
         ),
         (
-            "{\"rules\": [{\"name\": \"\\ud83d\\ude00\",\n \"key\": {\"header\": 5}}]}",
+            "{\"$schema\": \"\\ud83d\\ude00\", \"rules\": [{\"name\": \"a\", \"limits\": [\"5/s\"],\n \"key\": {\"header\": 5}}]}",
             "2:20: rules[0].key.header: found the integer `5`, expected a text",
         ),
         (
-            "{\"rules\": [{\"name\": \"a\",\n \"key\": \"ipp\"}]}",
+            "{\"rules\": [{\"name\": \"a\",\n \"key\": \"ipp\", \"limits\": [\"5/s\"]}]}",
             "2:9: rules[0].key: `ipp` is not known here; did you mean `ip`? expected `ip`, `route`, \
              `method`, `path`, `host`, `global`, `country` or `region`",
         ),
         (
-            "{\"rules\": [\n {\"name\": \"a\"}]}",
+            "{\"rules\": [\n {\"name\": \"a\", \"limits\": [\"5/s\"]}]}",
             "2:2: rules[0]: `key` is missing, and has to be said",
         ),
         (
@@ -173,7 +177,7 @@ fn problems_in_json_are_told_with_their_place() {
              percentage such as \"80%\"",
         ),
         (
-            "{\"rules\": [{\"name\": \"a\", \"key\": \"ip\",\n \"when\": {\"not\": []}}]}",
+            "{\"rules\": [{\"name\": \"a\", \"key\": \"ip\",\n \"when\": {\"not\": []}, \"limits\": [\"5/s\"]}]}",
             "2:18: rules[0].when.not: found a list, expected a condition, a table such as \
              { method = [\"POST\"] }",
         ),

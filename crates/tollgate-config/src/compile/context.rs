@@ -52,6 +52,9 @@ impl<'a> Context<'a> {
             return Some(places.clone());
         }
         let database = &self.document.places.as_ref()?.database;
+        if !self.environment.opens_files() {
+            return None;
+        }
         let path = Path::Root.name("places");
         self.check(&path.name("database"), Places::open(database))
     }

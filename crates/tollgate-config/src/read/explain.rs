@@ -8,6 +8,26 @@ pub(super) fn is_about_name(message: &str) -> bool {
     message.starts_with("unknown field") || message.starts_with("duplicate field")
 }
 
+/// The name of the value that the message says is missing.
+pub(super) fn missing(message: &str) -> Option<&str> {
+    message.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`'))
+}
+
+/// The known name that is nearest to the unknown one of the message.
+pub(super) fn suggested(message: &str) -> Option<String> {
+    let rest = message.strip_prefix("unknown field")?;
+    let mut names = rest.split('`').skip(1).step_by(2);
+    let wrong = names.next()?;
+    nearest(wrong, &names.collect::<Vec<_>>()).map(str::to_owned)
+}
+
+/// The known name that is nearest to the wrong one, if it is near.
+fn nearest<'n>(wrong: &str, known: &[&'n str]) -> Option<&'n str> {
+    let likeness = |name: &str| strsim::jaro_winkler(wrong, name);
+    let nearest = known.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+    nearest.copied().filter(|name| likeness(name) >= ALIKE)
+}
+
 /// A sentence that says what is wrong, and what was expected.
 pub(super) fn sentence(message: &str) -> String {
     let message = message.trim().replace('\n', ", ");
@@ -33,9 +53,7 @@ fn unknown_name(rest: &str) -> String {
     let mut names = rest.split('`').skip(1).step_by(2);
     let wrong = names.next().unwrap_or_default();
     let known: Vec<_> = names.collect();
-    let likeness = |name: &&&str| strsim::jaro_winkler(wrong, name);
-    let nearest = known.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
-    let suggestion = match nearest.filter(|name| likeness(name) >= ALIKE) {
+    let suggestion = match nearest(wrong, &known) {
         Some(name) => format!("; did you mean `{name}`?"),
         None => ",".to_owned(),
     };

@@ -1,42 +1,40 @@
-use std::fmt;
+use std::collections::BTreeMap;
+use std::collections::btree_map;
 
-use serde::de::{Deserialize, MapAccess, Visitor};
-use serde_json::value::RawValue;
-use serde_json::{Deserializer, Error};
+use serde::de::IgnoredAny;
+use serde_json::Error;
 
 use crate::document::Document;
-use crate::origin::{Lines, Origin};
+use crate::origin::Lines;
 use crate::path::Path;
-use crate::problem::{Place, Problem, Problems};
+use crate::problem::{MOST, Place, Problem, Problems};
 
-use super::{misfit, within_bounds};
+use super::lenient::document;
+use super::tree::{Data, Entry, Node};
+use super::within_bounds;
 
-/// As deep as serde_json reads.
+/// How deep lists and objects may stand in each other: whatever reads a level calls itself for the next.
 const DEEPEST: usize = 128;
 
 /// Reads a document in JSON.
 ///
 /// # Errors
 ///
-/// The first error of syntax, all names that are said twice, or the first value that does not fit.
+/// The first error of syntax. Where there is none, all that is wrong, as far as the text tells.
 pub fn read_json(text: &str) -> Result<Document, Problems> {
     let text = within_bounds(text)?;
-    let mut marks =
-        Marks { text, lines: Lines::new(text), origin: Origin::default(), twice: vec![] };
-    let whole = serde_json::from_str(text).map_err(|error| marks.syntax(&error))?;
-    marks.origin.mark("", marks.place(whole));
-    marks.inside(&Path::Root, whole, DEEPEST).map_err(|error| marks.syntax(&error))?;
-    if let Some(problems) = Problems::of(std::mem::take(&mut marks.twice)) {
-        return Err(problems);
+    let lines = Lines::new(text);
+    if let Err(error) = serde_json::from_str::<IgnoredAny>(text) {
+        let place = lines.place_of_byte(error.line(), error.column());
+        return Err(syntax(place, &without_place(&error)).into());
     }
-    match serde_path_to_error::deserialize(&mut Deserializer::from_str(text)) {
-        Ok(document) => Ok(Document { origin: marks.origin, ..document }),
-        Err(error) if error.inner().is_data() => {
-            let message = without_place(error.inner());
-            Err(misfit(&marks.origin, error.path(), &message).into())
-        }
-        Err(error) => Err(marks.syntax(error.inner()).into()),
-    }
+    let mut values = Values { text, lines: &lines, at: 0, twice: Vec::new() };
+    let root = values.value(&Path::Root, DEEPEST)?;
+    document(root, values.twice)
+}
+
+fn syntax(place: Place, message: &str) -> Problem {
+    Problem::new("", format!("this is not JSON: {message}")).at(Some(place))
 }
 
 /// serde_json ends its messages with a place, which is where it noticed.
@@ -46,96 +44,143 @@ fn without_place(error: &Error) -> String {
     message.strip_suffix(&place).unwrap_or(&message).to_owned()
 }
 
-/// Finds out where each value stands: a [`RawValue`] is a part of the text.
-struct Marks<'a> {
+/// The values of a text that is known to be JSON: only what stands where is found out.
+struct Values<'a> {
     text: &'a str,
-    lines: Lines<'a>,
-    origin: Origin,
+    lines: &'a Lines<'a>,
+    /// What is read next, in bytes.
+    at: usize,
     /// Names that stand twice in one object.
     twice: Vec<Problem>,
 }
 
-impl<'a> Marks<'a> {
-    fn inside(&mut self, path: &Path<'_>, value: &'a RawValue, depth: usize) -> Result<(), Error> {
-        let Some(depth) = depth.checked_sub(1) else {
-            return Ok(());
+impl Values<'_> {
+    fn value(&mut self, path: &Path<'_>, depth: usize) -> Result<Node, Problem> {
+        let place = self.next_place();
+        let data = match (self.peek(), depth.checked_sub(1)) {
+            (b'{', Some(depth)) => self.object(path, depth)?,
+            (b'[', Some(depth)) => self.list(path, depth)?,
+            (b'{' | b'[', None) => self.too_deep(),
+            (b'"', _) => Data::Text(self.text()?),
+            _ => self.word(),
         };
-        match value.get().as_bytes().first() {
-            Some(b'{') => self.inside_object(path, value, depth),
-            Some(b'[') => self.inside_list(path, value, depth),
-            _ => Ok(()),
-        }
+        Ok(Node::new(place, data))
     }
 
-    fn inside_object(
-        &mut self,
-        path: &Path<'_>,
-        value: &'a RawValue,
-        depth: usize,
-    ) -> Result<(), Error> {
-        let Entries(entries) = serde_json::from_str(value.get())?;
-        let mut seen = std::collections::BTreeSet::new();
-        for (raw, value) in entries {
-            let name: String = serde_json::from_str(raw.get())?;
-            let path = path.name(&name);
-            self.origin.mark_named(&path, self.place(value), self.place(raw));
-            if !seen.insert(name.clone()) {
-                let message = format!("`{name}` is said twice, expected once");
-                self.twice.push(self.origin.problem_with_name(&path, message));
+    fn object(&mut self, path: &Path<'_>, depth: usize) -> Result<Data, Problem> {
+        let mut entries = BTreeMap::new();
+        self.at += 1;
+        while self.goes_on(b'}') {
+            let named = self.next_place();
+            let name = self.text()?;
+            self.space();
+            // The colon.
+            self.at += 1;
+            let value = self.value(&path.name(&name), depth)?;
+            match entries.entry(name) {
+                btree_map::Entry::Vacant(entry) => {
+                    entry.insert(Entry::new(named, value));
+                }
+                btree_map::Entry::Occupied(entry) if self.twice.len() <= MOST => {
+                    let message = format!("`{}` is said twice, expected once", entry.key());
+                    let path = path.name(entry.key()).to_string();
+                    self.twice.push(Problem::new(path, message).at(Some(named)));
+                }
+                btree_map::Entry::Occupied(_) => {}
             }
-            self.inside(&path, value, depth)?;
         }
-        Ok(())
+        Ok(Data::Table(entries))
     }
 
-    fn inside_list(
-        &mut self,
-        path: &Path<'_>,
-        value: &'a RawValue,
-        depth: usize,
-    ) -> Result<(), Error> {
-        let values: Vec<&RawValue> = serde_json::from_str(value.get())?;
-        for (index, value) in values.into_iter().enumerate() {
-            let path = path.index(index);
-            self.origin.mark(path.to_string(), self.place(value));
-            self.inside(&path, value, depth)?;
+    fn list(&mut self, path: &Path<'_>, depth: usize) -> Result<Data, Problem> {
+        let mut values = Vec::new();
+        self.at += 1;
+        while self.goes_on(b']') {
+            values.push(self.value(&path.index(values.len()), depth)?);
         }
-        Ok(())
+        Ok(Data::List(values))
     }
 
-    fn place(&self, part: &RawValue) -> Place {
-        self.lines.place(part.get().as_ptr() as usize - self.text.as_ptr() as usize)
-    }
-
-    fn syntax(&self, error: &Error) -> Problem {
-        let place = self.lines.place_of_byte(error.line(), error.column());
-        Problem::new("", format!("this is not JSON: {}", without_place(error))).at(Some(place))
-    }
-}
-
-/// The entries of an object, as they stand in the text.
-struct Entries<'a>(Vec<(&'a RawValue, &'a RawValue)>);
-
-impl<'de> Deserialize<'de> for Entries<'de> {
-    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_map(EntriesVisitor)
-    }
-}
-
-struct EntriesVisitor;
-
-impl<'de> Visitor<'de> for EntriesVisitor {
-    type Value = Entries<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entries<'de>, A::Error> {
-        let mut entries = Vec::new();
-        while let Some(entry) = map.next_entry()? {
-            entries.push(entry);
+    /// Passes a list or an object without a look at what is in it.
+    fn too_deep(&mut self) -> Data {
+        let mut open = 0_usize;
+        loop {
+            match self.peek() {
+                b'{' | b'[' => open += 1,
+                b'}' | b']' => open -= 1,
+                b'"' => self.pass_text(),
+                _ => {}
+            }
+            self.at += 1;
+            if open == 0 {
+                return Data::Other(format!("value beyond the recursion limit of {DEEPEST}"));
+            }
         }
-        Ok(Entries(entries))
+    }
+
+    /// Whether another value follows before `end`, which is passed, as are commas.
+    fn goes_on(&mut self, end: u8) -> bool {
+        self.space();
+        if self.peek() == b',' {
+            self.at += 1;
+            self.space();
+        }
+        let goes_on = self.peek() != end;
+        self.at += usize::from(!goes_on);
+        goes_on
+    }
+
+    fn text(&mut self) -> Result<String, Problem> {
+        let begin = self.at;
+        self.pass_text();
+        self.at += 1;
+        // Which escapes are characters, that has not been looked at yet.
+        let unescaped = serde_json::from_str(&self.text[begin..self.at]);
+        unescaped.map_err(|error| syntax(self.lines.place(begin), &without_place(&error)))
+    }
+
+    /// Goes from the quote that begins a text to the one that ends it.
+    fn pass_text(&mut self) {
+        self.at += 1;
+        while self.peek() != b'"' {
+            self.at += 1 + usize::from(self.peek() == b'\\');
+        }
+    }
+
+    /// A number, or one of the three words.
+    fn word(&mut self) -> Data {
+        let rest = &self.text[self.at..];
+        let end = rest.find([',', '}', ']', ' ', '\t', '\r', '\n']).unwrap_or(rest.len());
+        let word = &rest[..end];
+        self.at += end;
+        match word {
+            "null" => Data::Null,
+            "true" => Data::Truth(true),
+            "false" => Data::Truth(false),
+            _ => {
+                let number =
+                    word.parse().map(Data::Number).or_else(|_| word.parse().map(Data::Negative));
+                number.unwrap_or_else(|_| match word.parse::<f64>() {
+                    Ok(number) if number.is_finite() => Data::Fraction(number),
+                    _ => Data::Other(format!("number `{word}`")),
+                })
+            }
+        }
+    }
+
+    fn next_place(&mut self) -> Place {
+        self.space();
+        self.lines.place(self.at)
+    }
+
+    fn space(&mut self) {
+        while matches!(self.peek(), b' ' | b'\t' | b'\r' | b'\n') {
+            self.at += 1;
+        }
+    }
+
+    /// The next byte; 0, which is nowhere in JSON, at the end.
+    fn peek(&self) -> u8 {
+        self.text.as_bytes().get(self.at).copied().unwrap_or(0)
     }
 }

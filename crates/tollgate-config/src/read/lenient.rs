@@ -1,0 +1,228 @@
+//! Documents out of values, past what is wrong with some of them: everything is told at once.
+
+use serde::de::DeserializeOwned;
+
+use super::explain;
+use super::tree::{Data, Node, Step, Stub};
+use super::value::Misfit;
+use crate::compile::Policies;
+use crate::document::{Document, Rule, Tier};
+use crate::environment::Environment;
+use crate::origin::Origin;
+use crate::path::Path;
+use crate::problem::{MOST, Problem, Problems};
+
+/// The document that `root` says. What is wrong with its shape is told, and with it what is wrong with the
+/// meaning of all that has the right one; `told` is what was wrong with the text already.
+pub(super) fn document(mut root: Node, told: Vec<Problem>) -> Result<Document, Problems> {
+    let mut mended = Mended::new(told);
+    let read = mended.document(&mut root);
+    let origin = Origin::of(root);
+    let document = read.map(|document| Document { origin, ..document });
+    match document {
+        Some(document) if mended.problems.is_empty() => return Ok(document),
+        Some(document) => mended.add_meaning(&document),
+        None if mended.problems.is_empty() => {
+            return Err(Problem::new("", "this is no document").into());
+        }
+        None => {}
+    }
+    Problems::and_more(mended.problems, usize::from(mended.full))
+        .map_or(Ok(Document::default()), Err)
+}
+
+/// Most values that are read again, all together: each problem has all of its rule read once more.
+const AGAIN: usize = 5_000_000;
+
+/// What was wrong, and what stands for it.
+struct Mended {
+    problems: Vec<Problem>,
+    /// Whether the reading ended before its time, as there was too much to tell or too much to read again.
+    full: bool,
+    /// How many more values may be read again.
+    left: usize,
+    /// The paths of values that are not what the text says: what is wrong there has been told.
+    touched: Vec<Vec<Step>>,
+    /// The paths of tables in which something was left out: that they are not whole follows.
+    emptied: Vec<Vec<Step>>,
+    /// The paths of what is not whole, as something is missing in it.
+    broken: Vec<Vec<Step>>,
+}
+
+/// How much was known before a value was read.
+struct Begun {
+    touched: usize,
+    told: usize,
+}
+
+impl Mended {
+    fn new(problems: Vec<Problem>) -> Self {
+        Self {
+            problems,
+            full: false,
+            left: AGAIN,
+            touched: Vec::new(),
+            emptied: Vec::new(),
+            broken: Vec::new(),
+        }
+    }
+
+    /// The long parts are read value by value first, so that what is wrong with one of them does not have all
+    /// of them read again.
+    fn document(&mut self, root: &mut Node) -> Option<Document> {
+        if let Some(Node { data: Data::List(rules), .. }) = root.entry("rules") {
+            for (index, rule) in rules.iter_mut().enumerate() {
+                if self.full {
+                    return None;
+                }
+                self.read::<Rule>(rule, &[Step::Name("rules".into()), Step::Index(index)]);
+            }
+        }
+        if let Some(Node { data: Data::Table(tiers), .. }) = root.entry("tiers") {
+            for (name, tier) in tiers {
+                if self.full {
+                    return None;
+                }
+                let at = [Step::Name("tiers".into()), Step::Name(name.clone())];
+                self.read::<Tier>(&mut tier.value, &at);
+            }
+        }
+        if let Some(Node { data: Data::Table(customers), .. }) = root.entry("customers") {
+            for (name, tier) in customers {
+                if self.full {
+                    return None;
+                }
+                if !matches!(tier.value.data, Data::Text(_)) {
+                    let at = [Step::Name("customers".into()), Step::Name(name.clone())];
+                    self.read::<String>(&mut tier.value, &at);
+                }
+            }
+        }
+        let long = ["rules", "tiers", "customers"].map(|name| {
+            let node = root.entry(name)?;
+            let whole = matches!(node.data, Data::List(_) | Data::Table(_));
+            let nothing = match node.data {
+                Data::List(_) => Data::List(Vec::new()),
+                _ => Data::Table(Default::default()),
+            };
+            whole.then(|| (name, std::mem::replace(&mut node.data, nothing)))
+        });
+        let head = self.read::<Document>(root, &[]);
+        for (name, data) in long.into_iter().flatten() {
+            if let Some(node) = root.entry(name) {
+                // What is a table instead of a list has been told.
+                if !matches!(node.data, Data::Stub(_) | Data::Gone) {
+                    node.data = data;
+                }
+            }
+        }
+        head.filter(|_| !self.full).and_then(|_| Document::deserialize(&*root).ok())
+    }
+
+    /// Reads a value, and puts something else in the place of what is wrong in it.
+    fn read<T: DeserializeOwned>(&mut self, node: &mut Node, at: &[Step]) -> Option<T> {
+        let begun = Begun { touched: self.touched.len(), told: self.problems.len() };
+        let size = node.size();
+        loop {
+            let misfit = match T::deserialize(&*node) {
+                Ok(value) => return Some(value),
+                Err(misfit) => misfit,
+            };
+            let left = self.left.checked_sub(size);
+            self.left = left.unwrap_or_default();
+            self.full |= left.is_none() || self.problems.len() > MOST;
+            if self.full || !self.mend(node, at, misfit, &begun) {
+                break;
+            }
+        }
+        if self.problems.len() == begun.told {
+            self.tell(node, at, &[], "this cannot be read");
+        }
+        node.data = Data::Gone;
+        self.broken.push(at[..at.len().saturating_sub(1)].to_vec());
+        None
+    }
+
+    /// Tells what is wrong and mends it; says whether that could be done.
+    fn mend(&mut self, node: &mut Node, at: &[Step], misfit: Misfit, begun: &Begun) -> bool {
+        let Misfit { message, mut way } = misfit;
+        way.reverse();
+        let whole = [at, &way].concat();
+        let beside = |name: &str, path: &[Step]| [path, &[Step::Name(name.to_owned())]].concat();
+        let missing = explain::missing(&message);
+        let about = missing.map_or(whole.clone(), |name| beside(name, &whole));
+        let follows = missing.is_none() && self.emptied.contains(&whole);
+        let is_told = |touched: &Vec<Step>| about.starts_with(touched);
+        if !follows && !self.touched[begun.touched..].iter().any(is_told) {
+            self.tell(node, at, &way, &message);
+        }
+        let Some(wrong) = node.at(&way) else { return false };
+        self.touched.push(about);
+        if let Some(name) = missing {
+            return wrong.supply(name);
+        }
+        wrong.data = match wrong.data {
+            _ if explain::is_about_name(&message) => {
+                // That the right name is missing follows.
+                let (_, parent) = whole.split_last().unwrap_or((&Step::Index(0), &[]));
+                self.emptied.push(parent.to_vec());
+                if let Some(name) = explain::suggested(&message) {
+                    self.touched.push(beside(&name, parent));
+                }
+                Data::Gone
+            }
+            Data::Stub(Stub::Any) => Data::Stub(Stub::Table),
+            Data::Stub(Stub::Table) if way.is_empty() => return false,
+            // Nothing fits: what it is part of is another thing then.
+            Data::Stub(Stub::Table) => {
+                self.broken.push(whole[..whole.len() - 1].to_vec());
+                Data::Gone
+            }
+            Data::Gone => return false,
+            _ => Data::Stub(Stub::Any),
+        };
+        true
+    }
+
+    fn tell(&mut self, node: &Node, at: &[Step], way: &[Step], message: &str) {
+        let problem = with_path(&Path::Root, way, |path| {
+            let (place, name) = node.find(path);
+            match explain::is_about_name(message) {
+                true => name.unwrap_or(place),
+                false => place,
+            }
+        });
+        let path = with_path(&Path::Root, &[at, way].concat(), |path| path.to_string());
+        self.problems.push(Problem::new(path, explain::sentence(message)).at(Some(problem)));
+    }
+
+    /// What is wrong with the meaning of what could be read, but for what hangs on something that could not.
+    fn add_meaning(&mut self, document: &Document) {
+        if self.problems.len() > MOST {
+            return;
+        }
+        let Err(problems) = Policies::new(document, &Environment::guessing()) else { return };
+        let mended = self.touched.iter().chain(&self.broken);
+        let touched: Vec<_> =
+            mended.map(|way| with_path(&Path::Root, way, |path| path.to_string())).collect();
+        let hangs = |path: &str| {
+            touched.iter().any(|touched| within(path, touched) || within(touched, path))
+        };
+        let own = problems.iter().filter(|problem| !hangs(problem.path()));
+        self.problems.extend(own.cloned());
+    }
+}
+
+/// Whether what stands at `path` is a part of what stands at `whole`.
+fn within(path: &str, whole: &str) -> bool {
+    let rest = path.strip_prefix(whole);
+    rest.is_some_and(|rest| whole.is_empty() || rest.is_empty() || rest.starts_with(['.', '[']))
+}
+
+fn with_path<O>(parent: &Path<'_>, steps: &[Step], then: impl FnOnce(&Path<'_>) -> O) -> O {
+    match steps {
+        [] => then(parent),
+        [Step::Name(name), rest @ ..] => with_path(&parent.name(name), rest, then),
+        [Step::Index(index), rest @ ..] => with_path(&parent.index(*index), rest, then),
+    }
+}
