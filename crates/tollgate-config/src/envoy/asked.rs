@@ -1,14 +1,15 @@
 //! What a limit's way asks of a request.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
-use super::descriptors::Descriptors;
+use super::descriptors::{Descriptors, Meaning, is_known};
 use super::found::{Found, short};
 use super::meaning::{Unclear, has_any};
 use super::rate::Rate;
 use super::test::Test;
 use super::tree::Value;
 use super::ways::{Step, Way};
+use crate::document::Key;
 
 /// What each way asks: that the service would find its limit, and none that replaces it.
 pub(super) struct Asked {
@@ -17,12 +18,22 @@ pub(super) struct Asked {
 
 impl Asked {
     pub(super) fn new(ways: &[Way<'_>], descriptors: &Descriptors, found: &mut Found) -> Self {
-        let mut reading = Reading { descriptors, found, told: BTreeSet::new() };
+        let mut reading = Reading { descriptors, found, told: BTreeSet::new(), left: COMPARED };
+        let mut replacing: HashMap<&str, Vec<_>> = HashMap::new();
+        for way in ways {
+            for name in way.limit.replaces.iter().collect::<BTreeSet<_>>() {
+                replacing.entry(name).or_default().push(way);
+            }
+        }
+        let replacing = |way: &Way<'_>| {
+            let name = way.limit.name.as_deref()?;
+            replacing.get(name).map(Vec::as_slice)
+        };
         let asked = ways
             .iter()
             .map(|way| match way.limit.rate {
                 Rate::Unlimited => Test::Never,
-                Rate::Per(..) => reading.of(way, ways),
+                Rate::Per(..) => reading.of(way, replacing(way).unwrap_or_default()),
             })
             .collect();
         reading.unknown_names(ways);
@@ -40,18 +51,37 @@ struct Reading<'r> {
     found: &'r mut Found,
     /// What was told already: a key that is not known is so in many places.
     told: BTreeSet<Unclear>,
+    /// How many more values can be compared.
+    left: usize,
 }
 
+/// Most values that all rules of a file compare together. A limit that is for all values but those of a
+/// thousand others compares with each of them; and so does each limit below it, or one that they replace.
+const COMPARED: usize = 100_000;
+
 impl Reading<'_> {
-    fn of(&mut self, way: &Way<'_>, ways: &[Way<'_>]) -> Test {
-        let own = self.meets(way, false);
-        let replaced = |other: &&Way<'_>| match &way.limit.name {
-            Some(name) => other.limit.replaces.contains(name),
-            None => false,
+    /// `replacing` are the ways to the limits that replace this one.
+    fn of(&mut self, way: &Way<'_>, replacing: &[&Way<'_>]) -> Test {
+        if self.left == 0 {
+            // That has been told.
+            return Test::Never;
+        }
+        let asked = std::iter::once(&way).chain(replacing);
+        let compared: usize = asked.flat_map(|way| &way.steps).map(|step| 1 + step.but.len()).sum();
+        let Some(left) = self.left.checked_sub(compared) else {
+            let what = format!(
+                "with this limit, the rules of the file compare more than {COMPARED} values: expected fewer \
+                 values beside each other, or fewer limits that replace others"
+            );
+            let path = way.steps.last().map_or("", |step| &step.entry.path);
+            self.found.problem(&path, way.limit.place, what);
+            self.left = 0;
+            return Test::Never;
         };
-        let others: Vec<_> = ways.iter().filter(replaced).collect();
+        self.left = left;
+        let own = self.meets(way, false);
         let replacing: Vec<_> =
-            others.into_iter().map(|other| self.meets(other, true).not()).collect();
+            replacing.iter().map(|other| self.meets(other, true).not()).collect();
         Test::all(std::iter::once(own).chain(replacing))
     }
 
@@ -64,6 +94,7 @@ impl Reading<'_> {
 
     fn step(&mut self, step: &Step<'_>, whole: bool) -> Test {
         let key = &step.entry.key;
+        self.warn_of_header(step);
         // One of several values is enough to be charged, and not enough to be charged elsewhere.
         let own = has_any(self.descriptors, key, &[&step.entry.value], whole);
         let own = self.told(own, step);
@@ -71,6 +102,20 @@ impl Reading<'_> {
         let own = if left_to_the_key { Test::Always } else { own };
         let others = has_any(self.descriptors, key, &step.but, !whole);
         Test::all([own, self.told(others, step).not()])
+    }
+
+    /// A header that is called as no header is, and as something else is called.
+    fn warn_of_header(&mut self, step: &Step<'_>) {
+        let key = &step.entry.key;
+        let Some(Meaning::Key(Key::Header(header))) = self.descriptors.meaning(key) else { return };
+        if is_known(header) && self.told.insert(format!("header {key}")) {
+            let what = format!(
+                "this is the header {} of a request, which hardly any request has, so that nothing is limited: \
+                 expected Key::Path, Key::Method or Key::Host, if one of them is meant",
+                short(header)
+            );
+            self.found.warning(&step.entry.path, step.entry.place, what);
+        }
     }
 
     fn told(&mut self, test: Result<Test, Unclear>, step: &Step<'_>) -> Test {

@@ -10,10 +10,15 @@ use crate::document::{Condition, Key, Proxies};
 /// | key | is, unless said otherwise |
 /// |---|---|
 /// | `remote_address` | [`Key::Ip`]: an IPv6 address is cut to its first 64 bits |
+/// | `masked_remote_address` | whether the client's address is in the network that is the value, such as `10.0.0.0/8` |
 /// | `method`, `:method` | [`Key::Method`] |
 /// | `path`, `:path` | [`Key::Path`], without the query |
 /// | `host`, `authority`, `:authority` | [`Key::Host`], without port |
 /// | `generic_key` | each value that the file names, for every request: [`when`](Self::when) says for which |
+///
+/// These names are known in any letter case (`PATH` as Istio's example has it); names that the code says
+/// are known as they are written. A key that nothing says is an error when the file is read: which header
+/// it is, if it is one, only Envoy's routes know.
 ///
 /// ```
 /// use tollgate_config::Descriptors;
@@ -46,23 +51,48 @@ pub(super) enum Meaning {
     Key(Key),
     /// Every value that the file names, unless its condition says otherwise.
     Named,
+    /// The client's network, which its values say.
+    Network,
+}
+
+/// The keys that are known without being said, in small letters.
+fn known() -> [(&'static str, Meaning); 10] {
+    [
+        ("remote_address", Meaning::Key(Key::Ip)),
+        ("masked_remote_address", Meaning::Network),
+        ("method", Meaning::Key(Key::Method)),
+        (":method", Meaning::Key(Key::Method)),
+        ("path", Meaning::Key(Key::Path)),
+        (":path", Meaning::Key(Key::Path)),
+        ("host", Meaning::Key(Key::Host)),
+        ("authority", Meaning::Key(Key::Host)),
+        (":authority", Meaning::Key(Key::Host)),
+        ("generic_key", Meaning::Named),
+    ]
+}
+
+/// Whether a key of this name is known without being said.
+pub(super) fn is_known(name: &str) -> bool {
+    known().iter().any(|(known, _)| known.eq_ignore_ascii_case(name))
+}
+
+/// What Envoy calls headers and no request has as one.
+fn without_pseudo_header(key: Key) -> Key {
+    match &key {
+        Key::Header(name) => match name.to_ascii_lowercase().as_str() {
+            ":path" => Key::Path,
+            ":method" => Key::Method,
+            ":authority" | "host" => Key::Host,
+            _ => key,
+        },
+        _ => key,
+    }
 }
 
 impl Default for Descriptors {
     fn default() -> Self {
-        let known = [
-            ("remote_address", Meaning::Key(Key::Ip)),
-            ("method", Meaning::Key(Key::Method)),
-            (":method", Meaning::Key(Key::Method)),
-            ("path", Meaning::Key(Key::Path)),
-            (":path", Meaning::Key(Key::Path)),
-            ("host", Meaning::Key(Key::Host)),
-            ("authority", Meaning::Key(Key::Host)),
-            (":authority", Meaning::Key(Key::Host)),
-            ("generic_key", Meaning::Named),
-        ];
         Self {
-            keys: known.map(|(key, meaning)| (key.to_owned(), meaning)).into(),
+            keys: known().map(|(key, meaning)| (key.to_owned(), meaning)).into(),
             values: BTreeMap::new(),
             token_buckets: false,
             proxies: None,
@@ -76,9 +106,12 @@ impl Descriptors {
     /// A request that lacks it has no descriptor with that key, as in Envoy, and owes nothing to the
     /// limits below it. [`Key::Const`] is for what is the same for every request, such as
     /// `source_cluster`.
+    ///
+    /// The headers that Envoy calls `:path`, `:method`, `:authority` and `host` are [`Key::Path`],
+    /// [`Key::Method`] and [`Key::Host`].
     #[must_use]
     pub fn with(mut self, key: impl Into<String>, of: Key) -> Self {
-        self.keys.insert(key.into(), Meaning::Key(of));
+        self.keys.insert(key.into(), Meaning::Key(without_pseudo_header(of)));
         self
     }
 
@@ -115,7 +148,9 @@ impl Descriptors {
     }
 
     pub(super) fn meaning(&self, key: &str) -> Option<&Meaning> {
-        self.keys.get(key)
+        // `path` and `Path` may be two keys: what is said of one is not said of the other.
+        let known = || is_known(key).then(|| self.keys.get(&key.to_ascii_lowercase())).flatten();
+        self.keys.get(key).or_else(known)
     }
 
     /// The condition of a named value: `None` where nothing is said of it.
@@ -125,7 +160,8 @@ impl Descriptors {
 
     /// Whether something is said of one of its values.
     pub(super) fn has_conditions(&self, key: &str) -> bool {
-        self.values.keys().any(|(known, _)| known == key)
+        let first = self.values.range((key.to_owned(), String::new())..).next();
+        first.is_some_and(|((known, _), _)| known == key)
     }
 
     pub(super) fn proxies(&self) -> Option<&Proxies> {

@@ -1,5 +1,7 @@
 //! The fields of a map: each read once, and those that nobody reads being problems.
 
+use std::collections::HashSet;
+
 use saphyr::YamlData;
 
 use super::found::{Found, short};
@@ -12,6 +14,8 @@ pub(super) struct Fields<'n, 't> {
     path: &'n Path<'n>,
     place: Place,
     left: Vec<Field<'n, 't>>,
+    /// The names of all fields, also of those that have been read.
+    known: HashSet<&'n str>,
 }
 
 struct Field<'n, 't> {
@@ -32,7 +36,7 @@ impl<'n, 't> Fields<'n, 't> {
         what: &str,
         found: &mut Found,
     ) -> Option<Self> {
-        let mut fields = Self { path, place: place(node), left: Vec::new() };
+        let mut fields = Self { path, place: place(node), left: Vec::new(), known: HashSet::new() };
         if !fields.add(node, found) {
             let what = format!("{what} is a map of fields, not {}", kind(node));
             found.problem(path, place(node), what);
@@ -45,16 +49,15 @@ impl<'n, 't> Fields<'n, 't> {
     /// says whether `node` is a map.
     fn add(&mut self, node: &'n Node<'t>, found: &mut Found) -> bool {
         let YamlData::Mapping(map) = bare(node) else { return false };
-        let (mut own, mut merged) = (Vec::new(), Vec::new());
+        let (mut own, mut merged) = (HashSet::new(), Vec::new());
         for (key, value) in map {
             match scalar(key) {
                 Some("<<") => merged.push(value),
-                Some(name) if own.contains(&name) => {
+                Some(name) if !own.insert(name) => {
                     found.problem(&self.path.name(name), place(key), "this is said twice");
                 }
                 Some(name) => {
-                    own.push(name);
-                    if self.left.iter().all(|field| field.name != name) {
+                    if self.known.insert(name) {
                         self.left.push(Field { name, place: place(key), value });
                     }
                 }
@@ -115,10 +118,12 @@ impl<'n, 't> Fields<'n, 't> {
     /// Where a field stands that is `true`; `None` if it is `false`, or nothing is said.
     pub(super) fn flag(&mut self, name: &str, found: &mut Found) -> Option<Place> {
         let (place, text) = self.text(name, found)?;
-        match text {
-            "true" | "True" | "TRUE" => Some(place),
-            "false" | "False" | "FALSE" => None,
-            other => {
+        // All words that YAML 1.1 has for them, as the service's own reader does.
+        match text.to_ascii_lowercase().as_str() {
+            "true" | "yes" | "on" | "y" => Some(place),
+            "false" | "no" | "off" | "n" => None,
+            _ => {
+                let other = text;
                 let what = format!("expected true or false, not {}", short(other));
                 found.problem(&self.path.name(name), place, what);
                 None
@@ -135,6 +140,29 @@ impl<'n, 't> Fields<'n, 't> {
         let what = format!("expected a list, not {}", kind(value));
         found.problem(&self.path.name(name), place(value), what);
         &[]
+    }
+
+    /// Reads a field that the service accepts here, and that changes nothing there either.
+    pub(super) fn idle(&mut self, name: &str, found: &mut Found) {
+        if let Some(place) = self.remove(name) {
+            let what = "this changes nothing, here or in the service";
+            found.warning(&self.path.name(name), place, what);
+        }
+    }
+
+    /// Reads a field that the service accepts here and ignores, so that there is no limit where one was
+    /// meant.
+    pub(super) fn misplaced(&mut self, name: &str, found: &mut Found) {
+        if let Some(place) = self.remove(name) {
+            let what = "the service ignores this here, and there would be no limit: expected it under \
+                        `rate_limit`";
+            found.problem(&self.path.name(name), place, what);
+        }
+    }
+
+    fn remove(&mut self, name: &str) -> Option<Place> {
+        let at = self.left.iter().position(|field| field.name == name)?;
+        Some(self.left.remove(at).place)
     }
 
     /// Ends the reading: what is left is nothing that is known here.

@@ -2,42 +2,63 @@
 
 use std::fmt::Display;
 
-use crate::problem::{Place, Problem, Problems};
+use crate::problem::{MOST, Place, Problem, Problems};
 
 /// Collects all of it: whoever mends a file wants to know everything at once.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     problems: Vec<Problem>,
     warnings: Vec<Problem>,
+    /// How many more of both there are.
+    more: (usize, usize),
 }
 
 impl Found {
     /// What stands at `path` cannot be read, or not be followed.
     pub(super) fn problem(&mut self, path: &dyn Display, place: Place, what: impl Into<String>) {
-        self.problems.push(Problem::new(path.to_string(), what).at(Some(place)));
+        if self.problems.len() < MOST {
+            self.problems.push(Problem::new(path.to_string(), what).at(Some(place)));
+        } else {
+            self.more.0 += 1;
+        }
     }
 
     /// What stands at `path` changes nothing here.
     pub(super) fn warning(&mut self, path: &dyn Display, place: Place, what: impl Into<String>) {
-        self.warnings.push(Problem::new(path.to_string(), what).at(Some(place)));
+        if self.warnings.len() < MOST {
+            self.warnings.push(Problem::new(path.to_string(), what).at(Some(place)));
+        } else {
+            self.more.1 += 1;
+        }
     }
 
     /// The warnings, if there is no problem.
-    pub(super) fn finish(self, text: &str) -> Result<Vec<Problem>, Problems> {
-        match Problems::of(self.problems.into_iter().map(|problem| inside(problem, text))) {
-            Some(problems) => Err(problems),
-            None => Ok(self.warnings),
+    pub(super) fn finish(mut self, text: &str) -> Result<Vec<Problem>, Problems> {
+        let (problems, warnings) = self.more;
+        if self.problems.is_empty() {
+            if warnings > 0 {
+                self.warnings
+                    .push(Problem::new("", format!("and {warnings} more of such warnings")));
+            }
+            return Ok(self.warnings);
         }
+        let lines: Vec<_> = text.split('\n').collect();
+        let inside = self.problems.into_iter().map(|problem| inside(problem, &lines));
+        Problems::and_more(inside, problems).map_or(Ok(Vec::new()), Err)
     }
 }
 
-/// The problem at a place in `text`: where a text ends too soon, the parser points behind it, and where
-/// it is empty, before it.
-fn inside(problem: Problem, text: &str) -> Problem {
+/// The problem at a place in the text of these lines: where a text ends too soon, the parser points behind
+/// it, and where it is empty, before it.
+fn inside(problem: Problem, lines: &[&str]) -> Problem {
     let (Some(line), Some(column)) = (problem.line(), problem.column()) else { return problem };
-    let lines: Vec<_> = text.split('\n').collect();
     let within = line.clamp(1, lines.len());
-    let end = lines[within - 1].chars().count() + 1;
+    let text = lines[within - 1];
+    // Characters are counted only where the place may be behind the line.
+    if line == within && column <= text.len() / 4 {
+        return problem.at(Some(Place { line, column: column.max(1) }));
+    }
+    let end = text.chars().count() + 1;
     let column = if line > within { end } else { column.clamp(1, end) };
     problem.at(Some(Place { line: within, column }))
 }

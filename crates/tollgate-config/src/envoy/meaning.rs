@@ -12,13 +12,15 @@ use crate::document::{Condition, Key, Texts};
 /// Why an entry cannot be followed, in a sentence.
 pub(super) type Unclear = String;
 
-/// What a descriptor's key is; the error names the line of code to add.
+/// What a descriptor's key is; the error says what has to be said, and guesses nothing: a header that no
+/// request has would switch the limit off.
 fn meaning<'d>(descriptors: &'d Descriptors, key: &str) -> Result<&'d Meaning, Unclear> {
     descriptors.meaning(key).ok_or_else(|| {
         format!(
-            "nothing says what {} is of a request: add .with({key:?}, Key::Header({key:?}.into())) to \
-             the `Descriptors`, or whichever key it is; or, for what Envoy's routes say by themselves, \
-             .when({key:?}, value, condition)",
+            "nothing says what {} is of a request; in Envoy, the action of a route does that writes this \
+             `descriptor_key`: add .with({key:?}, ..) to the `Descriptors` with what that action reads, such \
+             as Key::Header with the name that stands there as `header_name`; or, for what a route says by \
+             itself, .when({key:?}, value, condition) for each value",
             short(key)
         )
     })
@@ -41,7 +43,26 @@ pub(super) fn has_any(
             });
             Ok(Test::any(named.collect::<Result<Vec<_>, _>>()?))
         }
+        Meaning::Network => within(key, values),
     }
+}
+
+/// Whether the client's address is in one of these networks.
+fn within(key: &str, values: &[&Value]) -> Result<Test, Unclear> {
+    let networks = values.iter().map(|value| match value {
+        Value::Exactly(value) => network(value),
+        Value::Any | Value::Like(_) => Err(format!(
+            "how many bits of an address Envoy's routes keep for {} is not known here: expected a `value` such \
+             as 10.0.0.0/8, or .with({key:?}, Key::Ip) on the `Descriptors` if each address counts for itself",
+            short(key)
+        )),
+    });
+    let networks = networks.collect::<Result<Vec<_>, _>>()?;
+    if networks.is_empty() {
+        return Ok(Test::Never);
+    }
+    let network = Some(Texts::Any(networks));
+    Ok(Test::when(Condition { network, ..Condition::default() }))
 }
 
 fn without_name(key: &str) -> Unclear {

@@ -42,12 +42,15 @@ const EXPECTED: &str = "expected second, minute, hour, day, week, month or year"
 pub(super) fn rate_limit(node: &Node<'_>, path: &Path<'_>, found: &mut Found) -> Option<RateLimit> {
     let mut fields = Fields::of(node, path, "a rate limit", found)?;
     let name = fields.text("name", found).map(|(_, name)| name.to_owned());
+    let name = name.filter(|name| !name.is_empty());
     let replaces = replaces(&mut fields, path, name.as_deref(), found);
     let unlimited = fields.flag("unlimited", found).is_some();
     let unit = fields.text("unit", found);
     let count = fields.text("requests_per_unit", found);
     let rate = match (unlimited, unit) {
         (true, None) => Some(Rate::Unlimited),
+        // Envoy Gateway writes an unknown unit beside it, which the service does not look at.
+        (true, Some((_, unit))) if known(unit).is_none() => Some(Rate::Unlimited),
         (true, Some((place, _))) => {
             found.problem(&path.name("unit"), place, "what is `unlimited` has no unit");
             None
@@ -73,11 +76,16 @@ fn period(
         fields.lacks(format!("`unit` is missing: {EXPECTED}"), found);
         return None;
     };
-    let known = UNITS.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit));
+    let known = known(unit);
     if known.is_none() {
         let what = format!("{} is not a unit of time: {EXPECTED}", short(unit));
         found.problem(&path.name("unit"), place, what);
     }
+    known
+}
+
+fn known(unit: &str) -> Option<Duration> {
+    let known = UNITS.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit));
     known.map(|(_, seconds)| Duration::from_secs(*seconds))
 }
 
@@ -93,12 +101,30 @@ fn requests(
         fields.lacks(what, found);
         return None;
     };
-    let count = text.parse().ok();
+    let count = whole(text);
     if count.is_none() {
         let what = format!("expected a whole number below 2^32, not {}", short(text));
         found.problem(&path.name("requests_per_unit"), place, what);
     }
     count
+}
+
+/// A whole number as YAML 1.1 writes it, which the service reads: `1_000`, `0x3e8`, `0b11`, and `010`, which
+/// is eight.
+fn whole(text: &str) -> Option<u32> {
+    let text = text.strip_prefix('+').unwrap_or(text);
+    if !text.starts_with(|first: char| first.is_ascii_digit()) {
+        return None;
+    }
+    let digits = text.replace('_', "").to_ascii_lowercase();
+    let prefixes = [("0x", 16), ("0b", 2), ("0o", 8), ("0", 8)];
+    let based = prefixes.iter().find_map(|(prefix, base)| {
+        let rest = digits.strip_prefix(prefix).filter(|rest| !rest.is_empty())?;
+        Some((rest, *base))
+    });
+    let (digits, base) = based.unwrap_or((&digits, 10));
+    let plain = digits.starts_with(|first: char| first.is_ascii_alphanumeric());
+    u32::from_str_radix(digits, base).ok().filter(|_| plain)
 }
 
 fn replaces(
@@ -122,4 +148,42 @@ fn replaces(
         entry.finish("`name`", found);
     }
     names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::whole;
+
+    #[test]
+    fn numbers_are_those_of_yaml_1_1() {
+        for (text, number) in [
+            ("5", 5),
+            ("1_000", 1_000),
+            ("+7", 7),
+            ("0x1F", 31),
+            ("0b101", 5),
+            ("0o17", 15),
+            ("010", 8),
+            ("0", 0),
+            ("4294967295", u32::MAX),
+        ] {
+            assert_eq!(whole(text), Some(number), "{text}");
+        }
+        for text in [
+            "",
+            "-1",
+            "+-1",
+            "0x",
+            "0x+1",
+            "08",
+            "1.5",
+            "1e3",
+            "4294967296",
+            "ten",
+            "_1",
+            "99999999999999999999999",
+        ] {
+            assert_eq!(whole(text), None, "{text}");
+        }
+    }
 }

@@ -21,6 +21,7 @@ const TOGETHER: usize = 4;
 /// A rule for each limit of the domain.
 pub(super) fn document(domain: &Domain, descriptors: &Descriptors, found: &mut Found) -> Document {
     let ways = ways(domain);
+    look_at_quotas(&ways, found);
     let asked = Asked::new(&ways, descriptors, found);
     let mut document = Document { proxies: descriptors.proxies().cloned(), ..Document::default() };
     if let Some(place) = domain.said {
@@ -97,7 +98,7 @@ fn key(domain: &str, steps: &[Step<'_>], descriptors: &Descriptors) -> Key {
         .filter_map(|step| match descriptors.meaning(&step.entry.key) {
             Some(Meaning::Key(Key::Const(_) | Key::Global)) => None,
             Some(Meaning::Key(key)) => Some(key.clone()),
-            Some(Meaning::Named) | None => None,
+            Some(Meaning::Named | Meaning::Network) | None => None,
         })
         .collect();
     if keys.is_empty() {
@@ -125,11 +126,39 @@ fn rate_path(way: &Way<'_>) -> String {
     format!("{path}.rate_limit")
 }
 
+/// The service refuses a request once all quotas that it meets are spent. Of those with the same keys on
+/// their way it meets one, which then refuses as any limit does.
+fn look_at_quotas(ways: &[Way<'_>], found: &mut Found) {
+    let quotas = ways.iter().filter(|way| way.limit.rate != Rate::Unlimited);
+    let quotas = quotas.filter_map(|way| {
+        let entry = way.steps.last()?.entry;
+        entry.quota.map(|place| (way, entry, place))
+    });
+    let quotas: Vec<_> = quotas.collect();
+    let lists: BTreeSet<Vec<_>> = quotas.iter().map(|(way, ..)| keys(way).collect()).collect();
+    for (_, entry, place) in &quotas {
+        let path = format!("{}.quota_mode", entry.path);
+        if lists.len() > 1 {
+            let what = "a quota refuses only once all quotas of a request are spent, which limits here cannot \
+                        do: expected quotas for one list of keys, or `quota_mode: false`";
+            found.problem(&path, *place, what);
+        } else {
+            let what = "this changes nothing here: a request meets no other quota, so this one refuses once it \
+                        is spent, as any limit does";
+            found.warning(&path, *place, what);
+        }
+    }
+}
+
+fn keys<'w>(way: &'w Way<'_>) -> impl Iterator<Item = &'w String> {
+    way.steps.iter().map(|step| &step.entry.key)
+}
+
 /// A request meets one limit at most of those that have the same keys on their way.
 fn warn_of_many(ways: &[Way<'_>], found: &mut Found) {
     let mut several = BTreeSet::new();
     for way in ways.iter().filter(|way| way.limit.rate != Rate::Unlimited) {
-        several.insert(way.steps.iter().map(|step| &step.entry.key).collect::<Vec<_>>());
+        several.insert(keys(way).collect::<Vec<_>>());
         if several.len() == MAX_LIMITS + 1 {
             let what = format!(
                 "a request that has all these keys meets more than {MAX_LIMITS} limits, and is \

@@ -1,5 +1,8 @@
 //! The file as it is written: a domain, and descriptors in each other.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 use super::fields::Fields;
 use super::found::Found;
 use super::rate::{RateLimit, rate_limit};
@@ -28,13 +31,15 @@ pub(super) struct Descriptor {
     pub(super) value: Value,
     pub(super) limit: Option<RateLimit>,
     pub(super) shadow: bool,
+    /// Where it is said that the limit is a quota: a request is refused only if all its quotas are spent.
+    pub(super) quota: Option<Place>,
     /// Whether all values that a wildcard matches share one budget.
     pub(super) shared: bool,
     pub(super) descriptors: Vec<Self>,
 }
 
 /// Which values of its key an entry is for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Value {
     /// All that no entry beside it is for.
     Any,
@@ -62,6 +67,10 @@ impl Value {
     }
 }
 
+/// Most values with `*` that a key can have beside each other. Each is compared with all values of its key,
+/// here once, and in the service for each request.
+const WILDCARDS: usize = 256;
+
 /// Reads the file's only document.
 pub(super) fn domain(node: &Node<'_>, found: &mut Found) -> Option<Domain> {
     let mut fields = Fields::of(node, &Path::Root, "the file", found)?;
@@ -71,6 +80,8 @@ pub(super) fn domain(node: &Node<'_>, found: &mut Found) -> Option<Domain> {
     }
     let list = fields.place_of("descriptors");
     let descriptors = descriptors(&mut fields, &Path::Root, found);
+    fields.idle("name", found);
+    IGNORED.iter().for_each(|name| fields.misplaced(name, found));
     let said = list.filter(|_| descriptors.is_empty() || limits(&descriptors));
     fields.finish("`domain` or `descriptors`", found);
     Some(Domain { name, descriptors, said })
@@ -84,13 +95,30 @@ fn limits(descriptors: &[Descriptor]) -> bool {
 fn descriptors(fields: &mut Fields<'_, '_>, path: &Path<'_>, found: &mut Found) -> Vec<Descriptor> {
     let list = path.name("descriptors");
     let mut descriptors: Vec<Descriptor> = Vec::new();
+    let mut lines = HashMap::new();
+    let mut wildcards: HashMap<String, usize> = HashMap::new();
     for (at, node) in fields.list("descriptors", found).iter().enumerate() {
         let Some(descriptor) = descriptor(node, &list.index(at), found) else { continue };
-        let Descriptor { key, value, .. } = &descriptor;
-        match descriptors.iter().find(|other| other.key == *key && other.value == *value) {
-            None => descriptors.push(descriptor),
-            Some(Descriptor { place, .. }) => {
-                let line = place.line;
+        if let Value::Like(_) = descriptor.value {
+            let count = wildcards.entry(descriptor.key.clone()).or_default();
+            *count += 1;
+            if *count == WILDCARDS + 1 {
+                let what = format!(
+                    "there are more values with `*` for this key: expected {WILDCARDS} at most"
+                );
+                found.problem(&descriptor.path, descriptor.place, what);
+            }
+            if *count > WILDCARDS {
+                continue;
+            }
+        }
+        match lines.entry((descriptor.key.clone(), descriptor.value.clone())) {
+            Entry::Vacant(entry) => {
+                entry.insert(descriptor.place.line);
+                descriptors.push(descriptor);
+            }
+            Entry::Occupied(line) => {
+                let line = line.get();
                 let what = format!("its key and value are those of the descriptor in line {line}");
                 found.problem(&descriptor.path, descriptor.place, what);
             }
@@ -109,17 +137,21 @@ fn descriptor(node: &Node<'_>, path: &Path<'_>, found: &mut Found) -> Option<Des
     let limit = fields.take("rate_limit");
     let limit = limit.and_then(|node| rate_limit(node, &path.name("rate_limit"), found));
     let shadow = fields.flag("shadow_mode", found).is_some();
+    let quota = fields.flag("quota_mode", found);
     let shared = shared(&mut fields, path, &value, found);
     not_followed(&mut fields, path, found);
     let descriptors = descriptors(&mut fields, path, found);
     fields.finish(FIELDS, found);
     let (place, key) = key?;
     let (path, key) = (path.to_string(), key.to_owned());
-    Some(Descriptor { path, place, key, value, limit, shadow, shared, descriptors })
+    Some(Descriptor { path, place, key, value, limit, shadow, quota, shared, descriptors })
 }
 
-const FIELDS: &str = "`key`, `value`, `rate_limit`, `descriptors`, `shadow_mode`, \
-                      `share_threshold`, `detailed_metric`, `value_to_metric` or `metadata`";
+const FIELDS: &str = "`key`, `value`, `rate_limit`, `descriptors`, `shadow_mode`, `quota_mode`, \
+                      `share_threshold`, `detailed_metric`, `value_to_metric`, `name` or `metadata`";
+
+/// Fields of a rate limit, which the service accepts everywhere and heeds only there.
+const IGNORED: [&str; 4] = ["unit", "requests_per_unit", "unlimited", "replaces"];
 
 fn shared(fields: &mut Fields<'_, '_>, path: &Path<'_>, value: &Value, found: &mut Found) -> bool {
     let Some(place) = fields.flag("share_threshold", found) else { return false };
@@ -131,7 +163,7 @@ fn shared(fields: &mut Fields<'_, '_>, path: &Path<'_>, value: &Value, found: &m
     wildcard
 }
 
-/// What is for the service's own metrics and for Envoy's filters; and quotas, which cannot be said.
+/// What is for the service's own metrics and for Envoy's filters; and what the service ignores.
 fn not_followed(fields: &mut Fields<'_, '_>, path: &Path<'_>, found: &mut Found) {
     for name in ["detailed_metric", "value_to_metric"] {
         if let Some(place) = fields.flag(name, found) {
@@ -143,9 +175,8 @@ fn not_followed(fields: &mut Fields<'_, '_>, path: &Path<'_>, found: &mut Found)
         let what = "this changes nothing here: it is for Envoy's filters";
         found.warning(&path.name("metadata"), super::yaml::place(node), what);
     }
-    if let Some(place) = fields.flag("quota_mode", found) {
-        let what = "a quota refuses only once all quotas are spent, which a limit here cannot do: \
-                    expected no `quota_mode`, or false";
-        found.problem(&path.name("quota_mode"), place, what);
+    for name in ["name", "domain"] {
+        fields.idle(name, found);
     }
+    IGNORED.iter().for_each(|name| fields.misplaced(name, found));
 }

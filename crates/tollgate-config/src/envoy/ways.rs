@@ -1,5 +1,8 @@
 //! The tree as a list: each limit with the whole way to it.
 
+use std::collections::HashMap;
+use std::rc::Rc;
+
 use super::like::matches;
 use super::rate::RateLimit;
 use super::tree::{Descriptor, Domain, Value};
@@ -17,7 +20,7 @@ pub(super) struct Way<'d> {
 pub(super) struct Step<'d> {
     pub(super) entry: &'d Descriptor,
     /// The values that entries beside it are for, and that the service looks up before this one.
-    pub(super) but: Vec<&'d Value>,
+    pub(super) but: Rc<[&'d Value]>,
 }
 
 /// All limits of a domain, in the order of the file.
@@ -28,8 +31,9 @@ pub(super) fn ways(domain: &Domain) -> Vec<Way<'_>> {
 }
 
 fn walk<'d>(level: &'d [Descriptor], steps: &mut Vec<Step<'d>>, ways: &mut Vec<Way<'d>>) {
+    let beside = Beside::new(level);
     for (at, entry) in level.iter().enumerate() {
-        steps.push(Step { entry, but: looked_up_before(level, at) });
+        steps.push(Step { entry, but: beside.looked_up_before(entry, at) });
         if let Some(limit) = &entry.limit {
             ways.push(Way { steps: steps.clone(), limit, shadow: entry.shadow });
         }
@@ -38,18 +42,33 @@ fn walk<'d>(level: &'d [Descriptor], steps: &mut Vec<Step<'d>>, ways: &mut Vec<W
     }
 }
 
-/// The exact value goes first, then wildcards in the order of the file, then the key alone. The service
-/// does not come back: what is below a value that matched is all that there is for it.
-fn looked_up_before(level: &[Descriptor], at: usize) -> Vec<&Value> {
-    let own = &level[at];
-    let beside = level.iter().enumerate().filter(|(_, other)| other.key == own.key);
-    let before = beside.filter(|(other_at, other)| match (&own.value, &other.value) {
-        (Value::Exactly(_), _) | (_, Value::Any) => false,
-        (Value::Like(pattern), Value::Exactly(value)) => matches(pattern, value),
-        (Value::Like(own), Value::Like(other)) => *other_at < at && can_meet(own, other),
-        (Value::Any, _) => true,
-    });
-    before.map(|(_, other)| &other.value).collect()
+/// The values of each key of a level, with the places of their entries.
+struct Beside<'d>(HashMap<&'d str, Vec<(usize, &'d Value)>>);
+
+impl<'d> Beside<'d> {
+    fn new(level: &'d [Descriptor]) -> Self {
+        let mut values: HashMap<&str, Vec<_>> = HashMap::new();
+        for (at, entry) in level.iter().enumerate() {
+            values.entry(&entry.key).or_default().push((at, &entry.value));
+        }
+        Self(values)
+    }
+
+    /// The exact value goes first, then wildcards in the order of the file, then the key alone. The service
+    /// does not come back: what is below a value that matched is all that there is for it.
+    fn looked_up_before(&self, own: &Descriptor, at: usize) -> Rc<[&'d Value]> {
+        if let Value::Exactly(_) = own.value {
+            return Rc::new([]);
+        }
+        let beside = self.0.get(own.key.as_str()).map_or(&[][..], Vec::as_slice);
+        let before = beside.iter().filter(|(other_at, other)| match (&own.value, other) {
+            (Value::Exactly(_), _) | (_, Value::Any) => false,
+            (Value::Like(pattern), Value::Exactly(value)) => matches(pattern, value),
+            (Value::Like(own), Value::Like(other)) => *other_at < at && can_meet(own, other),
+            (Value::Any, _) => true,
+        });
+        before.map(|(_, other)| *other).collect()
+    }
 }
 
 /// Whether some text may match both patterns, by what they begin and end with: usually they are prefixes

@@ -1,6 +1,8 @@
+mod large;
 mod meanings;
 mod model;
 mod reading;
+mod written;
 
 use super::{Descriptors, read_envoy, read_envoy_with_warnings};
 use crate::document::Key;

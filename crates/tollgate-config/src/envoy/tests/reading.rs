@@ -30,8 +30,8 @@ other: 1
         "1:1: `domain` is missing: the name of what the limits are for",
         "2:5: descriptors[0]: `key` is missing: the name of the descriptor's entry",
         "4:5: descriptors[1]: `ratelimit` is not known here: expected `key`, `value`, `rate_limit`, \
-         `descriptors`, `shadow_mode`, `share_threshold`, `detailed_metric`, `value_to_metric` or \
-         `metadata`",
+         `descriptors`, `shadow_mode`, `quota_mode`, `share_threshold`, `detailed_metric`, \
+         `value_to_metric`, `name` or `metadata`",
         "6:13: descriptors[1].rate_limit.unit: `fortnight` is not a unit of time: expected second, \
          minute, hour, day, week, month or year",
         "7:26: descriptors[1].rate_limit.requests_per_unit: expected a whole number below 2^32, not \
@@ -122,8 +122,19 @@ descriptors:
 
 #[test]
 fn quotas_are_refused_as_they_cannot_be_followed() {
-    let text = "domain: d\ndescriptors:\n- key: key1\n  quota_mode: true";
-    assert!(problems(text).starts_with("4:15: descriptors[0].quota_mode: a quota refuses only"));
+    let text = "domain: d
+descriptors:
+- key: key1
+  quota_mode: true
+  rate_limit: { unit: day, requests_per_unit: 1 }
+- key: subkey1
+  quota_mode: true
+  rate_limit: { unit: day, requests_per_unit: 1 }";
+    let problems = problems(text);
+    assert!(
+        problems.starts_with("4:15: descriptors[0].quota_mode: a quota refuses only"),
+        "{problems}"
+    );
 }
 
 #[test]
