@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tollgate_core::{
     Charge, Decision, KeyBuf, Keys, Limit, ManualClock, Mark, Memory, Outcome, Owed, Slot,
-    Standing, State, Store, Verdict, decide, preview,
+    Standing, State, Store, Verdict, WhenFull, decide, preview,
 };
 
 use crate::subject::answer;
@@ -54,7 +54,8 @@ impl Driven for Memory {
             Some(owed) => self.spend(&owed.limit, &owed.key, owed.cost),
             None => Store::take(self, charge).now(),
         };
-        assert_eq!(self.turned_away() > before, taken.is_err());
+        let is_uncounted = taken.as_ref().map_or(true, Outcome::is_uncounted);
+        assert_eq!(self.turned_away() > before, is_uncounted);
         taken.ok()
     }
 
@@ -109,11 +110,15 @@ fn drive(bytes: &[u8], clock: &ManualClock, store: &impl Driven) {
                 let charge = script.charge(true);
                 let only = script.takes_by_the_way(&charge);
                 let Some(taken) = store.take(&charge, only) else { continue };
-                let expected =
-                    model.run(&charge, |slots, keys| decide(slots, now, charge.patience(), keys));
-                assert_eq!(told(&taken.decision(&charge)), told(&expected));
+                let (keys, patience) = (charge.keys(), charge.patience());
+                let decision = taken.decision(&charge);
+                // What there is no room for has no part in it.
+                let charge = counted(&charge, &decision);
+                let expected = model.run(&charge, |slots, _| decide(slots, now, patience, keys));
+                assert_eq!(told(&decision), told(&expected));
                 if taken.is_admitted() {
-                    let marks = taken.marks().collect();
+                    let marks = decision.standings().filter(|standing| !standing.uncounted);
+                    let marks = marks.map(|standing| standing.mark).collect();
                     admitted.push((charge, marks));
                 }
             }
@@ -207,6 +212,7 @@ fn limits() -> [Limit; 12] {
         Limit::per_second(2).ban(second * 2),
         Limit::sliding_window(2, second * 3).count_refused(),
     ]
+    .map(|limit| limit.when_full(WhenFull::Admit))
 }
 
 /// How many of them, from the front.
@@ -248,7 +254,19 @@ fn told(decision: &Decision) -> (Verdict, Vec<Standing>) {
         standing.mark = Mark::default();
         standing
     };
-    (decision.verdict(), decision.standings().cloned().map(unmarked).collect())
+    let counted = decision.standings().filter(|standing| !standing.uncounted);
+    (decision.verdict(), counted.cloned().map(unmarked).collect())
+}
+
+/// The charge without what was not counted of it.
+fn counted(whole: &Charge, decision: &Decision) -> Charge {
+    let mut charge = Charge::new();
+    for (owed, standing) in whole.owed().zip(decision.standings()) {
+        if !standing.uncounted {
+            charge.owe(owed.limit, owed.key, owed.cost).expect("a part of a charge");
+        }
+    }
+    charge
 }
 
 /// Numbers that look drawn (PCG's generator), the same in every run.

@@ -1,4 +1,4 @@
-use tollgate_axum::{Charge, KeyBuf, Limit, Limiter, Memory, Outcome, Store, StoreError};
+use tollgate_axum::{Charge, KeyBuf, Limit, Limiter, Memory, Outcome, Store, StoreError, WhenFull};
 
 use super::{Bucket, Direct, Verdict};
 use crate::keys::Key;
@@ -49,7 +49,9 @@ impl<K: Key> Direct<K> for TollgateStore {
 }
 
 fn limit(bucket: Bucket) -> Limit {
-    Limit::per(1, bucket.interval).burst(bucket.burst.into())
+    // Without room a key is told so, as the others tell it.
+    let limit = Limit::per(1, bucket.interval).burst(bucket.burst.into());
+    limit.when_full(WhenFull::Admit)
 }
 
 #[inline(always)]

@@ -3,7 +3,7 @@ use std::time::Duration;
 use crate::account::{Account, Reply};
 use crate::few::Few;
 use crate::key::{KeyBuf, Missing};
-use crate::limit::{Keys, Limit, MAX_LIMITS};
+use crate::limit::{Keys, Limit, MAX_LIMITS, WhenFull};
 
 /// What one request owes: to which limits, on which keys, at what cost. Charged all or none.
 #[derive(Debug, Clone)]
@@ -224,6 +224,16 @@ impl Owed {
     /// Whether the limit can never admit this to one who waits for so many microseconds at most.
     pub(crate) fn never_fits(&self, patience: Option<u64>) -> bool {
         !self.limit.is_shadow() && self.limit.never_admits(self.cost, patience)
+    }
+
+    /// What is done when the store has no room for the key: what the
+    /// [limit says](crate::Limit::answer_when_full). What is settled by the response is counted
+    /// [together](WhenFull::CountTogether) where nothing else was said: attempts that failed are counted so.
+    pub fn answer_when_full(&self) -> WhenFull {
+        match &self.account {
+            Some(_) if !self.limit.says_when_full() => WhenFull::CountTogether,
+            _ => self.limit.answer_when_full(),
+        }
     }
 
     /// The part of the cost that stays charged, now that the response is known.

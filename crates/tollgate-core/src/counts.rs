@@ -19,6 +19,9 @@ pub struct Counts {
     pub waited: u64,
     /// Requests without a key.
     pub keyless: u64,
+    /// Requests forwarded though a limit was not counted for them, because the store had no room for the key:
+    /// their other limits were counted.
+    pub uncounted: u64,
     /// Decisions that the store failed to make.
     pub store_failures: u64,
 }
@@ -38,10 +41,14 @@ pub struct Counters {
     pub waited: Counter,
     /// For [`Counts::keyless`].
     pub keyless: Counter,
+    /// For [`Counts::uncounted`].
+    pub uncounted: Counter,
     /// For [`Counts::store_failures`].
     pub store_failures: Counter,
     /// When the operator was last told of a failing store, or a key that nobody can have.
     pub(crate) told: LastTold,
+    /// When the operator was last told of limits that were not counted.
+    pub(crate) full: LastTold,
     /// The same of a soft limit that is exceeded.
     pub(crate) soft: LastTold,
     /// When the operator was last told of a banned key.
@@ -94,6 +101,7 @@ impl Counters {
             shadowed: self.shadowed.read(),
             waited: self.waited.read(),
             keyless: self.keyless.read(),
+            uncounted: self.uncounted.read(),
             store_failures: self.store_failures.read(),
         }
     }

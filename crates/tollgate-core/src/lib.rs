@@ -29,13 +29,13 @@
 //!
 //!   | metric | labels | |
 //!   | --- | --- | --- |
-//!   | `tollgate_decisions_total` | `policy`, `verdict` | counter: once for each limit that admits a request, or each that refuses it; `admitted`, `waited`, `refused`, `banned`, `degraded`, `redirected` or `shadowed` |
+//!   | `tollgate_decisions_total` | `policy`, `verdict` | counter: once for each limit that admits a request, or each that refuses it; `admitted`, `waited`, `refused`, `banned`, `degraded`, `redirected`, `shadowed` or `uncounted` |
 //!   | `tollgate_remaining_share` | `policy` | histogram: what is left of the tightest limit, from 0 to 1 |
 //!   | `tollgate_wait_seconds` | `policy` | histogram: how long requests are made to wait, those that need not left out |
 //!   | `tollgate_store_errors_total` | `kind` | counter: `full`, `unavailable`, `too_slow` or `unsupported` |
 //!   | `tollgate_keyless_total` | `whose` | counter: `client` or `server` |
 //!   | `tollgate_memory_keys`, `tollgate_memory_capacity` | `store` | gauges, when `Memory::record_metrics` is called |
-//!   | `tollgate_memory_turned_away_total` | `store` | counter, then too |
+//!   | `tollgate_memory_turned_away_total`, `tollgate_memory_counted_together_total` | `store` | counters, then too |
 //!
 //!   A policy is a limit's name; those after the 64th are `other`. Install the recorder before the first
 //!   request: what is measured of a policy is registered at its first decision, and kept.
@@ -105,7 +105,7 @@ pub use self::key::*;
 pub use self::known::Known;
 pub use self::limit::{
     Decision, Keys, Limit, LimitError, LimitName, Limits, MAX_LIMITS, Mark, Outcome, Slot,
-    Standing, State, Verdict, decide, preview, remote,
+    Standing, State, Verdict, WhenFull, decide, preview, remote,
 };
 pub use self::memory::{Memory, MemoryBuilder};
 pub use self::meter::Meter;

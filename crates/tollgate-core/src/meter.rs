@@ -37,6 +37,7 @@ pub(crate) enum Told {
     Degraded,
     Redirected,
     Shadowed,
+    Uncounted,
 }
 
 #[cfg_attr(

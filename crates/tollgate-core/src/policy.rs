@@ -60,8 +60,15 @@ pub struct Policy<S> {
 
 impl Policy<Memory> {
     /// Counts in the memory of this process.
+    ///
+    /// # Panics
+    ///
+    /// When a limit is a log that is [too long](crate::Limit::check_length).
+    #[track_caller]
     pub fn in_memory(rule: &impl KnownLimits) -> Self {
-        Self::new(Memory::new(), rule)
+        let store = Memory::new();
+        must_keep(&store, rule);
+        Self::new(store, rule)
     }
 }
 
@@ -210,6 +217,9 @@ impl<S: Store> Policy<S> {
         if outcome.is_shadowed() {
             self.overshadowed(&outcome, charge);
         }
+        if outcome.is_uncounted() {
+            self.uncounted(&outcome, charge);
+        }
         match self.gate.admit(outcome.wait()) {
             Some(wait) => {
                 self.counters.waited.add();
@@ -233,6 +243,15 @@ impl<S: Store> Policy<S> {
         }
         let how = "would have been refused or held up by a limit on trial";
         self.report_trial(&decision, charge, how, |standing| standing.shadowed);
+    }
+
+    /// The request goes ahead, and the store had no room to count one of its limits.
+    #[cold]
+    fn uncounted(&self, outcome: &Outcome, charge: &Charge) {
+        self.counters.uncounted.add();
+        if self.counters.full.is_over(self.clock.now()) {
+            report::uncounted(&outcome.decision(charge), self.counters.read().uncounted);
+        }
     }
 
     #[inline(never)]
@@ -327,6 +346,9 @@ impl<S: Store> Policy<S> {
             report::store_failed(&error, self.on_store_error, so_far);
         }
         match self.on_store_error {
+            OnStoreError::Admit if error.must_refuse() => {
+                Course::Refuse(Refusal::Unavailable(error))
+            }
             OnStoreError::Admit => Course::Serve(Served::Unknown),
             OnStoreError::Refuse => Course::Refuse(Refusal::Unavailable(error)),
         }

@@ -74,6 +74,16 @@ pub(crate) fn soft(limit: &Limit, who: Option<String>) {
 }
 
 /// At most one a second.
+pub(crate) fn uncounted(decision: &Decision, so_far: u64) {
+    #[cfg(feature = "tracing")]
+    tracing::warn!(
+        limits = %Named(decision, |standing| standing.uncounted),
+        so_far,
+        "not counted: the store has no room for another key"
+    );
+}
+
+/// At most one a second.
 pub(crate) fn store_failed(error: &StoreError, then: OnStoreError, so_far: u64) {
     #[cfg(feature = "tracing")]
     tracing::warn!(

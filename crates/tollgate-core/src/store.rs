@@ -136,6 +136,8 @@ pointers!(Arc, Rc);
 #[derive(Debug, Clone)]
 pub struct StoreError {
     kind: Kind,
+    /// Whether a layer refuses the request, though it admits when its store fails.
+    must_refuse: bool,
     source: Option<Arc<dyn Error + Send + Sync>>,
 }
 
@@ -150,22 +152,28 @@ enum Kind {
 impl StoreError {
     /// The store is bounded, and every row that could hold the key is in use.
     pub fn full() -> Self {
-        Self { kind: Kind::Full, source: None }
+        Self { kind: Kind::Full, must_refuse: false, source: None }
+    }
+
+    /// The same for a request that must not pass uncounted: a layer answers it with 503, even where it
+    /// [admits](crate::OnStoreError::Admit) requests when its store fails.
+    pub fn full_and_refusing() -> Self {
+        Self { must_refuse: true, ..Self::full() }
     }
 
     /// The store cannot be reached, or failed.
     pub fn unavailable(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self { kind: Kind::Unavailable, source: Some(Arc::from(source.into())) }
+        Self { kind: Kind::Unavailable, must_refuse: false, source: Some(Arc::from(source.into())) }
     }
 
     /// The store did not answer within its deadline.
     pub fn too_slow() -> Self {
-        Self { kind: Kind::TooSlow, source: None }
+        Self { kind: Kind::TooSlow, must_refuse: false, source: None }
     }
 
     /// The store cannot keep the limit that was asked of it.
     pub fn unsupported(reason: LimitError) -> Self {
-        Self { kind: Kind::Unsupported, source: Some(Arc::new(reason)) }
+        Self { kind: Kind::Unsupported, must_refuse: false, source: Some(Arc::new(reason)) }
     }
 
     /// What metrics call the kinds.
@@ -181,6 +189,13 @@ impl StoreError {
     /// Whether the store had no room for the key.
     pub fn is_full(&self) -> bool {
         self.kind == Kind::Full
+    }
+
+    /// Whether the request must not pass uncounted: a limit says so that the store had no room for
+    /// ([`WhenFull::Refuse`](crate::WhenFull::Refuse)). Layers then answer with 503, whatever they do when a
+    /// store fails.
+    pub fn must_refuse(&self) -> bool {
+        self.must_refuse
     }
 
     /// Whether the store did not answer in time.

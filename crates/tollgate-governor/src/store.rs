@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate_core::{
-    Answer, Charge, Clock, Limit, LimitError, Mark, Outcome, Owed, Store, StoreError, Verdict,
+    Answer, Charge, Clock, Limit, LimitError, Mark, Outcome, Owed, Standing, Store, StoreError,
+    Verdict, WhenFull, remote,
 };
 
 use crate::bucket::{Answer as Asked, Bucket, Row, micros};
@@ -16,9 +17,10 @@ const KEYS: usize = 1 << 18;
 /// A store whose token bucket is governor's.
 ///
 /// The table is this crate's: it holds a bounded number of keys, is tidied a little with each key that
-/// is added, and never lets go of one that is being limited. When there is no room for a new key, the
-/// store answers [`StoreError::full`], unless another limit of the request refuses it anyway. A key
-/// takes some 250 bytes.
+/// is added, and never lets go of one that is being limited. When there is no room for a new key, the request's
+/// other limits are charged all the same, and each limit says what happens to the key
+/// ([`Limit::answer_when_full`]). There are no rows that keys share: a limit that would count new keys together
+/// refuses them, unless another limit of the request refuses it anyway. A key takes some 250 bytes.
 ///
 /// Clones are the same store.
 #[derive(Clone)]
@@ -84,15 +86,14 @@ impl Governor {
         let buckets = buckets.map_err(StoreError::unsupported)?;
         let now = self.now();
         let find = if ask == Ask::Take { Find::OrInsert } else { Find::Only };
-        let decision = self.0.table.rows(charge, find, now, |rows| match ask {
-            Ask::Take => take(charge, &buckets, rows, now),
-            Ask::Peek => Some(preview(charge, &buckets, rows, now, Duration::ZERO)),
+        self.0.table.rows(charge, find, now, |rows| match ask {
+            Ask::Take => take_what_has_room(charge, &buckets, rows, now),
+            Ask::Peek => Ok(preview(charge, &buckets, rows, now, Duration::ZERO)),
             Ask::Reset => {
                 rows.iter_mut().for_each(|found| found.row = Row::default());
-                Some(preview(charge, &buckets, rows, now, Duration::ZERO))
+                Ok(preview(charge, &buckets, rows, now, Duration::ZERO))
             }
-        });
-        decision.ok_or_else(StoreError::full)
+        })
     }
 }
 
@@ -103,19 +104,74 @@ enum Ask {
     Reset,
 }
 
+/// Charges the limits that there is room for, all or none of them; the others have no part in it, unless they want
+/// to be asked, or could never admit the cost. Who is refused anyway is refused all the same, so that no flood
+/// frees a key by leaving no room for another of its limits.
+fn take_what_has_room(
+    charge: &Charge,
+    buckets: &[Bucket],
+    rows: &mut [Found],
+    now: u64,
+) -> Result<Outcome, StoreError> {
+    let left_out =
+        |(found, owed): (&Found, &Owed)| !found.has_room && owed.cost <= owed.limit.capacity();
+    let left_out: Vec<bool> = rows.iter().zip(charge.owed()).map(left_out).collect();
+    if !left_out.contains(&true) {
+        return Ok(take(charge, buckets, rows, now));
+    }
+    let refuses = (charge.owed().zip(&left_out))
+        .any(|(owed, left_out)| *left_out && owed.answer_when_full() != WhenFull::Admit);
+    let full = if refuses { StoreError::full_and_refusing } else { StoreError::full };
+    if !left_out.contains(&false) {
+        return Err(full());
+    }
+
+    let is_counted = |at: &usize| !left_out[*at];
+    let counted: Vec<usize> = (0..rows.len()).filter(is_counted).collect();
+    let mut part = Charge::new();
+    for owed in
+        charge.owed().zip(&left_out).filter(|(_, left_out)| !**left_out).map(|(owed, _)| owed)
+    {
+        part.owe(owed.limit, owed.key, owed.cost).expect("a part of a charge that was made");
+    }
+    if let Some(patience) = charge.patience() {
+        part = part.patient(patience);
+    }
+    let part_buckets: Vec<Bucket> = counted.iter().map(|at| buckets[*at]).collect();
+    let mut part_rows: Vec<Found> = counted.iter().map(|at| rows[*at]).collect();
+    let outcome = take(&part, &part_buckets, &mut part_rows, now);
+    if refuses && outcome.is_admitted() {
+        return Err(full());
+    }
+    counted.iter().zip(part_rows).for_each(|(at, row)| rows[*at] = row);
+
+    let decision = outcome.decision(&part);
+    let mut told = decision.standings().cloned();
+    let standings = charge.owed().zip(&left_out).filter_map(|(owed, left_out)| match left_out {
+        false => told.next(),
+        true => Some(uncounted(owed.limit)),
+    });
+    let standings: Vec<Standing> = standings.collect();
+    Ok(Outcome::from_parts(outcome.verdict(), standings))
+}
+
+/// Of a limit that there is no room for.
+fn uncounted(limit: Limit) -> Standing {
+    let mut standing = Standing::fresh(limit);
+    standing.uncounted = true;
+    standing.mark = remote::void();
+    standing
+}
+
 /// Charges every row, or none; books the earliest moment within the charge's patience at which all
-/// admit. `None` when there is no room to write the charge down; who is refused anyway is refused all
-/// the same, so that no flood frees a key by leaving no room for another of its limits.
-fn take(charge: &Charge, buckets: &[Bucket], rows: &mut [Found], now: u64) -> Option<Outcome> {
+/// admit.
+fn take(charge: &Charge, buckets: &[Bucket], rows: &mut [Found], now: u64) -> Outcome {
     rows.iter_mut().for_each(|found| found.row = found.row.follow(now));
     let asked = ask(charge, buckets, rows, now);
     let Some(debts) = admit(charge, buckets, rows, now, &asked) else {
         let patience = charge.patience().unwrap_or_default();
-        return Some(preview(charge, buckets, rows, now, patience));
+        return preview(charge, buckets, rows, now, patience);
     };
-    if !rows.iter().all(|found| found.has_room) {
-        return None;
-    }
     let wait = longest(&asked).unwrap_or_default();
     let standings = debts.into_iter().zip(rows).zip(buckets).zip(charge.owed()).map(
         |(((debt, found), bucket), owed)| {
@@ -127,7 +183,7 @@ fn take(charge: &Charge, buckets: &[Bucket], rows: &mut [Found], now: u64) -> Op
             standing
         },
     );
-    Some(Outcome::from_parts(Verdict::Admit { wait }, standings))
+    Outcome::from_parts(Verdict::Admit { wait }, standings)
 }
 
 /// What would be answered, with nothing written.

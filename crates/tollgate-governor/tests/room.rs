@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate_core::{Charge, KeyBuf, Limit, MAX_LIMITS, ManualClock, Part, Store};
+use tollgate_core::{Charge, KeyBuf, Limit, MAX_LIMITS, ManualClock, Part, Store, WhenFull};
 use tollgate_governor::Governor;
 
 const NAMES: [&str; MAX_LIMITS] =
@@ -50,6 +50,25 @@ fn who_would_be_admitted_is_told_that_there_is_no_room_and_charged_nowhere() {
     assert!(store.take(&both.patient(Duration::from_secs(9))).now().unwrap_err().is_full());
     let known = charge([(address, "known")]);
     assert_eq!(store.peek(&known).now().unwrap().decision(&known).remaining(), Some(1));
+    assert_eq!(store.len(), 1);
+}
+
+/// A limit that recovers in seconds and has no room leaves the others counted.
+#[test]
+fn what_has_room_is_charged_when_another_limit_has_none() {
+    let store = Governor::with_clock(1, ManualClock::new());
+    let (address, token) =
+        (Limit::per_hour(5).named("address"), Limit::per_second(9).named("token"));
+    assert!(store.take(&charge([(address, "known")])).now().unwrap().is_admitted());
+    let both = charge([(token, "fresh"), (address, "known")]);
+    let admitted = [(); 20].map(|()| store.take(&both).now().unwrap());
+    assert_eq!(admitted.iter().filter(|outcome| outcome.is_uncounted()).count(), 4);
+    assert_eq!(admitted.iter().filter(|outcome| outcome.is_admitted()).count(), 4);
+    let decision = admitted[0].decision(&both);
+    let told: Vec<_> = decision.standings().map(|it| (it.uncounted, it.charged)).collect();
+    assert_eq!(told, [(true, 0), (false, 1)]);
+    let strict = charge([(token.when_full(WhenFull::Refuse), "fresh"), (address, "other")]);
+    assert!(store.take(&strict).now().unwrap_err().must_refuse());
     assert_eq!(store.len(), 1);
 }
 

@@ -1,7 +1,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use tollgate_core::{Answer, Charge, Clock, Keys, Mark, Outcome, Owed, Store};
+use tollgate_core::{Answer, Charge, Clock, Keys, Limit, LimitError, Mark, Outcome, Owed, Store};
 
 use crate::builder::{ConfigError, RedisBuilder};
 use crate::counts::RedisCounts;
@@ -150,6 +150,13 @@ impl Store for Redis {
 
     fn clock(&self) -> Clock {
         self.0.runtime.clock.clone()
+    }
+
+    /// # Errors
+    ///
+    /// When the limit is a log that is [too long](Limit::check_length): each decision reads all of it.
+    fn check(&self, limit: &Limit) -> Result<(), LimitError> {
+        limit.check_length()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use tollgate_core::{Charge, KeyBuf, Limit, Part, Store};
+use tollgate_core::{Charge, KeyBuf, Limit, Part, Store, WhenFull};
 use tollgate_tests::answer;
 
 use super::*;
@@ -18,7 +18,7 @@ fn key(part: impl Part) -> KeyBuf {
 #[test]
 fn unbounded_keys_and_eviction_resets_a_limit() {
     let subject = memory_of(10_000);
-    let limit = Limit::per_hour(2);
+    let limit = Limit::per_hour(2).when_full(WhenFull::Admit);
     let limited: Vec<_> = (0_u64..100).map(|number| key(("limited", number))).collect();
     let mut turned_away = 0;
     for number in 0_u64..300_000 {
@@ -85,7 +85,8 @@ fn parts_of_a_key_run_into_each_other() {
 #[test]
 fn store_failure_answered_as_429() {
     let subject = memory_of(1);
-    let flood = |number: u64| Charge::of(Limit::per_hour(1), key(number), 1);
+    let limit = Limit::per_hour(1).when_full(WhenFull::Admit);
+    let flood = |number: u64| Charge::of(limit, key(number), 1);
     let errors = (0..100).filter_map(|number| answer(subject.store.take(&flood(number))).err());
     assert!(errors.inspect(|error| assert!(error.is_full())).count() > 80);
 }

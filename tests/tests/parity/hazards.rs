@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use tollgate_config::{Environment, Policies, read_toml};
-use tollgate_core::{First, Header, Host, Ip, Limit, Memory, OnStoreError, Path, Query, Route};
+use tollgate_core::{
+    First, Header, Host, Ip, KeyBuf, Limit, Memory, OnStoreError, Path, Query, Route, WhenFull,
+};
 
 use crate::client::get;
 use crate::servers::Server;
@@ -150,21 +152,33 @@ scenarios! {
 
     store_failure_answered_as_429(server on Memory) {
         for (on_store_error, expected) in [(OnStoreError::Admit, 200), (OnStoreError::Refuse, 503)] {
-            let running = start_with(server, Limit::per_hour(1).by(Header("x-client")), |setup| {
-                // Logs that may hold nothing: full from the start for this shape.
-                setup.store = Memory::builder().log_entries(0).build();
+            let limit = Limit::per_day(1).when_full(WhenFull::Admit);
+            let other = Limit::fixed_window(1, Duration::from_secs(60));
+            let store = Memory::with_capacity(1);
+            (0..1_000_u64).for_each(|number| drop(store.spend(&limit, &KeyBuf::of(number), 1)));
+            let running = start_with(server, other.by(Header("x-client")), |setup| {
+                setup.store = store.clone();
                 setup.on_store_error = on_store_error;
             });
-            assert_eq!(running.statuses("/", "alice", 1), [200], "a bucket needs no log");
-            let running = start_with(
-                server,
-                Limit::sliding_log(1, Duration::from_secs(60)).by(Header("x-client")),
-                |setup| {
-                    setup.store = Memory::builder().log_entries(0).build();
-                    setup.on_store_error = on_store_error;
-                },
-            );
+            assert_eq!(running.statuses("/", "alice", 1), [200], "a window has another table");
+            let running = start_with(server, limit.by(Header("x-client")), |setup| {
+                setup.store = store;
+                setup.on_store_error = on_store_error;
+            });
             assert_eq!(running.statuses("/", "alice", 3), [expected; 3]);
+        }
+    }
+
+    a_limit_that_refuses_when_full_answers_503(server on Memory) {
+        for on_store_error in [OnStoreError::Admit, OnStoreError::Refuse] {
+            let limit = Limit::per_day(1).when_full(WhenFull::Refuse);
+            let store = Memory::with_capacity(1);
+            (0..1_000_u64).for_each(|number| drop(store.spend(&limit, &KeyBuf::of(number), 1)));
+            let running = start_with(server, limit.by(Header("x-client")), |setup| {
+                setup.store = store;
+                setup.on_store_error = on_store_error;
+            });
+            assert_eq!(running.statuses("/", "alice", 3), [503; 3]);
         }
     }
 

@@ -75,7 +75,8 @@ mod in_memory {
             waits_in_order
             a_full_store_is_503_when_told_to_refuse;
         hazards:
-            store_failure_answered_as_429;
+            store_failure_answered_as_429
+            a_limit_that_refuses_when_full_answers_503;
     }
 }
 

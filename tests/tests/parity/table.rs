@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tollgate_core::{
     Fields, Header, Ip, Limit, Limits, ManualClock, Memory, OnStoreError, Rejection, Route,
-    content_length, cost_from,
+    WhenFull, content_length, cost_from,
 };
 
 use crate::client::{Response, get};
@@ -296,7 +296,8 @@ scenarios! {
     }
 
     a_full_store_is_503_when_told_to_refuse(server on Memory) {
-        let running = start_with(server, Limit::per_hour(1).by(CLIENT), |setup| {
+        let limit = Limit::per_hour(1).when_full(WhenFull::Admit);
+        let running = start_with(server, limit.by(CLIENT), |setup| {
             setup.store = Memory::builder().capacity(1).clock(ManualClock::new()).build();
             setup.on_store_error = OnStoreError::Refuse;
         });

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use tollgate_core::Limit;
+use tollgate_core::{Limit, WhenFull};
 
 use super::warnings::warnings;
 use crate::compile::{Listed, Policies};
@@ -28,6 +28,8 @@ pub struct RuleReport {
     name: String,
     words: Vec<String>,
     listed: Vec<Listed>,
+    /// Whether the response says what a request costs, or whether it counts at all.
+    is_settled: bool,
 }
 
 impl Report {
@@ -85,7 +87,36 @@ impl RuleReport {
         let mut words = vec![format!("by {}", InWords(&said.key))];
         words.extend(said.when.as_ref().map(|when| format!("where {}", InWords(when))));
         words.extend(besides(said));
-        Self { name: said.name.clone(), words, listed: listed.to_vec() }
+        let is_settled = said.settle.is_some() || !said.count_if.is_empty();
+        Self { name: said.name.clone(), words, listed: listed.to_vec(), is_settled }
+    }
+
+    /// What `limit`, which is one of this rule, does with a new key when the store has no room for it.
+    pub fn answer_when_full(&self, limit: &Limit) -> WhenFull {
+        match self.is_settled && !limit.says_when_full() {
+            true => WhenFull::CountTogether,
+            false => limit.answer_when_full(),
+        }
+    }
+
+    /// The limits that give each answer when the store is full, in words; none where there is no limit.
+    fn when_full(&self) -> Vec<String> {
+        let answers = [
+            (WhenFull::CountTogether, "counts new keys together", "count new keys together"),
+            (WhenFull::Admit, "does not count new keys", "do not count new keys"),
+            (WhenFull::Refuse, "refuses new keys", "refuse new keys"),
+        ];
+        let answers = answers.into_iter().filter_map(|(answer, one, many)| {
+            let mut names: Vec<_> = (self.limits())
+                .filter(|(_, limit)| self.answer_when_full(limit) == answer)
+                .map(|(_, limit)| format!("`{}`", limit.name()))
+                .collect();
+            names.sort();
+            names.dedup();
+            let does = if names.len() == 1 { one } else { many };
+            (!names.is_empty()).then(|| format!("{} {does}", names.join(" and ")))
+        });
+        answers.collect()
     }
 
     /// What the rule is called.
@@ -163,7 +194,10 @@ impl fmt::Display for RuleReport {
                 }
             }
         }
-        Ok(())
+        match self.when_full().join("; ") {
+            none if none.is_empty() => Ok(()),
+            words => write!(f, "\n  when the store is full: {words}"),
+        }
     }
 }
 

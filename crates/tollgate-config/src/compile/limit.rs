@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tollgate_core::{Limit, LimitError, Limits, MAX_LIMITS};
+use tollgate_core::{Limit, LimitError, Limits, MAX_LIMITS, WhenFull};
 
 use super::Context;
 use crate::document::{self, Amount, Ban, LimitTable};
@@ -55,7 +55,18 @@ fn from_table(table: &LimitTable, path: &Path<'_>, context: &Context<'_>) -> Opt
     if let Some(ban) = &table.ban {
         limit = banned(ban, limit, &path.name("ban"), context);
     }
+    if let Some(answer) = table.when_full {
+        limit = limit.map(|limit| limit.when_full(when_full(answer)));
+    }
     if table.shadow { set("shadow", limit, &|limit| limit.try_shadow()) } else { limit }
+}
+
+fn when_full(said: document::WhenFull) -> WhenFull {
+    match said {
+        document::WhenFull::Admit => WhenFull::Admit,
+        document::WhenFull::Refuse => WhenFull::Refuse,
+        document::WhenFull::Together => WhenFull::CountTogether,
+    }
 }
 
 /// A number, or a part of the `most`.

@@ -12,7 +12,8 @@ use super::shaped::{Shaped, deserialize_shaped};
 /// sliding one), `sliding` (the same, approximated). Then comes the rate, `100/minute` or
 /// `10 per 2 hours`; or the whole is `concurrent 5`. Then follow options: `burst 20`, `stepped`,
 /// `queue 10`, `delay-after 5`, `from-first`, `resolution 1 minute`, `count-refused`, `min-gap 250ms`,
-/// `soft 15`, `over 10%`, `ban 5 minutes`, `ban 5 minutes after 3 in 1 minute`, `shadow`, `named daily`.
+/// `soft 15`, `over 10%`, `ban 5 minutes`, `ban 5 minutes after 3 in 1 minute`, `shadow`, `when-full refuse`,
+/// `named daily`.
 #[derive(Debug, Clone, PartialEq, JsonSchema)]
 #[schemars(untagged)]
 pub enum Limit {
@@ -48,6 +49,22 @@ pub struct LimitTable {
     /// Whether the limit is only on trial: what it would refuse is told, and let through.
     #[serde(default)]
     pub shadow: bool,
+    /// What happens to a new key when the store has no room for it. Unless it is said, limits that recover in
+    /// ten seconds admit it, and all others count new keys together.
+    #[serde(default)]
+    pub when_full: Option<WhenFull>,
+}
+
+/// What happens to a new key when the store has no room for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum WhenFull {
+    /// The limit is not counted for it.
+    Admit,
+    /// It is refused: `503 Service Unavailable`.
+    Refuse,
+    /// New keys share some rows of the limit, and what it admits to a key.
+    Together,
 }
 
 /// For how long somebody is kept out: a text such as `5 minutes`, or a table.

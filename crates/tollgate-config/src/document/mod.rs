@@ -25,7 +25,7 @@ pub use self::case::{Case, Room};
 pub use self::condition::{Condition, Expected, Hours, Weekday};
 pub use self::cost::{Cost, CostTable, Settle, SettleTable};
 pub use self::key::Key;
-pub use self::limit::{Ban, BanTable, Limit, LimitTable};
+pub use self::limit::{Ban, BanTable, Limit, LimitTable, WhenFull};
 pub use self::reject::{Redirect, Reject};
 pub use self::rule::{Rule, Tiers};
 pub use self::texts::Texts;

@@ -122,6 +122,10 @@ pub fn decide(slots: &mut [Slot<'_>], now: u64, patience: Option<Duration>, keys
     Outcome::new(verdict, facts)
 }
 
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
 /// [`decide`], handing out each slot's fact: nothing is allocated.
 pub(super) fn settle_on<'a>(
     slots: &mut [Slot<'a>],
@@ -134,7 +138,6 @@ pub(super) fn settle_on<'a>(
     for slot in slots.iter_mut() {
         slot.limit.tidy(slot.state, now, slot.cost);
     }
-    let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
     let patience = patience.map(micros);
     let Some(wait) = earliest_leave(slots, now, patience, keys) else {
         return refusal(slots, now, patience, keys, true, each);
@@ -150,6 +153,20 @@ pub(super) fn settle_on<'a>(
         each(slot, fact);
     }
     Verdict::Admit { wait: Duration::from_micros(wait) }
+}
+
+/// Whether [`decide`] would admit, without spending anything or recording a refusal.
+pub(crate) fn would_admit(
+    slots: &mut [Slot<'_>],
+    now: u64,
+    patience: Option<Duration>,
+    keys: Keys,
+) -> bool {
+    let now = bounded(now);
+    for slot in slots.iter_mut() {
+        slot.limit.tidy(slot.state, now, slot.cost);
+    }
+    earliest_leave(slots, now, patience.map(micros), keys).is_some()
 }
 
 /// What [`decide`] would answer, without spending anything or recording a refusal. A state that other
@@ -453,9 +470,15 @@ impl Decision {
         self.told().map(|standing| standing.remaining).min()
     }
 
-    /// The standings that clients are told of: a shadow's are not among them.
+    /// The standings that clients are told of: those of a shadow, and of a limit that was not counted, are not
+    /// among them.
     pub(crate) fn told(&self) -> impl DoubleEndedIterator<Item = &Standing> + Clone {
-        self.standings().filter(|standing| !standing.limit.is_shadow())
+        self.standings().filter(|standing| !standing.limit.is_shadow() && !standing.uncounted)
+    }
+
+    /// Whether a limit was not counted, because the store had no room for the key.
+    pub fn is_uncounted(&self) -> bool {
+        self.standings().any(|standing| standing.uncounted)
     }
 
     /// Whether a soft limit is exceeded.

@@ -6,6 +6,10 @@ use std::collections::VecDeque;
 use super::Enter;
 use super::exact::{EXACT, bounded};
 
+/// The most entries that a log ever holds, 1 MiB of them. One that would need more is coarser than it was asked
+/// to be; see [`Limit::check_length`](super::Limit::check_length).
+pub(crate) const MOST_ENTRIES: usize = 1 << 16;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Sieve {
     pub(super) count: u64,
@@ -22,6 +26,8 @@ pub(crate) struct Log {
     seen: u64,
     /// All that `entries` hold.
     total: u64,
+    /// Which of the store's counts its room is part of.
+    class: u8,
     entries: VecDeque<Entry>,
 }
 
@@ -44,6 +50,53 @@ impl Log {
 
     pub(crate) fn capacity(&self) -> usize {
         self.entries.capacity()
+    }
+
+    pub(crate) fn class(&self) -> u8 {
+        self.class
+    }
+
+    pub(crate) fn set_class(&mut self, class: u8) {
+        self.class = class;
+    }
+
+    /// Merges neighbours until about half of the `most` entries are left: what was spent at one moment counts
+    /// as spent at a later one, as under a [resolution](super::Limit::resolution), so nothing leaves the
+    /// window too early.
+    ///
+    /// Of `most`, which is at least 4, one and a half as many and more go each time, so that an entry costs
+    /// no more than a few steps, however often this is done. Steps are powers of two from one zero on: an
+    /// entry that is merged again and again is put off by one step at most, which is the window divided by
+    /// a quarter of `most` or less.
+    pub(crate) fn coarsen(&mut self, most: usize) {
+        let (Some(oldest), Some(newest)) = (self.entries.front(), self.entries.back()) else {
+            return;
+        };
+        let parts = (most as u64 / 2).max(1);
+        let step = ((newest.stamp - oldest.stamp) / parts + 1).next_power_of_two();
+        let entries = self.entries.make_contiguous();
+        let mut last = 0;
+        for at in 1..entries.len() {
+            let Entry { stamp, cost } = entries[at];
+            if entries[last].stamp / step == stamp / step {
+                entries[last] = Entry { stamp, cost: entries[last].cost + cost };
+            } else {
+                last += 1;
+                entries[last] = Entry { stamp, cost };
+            }
+        }
+        self.entries.truncate(last + 1);
+    }
+
+    /// The same log in no more than `most` entries, with room for no more.
+    pub(crate) fn coarse(&self, most: usize) -> Self {
+        let mut log = self.clone();
+        if log.entries.len() > most {
+            log.coarsen(most);
+        }
+        let mut entries = VecDeque::with_capacity(most);
+        entries.extend(log.entries.drain(..));
+        Self { entries, class: 0, ..log }
     }
 
     /// When it was written last, and each stamp with its cost.
@@ -130,6 +183,9 @@ impl Sieve {
         let stamp = (now + wait).next_multiple_of(self.resolution);
         // What costs nothing leaves nothing behind, or the log would have no bound.
         if cost > 0 {
+            if log.entries.len() >= MOST_ENTRIES {
+                log.coarsen(MOST_ENTRIES);
+            }
             log.insert(stamp, cost);
         }
         log.seen = log.seen.max(now);
@@ -264,6 +320,49 @@ mod tests {
         // Free when the attempt, and then the place booked for 1,100, is a period ago.
         assert_eq!(EXACTLY.enter(Some(&log), 1_002, 1, 0), Enter::At(100));
         assert_eq!(EXACTLY.enter(Some(&log), 1_002, 3, 0), Enter::At(198));
+    }
+
+    /// However often it is made coarser: each stamp is put off, and by no more than a step.
+    #[test]
+    fn a_coarser_log_holds_everything_at_least_as_long() {
+        const WIDE: Sieve = Sieve { count: 10_000, period: 1_000_000, resolution: 1 };
+        for most in [4, 5, 8, 33, 256] {
+            let mut log = Log::default();
+            let mut stamps = VecDeque::new();
+            for turn in 0..20_000_u64 {
+                let now = 5_000_000 + turn * 97 + (turn * turn) % 91;
+                WIDE.tidy(&mut log, now);
+                if log.entries.len() == most {
+                    log.coarsen(most);
+                    assert!(log.entries.len() <= most / 2 + 1);
+                }
+                WIDE.spend(&mut log, now, 1, 0);
+                stamps.push_back(now);
+                while stamps.front().is_some_and(|stamp| stamp + WIDE.period <= now) {
+                    stamps.pop_front();
+                }
+                let late = 1_000_000 / (most as u64 / 4) * 2;
+                let known = stamps.len() as u64;
+                assert!(log.total >= known, "{} of {known} at {now}", log.total);
+                assert!(log.total <= known + late / 80, "{} of {known} at {now}", log.total);
+            }
+            assert_eq!(log.coarse(4).total, log.total);
+            assert!(log.coarse(4).entries.capacity() <= 4);
+        }
+    }
+
+    #[test]
+    fn a_log_never_holds_more_entries_than_its_bound() {
+        const HUGE: Sieve = Sieve { count: 3_000_000, period: 86_400_000_000, resolution: 1 };
+        let mut log = Log::default();
+        for now in 0..300_000 {
+            assert_eq!(HUGE.enter(Some(&log), now, 1, 0), Enter::At(0));
+            HUGE.spend(&mut log, now, 1, 0);
+        }
+        assert!(log.entries.len() <= MOST_ENTRIES);
+        assert_eq!(log.total, 300_000);
+        HUGE.spend(&mut log, 300_000, 2_700_000, 0);
+        assert!(matches!(HUGE.enter(Some(&log), 300_001, 1, 0), Enter::At(1..)));
     }
 
     #[test]

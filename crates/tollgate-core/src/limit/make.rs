@@ -138,7 +138,8 @@ impl Limit {
 
     /// A sliding log: never more than `count` in any interval of one `period`, half-open, so that at
     /// exactly one period a place is free again. Remembers each request: `count` entries of 16 bytes
-    /// for each key at most; [`resolution`](Self::resolution) bounds that further.
+    /// for each key at most; [`resolution`](Self::resolution) bounds that further. Stores and the text form
+    /// refuse a log of more than 65,536 entries: see [`check_length`](Self::check_length).
     ///
     /// # Panics
     ///
@@ -216,6 +217,7 @@ impl Limit {
             count_refused: false,
             carried: false,
             shadow: false,
+            when_full: None,
             plain: false,
             name: Name::NONE,
             shape: Shape::Concurrent(Concurrent::new(count)),

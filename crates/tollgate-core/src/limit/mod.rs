@@ -8,6 +8,7 @@ mod decide;
 mod error;
 mod exact;
 mod fixed;
+mod full;
 mod list;
 mod log;
 mod make;
@@ -37,9 +38,10 @@ use std::time::Duration;
 
 pub use self::decide::{Decision, Keys, Slot, Verdict, decide, preview};
 pub use self::error::LimitError;
+pub use self::full::WhenFull;
 pub use self::list::{Limits, MAX_LIMITS};
 pub use self::outcome::Outcome;
-pub(crate) use self::outcome::Spent;
+pub(crate) use self::outcome::{Counted, Spent};
 pub use self::standing::Standing;
 pub use self::state::{Mark, State};
 
@@ -48,7 +50,8 @@ use self::name::Name;
 use self::shape::Shape;
 
 pub(crate) use self::bucket::Bucket;
-pub(crate) use self::log::Log;
+pub(crate) use self::decide::would_admit;
+pub(crate) use self::log::{Log, MOST_ENTRIES};
 pub(crate) use self::state::Cell;
 pub(crate) use self::step::Stepped;
 
@@ -99,6 +102,8 @@ pub struct Limit {
     carried: bool,
     /// Whether it only tells what it would refuse.
     shadow: bool,
+    /// What a store does with a key that it has no room for, where that was said.
+    when_full: Option<WhenFull>,
     /// Whether one look at two words tells all: no ban, no gap, no log, no queue of its own, nothing
     /// to record of refusals, and no shadow.
     plain: bool,
@@ -157,7 +162,8 @@ impl Limit {
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         let numbers = |limit: &Self| (limit.id, limit.count, limit.period, limit.ban, limit.gap);
         let options = |limit: &Self| {
-            (limit.soft, limit.count_refused, limit.shadow, limit.after, limit.within)
+            let counted = (limit.soft, limit.count_refused, limit.after, limit.within);
+            (counted, limit.shadow, limit.when_full)
         };
         numbers(self) == numbers(other)
             && options(self) == options(other)

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::log::MOST_ENTRIES;
 use super::make::{micros, valid};
 use super::name::Name;
 use super::{Kind, Limit, LimitError};
@@ -164,6 +165,33 @@ impl Limit {
             _ => return Err(LimitError::new("a resolution belongs to a sliding log")),
         }
         self.checked()
+    }
+
+    /// Says whether a log of this length can be kept: one of 65,536 stamps for each key at most, which take
+    /// 1 MiB. Stores ask this of a limit before they are used; it is always so of limits that are no logs.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate_core::Limit;
+    ///
+    /// let day = Duration::from_secs(86_400);
+    /// let log = Limit::sliding_log(3_000_000, day);
+    /// assert!(log.check_length().is_err());
+    /// assert!(log.resolution(Duration::from_secs(2)).check_length().is_ok());
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// When the log is longer. Merge its stamps by a [`resolution`](Self::resolution), or take a
+    /// [`sliding_window`](Self::sliding_window).
+    pub fn check_length(&self) -> Result<(), LimitError> {
+        if self.most_entries() <= MOST_ENTRIES {
+            return Ok(());
+        }
+        Err(LimitError::new(
+            "the log would hold more than 65536 stamps for each key: give it a `resolution`, so that the \
+             period holds fewer, or use a sliding window",
+        ))
     }
 
     /// Records refused attempts too, so that whoever hammers stays out until the hammering stops.

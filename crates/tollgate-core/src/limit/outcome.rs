@@ -24,8 +24,8 @@ use crate::charge::Charge;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
     admitted: bool,
-    /// Whether a shadow would not have admitted it.
-    shadowed: bool,
+    /// What there is to report of a request that is admitted: [`SHADOWED`], [`UNCOUNTED`].
+    notes: u8,
     /// Microseconds until it goes, if it is admitted; else until it may come again, [`UNKNOWN`] or [`NEVER`].
     micros: u64,
     /// Of the one limit whose state is two words: most requests owe to one.
@@ -34,6 +34,12 @@ pub struct Outcome {
     #[expect(clippy::box_collection, reason = "one word, because it is nearly always empty")]
     any: Option<Box<Vec<Fact>>>,
 }
+
+/// A shadow would not have admitted it.
+const SHADOWED: u8 = 1;
+
+/// A limit was not counted.
+const UNCOUNTED: u8 = 2;
 
 /// Nobody can tell when. Every time is less: it is exact in a double.
 const UNKNOWN: u64 = u64::MAX - 1;
@@ -71,6 +77,8 @@ pub(super) struct Told {
     charged: u64,
     refused: bool,
     shadowed: bool,
+    uncounted: bool,
+    together: bool,
     soft: bool,
     banned: bool,
     pub(super) mark: Mark,
@@ -84,7 +92,11 @@ impl Outcome {
             Verdict::Refuse { retry_after } => retry_after.map_or(UNKNOWN, micros).min(UNKNOWN),
             Verdict::Never => NEVER,
         };
-        let shadowed = facts.iter().any(Fact::is_shadowed);
+        let admitted = verdict.is_admitted();
+        let note =
+            |note: u8, is_so: fn(&Fact) -> bool| if facts.iter().any(is_so) { note } else { 0 };
+        let uncounted = if admitted { note(UNCOUNTED, Fact::is_uncounted) } else { 0 };
+        let notes = note(SHADOWED, Fact::is_shadowed) | uncounted;
         let (one, any) = match facts.pop() {
             Some(Fact::Words(words)) if facts.is_empty() => (words, None),
             last => {
@@ -92,8 +104,7 @@ impl Outcome {
                 (Words::default(), Some(Box::new(facts)))
             }
         };
-        let admitted = verdict.is_admitted();
-        Self { admitted, shadowed, micros, one, any }
+        Self { admitted, notes, micros, one, any }
     }
 
     /// What becomes of a request that owes nothing.
@@ -126,22 +137,55 @@ impl Outcome {
     /// Whether the request may go ahead now, and there is nothing to report of it.
     #[inline]
     pub(crate) const fn is_at_once(&self) -> bool {
-        self.admitted && !self.shadowed && self.micros == 0
+        self.admitted && self.notes == 0 && self.micros == 0
     }
 
     /// Whether a limit that is a [shadow](Limit::shadow) would have refused the request, or held it up.
     #[inline]
     pub const fn is_shadowed(&self) -> bool {
-        self.shadowed
+        self.notes & SHADOWED != 0
+    }
+
+    /// Whether the request was admitted without one of its limits, which the store had no room to count: see
+    /// [`Standing::uncounted`](super::Standing::uncounted).
+    #[inline]
+    pub const fn is_uncounted(&self) -> bool {
+        self.notes & UNCOUNTED != 0
     }
 
     /// Whether the limit that was charged at this place is such a one.
     #[cfg(feature = "metrics")]
     pub(crate) fn shadows(&self, at: usize) -> bool {
         match &self.any {
-            None => self.shadowed,
+            None => self.is_shadowed(),
             Some(facts) => facts.get(at).is_some_and(Fact::is_shadowed),
         }
+    }
+
+    /// Whether the limit at this place was not counted.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn leaves_out(&self, at: usize) -> bool {
+        self.any.as_ref().is_some_and(|facts| facts.get(at).is_some_and(Fact::is_uncounted))
+    }
+
+    /// The outcome for all limits of a charge, of one that was decided without some of them: `each` says of
+    /// every limit, in order, what it is and costs, and how it was counted.
+    pub(crate) fn filled_in<'l>(
+        self,
+        each: impl Iterator<Item = (&'l Limit, u64, Counted)>,
+    ) -> Self {
+        let verdict = self.verdict();
+        let mut known = match self.any {
+            None => vec![Fact::Words(self.one)],
+            Some(facts) => *facts,
+        }
+        .into_iter();
+        let facts = each.filter_map(|(limit, cost, counted)| match counted {
+            Counted::Alone => known.next(),
+            Counted::Together => known.next().map(|fact| fact.together(limit, cost)),
+            Counted::No => Some(Fact::uncounted(*limit)),
+        });
+        Self::new(verdict, facts.collect())
     }
 
     /// How long an admitted request waits before it goes; zero for a refused one.
@@ -259,8 +303,19 @@ impl From<Spent> for Outcome {
     #[inline]
     fn from(Spent { words, micros }: Spent) -> Self {
         let admitted = words.role == Role::Charged;
-        Self { admitted, shadowed: false, micros, one: words, any: None }
+        Self { admitted, notes: 0, micros, one: words, any: None }
     }
+}
+
+/// Where a store has counted what was owed to a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Counted {
+    /// In the key's own row.
+    Alone,
+    /// In a row that several keys share.
+    Together,
+    /// Nowhere: there was no room.
+    No,
 }
 
 impl Fact {
@@ -286,6 +341,8 @@ impl Fact {
             charged: standing.charged,
             refused: standing.refused,
             shadowed: standing.shadowed,
+            uncounted: standing.uncounted,
+            together: standing.together,
             soft: standing.soft,
             banned: standing.banned,
             mark: standing.mark,
@@ -297,6 +354,24 @@ impl Fact {
             Self::Words(words) => words.role == Role::Shadowed,
             Self::Told(told) => told.shadowed,
         }
+    }
+
+    fn is_uncounted(&self) -> bool {
+        matches!(self, Self::Told(Told { uncounted: true, .. }))
+    }
+
+    /// Of a limit that had no part in the decision.
+    fn uncounted(limit: Limit) -> Self {
+        let mark = Mark { void: true, ..Mark::default() };
+        Self::told(Standing { uncounted: true, mark, ..Standing::fresh(limit) })
+    }
+
+    /// The same of a charge to a row that several keys share.
+    fn together(self, limit: &Limit, cost: u64) -> Self {
+        let mut standing = self.standing(limit, cost);
+        standing.together = true;
+        standing.mark.together = true;
+        Self::told(standing)
     }
 
     fn mark(&self) -> Mark {
@@ -317,6 +392,8 @@ impl Fact {
                 charged: told.charged,
                 refused: told.refused,
                 shadowed: told.shadowed,
+                uncounted: told.uncounted,
+                together: told.together,
                 retry: told.retry,
                 soft: told.soft,
                 banned: told.banned,

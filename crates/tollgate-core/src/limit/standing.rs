@@ -23,6 +23,12 @@ pub struct Standing {
     pub refused: bool,
     /// Whether this limit, a [shadow](Limit::shadow), would have refused the request, or held it up.
     pub shadowed: bool,
+    /// Whether this limit was not counted, because the store had no room for the key: nothing was charged
+    /// to it, and it had no part in the decision.
+    pub uncounted: bool,
+    /// Whether the key was counted together with others in a row that they share, because the store had no
+    /// room for a row of its own: see [`WhenFull::CountTogether`](crate::WhenFull::CountTogether).
+    pub together: bool,
     /// Until this limit would admit the request; zero when it does now, `None` when it cannot tell (only
     /// giving back makes room) or never does (the cost is more than it ever allows).
     pub retry: Option<Duration>,
@@ -45,6 +51,8 @@ impl Standing {
             charged: 0,
             refused: false,
             shadowed: false,
+            uncounted: false,
+            together: false,
             retry: Some(Duration::ZERO),
             soft: false,
             banned: false,

@@ -26,6 +26,14 @@ pub struct State {
     pub(crate) log: Option<Box<Log>>,
 }
 
+impl State {
+    /// The same without the stamps of a log.
+    pub(crate) fn without_log(&self) -> Self {
+        let Self { cell, gap, ban, refused, strikes, written, log: _ } = *self;
+        Self { cell, gap, ban, refused, strikes, written, log: None }
+    }
+}
+
 /// The numbers that give a cell its meaning, of the limit that wrote it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Written {
@@ -49,20 +57,36 @@ pub struct Mark {
     pub(crate) banned: bool,
     /// [`Written::since`] of the row.
     pub(crate) since: u64,
-    /// Whether nothing was charged, though the request was admitted: the limit is a shadow.
+    /// Whether nothing was charged, though the request was admitted: the limit is a shadow, or the store had
+    /// no room to count it.
     pub(crate) void: bool,
+    /// Whether the charge was written to a row that several keys share.
+    pub(crate) together: bool,
 }
 
 impl Mark {
     /// The mark of a store that does not decide by [`decide`](super::decide): two words of its own.
     pub const fn from_words(words: [u64; 2]) -> Self {
-        Self { cell: words, gap: [0; 2], via: 0, banned: false, since: 0, void: false }
+        Self {
+            cell: words,
+            gap: [0; 2],
+            via: 0,
+            banned: false,
+            since: 0,
+            void: false,
+            together: false,
+        }
     }
 
-    /// Whether nothing was charged, though the request was admitted, since the limit is a
-    /// [shadow](super::Limit::shadow): there is nothing to settle.
+    /// Whether nothing was charged, though the request was admitted: the limit is a
+    /// [shadow](super::Limit::shadow), or the store had no room to count it. There is nothing to settle.
     pub const fn is_void(&self) -> bool {
         self.void
+    }
+
+    /// Whether the charge was written to a row that several keys share.
+    pub(crate) const fn is_together(&self) -> bool {
+        self.together
     }
 
     /// The words that [`from_words`](Self::from_words) was given.

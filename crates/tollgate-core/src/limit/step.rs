@@ -8,13 +8,11 @@ use super::ban::banned_for;
 use super::bucket::Bucket;
 use super::decide::settle_on;
 use super::exact::bounded;
+use super::log::MOST_ENTRIES;
 use super::shape::Shape;
 use super::state::{Mark, State};
 use super::{Cell, Decision, Enter, Keys, Kind, Limit, Log, Slot, Standing, decide};
 use crate::few::Few;
-
-/// Most entries that a log is given room for before there are any: a count may be astronomical.
-const MOST_RESERVED: u64 = 1 << 16;
 
 /// What came of spending from two words.
 pub(crate) enum Stepped {
@@ -62,7 +60,7 @@ impl Limit {
         let mut state = State::default();
         if let Shape::Log(sieve) = self.shape {
             let log = state.log.get_or_insert_default();
-            log.reserve_exact(sieve.entries().min(MOST_RESERVED) as usize);
+            log.reserve_exact(sieve.entries().min(MOST_ENTRIES as u64) as usize);
         }
         state
     }
@@ -334,7 +332,15 @@ impl Limit {
             Bucket::gap(self.gap).spend(&mut state.gap, now, 1, wait);
         }
         let banned = banned_for(state.ban, now) > 0 || self.struck_for(state, now) > 0;
-        Mark { cell, gap: state.gap, via: 0, banned, since: state.written.since, void: false }
+        Mark {
+            cell,
+            gap: state.gap,
+            via: 0,
+            banned,
+            since: state.written.since,
+            void: false,
+            together: false,
+        }
     }
 
     /// Writes down that this limit refused, where that is recorded.
@@ -364,6 +370,8 @@ impl Limit {
             charged: 0,
             refused: false,
             shadowed: false,
+            uncounted: false,
+            together: false,
             retry: Some(Duration::ZERO),
             soft,
             banned,

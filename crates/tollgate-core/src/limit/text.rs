@@ -7,7 +7,8 @@
 //! time    = [number] unit                                     100ms, 2 hours, minute
 //! option  = "burst" n | "stepped" | "queue" n | "delay-after" n | "from-first"
 //!         | "resolution" time | "count-refused" | "min-gap" time | "soft" n | "over" n "%"
-//!         | "ban" time ["after" n "in" time] | "carried" | "shadow" | "named" word | "named" '"' text '"'
+//!         | "ban" time ["after" n "in" time] | "carried" | "shadow"
+//!         | "when-full" ("admit" | "refuse" | "together") | "named" word | "named" '"' text '"'
 //! ```
 //!
 //! Words may be in upper or lower case; names keep theirs. A month has 30 days and a year has 365.
@@ -16,7 +17,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::{Kind, Limit, LimitError};
+use super::{Kind, Limit, LimitError, WhenFull};
 
 /// The units that are printed, largest first; microseconds divide everything.
 const UNITS: [(&str, u64); 7] = [
@@ -84,7 +85,10 @@ impl fmt::Display for Limit {
         if self.carried {
             f.write_str(" carried")?;
         }
-        if self.shadow { f.write_str(" shadow") } else { Ok(()) }
+        if self.shadow {
+            f.write_str(" shadow")?;
+        }
+        self.when_full.map_or(Ok(()), |answer| write!(f, " when-full {answer}"))
     }
 }
 
@@ -176,6 +180,7 @@ fn parse(words: &mut Words<'_>) -> Result<Limit, LimitError> {
             "over" => limit.try_over_percent(words.percent()?)?,
             "ban" => words.ban(limit)?,
             "shadow" => limit.try_shadow()?,
+            "when-full" => limit.when_full(words.when_full()?),
             "carried" => {
                 carried = true;
                 limit
@@ -188,11 +193,14 @@ fn parse(words: &mut Words<'_>) -> Result<Limit, LimitError> {
             _ => {
                 return Err(LimitError::new(
                     "an option is not known: use burst, stepped, queue, delay-after, from-first, \
-                     resolution, count-refused, min-gap, soft, over, ban, carried, shadow or named",
+                     resolution, count-refused, min-gap, soft, over, ban, carried, shadow, \
+                     when-full or named",
                 ));
             }
         };
     }
+    // Said of the whole, too: the resolution comes after the count.
+    limit.check_length()?;
     if carried { limit.try_carried() } else { Ok(limit) }
 }
 
@@ -283,6 +291,11 @@ impl Words<'_> {
             ));
         }
         limit.try_ban_after(refusals, self.time()?)
+    }
+
+    fn when_full(&mut self) -> Result<WhenFull, LimitError> {
+        let answer = WhenFull::of_word(&self.word()?);
+        answer.ok_or_else(|| LimitError::new("after `when-full` comes admit, refuse or together"))
     }
 
     /// A bare word, or text in double quotes with `\"` and `\\` escaped.

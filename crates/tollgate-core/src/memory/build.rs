@@ -1,9 +1,11 @@
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::atomic::AtomicU64;
 
 use super::hash::Seed;
 use super::moment::Followed;
+use super::room::Pool;
 use super::table::Table;
+use super::together::{MOST, Together};
 use super::{Inner, Memory};
 use crate::clock::Clock;
 
@@ -49,8 +51,12 @@ impl MemoryBuilder {
         Self { capacity: Some(keys), ..self }
     }
 
-    /// The most entries, of 16 bytes each, that all sliding logs together have room for; 16 for each
-    /// key of the capacity by default.
+    /// The most entries, of 16 bytes each, that all sliding logs together have room for beyond the 8 that
+    /// each has of its own; 16 for each key of the capacity by default.
+    ///
+    /// The logs of one limit get as many as they leave free at most, so that they cannot take all from
+    /// another's. A log that gets no more room merges its stamps, and counts on: it is never more generous
+    /// than an exact one, and a place may be free later.
     #[must_use]
     pub fn log_entries(self, entries: usize) -> Self {
         Self { log_entries: Some(entries), ..self }
@@ -74,10 +80,9 @@ impl MemoryBuilder {
             slim: Table::new(capacity, 0),
             narrow: Table::new(capacity, base),
             wide: Table::new(capacity, base),
-            entries: AtomicUsize::new(0),
-            most_entries: self.log_entries.unwrap_or(capacity.saturating_mul(ENTRIES)),
-            swept: AtomicUsize::new(0),
+            pool: Pool::new(self.log_entries.unwrap_or(capacity.saturating_mul(ENTRIES))),
             turned_away: AtomicU64::new(0),
+            together: Together::new(MOST, base),
             seed: Seed::new(),
             capacity,
             clock,

@@ -6,12 +6,13 @@ use super::Inner;
 use super::bucket::Bucket;
 use super::locked::{Find, Locked, Place, Sought};
 use super::moment::Moment;
-use super::room::room_of;
+use super::room::{Room, room_of};
 use super::row::{Four, Narrow};
 use super::slim::{LAST, Slim};
 use super::table::{CHOICES, Table, ticks};
+use super::together::Shared;
 use crate::charge::{Charge, Owed};
-use crate::limit::{Cell, Limit, State};
+use crate::limit::{Cell, Limit, MOST_ENTRIES, State};
 
 /// Requests owe to no more limits than that, mostly: what is known of so many is not allocated.
 pub(super) const USUAL: usize = 4;
@@ -20,10 +21,17 @@ pub(super) const USUAL: usize = 4;
 pub(super) struct Found {
     pub(super) state: State,
     place: Option<Place>,
-    /// Whether one more charge can be written down: there is a row, and room in its log.
+    /// Whether one more charge can be written down.
     pub(super) has_room: bool,
-    /// Entries that the log is counted with.
-    counted: usize,
+    /// The row that is shared with other keys, if the state is that row's.
+    common: Option<Place>,
+    /// What was held when the state was taken out.
+    pub(super) held: u64,
+    /// What a row that was made for this decision began with, as a key may have to that was counted together
+    /// with others.
+    seed: Option<Box<State>>,
+    /// What the log is counted with.
+    counted: Room,
     /// What the state of a limit that remembers more is kept in, to be put back into it.
     kept: Option<Box<State>>,
 }
@@ -31,13 +39,53 @@ pub(super) struct Found {
 impl Found {
     fn of_cell(cell: Cell, place: Option<Place>) -> Self {
         let state = State { cell, ..State::default() };
-        Self { state, has_room: place.is_some(), place, counted: 0, kept: None }
+        let (has_room, held) = (place.is_some(), cell[0]);
+        Self {
+            state,
+            has_room,
+            place,
+            common: None,
+            held,
+            seed: None,
+            counted: Room::default(),
+            kept: None,
+        }
+    }
+
+    /// The same of a row that keys share.
+    pub(super) fn in_common(self, place: Place) -> Self {
+        Self { place: None, common: Some(place), ..self }
+    }
+
+    /// The same, to be made nobody's row again if nothing is written there.
+    fn begun_with(self, seed: Option<Box<State>>) -> Self {
+        Self { seed, ..self }
+    }
+
+    /// Whether the state is that of a row which several keys share.
+    pub(super) fn is_together(&self) -> bool {
+        self.common.is_some()
+    }
+
+    /// Whether a row was made for it in vain.
+    fn is_in_vain(&self) -> bool {
+        self.seed.as_ref().is_some_and(|seed| **seed == self.state)
     }
 }
 
-struct Wanted<'a> {
-    limit: &'a Limit,
-    print: u64,
+pub(super) struct Wanted<'a> {
+    pub(super) owed: &'a Owed,
+    pub(super) limit: &'a Limit,
+    pub(super) print: u64,
+}
+
+/// Where the state of a limit is found.
+#[derive(Default)]
+struct Spot {
+    own: Option<Place>,
+    common: Option<Place>,
+    /// What a new row begins with.
+    seed: Option<Box<State>>,
 }
 
 /// Rows that hold the two words of a limit, each in its way.
@@ -154,8 +202,9 @@ impl Inner {
         }
     }
 
-    fn wanted<'a>(&self, owed: &'a Owed) -> Wanted<'a> {
-        Wanted { limit: &owed.limit, print: self.seed.print(owed.limit.id(), &owed.key) }
+    pub(super) fn wanted<'a>(&self, owed: &'a Owed) -> Wanted<'a> {
+        let limit = &owed.limit;
+        Wanted { owed, limit, print: self.seed.print(limit.id(), &owed.key) }
     }
 
     /// One row in its first bucket, under the lock, without allocating; hands `run` back when the others
@@ -163,7 +212,7 @@ impl Inner {
     fn one<R, B: Cells, F: FnOnce(&mut [Found], u64) -> R>(
         &self,
         table: &Table<B>,
-        &Wanted { limit, print }: &Wanted<'_>,
+        &Wanted { limit, print, .. }: &Wanted<'_>,
         find: Find,
         run: F,
     ) -> Result<R, F> {
@@ -173,11 +222,15 @@ impl Inner {
         let tick = table.tick(B::time(moment));
         let passed = bucket.is_passed(tick);
         let mut row = bucket.find(print).filter(|row| !passed || bucket.is_live(*row, tick));
-        if row.is_none() && find == Find::OrInsert && !passed {
-            row = bucket.claim_free(print, tick, |_| false).map(|(row, _)| row);
-        }
-        if row.is_none() && (passed || find == Find::OrInsert) {
-            return Err(run);
+        if row.is_none() {
+            // What is counted of the key in a row that it shares must not be forgotten.
+            let is_shared = find != Find::Only && self.together.is_live(moment.now);
+            if find == Find::OrInsert && !passed && !is_shared {
+                row = bucket.claim_free(print, tick, |_| false).map(|(row, _)| row);
+            }
+            if row.is_none() && (passed || is_shared || find == Find::OrInsert) {
+                return Err(run);
+            }
         }
         let cell = row.map_or([0; 2], |row| B::cell(bucket.take(row), moment));
         let now = self.clock.at_least(moment.now, limit.since(cell));
@@ -195,7 +248,7 @@ impl Inner {
     /// allocating; hands `run` back when there is none.
     fn one_wide<R, F: FnOnce(&mut [Found], u64) -> R>(
         &self,
-        &Wanted { limit, print }: &Wanted<'_>,
+        &Wanted { limit, print, .. }: &Wanted<'_>,
         find: Find,
         run: F,
     ) -> Result<R, F> {
@@ -242,27 +295,62 @@ impl Inner {
         let moment = self.moment_in_order();
         let Moment { now, since } = moment;
 
-        let mut places = SmallVec::<[_; USUAL]>::new();
-        for Wanted { limit, print } in wanted {
+        let is_live = find != Find::Only && self.together.is_live(now);
+        let mut shared = is_live.then(|| self.shared(wanted, now));
+        let mut spots = SmallVec::<[Spot; USUAL]>::new();
+        for one in wanted {
+            let Wanted { limit, print, .. } = *one;
+            let common = shared.as_ref().and_then(|shared| self.live_in(shared, one));
+            // What is held in a row that keys share is given back there: till then nobody leaves it.
+            let find = if common.is_some() && limit.is_held() { Find::Look } else { find };
             let sought = match Kind::of(limit) {
-                Kind::Slim => slim.seek(*print, find, choices, since, drop),
-                Kind::Narrow => narrow.seek(*print, find, choices, now, drop),
-                Kind::Wide => wide.seek(*print, find, choices, now, |row| self.release(row)),
+                Kind::Slim => slim.seek(print, find, choices, since, drop),
+                Kind::Narrow => narrow.seek(print, find, choices, now, drop),
+                Kind::Wide => wide.seek(print, find, choices, now, |row| self.release(row)),
             };
-            match sought {
-                Sought::At(place) => places.push(Some(place)),
-                Sought::Nowhere | Sought::Full => places.push(None),
+            spots.push(match sought {
+                Sought::At(place) => Spot { own: Some(place), ..Spot::default() },
+                Sought::New(place) => {
+                    let seed = |shared: &Shared<'_>| self.seed_of(shared, common?);
+                    let seed = shared.as_ref().and_then(seed);
+                    Spot { own: Some(place), common: None, seed }
+                }
+                Sought::Nowhere => Spot { common, ..Spot::default() },
+                Sought::Full => Spot::default(),
                 Sought::Further => return Err(run),
+            });
+        }
+        let used = |spots: &[Spot]| -> SmallVec<[Option<Place>; USUAL]> {
+            spots.iter().map(|spot| spot.common).collect()
+        };
+        for (at, one) in wanted.iter().enumerate() {
+            if find == Find::OrInsert && spots[at].own.is_none() && spots[at].common.is_none() {
+                let shared = shared.get_or_insert_with(|| self.shared(wanted, now));
+                spots[at].common = self.insert_in(shared, one, &used(&spots));
             }
         }
 
-        let taken = wanted.iter().zip(places).map(|(Wanted { limit, .. }, place)| {
-            let Some(at) = place else { return Found::of_cell(Cell::default(), None) };
-            match Kind::of(limit) {
-                Kind::Slim => Found::of_cell(Slim::cell(slim.take(at), moment), place),
-                Kind::Narrow => Found::of_cell(narrow.take(at), place),
-                Kind::Wide => self.take_out(limit, at, wide.take(at), find, now),
-            }
+        let taken = wanted.iter().zip(spots).map(|(Wanted { limit, .. }, spot)| {
+            let Spot { own, common, seed } = spot;
+            let found = match (own, common, Kind::of(limit)) {
+                (None, None, _) => return Found::of_cell(Cell::default(), None),
+                (None, Some(at), _) => {
+                    let shared = shared.as_ref().expect("a row was found there");
+                    return self.take_shared(shared, limit, at, find, now);
+                }
+                (Some(at), _, Kind::Wide) => {
+                    let row = wide.take(at);
+                    self.take_out(limit, at, seed.clone().or(row), find, now)
+                }
+                (Some(at), _, kind) => {
+                    let cell = match kind {
+                        Kind::Slim => Slim::cell(slim.take(at), moment),
+                        _ => narrow.take(at),
+                    };
+                    Found::of_cell(seed.as_ref().map_or(cell, |seed| seed.cell), own)
+                }
+            };
+            found.begun_with(seed)
         });
         let mut found: SmallVec<[_; USUAL]> = taken.collect();
 
@@ -271,22 +359,39 @@ impl Inner {
         let now = self.clock.at_least(now, since.max().unwrap_or(0));
         let result = run(&mut found, now);
 
-        for (Wanted { limit, print }, found) in wanted.iter().zip(found) {
+        for (one, found) in wanted.iter().zip(found) {
+            let Wanted { limit, print, .. } = one;
+            if let (Some(place), Some(shared)) = (found.common, &shared) {
+                self.put_shared(shared, one, place, found, now);
+                continue;
+            }
             let Some(place) = found.place else { continue };
+            let is_in_vain = found.is_in_vain();
             match Kind::of(limit) {
                 Kind::Slim => {
                     let (content, expiry) =
                         Cells::content(&self.slim, limit, found.state.cell, moment, now);
                     slim.put(place, *print, content, expiry);
+                    if is_in_vain {
+                        slim.give_up(place);
+                    }
                 }
                 Kind::Narrow => {
                     let (content, expiry) =
                         Cells::content(&self.narrow, limit, found.state.cell, moment, now);
                     narrow.put(place, *print, content, expiry);
+                    if is_in_vain {
+                        narrow.give_up(place);
+                    }
                 }
                 Kind::Wide => {
                     let (content, expiry) = self.put_away(limit, found, now);
-                    wide.put(place, *print, content, expiry);
+                    if is_in_vain {
+                        self.release(content);
+                        wide.give_up(place);
+                    } else {
+                        wide.put(place, *print, content, expiry);
+                    }
                 }
             }
         }
@@ -301,16 +406,37 @@ impl Inner {
         find: Find,
         now: u64,
     ) -> Found {
+        self.take_out_with(limit, place, row, (find, MOST_ENTRIES), now)
+    }
+
+    /// The same of a log that gets room for no more than `most` entries.
+    pub(super) fn take_out_with(
+        &self,
+        limit: &Limit,
+        place: Place,
+        row: Option<Box<State>>,
+        (find, most): (Find, usize),
+        now: u64,
+    ) -> Found {
         let mut kept = row.unwrap_or_default();
         let mut state = std::mem::take(&mut *kept);
         // What has left the window makes room before more is asked for.
         limit.tidy_log(&mut state, now);
-        let has_room = find == Find::Only || self.give_room(limit, &mut state);
-        Found { place: Some(place), has_room, counted: room_of(&state), state, kept: Some(kept) }
+        if find == Find::OrInsert {
+            self.give_room(limit, &mut state, most);
+        }
+        let (counted, held) = (room_of(&state), state.cell[0]);
+        let (place, kept) = (Some(place), Some(kept));
+        Found { place, has_room: true, common: None, held, seed: None, counted, state, kept }
     }
 
     /// What is kept of a limit that remembers more, and the tick at which it has recovered.
-    fn put_away(&self, limit: &Limit, found: Found, now: u64) -> (Option<Box<State>>, u32) {
+    pub(super) fn put_away(
+        &self,
+        limit: &Limit,
+        found: Found,
+        now: u64,
+    ) -> (Option<Box<State>>, u32) {
         let Found { state, counted, mut kept, .. } = found;
         self.recount(counted, room_of(&state));
         let expiry = self.wide.expiry(limit.fresh_in_micros(&state, now), now);

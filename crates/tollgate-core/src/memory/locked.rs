@@ -11,12 +11,16 @@ use super::table::{CHOICES, Table};
 pub(super) enum Find {
     /// Nothing was spent; none is made.
     Only,
+    /// As little, and where the key is counted together with others, that is looked at.
+    Look,
     /// One is made.
     OrInsert,
 }
 
 pub(super) enum Sought {
     At(Place),
+    /// A row that was made for it, with nothing in it.
+    New(Place),
     Nowhere,
     /// It may stand in a bucket that is not locked.
     Further,
@@ -70,7 +74,7 @@ impl<'a, B: Bucket> Locked<'a, B> {
             *place = locked;
         }
         let sought = self.search(print, find, &places[..choices], tick, release);
-        if let Sought::At(place) = sought {
+        if let Sought::At(place) | Sought::New(place) = sought {
             self.taken.push(place);
         }
         sought
@@ -96,7 +100,7 @@ impl<'a, B: Bucket> Locked<'a, B> {
         if let Some(at) = self.recovered(print, places, tick, &mut release) {
             return Sought::At(at);
         }
-        if find == Find::Only {
+        if find != Find::OrInsert {
             return Sought::Nowhere;
         }
         let free = places.iter().find_map(|place| {
@@ -106,7 +110,7 @@ impl<'a, B: Bucket> Locked<'a, B> {
         });
         if let Some((at, before)) = free {
             release(before);
-            return Sought::At(at);
+            return Sought::New(at);
         }
         if !all {
             return Sought::Further;
@@ -114,7 +118,7 @@ impl<'a, B: Bucket> Locked<'a, B> {
         match places.iter().find_map(|place| self.make_way(*place, print, tick)) {
             Some((at, before)) => {
                 release(before);
-                Sought::At(at)
+                Sought::New(at)
             }
             None => Sought::Full,
         }
@@ -188,6 +192,29 @@ impl<'a, B: Bucket> Locked<'a, B> {
         (0..B::ROWS).find(|row| other.is_free(*row, tick))?;
         // Whoever holds a bucket may wait for one of these: it must not be waited for.
         move_to(&self.table.try_lock(to)?, from, row, (print, tick), |_| false)
+    }
+
+    /// The row of `print`, unless it has recovered. All of its buckets are locked.
+    pub(super) fn find_live(&self, print: u64, now: u64) -> Option<Place> {
+        let tick = self.table.tick(now);
+        (0..CHOICES).find_map(|choice| {
+            let place = self.locked(self.table.choice(print, choice))?;
+            Some((place, self.buckets[place].1.find_live(print, tick)?))
+        })
+    }
+
+    /// Shows what stands in a row, and leaves it there.
+    pub(super) fn look<R>(&self, (place, row): Place, look: impl FnOnce(&B::Content) -> R) -> R {
+        let bucket = &self.buckets[place].1;
+        let (content, expiry) = bucket.take_with_expiry(row);
+        let result = look(&content);
+        bucket.put(row, content, expiry);
+        result
+    }
+
+    /// Makes a row nobody's again that was made for a charge.
+    pub(super) fn give_up(&self, (place, row): Place) {
+        self.buckets[place].1.clear(row);
     }
 
     pub(super) fn take(&self, (place, row): Place) -> B::Content {

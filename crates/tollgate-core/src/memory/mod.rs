@@ -1,5 +1,6 @@
 //! The in-process store: a bounded table that tidies itself.
 
+mod ask;
 mod bucket;
 mod build;
 mod hash;
@@ -20,27 +21,29 @@ mod sync;
 mod table;
 #[cfg(test)]
 mod tests;
+mod together;
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-
-use smallvec::SmallVec;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use self::build::MemoryBuilder;
 
+use self::ask::Ask;
 use self::hash::Seed;
-use self::locate::{Found, USUAL};
+use self::locate::Found;
 use self::locked::Find;
 use self::moment::{Followed, Moment};
+use self::room::Pool;
 use self::row::{Four, Narrow, Wide};
 use self::slim::Slim;
 use self::spend::Passed;
 use self::table::Table;
+use self::together::Together;
 use crate::charge::{Charge, Owed};
 use crate::clock::Clock;
 use crate::key::KeyBuf;
-use crate::limit::{Limit, LimitError, Mark, Outcome, Slot, State, decide, preview};
+use crate::limit::{Limit, LimitError, Mark, Outcome};
 use crate::store::{Answer, Never, Store, StoreError};
 
 /// Counts in the memory of this process, for a bounded number of keys.
@@ -52,17 +55,19 @@ use crate::store::{Answer, Never, Store, StoreError};
 ///   at first use: one for token buckets that refill by one in a whole number of microseconds (50 a second and
 ///   100 a minute do, 3 a second do not), one for all other limits of two words, and one for those that
 ///   remember more (a sliding log, a ban, a minimal gap, numbers that
-///   may change). Sliding logs share a bound on the entries that they
-///   hold.
+///   may change). A sliding log has room for 8 entries of its own, 128 bytes; all logs together share a
+///   bound on what they hold beyond that.
 /// - **What is limited stays limited.** A row is used for another key only when its own has fully
 ///   recovered, which is when it equals a fresh one. No flood of new keys can free a key that is
 ///   being limited, nor give any key more than its limit.
-/// - **Nobody is refused because of strangers.** When there is no room, a new key is not counted: the
-///   store answers [`StoreError::full`], which is not a refusal, and which the layer treats as it was
-///   told to treat a failing store (by default the request passes). [`turned_away`](Self::turned_away)
-///   counts each such answer. It takes more keys than the capacity that have spent and not recovered: in
+/// - **Nobody who has a row is refused because of strangers.** When there is no room for a new key, each limit
+///   of the request says what happens ([`Limit::when_full`]), and the limits that there is room for are
+///   charged all the same. It takes more keys than the capacity that have spent and not recovered: in
 ///   tables for one to ten million keys, 1.49 times the capacity before it happened to the first one with
 ///   the usual token bucket, 1.06 times with other limits.
+/// - **Logs that get no more room are made coarser.** They merge stamps that are close together and count them
+///   as the latest of them, so they are never more generous than an exact log. The logs of one limit get at most
+///   as many entries as they leave free, so they cannot take all from another limit's.
 /// - **Nothing pauses.** There is no task, no thread, no resizing and no sweep: a decision looks at one
 ///   bucket of three or four rows, rarely at four buckets, and at 48 more at most where it has to make room
 ///   for a new key.
@@ -73,10 +78,30 @@ use crate::store::{Answer, Never, Store, StoreError};
 /// As large as the number of keys that spend within the time that they take to recover, with the margin
 /// that you want for a flood. A bucket that is spent to the last recovers in burst ÷ rate, a window when it
 /// has ended, a sliding window when the next one has. With 100,000 clients an hour and a limit by the
-/// minute, some thousand rows are in use at a time; with a limit by the day, all of them are. What a flood
-/// of invented keys can do is fill the table, and from then on pass uncounted or be refused with 503, as
-/// you choose; keys that nobody can invent (an address, an account that was checked further out) are
-/// the better defence.
+/// minute, some thousand rows are in use at a time; with a limit by the day, all of them are.
+///
+/// No table that one can afford outlasts a flood of invented keys where rows last long: 500 new keys a second
+/// are 1.8 million rows in a window of an hour. The default of 131,072 keys is made for services with a few
+/// thousand clients at a time, 5 MB for each table that is used, since many services have several layers
+/// with a store each.
+///
+/// # When it is full
+///
+/// What then happens to a new key is said for each limit, by [`Limit::when_full`] or by what the limit is for:
+///
+/// | answer | the new key | by default for |
+/// | --- | --- | --- |
+/// | [`CountTogether`](crate::WhenFull::CountTogether) | shares one of 256 rows of the limit with other new keys | logs, bans, `count_refused`, `count_if`, concurrency, and all that takes more than ten seconds to recover |
+/// | [`Admit`](crate::WhenFull::Admit) | is not counted by this limit; the other limits of the request are | limits that recover within ten seconds, and shadows |
+/// | [`Refuse`](crate::WhenFull::Refuse) | is refused with 503 | none |
+///
+/// A shared row never forgets and never admits more than the limit gives to one key, so the newcomers of one limit
+/// get 256 times the limit together, and a stranger can be refused on account of others. The windows and the
+/// steps of a shared row are those of the row, not of the key that asks. A key that later gets a row of its own
+/// begins with what the shared row has counted. Charges to a shared row are given back to that row.
+///
+/// [`counted_together`](Self::counted_together) and [`turned_away`](Self::turned_away) say how often it happened.
+/// Keys that nobody can invent (an address, an account that was checked further out) are the better defence.
 ///
 /// # How keys are told apart
 ///
@@ -110,12 +135,11 @@ struct Inner {
     narrow: Table<Four<Narrow>>,
     /// Rows of limits that remember more.
     wide: Table<Four<Wide>>,
-    /// Entries that sliding logs have room for, and the most that they may have.
-    entries: AtomicUsize,
-    most_entries: usize,
-    /// Where tidying up for logs goes on.
-    swept: AtomicUsize,
+    /// Room for the entries of sliding logs.
+    pool: Pool,
     turned_away: AtomicU64,
+    /// Rows of keys that there is no room for.
+    together: Together,
 }
 
 impl Memory {
@@ -144,9 +168,16 @@ impl Memory {
         self.0.capacity
     }
 
-    /// How often a key was not counted because there was no room for it.
+    /// How many requests were not counted by a limit, or refused by [`WhenFull::Refuse`](crate::WhenFull::Refuse),
+    /// because there was no room for the key; those that another limit refused are left out.
     pub fn turned_away(&self) -> u64 {
         self.0.turned_away.load(Ordering::Relaxed)
+    }
+
+    /// How many decisions were made by rows that several keys share, because there was no room for a row of
+    /// each: see [`WhenFull::CountTogether`](crate::WhenFull::CountTogether).
+    pub fn counted_together(&self) -> u64 {
+        self.0.together.decisions.load(Ordering::Relaxed)
     }
 
     /// How many rows are in use at this moment, keys that have not been met again since they recovered
@@ -188,7 +219,8 @@ impl Memory {
     ///
     /// # Errors
     ///
-    /// When there is no room for the key.
+    /// When there is no room for the key, and the limit does not count it [together](crate::WhenFull) with
+    /// others.
     #[inline(always)]
     pub fn spend(&self, limit: &Limit, key: &KeyBuf, cost: u64) -> Result<Outcome, StoreError> {
         match self.0.spend_first(limit, key, cost) {
@@ -230,83 +262,20 @@ impl Memory {
         if charge.is_empty() {
             return Ok(Outcome::free());
         }
-        let outcome = self.0.rows(charge, find, |rows, now| ask.of(rows, charge, now));
-        outcome.ok_or_else(|| self.turn_away())
-    }
-
-    fn turn_away(&self) -> StoreError {
-        self.0.turned_away.fetch_add(1, Ordering::Relaxed);
-        StoreError::full()
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Ask {
-    Take,
-    Peek,
-    Reset,
-}
-
-impl Ask {
-    /// `None` when there is no room to write the charge down.
-    fn of(self, found: &mut [Found], charge: &Charge, now: u64) -> Option<Outcome> {
-        if let Self::Reset = self {
-            // What is held is held by somebody: it stands until that one gives it back.
-            let forgotten =
-                found.iter_mut().zip(charge.owed()).filter(|(_, owed)| !owed.limit.is_held());
-            forgotten.for_each(|(found, _)| found.state = State::default());
-        }
-        if self == Self::Take && !found.iter().all(|found| found.has_room) {
-            return Self::taken_without_room(found, charge, now);
-        }
-        if self == Self::Peek && charge.owed().any(|owed| owed.limit.is_carried()) {
-            // Who only looks leaves the row as it was written.
-            let mut states: Vec<_> = found.iter().map(|found| found.state.clone()).collect();
-            return with_slots(states.iter_mut(), charge, |slots| {
-                Some(preview(slots, now, charge.keys()))
-            });
-        }
-        with_slots(found.iter_mut().map(|found| &mut found.state), charge, |slots| match self {
-            Self::Take => Some(decide(slots, now, charge.patience(), charge.keys())),
-            Self::Peek | Self::Reset => Some(preview(slots, now, charge.keys())),
-        })
-    }
-
-    /// Who is refused anyway is refused all the same: no flood frees a key by leaving no room for
-    /// another of its limits. A shadow without room is not there.
-    fn taken_without_room(found: &mut [Found], charge: &Charge, now: u64) -> Option<Outcome> {
-        let mut states: Vec<_> = found.iter().map(|found| found.state.clone()).collect();
-        let outcome = with_slots(states.iter_mut(), charge, |slots| {
-            decide(slots, now, charge.patience(), charge.keys())
+        let (outcome, is_together) = self.0.rows(charge, find, |rows, now| {
+            (ask.of(rows, charge, now), rows.iter().any(Found::is_together))
         });
-        let mut each = found.iter().zip(charge.owed());
-        let is_written = each.all(|(found, owed)| found.has_room || owed.limit.is_shadow());
-        if outcome.is_admitted() && !is_written {
-            return None;
+        if ask == Ask::Take && is_together {
+            self.0.together.decisions.fetch_add(1, Ordering::Relaxed);
         }
-        for (found, state) in found.iter_mut().zip(states).filter(|(found, _)| found.has_room) {
-            found.state = state;
+        if ask == Ask::Take && outcome.as_ref().map_or(true, Outcome::is_uncounted) {
+            self.turn_away();
         }
-        Some(outcome)
+        outcome
     }
-}
 
-/// Runs `run` on a slot for each state and what is owed to it; one is common and does not allocate.
-fn with_slots<'a, R>(
-    states: impl Iterator<Item = &'a mut State>,
-    charge: &'a Charge,
-    run: impl FnOnce(&mut [Slot<'a>]) -> R,
-) -> R {
-    let mut slots = states.zip(charge.owed()).map(|(state, owed)| {
-        let (limit, cost) = (&owed.limit, owed.cost);
-        Slot { limit, state, cost }
-    });
-    match (slots.next(), charge.len()) {
-        (Some(mut slot), 1) => run(std::slice::from_mut(&mut slot)),
-        (first, _) => {
-            let mut slots: SmallVec<[_; USUAL]> = first.into_iter().chain(slots).collect();
-            run(&mut slots)
-        }
+    fn turn_away(&self) {
+        self.0.turned_away.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -327,7 +296,7 @@ impl Store for Memory {
     }
 
     fn peek(&self, charge: &Charge) -> Answer<Never> {
-        Answer::Now(self.decided(charge, Find::Only, Ask::Peek))
+        Answer::Now(self.decided(charge, Find::Look, Ask::Peek))
     }
 
     fn reset(&self, charge: &Charge) -> Answer<Never> {
@@ -341,7 +310,17 @@ impl Store for Memory {
         let charge = Charge::of(owed.limit, owed.key, owed.cost);
         // A key that was forgotten has nothing to be given back, but may yet have more to pay.
         let more = spent > owed.cost;
-        let find = if more { Find::OrInsert } else { Find::Only };
+        if mark.is_together() {
+            let settled = self.0.settle_shared(owed, mark, spent);
+            if !settled {
+                self.turn_away();
+            }
+            if !more {
+                return;
+            }
+        }
+        let is_elsewhere = mark.is_together();
+        let find = if more && !is_elsewhere { Find::OrInsert } else { Find::Only };
         let settled = self.0.rows(&charge, find, |rows, now| {
             for found in rows.iter_mut().filter(|found| found.has_room) {
                 found.state.cell = owed.limit.as_written(found.state.cell, mark);
@@ -349,8 +328,8 @@ impl Store for Memory {
             }
             rows.iter().all(|found| found.has_room)
         });
-        if more && !settled {
-            let _ = self.turn_away();
+        if more && !settled && !is_elsewhere {
+            self.turn_away();
         }
     }
 
@@ -359,6 +338,7 @@ impl Store for Memory {
     }
 
     fn check(&self, limit: &Limit) -> Result<(), LimitError> {
+        limit.check_length()?;
         if self.0.is_eager {
             // Whoever says how large it is to be wants it, and no pause at its first decision.
             self.0.make_for(limit);

@@ -10,7 +10,9 @@ impl Memory {
     ///
     /// - `tollgate_memory_keys`: rows in use, as [`about_len`](Self::about_len) says it, in bounded time;
     /// - `tollgate_memory_capacity`: keys that there is room for;
-    /// - `tollgate_memory_turned_away_total`: keys that were not counted, because there was no room.
+    /// - `tollgate_memory_turned_away_total`: requests that were not counted by a limit, or refused, because
+    ///   there was no room for the key;
+    /// - `tollgate_memory_counted_together_total`: decisions by rows that keys share for which there is no room.
     ///
     /// Nothing is ever evicted that is being limited: [`turned_away`](Self::turned_away) is what other
     /// limiters would have evicted for.
@@ -27,8 +29,10 @@ impl Memory {
         let store = store.into();
         gauge!("tollgate_memory_keys", "store" => store.clone()).set(self.about_len() as f64);
         gauge!("tollgate_memory_capacity", "store" => store.clone()).set(self.capacity() as f64);
-        counter!("tollgate_memory_turned_away_total", "store" => store)
+        counter!("tollgate_memory_turned_away_total", "store" => store.clone())
             .absolute(self.turned_away());
+        counter!("tollgate_memory_counted_together_total", "store" => store)
+            .absolute(self.counted_together());
     }
 }
 
@@ -42,6 +46,11 @@ fn describe() {
     describe_counter!(
         "tollgate_memory_turned_away_total",
         Unit::Count,
-        "Keys that were not counted, because there was no room; none is evicted for them."
+        "Requests that a limit did not count, because there was no room for the key; none is evicted for them."
+    );
+    describe_counter!(
+        "tollgate_memory_counted_together_total",
+        Unit::Count,
+        "Decisions by rows that several keys share, because there was no room for a row of each."
     );
 }

@@ -1,9 +1,17 @@
 //! The room that sliding logs have for their entries: counted, and bounded for all of them together.
+//!
+//! Each log has room for a few entries of its own. More comes out of a pool, of which the logs of one limit get
+//! as much as they leave free at most: so there is always some for those of another. A log that gets no more is
+//! made coarser, and counts on.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use super::Inner;
-use crate::limit::{Limit, State};
+use crate::limit::{Limit, MOST_ENTRIES, State};
+
+/// Entries that each log has room for without asking, 128 bytes of them. With these alone a log knows the time
+/// of what was spent to a quarter of its period; a limit of five attempts at a login is exact.
+const OWN: usize = 8;
 
 /// Buckets looked at for each log that needs more room than is left.
 const SWEPT: usize = 8;
@@ -11,59 +19,137 @@ const SWEPT: usize = 8;
 /// Fewest entries that a log is given room for.
 const FIRST_ENTRIES: usize = 4;
 
-impl Inner {
-    /// Makes sure that a log can take one more entry; says whether it can.
-    pub(super) fn give_room(&self, limit: &Limit, state: &mut State) -> bool {
-        let Some(log) = limit.log_of(state) else { return true };
-        if log.room() > 0 {
+/// Limits of which it is known what their logs use of the pool; of those that come later, some share a count.
+const CLASSES: usize = 64;
+
+/// The room beyond what each log has of its own.
+pub(super) struct Pool {
+    /// Entries that the store has room for, and those that logs have been given room for.
+    most: usize,
+    used: AtomicUsize,
+    /// The same for the logs of one limit each.
+    classes: Box<[Class]>,
+    /// Where tidying up goes on.
+    swept: AtomicUsize,
+}
+
+/// What the logs of one limit use.
+#[derive(Default)]
+struct Class {
+    /// The limit; 0 as long as it is nobody's.
+    id: AtomicU64,
+    used: AtomicUsize,
+}
+
+/// What a log has out of the pool.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Room {
+    class: u8,
+    entries: usize,
+}
+
+impl Pool {
+    pub(super) fn new(most: usize) -> Self {
+        let classes = (0..CLASSES).map(|_| Class::default()).collect();
+        Self { most, used: AtomicUsize::new(0), classes, swept: AtomicUsize::new(0) }
+    }
+
+    /// Entries that logs have been given room for.
+    #[cfg(test)]
+    pub(super) fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// Which of the counts is that of a limit.
+    fn class(&self, limit: &Limit) -> u8 {
+        let id = limit.id().max(1);
+        let first = (id % CLASSES as u64) as usize;
+        let is_own = |class: &usize| {
+            let owner = &self.classes[*class].id;
+            match owner.compare_exchange(0, id, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => true,
+                Err(other) => other == id,
+            }
+        };
+        let mut places = (0..CLASSES).map(|i| (first + i) % CLASSES);
+        places.find(is_own).unwrap_or(first) as u8
+    }
+
+    fn grant(&self, class: u8, more: usize) -> bool {
+        let before = self.used.fetch_add(more, Ordering::Relaxed);
+        let free = self.most.saturating_sub(before);
+        let own = self.classes[usize::from(class)].used.fetch_add(more, Ordering::Relaxed);
+        if own.saturating_add(more) <= free {
             return true;
+        }
+        self.take_back(Room { class, entries: more });
+        false
+    }
+
+    fn add(&self, Room { class, entries }: Room) {
+        self.used.fetch_add(entries, Ordering::Relaxed);
+        self.classes[usize::from(class)].used.fetch_add(entries, Ordering::Relaxed);
+    }
+
+    fn take_back(&self, Room { class, entries }: Room) {
+        self.used.fetch_sub(entries, Ordering::Relaxed);
+        self.classes[usize::from(class)].used.fetch_sub(entries, Ordering::Relaxed);
+    }
+}
+
+impl Inner {
+    /// Makes sure that a log can take one more entry: gives it more room, of `most` entries in all, or
+    /// makes it coarser.
+    pub(super) fn give_room(&self, limit: &Limit, state: &mut State, most: usize) {
+        let Some(log) = limit.log_of(state) else { return };
+        if log.room() > 0 {
+            return;
         }
         let before = log.capacity();
         // Beyond what the shape ever holds only places booked ahead go, one after the other.
         let left = limit.most_entries().saturating_sub(before).max(1);
         let more = before.max(FIRST_ENTRIES).min(left);
-        if !self.grant(more) {
-            self.sweep();
-            if !self.grant(more) {
-                return false;
-            }
+        let more = more.min(most.min(MOST_ENTRIES).saturating_sub(before));
+        let class = self.pool.class(limit);
+        let asked = beyond_own(before + more) - beyond_own(before);
+        if more == 0 || !self.has_granted(class, asked) {
+            return log.coarsen(before);
         }
         log.reserve_exact(more);
+        log.set_class(class);
         // The allocator may have rounded up: what is really held is what counts.
-        self.recount(before + more, log.capacity());
-        true
+        let rounded = beyond_own(log.capacity()) - beyond_own(before + more);
+        self.pool.add(Room { class, entries: rounded });
     }
 
-    /// A log that was counted with room for `before` entries has room for `after`.
-    pub(super) fn recount(&self, before: usize, after: usize) {
-        if after > before {
-            self.entries.fetch_add(after - before, Ordering::Relaxed);
-        } else if before > after {
-            self.entries.fetch_sub(before - after, Ordering::Relaxed);
+    fn has_granted(&self, class: u8, asked: usize) -> bool {
+        if asked == 0 || self.pool.grant(class, asked) {
+            return true;
+        }
+        self.sweep();
+        self.pool.grant(class, asked)
+    }
+
+    /// A log that had one room has another.
+    pub(super) fn recount(&self, before: Room, after: Room) {
+        if before != after {
+            self.pool.add(after);
+            self.pool.take_back(before);
         }
     }
 
     /// Takes back the room of a row that has recovered.
     pub(super) fn release(&self, row: Option<Box<State>>) {
         if let Some(state) = row {
-            self.recount(room_of(&state), 0);
+            self.recount(room_of(&state), Room::default());
         }
-    }
-
-    fn grant(&self, more: usize) -> bool {
-        let before = self.entries.fetch_add(more, Ordering::Relaxed);
-        if before.saturating_add(more) <= self.most_entries {
-            return true;
-        }
-        self.entries.fetch_sub(more, Ordering::Relaxed);
-        false
     }
 
     /// Empties recovered rows of the next few buckets, for the room that their logs hold.
     fn sweep(&self) {
         let table = &self.wide;
         let tick = table.tick(self.clock.now());
-        let from = self.swept.fetch_add(SWEPT, Ordering::Relaxed);
+        let from = self.pool.swept.fetch_add(SWEPT, Ordering::Relaxed);
         for bucket in from..from + SWEPT {
             if let Some(bucket) = table.try_lock(bucket % table.buckets()) {
                 bucket.tidy(tick).for_each(|row| self.release(row));
@@ -72,7 +158,20 @@ impl Inner {
     }
 }
 
-/// Entries that the log of `state` has room for.
-pub(super) fn room_of(state: &State) -> usize {
-    state.log.as_ref().map_or(0, |log| log.capacity())
+/// What the log of `state` has out of the pool.
+pub(super) fn room_of(state: &State) -> Room {
+    state.log.as_ref().map_or(Room::default(), |log| Room {
+        class: log.class(),
+        entries: beyond_own(log.capacity()),
+    })
+}
+
+fn beyond_own(entries: usize) -> usize {
+    entries.saturating_sub(OWN)
+}
+
+/// What a row begins with in place of `state`, which another keeps.
+pub(super) fn copy_of(state: &State) -> State {
+    let log = state.log.as_ref().map(|log| Box::new(log.coarse(OWN)));
+    State { log, ..state.without_log() }
 }

@@ -21,7 +21,7 @@ const SPARE: usize = 2;
 const TICK: u32 = 16;
 
 /// An expiry that never comes: the row is held until it is given back.
-const NEVER: u32 = u32::MAX;
+pub(super) const NEVER: u32 = u32::MAX;
 
 /// Buckets that are all looked at to say how many rows are in use, which takes half a millisecond: those of a
 /// store that is made for as many keys as most need.

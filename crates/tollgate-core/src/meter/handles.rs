@@ -27,7 +27,7 @@ pub(super) struct OfPolicy {
 }
 
 impl Told {
-    pub(super) const ALL: [Self; 7] = [
+    pub(super) const ALL: [Self; 8] = [
         Self::Admitted,
         Self::Waited,
         Self::Refused,
@@ -35,6 +35,7 @@ impl Told {
         Self::Degraded,
         Self::Redirected,
         Self::Shadowed,
+        Self::Uncounted,
     ];
 
     const fn name(self) -> &'static str {
@@ -46,6 +47,7 @@ impl Told {
             Self::Degraded => "degraded",
             Self::Redirected => "redirected",
             Self::Shadowed => "shadowed",
+            Self::Uncounted => "uncounted",
         }
     }
 }

@@ -32,6 +32,10 @@ impl All {
                 policy.count(Told::Shadowed);
                 continue;
             }
+            if outcome.leaves_out(at) {
+                policy.count(Told::Uncounted);
+                continue;
+            }
             policy.count(told);
             let remaining = outcome.remaining_of(at, &owed.limit);
             tightest = Some(Tightest::with(tightest, policy, remaining, owed.limit.capacity()));

@@ -9,22 +9,25 @@ mod claims;
 mod moves;
 mod refusals;
 mod spends;
+mod together;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use super::bucket::Bucket;
 use super::hash::Seed;
 use super::moment::{Followed, Moment};
+use super::room::Pool;
 use super::row::{Four, Narrow};
 use super::slim::Slim;
 use super::table::{CHOICES, Table};
+use super::together::Together;
 use super::{Inner, Memory};
 use crate::charge::Charge;
 use crate::clock::ManualClock;
 use crate::key::KeyBuf;
-use crate::limit::Limit;
+use crate::limit::{Limit, WhenFull};
 use crate::store::Store;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -80,6 +83,7 @@ impl Kind {
             Self::Slim => Limit::per(count, period),
             Self::Narrow => Limit::per(3 * count, 3 * period + TICK).burst(count),
         };
+        let limit = limit.when_full(WhenFull::Admit);
         assert_eq!(limit.slim_bucket().is_some(), matches!(self, Self::Slim), "{limit}");
         limit
     }
@@ -142,16 +146,16 @@ fn store() -> (Memory, ManualClock) {
         wide: Table::new(0, clock.now()),
         seed: Seed::fixed(),
         capacity: 0,
-        entries: AtomicUsize::new(0),
-        most_entries: usize::MAX,
-        swept: AtomicUsize::new(0),
+        pool: Pool::new(0),
         turned_away: AtomicU64::new(0),
+        together: Together::new(0, clock.now()),
         clock: (&clock).into(),
     }));
     assert_eq!([store.0.slim.buckets(), store.0.narrow.buckets()], [2; 2]);
     // What is made at first use is not made by loom's rules.
     store.0.slim.make();
     store.0.narrow.make();
+    store.0.together.table.make();
     (store, clock)
 }
 

@@ -7,7 +7,7 @@ use crate::memory::bucket::Bucket as _;
 #[test]
 fn a_flood_of_new_keys_frees_nobody() {
     let (store, clock) = memory(10_000);
-    let limit = Limit::per_minute(3);
+    let limit = Limit::per_minute(3).when_full(WhenFull::Admit);
     let limited = 0..1_000;
     for number in limited.clone() {
         assert!((0..3).all(|_| admits(&store, limit, number)));
@@ -43,7 +43,7 @@ fn a_flood_of_new_keys_frees_nobody() {
 fn a_flood_at_one_moment_changes_nothing_for_anybody_else() {
     const CAPACITY: u64 = if cfg!(miri) { 20 } else { 2_000 };
     let (store, _clock) = memory(CAPACITY as usize);
-    let limit = Limit::per_minute(3);
+    let limit = Limit::per_minute(3).when_full(WhenFull::Admit);
     let spend = |number: u64| match number % 2 {
         0 => store.spend(&limit, &key(number), 1),
         _ => store.take(&Charge::of(limit, key(number), 1)).now(),
@@ -106,7 +106,8 @@ fn nobody_is_turned_away_while_time_makes_room() {
 #[test]
 fn no_room_for_another_limit_frees_no_limited_key() {
     let (store, _clock) = memory(100);
-    let (limit, other) = (Limit::per_minute(1), Limit::per_hour(7));
+    let [limit, other] =
+        [Limit::per_minute(1), Limit::per_hour(6)].map(|limit| limit.when_full(WhenFull::Admit));
     assert!(admits(&store, limit, 0));
     (1..10_000).for_each(|number| drop(take(&store, limit, number)));
 
@@ -127,7 +128,7 @@ fn no_room_for_another_limit_frees_no_limited_key() {
 #[test]
 fn a_table_that_was_full_recovers() {
     let (store, clock) = memory(1_000);
-    let limit = Limit::per_minute(60);
+    let limit = Limit::per_minute(60).when_full(WhenFull::Admit);
     (0..5_000).for_each(|number| drop(take(&store, limit, number)));
     assert!(store.turned_away() > 0);
     clock.advance(SECOND + EXPIRED);

@@ -1,6 +1,8 @@
 mod choices;
 mod clock;
 mod flood;
+mod full;
+mod known;
 mod logs;
 mod model;
 mod room;
@@ -13,7 +15,7 @@ use super::Memory;
 use crate::charge::Charge;
 use crate::clock::ManualClock;
 use crate::key::{KeyBuf, Part};
-use crate::limit::{Decision, Limit};
+use crate::limit::{Decision, Limit, WhenFull};
 use crate::store::{Store, StoreError};
 
 const SECOND: Duration = Duration::from_secs(1);

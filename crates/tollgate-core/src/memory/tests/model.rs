@@ -48,6 +48,7 @@ fn limits() -> [Limit; 15] {
         Limit::fixed_window(3, SECOND).named("plan").carried(),
         Limit::fixed_window(7, SECOND * 2).named("plan").carried(),
     ]
+    .map(|limit| limit.when_full(WhenFull::Admit))
 }
 
 fn owed() -> impl Strategy<Value = Vec<(usize, u64, u64)>> {
@@ -116,11 +117,23 @@ fn charge(owed: &[(usize, u64, u64)], patience: u64) -> Charge {
 
 /// A decision but for its marks' moments.
 fn told(decision: &Decision) -> (Verdict, Vec<Standing>) {
-    let standings = decision.standings().cloned().map(|mut standing| {
+    let counted = decision.standings().filter(|standing| !standing.uncounted);
+    let standings = counted.cloned().map(|mut standing| {
         standing.mark.since = 0;
         standing
     });
     (decision.verdict(), standings.collect())
+}
+
+/// The charge without what was not counted of it.
+fn counted(whole: &Charge, decision: &Decision) -> Charge {
+    let mut charge = Charge::new();
+    for (owed, standing) in whole.owed().zip(decision.standings()) {
+        if !standing.uncounted {
+            charge.owe(owed.limit, owed.key, owed.cost).expect("a part of a charge");
+        }
+    }
+    charge
 }
 
 /// Takes by the way for one limit where there is a choice, every other time.
@@ -142,7 +155,9 @@ proptest! {
         capacity in 1_usize..40,
         operations in prop::collection::vec(operation(), 1..150),
     ) {
-        let (store, clock) = memory(capacity);
+        let clock = ManualClock::new();
+        let builder = Memory::builder().capacity(capacity).log_entries(10_000);
+        let store = builder.clock(&clock).build();
         let (mut model, mut admitted) = (Model::default(), Vec::new());
         for (turn, operation) in operations.into_iter().enumerate() {
             let now = clock.now();
@@ -152,14 +167,19 @@ proptest! {
                     let patience = charge.patience();
                     let before = store.turned_away();
                     let taken = take(&store, &charge, turn);
-                    prop_assert_eq!(store.turned_away() > before, taken.is_err());
+                    let is_uncounted = taken.as_ref().map_or(true, Outcome::is_uncounted);
+                    prop_assert_eq!(store.turned_away() > before, is_uncounted);
                     let Ok(taken) = taken else { continue };
-                    let model = model.run(&charge, |slots| decide(slots, now, patience, charge.keys()));
+                    let keys = charge.keys();
                     let taken = taken.decision(&charge);
+                    // What there is no room for has no part in it.
+                    let charge = counted(&charge, &taken);
+                    let model = model.run(&charge, |slots| decide(slots, now, patience, keys));
                     prop_assert_eq!(told(&taken), told(&model));
                     if taken.is_admitted() {
                         // Where one has forgotten a row that was as good as none, it has begun it anew.
-                        let marks = taken.standings().zip(model.standings());
+                        let own = taken.standings().filter(|standing| !standing.uncounted);
+                        let marks = own.zip(model.standings());
                         let marks: Vec<_> = marks.map(|(taken, model)| (taken.mark, model.mark)).collect();
                         admitted.push((charge, marks));
                     }

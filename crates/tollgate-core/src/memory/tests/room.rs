@@ -6,6 +6,7 @@ use crate::memory::row::{Four, Narrow, Wide};
 /// Distinct keys that a store takes before it turns the first away.
 fn room(capacity: usize, limit: Limit) -> usize {
     let (store, _clock) = memory(capacity);
+    let limit = limit.when_full(WhenFull::Admit);
     (0..).take_while(|number| take(&store, limit, *number).is_ok()).count()
 }
 

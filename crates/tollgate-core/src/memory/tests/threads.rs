@@ -111,7 +111,7 @@ fn one_key_gets_exactly_its_limit_by_the_machine_clock() {
 fn nothing_is_lost_while_threads_fill_the_table() {
     const KEYS: u64 = if cfg!(miri) { 10 } else { 4_000 };
     let (store, _clock) = memory(KEYS as usize);
-    let limit = Limit::per_hour(2 * THREADS);
+    let limit = Limit::per_hour(2 * THREADS).when_full(WhenFull::Admit);
     together(|thread| {
         for number in 0..KEYS {
             // Each thread meets the keys in another order.
@@ -131,7 +131,7 @@ fn nothing_is_lost_while_threads_fill_the_table() {
 fn residents_get_exactly_their_limit_in_a_flood() {
     const RESIDENTS: u64 = if cfg!(miri) { 4 } else { 200 };
     let (store, _clock) = memory(RESIDENTS as usize * 2);
-    let limit = Limit::per_hour(THREADS);
+    let limit = Limit::per_hour(THREADS).when_full(WhenFull::Admit);
     let admitted: Vec<_> = (0..RESIDENTS).map(|_| AtomicU64::new(1)).collect();
     assert!((0..RESIDENTS).all(|number| admits(&store, limit, number)));
     let turned_away = AtomicU64::new(0);
