@@ -56,7 +56,7 @@ fn rule(name: &str, when: &str, limit: &Limit) -> String {
 
 fn app<R>(name: &'static str, rule: R) -> App
 where
-    R: for<'a> Rule<HttpView<'a, Body, Plain>> + Clone + Send + 'static,
+    R: for<'a> Rule<HttpView<'a, Body, Plain>> + Clone + Send + Sync + 'static,
 {
     let layer = RateLimitLayer::new(rule).fields(Fields::NONE).extensions(false);
     called(name, layer.layer(hello()), || {

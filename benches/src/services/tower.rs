@@ -54,21 +54,21 @@ fn same(request: Request<Body>) -> Request<Body> {
     request
 }
 
-fn app<S>(name: &'static str, service: S) -> App
+fn app<S, B>(name: &'static str, service: S) -> App
 where
-    S: Service<Request<Body>, Response = Response<Body>> + 'static,
+    S: Service<Request<Body>, Response = Response<B>> + 'static,
 {
     called(name, service, || Request::new(Body::empty()))
 }
 
 /// A service that is asked what `request` makes.
-pub(super) fn called<S>(
+pub(super) fn called<S, B>(
     name: &'static str,
     mut service: S,
     request: impl Fn() -> Request<Body> + 'static,
 ) -> App
 where
-    S: Service<Request<Body>, Response = Response<Body>> + 'static,
+    S: Service<Request<Body>, Response = Response<B>> + 'static,
 {
     App::new(name, Budget::Plenty, 1, move |_: SocketAddr| {
         let ready = service.poll_ready(&mut Context::from_waker(Waker::noop()));

@@ -8,15 +8,20 @@ use actix_web::Error;
 use actix_web::body::{BoxBody, EitherBody};
 use actix_web::dev::{Service, ServiceRequest, ServiceResponse};
 use pin_project_lite::pin_project;
-use tollgate_core::{Charge, Course, DecisionSpan, Paid, Place, Store, StoreError, Ticket};
+use tollgate_core::{
+    Charge, Course, DecisionSpan, Paid, Place, Store, StoreError, Ticket, listen_unserved,
+    note_unserved,
+};
 
+use crate::body::Body;
 use crate::service::{Inside, close};
 use crate::sleep::{Sleep, sleep};
 
 pin_project! {
     /// The response of a [`RateLimitService`](crate::RateLimitService).
     ///
-    /// Dropped while the request waits, it gives the request's place back.
+    /// Dropped while the request waits, it gives the request's place back, and middleware further out gives
+    /// its charges back.
     pub struct ResponseFuture<I, S>
     where
         I: Service<ServiceRequest>,
@@ -24,6 +29,24 @@ pin_project! {
     {
         #[pin]
         state: State<I, S>,
+    }
+
+    impl<I, S> PinnedDrop for ResponseFuture<I, S>
+    where
+        I: Service<ServiceRequest>,
+        S: Store,
+    {
+        fn drop(this: Pin<&mut Self>) {
+            let mut state = this.project().state;
+            match state.as_mut().project() {
+                StateProj::Running { paid, .. } if paid.is_open() => {
+                    listen_unserved(|| state.set(State::Refused { response: None }));
+                }
+                StateProj::Waiting { waiter: Some(_), .. }
+                | StateProj::Deciding { asked: Some(_), .. } => note_unserved(),
+                _ => {}
+            }
+        }
     }
 }
 
@@ -35,6 +58,7 @@ pin_project! {
         S: Store,
     {
         Refused { response: Option<ServiceResponse<BoxBody>> },
+        // The future is dropped first: it says whether a handler was running.
         Running { #[pin] future: I::Future, paid: Paid<Rc<Inside<I, S>>> },
         Waiting { sleep: Sleep, waiter: Option<Box<Waiter<I, S>>> },
         Deciding { #[pin] answer: S::Future, deadline: Sleep, asked: Option<Box<Asked<I, S>>> },
@@ -134,10 +158,10 @@ where
 
 impl<I, S, B> Future for ResponseFuture<I, S>
 where
-    I: Service<ServiceRequest, Response = ServiceResponse<B>, Error = Error>,
-    S: Store,
+    I: Service<ServiceRequest, Response = ServiceResponse<B>, Error = Error> + 'static,
+    S: Store + 'static,
 {
-    type Output = Result<ServiceResponse<EitherBody<B>>, Error>;
+    type Output = Result<ServiceResponse<EitherBody<Body<B>>>, Error>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut state = self.project().state;
@@ -148,8 +172,7 @@ where
                     return Poll::Ready(Ok(response.map_into_right_body()));
                 }
                 StateProj::Running { future, paid } => {
-                    let mut response = ready!(future.poll(cx));
-                    close(paid, &mut response);
+                    let response = close(paid, ready!(future.poll(cx)));
                     return Poll::Ready(response.map(ServiceResponse::map_into_left_body));
                 }
                 StateProj::Waiting { sleep, waiter } => {

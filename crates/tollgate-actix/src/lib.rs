@@ -54,42 +54,31 @@
 //!
 //! [`NormalizePath`]: actix_web::middleware::NormalizePath
 //!
-//! # Limits that give way while the load is low
+//! # What is held, and until when
 //!
-//! [`InFlight`] counts what enters. A few lines of actix-web's own count every request that passes, until
-//! its response is there, or its future is dropped:
+//! A place of [`Limit::concurrent`] is held, and a request counts as [`InFlight`] in an
+//! [`InFlightMiddleware`], until the response's body has ended, failed, or been dropped because the client
+//! has gone. An upgraded connection (a WebSocket) is the body of its response. With
+//! [`hold_until`](RateLimit::hold_until) it is only until the head of the response is there. A
+//! [`RunningCost`] charges a streamed answer what it used.
 //!
+//! # Clients that leave
+//!
+//! A request whose future is dropped keeps its charge if a handler was running, and gives everything back,
+//! to middleware further out too, if it was waiting: for its turn, or for a store's answer.
+//!
+//! In HTTP/1, actix-web does not drop the future of a client that has closed its side of the connection
+//! properly (by FIN, as closing a socket does): such a client may still read the answer. Nothing tells a
+//! middleware either. So the request keeps its place in the queue, and its handler runs. Where that is not
+//! wanted, say so to the server (from actix-web 4.12 on), as hyper does always:
+//!
+//! ```no_run
+//! # use actix_web::{App, HttpServer};
+//! let server = HttpServer::new(App::new).h1_allow_half_closed(false);
+//! # let _ = server;
 //! ```
-//! use actix_web::App;
-//! use actix_web::dev::Service;
-//! use tollgate_actix::{InFlight, Ip, Limit, RateLimit, when};
-//! # use actix_web::{test, web};
 //!
-//! // One for all workers: made outside of the closure that makes the app, like a store.
-//! let load = InFlight::below(100);
-//! let elastic = when(load.clone(), Limit::per_minute(1_000).named("api"))
-//!     .otherwise(Limit::per_minute(100).named("api"))
-//!     .by(Ip::peer());
-//!
-//! # let seen = load.clone();
-//! let app = App::new()
-//! #   .route("/", web::get().to(move || std::future::ready(seen.count().to_string())))
-//!     .wrap_fn(move |request, service| {
-//!         let entered = load.enter();
-//!         let response = service.call(request);
-//!         async move {
-//!             let _entered = entered;
-//!             response.await
-//!         }
-//!     })
-//!     // What is wrapped last is outermost: what it refuses is not counted.
-//!     .wrap(RateLimit::new(elastic));
-//! # actix_web::rt::System::new().block_on(async {
-//! #     let app = test::init_service(app).await;
-//! #     let request = test::TestRequest::get().peer_addr("192.0.2.1:1".parse().unwrap());
-//! #     assert_eq!(test::call_and_read_body(&app, request.to_request()).await, "1");
-//! # });
-//! ```
+//! Then a client that closes its side leaves the queue at once, and its handler does not run.
 //!
 //! # Features
 //!
@@ -98,9 +87,11 @@
 //!
 //! Everything of `tollgate-core` is re-exported here.
 
+mod body;
 mod extract;
 mod future;
 mod headers;
+mod in_flight;
 mod middleware;
 mod pattern;
 mod reply;
@@ -114,8 +105,10 @@ mod view;
 #[doc(inline)]
 pub use tollgate_core::*;
 
+pub use self::body::Body;
 pub use self::extract::{CurrentDecision, NotLimited};
 pub use self::future::ResponseFuture;
+pub use self::in_flight::{InFlightFuture, InFlightMiddleware, InFlightService};
 pub use self::middleware::RateLimit;
 pub use self::service::RateLimitService;
 pub use self::view::RequestView;

@@ -8,10 +8,11 @@ use actix_web::dev::{Service, ServiceRequest, ServiceResponse, Transform};
 use actix_web::http::header::HeaderValue;
 use actix_web::{Error, HttpRequest, HttpResponse};
 use tollgate_core::{
-    Counts, Fields, Known, KnownLimits, Memory, OnStoreError, Policy, Refusal, Rejection, Rule,
-    ShowKeys, Store, Watch, client_error,
+    Counts, Fields, Hold, Known, KnownLimits, Memory, OnStoreError, Policy, Refusal, Rejection,
+    Rule, ShowKeys, Store, Watch, client_error,
 };
 
+use crate::body::Body;
 use crate::respond::Respond;
 use crate::service::RateLimitService;
 use crate::shared::{Shared, Site, Tally};
@@ -32,8 +33,8 @@ use crate::view::RequestView;
 /// # let _ = app;
 /// ```
 ///
-/// The response's body becomes an [`EitherBody`]: on the left what the service inside answers, on the
-/// right a refusal. An error that the service inside returns is passed on; rules that account by
+/// The response's body becomes an [`EitherBody`]: on the left the [`Body`] that the service inside
+/// answers with, on the right a refusal. An error that the service inside returns is passed on; rules that account by
 /// response see the status that it will be answered with.
 ///
 /// # One limiter for all workers
@@ -165,6 +166,21 @@ impl<R, S> RateLimit<R, S> {
         self.with(|policy| Policy { deadline, ..policy })
     }
 
+    /// Until when a request holds its places of [`Limit::concurrent`](crate::Limit::concurrent), and when an
+    /// answer whose cost is [running](crate::RunningCost) is settled: by default when the response's body
+    /// has ended.
+    ///
+    /// ```
+    /// use tollgate_actix::{Hold, Ip, Limit, RateLimit};
+    ///
+    /// // Five at work; what is still being sent to slow clients does not count.
+    /// let limit = RateLimit::new(Limit::concurrent(5).by(Ip::peer())).hold_until(Hold::Head);
+    /// # let _ = limit;
+    /// ```
+    pub fn hold_until(self, hold: Hold) -> Self {
+        self.with(|policy| Policy { hold, ..policy })
+    }
+
     /// Tells `watch` who is refused: a [`Watch`] shows who that is most.
     ///
     /// ```
@@ -227,11 +243,11 @@ impl<R, S> RateLimit<R, S> {
 
 impl<I, R, S, B> Transform<I, ServiceRequest> for RateLimit<R, S>
 where
-    I: Service<ServiceRequest, Response = ServiceResponse<B>, Error = Error>,
+    I: Service<ServiceRequest, Response = ServiceResponse<B>, Error = Error> + 'static,
     R: for<'a> Rule<RequestView<'a>> + Clone,
-    S: Store + Clone,
+    S: Store + Clone + 'static,
 {
-    type Response = ServiceResponse<EitherBody<B>>;
+    type Response = ServiceResponse<EitherBody<Body<B>>>;
     type Error = Error;
     type Transform = RateLimitService<I, R, S>;
     type InitError = ();

@@ -1,4 +1,5 @@
 use std::fmt;
+use std::mem;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
@@ -7,14 +8,15 @@ use actix_web::dev::{Service, ServiceRequest, ServiceResponse};
 use actix_web::http::header::{HeaderMap, HeaderValue, RETRY_AFTER};
 use actix_web::{Error, HttpMessage};
 use tollgate_core::{
-    Answer, Charge, Course, Degraded, Desk, Field, Fields, Known, Mark, Memory, Owed, Paid, Policy,
-    Refusal, Refused, Rule, Store, Ticket, is_stored_for_others,
+    Answer, Charge, Course, Degraded, Desk, Field, Fields, Hold, Known, Mark, Memory, Owed, Paid,
+    Policy, Refusal, Refused, Rest, Rule, Store, Ticket, is_stored_for_others,
 };
 
+use crate::body::Body;
 use crate::future::{Forward, ResponseFuture};
 use crate::headers::{ActixHeaders, name};
 use crate::middleware::Limited;
-use crate::reply::{ActixReply, ErrorReply};
+use crate::reply::{ActixReply, ErrorReply, Unsettled};
 use crate::respond::status;
 use crate::view::RequestView;
 
@@ -44,11 +46,11 @@ impl<I, R, S> RateLimitService<I, R, S> {
 
 impl<I, R, S, B> Service<ServiceRequest> for RateLimitService<I, R, S>
 where
-    I: Service<ServiceRequest, Response = ServiceResponse<B>, Error = Error>,
+    I: Service<ServiceRequest, Response = ServiceResponse<B>, Error = Error> + 'static,
     R: for<'a> Rule<RequestView<'a>>,
-    S: Store,
+    S: Store + 'static,
 {
-    type Response = ServiceResponse<EitherBody<B>>;
+    type Response = ServiceResponse<EitherBody<Body<B>>>;
     type Error = Error;
     type Future = ResponseFuture<I, S>;
 
@@ -161,28 +163,38 @@ impl<S> Limited<S> {
     }
 }
 
-/// The response is known: settles what it cost, and tells of it.
-pub(crate) fn close<I, S: Store, B>(
+/// The response is known: settles what it cost, and tells of it. What waits for the end of its body goes
+/// along with that; an upgraded connection is the body of its response.
+pub(crate) fn close<I: 'static, S: Store + 'static, B>(
     paid: &mut Paid<Rc<Inside<I, S>>>,
-    response: &mut Result<ServiceResponse<B>, Error>,
-) {
-    match response {
-        Err(error) => {
-            paid.close(&ErrorReply(error));
-        }
-        Ok(response) => {
-            if paid.close(&ActixReply(response)) {
-                if let Some(inside) = paid.desk() {
-                    inside.limited.tell(paid, response);
-                }
-            }
+    response: Result<ServiceResponse<B>, Error>,
+) -> Result<ServiceResponse<Body<B>>, Error> {
+    let mut response = response.inspect_err(|error| {
+        // actix-web makes the body of an error by itself, and where is not to be seen from here.
+        let reply = ErrorReply(error);
+        paid.close(&reply);
+        paid.end(Some(&reply));
+    })?;
+    if paid.close(&ActixReply(&response)) {
+        if let Some(inside) = paid.desk() {
+            inside.limited.tell(paid, &mut response);
         }
     }
+    if paid.rest() == Rest::Nothing {
+        return Ok(response.map_body(|_, body| Body::new(body)));
+    }
+    let paid = mem::replace(paid, Paid::unknown());
+    let held = Box::new(Unsettled::new(paid, &response));
+    Ok(response.map_body(|_, body| Body::holding(body, Some(held))))
 }
 
 impl<I, S: Store> Desk for Inside<I, S> {
     fn known(&self) -> &[Known] {
         &self.limited.policy.known
+    }
+
+    fn hold(&self) -> Hold {
+        self.limited.policy.hold
     }
 }
 

@@ -7,7 +7,7 @@ use actix_web::dev::{Service, ServiceResponse};
 use actix_web::{App, Error, HttpRequest, HttpResponse, test, web};
 use common::{get, secs, statuses, store};
 use tokio_test::task;
-use tollgate_actix::{Header, InFlight, Limit, Memory, Not, RateLimit};
+use tollgate_actix::{Header, InFlight, InFlightMiddleware, Limit, Memory, Not, RateLimit};
 
 const CLIENT: Header = Header("x-client");
 
@@ -21,20 +21,12 @@ async fn app(
         Limit::fixed_window(5, secs(60)).named("ceiling").by(CLIENT).when(load.clone()),
         Limit::fixed_window(1, secs(60)).named("limit").by(CLIENT).when(Not(load.clone())),
     );
-    let load = load.clone();
     let app = App::new()
         .default_service(web::to(async |request: HttpRequest| match request.path() {
             "/wait" => std::future::pending().await,
             _ => HttpResponse::Ok().finish(),
         }))
-        .wrap_fn(move |request, service| {
-            let entered = load.enter();
-            let response = service.call(request);
-            async move {
-                let _entered = entered;
-                response.await
-            }
-        })
+        .wrap(InFlightMiddleware::new(load.clone()))
         .wrap(RateLimit::new(elastic).store(store));
     test::init_service(app).await
 }

@@ -5,7 +5,7 @@ use actix_web::dev::{Service, ServiceRequest, ServiceResponse, Transform};
 use actix_web::test::TestRequest;
 use actix_web::{Error, HttpResponse, web};
 use tollgate_actix::{
-    By, Global, Header, Ip, Limit, Memory, RateLimit, RateLimitService, ResponseFuture,
+    Body, By, Global, Header, Ip, Limit, Memory, RateLimit, RateLimitService, ResponseFuture,
 };
 
 type Key = (Header, Ip);
@@ -58,7 +58,8 @@ async fn middleware_service_and_future_can_be_named_and_any_body_passes() {
     let service = limit.new_transform(Inner).await.unwrap();
     let mut named = Named { limit, service, future: None };
     named.future = Some(named.service.call(TestRequest::default().to_srv_request()));
-    let response: ServiceResponse<EitherBody<Own>> = named.future.take().unwrap().await.unwrap();
+    let response: ServiceResponse<EitherBody<Body<Own>>> =
+        named.future.take().unwrap().await.unwrap();
     assert_eq!(response.status(), 400);
     assert_eq!(named.limit.counts().keyless, 1);
     assert!(format!("{:?}", named.service).contains("Inner"));

@@ -1,8 +1,10 @@
 use std::net::IpAddr;
 
+use axum::BoxError;
+use axum::body::{Bytes, HttpBody};
 use axum::extract::OriginalUri;
 use http::{Extensions, Uri};
-use tollgate::{Framework, MatchedRoute, Peer};
+use tollgate::{Body, Framework, FrameworkBody, MatchedRoute, Peer};
 
 /// Where axum keeps the peer's address, the route's pattern and the URI that the client sent.
 ///
@@ -32,6 +34,22 @@ impl Framework for Axum {
 
     const ROUTE_HINT: &'static str = "no route has matched: use `route_layer`, put the layer on the route itself, or use \
          `First((Route, Const(\"no route\")))` as the key";
+}
+
+/// All bodies of axum are of one type: only what holds something is boxed.
+impl<B> FrameworkBody<B> for Axum
+where
+    B: HttpBody<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    type Body = axum::body::Body;
+
+    fn body(body: Body<B>) -> axum::body::Body {
+        if body.is_holding() && !body.is_end_stream() {
+            return axum::body::Body::new(body);
+        }
+        body.into_inner().map_or_else(axum::body::Body::from, axum::body::Body::new)
+    }
 }
 
 #[cfg(feature = "tokio")]

@@ -59,5 +59,8 @@ pub use self::respond::{IntoResponseFn, RespondWith};
 /// All that can be set stands with [`RateLimitLayerFor`].
 pub type RateLimitLayer<R, S = Memory, P = Problem> = RateLimitLayerFor<R, S, Axum, P>;
 
+/// A tower layer that counts what is under way, as [`tollgate::InFlightLayer`] does.
+pub type InFlightLayer = InFlightLayerFor<Axum>;
+
 /// A service behind a [`RateLimitLayer`].
 pub type RateLimit<I, R, S = Memory, P = Problem> = RateLimitFor<I, R, S, Axum, P>;

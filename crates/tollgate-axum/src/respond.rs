@@ -16,8 +16,8 @@ where
     F: Fn(&Refusal, &Request<B>) -> T,
     T: IntoResponse,
 {
-    fn respond(&self, refusal: &Refusal, request: &Request<B>) -> Response<Body> {
-        (self.0)(refusal, request).into_response()
+    fn respond(&self, refusal: &Refusal, request: &Request<B>) -> Response<tollgate::Body<Body>> {
+        (self.0)(refusal, request).into_response().map(tollgate::Body::new)
     }
 }
 

@@ -16,6 +16,12 @@ pub trait Reply {
 
     /// Whether another limit, further in, refused the request.
     fn is_refusal(&self) -> bool;
+
+    /// Whether [`cost`](Self::cost) is still growing, because the handler reports it while it streams its
+    /// answer: a [`RunningCost`] is in the response's extensions, and the body has not ended.
+    fn is_running(&self) -> bool {
+        false
+    }
 }
 
 /// What a request really cost, left by the handler in the response's extensions for
@@ -23,27 +29,71 @@ pub trait Reply {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cost(pub u64);
 
+/// When a charge is settled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Due {
+    /// With the head of the response.
+    Head,
+    /// With the head, or with the end of the body if the cost is running until then.
+    Cost,
+    /// With the end of the body.
+    End,
+}
+
 /// How a charge is settled when the response is known.
 #[derive(Clone)]
-pub(crate) struct Account(Arc<Spent>);
+pub(crate) struct Account(Arc<Entry<Spent>>);
+
+struct Entry<F: ?Sized> {
+    due: Due,
+    spent: F,
+}
 
 /// From the response, what was charged, and the most that it may become, to what it becomes.
 type Spent = dyn Fn(&dyn Reply, u64, u64) -> u64 + Send + Sync;
 
 impl Account {
-    pub(crate) fn new(spent: impl Fn(&dyn Reply, u64) -> u64 + Send + Sync + 'static) -> Self {
-        Self(Arc::new(move |reply, charged, most| spent(reply, charged).min(most)))
+    pub(crate) fn new(
+        due: Due,
+        spent: impl Fn(&dyn Reply, u64) -> u64 + Send + Sync + 'static,
+    ) -> Self {
+        Self::bounded(due, move |reply, charged, most| spent(reply, charged).min(most))
+    }
+
+    fn bounded(
+        due: Due,
+        spent: impl Fn(&dyn Reply, u64, u64) -> u64 + Send + Sync + 'static,
+    ) -> Self {
+        Self(Arc::new(Entry { due, spent }))
     }
 
     /// The same account with another bound than the usual one.
     pub(crate) fn at_most(self, bound: u64) -> Self {
-        let Self(spent) = self;
-        Self(Arc::new(move |reply, charged, _| spent(reply, charged, bound)))
+        Self::bounded(self.0.due, move |reply, charged, _| (self.0.spent)(reply, charged, bound))
+    }
+
+    /// The same account, settled when the body has ended.
+    pub(crate) fn at_end(self) -> Self {
+        Self::bounded(Due::End, move |reply, charged, most| (self.0.spent)(reply, charged, most))
     }
 
     /// The part of `charged` that stays charged, at most `most`; all of it where there is no account.
     pub(crate) fn spent(account: Option<&Self>, reply: &dyn Reply, charged: u64, most: u64) -> u64 {
-        account.map_or(charged, |Self(spent)| spent(reply, charged, most))
+        account.map_or(charged, |Self(entry)| (entry.spent)(reply, charged, most))
+    }
+
+    /// Whether it may have to wait for the end of the body.
+    pub(crate) fn may_wait(&self) -> bool {
+        self.0.due != Due::Head
+    }
+
+    /// Whether it waits for the end of the body, of a response whose cost may be running.
+    pub(crate) fn waits(&self, is_running: bool) -> bool {
+        match self.0.due {
+            Due::Head => false,
+            Due::Cost => is_running,
+            Due::End => true,
+        }
     }
 
     /// Settles two charges to one row, each its own way.
@@ -56,10 +106,13 @@ impl Account {
         if first.is_none() && second.is_none() {
             return None;
         }
-        Some(Self(Arc::new(move |reply, _, most| {
+        let due =
+            |account: &Option<Self>| account.as_ref().map_or(Due::Head, |Self(entry)| entry.due);
+        let due = due(&first).max(due(&second));
+        Some(Self::bounded(due, move |reply, _, most| {
             let first = Self::spent(first.as_ref(), reply, charged_first, most);
             first.saturating_add(Self::spent(second.as_ref(), reply, charged_second, most))
-        })))
+        }))
     }
 }
 

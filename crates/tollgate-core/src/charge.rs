@@ -236,6 +236,32 @@ impl Owed {
         }
     }
 
+    /// Whether settling it may have to wait for the end of the response's body.
+    #[inline]
+    pub(crate) fn may_wait(&self) -> bool {
+        self.limit.is_held() || self.account.as_ref().is_some_and(Account::may_wait)
+    }
+
+    /// Whether settling it waits for the end of the body, of a response whose cost may be running.
+    pub(crate) fn waits(&self, is_running: bool) -> bool {
+        self.limit.is_held() || self.account_waits(is_running)
+    }
+
+    /// Whether the response has to be remembered until then.
+    pub(crate) fn account_waits(&self, is_running: bool) -> bool {
+        !self.limit.is_held()
+            && self.account.as_ref().is_some_and(|account| account.waits(is_running))
+    }
+
+    /// What of the cost is to stand when the body has ended, or will never be sent.
+    pub(crate) fn spent_at_end(&self, reply: Option<&dyn Reply>) -> u64 {
+        match reply {
+            Some(reply) => self.spent(reply),
+            None if self.limit.is_held() => 0,
+            None => self.cost,
+        }
+    }
+
     /// The part of the cost that stays charged, now that the response is known.
     pub(crate) fn spent(&self, reply: &dyn Reply) -> u64 {
         match &self.account {

@@ -56,6 +56,7 @@ mod few;
 pub mod fields;
 mod gate;
 mod headers;
+mod hold;
 #[cfg(feature = "hours")]
 mod hours;
 mod key;
@@ -72,6 +73,7 @@ mod refusal;
 mod report;
 mod room;
 mod rule;
+mod running;
 mod share;
 mod show;
 mod sleep;
@@ -79,6 +81,7 @@ mod span;
 mod store;
 mod ticket;
 mod tiers;
+mod unserved;
 mod watch;
 
 pub use self::account::{Cost, Reply};
@@ -99,6 +102,7 @@ pub use self::counts::{Counter, Counters, Counts};
 pub use self::fallback::{Fallback, FallbackFuture};
 pub use self::gate::{Gate, Place, Redirect, Rejection, Step};
 pub use self::headers::{Field, Fields, Headers, Value, is_stored_for_others};
+pub use self::hold::Hold;
 #[cfg(feature = "hours")]
 pub use self::hours::{Hours, HoursError, Weekday};
 pub use self::key::*;
@@ -109,7 +113,7 @@ pub use self::limit::{
 };
 pub use self::memory::{Memory, MemoryBuilder};
 pub use self::meter::Meter;
-pub use self::paid::{Desk, Paid, Served};
+pub use self::paid::{Desk, Paid, Rest, Served};
 #[cfg(feature = "places")]
 pub use self::places::{InPlaces, PlaceKey, Places, PlacesError};
 pub use self::policy::{Course, Policy, client_error, must_keep};
@@ -118,6 +122,7 @@ pub use self::refusal::Refusal;
 pub use self::room::{Cpu, CpuError};
 pub use self::room::{InFlight, InFlightGuard, Room};
 pub use self::rule::{By, Chosen, KnownLimits, LimitsFor, Rule, RuleFn, When, choose, rule_fn};
+pub use self::running::RunningCost;
 pub use self::share::{Share, ShareFuture};
 pub use self::show::ShowKeys;
 pub use self::sleep::Sleep;
@@ -125,4 +130,5 @@ pub use self::span::DecisionSpan;
 pub use self::store::{Answer, Store, StoreError};
 pub use self::ticket::Ticket;
 pub use self::tiers::{ByTier, TierError, Tiers, TiersBuilder};
+pub use self::unserved::{listen_unserved, note_unserved};
 pub use self::watch::{MostRefused, RefusedKey, Watch};

@@ -7,28 +7,43 @@ use std::sync::Arc;
 use crate::account::{Account, Reply};
 use crate::charge::{Charge, Owed};
 use crate::fields;
+use crate::hold::Hold;
 use crate::key::KeyBuf;
 use crate::known::Known;
 use crate::limit::{Decision, Limit, Outcome};
 use crate::line::Line;
 use crate::store::Store;
 use crate::ticket::Ticket;
+use crate::unserved::is_unserved;
 
 /// Where requests are settled: a store, and the limits that are known before any request is.
 pub trait Desk: Store {
     /// The limits.
     fn known(&self) -> &[Known];
+
+    /// Until when a served request holds its places.
+    fn hold(&self) -> Hold {
+        Hold::End
+    }
 }
 
 impl<D: Desk + ?Sized> Desk for Arc<D> {
     fn known(&self) -> &[Known] {
         (**self).known()
     }
+
+    fn hold(&self) -> Hold {
+        (**self).hold()
+    }
 }
 
 impl<D: Desk + ?Sized> Desk for Rc<D> {
     fn known(&self) -> &[Known] {
         (**self).known()
+    }
+
+    fn hold(&self) -> Hold {
+        (**self).hold()
     }
 }
 
@@ -58,7 +73,25 @@ impl Served {
     }
 }
 
-/// What a request that is served has paid; to be [closed](Self::close) when it has been answered.
+/// What waits for the end of a response's body, once its head has been [settled](Paid::close).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rest {
+    /// Nothing does.
+    Nothing,
+    /// A place is held.
+    Place,
+    /// A charge is settled then, perhaps beside a place: by what the response says.
+    Account,
+}
+
+impl Rest {
+    pub(crate) const fn of(account_waits: bool) -> Self {
+        if account_waits { Self::Account } else { Self::Place }
+    }
+}
+
+/// What a request that is served has paid; to be [closed](Self::close) when it has been answered, and
+/// [ended](Self::end) with the response's body if there is a [rest](Self::rest).
 ///
 /// Small, because it moves along with the response's future, and that is boxed more often than not.
 #[derive(Debug)]
@@ -140,14 +173,60 @@ impl<D: Desk> Paid<D> {
         matches!(self.0, Payment::Degraded(..))
     }
 
-    /// Settles with the response, and says whether there is anything to tell the client of it: nothing
-    /// where a limit further in refused, since what was charged here is then given back.
+    /// Whether a response may leave a [rest](Self::rest) that waits for the end of its body.
+    #[inline]
+    pub fn may_wait(&self) -> bool {
+        match &self.0 {
+            Payment::One(one) => one.may_wait(),
+            Payment::Several(ticket) => ticket.may_wait() && ticket.store().hold() == Hold::End,
+            Payment::Degraded(..) | Payment::Shadowed(_) | Payment::Unknown => false,
+        }
+    }
+
+    /// Whether it is not settled yet, by whatever response.
+    #[inline]
+    pub fn is_open(&self) -> bool {
+        match &self.0 {
+            Payment::One(one) => one.stage == Stage::Open,
+            Payment::Several(ticket) => ticket.is_open(),
+            Payment::Degraded(..) | Payment::Shadowed(_) | Payment::Unknown => false,
+        }
+    }
+
+    /// What waits for the end of the body.
+    #[inline]
+    pub fn rest(&self) -> Rest {
+        match &self.0 {
+            Payment::One(one) => one.rest(),
+            Payment::Several(ticket) => ticket.rest(),
+            Payment::Degraded(..) | Payment::Shadowed(_) | Payment::Unknown => Rest::Nothing,
+        }
+    }
+
+    /// Settles the [rest](Self::rest): the body has ended, or will not be sent any more. What waits for
+    /// that by its account needs the `reply`, without which its charge stands.
+    ///
+    /// What is dropped without this gives back what is held.
+    pub fn end(&mut self, reply: Option<&dyn Reply>) {
+        match &mut self.0 {
+            Payment::One(one) => one.end(reply),
+            Payment::Several(ticket) => ticket.finish(reply),
+            Payment::Degraded(..) | Payment::Shadowed(_) | Payment::Unknown => {}
+        }
+    }
+
+    /// Settles with the head of the response all that does not wait for the end of its body, and says
+    /// whether there is anything to tell the client of it: nothing where a limit further in refused, since
+    /// what was charged here is then given back.
     #[inline]
     pub fn close(&mut self, reply: &dyn Reply) -> bool {
         let is_refusal = reply.is_refusal();
         match &mut self.0 {
             Payment::One(one) => one.close(reply, is_refusal),
-            Payment::Several(ticket) => ticket.close(reply),
+            Payment::Several(ticket) => {
+                let hold = ticket.store().hold();
+                ticket.close(reply, hold);
+            }
             Payment::Degraded(..) => {}
             Payment::Shadowed(_) | Payment::Unknown => return false,
         }
@@ -170,7 +249,15 @@ struct One<D: Desk> {
     cost: u64,
     account: Option<Account>,
     outcome: Outcome,
-    settled: bool,
+    stage: Stage,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Open,
+    /// It waits for the end of the body: for what the response says then, or only to give a place back.
+    Answered(Rest),
+    Settled,
 }
 
 #[inline]
@@ -182,7 +269,7 @@ impl<D: Desk> One<D> {
     #[inline(always)]
     fn new(desk: D, at: usize, owed: &Owed, outcome: Outcome) -> Self {
         let Owed { key, cost, ref account, .. } = *owed;
-        Self { desk, at, key, cost, account: account.clone(), outcome, settled: false }
+        Self { desk, at, key, cost, account: account.clone(), outcome, stage: Stage::Open }
     }
 
     #[inline]
@@ -195,12 +282,43 @@ impl<D: Desk> One<D> {
     }
 
     #[inline]
+    fn may_wait(&self) -> bool {
+        let waits = self.account.as_ref().is_some_and(Account::may_wait) || self.limit().is_held();
+        waits && self.desk.hold() == Hold::End
+    }
+
+    #[inline]
+    fn rest(&self) -> Rest {
+        match self.stage {
+            Stage::Answered(rest) => rest,
+            Stage::Open | Stage::Settled => Rest::Nothing,
+        }
+    }
+
+    #[inline]
     fn close(&mut self, reply: &dyn Reply, is_refusal: bool) {
-        self.settled = true;
+        self.stage = Stage::Settled;
         // Nearly always what was charged stands.
         if is_refusal || self.account.is_some() || self.limit().is_held() {
-            let owed = self.owed();
+            self.close_by(reply, is_refusal);
+        }
+    }
+
+    fn close_by(&mut self, reply: &dyn Reply, is_refusal: bool) {
+        let owed = self.owed();
+        let is_running = reply.is_running();
+        if !is_refusal && self.desk.hold() == Hold::End && owed.waits(is_running) {
+            self.stage = Stage::Answered(Rest::of(owed.account_waits(is_running)));
+        } else {
             self.settle(&owed, owed.spent(reply));
+        }
+    }
+
+    fn end(&mut self, reply: Option<&dyn Reply>) {
+        if let Stage::Answered(_) = self.stage {
+            self.stage = Stage::Settled;
+            let owed = self.owed();
+            self.settle(&owed, owed.spent_at_end(reply));
         }
     }
 
@@ -220,7 +338,12 @@ impl<D: Desk> One<D> {
 impl<D: Desk> Drop for One<D> {
     #[inline]
     fn drop(&mut self) {
-        if !self.settled && self.limit().is_held() {
+        let gives_back = match self.stage {
+            Stage::Settled => false,
+            Stage::Answered(_) => self.limit().is_held(),
+            Stage::Open => self.limit().is_held() || is_unserved(),
+        };
+        if gives_back {
             self.settle(&self.owed(), 0);
         }
     }

@@ -9,6 +9,7 @@ use crate::clock::Clock;
 use crate::counts::Counters;
 use crate::gate::{Gate, Place, Step};
 use crate::headers::Fields;
+use crate::hold::Hold;
 use crate::key::Missing;
 use crate::known::Known;
 use crate::limit::{Decision, Outcome, Standing};
@@ -45,6 +46,8 @@ pub struct Policy<S> {
     pub deadline: Duration,
     /// The status of a request that can never be admitted; `None` for 413 or 422, as its cost is measured.
     pub never_fits_status: Option<u16>,
+    /// Until when a served request holds its places.
+    pub hold: Hold,
     /// What happened so far.
     pub counters: Arc<Counters>,
     /// What decisions are measured with.
@@ -87,6 +90,7 @@ impl<S: Store> Policy<S> {
             on_store_error: OnStoreError::default(),
             deadline: DEADLINE,
             never_fits_status: None,
+            hold: Hold::default(),
             counters: Arc::default(),
             meter: Meter::default(),
             watch: None,
@@ -153,6 +157,7 @@ impl<S> Policy<S> {
             on_store_error: self.on_store_error,
             deadline: self.deadline,
             never_fits_status: self.never_fits_status,
+            hold: self.hold,
             counters: self.counters,
             meter: self.meter,
             watch: self.watch,

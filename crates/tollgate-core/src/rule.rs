@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::account::{Account, Reply};
+use crate::account::{Account, Due, Reply};
 use crate::charge::{Charge, Price};
 use crate::condition::Condition;
 use crate::cost::CostOf;
@@ -94,13 +94,20 @@ impl<K, L, C> By<K, L, C> {
     /// ```
     #[must_use]
     pub fn count_if(self, counts: impl Fn(u16) -> bool + Send + Sync + 'static) -> Self {
-        self.settle(move |reply, charged| if counts(reply.status()) { charged } else { 0 })
+        let spent = move |reply: &dyn Reply, charged| {
+            if counts(reply.status()) { charged } else { 0 }
+        };
+        self.settle(Due::Head, spent)
     }
 
     /// Corrects the charge to what the response says the request cost; `None` keeps the estimate.
     ///
     /// What was charged too much is given back, what was charged too little is charged on top, beyond
     /// the limit if need be: the next requests wait for it.
+    ///
+    /// It is asked once the head of the response is there. If the handler has left a
+    /// [`RunningCost`](crate::RunningCost) in the response's extensions, it is asked when the body has
+    /// ended, failed, or been dropped because the client has gone.
     ///
     /// Reserve the most that a request may cost. A client that disconnects before the response pays what was reserved,
     /// so a small reservation lets it use much and pay little.
@@ -119,7 +126,33 @@ impl<K, L, C> By<K, L, C> {
         self,
         cost: impl Fn(&dyn Reply) -> Option<u64> + Send + Sync + 'static,
     ) -> Self {
-        self.settle(move |reply, charged| cost(reply).unwrap_or(charged))
+        self.settle(Due::Cost, move |reply, charged| cost(reply).unwrap_or(charged))
+    }
+
+    /// Settles when the response's body has ended, failed, or been dropped because the client has gone,
+    /// instead of when the head is there: for what is only known then, such as trailers.
+    /// [`Reply::header`] finds fields of the trailers too.
+    ///
+    /// ```
+    /// use tollgate_core::{Global, Limit, reply_header};
+    ///
+    /// // 500 tokens reserved, then what the trailer `x-tokens-used` says.
+    /// let rule = Limit::per_minute(10_000)
+    ///     .by(Global)
+    ///     .cost(500)
+    ///     .settle_cost(reply_header("x-tokens-used"))
+    ///     .settle_at_end();
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// When nothing is settled: call [`count_if`](Self::count_if) or [`settle_cost`](Self::settle_cost)
+    /// first.
+    #[must_use]
+    #[track_caller]
+    pub fn settle_at_end(self) -> Self {
+        let account = self.account.expect("`settle_at_end` follows `count_if` or `settle_cost`");
+        Self { account: Some(account.at_end()), ..self }
     }
 
     /// Settles one request to at most `most`, whatever the response says. Without it, the bound is ten times the larger
@@ -147,8 +180,12 @@ impl<K, L, C> By<K, L, C> {
         When { rule: self, applies }
     }
 
-    fn settle(self, spent: impl Fn(&dyn Reply, u64) -> u64 + Send + Sync + 'static) -> Self {
-        let account = Account::new(spent);
+    fn settle(
+        self,
+        due: Due,
+        spent: impl Fn(&dyn Reply, u64) -> u64 + Send + Sync + 'static,
+    ) -> Self {
+        let account = Account::new(due, spent);
         let account = match self.most {
             Some(most) => account.at_most(most),
             None => account,

@@ -2,15 +2,19 @@ use std::time::Duration;
 
 use crate::account::Reply;
 use crate::charge::{Charge, Owed};
+use crate::hold::Hold;
 use crate::limit::{Decision, Outcome, Verdict};
+use crate::paid::Rest;
 use crate::store::Store;
+use crate::unserved::is_unserved;
 
 /// A request that was admitted, until it is known what it cost.
 ///
 /// Settle it when the response is there. Dropped unsettled, because the client has gone or the
 /// service failed, the request keeps its charge, and what is held (a place of
 /// [`Limit::concurrent`](crate::Limit::concurrent)) is given back. One that is still waiting gives
-/// everything back.
+/// everything back, and so does one that waited in a layer further in when it was
+/// [dropped](crate::listen_unserved).
 #[derive(Debug)]
 pub struct Ticket<S: Store> {
     store: S,
@@ -23,6 +27,10 @@ pub struct Ticket<S: Store> {
 enum Fate {
     Waiting,
     Running,
+    /// What waits for the end of the body is still to be settled.
+    Answered {
+        is_running: bool,
+    },
     Settled,
     Refused,
 }
@@ -71,11 +79,48 @@ impl<S: Store> Ticket<S> {
 
     /// Settles with the response: keeps what it cost, gives the rest back, charges what is missing.
     pub fn settle(mut self, reply: &dyn Reply) {
-        self.close(reply);
+        self.end(|owed| owed.spent(reply));
     }
 
-    pub(crate) fn close(&mut self, reply: &dyn Reply) {
-        self.end(|owed| owed.spent(reply));
+    /// Whether settling it may have to wait for the end of the response's body.
+    pub(crate) fn may_wait(&self) -> bool {
+        self.fate != Fate::Refused && self.charge.owed().any(Owed::may_wait)
+    }
+
+    /// Whether nothing of it is settled yet.
+    pub(crate) fn is_open(&self) -> bool {
+        matches!(self.fate, Fate::Waiting | Fate::Running)
+    }
+
+    /// Settles with the head of a response what does not wait for the end of its body.
+    pub(crate) fn close(&mut self, reply: &dyn Reply, hold: Hold) {
+        let is_running = reply.is_running();
+        let waits = |owed: &Owed| hold == Hold::End && owed.waits(is_running);
+        if self.fate == Fate::Refused || reply.is_refusal() || !self.charge.owed().any(waits) {
+            return self.end(|owed| owed.spent(reply));
+        }
+        self.fate = Fate::Answered { is_running };
+        self.each(|owed| if waits(owed) { owed.cost } else { owed.spent(reply) });
+    }
+
+    /// What waits for the end of the body.
+    pub(crate) fn rest(&self) -> Rest {
+        match self.fate {
+            Fate::Answered { is_running } => {
+                Rest::of(self.charge.owed().any(|owed| owed.account_waits(is_running)))
+            }
+            _ => Rest::Nothing,
+        }
+    }
+
+    /// Settles what has waited for the end of the body.
+    pub(crate) fn finish(&mut self, reply: Option<&dyn Reply>) {
+        if let Fate::Answered { is_running } = self.fate {
+            self.end(|owed| match owed.waits(is_running) {
+                true => owed.spent_at_end(reply),
+                false => owed.cost,
+            });
+        }
     }
 
     /// Gives everything back, as if the request had never come.
@@ -105,7 +150,10 @@ impl<S: Store> Drop for Ticket<S> {
         match self.fate {
             Fate::Settled | Fate::Refused => {}
             Fate::Waiting => self.each(|_| 0),
-            Fate::Running => self.each(|owed| if owed.limit.is_held() { 0 } else { owed.cost }),
+            Fate::Running if is_unserved() => self.each(|_| 0),
+            Fate::Running | Fate::Answered { .. } => {
+                self.each(|owed| if owed.limit.is_held() { 0 } else { owed.cost })
+            }
         }
     }
 }

@@ -1,4 +1,5 @@
 use std::fmt;
+use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -6,36 +7,82 @@ use std::time::Duration;
 
 use http::{Request, Response};
 use pin_project_lite::pin_project;
-use tollgate_core::{Charge, Course, DecisionSpan, Paid, Place, Store, StoreError, Ticket};
+use tollgate_core::{
+    Charge, Course, Decision, DecisionSpan, Paid, Place, Store, StoreError, Ticket,
+    listen_unserved, note_unserved,
+};
 use tower::Service;
 
+use crate::body::Body;
 use crate::respond::Respond;
 use crate::service::{Limited, close};
 use crate::sleep::{Sleep, sleep};
+use crate::upgrade::Upgrade;
+use crate::view::{FrameworkBody, Plain};
 
 pin_project! {
     /// The response of a [`RateLimit`](crate::RateLimit).
     ///
-    /// Dropped while the request waits, it gives the request's place back.
-    pub struct ResponseFuture<I, B, R, S, P>
+    /// Dropped while the request waits, it gives the request's place back, and layers further out give
+    /// their charges back.
+    pub struct ResponseFuture<I, B, R, S, P, W = Plain>
     where
-        I: Service<Request<B>>,
+        I: HttpService<B>,
         S: Store,
     {
         #[pin]
         state: State<I, B, R, S, P>,
+        framework: PhantomData<fn() -> W>,
     }
+
+    impl<I, B, R, S, P, W> PinnedDrop for ResponseFuture<I, B, R, S, P, W>
+    where
+        I: HttpService<B>,
+        S: Store,
+    {
+        fn drop(this: Pin<&mut Self>) {
+            let mut state = this.project().state;
+            match state.as_mut().project() {
+                StateProj::Running { paid, .. } if paid.is_open() => {
+                    listen_unserved(|| state.set(State::Refused { response: None }));
+                }
+                StateProj::Waiting { waiter: Some(waiter), .. } => waiter.forward.note_unserved(),
+                StateProj::Deciding { asked: Some(asked), .. } => asked.forward.note_unserved(),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// A service of HTTP: what a [`ResponseFuture`] needs to know of the one inside. Every service with
+/// requests and responses of the `http` crate is one.
+pub trait HttpService<B>: Service<Request<B>, Response = Response<Self::ResBody>> {
+    /// The body of its responses.
+    type ResBody;
+}
+
+impl<I, B, ResBody> HttpService<B> for I
+where
+    I: Service<Request<B>, Response = Response<ResBody>>,
+{
+    type ResBody = ResBody;
 }
 
 pin_project! {
     #[project = StateProj]
     enum State<I, B, R, S, P>
     where
-        I: Service<Request<B>>,
+        I: HttpService<B>,
         S: Store,
     {
-        Refused { response: Option<I::Response> },
-        Running { #[pin] future: I::Future, paid: Paid<Arc<Limited<R, S, P>>> },
+        Refused { response: Option<Response<Body<I::ResBody>>> },
+        // The future is dropped first: it says whether a handler was running.
+        Running {
+            #[pin]
+            future: I::Future,
+            upgrade: Option<Upgrade>,
+            paid: Paid<Arc<Limited<R, S, P>>>,
+        },
         Waiting { sleep: Sleep, waiter: Option<Box<Waiter<I, B, R, S, P>>> },
         Deciding {
             #[pin]
@@ -71,20 +118,37 @@ impl<I, B, R, S, P> Forward<I, B, R, S, P> {
     pub(crate) fn new(service: I, request: Request<B>, limited: &Arc<Limited<R, S, P>>) -> Self {
         Self { service, request, limited: Arc::clone(limited) }
     }
+
+    /// The request is dropped while it waits. That concerns the layers that it has passed, which have left
+    /// their decision: not those around a handler that makes this request as a client.
+    fn note_unserved(&self) {
+        if self.request.extensions().get::<Decision>().is_some() {
+            note_unserved();
+        }
+    }
 }
 
-impl<I, B, R, S, P> ResponseFuture<I, B, R, S, P>
+impl<I, B, R, S, P, W> ResponseFuture<I, B, R, S, P, W>
 where
-    I: Service<Request<B>>,
+    I: HttpService<B>,
     S: Store,
 {
-    pub(crate) fn refused(response: I::Response) -> Self {
-        Self { state: State::Refused { response: Some(response) } }
+    pub(crate) fn refused(response: Response<Body<I::ResBody>>) -> Self {
+        Self::at(State::Refused { response: Some(response) })
     }
 
     #[inline]
-    pub(crate) fn running(future: I::Future, paid: Paid<Arc<Limited<R, S, P>>>) -> Self {
-        Self { state: State::Running { future, paid } }
+    pub(crate) fn running(
+        future: I::Future,
+        paid: Paid<Arc<Limited<R, S, P>>>,
+        upgrade: Option<Upgrade>,
+    ) -> Self {
+        Self::at(State::Running { future, upgrade, paid })
+    }
+
+    #[inline]
+    fn at(state: State<I, B, R, S, P>) -> Self {
+        Self { state, framework: PhantomData }
     }
 
     pub(crate) fn waiting(
@@ -94,7 +158,7 @@ where
         forward: Forward<I, B, R, S, P>,
     ) -> Self {
         let span = DecisionSpan::new();
-        Self { state: State::waiting(wait, ticket, place, forward, span) }
+        Self::at(State::waiting(wait, ticket, place, forward, span))
     }
 
     pub(crate) fn deciding(
@@ -107,13 +171,13 @@ where
         let deadline = sleep(&policy.clock, policy.deadline);
         let span = DecisionSpan::new();
         let asked = Some(Box::new(Asked { forward, charge, place, span }));
-        Self { state: State::Deciding { answer, deadline, asked } }
+        Self::at(State::Deciding { answer, deadline, asked })
     }
 }
 
 impl<I, B, R, S, P> State<I, B, R, S, P>
 where
-    I: Service<Request<B>>,
+    I: HttpService<B>,
     S: Store,
 {
     fn waiting(
@@ -132,30 +196,32 @@ where
 
     fn calling(forward: Forward<I, B, R, S, P>, paid: Paid<Arc<Limited<R, S, P>>>) -> Self {
         let Forward { mut service, mut request, limited } = forward;
-        limited.mark(&paid, &mut request);
-        Self::Running { future: service.call(request), paid }
+        let upgrade = limited.mark(&paid, &mut request);
+        Self::Running { future: service.call(request), upgrade, paid }
     }
 }
 
-impl<I, B, R, S, P, ResBody> Future for ResponseFuture<I, B, R, S, P>
+impl<I, B, R, S, P, W> Future for ResponseFuture<I, B, R, S, P, W>
 where
-    I: Service<Request<B>, Response = Response<ResBody>>,
-    S: Store,
-    P: Respond<B, ResBody>,
+    I: HttpService<B>,
+    R: Send + Sync + 'static,
+    S: Store + Send + Sync + 'static,
+    W: FrameworkBody<I::ResBody>,
+    P: Respond<B, I::ResBody> + Send + Sync + 'static,
 {
-    type Output = Result<Response<ResBody>, I::Error>;
+    type Output = Result<Response<W::Body>, I::Error>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut state = self.project().state;
         loop {
             let next = match state.as_mut().project() {
                 StateProj::Refused { response } => {
-                    return Poll::Ready(Ok(response.take().expect(POLLED_AGAIN)));
+                    let response = response.take().expect(POLLED_AGAIN);
+                    return Poll::Ready(Ok(response.map(W::body)));
                 }
-                StateProj::Running { future, paid } => {
-                    let mut response = ready!(future.poll(cx))?;
-                    close(paid, &mut response);
-                    return Poll::Ready(Ok(response));
+                StateProj::Running { future, upgrade, paid } => {
+                    let response = ready!(future.poll(cx))?;
+                    return Poll::Ready(Ok(close(paid, upgrade, response).map(W::body)));
                 }
                 StateProj::Waiting { sleep, waiter } => {
                     let span = &waiter.as_ref().expect(POLLED_AGAIN).span;
@@ -200,9 +266,9 @@ where
 
 const POLLED_AGAIN: &str = "a future is not polled again once it is ready";
 
-impl<I, B, R, S, P> fmt::Debug for ResponseFuture<I, B, R, S, P>
+impl<I, B, R, S, P, W> fmt::Debug for ResponseFuture<I, B, R, S, P, W>
 where
-    I: Service<Request<B>>,
+    I: HttpService<B>,
     S: Store,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use http::{HeaderValue, Request, Response};
 use tollgate_core::{
-    Counts, Fields, Known, KnownLimits, Memory, OnStoreError, Policy, Refusal, Rejection, ShowKeys,
-    Store, Watch, client_error,
+    Counts, Fields, Hold, Known, KnownLimits, Memory, OnStoreError, Policy, Refusal, Rejection,
+    ShowKeys, Store, Watch, client_error,
 };
 
 use crate::respond::{Problem, RespondFn};
@@ -101,6 +101,21 @@ impl<R, S, W, P> RateLimitLayerFor<R, S, W, P> {
     /// How long to wait for a store that is not in this process; one second by default.
     pub fn deadline(self, deadline: Duration) -> Self {
         self.with(|policy| Policy { deadline, ..policy })
+    }
+
+    /// Until when a request holds its places of [`Limit::concurrent`](crate::Limit::concurrent), and when an
+    /// answer whose cost is [running](crate::RunningCost) is settled: by default when the response's body
+    /// has ended, or the upgraded connection has closed.
+    ///
+    /// ```
+    /// use tollgate::{Hold, Ip, Limit, RateLimitLayer};
+    ///
+    /// // Five at work; what is still being sent to slow clients does not count.
+    /// let layer = RateLimitLayer::new(Limit::concurrent(5).by(Ip::peer())).hold_until(Hold::Head);
+    /// # let _ = layer;
+    /// ```
+    pub fn hold_until(self, hold: Hold) -> Self {
+        self.with(|policy| Policy { hold, ..policy })
     }
 
     /// Tells `watch` who is refused: a [`Watch`] shows who that is most.

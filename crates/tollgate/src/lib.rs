@@ -26,16 +26,42 @@
 //! # }
 //! ```
 //!
+//! # What is held, and until when
+//!
+//! A place of [`Limit::concurrent`] is held, and a request counts as [`InFlight`], until the response's
+//! body has ended, failed, or been dropped because the client has gone; where the response upgrades the
+//! connection (a WebSocket), until the upgraded connection is dropped. With
+//! [`hold_until`](RateLimitLayerFor::hold_until) it is only until the head of the response is there. A
+//! [`RunningCost`] charges a streamed answer what it used.
+//!
+//! The response's body is therefore a [`Body`] around that of the service inside, whatever that is.
+//!
+//! # Clients that leave
+//!
+//! A request whose client leaves (its future is dropped) keeps its charge if it was being served, and
+//! gives everything back if it was waiting: for its turn, or for a store's answer. With layers on top of
+//! one another the outer ones give back too, through whatever is between them, except:
+//!
+//! - a task of its own (`tokio::spawn`): its end does not reach the outer layer;
+//! - an outer layer with [`extensions(false)`](RateLimitLayerFor::extensions): the inner one cannot tell
+//!   that the request has passed it;
+//! - a retry in between, of a request that was served before: it counts as not served.
+//!
 //! # Features
 //!
+//! - `upgrades`: an upgraded connection of hyper, axum or tonic keeps what its request holds; on by
+//!   default. Where something is held, `hyper::upgrade::Upgraded::downcast` does not find the server's own
+//!   type any more.
 //! - `metrics`: decisions by policy and verdict, what remains, waits and errors, through the facade of that name;
 //!   `tollgate-core` lists them, and `examples/policies/metrics.rs` shows them to Prometheus and Grafana.
 //!
 //! Everything of `tollgate-core` is re-exported here: a service depends on this crate alone, or on
 //! `tollgate-axum` or `tollgate-actix`.
 
+mod body;
 mod future;
 mod headers;
+mod held;
 mod in_flight;
 mod layer;
 mod limiter;
@@ -43,15 +69,24 @@ mod reply;
 mod respond;
 mod service;
 mod sleep;
+#[cfg(feature = "upgrades")]
+mod upgrade;
+#[cfg(not(feature = "upgrades"))]
+#[path = "no_upgrade.rs"]
+mod upgrade;
 mod view;
 
 #[doc(inline)]
 pub use tollgate_core::*;
 
-pub use self::future::ResponseFuture;
-pub use self::in_flight::{InFlightFuture, InFlightLayer, InFlightService};
+pub use self::body::Body;
+pub use self::future::{HttpService, ResponseFuture};
+pub use self::in_flight::{
+    CountUntil, Counted, InFlightFuture, InFlightLayer, InFlightLayerFor, InFlightService,
+    UntilHead,
+};
 pub use self::layer::{RateLimitLayer, RateLimitLayerFor};
 pub use self::limiter::{Acquire, AcquireError, Limiter, Take};
 pub use self::respond::{Bare, Problem, Respond, RespondFn};
 pub use self::service::{RateLimit, RateLimitFor};
-pub use self::view::{Framework, HttpView, MatchedRoute, Peer, Plain};
+pub use self::view::{Framework, FrameworkBody, HttpView, MatchedRoute, Peer, Plain};

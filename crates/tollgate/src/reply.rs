@@ -1,5 +1,5 @@
 use http::Response;
-use tollgate_core::{Cost, Refused, Reply};
+use tollgate_core::{Cost, Refused, Reply, RunningCost};
 
 /// What rules can see of an `http` response.
 pub(crate) struct HttpReply<'a, B>(pub(crate) &'a Response<B>);
@@ -14,7 +14,12 @@ impl<B> Reply for HttpReply<'_, B> {
     }
 
     fn cost(&self) -> Option<u64> {
-        self.0.extensions().get().map(|Cost(cost)| *cost)
+        let running = self.0.extensions().get().map(RunningCost::total);
+        running.or_else(|| self.0.extensions().get().map(|Cost(cost)| *cost))
+    }
+
+    fn is_running(&self) -> bool {
+        self.0.extensions().get::<RunningCost>().is_some()
     }
 
     fn is_refusal(&self) -> bool {

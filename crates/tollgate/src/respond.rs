@@ -4,23 +4,27 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Request, Response, StatusCode};
 use tollgate_core::{Refusal, fields};
 
+use crate::body::Body;
+
 /// Makes the response of a refusal.
 ///
-/// [`Problem`] is the default; [`Bare`] has no body, for body types that cannot be made from text;
-/// [`RespondFn`] holds a closure that sees the request. Whatever it makes, the layer adds
-/// `Retry-After`, `Cache-Control: no-store` and the `RateLimit` fields.
+/// [`Problem`] is the default; [`Bare`] has no body; [`RespondFn`] holds a closure that sees the request.
+/// Whatever it makes, the layer adds `Retry-After`, `Cache-Control: no-store` and the `RateLimit` fields.
+///
+/// `ResBody` is the body of the service inside. A responder need not be able to make one:
+/// [`Body::from_bytes`] goes with every service.
 pub trait Respond<B, ResBody> {
     /// The response to `request`, which is refused for the reason that `refusal` gives.
-    fn respond(&self, refusal: &Refusal, request: &Request<B>) -> Response<ResBody>;
+    fn respond(&self, refusal: &Refusal, request: &Request<B>) -> Response<Body<ResBody>>;
 }
 
 /// A problem document (RFC 9457).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Problem;
 
-impl<B, ResBody: From<String>> Respond<B, ResBody> for Problem {
-    fn respond(&self, refusal: &Refusal, _: &Request<B>) -> Response<ResBody> {
-        let mut response = Response::new(ResBody::from(refusal.problem()));
+impl<B, ResBody> Respond<B, ResBody> for Problem {
+    fn respond(&self, refusal: &Refusal, _: &Request<B>) -> Response<Body<ResBody>> {
+        let mut response = Response::new(Body::from_bytes(refusal.problem()));
         *response.status_mut() = status(refusal);
         let content_type = HeaderValue::from_static(fields::PROBLEM_JSON);
         response.headers_mut().insert(CONTENT_TYPE, content_type);
@@ -28,28 +32,29 @@ impl<B, ResBody: From<String>> Respond<B, ResBody> for Problem {
     }
 }
 
-/// The status alone: for body types that have nothing but a default.
+/// The status alone, without a body.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Bare;
 
-impl<B, ResBody: Default> Respond<B, ResBody> for Bare {
-    fn respond(&self, refusal: &Refusal, _: &Request<B>) -> Response<ResBody> {
-        let mut response = Response::new(ResBody::default());
+impl<B, ResBody> Respond<B, ResBody> for Bare {
+    fn respond(&self, refusal: &Refusal, _: &Request<B>) -> Response<Body<ResBody>> {
+        let mut response = Response::new(Body::default());
         *response.status_mut() = status(refusal);
         response
     }
 }
 
-/// A closure that makes the whole response.
+/// A closure that makes the whole response, with the body of the service inside or with a [`Body`].
 #[derive(Clone, Copy)]
 pub struct RespondFn<F>(pub F);
 
-impl<B, ResBody, F> Respond<B, ResBody> for RespondFn<F>
+impl<B, ResBody, F, T> Respond<B, ResBody> for RespondFn<F>
 where
-    F: Fn(&Refusal, &Request<B>) -> Response<ResBody>,
+    F: Fn(&Refusal, &Request<B>) -> Response<T>,
+    T: Into<Body<ResBody>>,
 {
-    fn respond(&self, refusal: &Refusal, request: &Request<B>) -> Response<ResBody> {
-        (self.0)(refusal, request)
+    fn respond(&self, refusal: &Refusal, request: &Request<B>) -> Response<Body<ResBody>> {
+        (self.0)(refusal, request).map(Into::into)
     }
 }
 

@@ -7,16 +7,19 @@ use std::task::{Context, Poll};
 use http::header::{HeaderMap, HeaderValue, RETRY_AFTER};
 use http::{Request, Response};
 use tollgate_core::{
-    Answer, Charge, Course, Degraded, Desk, Field, Fields, Known, Mark, Memory, Owed, Paid, Policy,
-    Refusal, Refused, Rule, Store, Ticket, is_stored_for_others,
+    Answer, Charge, Course, Degraded, Desk, Field, Fields, Hold, Known, Mark, Memory, Owed, Paid,
+    Policy, Refusal, Refused, Rest, Rule, Store, Ticket, is_stored_for_others,
 };
 use tower::Service;
 
+use crate::body::Body;
 use crate::future::{Forward, ResponseFuture};
 use crate::headers::{HttpHeaders, name};
+use crate::held::{Held, Unsettled};
 use crate::reply::HttpReply;
 use crate::respond::{Problem, Respond, status};
-use crate::view::{Framework, HttpView, Plain};
+use crate::upgrade::Upgrade;
+use crate::view::{FrameworkBody, HttpView, Plain};
 
 /// A service behind a [`RateLimitLayer`](crate::RateLimitLayer).
 pub type RateLimit<I, R, S = Memory, P = Problem> = RateLimitFor<I, R, S, Plain, P>;
@@ -47,14 +50,14 @@ impl<I, R, S, W, P> RateLimitFor<I, R, S, W, P> {
 impl<I, R, S, W, P, B, ResBody> Service<Request<B>> for RateLimitFor<I, R, S, W, P>
 where
     I: Service<Request<B>, Response = Response<ResBody>> + Clone,
-    R: for<'a> Rule<HttpView<'a, B, W>>,
-    S: Store,
-    W: Framework,
-    P: Respond<B, ResBody>,
+    R: for<'a> Rule<HttpView<'a, B, W>> + Send + Sync + 'static,
+    S: Store + Send + Sync + 'static,
+    W: FrameworkBody<ResBody>,
+    P: Respond<B, ResBody> + Send + Sync + 'static,
 {
-    type Response = Response<ResBody>;
+    type Response = Response<W::Body>;
     type Error = I::Error;
-    type Future = ResponseFuture<I, B, R, S, P>;
+    type Future = ResponseFuture<I, B, R, S, P, W>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), I::Error>> {
         self.inner.poll_ready(cx)
@@ -68,7 +71,7 @@ where
             return ResponseFuture::refused(self.limited.answer(refusal, &request));
         }
         if charge.is_empty() {
-            return ResponseFuture::running(self.inner.call(request), Paid::unknown());
+            return ResponseFuture::running(self.inner.call(request), Paid::unknown(), None);
         }
         let place = policy.queue(&mut charge);
         let answer = policy.store.take(&charge);
@@ -76,8 +79,8 @@ where
             // The usual way, on which nothing large is moved about.
             policy.admitted(&charge, outcome);
             let paid = Paid::charged(Arc::clone(&self.limited), &mut charge, outcome);
-            self.limited.mark(&paid, &mut request);
-            return ResponseFuture::running(self.inner.call(request), paid);
+            let upgrade = self.limited.mark(&paid, &mut request);
+            return ResponseFuture::running(self.inner.call(request), paid, upgrade);
         }
         let outcome = match answer {
             Answer::Now(outcome) => outcome,
@@ -89,8 +92,8 @@ where
         match policy.judge(outcome, &charge) {
             Course::Serve(served) => {
                 let paid = served.paid(&mut charge, || Arc::clone(&self.limited));
-                self.limited.mark(&paid, &mut request);
-                ResponseFuture::running(self.inner.call(request), paid)
+                let upgrade = self.limited.mark(&paid, &mut request);
+                ResponseFuture::running(self.inner.call(request), paid, upgrade)
             }
             Course::Wait(wait, outcome) => {
                 let ticket = Ticket::new(Arc::clone(&self.limited), charge, outcome);
@@ -125,6 +128,10 @@ impl<R, S: Store, P> Desk for Limited<R, S, P> {
     fn known(&self) -> &[Known] {
         &self.policy.known
     }
+
+    fn hold(&self) -> Hold {
+        self.policy.hold
+    }
 }
 
 /// Requests are settled through what they hold of the layer: one pointer for each, not two.
@@ -149,9 +156,14 @@ impl<R, S: Store, P> Store for Limited<R, S, P> {
 }
 
 impl<R, S, P> Limited<R, S, P> {
-    /// Tells the handler what was decided.
+    /// Tells the handler what was decided, and makes sure that a connection that it upgrades keeps what is
+    /// held.
     #[inline]
-    pub(crate) fn mark<T: Desk, B>(&self, paid: &Paid<T>, request: &mut Request<B>) {
+    pub(crate) fn mark<T: Desk, B>(
+        &self,
+        paid: &Paid<T>,
+        request: &mut Request<B>,
+    ) -> Option<Upgrade> {
         if self.policy.extensions {
             if let Some(decision) = paid.decision() {
                 request.extensions_mut().insert(decision);
@@ -160,6 +172,7 @@ impl<R, S, P> Limited<R, S, P> {
         if paid.is_degraded() {
             request.extensions_mut().insert(Degraded);
         }
+        if paid.may_wait() { Upgrade::of(request) } else { None }
     }
 
     /// Makes the response of a refusal, and tells layers further out what happened here.
@@ -167,7 +180,7 @@ impl<R, S, P> Limited<R, S, P> {
         &self,
         refusal: Refusal,
         request: &Request<B>,
-    ) -> Response<ResBody>
+    ) -> Response<Body<ResBody>>
     where
         P: Respond<B, ResBody>,
     {
@@ -217,16 +230,47 @@ impl<R, S, P> Limited<R, S, P> {
     }
 }
 
-/// The response is known: settles what it cost, and tells of it.
+/// The response is known: settles what it cost, and tells of it. What waits for the end of its body goes
+/// along with that, or with the connection that it upgrades.
 #[inline]
-pub(crate) fn close<R, S: Store, P, ResBody>(
+pub(crate) fn close<R, S, P, ResBody>(
     paid: &mut Paid<Arc<Limited<R, S, P>>>,
-    response: &mut Response<ResBody>,
-) {
-    if paid.close(&HttpReply(&*response)) {
+    upgrade: &mut Option<Upgrade>,
+    mut response: Response<ResBody>,
+) -> Response<Body<ResBody>>
+where
+    R: Send + Sync + 'static,
+    S: Store + Send + Sync + 'static,
+    P: Send + Sync + 'static,
+{
+    if paid.close(&HttpReply(&response)) {
         if let Some(limited) = paid.desk() {
-            limited.tell(paid, response);
+            limited.tell(paid, &mut response);
         }
+    }
+    if paid.rest() == Rest::Nothing && upgrade.is_none() {
+        return response.map(Body::new);
+    }
+    let held = (paid.rest() != Rest::Nothing).then(|| {
+        let paid = mem::replace(paid, Paid::unknown());
+        Box::new(Unsettled::new(paid, &response)) as Box<dyn Held>
+    });
+    hold(held, upgrade.take(), response)
+}
+
+/// Hands what is held to the connection that the response upgrades, else to its body.
+pub(crate) fn hold<ResBody>(
+    held: Option<Box<dyn Held>>,
+    upgrade: Option<Upgrade>,
+    response: Response<ResBody>,
+) -> Response<Body<ResBody>> {
+    match (upgrade, held) {
+        (Some(upgrade), held) if upgrade.is_accepted(response.status()) => {
+            upgrade.accept(held);
+            response.map(Body::new)
+        }
+        (_, Some(held)) => response.map(|body| Body::holding(body, held)),
+        (_, None) => response.map(Body::new),
     }
 }
 

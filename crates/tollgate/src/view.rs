@@ -6,6 +6,8 @@ use std::sync::Arc;
 use http::{Extensions, Request, Uri, header};
 use tollgate_core::{PathReadings, View};
 
+use crate::body::Body;
+
 /// What a framework leaves in a request's extensions about the connection and the route.
 ///
 /// [`Plain`] reads this crate's own [`Peer`] and [`MatchedRoute`]; `tollgate-axum` reads what axum
@@ -29,6 +31,16 @@ pub trait Framework {
 
     /// The line to add where [`route`](Self::route) has nothing to say.
     const ROUTE_HINT: &'static str;
+}
+
+/// What the body of a response that has passed a layer becomes in a framework: [`Body`] itself, unless the
+/// framework has one type for all bodies.
+pub trait FrameworkBody<B>: Framework {
+    /// The body of responses that have passed the layer.
+    type Body;
+
+    /// `body`, as that.
+    fn body(body: Body<B>) -> Self::Body;
 }
 
 /// No framework: the server itself leaves a [`Peer`] and a [`MatchedRoute`] in the request's
@@ -65,6 +77,15 @@ impl Framework for Plain {
     const PEER_HINT: &'static str = "where connections are accepted, add `request.extensions_mut().insert(tollgate::Peer(address.ip()))`";
 
     const ROUTE_HINT: &'static str = "in the router, add `request.extensions_mut().insert(tollgate::MatchedRoute(pattern.into()))`";
+}
+
+impl<B> FrameworkBody<B> for Plain {
+    type Body = Body<B>;
+
+    #[inline]
+    fn body(body: Body<B>) -> Body<B> {
+        body
+    }
 }
 
 /// The [`View`] of an `http` request.

@@ -16,14 +16,15 @@ use tower::{Layer, Service, ServiceExt};
 const CLIENT: Header = Header("x-client");
 
 #[tokio::test]
-async fn a_request_counts_from_its_call_to_its_response() {
+async fn a_request_counts_from_its_call_to_its_response_until_the_head() {
     let load = InFlight::below(9);
     let seen = load.clone();
-    let mut service = InFlightLayer::new(load.clone()).layer(tower::service_fn(move |_: ()| {
-        let within_the_call = seen.count();
-        let seen = seen.clone();
-        async move { Ok::<_, Infallible>((within_the_call, seen.count())) }
-    }));
+    let mut service =
+        InFlightLayer::new(load.clone()).until_head().layer(tower::service_fn(move |_: ()| {
+            let within_the_call = seen.count();
+            let seen = seen.clone();
+            async move { Ok::<_, Infallible>((within_the_call, seen.count())) }
+        }));
     let mut future = Box::pin(service.ready().await.unwrap().call(()));
     assert_eq!(load.count(), 1, "before it is polled");
     assert_eq!(future.as_mut().await, Ok((1, 1)));
@@ -34,6 +35,7 @@ async fn a_request_counts_from_its_call_to_its_response() {
 async fn a_request_whose_client_has_gone_counts_no_more() {
     let load = InFlight::below(9);
     let service = InFlightLayer::new(load.clone())
+        .until_head()
         .layer(tower::service_fn(|_: ()| pending::<Result<(), Infallible>>()));
     let mut futures: Vec<_> = (0..3).map(|_| task::spawn(service.clone().oneshot(()))).collect();
     for future in &mut futures {
@@ -50,6 +52,7 @@ async fn a_request_whose_client_has_gone_counts_no_more() {
 async fn an_error_is_the_inner_services_own_and_counts_no_more() {
     let load = InFlight::below(9);
     let service = InFlightLayer::new(load.clone())
+        .until_head()
         .layer(tower::service_fn(|_: ()| ready(Err::<(), _>("failed"))));
     assert_eq!(service.oneshot(()).await, Err("failed"));
     assert_eq!(load.count(), 0);
@@ -79,7 +82,7 @@ impl Service<()> for Strict {
 
 #[tokio::test]
 async fn the_service_that_was_made_ready_is_the_one_that_is_called() {
-    let mut service = InFlightLayer::new(InFlight::below(1)).layer(Strict::default());
+    let mut service = InFlightLayer::new(InFlight::below(1)).until_head().layer(Strict::default());
     for _ in 0..3 {
         service.ready().await.unwrap().call(()).await.unwrap();
     }
@@ -89,7 +92,8 @@ async fn the_service_that_was_made_ready_is_the_one_that_is_called() {
 async fn what_waits_until_the_service_is_ready_does_not_count() {
     let load = InFlight::below(9);
     let inner = tower::service_fn(|_: ()| -> Pending<Result<(), Infallible>> { pending() });
-    let service = InFlightLayer::new(load.clone()).layer(ConcurrencyLimit::new(inner, 1));
+    let service =
+        InFlightLayer::new(load.clone()).until_head().layer(ConcurrencyLimit::new(inner, 1));
     let mut first = task::spawn(service.clone().oneshot(()));
     let mut second = task::spawn(service.clone().oneshot(()));
     assert_pending!(first.poll());

@@ -6,15 +6,15 @@ use std::task::{Context, Poll};
 
 use http::{Request, Response};
 use tollgate::{
-    Bare, By, Header, HttpView, Ip, Limit, Limits, Memory, Plain, RateLimit, RateLimitLayer,
-    ResponseFuture, Rule,
+    Bare, Body, By, Header, HttpView, Ip, Limit, Limits, Memory, Plain, RateLimit, RateLimitLayer,
+    Refusal, RespondFn, ResponseFuture, Rule,
 };
 use tower::{Layer, Service, ServiceExt};
 
 type Key = (Header, Ip);
 
 /// Everything that the layer makes has a name that a struct can hold.
-struct Named<I: Service<Request<String>>> {
+struct Named<I: Service<Request<String>, Response = Response<String>>> {
     layer: RateLimitLayer<By<Key>>,
     service: RateLimit<I, By<Key>>,
     future: Option<ResponseFuture<I, String, By<Key>, Memory, tollgate::Problem>>,
@@ -54,19 +54,29 @@ async fn layer_service_and_future_can_be_named() {
 /// A body that is made of nothing and turns into nothing.
 struct Opaque(#[expect(dead_code, reason = "it is opaque")] Pin<Box<dyn Send>>);
 
-#[derive(Default)]
+fn opaque() -> Opaque {
+    Opaque(Box::pin(()))
+}
+
 struct Empty;
 
 #[tokio::test]
 async fn any_request_and_response_body_passes() {
-    let layer = RateLimitLayer::new(Limit::per_minute(1).by(Header("x-client"))).respond(Bare);
-    let service = layer.layer(tower::service_fn(|_: Request<Opaque>| async {
-        Ok::<_, Infallible>(Response::new(Empty))
-    }));
-    let request = || {
-        let body = Opaque(Box::pin(()));
-        Request::get("/").header("x-client", "alice").body(body).unwrap()
+    // By default, and with every responder: none has to make a body of that type.
+    let layer = RateLimitLayer::new(Limit::per_minute(1).by(Header("x-client")));
+    let handler = |_: Request<Opaque>| async { Ok::<_, Infallible>(Response::new(Empty)) };
+    let service = layer.clone().layer(tower::service_fn(handler));
+    let own = |refusal: &Refusal, _: &Request<Opaque>| {
+        Response::builder().status(refusal.status()).body(Body::from_bytes("no")).unwrap()
     };
+    let own: RespondFn<_> = RespondFn(own);
+    let _ = layer
+        .clone()
+        .respond(Bare)
+        .layer(tower::service_fn(handler))
+        .oneshot(Request::new(opaque()));
+    let _ = layer.respond(own).layer(tower::service_fn(handler)).oneshot(Request::new(opaque()));
+    let request = || Request::get("/").header("x-client", "alice").body(opaque()).unwrap();
     assert_eq!(service.clone().oneshot(request()).await.unwrap().status(), 200);
     assert_eq!(service.clone().oneshot(request()).await.unwrap().status(), 429);
 }

@@ -84,7 +84,7 @@ impl Asked {
 /// All that clients see of the answers, of one rule on a store of its own.
 async fn answers<R>(rule: R, clock: &ManualClock, asked: &[Asked]) -> Vec<String>
 where
-    R: for<'a> Rule<HttpView<'a, String, Plain>>,
+    R: for<'a> Rule<HttpView<'a, String, Plain>> + Send + Sync + 'static,
 {
     let layer = RateLimitLayer::new(Arc::new(rule))
         .store(Memory::builder().clock(clock).build())

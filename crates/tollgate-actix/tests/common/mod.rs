@@ -8,9 +8,9 @@ use actix_web::body::{EitherBody, MessageBody};
 use actix_web::dev::{Service, ServiceResponse};
 use actix_web::test::{self, TestRequest};
 use actix_web::{App, Error, HttpMessage, HttpRequest, HttpResponse, web};
-use tollgate_actix::{Degraded, ManualClock, Memory, RateLimit, RequestView, Rule, Store};
+use tollgate_actix::{Body, Degraded, ManualClock, Memory, RateLimit, RequestView, Rule, Store};
 
-pub(crate) type Answer = ServiceResponse<EitherBody<actix_web::body::BoxBody>>;
+pub(crate) type Answer = ServiceResponse<EitherBody<Body<actix_web::body::BoxBody>>>;
 
 /// A store on a clock that the test turns.
 pub(crate) fn store() -> (Memory, ManualClock) {

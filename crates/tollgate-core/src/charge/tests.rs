@@ -1,4 +1,5 @@
 use super::*;
+use crate::account::Due;
 
 fn key(name: &[u8]) -> KeyBuf {
     let mut key = KeyBuf::new();
@@ -45,8 +46,12 @@ fn one_row_is_owed_once_with_all_that_it_costs() {
 #[test]
 fn two_rules_that_owe_to_one_row_are_settled_each_its_own_way() {
     let limit = Limit::per_minute(10);
-    let failures =
-        || Some(Account::new(|reply, charged| if reply.status() == 401 { charged } else { 0 }));
+    let failures = || {
+        Some(Account::new(
+            Due::Head,
+            |reply, charged| if reply.status() == 401 { charged } else { 0 },
+        ))
+    };
     for (first, second) in [(None, failures()), (failures(), None)] {
         let mut charge = Charge::new();
         charge.owe_on_account(limit, key(b"a"), 2, first).expect("room");

@@ -179,8 +179,10 @@ impl Limit {
         Self::make(Kind::SlidingWindow, count, period)
     }
 
-    /// Concurrency: at most `count` at a time. What is taken is held until it is given back, which the
-    /// middleware does when the response is ready, fails, or is no longer awaited.
+    /// Concurrency: at most `count` at a time. What is taken is held until it is given back. The middleware
+    /// does that when the response's body has ended, failed or been dropped, when the upgraded connection
+    /// has closed, or when the response is no longer awaited. With [`Hold::Head`](crate::Hold::Head) it does
+    /// so when the head of the response is there.
     ///
     /// # Panics
     ///

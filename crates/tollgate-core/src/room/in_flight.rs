@@ -7,8 +7,8 @@ use crate::key::{Missing, View};
 /// Holds while less than so much is under way: a count, and a bound on it.
 ///
 /// It refuses nothing itself, and it counts what enters, not what is asked about: put
-/// `tollgate`'s `InFlightLayer` around the service, or call [`enter`](Self::enter) where work begins.
-/// Clones count together.
+/// `tollgate`'s `InFlightLayer` or `tollgate-actix`'s `InFlightMiddleware` around the service, or call
+/// [`enter`](Self::enter) where work begins. Clones count together.
 ///
 /// ```
 /// use tollgate_core::{InFlight, Ip, Limit, when};

@@ -1,5 +1,5 @@
 use super::*;
-use crate::account::Account;
+use crate::account::{Account, Due};
 use crate::clock::ManualClock;
 use crate::key::{KeyBuf, Part};
 use crate::limit::Limit;
@@ -99,7 +99,7 @@ fn a_dropped_ticket_keeps_its_charge_and_gives_back_its_place() {
 
 /// 10 of the rate, settled by what the response says.
 fn by_cost() -> Account {
-    Account::new(|reply, charged| reply.cost().unwrap_or(charged))
+    Account::new(Due::Head, |reply, charged| reply.cost().unwrap_or(charged))
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn the_ticket_of_a_refused_charge_settles_nothing() {
 #[test]
 fn what_another_limit_refused_further_in_is_given_back() {
     let desk = Desk::new();
-    let always = Account::new(|_, charged| charged);
+    let always = Account::new(Due::Head, |_, charged| charged);
     let refusal = Response { is_refusal: true, ..Response::of(429) };
     desk.ticket(&both()).settle(&refusal);
     desk.ticket(&on_account(Some(always))).settle(&refusal);
@@ -189,8 +189,9 @@ fn what_another_limit_refused_further_in_is_given_back() {
 #[test]
 fn the_account_says_what_stands() {
     let desk = Desk::new();
-    let failures =
-        || Account::new(|reply, charged| if reply.status() == 401 { charged } else { 0 });
+    let failures = || {
+        Account::new(Due::Head, |reply, charged| if reply.status() == 401 { charged } else { 0 })
+    };
     desk.ticket(&on_account(Some(failures()))).settle(&Response::of(200));
     assert_eq!(desk.remaining(RATE), 60);
     desk.ticket(&on_account(Some(failures()))).settle(&Response::of(401));
@@ -202,7 +203,7 @@ fn the_account_says_what_stands() {
 #[test]
 fn the_response_corrects_the_estimate() {
     let desk = Desk::new();
-    let cost = || Account::new(|reply, charged| reply.cost().unwrap_or(charged));
+    let cost = || Account::new(Due::Head, |reply, charged| reply.cost().unwrap_or(charged));
     for (cost_of_it, left) in
         [(None, 50), (Some(3), 47), (Some(0), 47), (Some(27), 20), (Some(99), 0)]
     {
@@ -219,7 +220,7 @@ fn the_response_corrects_the_estimate() {
 #[test]
 fn a_late_response_charges_a_key_that_was_forgotten() {
     let desk = Desk::new();
-    let account = Account::new(|reply, charged| reply.cost().unwrap_or(charged));
+    let account = Account::new(Due::Head, |reply, charged| reply.cost().unwrap_or(charged));
     let ticket = desk.ticket(&on_account(Some(account)));
     desk.clock.advance(Duration::from_secs(3_600));
     for number in 0_u64..100 {

@@ -4,8 +4,9 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::{Request, Response};
-use tollgate::{ManualClock, Memory};
+use tollgate::{Body, Charge, HttpView, Key, KeyBuf, Limit, ManualClock, Memory, Store};
 use tower::util::BoxCloneSyncService;
 use tower::{Layer, Service, ServiceExt};
 
@@ -19,17 +20,37 @@ pub(crate) fn store() -> (Memory, ManualClock) {
 }
 
 /// `layer` around a handler that answers 200, or the status that the path names.
-pub(crate) fn app<L>(layer: L) -> App
+pub(crate) fn app<L, T>(layer: L) -> App
 where
+    T: Text,
     L: Layer<App>,
-    L::Service: Service<Request<String>, Response = Answer, Error = Infallible>
+    L::Service: Service<Request<String>, Response = Response<T>, Error = Infallible>
         + Clone
         + Send
         + Sync
         + 'static,
     <L::Service as Service<Request<String>>>::Future: Send,
 {
-    BoxCloneSyncService::new(layer.layer(handler()))
+    let service = layer.layer(handler());
+    BoxCloneSyncService::new(service.map_response(|response| response.map(Text::text)))
+}
+
+/// What a body says, through any number of layers.
+pub(crate) trait Text {
+    fn text(self) -> String;
+}
+
+impl Text for String {
+    fn text(self) -> String {
+        self
+    }
+}
+
+impl<B: Text> Text for Body<B> {
+    fn text(self) -> String {
+        let own = |bytes: Bytes| String::from_utf8(bytes.to_vec()).unwrap();
+        self.into_inner().map_or_else(own, Text::text)
+    }
 }
 
 /// Answers 200, or the status that the path names; the body says how the request was marked.
@@ -50,6 +71,17 @@ pub(crate) fn get(path: &str, client: &str) -> Request<String> {
 /// Sends a request and waits for the response.
 pub(crate) async fn send(app: &App, path: &str, client: &str) -> Answer {
     app.clone().oneshot(get(path, client)).await.unwrap()
+}
+
+/// What alice has left of a limit by `key`.
+pub(crate) fn remaining<K>(store: &Memory, limit: Limit, key: K) -> u64
+where
+    K: for<'a> Key<HttpView<'a, String>>,
+{
+    let mut written = KeyBuf::new();
+    key.write(&HttpView::new(&get("/", "alice")), &mut written).unwrap();
+    let charge = Charge::of(limit, written, 1);
+    store.peek(&charge).now().unwrap().decision(&charge).remaining().unwrap()
 }
 
 /// The header field `name`, as text.

@@ -1,0 +1,87 @@
+use std::any::Any;
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use actix_web::body::{BodySize, MessageBody};
+use actix_web::web::Bytes;
+use pin_project_lite::pin_project;
+
+pin_project! {
+    /// The body of a response that has passed the middleware: that of the service inside, as it is.
+    ///
+    /// Where the request holds something ([`Limit::concurrent`](crate::Limit::concurrent),
+    /// [`InFlight`](crate::InFlight)), that is let go when the last chunk has been taken, when the body
+    /// fails, and when it is dropped. Nothing is allocated for a body with which nothing is held.
+    pub struct Body<B> {
+        // Dropped first: it may report what it cost.
+        #[pin]
+        inner: B,
+        held: Option<Box<dyn Any>>,
+    }
+}
+
+impl<B> Body<B> {
+    /// The body `inner`, as it is.
+    #[inline]
+    pub const fn new(inner: B) -> Self {
+        Self { inner, held: None }
+    }
+
+    /// `inner`, and what is held until it has ended.
+    pub(crate) fn holding(inner: B, held: Option<Box<dyn Any>>) -> Self {
+        Self { inner, held }
+    }
+
+    /// Whether something is held until this has ended.
+    pub const fn is_holding(&self) -> bool {
+        self.held.is_some()
+    }
+
+    /// The body of the service inside.
+    pub const fn inner(&self) -> &B {
+        &self.inner
+    }
+
+    /// The body of the service inside. What is held is let go.
+    pub fn into_inner(self) -> B {
+        self.inner
+    }
+}
+
+impl<B: MessageBody> MessageBody for Body<B> {
+    type Error = B::Error;
+
+    #[inline]
+    fn size(&self) -> BodySize {
+        self.inner.size()
+    }
+
+    fn poll_next(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, B::Error>>> {
+        let mut this = self.project();
+        let chunk = ready!(this.inner.as_mut().poll_next(cx));
+        if this.held.is_some() {
+            let is_more = matches!(chunk, Some(Ok(_)))
+                && !matches!(this.inner.size(), BodySize::None | BodySize::Sized(0));
+            if !is_more {
+                *this.held = None;
+            }
+        }
+        Poll::Ready(chunk)
+    }
+
+    fn try_into_bytes(self) -> Result<Bytes, Self> {
+        let Self { inner, held } = self;
+        inner.try_into_bytes().map_err(|inner| Self { inner, held })
+    }
+}
+
+impl<B: fmt::Debug> fmt::Debug for Body<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = if self.is_holding() { "Body(holding)" } else { "Body" };
+        f.debug_tuple(name).field(&self.inner).finish()
+    }
+}
