@@ -30,9 +30,9 @@
 //!
 //! A router nested in another sees a path without the prefix. Keys and conditions see the whole path, as the
 //! client wrote it, wherever the layer is: in a router nested at `/api`, write
-//! `Path.matches("/api/login")`. [`Route`] is the whole pattern too. One level does not know it: a layer
-//! around a `nest_service` runs before the service has matched a route, so `Route.is(..)` holds for none of
-//! its requests there. Put the layer into the service.
+//! `Path.matches("/api/login")`. [`Route`] is the whole pattern too. A layer around a `nest_service` runs before
+//! the service has matched a route: the key [`Route`] is missing there, and `Route.is("/api/login")` compares
+//! the pattern with the path.
 //!
 //! # Features
 //!

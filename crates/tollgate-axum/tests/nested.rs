@@ -89,6 +89,16 @@ async fn a_nested_router_is_no_way_around_a_route() {
 }
 
 #[tokio::test]
+async fn in_front_of_the_routing_a_route_is_compared_with_the_path() {
+    let app = Router::new().nest_service("/api", login()).layer(one!(Route.is("/api/login")));
+    assert_eq!(served(&app, &["/api/login"]).await, 1, "around a service");
+    let app = Router::new().nest("/api", login());
+    let app = ServiceBuilder::new().layer(one!(Route.is("/api/login"))).service(app);
+    let app = Router::new().fallback_service(app);
+    assert_eq!(served(&app, &["/api/login"]).await, 1, "around the router");
+}
+
+#[tokio::test]
 async fn the_rest_of_a_path_matches_where_only_the_rest_is_routed() {
     let app = Router::new().nest("/api", login().layer(one!(Path.matches("/login"))));
     assert_eq!(served(&app, &["/api/login"]).await, 1);

@@ -3,6 +3,7 @@ mod segments;
 
 use std::cell::OnceCell;
 
+pub(super) use self::readings::check_length;
 pub use self::readings::{MAX_PATH, PathReadings};
 use self::readings::{Readings, step};
 use self::segments::Segments;
@@ -18,8 +19,8 @@ impl Path {
     /// The condition is meant for limiting more, and is generous: percent-encoded spellings, repeated
     /// slashes, a slash at the end, and `.` and `..` are no way around it, and where servers disagree
     /// about what a path means, it holds if any reading of it matches. `Not(Path.matches(..))` is
-    /// generous too: it holds unless every reading matches. A path of more than [`MAX_PATH`](crate::MAX_PATH)
-    /// bytes is not read; it may match any pattern. Where the framework routes, prefer
+    /// generous too: it holds unless every reading matches. A request with a path of more
+    /// than [`MAX_PATH`](crate::MAX_PATH) bytes is refused with 400. Where the framework routes, prefer
     /// [`Route.is`](crate::Route::is).
     ///
     /// The path is the one that the client wrote. In a router nested in another, which sees only the rest
@@ -175,11 +176,13 @@ impl Segment {
 
 impl<V: View> Condition<V> for PathMatches {
     fn holds(&self, view: &V) -> Result<bool, Missing> {
+        check_length(view)?;
         let (written, routed) = self.ask(view, Readings::any);
         Ok(written || routed)
     }
 
     fn surely_holds(&self, view: &V) -> Result<bool, Missing> {
+        check_length(view)?;
         let (written, _) = self.ask(view, Readings::all);
         Ok(written)
     }

@@ -1,7 +1,8 @@
 use std::borrow::Cow;
 
 use super::Condition;
-use crate::key::{Method, Missing, Route, View};
+use super::path::{PathMatches, check_length};
+use crate::key::{Method, Missing, Path, Route, View};
 
 impl Method {
     /// Holds for requests of this method, in the same case: methods are upper case.
@@ -41,8 +42,9 @@ impl Route {
     /// `/users/{id}`.
     ///
     /// This is the condition to prefer where the framework routes: it says what will answer the
-    /// request, however the client spelled the path. Where the limit runs in front of the router, no
-    /// route is known yet, and it holds for no request.
+    /// request, however the client spelled the path. Where no route is known, since the limit runs in front
+    /// of the router or nothing matched, the pattern is compared with the path, as
+    /// [`Path.matches`](Path::matches) does.
     ///
     /// In actix-web a limit around an app or a scope runs before the routing inside of it, and cannot
     /// see guards. There the condition holds for every request that the route *may* answer, and
@@ -54,7 +56,8 @@ impl Route {
     /// let rule = Limit::per_minute(5).by(Ip::peer()).when(Route.is("/login"));
     /// ```
     pub fn is(self, pattern: impl Into<Cow<'static, str>>) -> RouteIs {
-        RouteIs { pattern: pattern.into() }
+        let pattern = pattern.into();
+        RouteIs { path: Path.try_matches(&pattern).ok(), pattern }
     }
 }
 
@@ -62,11 +65,20 @@ impl Route {
 #[derive(Debug, Clone)]
 pub struct RouteIs {
     pattern: Cow<'static, str>,
+    /// The same as a pattern of paths, if it is one.
+    path: Option<PathMatches>,
 }
 
 impl<V: View> Condition<V> for RouteIs {
     fn holds(&self, view: &V) -> Result<bool, Missing> {
-        Ok(view.is_route(&self.pattern) != Some(false))
+        match view.is_route(&self.pattern) {
+            Some(true) => Ok(true),
+            Some(false) => match &self.path {
+                Some(path) if view.route().is_none() => path.holds(view),
+                _ => Ok(false),
+            },
+            None => check_length(view).map(|()| true),
+        }
     }
 
     fn surely_holds(&self, view: &V) -> Result<bool, Missing> {

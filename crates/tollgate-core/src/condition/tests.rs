@@ -32,6 +32,19 @@ fn a_route_is_the_pattern_that_matched() {
     assert!(!holds(Route.is("/users/{id}"), &Request::default()));
 }
 
+#[test]
+fn where_no_route_is_known_the_path_is_compared() {
+    let unrouted = |path: &str| Request { path: path.into(), ..Request::default() };
+    for path in ["/users/7", "/%75sers/7", "//users/7/"] {
+        assert!(holds(Route.is("/users/{id}"), &unrouted(path)), "{path}");
+        // It is no way to make exceptions: nobody knows who will answer.
+        assert!(holds(Not(Route.is("/users/{id}")), &unrouted(path)), "{path}");
+    }
+    assert!(!holds(Route.is("/users/{id}"), &unrouted("/posts/7")));
+    let routed = Request { route: Some("/{any}".into()), ..unrouted("/users/7") };
+    assert!(!holds(Route.is("/users/{id}"), &routed));
+}
+
 fn host(host: &str) -> Request {
     Request { host: Some(host.into()), ..Request::default() }
 }
