@@ -169,6 +169,8 @@ mod tests {
             Value::Object(fields) => {
                 for (name, value) in fields {
                     match value {
+                        // Those of Redis are for whoever has one; its crate looks after them.
+                        Value::String(text) if text.contains("tollgate_redis_") => {}
                         Value::String(text) if name == "expr" || name == "definition" => {
                             found.push(text.clone());
                         }

@@ -1,4 +1,4 @@
-//! What is under way without anybody waiting for it: counted, and bounded.
+//! What is asked, and what is under way without anybody waiting for it: counted, and bounded.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -8,28 +8,66 @@ use tokio::sync::Notify;
 
 #[derive(Debug)]
 pub(crate) struct Background {
+    /// Of those that ask, and of those that settle.
     most: usize,
+    asking: AtomicUsize,
+    settling: AtomicUsize,
+    /// Those that nobody waits for.
     under_way: AtomicUsize,
     done: Notify,
 }
 
-/// Leave to be under way in the background, until it is dropped.
+/// Leave to be under way, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Place(Arc<Background>);
+pub(crate) struct Place {
+    background: Arc<Background>,
+    of: Of,
+    is_in_background: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Of {
+    Asking,
+    Settling,
+}
 
 impl Background {
     pub(crate) fn new(most: usize) -> Self {
-        Self { most, under_way: AtomicUsize::new(0), done: Notify::new() }
+        Self {
+            most,
+            asking: AtomicUsize::new(0),
+            settling: AtomicUsize::new(0),
+            under_way: AtomicUsize::new(0),
+            done: Notify::new(),
+        }
     }
 
-    /// None, if too much is under way already.
+    /// To ask, and to wait for the answer in the background should it come too late: whoever has no place then
+    /// could not give back what was charged, so nothing is asked without one. None, if too much is asked already.
+    pub(crate) fn reserve(self: &Arc<Self>) -> Option<Place> {
+        self.enter(Of::Asking)
+    }
+
+    /// To settle. None, if too much is settled already.
     pub(crate) fn place(self: &Arc<Self>) -> Option<Place> {
-        let more = |under_way| (under_way < self.most).then_some(under_way + 1);
-        let entered = self.under_way.fetch_update(Ordering::AcqRel, Ordering::Acquire, more);
-        entered.ok().map(|_| Place(Arc::clone(self)))
+        self.enter(Of::Settling).map(Place::in_background)
     }
 
-    /// Until nothing is under way.
+    fn enter(self: &Arc<Self>, of: Of) -> Option<Place> {
+        let more = |under_way| (under_way < self.most).then_some(under_way + 1);
+        let entered = self.count(of).fetch_update(Ordering::AcqRel, Ordering::Acquire, more);
+        let place = |_| Place { background: Arc::clone(self), of, is_in_background: false };
+        entered.ok().map(place)
+    }
+
+    const fn count(&self, of: Of) -> &AtomicUsize {
+        match of {
+            Of::Asking => &self.asking,
+            Of::Settling => &self.settling,
+        }
+    }
+
+    /// Until nothing is under way that nobody waits for.
     pub(crate) async fn idle(&self) {
         loop {
             let mut done = pin!(self.done.notified());
@@ -43,10 +81,22 @@ impl Background {
     }
 }
 
+impl Place {
+    /// From here on, nobody waits for it.
+    pub(crate) fn in_background(mut self) -> Self {
+        if !std::mem::replace(&mut self.is_in_background, true) {
+            self.background.under_way.fetch_add(1, Ordering::AcqRel);
+        }
+        self
+    }
+}
+
 impl Drop for Place {
     fn drop(&mut self) {
-        if self.0.under_way.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.0.done.notify_waiters();
+        self.background.count(self.of).fetch_sub(1, Ordering::AcqRel);
+        let background = &self.background;
+        if self.is_in_background && background.under_way.fetch_sub(1, Ordering::AcqRel) == 1 {
+            background.done.notify_waiters();
         }
     }
 }
@@ -65,6 +115,29 @@ mod tests {
         assert!(background.place().is_none());
         drop(first);
         assert!(background.place().is_some());
+    }
+
+    #[test]
+    fn those_that_ask_take_no_place_from_those_that_settle() {
+        let background = Arc::new(Background::new(1));
+        let asks = background.reserve().expect("the first");
+        assert!(background.reserve().is_none());
+        let settles = background.place();
+        assert!(settles.is_some() && background.place().is_none());
+        drop(asks);
+        assert!(background.reserve().is_some());
+    }
+
+    #[test]
+    fn what_somebody_waits_for_is_not_waited_for_here() {
+        let background = Arc::new(Background::new(1));
+        let asks = background.reserve().expect("the first");
+        let mut cx = Context::from_waker(Waker::noop());
+        assert_eq!(pin!(background.idle()).poll(&mut cx), Poll::Ready(()));
+        let late = asks.in_background();
+        assert_eq!(pin!(background.idle()).poll(&mut cx), Poll::Pending);
+        drop(late);
+        assert_eq!(pin!(background.idle()).poll(&mut cx), Poll::Ready(()));
     }
 
     #[test]

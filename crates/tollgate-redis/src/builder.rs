@@ -19,6 +19,7 @@ use crate::counts::Counters;
 use crate::node::{Common, Dial, Node};
 use crate::places::Places;
 use crate::refusals::Refusals;
+use crate::report;
 use crate::route::Route;
 use crate::rows::Naming;
 use crate::runtime::Runtime;
@@ -174,8 +175,10 @@ impl RedisBuilder {
         self
     }
 
-    /// How many settlements and late answers may be under way in the background, and how long each is
-    /// waited for: 4,096 and 30 s, unless told otherwise.
+    /// How many questions may be under way at a time, and as many settlements, and how long each is waited for
+    /// in the background: 4,096 and 30 s, unless told otherwise. A question that finds no room is not asked, and
+    /// is an error of the kind [`Full`](crate::FailureKind::Full): it could not be given back if its answer came
+    /// too late. A connection on which a question stays unanswered for that time is given up.
     pub fn background(mut self, most: usize, longest: Duration) -> Self {
         self.background = (most, longest);
         self
@@ -252,6 +255,7 @@ impl RedisBuilder {
             None => naming,
         };
         let clock = self.clock.as_ref().map(Clock::from).unwrap_or_default();
+        report::describe();
         let counters = Arc::new(Counters::new(&clock));
         let epochs = Arc::default();
         let refusals = Refusals::new(self.remembered, &clock, &epochs);

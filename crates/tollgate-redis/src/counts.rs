@@ -49,7 +49,7 @@ pub struct RedisCounts {
     /// [lease](crate::RedisBuilder::concurrency_lease), or the server has forgotten. Its requests are under way
     /// beside those of others.
     pub places_lost: u64,
-    /// How long decisions took that a server was asked for.
+    /// How long decisions took that a server was asked for, those included that failed.
     pub latency: LatencyCounts,
     by_kind: [u64; FailureKind::ALL.len()],
 }
@@ -105,6 +105,15 @@ impl Counters {
     pub(crate) fn failed(&self, failure: &Failure) {
         add(&self.failures[failure.kind().index()]);
         report::failed(failure.kind());
+    }
+
+    /// Of one that failed after so long. It took no time where nobody was asked.
+    pub(crate) fn failed_after(&self, failure: &Failure, took: Duration) {
+        self.failed(failure);
+        if failure.was_waited_for() {
+            self.latency.record(took);
+            report::waited(took);
+        }
     }
 
     pub(crate) fn breaker_opened(&self, name: &str, wait: Duration) {

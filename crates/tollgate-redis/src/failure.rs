@@ -41,6 +41,9 @@ pub enum FailureKind {
     TooSlow,
     /// The breaker is open: the server was not asked.
     BreakerOpen,
+    /// More is under way than [`background`](crate::RedisBuilder::background) allows: the server was not asked,
+    /// because what it charged too late could not be given back.
+    Full,
     /// The server is loading its data, or busy with somebody's script.
     Busy,
     /// The server takes no writes: a replica, or one that cannot persist or replicate them.
@@ -61,10 +64,11 @@ pub enum FailureKind {
 
 impl FailureKind {
     /// Every kind, in the order of [`index`](Self::index).
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::Unreachable,
         Self::TooSlow,
         Self::BreakerOpen,
+        Self::Full,
         Self::Busy,
         Self::ReadOnly,
         Self::OutOfMemory,
@@ -85,6 +89,7 @@ impl FailureKind {
             Self::Unreachable => "unreachable",
             Self::TooSlow => "too_slow",
             Self::BreakerOpen => "breaker_open",
+            Self::Full => "full",
             Self::Busy => "busy",
             Self::ReadOnly => "read_only",
             Self::OutOfMemory => "out_of_memory",
@@ -99,7 +104,7 @@ impl FailureKind {
     /// Whether the server itself is in trouble, and not just what was asked of it: only that opens the
     /// breaker. A row of the wrong type is one key's affair, and a moving slot one slot's.
     pub(crate) const fn is_the_server_s(self) -> bool {
-        !matches!(self, Self::WrongType | Self::Script | Self::Cluster)
+        !matches!(self, Self::WrongType | Self::Script | Self::Cluster | Self::Full)
     }
 
     /// Whether another connection may lead to a server that answers: the name may point to the promoted
@@ -118,6 +123,7 @@ impl FailureKind {
             Self::Unreachable => "Redis cannot be reached",
             Self::TooSlow => "Redis did not answer in time",
             Self::BreakerOpen => "Redis failed repeatedly and is not asked for the moment",
+            Self::Full => "too many questions to Redis are under way already",
             Self::Busy => "Redis is loading its data or busy with a script",
             Self::ReadOnly => "Redis takes no writes",
             Self::OutOfMemory => "Redis has reached its maxmemory",
@@ -155,6 +161,11 @@ impl Failure {
 
     pub(crate) const fn is_unasked(&self) -> bool {
         self.unasked
+    }
+
+    /// Whether somebody waited for the server.
+    pub(crate) const fn was_waited_for(&self) -> bool {
+        !self.unasked && !matches!(self.kind, FailureKind::BreakerOpen | FailureKind::Full)
     }
 
     /// Which kind.

@@ -59,7 +59,7 @@ impl Future for RedisFuture {
                 Ok(outcome)
             }
             Err(failure) => {
-                counters.failed(&failure);
+                counters.failed_after(&failure, self.begun.elapsed());
                 Err(failure.into())
             }
         })

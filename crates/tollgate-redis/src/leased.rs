@@ -123,6 +123,7 @@ impl Leased {
             shares.iter_mut().for_each(|share| share.tidy(at, totals));
             let unspent = shares.iter().map(Share::unspent).sum();
             counts.add(totals, unspent);
+            shelf.tell();
         }
         counts
     }

@@ -24,7 +24,8 @@
 //! - **One script decides.** All limits that a request owes to are charged, or none, under any number of
 //!   processes. Time is the server's, so that processes whose clocks differ agree.
 //! - **An error means that nothing is charged.** What the server charges after the deadline, or for a future
-//!   that was dropped, is given back as soon as its answer comes. The one exception is a connection that
+//!   that was dropped, is given back as soon as its answer comes; a question that could not be waited for in the
+//!   background is not asked. The one exception is a connection that
 //!   breaks between question and answer: nobody knows then, and the charge stands if it was made. It is
 //!   [counted](RedisCounts::unanswered); no question is asked twice on a guess.
 //! - **No decision takes longer than the deadline,** 50 ms unless [told otherwise](RedisBuilder::deadline),
@@ -51,6 +52,7 @@
 //! | `SCRIPT FLUSH` | a second round trip, within the deadline | the script is sent in full |
 //! | it was demoted to a replica, or refuses the user | an error | reconnects, at once the first time, then in the same pauses: the name may point to the new master; sentinels are asked again |
 //! | its memory is full | an error, for requests that would write | as when it hangs, on the same connection |
+//! | more questions are under way than [`background`](RedisBuilder::background) allows | nothing: it is an error at once | what is asked without a place could not be given back |
 //! | a foreign value stands in a row | an error, for that key alone | the row is left alone |
 //! | a node of a cluster is down | as above, for its slots alone | looks who serves them by now |
 //! | a slot moves | a second round trip, within the deadline | `MOVED` is remembered, `ASK` followed |
@@ -111,20 +113,25 @@
 //! # What the server's user needs
 //!
 //! `ACL SETUSER limiter on >secret resetkeys ~tollgate:* -@all +evalsha +eval +get +mget +set +del
-//! +getrange +setrange +strlen +pexpire +pttl +time`, in a cluster `+cluster|slots +asking` besides, and with sentinels
-//! `+role`.
+//! +getrange +setrange +strlen +pexpire +pttl +time`. Besides, `+select` where the URL names a database,
+//! `+cluster|slots +asking` in a cluster, and `+role` with sentinels. To be named by
+//! [`client_name`](RedisBuilder::client_name) it needs `+client|setname`; without that, everything else works.
 //!
 //! # Features
 //!
 //! - `tls`: `rediss://`, by rustls with ring.
-//! - `metrics`: `tollgate_redis_decisions_total` (`outcome`), `tollgate_redis_failures_total` (`kind`),
-//!   `tollgate_redis_decision_seconds`, `tollgate_redis_breaker_open` (`server`),
+//! - `metrics`: by the facade of that name, with a description and a unit each:
+//!   `tollgate_redis_decisions_total` (`outcome`), `tollgate_redis_failures_total` (`kind`),
+//!   `tollgate_redis_decision_seconds` (how long requests waited for the server, in vain or not),
+//!   `tollgate_redis_refused_locally_total`, `tollgate_redis_breaker_open` (`server`; 0 from the start),
 //!   `tollgate_redis_breaker_openings_total`, `tollgate_redis_connections_total`,
 //!   `tollgate_redis_scripts_loaded_total`, `tollgate_redis_settled_total`,
 //!   `tollgate_redis_settlements_dropped_total`, `tollgate_redis_given_back_total`,
-//!   `tollgate_redis_unanswered_total`, `tollgate_redis_places_lost_total` and
-//!   `tollgate_redis_refused_locally_total`, by the facade of that name. [`counts`](Redis::counts) shows the same
-//!   without it.
+//!   `tollgate_redis_unanswered_total` and `tollgate_redis_places_lost_total`; and of [`Leased`]
+//!   `tollgate_redis_leases_total`, `tollgate_redis_lease_tokens_total` (`event`),
+//!   `tollgate_redis_lease_decisions_total` (`outcome`) and `tollgate_redis_lease_passed_on_total`, which are told
+//!   when the next lease is asked for. [`counts`](Redis::counts) shows the same without it, and
+//!   `docs/grafana.json` is a dashboard for all of them.
 //! - `tracing`: events when connections come and go, breakers open and close, and settlements are dropped.
 
 mod address;

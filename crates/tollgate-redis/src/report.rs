@@ -20,8 +20,28 @@ macro_rules! count {
     ($($anything:tt)*) => {};
 }
 
+#[cfg(feature = "metrics")]
+mod names;
+
+/// Says what each metric is, once there is somebody to tell.
+pub(crate) fn describe() {
+    #[cfg(feature = "metrics")]
+    names::describe();
+}
+
+/// A server whose breaker is closed: its gauge is there before it opens for the first time.
+pub(crate) fn server_is_known(name: &str) {
+    #[cfg(feature = "metrics")]
+    metrics::gauge!("tollgate_redis_breaker_open", "server" => name.to_owned()).set(0);
+}
+
 pub(crate) fn decided(admitted: bool, took: Duration) {
     count!("decisions_total", "outcome" => if admitted { "admitted" } else { "refused" });
+    waited(took);
+}
+
+/// For an answer, or for none.
+pub(crate) fn waited(took: Duration) {
     #[cfg(feature = "metrics")]
     metrics::histogram!("tollgate_redis_decision_seconds").record(took);
 }
@@ -115,6 +135,39 @@ pub(crate) fn places_lost(rows: u64) {
     metrics::counter!("tollgate_redis_places_lost_total").increment(rows);
     #[cfg(feature = "tracing")]
     tracing::warn!(rows, "places of requests under way have lapsed, and may be taken by others");
+}
+
+/// What became of leased tokens since it was last told.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Leases {
+    pub(crate) leases: u64,
+    pub(crate) taken: u64,
+    pub(crate) spent: u64,
+    pub(crate) given_back: u64,
+    pub(crate) expired: u64,
+    pub(crate) admitted: u64,
+    pub(crate) refused: u64,
+}
+
+pub(crate) fn leases(since: Leases) {
+    #[cfg(feature = "metrics")]
+    {
+        let Leases { leases, taken, spent, given_back, expired, admitted, refused } = since;
+        metrics::counter!("tollgate_redis_leases_total").increment(leases);
+        let tokens = [taken, spent, given_back, expired];
+        for (event, tokens) in ["taken", "spent", "given_back", "expired"].into_iter().zip(tokens) {
+            metrics::counter!("tollgate_redis_lease_tokens_total", "event" => event)
+                .increment(tokens);
+        }
+        for (outcome, requests) in [("admitted", admitted), ("refused", refused)] {
+            metrics::counter!("tollgate_redis_lease_decisions_total", "outcome" => outcome)
+                .increment(requests);
+        }
+    }
+}
+
+pub(crate) fn passed_on() {
+    count!("lease_passed_on_total");
 }
 
 #[cfg(all(test, feature = "metrics"))]

@@ -63,11 +63,7 @@ pub(crate) fn outside() -> Failure {
 
 /// Waits in the background for an answer that nobody else waits for, and gives back what it charged.
 pub(crate) fn give_back_later(shared: &Arc<Shared>, late: Late, charge: Charge) {
-    let Late { answer, node, on, claim } = late;
-    let Some(place) = shared.background.place() else {
-        claim.iter().for_each(Claim::doubt);
-        return shared.counters.unanswered();
-    };
+    let Late { answer, node, on, claim, place } = late;
     let shared = Arc::clone(shared);
     shared.clone().runtime.spawn(async move {
         match before(shared.runtime.sleep(shared.grace), answer).await {
@@ -83,6 +79,15 @@ pub(crate) fn give_back_later(shared: &Arc<Shared>, late: Late, charge: Charge) 
             }
         }
         drop(claim);
+        drop(place);
+    });
+}
+
+/// Waits in the background for an answer that charges nothing, so that no more is under way than there is room for.
+pub(crate) fn wait_out(shared: &Arc<Shared>, Late { answer, place, .. }: Late) {
+    let over = shared.runtime.sleep(shared.grace);
+    shared.runtime.spawn(async move {
+        let _ = before(over, answer).await;
         drop(place);
     });
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tollgate_core::Charge;
 
 use crate::ask::Question;
+use crate::background::Place;
 use crate::breaker::Permit;
 use crate::failure::{Failure, FailureKind};
 use crate::node::{Connection, Node};
@@ -30,6 +31,7 @@ pub(crate) struct Late {
     pub(crate) on: Connection,
     /// The places that are charged, if it charges any.
     pub(crate) claim: Option<Claim>,
+    pub(crate) place: Place,
 }
 
 /// One script asked within the deadline.
@@ -46,6 +48,8 @@ pub(crate) struct Visit {
     watch: Watch,
     /// Places that it asks for.
     claim: Option<Claim>,
+    /// Held until there is an answer, whoever waits for it.
+    place: Option<Place>,
 }
 
 enum Stage {
@@ -76,9 +80,11 @@ impl Visit {
         keys: &[Vec<u8>],
         (slot, deadline): (u16, Duration),
     ) -> Result<Self, Failure> {
-        let mut watch = shared.refusals.watch(ask, &charge);
         let node = shared.route.known(slot);
         let asked = node.map(|node| enter(shared, node)).transpose()?;
+        let place = shared.background.reserve();
+        let place = Some(place.ok_or_else(|| Failure::new(FailureKind::Full))?);
+        let mut watch = shared.refusals.watch(ask, &charge);
         let claim = match ask {
             Ask::Take => shared.places.claim(&charge, keys, shared.runtime.clock.now()),
             Ask::Peek | Ask::Reset => None,
@@ -95,7 +101,8 @@ impl Visit {
             }
         };
         let deadline = shared.runtime.sleep(deadline);
-        Ok(Self { shared: Arc::clone(shared), ask, charge, deadline, asked, stage, watch, claim })
+        let shared = Arc::clone(shared);
+        Ok(Self { shared, ask, charge, deadline, asked, stage, watch, claim, place })
     }
 
     fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Result<Vec<u8>, Failure>> {
@@ -167,12 +174,17 @@ impl Visit {
     /// Leaves it to the background to give back what may be charged.
     fn leave(&mut self) {
         let stage = std::mem::replace(&mut self.stage, Stage::Done);
-        let (Stage::Asking { answer, begun: true, on }, Ask::Take) = (stage, self.ask) else {
-            return;
-        };
-        if let Some((node, _)) = &self.asked {
-            let late = Late { answer, node: Arc::clone(node), on, claim: self.claim.take() };
-            settle::give_back_later(&self.shared, late, std::mem::take(&mut self.charge));
+        let Stage::Asking { answer, begun: true, on } = stage else { return };
+        if let (Some((node, _)), Some(place)) = (&self.asked, self.place.take()) {
+            let (node, place, claim) = (Arc::clone(node), place.in_background(), self.claim.take());
+            let late = Late { answer, node, on, claim, place };
+            match self.ask {
+                Ask::Take => {
+                    let charge = std::mem::take(&mut self.charge);
+                    settle::give_back_later(&self.shared, late, charge);
+                }
+                Ask::Peek | Ask::Reset => settle::wait_out(&self.shared, late),
+            }
         }
     }
 }
@@ -240,6 +252,7 @@ impl Future for Visit {
             (Some(claim), Err(_)) if may_be_applied => claim.doubt(),
             _ => {}
         }
+        visit.place = None;
         // What is not held is not counted any more.
         visit.claim = None;
         visit.watch.learn(&visit.charge, reply.as_ref().ok());

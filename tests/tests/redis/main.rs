@@ -13,6 +13,7 @@ mod places;
 mod policies;
 mod random;
 mod refusing;
+mod rights;
 mod rows;
 mod servers;
 mod store;

@@ -8,6 +8,7 @@ use tollgate_core::Owed;
 
 use super::share::Wanted;
 use crate::ask::Question;
+use crate::background::Place;
 use crate::breaker::Permit;
 use crate::failure::{Failure, FailureKind};
 use crate::node::{Connection, Node};
@@ -23,8 +24,8 @@ pub(super) type Coming = Pin<Box<dyn Future<Output = Result<Lease, Failure>> + S
 pub(super) enum Came {
     InTime(Lease),
     Not(Failure),
-    /// It may come yet.
-    Late(Coming),
+    /// It may come yet; the place is to wait for it.
+    Late(Coming, Place),
 }
 
 /// Asks for a lease, and counts what comes of it.
@@ -34,9 +35,11 @@ pub(super) async fn ask(shared: &Arc<Shared>, owed: &Owed, wanted: Wanted) -> Ca
     let counters = &shared.counters;
     match &came {
         Came::InTime(lease) => counters.decided(lease.taken > 0, begun.elapsed()),
-        Came::Late(_) => counters.failed(&Failure::new(FailureKind::TooSlow)),
+        Came::Late(..) => {
+            counters.failed_after(&Failure::new(FailureKind::TooSlow), begun.elapsed());
+        }
         Came::Not(failure) => {
-            counters.failed(failure);
+            counters.failed_after(failure, begun.elapsed());
             if failure.may_be_applied() {
                 counters.unanswered();
             }
@@ -49,6 +52,7 @@ async fn ask_in_time(shared: &Arc<Shared>, owed: &Owed, wanted: Wanted) -> Resul
     let question = question(shared, owed, wanted);
     let mut deadline = pin!(shared.runtime.sleep(shared.deadline));
     let (node, mut permit, connection) = reach(shared, question.slot, deadline.as_mut()).await?;
+    let place = shared.background.reserve().ok_or_else(|| Failure::new(FailureKind::Full))?;
     let asked = Arc::clone(&node);
     let mut coming: Coming = Box::pin(async move {
         let answer = question.ask(asked, connection).await?;
@@ -62,7 +66,7 @@ async fn ask_in_time(shared: &Arc<Shared>, owed: &Owed, wanted: Wanted) -> Resul
         }
         None => {
             learn(shared, &node, &mut permit, Err(&Failure::new(FailureKind::TooSlow)));
-            Ok(Came::Late(coming))
+            Ok(Came::Late(coming, place.in_background()))
         }
     }
 }

@@ -1,5 +1,7 @@
 //! What became of the tokens.
 
+use crate::report::Leases;
+
 /// What a [`Leased`](super::Leased) has done since it was made, as [`counts`](super::Leased::counts) shows
 /// it. Clones of a store are counted together.
 ///
@@ -40,6 +42,26 @@ pub(super) struct Totals {
     pub(super) refused: u64,
 }
 
+impl Totals {
+    /// What there is more of than was told. Nothing, of what has become less: it is told once it is more again.
+    pub(super) fn since(&self, told: &mut Self) -> Leases {
+        let more = |now: u64, told: &mut u64| {
+            let more = now.saturating_sub(*told);
+            *told += more;
+            more
+        };
+        Leases {
+            leases: more(self.leases, &mut told.leases),
+            taken: more(self.leased, &mut told.leased),
+            spent: more(self.spent, &mut told.spent),
+            given_back: more(self.given_back, &mut told.given_back),
+            expired: more(self.expired, &mut told.expired),
+            admitted: more(self.here, &mut told.here),
+            refused: more(self.refused, &mut told.refused),
+        }
+    }
+}
+
 impl LeaseCounts {
     pub(super) fn add(&mut self, totals: &Totals, unspent: u64) {
         self.leases += totals.leases;
@@ -50,5 +72,20 @@ impl LeaseCounts {
         self.unspent += unspent;
         self.admitted_here += totals.here;
         self.refused_here += totals.refused;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_become_less_is_not_told_twice() {
+        let (mut totals, mut told) = (Totals::default(), Totals::default());
+        let mut spent = |now| {
+            totals.spent = now;
+            totals.since(&mut told).spent
+        };
+        assert_eq!([5, 5, 3, 4, 7].map(&mut spent), [5, 0, 0, 0, 2]);
     }
 }

@@ -8,6 +8,7 @@ use super::asking::{Came, Coming, ask};
 use super::share::{Told, Wanted};
 use super::worth::Part;
 use super::{Inner, LeasedFuture};
+use crate::background::Place;
 use crate::failure::{Failure, FailureKind};
 use crate::future::RedisFuture;
 use crate::runtime::before;
@@ -66,11 +67,8 @@ impl Inner {
     }
 
     /// What comes after the deadline is there to be spent all the same.
-    async fn wait_on(&self, owed: &Owed, asked: u64, coming: Coming) {
+    async fn wait_on(&self, owed: &Owed, asked: u64, (coming, place): (Coming, Place)) {
         let shared = self.shared();
-        let Some(place) = shared.background.place() else {
-            return shared.counters.unanswered();
-        };
         match before(shared.runtime.sleep(shared.grace), coming).await {
             Some(Ok(lease)) => self.came_late(owed, &lease, asked),
             Some(Err(failure)) if !failure.may_be_applied() => {}
@@ -118,10 +116,10 @@ impl Fetch {
                     inner.failed(owed, &failure);
                     break;
                 }
-                Came::Late(coming) => {
+                Came::Late(coming, place) => {
                     inner.failed(owed, &Failure::new(FailureKind::TooSlow));
                     *is_done = true;
-                    return inner.wait_on(owed, asked, coming).await;
+                    return inner.wait_on(owed, asked, (coming, place)).await;
                 }
             }
         }

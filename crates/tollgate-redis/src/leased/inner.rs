@@ -11,6 +11,7 @@ use super::fetch::passed;
 use super::share::{Step, Waiter};
 use super::table::Table;
 use super::worth::{Moment, Worth};
+use crate::report;
 use crate::shared::Shared;
 use crate::store::Redis;
 
@@ -52,6 +53,7 @@ impl Inner {
 
     fn pass_on(&self, charge: &Charge) -> Answer<LeasedFuture> {
         self.passed_on.fetch_add(1, Ordering::Relaxed);
+        report::passed_on();
         passed(self.redis.take(charge))
     }
 
@@ -68,6 +70,9 @@ impl Inner {
             Step::Decide(outcome, false) => Answer::Now(Ok(outcome)),
             Step::Decide(outcome, true) => {
                 let wanted = if self.can_ask() { share.ask(at.now, &self.batch) } else { None };
+                if wanted.is_some() {
+                    shelf.tell();
+                }
                 drop(shelf);
                 if let Some(wanted) = wanted {
                     self.fetch(owed.clone(), wanted);
@@ -78,6 +83,9 @@ impl Inner {
                 let (sender, receiver) = oneshot::channel();
                 share.wait(Waiter { cost: owed.cost, answer: sender });
                 let wanted = share.ask(at.now, &self.batch);
+                if wanted.is_some() {
+                    shelf.tell();
+                }
                 drop(shelf);
                 if let Some(wanted) = wanted {
                     self.fetch(owed.clone(), wanted);
@@ -145,6 +153,7 @@ impl Inner {
             parts.collect()
         };
         unspent.iter().for_each(|(owed, part)| self.give_back(owed, part));
+        self.table.shelf(shelf).tell();
         unspent.len()
     }
 }

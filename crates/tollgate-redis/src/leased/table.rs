@@ -11,6 +11,7 @@ use tollgate_core::Owed;
 use super::counts::Totals;
 use super::share::Share;
 use super::worth::{Moment, Worth};
+use crate::report;
 
 /// Shares under one lock: few enough to be looked through.
 const TOGETHER: usize = 8;
@@ -26,6 +27,8 @@ pub(super) struct Table {
 #[derive(Debug, Default)]
 pub(super) struct Shelf {
     pub(super) totals: Totals,
+    /// What has been measured of them.
+    told: Totals,
     shares: Vec<Share>,
 }
 
@@ -114,6 +117,11 @@ impl Shelf {
         let (_, place) = idle.min()?;
         self.shares[place] = make();
         Some(place)
+    }
+
+    /// Measures what has become of the tokens since the last time.
+    pub(super) fn tell(&mut self) {
+        report::leases(self.totals.since(&mut self.told));
     }
 
     /// The shares, and what to count by.

@@ -25,6 +25,7 @@ use crate::breaker::{Breaker, Permit, Settings, Turn};
 use crate::counts::Counters;
 use crate::failure::{Failure, FailureKind};
 use crate::refusals::{Epochs, Seen};
+use crate::report;
 use crate::runtime::{Runtime, Sleep};
 use crate::together::Together;
 
@@ -81,8 +82,10 @@ enum State {
 
 impl Node {
     pub(crate) fn new(target: Target, common: Common) -> Arc<Self> {
+        let name = target.name();
+        report::server_is_known(&name);
         Arc::new(Self {
-            name: target.name(),
+            name,
             breaker: Arc::new(Breaker::new(common.breaker)),
             state: watch::Sender::new(State::Idle),
             generations: AtomicU64::new(0),

@@ -98,6 +98,14 @@ fn what_happens_is_measured_under_the_documented_names() {
         settlement_dropped(&Failure::new(FailureKind::TooSlow), Some(0));
         gave_back();
         unanswered();
+        server_is_known("host:1");
+        waited(Duration::from_millis(125));
+        let (leases_, taken, spent) = (1, 9, 7);
+        let (given_back, expired, admitted, refused) = (1, 1, 5, 2);
+        let since =
+            Leases { leases: leases_, taken, spent, given_back, expired, admitted, refused };
+        leases(since);
+        passed_on();
         places_lost(3);
     });
     let expected = r#"
@@ -117,6 +125,16 @@ fn what_happens_is_measured_under_the_documented_names() {
         settlements_dropped_total{} 1
         given_back_total{} 1
         unanswered_total{} 1
+        breaker_open{server="host:1"} 0
+        decision_seconds{} 0.125
+        leases_total{} 1
+        lease_tokens_total{event="taken"} 9
+        lease_tokens_total{event="spent"} 7
+        lease_tokens_total{event="given_back"} 1
+        lease_tokens_total{event="expired"} 1
+        lease_decisions_total{outcome="admitted"} 5
+        lease_decisions_total{outcome="refused"} 2
+        lease_passed_on_total{} 1
         places_lost_total{} 3
     "#;
     let expected: Vec<_> = expected
@@ -126,4 +144,32 @@ fn what_happens_is_measured_under_the_documented_names() {
         .map(|line| format!("tollgate_redis_{line}"))
         .collect();
     assert_eq!(*notes.lock().unwrap(), expected);
+}
+
+/// Every name that is measured anywhere in this crate.
+fn measured() -> std::collections::BTreeSet<String> {
+    let source = include_str!("../report.rs");
+    let counted = source.split("count!(\"").skip(1);
+    let others = source.split("!(\"tollgate_redis_").skip(1);
+    counted.chain(others).filter_map(|rest| Some(rest.split_once('"')?.0.to_owned())).collect()
+}
+
+#[test]
+fn every_metric_is_described_and_stands_in_the_dashboard() {
+    let described: std::collections::BTreeSet<_> =
+        names::METRICS.iter().map(|(name, ..)| (*name).to_owned()).collect();
+    assert_eq!(measured(), described);
+    let dashboard = include_str!("../../../../docs/grafana.json");
+    let asked: Vec<_> = dashboard.lines().filter(|line| line.contains("\"expr\"")).collect();
+    for name in described {
+        let name = format!("tollgate_redis_{name}");
+        assert!(asked.iter().any(|line| line.contains(&name)), "{name} is in no panel");
+    }
+    let documentation = include_str!("../lib.rs").replace("\n//! ", " ");
+    for (name, ..) in names::METRICS {
+        assert!(
+            documentation.contains(&format!("`tollgate_redis_{name}`")),
+            "{name} is not documented"
+        );
+    }
 }

@@ -1,7 +1,7 @@
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-use tollgate_core::ManualClock;
+use tollgate_core::{ManualClock, Store};
 use tollgate_redis::FailureKind;
 
 use crate::fake::{Act, Fake, admitted, is_charge, refused};
@@ -27,6 +27,18 @@ async fn a_server_that_never_answers_is_too_slow_at_the_deadline_and_not_before(
     clock.advance(TICK);
     assert_eq!(kind(asked.await.expect("no panic")), FailureKind::TooSlow);
     assert_eq!(store.counts().failures_of(FailureKind::TooSlow), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_too_slow_is_measured_too() {
+    let (fake, clock) = (slow(admitted()), ManualClock::new());
+    let store = store(&fake, &clock);
+    let asked = tokio::spawn(later(&store));
+    fake.wait_for("EVALSHA", 1);
+    clock.advance(DEADLINE);
+    assert_eq!(kind(asked.await.expect("no panic")), FailureKind::TooSlow);
+    let measured: u64 = store.counts().latency.buckets().map(|(_, count)| count).sum();
+    assert_eq!(measured, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -105,21 +117,55 @@ async fn what_is_late_is_not_waited_for_for_ever() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_more_waits_in_the_background_than_there_is_room_for() {
+async fn what_could_not_be_given_back_is_not_asked() {
     let (fake, clock) = (slow(admitted()), ManualClock::new());
     let store = builder(&fake, &clock)
-        .background(1, DEADLINE * 10)
+        .background(2, DEADLINE * 10)
         .breaker(0, DEADLINE, DEADLINE)
         .build()
         .expect("a good URL");
-    for asked in 1..=3 {
+    for asked in 1..=2 {
         let task = tokio::spawn(later(&store));
         fake.wait_for("EVALSHA", asked);
         task.abort();
         assert!(task.await.expect_err("aborted").is_cancelled());
     }
-    assert_eq!(store.counts().unanswered, 2);
+    for _ in 0..100 {
+        assert_eq!(kind(take(&store).await), FailureKind::Full);
+    }
+    assert_eq!(fake.seen("EVALSHA"), 2);
+    assert_eq!(store.counts().failures_of(FailureKind::Full), 100);
     fake.release();
     store.flush().await;
-    assert_eq!(store.counts().given_back, 1);
+    assert_eq!((store.counts().given_back, store.counts().unanswered), (2, 0));
+    let asked = fake.seen("EVALSHA");
+    let _under_way = tokio::spawn(later(&store));
+    fake.wait_for("EVALSHA", asked + 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn questions_that_charge_nothing_take_no_more_than_there_is_room_for_either() {
+    let fake = Fake::new(|name, _| (name == "EVALSHA").then_some(Act::Nothing));
+    let clock = ManualClock::new();
+    let store = builder(&fake, &clock)
+        .background(3, DEADLINE * 10)
+        .breaker(0, DEADLINE, DEADLINE)
+        .build()
+        .expect("a good URL");
+    for asked in 1..=3 {
+        let tollgate_core::Answer::Later(peek) = store.peek(&crate::charge()) else {
+            panic!("it asks")
+        };
+        let task = tokio::spawn(peek);
+        fake.wait_for("EVALSHA", asked);
+        task.abort();
+        assert!(task.await.expect_err("aborted").is_cancelled());
+    }
+    assert_eq!(kind(take(&store).await), FailureKind::Full);
+    until(&store, |_| {
+        clock.advance(DEADLINE * 10);
+        store.counts().connections == 2
+    })
+    .await;
+    store.flush().await;
 }

@@ -1,0 +1,90 @@
+//! A user who may do what the documentation says, and nothing else.
+
+use std::time::Duration;
+
+use tollgate_core::{Charge, Limit, Store};
+use tollgate_redis::{Leased, Redis};
+use tollgate_tests::servers::{Cluster, Server};
+use tollgate_tests::{answer, key};
+
+use crate::DAY;
+use crate::load::attempts;
+use crate::store::{left, open, patient, runtime, settled};
+
+const DOCUMENTATION: &str = include_str!("../../../crates/tollgate-redis/src/lib.rs");
+
+/// The words of the documented command, for rows under another prefix.
+fn documented() -> Vec<String> {
+    let text = DOCUMENTATION.replace("\n//! ", " ");
+    let (_, command) = text.split_once("`ACL SETUSER").expect("it is documented");
+    let (command, _) = command.split_once('`').expect("it ends");
+    let words = command.split_whitespace().map(|word| match word {
+        "~tollgate:*" => "~test-*",
+        word => word,
+    });
+    ["ACL", "SETUSER"].into_iter().chain(words).map(str::to_owned).collect()
+}
+
+/// Lets the user in, with rights that are documented for a purpose.
+fn let_in(server: &Server, besides: &[&str]) {
+    for right in besides {
+        assert!(DOCUMENTATION.contains(right), "{right} is not documented");
+    }
+    let words = documented();
+    server.cli(words.iter().map(String::as_str).chain(besides.iter().copied()));
+}
+
+/// Everything that a store can be asked.
+fn works(store: &Redis) {
+    let plain = Limit::fixed_window(100, DAY).from_first();
+    let limits = [
+        plain,
+        Limit::per_minute(100),
+        Limit::per_minute(100).ban(DAY),
+        Limit::sliding_log(100, DAY),
+        Limit::sliding_window(100, DAY),
+        Limit::concurrent(100),
+        Limit::leaky_bucket(100, DAY),
+    ];
+    for (number, limit) in limits.into_iter().enumerate() {
+        let name = format!("key-{number}");
+        let charge = Charge::of(limit, key(&name), 2);
+        for _ in 0..2 {
+            let outcome = answer(store.take(&charge)).expect("a decision");
+            assert!(outcome.is_admitted(), "{limit}");
+            let owed = charge.owed().next().expect("one limit");
+            store.settle(owed, &outcome.marks().next().expect("one limit"), 0);
+        }
+        settled(store);
+        answer(store.peek(&charge)).expect("a look");
+        answer(store.reset(&charge)).expect("as if new");
+        assert_eq!(left(store, limit, &name), 100, "{limit}");
+    }
+    let leased = Leased::new(store.clone(), 1..=10);
+    let charge = Charge::of(plain, key("leased"), 1);
+    for _ in 0..20 {
+        assert!(answer(leased.take(&charge)).expect("a decision").is_admitted());
+    }
+    runtime().block_on(leased.flush());
+    assert_eq!(leased.counts().passed_on, 0);
+    let counts = store.counts();
+    assert_eq!((counts.failures, counts.settlements_dropped), (0, 0), "{counts:?}");
+}
+
+#[test]
+fn a_user_with_the_documented_rights_can_do_everything() {
+    let server = Server::start();
+    let at = |path: &str| format!("redis://limiter:secret@{}{path}", server.address());
+    let_in(&server, &[]);
+    works(&open(patient().url(&at("/")).client_name("no-right-to-be-named")));
+    let many = open(patient().url(&at("/")));
+    let charge = Charge::of(Limit::per_minute(1_000), key("alice"), 1);
+    assert_eq!(attempts(&many, &charge, 8, 20).failed, 0, "many together");
+    let_in(&server, &["+select"]);
+    works(&open(patient().url(&at("/2"))));
+    let cluster = Cluster::start(3);
+    cluster.masters().iter().for_each(|node| let_in(node, &["+cluster|slots", "+asking"]));
+    let urls = cluster.urls();
+    let urls = urls.iter().map(|url| url.replace("redis://", "redis://limiter:secret@"));
+    works(&open(patient().cluster(urls).deadline(Duration::from_secs(60))));
+}
