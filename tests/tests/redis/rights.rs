@@ -44,7 +44,6 @@ fn works(store: &Redis) {
         Limit::sliding_log(100, DAY),
         Limit::sliding_window(100, DAY),
         Limit::concurrent(100),
-        Limit::leaky_bucket(100, DAY),
     ];
     for (number, limit) in limits.into_iter().enumerate() {
         let name = format!("key-{number}");

@@ -166,8 +166,8 @@ async fn a_server_that_is_slower_than_the_deadline_opens_it_once_and_costs_one_s
         for _ in 0..100 {
             assert_eq!(answers_at_once(&store), FailureKind::BreakerOpen);
         }
-        clock.advance(FIRST * 4);
         let connections = store.counts().connections;
+        clock.advance(FIRST * 4);
         crate::until(&store, |counts| counts.connections > connections).await;
         too_late(&fake, &clock, &store).await;
     }
