@@ -18,3 +18,8 @@ pub struct Readme;
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/proxies.md")]
 pub struct Proxies;
+
+/// The recipes, compiled and run as they stand there.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/recipes.md")]
+pub struct Recipes;

@@ -185,7 +185,8 @@ impl<R, S, P> Limited<R, S, P> {
         P: Respond<B, ResBody>,
     {
         let mut response = self.respond.respond(&refusal, request);
-        if let Refusal::Elsewhere(..) = refusal {
+        let is_elsewhere = matches!(refusal, Refusal::Elsewhere(..));
+        if is_elsewhere && self.respond.redirects(request) {
             // Whatever the operator's closure answers, what was asked for is a redirect.
             *response.status_mut() = status(&refusal);
         }

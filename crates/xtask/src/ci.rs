@@ -21,6 +21,8 @@ pub(crate) fn check_everything() -> Result<(), Failure> {
     }
     let mut unchecked = msrv::check_oldest_rust(&libraries()?)?;
     unchecked.extend(deny::check_dependencies()?);
+    #[cfg(unix)]
+    crate::counterparts::test()?;
     proof::try_every_order()?;
     unchecked.extend(proof::interpret()?);
     unchecked.extend(proof::fuzz()?);

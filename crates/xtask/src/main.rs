@@ -2,6 +2,8 @@
 
 mod bench;
 mod ci;
+#[cfg(unix)]
+mod counterparts;
 mod deny;
 mod features;
 mod msrv;
@@ -22,6 +24,8 @@ usage: cargo xtask <command>
 
   test [arguments]   install what the tests need, and run every test; arguments go on to
                      `cargo test`
+  counterparts       install the programs that users run beside the project, such as a browser, and
+                     test against them
   ci                 check everything else that has to hold before a merge
   bench [words]      run the benchmarks and write BENCHMARKS.md; words choose programs by
                      name and tables by title; --full takes longer
@@ -34,6 +38,8 @@ fn main() -> ExitCode {
 
     let outcome = match command.to_str() {
         Some("test") => test(rest),
+        #[cfg(unix)]
+        Some("counterparts") if rest.is_empty() => counterparts::test(),
         Some("ci") if rest.is_empty() => ci::check_everything(),
         Some("bench") => bench::bench(rest),
         _ => {
@@ -52,6 +58,8 @@ fn main() -> ExitCode {
 
 fn test(arguments: Vec<OsString>) -> Result<(), Failure> {
     let mut command = cargo(["test", "--workspace", "--all-features", "--no-fail-fast"]);
+    // They need large programs, and have a command of their own.
+    command.args(["--exclude", "tollgate-counterparts"]);
     command.args(arguments);
     #[cfg(unix)]
     servers::provide_for(&mut command);

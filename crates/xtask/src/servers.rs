@@ -141,7 +141,7 @@ impl Server {
 }
 
 /// `sudo` asks for a password itself if it must. Nobody is asked anything else.
-fn apt_get(sudo: bool, words: &[&str]) -> Command {
+pub(crate) fn apt_get(sudo: bool, words: &[&str]) -> Command {
     let mut command = Command::new(if sudo { "sudo" } else { "apt-get" });
     if sudo {
         command.arg("apt-get");
@@ -157,13 +157,13 @@ fn packaged(name: &str) -> bool {
     command.output().is_ok_and(|output| !output.stdout.is_empty())
 }
 
-fn user_is_root() -> bool {
+pub(crate) fn user_is_root() -> bool {
     let mut command = Command::new("id");
     command.arg("-u");
     command.output().is_ok_and(|output| output.stdout.trim_ascii() == b"0")
 }
 
-fn find(program: &str) -> Option<PathBuf> {
+pub(crate) fn find(program: &str) -> Option<PathBuf> {
     directories().map(|directory| directory.join(program)).find(|file| file.is_file())
 }
 
