@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 use crate::charge::{Charge, Owed};
 use crate::clock::Clock;
 use crate::limit::{Limit, LimitError, Mark, Outcome};
-use crate::store::{Answer, Store, StoreError};
+use crate::store::{Answer, AtOnce, Store, StoreError};
 
 /// A store made of two: the second decides what the first cannot.
 ///
@@ -19,6 +19,17 @@ use crate::store::{Answer, Store, StoreError};
 /// use tollgate_core::{Fallback, Memory};
 ///
 /// let store = Fallback(Memory::with_capacity(1_000), Memory::with_capacity(10_000));
+/// ```
+///
+/// Two stores in this process answer at once, and so does what is made of them:
+///
+/// ```
+/// use tollgate_core::{Charge, Fallback, KeyBuf, Limit, Memory, Store};
+///
+/// let store = Fallback(Memory::with_capacity(1_000), Memory::with_capacity(10_000));
+/// let charge = Charge::of(Limit::per_minute(5), KeyBuf::of("alice"), 1);
+/// assert!(store.take(&charge).now()?.is_admitted());
+/// # Ok::<(), tollgate_core::StoreError>(())
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Fallback<A, B>(pub A, pub B);
@@ -140,6 +151,28 @@ impl<A: Store, B: Store> Future for FallbackFuture<A, B> {
                 }
             }
         }
+    }
+}
+
+impl<A, B> AtOnce for FallbackFuture<A, B>
+where
+    A: Store<Future: AtOnce>,
+    B: Store<Future: AtOnce>,
+{
+    fn outcome(self) -> Result<Outcome, StoreError> {
+        let (ask, charge, second) = match self.state {
+            Asking::Second(future) => {
+                let outcome = Pin::into_inner(future).outcome();
+                return outcome.map(|outcome| outcome.passed_on(1));
+            }
+            Asking::First { future, ask, charge, second } => {
+                if let Ok(outcome) = Pin::into_inner(future).outcome() {
+                    return Ok(outcome.passed_on(0));
+                }
+                (ask, charge, second)
+            }
+        };
+        ask.of(&second, &charge).now().map(|outcome| outcome.passed_on(1))
     }
 }
 

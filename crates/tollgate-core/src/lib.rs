@@ -127,7 +127,7 @@ pub use self::share::{Share, ShareFuture};
 pub use self::show::ShowKeys;
 pub use self::sleep::Sleep;
 pub use self::span::DecisionSpan;
-pub use self::store::{Answer, Store, StoreError};
+pub use self::store::{Answer, AtOnce, Store, StoreError};
 pub use self::ticket::Ticket;
 pub use self::tiers::{ByTier, TierError, Tiers, TiersBuilder};
 pub use self::unserved::{listen_unserved, note_unserved};

@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 use crate::charge::{Charge, Owed};
 use crate::clock::Clock;
 use crate::limit::{Limit, LimitError, Mark, Outcome, Verdict};
-use crate::store::{Answer, Store, StoreError};
+use crate::store::{Answer, AtOnce, Store, StoreError};
 
 /// A store that admits a stated part of every limit: for each of several processes, while they decide on
 /// their own.
@@ -140,6 +140,13 @@ impl<S: Store> Future for ShareFuture<S> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let polled = self.future.as_mut().poll(cx);
         polled.map(|outcome| outcome.map(|outcome| told(&outcome, &self.charge, self.never_fits)))
+    }
+}
+
+impl<S: Store<Future: AtOnce>> AtOnce for ShareFuture<S> {
+    fn outcome(self) -> Result<Outcome, StoreError> {
+        let outcome = Pin::into_inner(self.future).outcome();
+        outcome.map(|outcome| told(&outcome, &self.charge, self.never_fits))
     }
 }
 

@@ -26,7 +26,10 @@ pub trait Store {
     /// have charged by then gives it back itself.
     fn take(&self, charge: &Charge) -> Answer<Self::Future>;
 
-    /// What [`take`](Self::take) would answer, without charging anything.
+    /// What [`take`](Self::take) would answer to the same charge with the same patience, without charging
+    /// anything or recording a refusal. Nothing is written: a row that a limit of other numbers has left
+    /// behind, where what was spent is [carried](Limit::carried) over, is told as `take` would find it, and
+    /// stays as it is.
     fn peek(&self, charge: &Charge) -> Answer<Self::Future>;
 
     /// Forgets what was spent on the keys and limits of the charge. What is held stays held. Charges
@@ -81,7 +84,27 @@ impl<F> Answer<F> {
 /// The future of a store that always answers at once: there is none.
 pub(crate) type Never = Ready<Result<Outcome, StoreError>>;
 
-impl Answer<Never> {
+/// The future of a store in this process, which always answers at once: there is nothing to be awaited.
+///
+/// [`Memory`](crate::Memory)'s is one, and so is that of a [`Fallback`](crate::Fallback) of two such stores or
+/// of a [`Share`](crate::Share) of one.
+pub trait AtOnce: Future<Output = Result<Outcome, StoreError>> + Unpin {
+    /// The outcome.
+    ///
+    /// # Errors
+    ///
+    /// What the store reports.
+    fn outcome(self) -> Result<Outcome, StoreError>;
+}
+
+impl AtOnce for Never {
+    #[inline]
+    fn outcome(self) -> Result<Outcome, StoreError> {
+        self.into_inner()
+    }
+}
+
+impl<F: AtOnce> Answer<F> {
     /// The outcome from a store that always answers at once.
     ///
     /// # Errors
@@ -91,7 +114,7 @@ impl Answer<Never> {
     pub fn now(self) -> Result<Outcome, StoreError> {
         match self {
             Self::Now(outcome) => outcome,
-            Self::Later(future) => future.into_inner(),
+            Self::Later(future) => future.outcome(),
         }
     }
 }

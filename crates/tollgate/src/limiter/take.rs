@@ -1,10 +1,9 @@
 use std::fmt;
-use std::future::Ready;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
-use tollgate_core::{Answer, Charge, Decision, Outcome, StoreError};
+use tollgate_core::{Answer, AtOnce, Charge, Decision, Outcome, StoreError};
 
 use super::POLLED_AGAIN;
 use super::told::{Told, decided};
@@ -39,7 +38,7 @@ impl<F> Take<F> {
     }
 }
 
-impl Take<Ready<Result<Outcome, StoreError>>> {
+impl<F: AtOnce> Take<F> {
     /// The decision of a store in this process, which is there already.
     ///
     /// # Errors
@@ -53,7 +52,7 @@ impl Take<Ready<Result<Outcome, StoreError>>> {
         match self.state {
             Taking::Now { decision } => decision.expect(POLLED_AGAIN),
             Taking::Later { answer, charge, told } => {
-                decided(answer.into_inner(), &charge, told.as_ref())
+                decided(answer.outcome(), &charge, told.as_ref())
             }
         }
     }
