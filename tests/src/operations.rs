@@ -125,7 +125,8 @@ fn drive(bytes: &[u8], clock: &ManualClock, store: &impl Driven) {
             8 => {
                 let charge = script.charge(false);
                 let peeked = store.peek(&charge);
-                let expected = model.run(&charge, |slots, keys| preview(slots, now, keys));
+                let expected =
+                    model.run(&charge, |slots, keys| preview(slots, now, charge.patience(), keys));
                 assert_eq!(told(&peeked.decision(&charge)), told(&expected));
             }
             9 => {

@@ -74,7 +74,7 @@ pub(crate) struct Forward<I, S> {
 struct Waiter<I, S: Store> {
     forward: Forward<I, S>,
     ticket: Ticket<Rc<Inside<I, S>>>,
-    _place: Option<Place>,
+    _place: Place,
     span: DecisionSpan,
 }
 
@@ -107,7 +107,7 @@ where
     pub(crate) fn waiting(
         wait: Duration,
         ticket: Ticket<Rc<Inside<I, S>>>,
-        place: Option<Place>,
+        place: Place,
         forward: Forward<I, S>,
     ) -> Self {
         let span = DecisionSpan::new();
@@ -136,7 +136,7 @@ where
     fn waiting(
         wait: Duration,
         ticket: Ticket<Rc<Inside<I, S>>>,
-        place: Option<Place>,
+        place: Place,
         forward: Forward<I, S>,
         span: DecisionSpan,
     ) -> Self {
@@ -195,12 +195,12 @@ where
                         *asked.take().expect(POLLED_AGAIN);
                     let inside = || Rc::clone(&forward.inside);
                     let policy = &forward.inside.limited.policy;
-                    match span.in_scope(|| policy.judge(outcome, &charge)) {
+                    match span.in_scope(|| policy.judge(outcome, &charge, place)) {
                         Course::Serve(served) => {
                             let paid = served.paid(&mut charge, inside);
                             State::calling(forward, paid)
                         }
-                        Course::Wait(wait, outcome) => {
+                        Course::Wait(wait, outcome, place) => {
                             let ticket = Ticket::new(inside(), charge, outcome);
                             State::waiting(wait, ticket, place, forward, span)
                         }

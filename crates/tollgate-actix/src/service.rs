@@ -84,13 +84,13 @@ where
                 return ResponseFuture::deciding(answer, charge, place, forward);
             }
         };
-        match policy.judge(outcome, &charge) {
+        match policy.judge(outcome, &charge, place) {
             Course::Serve(served) => {
                 let paid = served.paid(&mut charge, || Rc::clone(&self.inside));
                 limited.mark(&paid, &request);
                 ResponseFuture::running(service.call(request), paid)
             }
-            Course::Wait(wait, outcome) => {
+            Course::Wait(wait, outcome, place) => {
                 let ticket = Ticket::new(Rc::clone(&self.inside), charge, outcome);
                 ResponseFuture::waiting(wait, ticket, place, Forward::new(request, &self.inside))
             }

@@ -45,6 +45,32 @@ async fn requests_wait_for_their_turn_in_order_of_arrival() {
     assert_eq!(counts.counts().waited, 2);
 }
 
+/// Two bounds on one queue: the bucket's, for each key, and the middleware's, for all of them.
+#[actix_web::test]
+async fn who_waits_in_a_leaky_bucket_waits_in_the_middlewares_queue() {
+    for (rejection, most) in [
+        (Rejection::queue(secs(1)).at_most(5), 5),
+        (Rejection::queue(millis(300)), 3),
+        (Rejection::block(), 20),
+    ] {
+        let (store, clock) = store();
+        let limit = RateLimit::new(Limit::leaky_bucket(10, secs(1)).queue(20).by(CLIENT))
+            .store(store)
+            .rejection(rejection);
+        let counts = limit.clone();
+        let app = app(limit).await;
+        assert_eq!(send(&app, "/", "alice").await.status(), 200);
+        let mut asked: Vec<_> = (0..50).map(|_| task::spawn(app.call(get("/", "alice")))).collect();
+        asked.retain_mut(|asked| asked.poll().is_pending());
+        assert_eq!((asked.len(), counts.waiting()), (most, most));
+        clock.advance(secs(2));
+        for mut waiter in asked {
+            assert_eq!(assert_ready!(waiter.poll()).unwrap().status(), 200);
+        }
+        assert_eq!(counts.waiting(), 0);
+    }
+}
+
 #[actix_web::test]
 async fn the_queue_is_bounded_in_length_and_then_redirects() {
     let (store, _clock) = store();

@@ -10,6 +10,8 @@ use crate::limit::{Keys, Limit, MAX_LIMITS, WhenFull};
 pub struct Charge {
     owed: Few<Owed>,
     patience: Option<Duration>,
+    /// Whether it may not wait because too many others do at this moment.
+    is_crowded: bool,
 }
 
 /// What a request costs, and whether that is the length of its body.
@@ -43,14 +45,14 @@ impl Charge {
     /// A charge that owes nothing yet.
     #[inline]
     pub const fn new() -> Self {
-        Self { owed: Few::new(), patience: None }
+        Self { owed: Few::new(), patience: None, is_crowded: false }
     }
 
     /// A charge that owes `cost` to one limit on one key.
     #[inline]
     pub fn of(limit: Limit, key: KeyBuf, cost: u64) -> Self {
         let owed = Few::one(Owed { limit, key, cost, account: None, is_length: false });
-        Self { owed, patience: None }
+        Self { owed, patience: None, is_crowded: false }
     }
 
     /// Adds `cost` to what is owed to `limit` on `key`.
@@ -137,7 +139,7 @@ impl Charge {
         map: impl FnMut(&Owed) -> Result<Owed, E>,
     ) -> Result<Self, E> {
         let owed = self.owed.iter().map(map).collect::<Result<_, _>>()?;
-        Ok(Self { owed, patience: self.patience })
+        Ok(Self { owed, ..*self })
     }
 
     /// Lets the request wait: a place may be booked up to `patience` ahead.
@@ -151,6 +153,18 @@ impl Charge {
         self.patience = Some(patience);
     }
 
+    /// Too many wait at this moment: who would have to wait in a limit's own queue is refused instead.
+    pub(crate) fn crowd_out(&mut self) {
+        if self.owed.iter().any(|owed| owed.limit.has_own_queue()) {
+            (self.patience, self.is_crowded) = (Some(Duration::ZERO), true);
+        }
+    }
+
+    /// Whether it could be admitted, were there a place for one who waits for so long.
+    pub(crate) fn is_crowded_out(&self, longest: Option<Duration>) -> bool {
+        self.is_crowded && !self.never_fits_within(longest)
+    }
+
     /// How far ahead a place may be booked. Without it, a request waits in a leaky bucket's own queue
     /// only, and as long as that takes.
     #[inline]
@@ -161,7 +175,11 @@ impl Charge {
     /// Whether one of the limits can never admit this, however long the request waits: the store answers
     /// [`Verdict::Never`](crate::Verdict::Never). A [shadow](Limit::shadow) keeps nobody out.
     pub fn never_fits(&self) -> bool {
-        let patience = self.patience.map(micros);
+        self.never_fits_within(self.patience)
+    }
+
+    fn never_fits_within(&self, patience: Option<Duration>) -> bool {
+        let patience = patience.map(micros);
         let never = |owed: &Owed| owed.never_fits(patience);
         self.owed.iter().any(never)
     }

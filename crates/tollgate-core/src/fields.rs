@@ -42,8 +42,10 @@ fn seconds(time: Duration) -> u64 {
 /// The value of `Retry-After`: whole seconds rounded up, at least 1, never before the end of a window
 /// that [`rate_limit`] announces. One that [never fits](Decision::never_fits) has none: see
 /// [`Refusal::retry_after`](crate::Refusal::retry_after).
+///
+/// A window of a limit that refuses is announced to end by then at the latest: see [`rate_limit`].
 pub fn retry_after(decision: &Decision) -> u64 {
-    let announced = announced(decision).filter_map(|standing| standing.window);
+    let announced = announced(decision).filter_map(|standing| left(decision, standing).1);
     announced.chain(decision.retry_after()).map(seconds).max().unwrap_or(0).max(1)
 }
 
@@ -53,6 +55,9 @@ pub fn rate_limit_policy(decision: &Decision) -> String {
 }
 
 /// The value of `RateLimit`.
+///
+/// A limit that refuses although it has something left, because the request would wait for too long in its
+/// queue or could not book a place, is told with nothing left until the request is admitted.
 pub fn rate_limit(decision: &Decision) -> String {
     rate_limit_line(decision).as_str().to_owned()
 }
@@ -64,7 +69,8 @@ pub(crate) fn policy_line(decision: &Decision) -> Line {
 pub(crate) fn rate_limit_line(decision: &Decision) -> Line {
     list(announced(decision), |out, standing| {
         write!(out, "{}", Quoted(standing.limit.name()))?;
-        rate_limit_item(out, standing.remaining, standing.window, standing.soft)
+        let (remaining, window) = left(decision, standing);
+        rate_limit_item(out, remaining, window, standing.soft)
     })
 }
 
@@ -103,6 +109,15 @@ pub fn tightest(decision: &Decision) -> Option<&Standing> {
 /// The value of `X-RateLimit-Reset` for a standing: seconds until more remains.
 pub fn x_reset(standing: &Standing) -> u64 {
     standing.window.map_or(0, seconds)
+}
+
+/// What is announced of a standing: how much is left, and until when. Until a refused request is admitted it
+/// has nothing left, and no window ends after that.
+fn left(decision: &Decision, standing: &Standing) -> (u64, Option<Duration>) {
+    match (decision.retry_after(), standing.window) {
+        (Some(retry), Some(window)) if seconds(window) > seconds(retry).max(1) => (0, Some(retry)),
+        (_, window) => (standing.remaining, window),
+    }
 }
 
 fn announced(decision: &Decision) -> impl Iterator<Item = &Standing> {

@@ -62,6 +62,11 @@ impl Rejection {
     /// Lets a request wait up to `longest` for its turn, in order of arrival, at most 1,024 at a time;
     /// one that cannot be served in time is refused at once.
     ///
+    /// Who waits in the queue of a [leaky bucket](crate::Limit::leaky_bucket) has a place here too: it waits no
+    /// longer than `longest`, and counts among those that wait. The bucket's own
+    /// [`queue`](crate::Limit::queue) holds for each key, this one for all of them together: the tighter of
+    /// the two decides. Without a queue here, the bucket's own is the only bound.
+    ///
     /// While it waits a request holds the inner service that was made ready for it. One that owes on
     /// several keys waits only as long as that keeps at most half of a shared bucket, and nothing of a
     /// shared window, from others.
@@ -234,7 +239,23 @@ impl Gate {
         Some((Place { waiting: Arc::clone(&self.waiting) }, queue.longest))
     }
 
-    /// How many requests have a place in the queue.
+    /// How long a request may wait here, if there is a queue.
+    #[inline]
+    pub fn longest(&self) -> Option<Duration> {
+        self.rejection.queue.map(|queue| queue.longest)
+    }
+
+    /// The place of a request that waits: the one that it has, or else one that is counted only, since the
+    /// limit's own queue has let it in and says how many may wait.
+    pub fn seat(&self, place: Option<Place>) -> Place {
+        place.unwrap_or_else(|| {
+            self.waiting.fetch_add(1, Ordering::AcqRel);
+            Place { waiting: Arc::clone(&self.waiting) }
+        })
+    }
+
+    /// How many requests wait: in this queue, or in that of a leaky bucket. One that has a place but whose
+    /// store has not answered yet counts, too.
     pub fn waiting(&self) -> usize {
         self.waiting.load(Ordering::Acquire)
     }

@@ -105,8 +105,8 @@ impl<S: Store> Policy<S> {
 pub enum Course {
     /// Calls the service.
     Serve(Served),
-    /// Waits, then calls the service.
-    Wait(Duration, Outcome),
+    /// Waits, then calls the service. The place is held until then: it counts among those that wait.
+    Wait(Duration, Outcome, Place),
     /// Answers, and does not call the service.
     Refuse(Refusal),
 }
@@ -167,12 +167,16 @@ impl<S> Policy<S> {
     }
 
     /// Takes a place in the queue for a request, if there is one, and makes its charge as patient as
-    /// that queue is long.
+    /// that queue is long. Where the queue is full, nobody waits in a limit's own queue either.
     #[inline]
     pub fn queue(&self, charge: &mut Charge) -> Option<Place> {
-        let (place, longest) = self.gate.place()?;
-        charge.wait_up_to(longest);
-        Some(place)
+        let longest = self.gate.longest()?;
+        let place = self.gate.place().map(|(place, _)| place);
+        match place {
+            Some(_) => charge.wait_up_to(longest),
+            None => charge.crowd_out(),
+        }
+        place
     }
 
     /// What becomes of a request that lacks a key.
@@ -209,15 +213,24 @@ impl<S> Policy<S> {
 }
 
 impl<S: Store> Policy<S> {
-    /// What becomes of a request once the store has answered.
+    /// What becomes of a request once the store has answered; `place` is the one that
+    /// [`queue`](Self::queue) took for it.
     #[inline]
-    pub fn judge(&self, outcome: Result<Outcome, StoreError>, charge: &Charge) -> Course {
+    pub fn judge(
+        &self,
+        outcome: Result<Outcome, StoreError>,
+        charge: &Charge,
+        place: Option<Place>,
+    ) -> Course {
         let outcome = match outcome {
             Ok(outcome) => outcome,
             Err(error) => return self.without_store(error),
         };
         if !outcome.is_admitted() {
-            return self.refuse(outcome.decision(charge), charge);
+            let decision = outcome.decision(charge);
+            // No place was free for it: that is no reason to tell it that it never fits.
+            let is_crowded = decision.never_fits() && charge.is_crowded_out(self.gate.longest());
+            return self.refuse(if is_crowded { decision.for_now() } else { decision }, charge);
         }
         if outcome.is_shadowed() {
             self.overshadowed(&outcome, charge);
@@ -229,7 +242,7 @@ impl<S: Store> Policy<S> {
             Some(wait) => {
                 self.counters.waited.add();
                 self.meter.waited(charge, &outcome);
-                Course::Wait(wait, outcome)
+                Course::Wait(wait, outcome, self.gate.seat(place))
             }
             None => {
                 self.admitted(charge, &outcome);

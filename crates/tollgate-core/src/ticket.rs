@@ -10,7 +10,9 @@ use crate::unserved::is_unserved;
 
 /// A request that was admitted, until it is known what it cost.
 ///
-/// Settle it when the response is there. Dropped unsettled, because the client has gone or the
+/// Settle it when it is known what it cost: by a response ([`settle`](Self::settle)), to an amount
+/// ([`settle_to`](Self::settle_to)), to nothing ([`give_back`](Self::give_back)) or to all of it
+/// ([`keep`](Self::keep)). Dropped unsettled, because the client has gone or the
 /// service failed, the request keeps its charge, and what is held (a place of
 /// [`Limit::concurrent`](crate::Limit::concurrent)) is given back. One that is still waiting gives
 /// everything back, and so does one that waited in a layer further in when it was
@@ -121,6 +123,21 @@ impl<S: Store> Ticket<S> {
                 false => owed.cost,
             });
         }
+    }
+
+    /// Makes the charge one of `spent`, of each limit: gives back what was too much, charges what is missing,
+    /// beyond the limit if need be. What is held is given back.
+    ///
+    /// A charge is given back as far as it has not been recovered since: see
+    /// [`Limit::settle`](crate::Limit::settle).
+    pub fn settle_to(mut self, spent: u64) {
+        self.end(|owed| if owed.limit.is_held() { 0 } else { spent });
+    }
+
+    /// Keeps the charge as it is, also where the request still waits for its turn; what is held is given back.
+    /// Dropping the ticket of a request that has had its turn does the same.
+    pub fn keep(mut self) {
+        self.end(|owed| if owed.limit.is_held() { 0 } else { owed.cost });
     }
 
     /// Gives everything back, as if the request had never come.

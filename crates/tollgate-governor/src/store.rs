@@ -88,10 +88,10 @@ impl Governor {
         let find = if ask == Ask::Take { Find::OrInsert } else { Find::Only };
         self.0.table.rows(charge, find, now, |rows| match ask {
             Ask::Take => take_what_has_room(charge, &buckets, rows, now),
-            Ask::Peek => Ok(preview(charge, &buckets, rows, now, Duration::ZERO)),
+            Ask::Peek => Ok(looked_at(charge, &buckets, rows, now)),
             Ask::Reset => {
                 rows.iter_mut().for_each(|found| found.row = Row::default());
-                Ok(preview(charge, &buckets, rows, now, Duration::ZERO))
+                Ok(looked_at(charge, &buckets, rows, now))
             }
         })
     }
@@ -186,7 +186,22 @@ fn take(charge: &Charge, buckets: &[Bucket], rows: &mut [Found], now: u64) -> Ou
     Outcome::from_parts(Verdict::Admit { wait }, standings)
 }
 
-/// What would be answered, with nothing written.
+/// What [`take`] would answer.
+fn looked_at(charge: &Charge, buckets: &[Bucket], rows: &mut [Found], now: u64) -> Outcome {
+    rows.iter_mut().for_each(|found| found.row = found.row.follow(now));
+    let patience = charge.patience().unwrap_or_default();
+    let asked = ask(charge, buckets, rows, now);
+    let mut told = preview(charge, buckets, rows, now, patience);
+    if admit(charge, buckets, rows, now, &asked).is_some() {
+        let wait = longest(&asked).unwrap_or_default();
+        let decision = told.decision(charge);
+        let standings = decision.standings().cloned();
+        told = Outcome::from_parts(Verdict::Admit { wait }, standings);
+    }
+    told
+}
+
+/// What a refusal says, with nothing written.
 fn preview(
     charge: &Charge,
     buckets: &[Bucket],

@@ -68,8 +68,8 @@ impl Shared {
         let (of, by) = (charge.keys(), self.asker(claim));
         let call = match ask {
             Ask::Take => Call::take(&rows, charge.patience(), of, by),
-            Ask::Peek => Call::peek(&rows, of, by),
-            Ask::Reset => Call::reset(&rows, of, by),
+            Ask::Peek => Call::peek(&rows, charge.patience(), of, by),
+            Ask::Reset => Call::reset(&rows, charge.patience(), of, by),
         };
         Question::new(self, slot, &call)
     }

@@ -103,7 +103,7 @@ pub(crate) struct Forward<I, B, R, S, P> {
 struct Waiter<I, B, R, S: Store, P> {
     forward: Forward<I, B, R, S, P>,
     ticket: Ticket<Arc<Limited<R, S, P>>>,
-    _place: Option<Place>,
+    _place: Place,
     span: DecisionSpan,
 }
 
@@ -154,7 +154,7 @@ where
     pub(crate) fn waiting(
         wait: Duration,
         ticket: Ticket<Arc<Limited<R, S, P>>>,
-        place: Option<Place>,
+        place: Place,
         forward: Forward<I, B, R, S, P>,
     ) -> Self {
         let span = DecisionSpan::new();
@@ -183,7 +183,7 @@ where
     fn waiting(
         wait: Duration,
         ticket: Ticket<Arc<Limited<R, S, P>>>,
-        place: Option<Place>,
+        place: Place,
         forward: Forward<I, B, R, S, P>,
         span: DecisionSpan,
     ) -> Self {
@@ -243,12 +243,12 @@ where
                         *asked.take().expect(POLLED_AGAIN);
                     let limited = || Arc::clone(&forward.limited);
                     let policy = &forward.limited.policy;
-                    match span.in_scope(|| policy.judge(outcome, &charge)) {
+                    match span.in_scope(|| policy.judge(outcome, &charge, place)) {
                         Course::Serve(served) => {
                             let paid = served.paid(&mut charge, limited);
                             State::calling(forward, paid)
                         }
-                        Course::Wait(wait, outcome) => {
+                        Course::Wait(wait, outcome, place) => {
                             let ticket = Ticket::new(limited(), charge, outcome);
                             State::waiting(wait, ticket, place, forward, span)
                         }

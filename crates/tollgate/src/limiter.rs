@@ -5,7 +5,7 @@ mod told;
 use std::time::Duration;
 
 use tollgate_core::{
-    Charge, Clock, Decision, KeyBuf, Limits, Memory, Outcome, Part, Store, StoreError, Watch,
+    Charge, Clock, Decision, Gate, KeyBuf, Limits, Memory, Outcome, Part, Store, StoreError, Watch,
     must_keep,
 };
 
@@ -36,13 +36,21 @@ pub struct Limiter<S = Memory> {
     store: S,
     clock: Clock,
     told: Told,
+    /// Counts those that wait.
+    gate: Gate,
 }
 
 impl Limiter {
     /// Limits every key by `limits`, counted in the memory of this process.
     pub fn new(limits: impl Into<Limits>) -> Self {
         let store = Memory::new();
-        Self { limits: limits.into(), clock: store.clock(), store, told: Told::default() }
+        Self {
+            limits: limits.into(),
+            clock: store.clock(),
+            store,
+            told: Told::default(),
+            gate: Gate::default(),
+        }
     }
 }
 
@@ -71,7 +79,7 @@ impl Limiter<Memory> {
                 key.write(&mut buffer);
                 self.store.spend(limit, &buffer, cost)
             }
-            None => self.store.take(&self.charge(key, cost)).now(),
+            None => self.store.take(&self.owing(key, cost)).now(),
         }
     }
 }
@@ -86,7 +94,18 @@ impl<S> Limiter<S> {
     #[track_caller]
     pub fn store<T: Store>(self, store: T) -> Limiter<T> {
         must_keep(&store, &self.limits);
-        Limiter { limits: self.limits, clock: store.clock(), store, told: self.told }
+        Limiter {
+            limits: self.limits,
+            clock: store.clock(),
+            store,
+            told: self.told,
+            gate: self.gate,
+        }
+    }
+
+    /// How many [`acquire`](Limiter::acquire)s wait for their turn, in this limiter and its clones.
+    pub fn waiting(&self) -> usize {
+        self.gate.waiting()
     }
 
     /// Tells `watch` who is refused, except by [`spend`](Limiter::spend).
@@ -107,37 +126,94 @@ impl<S: Store> Limiter<S> {
 
     /// Spends `cost` on `key`, if every limit admits it.
     pub fn take_n(&self, key: impl Part, cost: u64) -> Take<S::Future> {
-        let charge = self.charge(key, cost);
+        let charge = self.owing(key, cost);
         Take::new(self.store.take(&charge), charge, Some(&self.told))
     }
 
     /// What [`take`](Self::take) would answer, without spending.
     pub fn peek(&self, key: impl Part) -> Take<S::Future> {
-        let charge = self.charge(key, 1);
+        self.peek_n(key, 1)
+    }
+
+    /// What [`take_n`](Self::take_n) would answer, without spending.
+    pub fn peek_n(&self, key: impl Part, cost: u64) -> Take<S::Future> {
+        let charge = self.owing(key, cost);
         Take::new(self.store.peek(&charge), charge, None)
     }
 
     /// Forgets what was spent on `key`; answers as [`peek`](Self::peek) afterwards.
     pub fn reset(&self, key: impl Part) -> Take<S::Future> {
-        let charge = self.charge(key, 1);
+        let charge = self.owing(key, 1);
         Take::new(self.store.reset(&charge), charge, None)
     }
 
     /// Gives back what `decision` charged to `key`, as far as that has not been recovered already;
     /// a refused decision charged nothing.
     pub fn give(&self, key: impl Part, decision: &Decision) {
-        for (owed, standing) in self.charge(key, 1).owed().zip(decision.standings()) {
-            if standing.charged > 0 {
-                let mut owed = owed.clone();
-                owed.cost = standing.charged;
-                self.store.settle(&owed, &standing.mark, 0);
-            }
+        self.settle_each(key, decision, |_, _| 0);
+    }
+
+    /// Makes what `decision` charged to `key` one of `spent`, of each limit: gives back what was too much, as
+    /// [`give`](Self::give) does, or charges what is missing, beyond the limit if need be. A refused decision
+    /// charged nothing, and places of [`Limit::concurrent`](crate::Limit::concurrent) stay held.
+    ///
+    /// Settle each decision once.
+    ///
+    /// ```
+    /// use tollgate::{Limit, Limiter};
+    ///
+    /// let limiter = Limiter::new(Limit::fixed_window(100, std::time::Duration::from_secs(60)));
+    /// // Reserves the most that it may cost, and pays what it did.
+    /// let reserved = limiter.take_n("alice", 40).now()?;
+    /// limiter.settle("alice", &reserved, 15);
+    /// assert_eq!(limiter.peek("alice").now()?.remaining(), Some(85));
+    /// # Ok::<(), tollgate::StoreError>(())
+    /// ```
+    pub fn settle(&self, key: impl Part, decision: &Decision, spent: u64) {
+        self.settle_each(key, decision, |charged, is_held| if is_held { charged } else { spent });
+    }
+
+    fn settle_each(&self, key: impl Part, decision: &Decision, spent: impl Fn(u64, bool) -> u64) {
+        if !decision.is_admitted() {
+            return;
         }
+        for (owed, standing) in self.owing(key, 1).owed().zip(decision.standings()) {
+            let spent = spent(standing.charged, owed.limit.is_held());
+            if standing.mark.is_void() || spent == standing.charged {
+                continue;
+            }
+            let mut owed = owed.clone();
+            owed.cost = standing.charged;
+            self.store.settle(&owed, &standing.mark, spent);
+        }
+    }
+
+    /// Spends `cost` on `key`, if every limit admits it at once, and hands out a
+    /// [`Ticket`](crate::Ticket) for it: to be settled to what it really cost, given back, or kept. It is
+    /// [`acquire_n`](Self::acquire_n) for one who does not wait.
+    ///
+    /// Dropped unsettled, the ticket keeps the charge, and gives back places of
+    /// [`Limit::concurrent`](crate::Limit::concurrent).
+    ///
+    /// ```
+    /// use tollgate::{Limit, Limiter};
+    ///
+    /// let limiter = Limiter::new(Limit::per_day(1_000));
+    /// let ticket = limiter.charge("alice", 400).now()?;
+    /// ticket.settle_to(150);
+    /// assert_eq!(limiter.peek("alice").now()?.remaining(), Some(850));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn charge(&self, key: impl Part, cost: u64) -> Acquire<S>
+    where
+        S: Clone,
+    {
+        self.acquire_n(key, cost, Duration::ZERO)
     }
 
     /// Waits until `key` is admitted, at most `max_wait`, in order of arrival. What cannot be admitted
     /// in that time is refused at once; so is what finds a leaky bucket's own
-    /// [`queue`](crate::Limit::queue) full.
+    /// [`queue`](crate::Limit::queue) full: whichever of the two is tighter decides.
     ///
     /// The place is booked when this is called; dropping the future gives it back. The
     /// [`Ticket`](crate::Ticket) that
@@ -163,13 +239,14 @@ impl<S: Store> Limiter<S> {
     where
         S: Clone,
     {
-        let charge = self.charge(key, cost).patient(max_wait);
+        let charge = self.owing(key, cost).patient(max_wait);
         let answer = self.store.take(&charge);
-        let asked = Asked { charge, store: self.store.clone(), told: self.told.clone() };
+        let (store, told, gate) = (self.store.clone(), self.told.clone(), self.gate.clone());
+        let asked = Asked { charge, store, told, gate };
         Acquire::new(answer, asked, self.clock.clone())
     }
 
-    fn charge(&self, key: impl Part, cost: u64) -> Charge {
+    fn owing(&self, key: impl Part, cost: u64) -> Charge {
         let written = KeyBuf::of(key);
         let mut charge = Charge::new();
         for limit in self.limits.iter() {

@@ -89,13 +89,13 @@ where
                 return ResponseFuture::deciding(answer, charge, place, forward);
             }
         };
-        match policy.judge(outcome, &charge) {
+        match policy.judge(outcome, &charge, place) {
             Course::Serve(served) => {
                 let paid = served.paid(&mut charge, || Arc::clone(&self.limited));
                 let upgrade = self.limited.mark(&paid, &mut request);
                 ResponseFuture::running(self.inner.call(request), paid, upgrade)
             }
-            Course::Wait(wait, outcome) => {
+            Course::Wait(wait, outcome, place) => {
                 let ticket = Ticket::new(Arc::clone(&self.limited), charge, outcome);
                 let forward = Forward::new(self.take_ready(), request, &self.limited);
                 ResponseFuture::waiting(wait, ticket, place, forward)

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio_test::{assert_pending, assert_ready, assert_ready_err, task};
-use tollgate::{AcquireError, Limit, Limiter, ManualClock, Memory};
+use tollgate::{AcquireError, Fallback, Limit, Limiter, ManualClock, Memory};
 
 fn limiter(limit: Limit) -> (Limiter, ManualClock) {
     let clock = ManualClock::new();
@@ -139,4 +139,72 @@ fn nobody_waits_in_a_leaky_bucket_for_longer_than_told() {
     assert_pending!(patient.poll());
     clock.advance(SECOND);
     assert_ready!(patient.poll()).unwrap();
+}
+
+#[test]
+fn those_who_wait_for_their_turn_are_counted() {
+    let (limiter, clock) = limiter(Limit::leaky_bucket(1, SECOND).queue(5));
+    let clone = limiter.clone();
+    let mut asked: Vec<_> =
+        (0..4).map(|_| task::spawn(limiter.acquire("alice", SECOND * 2))).collect();
+    assert_ready!(asked[0].poll()).unwrap();
+    assert_pending!(asked[1].poll());
+    assert_pending!(asked[2].poll());
+    // Three seconds are longer than it may wait, whatever the bucket's own queue has room for.
+    assert_ready_err!(asked[3].poll());
+    assert_eq!(clone.waiting(), 2);
+    clock.advance(SECOND);
+    assert_ready!(asked[1].poll()).unwrap();
+    assert_eq!(clone.waiting(), 1);
+    drop(asked);
+    assert_eq!(clone.waiting(), 0);
+}
+
+#[test]
+fn a_peek_at_a_cost_tells_what_taking_it_would() {
+    let (limiter, _clock) = limiter(Limit::per_minute(10));
+    assert!(limiter.peek_n("alice", 10).now().unwrap().is_admitted());
+    assert!(limiter.take_n("alice", 4).now().unwrap().is_admitted());
+    let refused = limiter.peek_n("alice", 10).now().unwrap();
+    assert_eq!(refused.retry_after(), Some(SECOND * 24));
+    assert!(limiter.peek_n("alice", 11).now().unwrap().never_fits());
+    assert_eq!(limiter.peek("alice").now().unwrap().remaining(), Some(6));
+}
+
+/// Down and up, to nothing and to all of it.
+#[test]
+fn a_charge_is_settled_to_what_it_cost() {
+    let (limiter, _clock) = limiter(Limit::fixed_window(10, SECOND * 60));
+    let left = |key: &str| limiter.peek(key).now().unwrap().remaining();
+    let charge = |key: &str| limiter.charge(key, 4).now().unwrap();
+
+    charge("less").settle_to(1);
+    charge("more").settle_to(9);
+    charge("none").give_back();
+    charge("all").keep();
+    drop(charge("dropped"));
+    let told = ["less", "more", "none", "all", "dropped"].map(left);
+    assert_eq!(told, [9, 1, 10, 6, 6].map(Some));
+
+    let taken = limiter.take_n("alice", 4).now().unwrap();
+    limiter.settle("alice", &taken, 7);
+    assert_eq!(left("alice"), Some(3));
+    let refused = limiter.take_n("alice", 4).now().unwrap();
+    limiter.settle("alice", &refused, 1);
+    assert_eq!(left("alice"), Some(3), "a refused decision has charged nothing");
+
+    assert!(matches!(limiter.charge("alice", 4).now(), Err(AcquireError::Refused(_))));
+    assert!(matches!(limiter.charge("alice", 11).now(), Err(AcquireError::NeverFits(_))));
+}
+
+#[test]
+fn two_stores_in_this_process_answer_at_once_together() {
+    let small = Memory::builder().capacity(1).build();
+    let limiter = Limiter::new(Limit::per_hour(1)).store(Fallback(small, Memory::new()));
+    for client in 0..50_u64 {
+        assert!(limiter.take(client).now().unwrap().is_admitted());
+        assert!(!limiter.take(client).now().unwrap().is_admitted());
+    }
+    let limiter = limiter.store(Fallback(Fallback(Memory::new(), Memory::new()), Memory::new()));
+    assert!(limiter.take("alice").now().unwrap().is_admitted());
 }

@@ -98,6 +98,91 @@ async fn a_leaky_bucket_lets_requests_leave_at_its_rate() {
     assert_ready!(second.poll()).unwrap();
 }
 
+/// Two bounds on one queue: the bucket's, for each key, and the layer's, for all of them.
+#[tokio::test]
+async fn who_waits_in_a_leaky_bucket_waits_in_the_layers_queue() {
+    let (store, clock) = store();
+    let layer = RateLimitLayer::new(Limit::leaky_bucket(10, secs(1)).queue(99).by(CLIENT))
+        .store(store)
+        .rejection(Rejection::queue(secs(1)).at_most(5));
+    let counts = layer.clone();
+    let app = app(layer);
+    let mut asked: Vec<_> =
+        (0..100).map(|_| task::spawn(app.clone().oneshot(get("/", "alice")))).collect();
+    let mut statuses = Vec::new();
+    asked.retain_mut(|asked| match asked.poll() {
+        Poll::Ready(answer) => {
+            statuses.push(answer.unwrap().status().as_u16());
+            false
+        }
+        Poll::Pending => true,
+    });
+    assert_eq!((asked.len(), counts.waiting()), (5, 5));
+    assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 1);
+    assert_eq!(statuses.iter().filter(|status| **status == 429).count(), 94);
+    // The last of them leaves after half a second, in time.
+    clock.advance(millis(500));
+    for mut waiter in asked {
+        assert_eq!(assert_ready!(waiter.poll()).unwrap().status(), 200);
+    }
+    assert_eq!((counts.waiting(), counts.counts().waited), (0, 5));
+}
+
+#[tokio::test]
+async fn nobody_waits_in_a_leaky_bucket_for_longer_than_the_layer_allows() {
+    let (store, _clock) = store();
+    let layer = RateLimitLayer::new(Limit::leaky_bucket(10, secs(1)).queue(99).by(CLIENT))
+        .store(store)
+        .rejection(Rejection::queue(secs(1)));
+    let counts = layer.clone();
+    let app = app(layer);
+    let mut asked: Vec<_> =
+        (0..100).map(|_| task::spawn(app.clone().oneshot(get("/", "alice")))).collect();
+    let pending = asked.iter_mut().filter_map(|asked| match asked.poll() {
+        Poll::Ready(answer) => Some(answer.unwrap().status().as_u16()),
+        Poll::Pending => None,
+    });
+    assert_eq!(pending.filter(|status| *status == 429).count(), 89);
+    assert_eq!(counts.waiting(), 10);
+}
+
+#[tokio::test]
+async fn who_waits_in_a_leaky_bucket_counts_without_a_queue_of_the_layers_own() {
+    let (store, clock) = store();
+    let layer =
+        RateLimitLayer::new(Limit::leaky_bucket(2, secs(1)).queue(2).by(CLIENT)).store(store);
+    let counts = layer.clone();
+    let app = app(layer);
+    assert_eq!(send(&app, "/", "alice").await.status(), 200);
+    let mut first = task::spawn(app.clone().oneshot(get("/", "alice")));
+    let mut second = task::spawn(app.clone().oneshot(get("/", "alice")));
+    assert_pending!(first.poll());
+    assert_pending!(second.poll());
+    assert_eq!(send(&app, "/", "alice").await.status(), 429, "its queue is as long as it was made");
+    assert_eq!(counts.waiting(), 2);
+    clock.advance(millis(500));
+    assert_ready!(first.poll()).unwrap();
+    drop(second);
+    assert_eq!(counts.waiting(), 0);
+}
+
+/// It fits, once somebody has left: that is another thing than never.
+#[tokio::test]
+async fn who_finds_no_place_to_wait_is_not_told_that_it_never_fits() {
+    let (store, _clock) = store();
+    let layer = RateLimitLayer::new(Limit::leaky_bucket(10, secs(1)).queue(20).by(CLIENT).cost(3))
+        .store(store)
+        .rejection(Rejection::queue(secs(1)).at_most(1));
+    let app = app(layer);
+    let mut first = task::spawn(app.clone().oneshot(get("/", "alice")));
+    assert_pending!(first.poll());
+    let crowded = send(&app, "/", "bob").await;
+    assert_eq!((crowded.status().as_u16(), common::header(&crowded, "retry-after")), (429, "1"));
+    drop(first);
+    let mut next = task::spawn(app.clone().oneshot(get("/", "bob")));
+    assert_pending!(next.poll());
+}
+
 /// A service that panics when it is called without having been polled ready.
 #[derive(Default)]
 struct Strict {

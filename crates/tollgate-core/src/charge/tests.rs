@@ -82,14 +82,15 @@ fn no_request_owes_to_more_limits_than_the_bound() {
 
 #[test]
 fn two_limits_that_would_share_a_row_are_told_apart_by_name() {
-    let (one, other) = (Limit::per_minute(10), Limit::per_minute(10).burst(5));
+    let one = Limit::per_minute(10).named("api");
+    let other = one.burst(5);
     let mut charge = Charge::of(one, key(b"a"), 1);
     let error = charge.owe(other, key(b"a"), 1).expect_err("they share a row");
     assert!(error.is_server());
     assert_eq!(
         error.to_string(),
-        "the server lacks a name that tells `10/minute` from `10/minute burst 5`: give each limit \
-         of a rule its own `.named(..)`"
+        "the server lacks a name that tells `10/minute named \"api\"` from `10/minute burst 5 named \"api\"`: \
+         give each limit of a rule its own `.named(..)`"
     );
     charge.owe(other.named("burst"), key(b"a"), 1).expect("another name");
     charge.owe(other, key(b"b"), 1).expect("another key");

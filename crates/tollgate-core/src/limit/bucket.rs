@@ -135,12 +135,6 @@ impl Bucket {
         (!another || kept <= self.cap / 2) && after < EXACT - self.cap
     }
 
-    /// Until what a place at the end of a queue, `wait` long now, keeps from the others is no more
-    /// than half of the bucket.
-    pub(super) fn books_after(&self, now: u64, wait: u64) -> u64 {
-        self.drained_to(self.cap / 2, self.idle(now, wait), now)
-    }
-
     /// Follows a clock that stepped back: what drains from here on does so at once, not only when the
     /// clock shows again what it showed before.
     #[inline]

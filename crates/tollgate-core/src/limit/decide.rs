@@ -169,16 +169,20 @@ pub(crate) fn would_admit(
     earliest_leave(slots, now, patience.map(micros), keys).is_some()
 }
 
-/// What [`decide`] would answer, without spending anything or recording a refusal. A state that other
-/// numbers have written is made one of the limit's, as `decide` would do.
-pub fn preview(slots: &mut [Slot<'_>], now: u64, keys: Keys) -> Outcome {
+/// What [`decide`] would answer to a request of the same patience, without spending anything or recording a
+/// refusal. The states stay as they are.
+pub fn preview(
+    slots: &mut [Slot<'_>],
+    now: u64,
+    patience: Option<Duration>,
+    keys: Keys,
+) -> Outcome {
     let now = bounded(now);
-    for slot in slots.iter_mut().filter(|slot| slot.limit.is_carried()) {
-        slot.limit.carry(slot.state, now, slot.cost);
-    }
+    let before: Vec<_> = slots.iter_mut().map(|slot| slot.look(now)).collect();
+    let patience = patience.map(micros);
     let mut facts = Vec::with_capacity(slots.len());
-    let verdict = match earliest_leave(slots, now, None, keys) {
-        None => refusal(slots, now, None, keys, false, |_, fact| facts.push(fact)),
+    let verdict = match earliest_leave(slots, now, patience, keys) {
+        None => refusal(slots, now, patience, keys, false, |_, fact| facts.push(fact)),
         Some(wait) => {
             facts.extend(slots.iter_mut().map(|slot| match slot.limit.is_shadow() {
                 true => slot.in_shadow(now, Course::Admit, false),
@@ -187,6 +191,10 @@ pub fn preview(slots: &mut [Slot<'_>], now: u64, keys: Keys) -> Outcome {
             Verdict::Admit { wait: Duration::from_micros(wait) }
         }
     };
+    for (slot, before) in slots.iter_mut().zip(before) {
+        let log = slot.state.log.take();
+        *slot.state = State { log, ..before };
+    }
     Outcome::new(verdict, facts)
 }
 
@@ -260,11 +268,55 @@ fn earliest_enter(
         if real(slots).count() == 1 || real(slots).all(|slot| slot.books(then, wait, keys)) {
             return Some(Duration::from_micros(when));
         }
-        let next = |slot: &Slot<'_>| slot.limit.books_after(then, wait);
-        let wanting = real(slots).filter(|slot| !slot.books(then, wait, keys));
-        when += wanting.filter_map(next).max()?;
+        let empty = when + wait.saturating_sub(shortest_queue(slots));
+        if books_at(slots, now, empty, keys) {
+            return Some(Duration::from_micros(earliest_booking(slots, now, keys, (when, empty))));
+        }
+        // From then on the end of the queue moves on with the time: it may come to lie in a window in which
+        // places can be booked.
+        let then = bounded(now + empty);
+        let wait = longest_queue(slots, then);
+        let mut later = 0;
+        for slot in real(slots).filter(|slot| !slot.books(then, wait, keys)) {
+            later = later.max(slot.limit.window_begins(slot.state, then, wait)?);
+        }
+        when = empty + later;
     }
     None
+}
+
+/// The first moment at which all can book a place at the end of the queue, after one at which not all can and
+/// no later than another, at which they can and the queue is as short as it gets.
+///
+/// Till then the end of the queue stays where it is, and comes nearer as time passes: once all can book, they
+/// stay able to.
+fn earliest_booking(
+    slots: &[Slot<'_>],
+    now: u64,
+    keys: Keys,
+    (mut early, mut late): (u64, u64),
+) -> u64 {
+    while late - early > 1 {
+        let middle = early + (late - early) / 2;
+        if books_at(slots, now, middle, keys) {
+            late = middle;
+        } else {
+            early = middle;
+        }
+    }
+    late
+}
+
+/// Whether all can book a place at the end of the queue at that moment.
+fn books_at(slots: &[Slot<'_>], now: u64, when: u64, keys: Keys) -> bool {
+    let then = bounded(now + when);
+    let wait = longest_queue(slots, then);
+    real(slots).all(|slot| slot.books(then, wait, keys))
+}
+
+/// How long the request waits in the limits' own queues even where it finds them empty.
+fn shortest_queue(slots: &[Slot<'_>]) -> u64 {
+    real(slots).map(|slot| slot.limit.shortest_queue(slot.cost)).max().unwrap_or(0)
 }
 
 /// How long the request would wait in the limits' own queues.
@@ -372,6 +424,16 @@ impl Role {
 }
 
 impl Slot<'_> {
+    /// Makes the state what a decision would find, and returns what it was: all but a log, which may be long,
+    /// and whose arithmetic sees through stamps that are over and a clock that stepped back.
+    fn look(&mut self, now: u64) -> State {
+        let log = self.state.log.take();
+        let before = self.state.clone();
+        self.limit.tidy(self.state, now, self.cost);
+        self.state.log = log;
+        before
+    }
+
     /// The earliest moment, `from` or more from `now`, at which the limit lets the request in.
     #[inline]
     fn enter(&self, now: u64, from: u64) -> Enter {
@@ -435,6 +497,11 @@ impl Decision {
     /// The verdict.
     pub fn verdict(&self) -> Verdict {
         self.verdict
+    }
+
+    /// The same for now: nobody can tell when it is admitted.
+    pub(crate) fn for_now(self) -> Self {
+        Self { verdict: Verdict::Refuse { retry_after: None }, ..self }
     }
 
     /// Whether the request may go ahead, now or after [`wait`](Self::wait).

@@ -87,9 +87,10 @@ impl Fixed {
         (!another || window(wait) == window(earliest)) && before.saturating_add(cost) <= EXACT / 2
     }
 
-    /// Until the window begins in which a place at the end of a queue, `wait` long now, stands.
-    pub(super) fn books_after(&self, now: u64, wait: u64) -> u64 {
-        if self.from_first { wait } else { wait.saturating_sub((now + wait) % self.period) }
+    /// Until the window begins in which that place stands.
+    pub(super) fn window_begins(&self, cell: Cell, now: u64, wait: u64) -> u64 {
+        let [start, _] = self.current(cell, now);
+        self.until(start, (now + wait - start) / self.period, now)
     }
 
     /// Follows a clock that stepped back into the window that it shows.

@@ -10,6 +10,15 @@ pub const MAX_LIMITS: usize = 16;
 
 /// Several limits on one key, charged all or none.
 ///
+/// A request is admitted at the first moment at which every limit lets it in. Where one of them holds it back,
+/// because it waits in a queue, the others book its place at that moment: a window in the window that it
+/// leaves in, a bucket as if it stood idle until then. So who waits an hour in a slow leaky bucket empties a
+/// fast bucket beside it for that hour: on one key that keeps out nobody who would not wait anyway, and limits
+/// on keys that others share (see [`By`]) let it keep at most half of a bucket, and nothing of a window, from
+/// them. A place that cannot be booked, because it is too far ahead for the bucket to be counted exactly (the
+/// time times the rate, in lowest terms, has to stay below 2^53) or because it keeps too much from others, is
+/// refused, and the client is told when the queue has become short enough.
+///
 /// ```
 /// use tollgate_core::{Ip, Limit, Limits};
 ///

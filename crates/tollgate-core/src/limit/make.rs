@@ -293,13 +293,20 @@ impl Limit {
                 ));
             }
         }
-        if self.count_refused
-            && !matches!(
-                self.kind,
-                Kind::FixedWindow { .. } | Kind::SlidingWindow | Kind::SlidingLog { .. }
-            )
-        {
-            return Err(LimitError::new("refused attempts are counted by windows and logs only"));
+        match self.kind {
+            Kind::SlidingWindow | Kind::SlidingLog { .. } => {}
+            Kind::FixedWindow { .. } if self.count_refused => {
+                return Err(LimitError::new(
+                    "a fixed window is empty at its end, however many attempts it refused: count them by a \
+                     sliding window or a sliding log, or ban",
+                ));
+            }
+            _ if self.count_refused => {
+                return Err(LimitError::new(
+                    "refused attempts are counted by sliding windows and sliding logs only",
+                ));
+            }
+            _ => {}
         }
         if self.carried && self.name.as_bytes().is_empty() {
             return Err(LimitError::new(

@@ -188,6 +188,13 @@ impl Limit {
         cost > self.capacity()
     }
 
+    /// Whether requests wait in a queue of the limit's own, even where no adapter's queue lets them: a leaky
+    /// bucket's.
+    #[inline]
+    pub(crate) const fn has_own_queue(&self) -> bool {
+        matches!(self.kind, Kind::LeakyBucket { .. })
+    }
+
     /// How much may be spent in one period.
     pub const fn count(&self) -> u64 {
         self.count

@@ -195,11 +195,11 @@ impl Limit {
     }
 
     /// Records refused attempts too, so that whoever hammers stays out until the hammering stops.
-    /// Windows and logs only; a fixed window forgets them at its end.
+    /// Sliding windows and sliding logs only: a fixed window is empty at its end, whatever it refused.
     ///
     /// # Panics
     ///
-    /// When the limit is not a window or a log.
+    /// When the limit is not a sliding window or a sliding log.
     #[track_caller]
     pub const fn count_refused(self) -> Self {
         valid(self.try_count_refused())
@@ -209,13 +209,16 @@ impl Limit {
     ///
     /// # Errors
     ///
-    /// When the limit is not a window or a log.
+    /// When the limit is not a sliding window or a sliding log.
     pub const fn try_count_refused(mut self) -> Result<Self, LimitError> {
         self.count_refused = true;
         self.checked()
     }
 
     /// Admits no two requests closer together than `gap`, whatever they cost.
+    ///
+    /// While the gap after a request lasts nothing remains, and that is what clients are told: `r=0`, and the
+    /// end of the gap as the end of the window. What the count has left is told again once it is over.
     ///
     /// # Panics
     ///

@@ -102,18 +102,6 @@ impl Shape {
             }
     }
 
-    /// Until a queue that is `wait` long now has become short enough for a place at its end to be
-    /// booked.
-    pub(super) fn books_after(&self, now: u64, wait: u64) -> Option<u64> {
-        match self {
-            Self::Sliding(sliding) => Some(sliding.books_after(now, wait)),
-            Self::Bucket(bucket) => Some(bucket.books_after(now, wait)),
-            Self::Stepped(stepped) => Some(stepped.books_after(wait)),
-            Self::Fixed(fixed) => Some(fixed.books_after(now, wait)),
-            Self::Log(_) | Self::Concurrent(_) => None,
-        }
-    }
-
     #[inline]
     pub(super) fn spend(&self, state: &mut State, now: u64, cost: u64, wait: u64) -> Cell {
         match self {
@@ -148,7 +136,7 @@ impl Shape {
         match self {
             Self::Log(sieve) => sieve.record(state.log.get_or_insert_default(), now, cost),
             Self::Sliding(sliding) => sliding.spend(&mut state.cell, now, cost),
-            // A fixed window is empty again at its end, however often it refused before.
+            // No other can be told to.
             _ => {}
         }
     }

@@ -102,11 +102,11 @@ impl Sliding {
 
     /// Whether a place `wait` ahead can be booked: there is a count for this window, none for later.
     pub(super) fn books(&self, now: u64, wait: u64) -> bool {
-        self.books_after(now, wait) == 0
+        self.window_begins(now, wait) == 0
     }
 
     /// Until the window begins in which that place stands.
-    pub(super) fn books_after(&self, now: u64, wait: u64) -> u64 {
+    pub(super) fn window_begins(&self, now: u64, wait: u64) -> u64 {
         wait.saturating_sub((now + wait) % (self.period * self.tick))
     }
 
@@ -228,9 +228,9 @@ mod tests {
     fn places_are_booked_in_the_present_window_alone() {
         assert!(sliding().books(1_050, 49));
         assert!(!sliding().books(1_050, 50));
-        assert_eq!(sliding().books_after(1_050, 49), 0);
-        assert_eq!(sliding().books_after(1_050, 70), 50);
-        assert_eq!(sliding().books_after(1_050, 170), 150);
+        assert_eq!(sliding().window_begins(1_050, 49), 0);
+        assert_eq!(sliding().window_begins(1_050, 70), 50);
+        assert_eq!(sliding().window_begins(1_050, 170), 150);
     }
 
     #[test]

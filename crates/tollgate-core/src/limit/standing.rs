@@ -10,7 +10,7 @@ use super::{Limit, Mark};
 pub struct Standing {
     /// The limit.
     pub limit: Limit,
-    /// How much more could be spent at this moment.
+    /// How much more could be spent at this moment: nothing while a [gap](Limit::min_gap) or a ban lasts.
     pub remaining: u64,
     /// The effective window: until it has passed, no more than `remaining` can be spent, and
     /// afterwards more. Zero when nothing is spent; `None` where only giving back makes room.

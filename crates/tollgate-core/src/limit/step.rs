@@ -102,7 +102,7 @@ impl Limit {
     pub fn peek(&self, state: &State, now: u64, cost: u64) -> Decision {
         let state = &mut state.clone();
         let slots = &mut [Slot { limit: self, state, cost }];
-        super::preview(slots, now, Keys::One).about(std::iter::once((self, cost)))
+        super::preview(slots, now, None, Keys::One).about(std::iter::once((self, cost)))
     }
 
     fn told(&self, slots: &mut [Slot<'_>], now: u64, patience: Option<Duration>) -> Decision {
@@ -259,13 +259,28 @@ impl Limit {
     /// Whether a request that may wait for so long can never be admitted: it costs more than the limit holds,
     /// or has to stay in the limit's own queue for longer even where it finds that empty.
     pub(crate) fn never_admits(&self, cost: u64, patience: Option<u64>) -> bool {
-        let too_long = match (self.kind, self.shape, patience) {
-            (Kind::LeakyBucket { .. }, Shape::Bucket(bucket), Some(patience)) => {
-                bucket.shortest_leave(cost) > patience
-            }
-            _ => false,
-        };
+        let too_long = patience.is_some_and(|patience| self.shortest_queue(cost) > patience);
         too_long || self.never_fits(cost)
+    }
+
+    /// How long a request waits in the limit's own queue even where it finds that empty.
+    pub(super) fn shortest_queue(&self, cost: u64) -> u64 {
+        match (self.kind, self.shape) {
+            (Kind::LeakyBucket { .. }, Shape::Bucket(bucket)) => bucket.shortest_leave(cost),
+            _ => 0,
+        }
+    }
+
+    /// Until the window begins in which a place `wait` ahead stands, where there are windows.
+    pub(super) fn window_begins(&self, state: &State, now: u64, wait: u64) -> Option<u64> {
+        let seen = if self.is_foreign(state) { self.seen(state, now) } else { None };
+        match self.shape {
+            Shape::Fixed(fixed) => {
+                Some(fixed.window_begins(seen.as_ref().unwrap_or(state).cell, now, wait))
+            }
+            Shape::Sliding(sliding) => Some(sliding.window_begins(now, wait)),
+            _ => None,
+        }
     }
 
     pub(super) fn books(&self, state: &State, now: u64, cost: u64, wait: u64, keys: Keys) -> bool {
@@ -279,10 +294,6 @@ impl Limit {
         // Nothing is booked by numbers that are not the limit's.
         let seen = self.seen(state, now).filter(|_| self.fits(state, now, cost) == Enter::At(0));
         wait == 0 || seen.is_some_and(|seen| self.shape.books(&seen, now, cost, wait, another))
-    }
-
-    pub(super) fn books_after(&self, now: u64, wait: u64) -> Option<u64> {
-        self.shape.books_after(now, wait)
     }
 
     /// Follows a clock that stepped back, drops what is remembered in vain, and goes on by the limit's own
@@ -381,18 +392,25 @@ impl Limit {
 
     /// What remains, until when, and whether that is beyond the soft limit.
     fn left_of(&self, state: &State, now: u64, banned: bool) -> (u64, Option<Duration>, bool) {
-        let remaining = match (banned, self.is_foreign(state)) {
+        let left = match (banned, self.is_foreign(state)) {
             (true, _) => 0,
             (_, false) => self.shape.remaining(state, now),
             (_, true) => self.seen(state, now).map_or(0, |seen| self.shape.remaining(&seen, now)),
         };
+        // While the gap lasts nothing can be spent, however much the count has left.
+        let remaining = if self.gap_left(state, now) > 0 { 0 } else { left };
         let window = if remaining < self.capacity() {
             self.retry(state, now, remaining + 1)
         } else {
             Some(Duration::ZERO)
         };
-        let soft = self.soft.is_some_and(|soft| self.capacity() - remaining > soft);
+        let soft = self.soft.is_some_and(|soft| self.capacity() - left > soft);
         (remaining, window, soft)
+    }
+
+    /// How much longer the gap lasts.
+    fn gap_left(&self, state: &State, now: u64) -> u64 {
+        if self.gap == 0 { 0 } else { Bucket::gap(self.gap).fresh_in(state.gap, now) }
     }
 
     /// The same of a state of two words.

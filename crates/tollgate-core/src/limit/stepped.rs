@@ -70,12 +70,6 @@ impl Stepped {
             && spent.saturating_add(kept).saturating_add(cost) <= EXACT / 2
     }
 
-    /// Until a queue, `wait` long now, is short enough: see the continuous bucket.
-    pub(super) fn books_after(&self, wait: u64) -> u64 {
-        let steps = self.cap / 2 / self.amount + 1;
-        (wait + 1).saturating_sub(steps.saturating_mul(self.every))
-    }
-
     /// Follows a clock that stepped back, so that the steps go on from there.
     pub(super) fn follow(&self, cell: &mut Cell, now: u64) {
         cell[0] = cell[0].min(now);

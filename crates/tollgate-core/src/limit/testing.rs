@@ -15,6 +15,6 @@ pub(crate) fn decide(
 }
 
 pub(crate) fn preview(slots: &mut [Slot<'_>], now: u64, keys: Keys) -> Decision {
-    let outcome = super::preview(slots, now, keys);
+    let outcome = super::preview(slots, now, None, keys);
     outcome.about(slots.iter().map(|slot| (slot.limit, slot.cost)))
 }

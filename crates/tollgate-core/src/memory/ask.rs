@@ -30,8 +30,9 @@ impl Ask {
             }
             Self::Take => taken_in_part(found, charge, now),
             Self::Peek => {
-                let told =
-                    looked_at(&mut all(found, charge), |slots| preview(slots, now, charge.keys()));
+                let told = looked_at(&mut all(found, charge), |slots| {
+                    preview(slots, now, charge.patience(), charge.keys())
+                });
                 if !found.iter().any(Found::is_together) {
                     return Ok(told);
                 }
@@ -45,7 +46,9 @@ impl Ask {
                 rows.filter(|(found, owed)| !owed.limit.is_held() && !found.is_together())
                     .for_each(|(found, _)| found.state = State::default());
                 let states = found.iter_mut().map(|found| &mut found.state);
-                Ok(with_slots(states, charge, |slots| preview(slots, now, charge.keys())))
+                Ok(with_slots(states, charge, |slots| {
+                    preview(slots, now, charge.patience(), charge.keys())
+                }))
             }
         }
     }

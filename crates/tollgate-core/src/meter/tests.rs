@@ -38,7 +38,7 @@ impl Layer {
             let answer = self.policy.store.take(&charge);
             match answer.at_once() {
                 Some(outcome) => self.policy.admitted(&charge, outcome),
-                None => drop(self.policy.judge(answer.now(), &charge)),
+                None => drop(self.policy.judge(answer.now(), &charge, None)),
             }
         }
     }
@@ -147,9 +147,9 @@ fn store_errors_are_counted_by_kind_and_the_keyless_by_whose_doing_it_is() {
         let Layer { policy } = Layer::new(Rejection::block());
         let charge = Charge::of(FIVE, KeyBuf::new(), 1);
         for error in [StoreError::full(), StoreError::too_slow(), StoreError::full()] {
-            let _ = policy.judge(Err(error), &charge);
+            let _ = policy.judge(Err(error), &charge, None);
         }
-        let _ = policy.judge(Err(StoreError::unavailable("gone")), &charge);
+        let _ = policy.judge(Err(StoreError::unavailable("gone")), &charge, None);
         policy.keyless(Missing::client("a key"));
         policy.keyless(Missing::server("a key", "add one"));
     });
@@ -181,7 +181,7 @@ fn all_that_is_measured_has_a_description_and_what_has_a_unit_its_unit() {
         let layer = Layer::new(Rejection::queue(Duration::from_secs(1)));
         layer.ask(&[FIVE], 6);
         layer.policy.keyless(Missing::client("a key"));
-        let _ = layer.policy.judge(Err(StoreError::full()), &Charge::new());
+        let _ = layer.policy.judge(Err(StoreError::full()), &Charge::new(), None);
         layer.policy.store.record_metrics("api");
     });
     for (key, unit, description, _) in snapshotter.snapshot().into_vec() {

@@ -100,21 +100,21 @@ local function queued(s, now)
   return row and leave(row, now, s.cost)
 end
 
-local function books_after(s, now, wait)
-  local shape = s.shape
-  if shape == SLIDING then return least(wait - (now + wait) % (s.b * s.c), 0) end
-  if shape == BUCKET then
-    -- What drains meanwhile, less half of the bucket, in ticks: without a product that can be too large.
-    return until_tick(s, ticks_of(s, now, wait) - floor(floor(s.d / 2) / s.b), now)
-  end
-  if shape == STEPPED then
-    return least(wait + 1 - (floor(floor(s.c / 2) / s.a) + 1) * s.b, 0)
-  end
-  if shape == FIXED then
-    if s.c == 1 then return wait end
-    return least(wait - (now + wait) % s.b, 0)
-  end
-  return nil
+-- How long a request waits in the limit's own queue even where it finds that empty.
+local function shortest_queue(s)
+  if not s.queues then return 0 end
+  local ticks = ceil((s.cost * s.a - s.e) / s.b)
+  if ticks <= 0 then return 0 end
+  return most(ticks * s.c, EXACT - 1) - (s.c - 1)
+end
+
+-- Until the window begins in which a place `wait` ahead stands, where there are windows.
+local function window_begins(s, now, wait)
+  if s.shape == SLIDING then return least(wait - (now + wait) % (s.b * s.c), 0) end
+  if s.shape ~= FIXED then return nil end
+  local row = s.old and seen(s, now) or s
+  local start = fixed_current(s, row.first, row.second, now)
+  return most(least(start + floor((now + wait - start) / s.b) * s.b - now, 0), EXACT - 1)
 end
 
 local function shape_books(s, now, wait, another)
@@ -137,7 +137,7 @@ local function shape_books(s, now, wait, another)
     return (not another or window == floor((now + earliest - start) / s.b))
       and least(spent, window * s.a) + cost <= EXACT / 2
   end
-  if shape == SLIDING then return books_after(s, now, wait) == 0 end
+  if shape == SLIDING then return window_begins(s, now, wait) == 0 end
   return true
 end
 

@@ -109,14 +109,24 @@ impl<'a> Call<'a> {
         Self { script, rows, keys: &[], args: pack::take(op, rows, patience, keys, by) }
     }
 
-    /// What [`take`](Self::take) would answer, without patience and without charging anything.
-    pub(crate) fn peek(rows: &'a [Row<'a>], keys: Keys, by: impl Into<Asker>) -> Self {
-        Self::decide(Op::Peek, rows, None, keys, by.into())
+    /// What [`take`](Self::take) would answer, without charging anything.
+    pub(crate) fn peek(
+        rows: &'a [Row<'a>],
+        patience: Option<Duration>,
+        keys: Keys,
+        by: impl Into<Asker>,
+    ) -> Self {
+        Self::decide(Op::Peek, rows, patience, keys, by.into())
     }
 
     /// Forgets what was spent and is not held, and answers as [`peek`](Self::peek).
-    pub(crate) fn reset(rows: &'a [Row<'a>], keys: Keys, by: impl Into<Asker>) -> Self {
-        Self::decide(Op::Reset, rows, None, keys, by.into())
+    pub(crate) fn reset(
+        rows: &'a [Row<'a>],
+        patience: Option<Duration>,
+        keys: Keys,
+        by: impl Into<Asker>,
+    ) -> Self {
+        Self::decide(Op::Reset, rows, patience, keys, by.into())
     }
 
     /// Makes the charge that `mark` stands for into one of `spent`. What is answered is a number that

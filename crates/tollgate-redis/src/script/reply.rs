@@ -163,7 +163,7 @@ impl Bytes<'_> {
         standing.reset = self.time()?;
         let retry = self.time()?;
         let record = self.byte()?;
-        if record > 3 {
+        if record > 7 {
             return Err(Malformed("has something else where a ban should stand"));
         }
         standing.banned = record % 2 == 1 && Numbers::of(limit).ban > 0;
@@ -171,10 +171,14 @@ impl Bytes<'_> {
         let gap = self.cell()?;
         standing.soft =
             limit.soft_limit().is_some_and(|soft| limit.capacity() - standing.remaining > soft);
+        if record >= 4 {
+            // The gap after the last request.
+            standing.remaining = 0;
+        }
         match role {
             Role::Charged => {
                 standing.charged = cost;
-                standing.mark = remote::mark([stamp, 0], gap, record > 0);
+                standing.mark = remote::mark([stamp, 0], gap, record % 4 > 0);
             }
             Role::Refused(refused) => {
                 standing.refused = refused;

@@ -196,6 +196,14 @@ local function convert(s, now)
   if not same then s.since = most(least(now, s.since + 1), EXACT - 1) end
 end
 
+-- The gap and the ban follow a clock that stepped back.
+local function tidy_words(s, now)
+  local gap1, ban1, strike1 = s.gap1, s.ban1, s.strike1
+  if s.gap > 0 or s.carried then s.gap1 = most(gap1, now) end
+  if s.ban > 0 or s.carried then s.ban1, s.strike1 = most(ban1, now), most(strike1, now) end
+  if s.gap1 ~= gap1 or s.ban1 ~= ban1 or s.strike1 ~= strike1 then s.dirty = true end
+end
+
 -- Follows a clock that stepped back, and drops what a log holds in vain.
 local function tidy(s, now)
   local shape, first, by = s.shape, s.first, s.old or s
@@ -210,12 +218,8 @@ local function tidy(s, now)
   elseif shape == LOG then
     log_tidy(s, now)
   end
-  local gap1, ban1, strike1 = s.gap1, s.ban1, s.strike1
-  if s.gap > 0 or s.carried then s.gap1 = most(gap1, now) end
-  if s.ban > 0 or s.carried then s.ban1, s.strike1 = most(ban1, now), most(strike1, now) end
-  if s.first ~= first or s.gap1 ~= gap1 or s.ban1 ~= ban1 or s.strike1 ~= strike1 then
-    s.dirty = true
-  end
+  if s.first ~= first then s.dirty = true end
+  tidy_words(s, now)
 end
 
 -- How much longer a ban lasts.

@@ -81,6 +81,22 @@ local function longest_queue(at_moment)
   return longest
 end
 
+-- Whether all can book a place at the end of the queue at that moment.
+local function books_at(when)
+  local at_moment = most(now + when, EXACT - 1)
+  return all_book(at_moment, longest_queue(at_moment))
+end
+
+-- The first moment at which all can book a place at the end of the queue, after one at which not all can and
+-- no later than another, at which they can and the queue is as short as it gets: once all can, they stay so.
+local function earliest_booking(early, late)
+  while late - early > 1 do
+    local middle = early + floor((late - early) / 2)
+    if books_at(middle) then late = middle else early = middle end
+  end
+  return late
+end
+
 -- The earliest moment at which the request is admitted, with nobody else spending.
 local function earliest_enter()
   local when = 0
@@ -98,13 +114,23 @@ local function earliest_enter()
         when = when + too_long
       else
         if #real == 1 or all_book(at_moment, wait) then return when end
-        local later = nil
+        local shortest = 0
+        for _, s in ipairs(real) do shortest = least(shortest, shortest_queue(s)) end
+        local empty = when + least(wait - shortest, 0)
+        if books_at(empty) then return earliest_booking(when, empty) end
+        -- From then on the end of the queue moves on with the time: it may come to lie in a window in which
+        -- places can be booked.
+        at_moment = most(now + empty, EXACT - 1)
+        wait = longest_queue(at_moment)
+        local later = 0
         for _, s in ipairs(real) do
-          local after = not books(s, at_moment, wait, several) and books_after(s, at_moment, wait)
-          if after then later = least(later or 0, after) end
+          if not books(s, at_moment, wait, several) then
+            local begins = window_begins(s, at_moment, wait)
+            if not begins then return nil end
+            later = least(later, begins)
+          end
         end
-        if not later then return nil end
-        when = when + later
+        when = empty + later
       end
     end
   end
@@ -140,15 +166,18 @@ local function fact(s, role, stamp)
     return cell
   end
   local banned = s.ban > 0 and banned_for(s, now) > 0
-  local remaining = banned and 0 or log_remaining(s, now)
+  local left = banned and 0 or log_remaining(s, now)
+  -- While the gap lasts nothing can be spent, however much the count has left.
+  local in_gap = s.gap > 0 and owing(s.gap1, s.gap2, now, 1) > 0
+  local remaining = in_gap and 0 or left
   local retry, cost, window = enter(s, now, 0), s.cost, 0
   if remaining < s.a then
     s.cost = remaining + 1
     window = enter(s, now, 0)
     s.cost = cost
   end
-  return pack('<BddddBddd', role, remaining, window or -1, fresh_in(s, now), retry or -1,
-    (banned_for(s, now) > 0 and 1 or 0) + (struck_for(s, now) > 0 and 2 or 0), stamp or 0, s.gap1, s.gap2)
+  return pack('<BddddBddd', role, left, window or -1, fresh_in(s, now), retry or -1,
+    (banned_for(s, now) > 0 and 1 or 0) + (struck_for(s, now) > 0 and 2 or 0) + (in_gap and 4 or 0), stamp or 0, s.gap1, s.gap2)
 end
 
 local reply = {}
@@ -210,8 +239,9 @@ local function refuse_all()
   end
 end
 
-if op == TAKE then
-  for _, s in ipairs(slots) do tidy(s, now) end
+for _, s in ipairs(slots) do
+  -- Who only looks leaves a log's stamps where they stand: its arithmetic sees through them.
+  if op == TAKE or s.shape ~= LOG then tidy(s, now) else tidy_words(s, now) end
 end
 local wait = earliest_leave()
 if wait then

@@ -4,7 +4,8 @@ use std::{error, fmt};
 
 use pin_project_lite::pin_project;
 use tollgate_core::{
-    Answer, Charge, Clock, Decision, DecisionSpan, Outcome, Store, StoreError, Ticket,
+    Answer, AtOnce, Charge, Clock, Decision, DecisionSpan, Gate, Outcome, Place, Store, StoreError,
+    Ticket,
 };
 
 use super::POLLED_AGAIN;
@@ -25,7 +26,7 @@ pin_project! {
     #[project = AcquiringProj]
     enum Acquiring<S: Store> {
         Deciding { #[pin] answer: S::Future, asked: Option<Asked<S>>, span: DecisionSpan },
-        Waiting { sleep: Sleep, ticket: Option<Ticket<S>>, span: DecisionSpan },
+        Waiting { sleep: Sleep, ticket: Option<(Ticket<S>, Place)>, span: DecisionSpan },
         Done { outcome: Option<Result<Ticket<S>, AcquireError>> },
     }
 }
@@ -34,6 +35,7 @@ pub(super) struct Asked<S> {
     pub(super) charge: Charge,
     pub(super) store: S,
     pub(super) told: Told,
+    pub(super) gate: Gate,
 }
 
 impl<S: Store> Acquire<S> {
@@ -55,14 +57,14 @@ impl<S: Store> Acquiring<S> {
         clock: &Clock,
         span: impl FnOnce() -> DecisionSpan,
     ) -> Self {
-        let Asked { charge, store, told } = asked;
+        let Asked { charge, store, told, gate } = asked;
         let outcome = match outcome {
             Ok(outcome) if outcome.is_admitted() => {
                 told.admitted(&outcome, &charge);
                 let wait = outcome.wait();
                 let ticket = Ticket::new(store, charge, outcome);
                 if !wait.is_zero() {
-                    let (sleep, ticket) = (sleep(clock, wait), Some(ticket));
+                    let (sleep, ticket) = (sleep(clock, wait), Some((ticket, gate.seat(None))));
                     return Self::Waiting { sleep, ticket, span: span() };
                 }
                 Ok(ticket)
@@ -93,7 +95,7 @@ impl<S: Store> Future for Acquire<S> {
                 }
                 AcquiringProj::Waiting { sleep, ticket, span } => {
                     ready!(span.in_scope(|| Pin::new(sleep).poll(cx)));
-                    let mut ticket = ticket.take().expect(POLLED_AGAIN);
+                    let (mut ticket, _place) = ticket.take().expect(POLLED_AGAIN);
                     ticket.begin();
                     return Poll::Ready(Ok(ticket));
                 }
@@ -102,6 +104,32 @@ impl<S: Store> Future for Acquire<S> {
                 }
             };
             this.state.set(next);
+        }
+    }
+}
+
+impl<S: Store<Future: AtOnce>> Acquire<S> {
+    /// The ticket, where the store is in this process and nobody has to wait: as after
+    /// [`Limiter::charge`](crate::Limiter::charge).
+    ///
+    /// # Errors
+    ///
+    /// As when it is awaited.
+    ///
+    /// # Panics
+    ///
+    /// When it has to wait for its turn, or has been awaited before.
+    pub fn now(self) -> Result<Ticket<S>, AcquireError> {
+        let state = match self.state {
+            Acquiring::Deciding { answer, asked, span } => {
+                let asked = asked.expect(POLLED_AGAIN);
+                Acquiring::of(answer.outcome(), asked, &self.clock, || span)
+            }
+            state => state,
+        };
+        match state {
+            Acquiring::Done { outcome } => outcome.expect(POLLED_AGAIN),
+            _ => panic!("the request has to wait for its turn: await it"),
         }
     }
 }

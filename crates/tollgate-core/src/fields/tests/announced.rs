@@ -79,6 +79,36 @@ fn a_refusal_announces_the_limits_that_refuse() {
     assert_eq!(tightest(&decision).map(|standing| standing.remaining), Some(0));
 }
 
+/// What the count has left is of no use before the gap is over.
+#[test]
+fn a_gap_is_announced_and_not_the_window_of_the_count() {
+    let gap =
+        |millis| Limit::per_minute(6).burst(10).min_gap(Duration::from_millis(millis)).named("gap");
+    for (millis, seconds) in [(300, 1), (5_200, 6)] {
+        for times in [1, 2] {
+            let decision = spent(&[gap(millis)], 1, times);
+            assert_eq!(rate_limit(&decision), format!(r#""gap";r=0;t={seconds}"#));
+        }
+        assert_eq!(retry_after(&spent(&[gap(millis)], 1, 2)), seconds);
+    }
+    // Beside a limit that does not refuse.
+    let decision = spent(&[gap(300), Limit::fixed_window(9, MINUTE)], 1, 2);
+    assert_eq!((rate_limit(&decision).as_str(), retry_after(&decision)), (r#""gap";r=0;t=1"#, 1));
+}
+
+/// Places are left in its queue, but each would be too long a wait.
+#[test]
+fn a_limit_with_something_left_announces_no_window_beyond_the_moment_of_admission() {
+    let limit = Limit::leaky_bucket(1, MINUTE * 60).queue(5);
+    let mut state = limit.fresh();
+    let patience = MINUTE * 90;
+    let told = [(); 3].map(|()| limit.take_within(&mut state, 0, 1, patience));
+    let refused = &told[2];
+    assert_eq!(refused.retry_after(), Some(MINUTE * 30));
+    assert_eq!(retry_after(refused), 1_800);
+    assert_eq!(rate_limit(refused), r#""1/hour";r=0;t=1800"#);
+}
+
 #[test]
 fn the_older_fields_speak_of_the_tightest_limit() {
     let limits = [Limit::per_minute(60), Limit::fixed_window(3, MINUTE * 60)];

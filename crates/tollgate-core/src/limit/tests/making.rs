@@ -81,7 +81,10 @@ fn errors_name_the_bad_part() {
         (log.try_resolution(secs(7)), "the resolution does not divide the period"),
         (log.try_resolution(secs(0)), "the resolution is not a time in whole microseconds"),
         (bucket.try_resolution(secs(1)), "a resolution belongs to a sliding log"),
-        (bucket.try_count_refused(), "refused attempts are counted by windows and logs only"),
+        (
+            bucket.try_count_refused(),
+            "refused attempts are counted by sliding windows and sliding logs only",
+        ),
         (bucket.try_min_gap(secs(0)), "the gap is not a time"),
         (bucket.try_ban(nanos), "the ban is not a time"),
         (bucket.try_soft(5), "the soft limit is not below"),

@@ -265,7 +265,7 @@ impl Model {
     }
 
     pub(super) fn remaining(&self, now: u64) -> u64 {
-        if self.is_banned(now) {
+        if self.is_banned(now) || self.limit.gap > 0 && now < self.gap_until {
             return 0;
         }
         (0..self.limit.capacity())

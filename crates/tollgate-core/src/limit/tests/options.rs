@@ -30,6 +30,21 @@ fn a_gap_keeps_any_two_apart_whatever_they_cost() {
     }
 }
 
+/// Not the window of the count: nobody is kept away for longer than the gap.
+#[test]
+fn while_a_gap_lasts_nothing_remains_until_it_is_over() {
+    for limit in shapes().map(|limit| limit.min_gap(micros(300_000)).soft(2)) {
+        let mut state = limit.fresh();
+        for decision in [limit.take(&mut state, NOW, 1), limit.take(&mut state, NOW, 1)] {
+            let standing = decision.standings().next().expect("one limit");
+            let told = (standing.remaining, standing.window, standing.soft);
+            assert_eq!(told, (0, Some(micros(300_000)), false), "{limit}");
+        }
+        let peek = limit.peek(&state, NOW + 300_000, 1);
+        assert_eq!(peek.remaining(), Some(3), "{limit}");
+    }
+}
+
 #[test]
 fn more_than_the_soft_limit_is_admitted_with_a_warning() {
     for limit in shapes().map(|limit| limit.soft(2)) {
@@ -97,15 +112,20 @@ fn refusals_that_are_counted_keep_a_log_and_two_counts_shut() {
     }
 }
 
-/// Whatever is refused in it, a fixed window is empty at its end.
+/// What would change nothing is refused where it is said, in code and in text.
 #[test]
-fn refusals_that_are_counted_leave_a_fixed_window_as_it_is() {
-    let limit = Limit::fixed_window(2, secs(60)).count_refused();
-    let mut state = limit.fresh();
-    for second in 0..60 {
-        admits(limit, &mut state, NOW + second * SECOND);
+fn refused_attempts_are_counted_where_that_makes_a_difference_and_nowhere_else() {
+    for limit in shapes().into_iter().chain([Limit::concurrent(4)]) {
+        let text = format!("{limit} count-refused");
+        let (made, parsed) = (limit.try_count_refused(), text.parse::<Limit>());
+        let counts = ["log", "sliding"].iter().any(|shape| text.starts_with(shape));
+        assert_eq!((made.is_ok(), parsed.is_ok()), (counts, counts), "{text}");
+        if !counts {
+            assert!(parsed.unwrap_err().to_string().contains("sliding"), "{text}");
+        }
     }
-    assert!(limit.take(&mut state, NOW + MINUTE, 2).is_admitted());
+    let error = "fixed 4/minute count-refused".parse::<Limit>().unwrap_err().to_string();
+    assert!(error.contains("a fixed window is empty at its end"), "{error}");
 }
 
 #[test]

@@ -134,9 +134,9 @@ fn a_layer_refuses_what_must_not_pass_and_counts_what_was_not_counted() {
     let policy = Policy::new(store.clone(), &known.by(Global));
     let judged = |answer| {
         let mut charge = Charge::of(missing.when_full(answer), key(2_000_000), 1);
-        let alone = policy.judge(store.take(&charge).now(), &charge);
+        let alone = policy.judge(store.take(&charge).now(), &charge, None);
         charge.owe(known, key(1), 1).expect("two limits");
-        [alone, policy.judge(store.take(&charge).now(), &charge)]
+        [alone, policy.judge(store.take(&charge).now(), &charge, None)]
     };
     // The row of the one that is known has to be made while there is room: here it shares one.
     assert!(matches!(judged(WhenFull::Refuse), [Course::Refuse(_), Course::Refuse(_)]));

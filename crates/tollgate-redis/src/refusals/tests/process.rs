@@ -49,7 +49,7 @@ impl Server {
 
     /// What it would answer.
     pub(super) fn expected(&mut self, charge: &Charge) -> Outcome {
-        self.decide(charge, |slots, now| preview(slots, now, charge.keys()))
+        self.decide(charge, |slots, now| preview(slots, now, charge.patience(), charge.keys()))
     }
 
     pub(super) fn reply(&self, charge: &Charge, outcome: &Outcome) -> Reply {

@@ -96,20 +96,7 @@ impl<'a> Episode<'a> {
     }
 
     fn take(&mut self) {
-        let mut charge = self.charge();
-        if self.rng.u8(..3) == 0 {
-            let limit = self.limit();
-            let period = limit.period().map_or(1, |period| period.as_micros() as u64);
-            let patience = match self.rng.u8(..6) {
-                0 => 0,
-                1 => self.told,
-                2 => self.told.saturating_sub(1),
-                3 => period * self.rng.u64(..5),
-                4 => self.rng.u64(..=period),
-                _ => period / limit.count() * self.rng.u64(..4),
-            };
-            charge = charge.patient(Duration::from_micros(patience));
-        }
+        let charge = self.patient_or_not();
         let outcome = self.pair.take(&charge);
         let told = match outcome.verdict() {
             Verdict::Admit { wait } => Some(wait),
@@ -124,8 +111,26 @@ impl<'a> Episode<'a> {
         }
     }
 
-    fn peek(&mut self) {
+    fn patient_or_not(&mut self) -> Charge {
         let charge = self.charge();
+        if self.rng.u8(..3) == 0 {
+            let limit = self.limit();
+            let period = limit.period().map_or(1, |period| period.as_micros() as u64);
+            let patience = match self.rng.u8(..6) {
+                0 => 0,
+                1 => self.told,
+                2 => self.told.saturating_sub(1),
+                3 => period * self.rng.u64(..5),
+                4 => self.rng.u64(..=period),
+                _ => period / limit.count() * self.rng.u64(..4),
+            };
+            return charge.patient(Duration::from_micros(patience));
+        }
+        charge
+    }
+
+    fn peek(&mut self) {
+        let charge = self.patient_or_not();
         self.pair.peek(&charge);
     }
 

@@ -78,7 +78,7 @@ impl Fleet {
         let by = self.asker(999);
         let charge = charge(self.owed.limit, "alice", 1);
         let rows = &[Row { key: KEY, owed: charge.owed().next().unwrap() }];
-        let answer = self.redis.run(&Call::peek(rows, Keys::One, by)).unwrap();
+        let answer = self.redis.run(&Call::peek(rows, None, Keys::One, by)).unwrap();
         outcome(charge.owed(), &answer).unwrap().decision(&charge).remaining().unwrap()
     }
 }

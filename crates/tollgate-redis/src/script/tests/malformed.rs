@@ -35,7 +35,7 @@ fn answers(redis: &mut Redis, limit: Limit) -> Vec<Result<Vec<u8>, String>> {
     let mut calls = vec![
         Call::take(rows, None, Keys::One, NOW),
         Call::take(rows, Some(Duration::ZERO), Keys::One, NOW),
-        Call::peek(rows, Keys::One, NOW),
+        Call::peek(rows, None, Keys::One, NOW),
         Call::settle(&row, &Mark::default(), 0, NOW),
     ];
     if can_lease(&limit) {
@@ -116,7 +116,7 @@ fn a_reset_clears_what_is_not_ours() {
         redis.put(KEY, Content::List);
         let charge = charge(limit, "alice", 1);
         let rows = &[Row { key: KEY, owed: charge.owed().next().unwrap() }];
-        let answer = redis.run(&Call::reset(rows, Keys::One, NOW)).unwrap();
+        let answer = redis.run(&Call::reset(rows, None, Keys::One, NOW)).unwrap();
         assert!(outcome(charge.owed(), &answer).unwrap().is_admitted());
         assert_eq!(redis.row(KEY), None);
     }

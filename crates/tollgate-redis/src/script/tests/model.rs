@@ -164,7 +164,7 @@ impl Pair {
         let (keys, mut states) = self.states(charge);
         let rows = rows(&keys, charge);
         let by = self.by();
-        let answer = self.redis.run(&Call::peek(&rows, charge.keys(), by));
+        let answer = self.redis.run(&Call::peek(&rows, charge.patience(), charge.keys(), by));
         assert!(!self.redis.has_written_any(), "who only looks writes nothing");
         let given = outcome(charge.owed(), &answer.unwrap()).unwrap();
         self.assert_previewed(&given, &mut states, charge);
@@ -179,7 +179,7 @@ impl Pair {
         }
         let rows = rows(&keys, charge);
         let by = self.by();
-        let answer = self.redis.run(&Call::reset(&rows, charge.keys(), by));
+        let answer = self.redis.run(&Call::reset(&rows, charge.patience(), charge.keys(), by));
         let given = outcome(charge.owed(), &answer.unwrap()).unwrap();
         self.assert_previewed(&given, &mut states, charge);
         for ((key, owed), state) in keys.iter().zip(charge.owed()).zip(states) {
@@ -190,7 +190,9 @@ impl Pair {
 
     fn assert_previewed(&self, given: &Outcome, states: &mut [State], charge: &Charge) {
         let now = self.now;
-        let expected = with_slots(states, charge, |slots| preview(slots, now, charge.keys()));
+        let expected = with_slots(states, charge, |slots| {
+            preview(slots, now, charge.patience(), charge.keys())
+        });
         assert_equal(given, &expected, charge);
     }
 

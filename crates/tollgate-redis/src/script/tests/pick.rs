@@ -89,7 +89,7 @@ pub(super) fn mixture(rng: &mut Rng, limits: usize) -> Vec<Limit> {
         } else {
             Some(limit(rng))
         };
-        mixture.extend(limit.filter(drains_in_time));
+        mixture.extend(limit);
     }
     mixture
 }
@@ -143,20 +143,10 @@ pub(super) fn changed(rng: &mut Rng, before: &Limit) -> Limit {
         };
         let after = shape(rng, period).and_then(|limit| with_options(rng, limit));
         let after = after.and_then(|limit| limit.try_named("shared")?.try_carried());
-        let is_next =
-            |after: &Limit| algorithm(after) == algorithm(before) && drains_in_time(after);
+        let is_next = |after: &Limit| algorithm(after) == algorithm(before);
         if let Some(after) = after.ok().filter(is_next) {
             return after;
         }
-    }
-}
-
-/// The longest wait for another limit drains less than 2^64: beyond that, the Rust step tells a moment from
-/// which to try again that is too early.
-fn drains_in_time(limit: &Limit) -> bool {
-    match Numbers::of(limit).shape {
-        Shape::Bucket { drain, .. } => drain <= 10_000_000,
-        _ => true,
     }
 }
 

@@ -2,8 +2,10 @@
 
 mod clock;
 mod exact;
+mod extreme_pairs;
 mod extremes;
 mod intervals;
+mod looking;
 mod nginx;
 mod refunds;
 mod retry;

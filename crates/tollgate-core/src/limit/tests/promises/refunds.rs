@@ -107,8 +107,8 @@ proptest! {
                 limit.settle(&mut used.state, used.now, &mark, cost, spent.min(cost));
                 let after = limit.peek(&used.state, used.now, 1).remaining();
                 let most = before.map(|before| before.saturating_add(cost).min(limit.capacity()));
-                // Giving back may lift a ban as well, and then there is what there was before it.
-                let lifted = limit.ban > 0 && before == Some(0);
+                // Giving back may lift a ban or a gap as well, and then there is what there was before it.
+                let lifted = (limit.ban > 0 || limit.gap > 0) && before == Some(0);
                 prop_assert!(before <= after && (lifted || after <= most));
                 prop_assert!(after <= Some(limit.capacity()));
             }

@@ -7,6 +7,7 @@ use super::super::super::{Decision, Kind, Limit, Slot, State};
 use super::super::strategies::{limit, small_limit, turn};
 use super::super::{NOW, micros};
 use super::{Used, answers};
+use crate::fields;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
@@ -67,6 +68,9 @@ proptest! {
                 prop_assert!(limits.iter().any(queue) && limits.iter().any(counter));
                 continue;
             };
+            // Nobody is kept away for longer, and no window announced ends later.
+            let seconds = retry.as_micros().div_ceil(1_000_000).max(1);
+            prop_assert_eq!(u128::from(fields::retry_after(&decision)), seconds);
             let retry = retry.as_micros() as u64;
             prop_assert!(retry > 0);
             let then = |wait: u64| take_all(&limits, &mut states.clone(), now + wait, cost);

@@ -166,3 +166,29 @@ fn one_who_waits_does_not_shut_what_others_share() {
     }
     assert!(!ask(&mut own.fresh(), secs(0)).is_admitted());
 }
+
+/// Whoever waits an hour in one limit would keep the other from being counted exactly: who comes back when told
+/// is admitted, and one tick earlier is refused, however large the numbers.
+#[test]
+fn a_place_too_far_ahead_to_be_counted_is_told_when_it_is_near_enough() {
+    let bucket = Limit::per(437_303, Duration::from_millis(250)).burst(4);
+    let limits = [bucket, Limit::leaky_bucket(3, secs(86_400)).queue(2)];
+    let mut states = limits.each_ref().map(Limit::fresh);
+    assert_eq!(both(&limits, &mut states, NOW, secs(0)), Some(0));
+    let ask = |now: u64| {
+        let mut states = states.clone();
+        let slots = limits.iter().zip(&mut states);
+        let slots = slots.map(|(limit, state)| Slot { limit, state, cost: 1 });
+        decide(&mut slots.collect::<Vec<_>>(), now, None, Keys::One)
+    };
+    let retry = ask(NOW).retry_after().expect("time makes room");
+    // What drains until it leaves stays below 2^53, the bucket and one cost left out.
+    let (unit, drain) = (250_000_u128, 437_303_u128);
+    let room = (1_u128 << 53) - 4 * unit - unit;
+    let latest = (room - 1) / drain;
+    assert_eq!(retry.as_micros(), 28_800_000_000 - latest);
+    assert_eq!(retry.as_secs(), 8_202);
+    let then = NOW + retry.as_micros() as u64;
+    assert!(!ask(then - 1).is_admitted());
+    assert!(ask(then).is_admitted());
+}
