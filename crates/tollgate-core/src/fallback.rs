@@ -9,11 +9,21 @@ use crate::store::{Answer, AtOnce, Store, StoreError};
 
 /// A store made of two: the second decides what the first cannot.
 ///
-/// What the first has counted stays there; while it fails, the second counts on its own. Where several
-/// processes have one first store, a [`Share`](crate::Share) gives the second of each a part of every
-/// limit. A first store that is asked over a network needs a deadline of its own, shorter than the
-/// layer's: the second is asked when the first has failed, not while it hangs.
-/// [`reset`](Store::reset) reaches the store that answers, not both.
+/// While the first fails, the second counts on its own. Where several processes have one first store, a
+/// [`Share`](crate::Share) gives the second of each a part of every limit. A first store that is asked over a
+/// network needs a deadline of its own, shorter than the layer's: the second is asked when the first has failed,
+/// not while it hangs. [`reset`](Store::reset) reaches the store that answers, not both.
+///
+/// # What is admitted
+///
+/// A second store in this process [follows](Store::follow) the first: what this process was admitted by the
+/// first counts in the second as well, so it does not begin with a fresh burst. Where requests are spread evenly
+/// over the processes, all of them together admit at most `rate × time + 2 × burst` in any interval,
+/// however long the first store is away, and however often it comes and goes; of a window, at most twice the
+/// count. Requests that are spread by chance can add some per cent of the rate.
+/// A process that loses the first store while others still reach it adds its own share to that, for as
+/// long as it lasts. What is [held](crate::Limit::concurrent) is counted in each store by itself, so up to twice
+/// the limit can be held.
 ///
 /// ```
 /// use tollgate_core::{Fallback, Memory};
@@ -63,9 +73,19 @@ where
     fn settle(&self, owed: &Owed, mark: &Mark, spent: u64) {
         let inner = Mark { via: mark.via >> 1, ..*mark };
         match mark.via & 1 {
-            0 => self.0.settle(owed, &inner, spent),
+            0 => {
+                self.0.settle(owed, &inner, spent);
+                if !mark.is_void() {
+                    self.1.follow(owed, owed.cost, spent);
+                }
+            }
             _ => self.1.settle(owed, &inner, spent),
         }
+    }
+
+    fn follow(&self, owed: &Owed, charged: u64, spent: u64) {
+        self.0.follow(owed, charged, spent);
+        self.1.follow(owed, charged, spent);
     }
 
     fn clock(&self) -> Clock {
@@ -81,7 +101,10 @@ where
 impl<A: Store, B: Store + Clone> Fallback<A, B> {
     fn ask(&self, ask: Ask, charge: &Charge) -> Answer<FallbackFuture<A, B>> {
         match ask.of(&self.0, charge) {
-            Answer::Now(Ok(outcome)) => Answer::Now(Ok(outcome.passed_on(0))),
+            Answer::Now(Ok(outcome)) => {
+                ask.followed(&self.1, charge, &outcome);
+                Answer::Now(Ok(outcome.passed_on(0)))
+            }
             Answer::Now(Err(_)) => match ask.of(&self.1, charge) {
                 Answer::Now(outcome) => Answer::Now(outcome.map(|outcome| outcome.passed_on(1))),
                 Answer::Later(future) => Answer::Later(FallbackFuture::second(future)),
@@ -104,6 +127,18 @@ impl Ask {
             Self::Take => store.take(charge),
             Self::Peek => store.peek(charge),
             Self::Reset => store.reset(charge),
+        }
+    }
+
+    /// Tells the second store what the first has charged.
+    fn followed<S: Store>(self, second: &S, charge: &Charge, outcome: &Outcome) {
+        if !matches!(self, Self::Take) || !outcome.is_admitted() {
+            return;
+        }
+        for (owed, mark) in charge.owed().zip(outcome.marks()) {
+            if !mark.is_void() {
+                second.follow(owed, 0, owed.cost);
+            }
         }
     }
 }
@@ -135,7 +170,10 @@ impl<A: Store, B: Store> Future for FallbackFuture<A, B> {
             match &mut self.state {
                 Asking::First { future, ask, charge, second } => match future.as_mut().poll(cx) {
                     Poll::Pending => return Poll::Pending,
-                    Poll::Ready(Ok(outcome)) => return Poll::Ready(Ok(outcome.passed_on(0))),
+                    Poll::Ready(Ok(outcome)) => {
+                        ask.followed(second, charge, &outcome);
+                        return Poll::Ready(Ok(outcome.passed_on(0)));
+                    }
                     Poll::Ready(Err(_)) => match ask.of(second, charge) {
                         Answer::Now(outcome) => {
                             return Poll::Ready(outcome.map(|outcome| outcome.passed_on(1)));

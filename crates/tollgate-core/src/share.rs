@@ -17,7 +17,8 @@ use crate::store::{Answer, AtOnce, Store, StoreError};
 /// The store inside is to be its own: what it counts has another meaning than without the share.
 ///
 /// Four processes that share their limits elsewhere admit no more than the whole together while that
-/// fails, as long as each limit is at least 4:
+/// fails, as long as each limit is at least 4. How much that is beside what was admitted before says
+/// [`Fallback`](crate::Fallback):
 ///
 /// ```
 /// use tollgate_core::{Charge, Fallback, KeyBuf, Limit, Memory, Share, Store};
@@ -114,6 +115,12 @@ impl<S: Store> Store for Share<S> {
     fn settle(&self, owed: &Owed, mark: &Mark, spent: u64) {
         if let Ok(owed) = self.owed(owed) {
             self.store.settle(&owed, mark, spent);
+        }
+    }
+
+    fn follow(&self, owed: &Owed, charged: u64, spent: u64) {
+        if let Ok(owed) = self.owed(owed) {
+            self.store.follow(&owed, charged, spent);
         }
     }
 

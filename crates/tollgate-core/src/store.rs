@@ -43,6 +43,16 @@ pub trait Store {
     /// background.
     fn settle(&self, owed: &Owed, mark: &Mark, spent: u64);
 
+    /// Counts what another store has decided, without refusing it: it made a charge of `charged` to the limit and
+    /// the key of `owed` into one of `spent`, and a new charge out of 0. [`Fallback`](crate::Fallback) tells its
+    /// second store so, that it does not begin as if nothing had been spent.
+    ///
+    /// A store in this process does so at once, and may count less than that; one that is elsewhere need not,
+    /// and by default nothing is counted.
+    fn follow(&self, owed: &Owed, charged: u64, spent: u64) {
+        let _ = (owed, charged, spent);
+    }
+
     /// The clock that waiting goes by.
     fn clock(&self) -> Clock {
         Clock::machine()
@@ -139,6 +149,11 @@ macro_rules! pointers {
 
             fn settle(&self, owed: &Owed, mark: &Mark, spent: u64) {
                 (**self).settle(owed, mark, spent);
+            }
+
+            #[inline]
+            fn follow(&self, owed: &Owed, charged: u64, spent: u64) {
+                (**self).follow(owed, charged, spent);
             }
 
             fn clock(&self) -> Clock {

@@ -89,6 +89,11 @@ impl Bucket {
         self.even
     }
 
+    /// How many tokens fit into a bucket of twice the size.
+    pub(super) fn room_twice(&self, cell: Cell, now: u64) -> u64 {
+        (2 * self.cap).saturating_sub(self.debt(cell, now)) / self.unit
+    }
+
     /// When the request may come in.
     #[inline]
     pub(super) fn enter(&self, cell: Cell, now: u64, cost: u64, from: u64) -> Enter {

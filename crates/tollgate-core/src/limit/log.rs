@@ -43,6 +43,11 @@ impl Log {
         self.entries.capacity() - self.entries.len()
     }
 
+    /// The newest stamp.
+    pub(super) fn newest(&self) -> Option<u64> {
+        self.entries.back().map(|entry| entry.stamp)
+    }
+
     /// Makes room for `more` entries. The arithmetic never does: it must not allocate.
     pub(crate) fn reserve_exact(&mut self, more: usize) {
         self.entries.reserve_exact(more);

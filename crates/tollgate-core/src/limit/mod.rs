@@ -8,6 +8,7 @@ mod decide;
 mod error;
 mod exact;
 mod fixed;
+mod follow;
 mod full;
 mod list;
 mod log;

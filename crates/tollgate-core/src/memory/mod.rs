@@ -333,6 +333,17 @@ impl Store for Memory {
         }
     }
 
+    fn follow(&self, owed: &Owed, charged: u64, spent: u64) {
+        let charge = Charge::of(owed.limit, owed.key, 0);
+        let find = if spent > charged { Find::OrInsert } else { Find::Only };
+        // What there is no room for was decided by somebody else: nobody is turned away.
+        self.0.rows(&charge, find, |rows, now| {
+            for found in rows.iter_mut().filter(|found| found.has_room) {
+                owed.limit.follow_charge(&mut found.state, now, charged, spent);
+            }
+        });
+    }
+
     fn clock(&self) -> Clock {
         self.0.clock.clone()
     }
