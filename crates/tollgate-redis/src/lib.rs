@@ -100,14 +100,14 @@
 //! # Many decisions a round trip
 //!
 //! [`Leased`] takes tokens out of a [`Redis`] in batches and spends them in this process: a decision then costs
-//! less than a microsecond, and still no more is admitted than the limit, over all processes. In exchange, what
-//! one process holds is not there for another until it has expired.
+//! less than a microsecond, and still no more is admitted than the limit, over all processes. In exchange, half of
+//! a bucket's burst is held by processes that may not need it at that moment.
 //!
 //! | | [`Redis`] | [`Leased`] |
 //! | --- | --- | --- |
 //! | round trips | one for each request | one for each batch |
 //! | shapes | all | token buckets and fixed windows; the others as on the left |
-//! | admits | exactly the limit | never more; less, while others hold what they do not spend |
+//! | admits | exactly the limit | never more; hardly less, while the load is steady |
 //! | while Redis is away | is an error at once | what was taken out is spent first |
 //!
 //! # What the server's user needs

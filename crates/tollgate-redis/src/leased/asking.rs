@@ -6,14 +6,13 @@ use std::time::Instant;
 
 use tollgate_core::Owed;
 
-use super::share::Wanted;
 use crate::ask::Question;
 use crate::background::Place;
 use crate::breaker::Permit;
 use crate::failure::{Failure, FailureKind};
 use crate::node::{Connection, Node};
 use crate::runtime::{Sleep, before};
-use crate::script::lease::Lease;
+use crate::script::lease::{Lease, Wanted};
 use crate::script::{Call, Row};
 use crate::shared::Shared;
 
@@ -74,7 +73,7 @@ async fn ask_in_time(shared: &Arc<Shared>, owed: &Owed, wanted: Wanted) -> Resul
 fn question(shared: &Arc<Shared>, owed: &Owed, wanted: Wanted) -> Question {
     let key = shared.key(owed);
     let row = Row { key: &key, owed };
-    let call = Call::lease(&row, wanted.least, wanted.most, shared.asker(None));
+    let call = Call::lease(&row, wanted, shared.asker(None));
     Question::new(shared, shared.route.slot(&key), &call)
 }
 

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use tollgate_core::{Answer, Mark, Owed, Store};
 
 use super::asking::{Came, Coming, ask};
-use super::share::{Told, Wanted};
+use super::share::Told;
 use super::worth::Part;
 use super::{Inner, LeasedFuture};
 use crate::background::Place;
 use crate::failure::{Failure, FailureKind};
 use crate::future::RedisFuture;
 use crate::runtime::before;
-use crate::script::lease::Lease;
+use crate::script::lease::{Lease, Wanted};
 
 /// A lease that is asked for. Those who wait for it are told if it is dropped: the runtime ends.
 struct Fetch {

@@ -1,5 +1,6 @@
 //! What one process has taken out of one limit for one key, and who waits for more.
 
+mod demand;
 mod leasing;
 mod refused;
 
@@ -11,13 +12,24 @@ use tokio::sync::oneshot::Sender;
 use tollgate_core::remote::{self, Fact, Role};
 use tollgate_core::{Outcome, Owed, Verdict};
 
+use self::demand::Demand;
 use self::refused::Refused;
 use super::counts::Totals;
 use super::worth::{Moment, Part, Worth};
 use crate::failure::Failure;
+use crate::script::lease::Wanted;
 
-/// Below this, tokens are not fetched ahead: they would hardly be spent before.
+/// Below this, tokens of a window are not fetched ahead: they would hardly be spent before.
 const AHEAD: u64 = 16;
+
+/// A key that has so much use for tokens of a bucket has some in hand.
+pub(super) const SOME: u64 = 2;
+
+/// More is asked for when what is there will do for no more than this part of what is planned for.
+const EARLY: u64 = 4;
+
+/// Nobody asks ahead more often than so many times in what is planned for.
+const PAUSES: u64 = 64;
 
 /// How many wait for one lease at most; others ask for themselves.
 const WAITING: usize = 16_384;
@@ -32,6 +44,10 @@ pub(super) struct Share {
     parts: [Part; 2],
     /// How much is taken at a time.
     size: u64,
+    /// How much of a bucket is asked for here.
+    demand: Demand,
+    /// When a lease was asked for last.
+    asked: u64,
     /// When more was asked for, and for how long two leases of the largest size would have done.
     spared: (u64, u64),
     /// What the server had left, when it was last asked.
@@ -68,13 +84,6 @@ pub(super) struct Told {
     pub(super) outcome: Outcome,
 }
 
-/// What a lease is asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Wanted {
-    pub(super) least: u64,
-    pub(super) most: u64,
-}
-
 /// What can be done for a request.
 #[derive(Debug)]
 pub(super) enum Step {
@@ -93,6 +102,8 @@ impl Share {
             worth,
             parts: [Part::default(); 2],
             size: *batch.start(),
+            demand: Demand::default(),
+            asked: 0,
             spared: (0, 0),
             left: u64::MAX,
             under_way: None,
@@ -142,10 +153,13 @@ impl Share {
 
     /// Decides about `cost`, as far as that is possible here. It has to be [tidy](Self::tidy).
     pub(super) fn step(&mut self, now: u64, cost: u64, totals: &mut Totals) -> Step {
+        if let Some(span) = self.worth.span() {
+            self.demand.add(now, span, cost);
+        }
         if let Some(outcome) = self.spend(now, cost) {
             totals.spent += cost;
             totals.here += 1;
-            return Step::Decide(outcome, self.runs_low());
+            return Step::Decide(outcome, self.runs_low(now));
         }
         if self.refused.as_ref().is_some_and(|refused| refused.is_over(now)) {
             self.refused = None;
@@ -179,10 +193,21 @@ impl Share {
         }
     }
 
-    fn runs_low(&self) -> bool {
+    fn runs_low(&self, now: u64) -> bool {
         let [older, newer] = &self.parts;
-        let is_low = older.taken >= AHEAD && older.unspent <= older.taken / 4;
-        is_low && newer.taken == 0 && self.under_way.is_none() && self.refused.is_none()
+        if newer.taken > 0 || self.under_way.is_some() || self.refused.is_some() {
+            return false;
+        }
+        let Some(span) = self.worth.span() else {
+            return older.taken >= AHEAD && older.unspent <= older.taken / 4;
+        };
+        let expected = self.demand.expected(now, span);
+        if expected < SOME || now.saturating_sub(self.asked) < span / PAUSES {
+            return false;
+        }
+        // What is spent, or has drained, by the time that more should be there.
+        let elapsed = now.saturating_sub(older.asked).saturating_add(span / EARLY);
+        older.unspent.min(self.worth.good(older, elapsed)) <= expected.div_ceil(EARLY)
     }
 
     pub(super) fn wait(&mut self, waiter: Waiter) {
@@ -202,7 +227,9 @@ impl Share {
             let position = part.position(&worth, mark)?;
             Some((part, position))
         });
-        let Some((part, position)) = found else { return false };
+        let Some((part, position)) = found else {
+            return self.take_the_place(mark, back, at, totals);
+        };
         let good = worth.good(part, at.since(part.asked));
         if good == 0 {
             return false;
@@ -213,6 +240,28 @@ impl Share {
         let back = back.min(rest);
         part.unspent += back;
         totals.spent = totals.spent.saturating_sub(back);
+        true
+    }
+
+    /// Takes back what was charged to a bucket in a lease that is spent by now, or elsewhere: where its debt has
+    /// not drained, it is as if a token of what is at hand had not been spent, whose place has not either.
+    fn take_the_place(
+        &mut self,
+        mark: [u64; 2],
+        back: u64,
+        at: Moment,
+        totals: &mut Totals,
+    ) -> bool {
+        let worth = self.worth;
+        let Some(part) = self.parts.iter_mut().find(|part| part.taken > 0) else { return false };
+        let elapsed = at.since(part.asked);
+        let room = worth.good(part, elapsed).saturating_sub(part.unspent);
+        let own = worth.undrained(mark, part.at.saturating_add(elapsed)).min(back);
+        if own == 0 || room < own {
+            return false;
+        }
+        part.unspent += own;
+        totals.spent = totals.spent.saturating_sub(own);
         true
     }
 

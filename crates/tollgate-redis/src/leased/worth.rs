@@ -1,21 +1,14 @@
 //! How long a token that was taken out is good.
 //!
-//! **Never more than the limit.** Let `debt` be what the server's bucket holds, in weights of tokens, and
-//! for each lease of `taken` tokens `rest = max(0, taken − drained since the lease)`: what would be left of
-//! its debt if nothing stood before it. A token may be spent as long as the tokens that are unspent, this
-//! one among them, are no more than `rest` rounded down; the others expire first. Let `good` be the sum of
-//! those tokens over all processes. Then:
-//!
-//! 1. `good ≤ debt`, always. A lease adds the same to both. While any `rest` is above zero, their sum drains
-//!    at least as fast as `debt` does, which has but one drain; and when all are zero, `debt` is no less.
-//! 2. `used = debt − good` grows by one with each token that is admitted, whether by the server, which adds
-//!    to `debt`, or here, which takes from `good`; a lease does not change it, and it falls no faster than
-//!    the drain. So in any interval `admitted ≤ used at its end − used at its beginning + rate × length`,
-//!    which is `≤ burst + rate × length`, since `debt ≤ burst` and, by 1, `used ≥ 0`.
-//!
-//! What stood in the bucket before the lease drains first, so a token could be good for longer by that; but
-//! others may give that back, and then the lease's own debt begins to drain at once. That is why `rest` goes
-//! by the lease alone.
+//! **Never more than the limit.** Let `debt` be what the server's bucket holds. It drains from below: what was
+//! charged first drains first. A lease stands on top of what was there, from `before` to `before + taken`, and a
+//! token of it is good until its own place has drained: the tokens of all leases have places of their own, so
+//! their sum, `good`, is never more than `debt`. What is given back would let the places above drain early. So the
+//! server gives back nothing of what was there at the last lease, but to whoever took that one: see `settle.lua`.
+//! `debt − good = used` grows by one with each token that is admitted, whether by the server, which adds to `debt`,
+//! or here, which takes from `good`; a lease does not change it, and it falls no faster than the drain. So in any
+//! interval `admitted ≤ used at its end − used at its beginning + rate × length`, which is
+//! `≤ burst + rate × length`, since `debt ≤ burst` and `used ≥ 0`.
 //!
 //! A token that is given back, here or to the server, undoes its admission, if its part of the debt has not
 //! drained: tokens are spent in the order in which they drain, so its place among them tells.
@@ -102,14 +95,45 @@ impl Worth {
     }
 
     /// How many tokens of a part are good when so many microseconds have passed.
-    pub(super) const fn good(&self, part: &Part, elapsed: u64) -> u64 {
+    pub(super) fn good(&self, part: &Part, elapsed: u64) -> u64 {
         let elapsed = elapsed.saturating_add(elapsed / DRIFT);
         match *self {
             Self::Bucket { unit, drain, tick, .. } => {
                 let drained = elapsed.div_ceil(tick).saturating_mul(drain);
-                part.taken.saturating_mul(unit).saturating_sub(drained) / unit
+                (part.cell[1].saturating_sub(drained) / unit).min(part.taken)
             }
             Self::Window { .. } if elapsed < self.until_end(part) => part.taken,
+            Self::Window { .. } => 0,
+        }
+    }
+
+    /// How many tokens that are owed by a cell have not drained when the server's clock shows that; none of a
+    /// window.
+    pub(super) const fn undrained(&self, [first, second]: [u64; 2], now: u64) -> u64 {
+        match *self {
+            Self::Bucket { unit, drain, tick, .. } => {
+                let elapsed = now.saturating_sub(first.saturating_mul(tick));
+                let elapsed = elapsed.saturating_add(elapsed / DRIFT);
+                second.saturating_sub(elapsed.div_ceil(tick).saturating_mul(drain)) / unit
+            }
+            Self::Window { .. } => 0,
+        }
+    }
+
+    /// For how long is planned ahead: until half of a bucket has drained. None for a window.
+    pub(super) fn span(&self) -> Option<u64> {
+        match *self {
+            Self::Bucket { drain, tick, cap, .. } => {
+                Some((cap / 2 / drain).saturating_mul(tick).max(1))
+            }
+            Self::Window { .. } => None,
+        }
+    }
+
+    /// Half of a bucket, as a debt.
+    pub(super) const fn half(&self) -> u64 {
+        match *self {
+            Self::Bucket { cap, .. } => cap / 2,
             Self::Window { .. } => 0,
         }
     }

@@ -103,9 +103,10 @@ async fn renew_some(shared: Arc<Shared>, turn: u64, rows: Rows) -> bool {
 }
 
 fn question(shared: &Arc<Shared>, turn: u64, rows: &Rows) -> Question {
-    let keys: Vec<_> = rows.iter().map(|(key, _)| &**key).collect();
+    let keys: Vec<_> = rows.iter().map(|(key, _)| key.clone()).collect();
+    let slot = shared.route.slot(&keys[0]);
     let known = rows.iter().map(|(_, count)| *count);
     let by = Asker { turn, ..shared.asker(None) };
-    let call = Call::renew(&keys, known, by);
-    Question::new(shared, shared.route.slot(keys[0]), &call)
+    let call = Call::renew(keys, known, by);
+    Question::new(shared, slot, &call)
 }

@@ -1,5 +1,7 @@
--- Takes as much as fits, from `least` to `most`, out of a plain bucket or fixed window.
-local now, least, most, shape, a, b, c, d = struct.unpack('<dddddddd', ARGV[1])
+-- Takes as much as fits, from `least` to `most`, out of a plain bucket or fixed window. Out of a bucket as much
+-- more, up to `largest`, as brings its debt to `fill`; beyond what is `waited` for no more than half of the rest.
+-- The second key says what the bucket owed when it was last leased from.
+local now, least, most, waited, fill, largest, shape, a, b, c, d = struct.unpack('<ddddddddddd', ARGV[1])
 local key, call, floor = KEYS[1], redis.call, math.floor
 -- While the clock of a test stands still, the server's goes on: no row may expire by that.
 local soonest = 3600000
@@ -36,6 +38,12 @@ if shape == 1 then
   end
   local left = 0
   if debt < d then left = floor((d - debt) / a) end
+  if fill > 0 then
+    local missing, half = floor((fill - debt) / a), waited + floor((left - waited) / 2)
+    if missing > most then most = missing < largest and missing or largest end
+    if most > half then most = half end
+    if most < waited then most = waited end
+  end
   if left >= least then
     taken, retry = left < most and left or most, 0
     debt = debt + taken * a
@@ -83,6 +91,10 @@ if retry == 0 or followed then
     local expiry = math.ceil(fresh / 1000)
     if expiry < soonest then expiry = soonest end
     call('SET', key, struct.pack('<dd', first, second), 'PX', expiry)
+    -- What was waited for is spent already, and may be given back.
+    if taken > waited and shape == 1 then
+      call('SET', KEYS[2], struct.pack('<dd', first, second), 'PX', expiry)
+    end
   elseif row then
     call('DEL', key)
   end

@@ -35,15 +35,38 @@ pub(crate) fn can_lease(limit: &Limit) -> bool {
     numbers.plain && matches!(numbers.shape, Shape::Bucket { .. } | Shape::Fixed { .. })
 }
 
+/// What is asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    /// Less than this is of no use: 1 or more.
+    pub(crate) least: u64,
+    pub(crate) most: u64,
+    /// How much requests wait for: of a bucket, no more than half of the rest is taken besides.
+    pub(crate) waited: u64,
+    /// The debt that a bucket is brought to, if that takes no more than `largest`; 0 where that does not matter.
+    pub(crate) fill: u64,
+    pub(crate) largest: u64,
+}
+
+/// The key beside a bucket's row that says what it owed when it was last leased from.
+pub(super) fn key_beside(row: &Row<'_>) -> Option<Vec<u8>> {
+    let numbers = Numbers::of(&row.owed.limit);
+    let is_narrow_bucket = matches!(numbers.shape, Shape::Bucket { .. }) && !numbers.wide;
+    is_narrow_bucket.then(|| [row.key, b":leased"].concat())
+}
+
 impl<'a> Call<'a> {
-    /// Charges as much as fits, from `least` (1 or more) to `most`, to a limit that
-    /// [can be leased](can_lease); what the row owes does not matter.
-    pub(crate) fn lease(row: &'a Row<'a>, least: u64, most: u64, by: impl Into<Asker>) -> Self {
+    /// Charges as much as is wanted and fits to a limit that [can be leased](can_lease); what the row owes
+    /// does not matter.
+    pub(crate) fn lease(row: &'a Row<'a>, wanted: Wanted, by: impl Into<Asker>) -> Self {
         let by = by.into();
-        let mut packed = Packed::new(8);
+        let Wanted { least, most, waited, fill, largest } = wanted;
+        let mut packed = Packed::new(11);
         let (shape, [a, b, c, d, _]) = shape_of(&Numbers::of(&row.owed.limit).shape, by);
-        packed.now(by.now).numbers([least, most]).code(shape).numbers([a, b, c, d]);
-        Self { script: &LEASE, rows: std::slice::from_ref(row), keys: &[], args: packed.0 }
+        packed.now(by.now).numbers([least, most, waited, fill, largest]);
+        packed.code(shape).numbers([a, b, c, d]);
+        let more_keys = key_beside(row).into_iter().collect();
+        Self { script: &LEASE, rows: std::slice::from_ref(row), more_keys, args: packed.0 }
     }
 }
 

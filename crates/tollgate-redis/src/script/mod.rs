@@ -77,7 +77,7 @@ pub(crate) struct Call<'a> {
     script: &'static Script,
     rows: &'a [Row<'a>],
     /// Of rows of which it is not asked what they owe.
-    keys: &'a [&'a [u8]],
+    more_keys: Vec<Vec<u8>>,
     args: Vec<u8>,
 }
 
@@ -92,7 +92,7 @@ impl<'a> Call<'a> {
         let by = by.into();
         match (rows, patience) {
             ([row], None) if pack::is_plain(row) => {
-                Self { script: &SPEND, rows, keys: &[], args: pack::spend(row, by) }
+                Self { script: &SPEND, rows, more_keys: Vec::new(), args: pack::spend(row, by) }
             }
             _ => Self::decide(Op::Take, rows, patience, keys, by),
         }
@@ -106,7 +106,7 @@ impl<'a> Call<'a> {
         by: Asker,
     ) -> Self {
         let script = if rows.iter().any(pack::has_log) { &TAKE_WITH_LOG } else { &TAKE };
-        Self { script, rows, keys: &[], args: pack::take(op, rows, patience, keys, by) }
+        Self { script, rows, more_keys: Vec::new(), args: pack::take(op, rows, patience, keys, by) }
     }
 
     /// What [`take`](Self::take) would answer, without charging anything.
@@ -134,7 +134,8 @@ impl<'a> Call<'a> {
     pub(crate) fn settle(row: &'a Row<'a>, mark: &Mark, spent: u64, by: impl Into<Asker>) -> Self {
         let args = pack::settle(row, mark, spent, by.into());
         let script = if pack::has_log(row) { &SETTLE_WITH_LOG } else { &SETTLE };
-        Self { script, rows: std::slice::from_ref(row), keys: &[], args }
+        let more_keys = lease::key_beside(row).into_iter().collect();
+        Self { script, rows: std::slice::from_ref(row), more_keys, args }
     }
 
     pub(crate) fn script(&self) -> &'static Script {
@@ -142,7 +143,7 @@ impl<'a> Call<'a> {
     }
 
     pub(crate) fn keys(&self) -> impl Iterator<Item = &[u8]> + Clone {
-        self.rows.iter().map(|row| row.key).chain(self.keys.iter().copied())
+        self.rows.iter().map(|row| row.key).chain(self.more_keys.iter().map(Vec::as_slice))
     }
 
     /// Whether the script takes several calls in one: their keys, those that are equal side by side, and

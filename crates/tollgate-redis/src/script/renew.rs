@@ -8,11 +8,11 @@ use super::{Asker, Call, Script};
 
 static RENEW: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("renew.lua")));
 
-impl<'a> Call<'a> {
+impl Call<'_> {
     /// Renews what the asker holds in the rows of these `keys`. Where it has not taken any since its turn, no
     /// more remains than is `known`, in the same order. What is answered is [`lost`].
     pub(crate) fn renew(
-        keys: &'a [&'a [u8]],
+        keys: Vec<Vec<u8>>,
         known: impl IntoIterator<Item = u64>,
         by: Asker,
     ) -> Self {
@@ -21,7 +21,7 @@ impl<'a> Call<'a> {
         known.into_iter().for_each(|count| {
             packed.number(count);
         });
-        Self { script: &RENEW, rows: &[], keys, args: packed.0 }
+        Self { script: &RENEW, rows: &[], more_keys: keys, args: packed.0 }
     }
 }
 

@@ -35,13 +35,29 @@ local function force(more)
   s.dirty = true
 end
 
+-- What the bucket owes for all that was leased out of it, and for what came before: this has to drain as it was
+-- told, since processes spend tokens until it has. `true`, if this charge is the last of it.
+local function leased()
+  local row = KEYS[2] and call('GET', KEYS[2])
+  if not row or #row ~= 16 then return 0 end
+  local tick, debt = unpack('<dd', row)
+  return owing(tick, debt, floor(now / s.c), s.b), tick == first and debt == second
+end
+
 -- Gives back what of this charge has not drained. Where others wait behind it, their places were booked
 -- on its account, so only the last in line can give its place back.
 local function bucket_give(back)
   local debt = bucket_debt(s, now)
   if debt > s.e and not (s.first == first and s.second == second) then return end
   local own = most(owing(first, second, floor(now / s.c), s.b), back * s.a)
-  s.second = s.second - most(own, debt)
+  local given, kept, is_last = most(own, debt), leased()
+  if is_last then
+    local stands = least(call('PTTL', KEYS[2]), soonest)
+    call('SET', KEYS[2], pack('<dd', floor(now / s.c), least(kept - given, 0)), 'PX', stands)
+  else
+    given = most(given, least(debt - kept, 0))
+  end
+  s.second = s.second - given
 end
 
 local function stepped_give(back)

@@ -34,11 +34,11 @@ fn check_then_act() {
             expired += lines[at][1];
         }
         let left = left(&redis, *limit, "alice");
-        // A token of the bucket drains in 43 s: what little has, shows in none or one.
-        assert!(
-            (COUNT..=COUNT + 1).contains(&(admitted + expired + left)),
-            "{limit}: {told:?}, {left}"
-        );
+        // A token of the bucket drains in 43 s: what little has, shows in none or one. What is given back to it
+        // from below another's lease is not: it drains.
+        let least = if at == 0 { COUNT - COUNT / 20 } else { COUNT };
+        let known = admitted + expired + left;
+        assert!((least..=COUNT + 1).contains(&known), "{limit}: {told:?}, {left}");
         assert!(admitted <= COUNT, "{limit}: {told:?}");
         assert!(admitted >= COUNT - COUNT / 20, "{limit}: {told:?}");
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tollgate_core::{Charge, Owed};
 
-use super::{Refused, Share, Told, UnderWay, Waiter, Wanted, admitted, refusal};
+use super::{Refused, SOME, Share, Told, UnderWay, Waiter, Wanted, admitted, refusal};
 use crate::leased::counts::Totals;
 use crate::leased::worth::Part;
 use crate::script::lease::Lease;
@@ -21,14 +21,41 @@ impl Share {
         if self.under_way.is_some() {
             return None;
         }
-        self.adapt(now, batch);
-        // Not more in hand than half of what others may need.
-        let spare = self.size.min((self.left / 2).max(1));
         let costs = || self.waiting.iter().map(|waiter| waiter.cost);
-        let most = costs().fold(0_u64, u64::saturating_add).max(spare);
-        let served = self.waiting.len();
+        let waited = costs().fold(0_u64, u64::saturating_add).min(1 << 52);
+        let (least, served) = (costs().min().unwrap_or(1), self.waiting.len());
+        let wanted = match self.worth.span() {
+            Some(span) => self.of_bucket(now, span, (least, waited), batch),
+            None => {
+                self.adapt(now, batch);
+                // Not more in hand than half of what others may need.
+                let spare = self.size.min((self.left / 2).max(1));
+                Wanted { least, most: waited.max(spare), waited, ..Wanted::default() }
+            }
+        };
+        self.asked = now;
         self.under_way = Some(UnderWay { served, ..UnderWay::default() });
-        Some(Wanted { least: costs().min().unwrap_or(1), most: most.min(1 << 52) })
+        Some(wanted)
+    }
+
+    /// What this process will need before the debt of a bucket that is half full has drained. Where the bucket
+    /// is not, what is taken would drain before it is spent: so it is filled by half, which costs nobody
+    /// anything, because all of that drains meanwhile.
+    fn of_bucket(
+        &mut self,
+        now: u64,
+        span: u64,
+        (least, waited): (u64, u64),
+        batch: &RangeInclusive<u64>,
+    ) -> Wanted {
+        let expected = self.demand.expected(now, span);
+        self.size = expected.clamp(*batch.start(), *batch.end());
+        let ahead = self.size.saturating_sub(self.unspent() / 2).max(1);
+        let largest = waited.max(*batch.end());
+        let most = waited.saturating_add(ahead).min(largest);
+        let is_worth_it = expected >= SOME && *batch.end() > 1;
+        let fill = if is_worth_it { self.worth.half() } else { 0 };
+        Wanted { least, most, waited, fill, largest }
     }
 
     /// Twice as much, if two of the largest leases would have spared this question; else half: a key that
@@ -86,7 +113,11 @@ impl Share {
             _ if part.taken == 0 => return None,
             [older, _] if older.unspent == 0 => *older = part,
             [_, newer] if newer.taken == 0 => *newer = part,
-            _ => return Some(part),
+            // A cost was more than both had: the oldest would drain first.
+            [older, newer] => {
+                let oldest = std::mem::replace(older, std::mem::replace(newer, part));
+                return Some(oldest);
+            }
         }
         None
     }

@@ -70,7 +70,8 @@ impl Fleet {
 
     fn renew(&mut self, holder: u64, known: u64) -> u64 {
         let by = self.asker(holder);
-        renew::lost(&self.redis.run(&Call::renew(&[KEY], [known], by)).unwrap()).unwrap()
+        renew::lost(&self.redis.run(&Call::renew(vec![KEY.to_vec()], [known], by)).unwrap())
+            .unwrap()
     }
 
     fn left(&mut self) -> u64 {
@@ -180,7 +181,7 @@ fn what_was_taken_after_a_renewal_was_asked_for_is_not_lowered_by_it() {
     assert!(fleet.admits(1));
     let early = fleet.asker(1);
     assert!(fleet.admits(1));
-    fleet.redis.run(&Call::renew(&[KEY], [1], early)).unwrap();
+    fleet.redis.run(&Call::renew(vec![KEY.to_vec()], [1], early)).unwrap();
     assert_eq!(fleet.left(), 1);
 }
 
@@ -193,7 +194,8 @@ fn what_is_wrong_with_one_row_keeps_no_other_from_being_renewed() {
     fleet.pass(LEASE - 1);
     let by = fleet.asker(1);
     let keys: [&[u8]; 4] = [b"list", b"long", b"none", KEY];
-    let lost = fleet.redis.run(&Call::renew(&keys, [1, 1, 1, 3], by)).unwrap();
+    let lost =
+        fleet.redis.run(&Call::renew(keys.map(<[u8]>::to_vec).to_vec(), [1, 1, 1, 3], by)).unwrap();
     assert_eq!(renew::lost(&lost).unwrap(), 3);
     fleet.pass(LEASE - 1);
     assert!(!fleet.admits(2));

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tollgate_core::{Charge, KeyBuf, Keys, Limit, Mark};
 
-use super::super::lease::{Lease, can_lease};
+use super::super::lease::{Lease, Wanted, can_lease};
 use super::super::{Call, Row};
 use super::model::{charge, outcome};
 use super::redis::{Content, Redis};
@@ -39,7 +39,7 @@ fn answers(redis: &mut Redis, limit: Limit) -> Vec<Result<Vec<u8>, String>> {
         Call::settle(&row, &Mark::default(), 0, NOW),
     ];
     if can_lease(&limit) {
-        calls.push(Call::lease(&row, 1, 2, NOW));
+        calls.push(Call::lease(&row, Wanted { least: 1, most: 2, ..Wanted::default() }, NOW));
     }
     calls.iter().map(|call| redis.run(call)).collect()
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tollgate_core::remote::{self, Held, Numbers, Shape};
 use tollgate_core::{Charge, KeyBuf, Limit, Mark, Outcome, Owed, Slot, State, decide, preview};
 
-use super::super::lease::Lease;
+use super::super::lease::{Lease, Wanted};
 use super::super::reply::Malformed;
 use super::super::{Asker, Call, Reply, Row};
 use super::redis::Redis;
@@ -208,11 +208,38 @@ impl Pair {
             // Of what is not held any more, nothing is given back.
             let cost = if is_lost { owed.cost.min(spent) } else { owed.cost };
             owed.limit.settle(&mut after, self.now, mark, cost, spent);
+            if spent < cost {
+                self.keep_leased(&key, &owed.limit, &before, &mut after, cell);
+            }
         }
         let row = Row { key: &key, owed };
         let by = self.by();
         self.redis.run(&Call::settle(&row, mark, spent, by)).unwrap();
         self.keep(&key, &owed.limit, &before, &after, Write::May);
+    }
+
+    /// What was leased out of a bucket drains as it was told: no more is given back than is above that, but by
+    /// the last who leased.
+    fn keep_leased(
+        &self,
+        key: &[u8],
+        limit: &Limit,
+        before: &State,
+        after: &mut State,
+        mark: [u64; 2],
+    ) {
+        let numbers = Numbers::of(limit);
+        let Shape::Bucket { drain, tick, .. } = numbers.shape else { return };
+        let leased = self.redis.row(&[key, b":leased"].concat()).filter(|_| !numbers.wide);
+        let Some(leased) = leased.map(|row| held(limit, &row).cell) else { return };
+        let debt = |[at, debt]: [u64; 2]| {
+            debt.saturating_sub((self.now / tick).saturating_sub(at).saturating_mul(drain))
+        };
+        let (was, is) = (Held::from(before).cell, Held::from(&*after).cell);
+        if leased != mark {
+            let given = (was[1] - is[1]).min(debt(was).saturating_sub(debt(leased)));
+            *after = remote::state([is[0], was[1] - given]);
+        }
     }
 
     /// Takes a share, and hands back how much and the mark of it.
@@ -222,7 +249,8 @@ impl Pair {
         let mut after = before.clone();
         let row = Row { key: &key, owed };
         let by = self.by();
-        let answer = self.redis.run(&Call::lease(&row, least, most, by)).unwrap();
+        let wanted = Wanted { least, most, ..Wanted::default() };
+        let answer = self.redis.run(&Call::lease(&row, wanted, by)).unwrap();
         let given = Lease::parse(&answer).unwrap();
         let left = owed.limit.peek(&before, self.now, 0).remaining().unwrap();
         let taken = if left >= least { left.min(most) } else { 0 };

@@ -70,16 +70,20 @@ fn tokens_expire_as_their_debt_drains() {
     );
 }
 
-/// Somebody's five stood before, and were given back: what was leased has drained then.
+/// Somebody's five stood before: they drain first, so they cannot be given back any more.
 #[test]
-fn what_stood_before_does_not_make_tokens_last() {
+fn what_stood_before_drains_first() {
     let mut pair = Pair::new(TEN, 5..=5);
     let other = pair.server.limit.take(&mut pair.server.state, NOW, 5);
     assert!(pair.lease(NOW));
     let mark = other.standings().next().expect("one limit").mark;
-    pair.server.limit.settle(&mut pair.server.state, NOW, &mark, 5, 0);
-    assert_eq!(pair.unspent(NOW + 5 * SECOND), 0);
-    let all = pair.server.limit.take(&mut pair.server.state, NOW + 5 * SECOND, 10);
+    pair.server.settle(&mark, (5, 0), NOW);
+    assert_eq!(pair.unspent(NOW + 4 * SECOND), 4);
+    let left = pair.server.limit.peek(&pair.server.state, NOW + 4 * SECOND, 1).remaining();
+    assert_eq!(left, Some(4));
+    assert_eq!(pair.unspent(NOW + 8 * SECOND), 1);
+    assert_eq!(pair.unspent(NOW + 10 * SECOND), 0);
+    let all = pair.server.limit.take(&mut pair.server.state, NOW + 10 * SECOND, 10);
     assert!(all.is_admitted());
 }
 
@@ -110,6 +114,22 @@ fn a_charge_goes_back_into_the_share() {
     // Twice: no more comes back than was taken out.
     assert_eq!(back(&mut pair, NOW), 10);
     assert_eq!(back(&mut pair, NOW), 10);
+}
+
+/// The response came when another lease was at hand already.
+#[test]
+fn a_charge_of_a_spent_lease_goes_back_into_the_next() {
+    let mut pair = Pair::new(TEN, 5..=5);
+    assert!(pair.lease(NOW));
+    let outcome = pair.take(NOW, 4).expect("it is there");
+    assert!(pair.lease(NOW));
+    assert!(pair.take(NOW, 2).is_some_and(|outcome| outcome.is_admitted()));
+    assert_eq!(pair.unspent(NOW), 0);
+    assert!(pair.share.take_back(mark(&outcome), 2, super::at(NOW), &mut pair.totals));
+    assert_eq!(pair.unspent(NOW), 2);
+    // Those of the spent lease have drained by then.
+    let late = NOW + 5 * SECOND;
+    assert!(!pair.share.take_back(mark(&outcome), 2, super::at(late), &mut pair.totals));
 }
 
 #[test]

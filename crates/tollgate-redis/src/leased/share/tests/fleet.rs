@@ -6,9 +6,11 @@ use super::*;
 
 const BATCH: RangeInclusive<u64> = 1..=64;
 const START: u64 = 1_000_000_000_000;
+/// By then all questions have been answered, in microseconds.
+const SETTLED: u64 = 10_000;
 
 /// One of several, with a clock of its own.
-struct Process {
+pub(super) struct Process {
     share: Share,
     totals: Totals,
     ahead: u64,
@@ -33,8 +35,11 @@ impl Process {
     }
 }
 
-struct Fleet {
+pub(super) struct Fleet {
     server: Server,
+    batch: RangeInclusive<u64>,
+    /// Requests, refusals, and those that waited.
+    came: [u64; 3],
     processes: Vec<Process>,
     answers: Vec<Lease>,
     /// What was admitted when, by the server's clock.
@@ -47,16 +52,28 @@ struct Fleet {
 
 impl Fleet {
     fn new(limit: Limit, seed: u64, way: u64) -> Self {
+        Self::of(limit, 3, BATCH, seed, way)
+    }
+
+    pub(super) fn of(
+        limit: Limit,
+        processes: usize,
+        batch: RangeInclusive<u64>,
+        seed: u64,
+        way: u64,
+    ) -> Self {
         let process = |number: u64| Process {
-            share: share(limit, &BATCH),
+            share: share(limit, &batch),
             totals: Totals::default(),
             ahead: number * 3_600_000_000,
-            fast: number as i64 - 1,
+            fast: number as i64 % 3 - 1,
             under_way: None,
         };
         Self {
             server: Server::new(limit),
-            processes: (0..3).map(process).collect(),
+            processes: (0..processes as u64).map(process).collect(),
+            batch: batch.clone(),
+            came: [0; 3],
             answers: Vec::new(),
             admitted: BTreeMap::new(),
             random: fastrand::Rng::with_seed(seed),
@@ -82,12 +99,60 @@ impl Fleet {
         }
     }
 
+    /// Requests for so long, `together` of one process at once, on the average every `mean` microseconds.
+    pub(super) fn even(&mut self, parts: &[u64], mean: u64, together: u64, time: u64) {
+        let end = self.now + time;
+        while self.now < end {
+            let chance = self.random.f64().max(f64::MIN_POSITIVE);
+            let next = self.now + (-chance.ln() * mean as f64) as u64;
+            self.pass(next);
+            let mut at = self.random.u64(..parts.iter().sum::<u64>());
+            let process = parts.iter().position(|part| {
+                let is_it = at < *part;
+                at = at.saturating_sub(*part);
+                is_it
+            });
+            for _ in 0..together {
+                self.request_of(process.expect("one of them"), 1);
+            }
+        }
+        self.pass(end + SETTLED);
+    }
+
+    /// Whatever arrives until then, in order.
+    fn pass(&mut self, until: u64) {
+        loop {
+            let arrives = |process: &Process| {
+                let question = process.under_way?;
+                Some(question.answer.map_or(question.arrives, |(_, back)| back))
+            };
+            let next = self.processes.iter().filter_map(arrives).min();
+            let Some(next) = next.filter(|next| *next <= until) else { break };
+            self.now = self.now.max(next);
+            self.answer();
+        }
+        self.now = self.now.max(until);
+    }
+
+    pub(super) fn forget(&mut self) {
+        self.came = [0; 3];
+    }
+
+    pub(super) fn came(&self) -> [u64; 3] {
+        self.came
+    }
+
     fn admit(&mut self, when: u64, cost: u64) {
         *self.admitted.entry(when).or_default() += cost;
     }
 
     fn request(&mut self, at: usize) {
         let cost = if self.random.u8(0..8) == 0 { self.random.u64(1..4) } else { 1 };
+        self.request_of(at, cost);
+    }
+
+    fn request_of(&mut self, at: usize, cost: u64) {
+        self.came[0] += 1;
         let process = &mut self.processes[at];
         let now = process.clock(self.now);
         process.share.tidy(super::at(now), &mut process.totals);
@@ -99,20 +164,29 @@ impl Fleet {
                 }
                 if is_admitted {
                     self.admit(self.now, cost);
+                } else {
+                    self.came[1] += 1;
                 }
             }
             Step::Wait => {
+                self.came[2] += 1;
                 process.share.wait(Waiter { cost, answer: oneshot::channel().0 });
                 self.ask(at);
             }
-            Step::PassOn => {}
+            Step::PassOn => {
+                self.came[2] += 1;
+                let taken = self.server.limit.take(&mut self.server.state, self.now, cost);
+                let is_admitted = taken.is_admitted();
+                self.admit(self.now, if is_admitted { cost } else { 0 });
+                self.came[1] += u64::from(!is_admitted);
+            }
         }
     }
 
     fn ask(&mut self, at: usize) {
         let process = &mut self.processes[at];
         let asked = process.clock(self.now);
-        if let Some(wanted) = process.share.ask(asked, &BATCH) {
+        if let Some(wanted) = process.share.ask(asked, &self.batch) {
             let arrives = self.now + self.random.u64(0..=self.way);
             process.under_way = Some(Question { asked, wanted, arrives, answer: None });
         }
@@ -142,8 +216,11 @@ impl Fleet {
         let (now, totals) = (process.clock(self.now), &mut process.totals);
         process.share.tidy(super::at(now), totals);
         let asked = (question.asked, question.wanted);
-        let (told, surplus) = process.share.grant(&lease, asked, now, *BATCH.end(), totals);
-        assert!(surplus.is_none(), "nothing is asked for that there is no room for");
+        let (told, surplus) = process.share.grant(&lease, asked, now, *self.batch.end(), totals);
+        if let Some(part) = surplus {
+            totals.given_back += part.unspent;
+            self.server.give_back(&part, self.now);
+        }
         process.share.tidy(super::at(now), totals);
         let late = process.share.serve_late(now, totals);
         let is_wanted = process.share.is_wanted();
@@ -155,6 +232,8 @@ impl Fleet {
         {
             if told.outcome.is_admitted() {
                 *self.admitted.entry(when).or_default() += told.waiter.cost;
+            } else {
+                self.came[1] += 1;
             }
         }
         if is_wanted {
@@ -176,24 +255,23 @@ impl Fleet {
         self.admitted.values().sum()
     }
 
-    /// Of all intervals that begin and end with an admission.
-    fn never_exceeds_the_limit(&self) {
+    /// In any interval.
+    pub(super) fn never_exceeds_the_limit(&self) {
         let Shape::Bucket { unit, drain, tick, cap, .. } = Numbers::of(&self.server.limit).shape
         else {
             panic!("a bucket")
         };
-        let admitted: Vec<_> = self.admitted.iter().collect();
-        for (at, (from, _)) in admitted.iter().enumerate() {
-            let mut sum = 0;
-            for (to, cost) in &admitted[at..] {
-                sum += **cost;
-                let drained = (**to / tick - **from / tick) * drain;
-                assert!(sum * unit <= cap + drained, "{sum} in {} µs", **to - **from);
-            }
+        let (mut level, mut last) = (0_u64, 0);
+        for (now, cost) in &self.admitted {
+            // What is left of all admissions, in the interval that is the worst till now.
+            let drained = (now / tick - last / tick).saturating_mul(drain);
+            level = level.saturating_sub(drained) + cost * unit;
+            assert!(level <= cap, "{} more than the limit", (level - cap).div_ceil(unit));
+            last = *now;
         }
     }
 
-    fn is_accounted_for(&self) {
+    pub(super) fn is_accounted_for(&self) {
         for process in &self.processes {
             let totals = &process.totals;
             let known = totals.spent + totals.given_back + totals.expired + process.share.unspent();

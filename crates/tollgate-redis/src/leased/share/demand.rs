@@ -1,0 +1,54 @@
+/// How much of a bucket one process asks for, over spans of time: what was asked for in the last one is taken
+/// to be asked for in the next.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Demand {
+    /// The number of the current span.
+    index: u64,
+    current: u64,
+    previous: u64,
+}
+
+impl Demand {
+    pub(super) fn add(&mut self, now: u64, span: u64, cost: u64) {
+        *self = self.at(now, span);
+        self.current = self.current.saturating_add(cost);
+    }
+
+    /// What is asked for in a span, by the current one and as much of the previous one as it lacks.
+    pub(super) fn expected(&self, now: u64, span: u64) -> u64 {
+        let seen = self.at(now, span);
+        let rest = u128::from(span - now % span);
+        let before = u128::from(seen.previous) * rest / u128::from(span);
+        seen.current.saturating_add(before as u64)
+    }
+
+    fn at(&self, now: u64, span: u64) -> Self {
+        let index = now / span;
+        match index.checked_sub(self.index) {
+            Some(0) => *self,
+            Some(1) => Self { index, current: 0, previous: self.current },
+            // A clock that was set back tells nothing.
+            _ => Self { index, current: 0, previous: 0 },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_asked_for_is_expected_again() {
+        let mut demand = Demand::default();
+        for now in 0..1_000 {
+            demand.add(now, 100, 2);
+            if now >= 100 {
+                let expected = demand.expected(now, 100);
+                assert!((198..=204).contains(&expected), "{now}: {expected}");
+            }
+        }
+        assert_eq!(demand.expected(1_099, 100), 2);
+        assert_eq!(demand.expected(1_200, 100), 0);
+        assert_eq!(demand.expected(10, 100), 0, "the clock was set back");
+    }
+}
