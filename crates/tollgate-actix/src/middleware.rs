@@ -200,19 +200,23 @@ impl<R, S> RateLimit<R, S> {
         self.with(|policy| Policy { show_keys, ..policy })
     }
 
-    /// Makes the whole response of a refusal, seeing the request. Whatever it makes, `Retry-After`,
-    /// `Cache-Control: no-store` and the `RateLimit` fields are added.
+    /// Makes the response of every refusal, seeing the request: also of requests without a key (400 or 500),
+    /// of those that can never be admitted (413, 422) and of a store that fails (503), so begin with the
+    /// refusal's own [`status`](crate::Refusal::status). [`respond_to_too_many`](Self::respond_to_too_many)
+    /// is for those alone that exceed a limit.
+    ///
+    /// Where the response does not say them itself, `Retry-After`, `Cache-Control: no-store` and the
+    /// `RateLimit` fields are added to it.
     ///
     /// ```
+    /// use actix_web::http::StatusCode;
     /// use actix_web::{HttpRequest, HttpResponse};
     /// use tollgate_actix::{Ip, Limit, RateLimit, Refusal};
     ///
     /// let limit = RateLimit::new(Limit::per_second(10).by(Ip::peer())).respond_with(
-    ///     |refusal: &Refusal, request: &HttpRequest| match refusal {
-    ///         Refusal::TooMany(_) => {
-    ///             HttpResponse::TooManyRequests().body(format!("{}: slow down\n", request.path()))
-    ///         }
-    ///         _ => HttpResponse::InternalServerError().finish(),
+    ///     |refusal: &Refusal, request: &HttpRequest| {
+    ///         let status = StatusCode::from_u16(refusal.status()).expect("a valid status");
+    ///         HttpResponse::build(status).body(format!("{}: {status}\n", request.path()))
     ///     },
     /// );
     /// # let _ = limit;
@@ -222,6 +226,29 @@ impl<R, S> RateLimit<R, S> {
         respond: impl Fn(&Refusal, &HttpRequest) -> HttpResponse + Send + Sync + 'static,
     ) -> Self {
         let respond = Respond::with(respond);
+        Self { limited: Limited { respond, ..self.limited }, ..self }
+    }
+
+    /// Makes the response of requests that exceed a limit, seeing the request. All other refusals are answered
+    /// as before: by a problem document, or by what [`respond_with`](Self::respond_with) was given.
+    ///
+    /// ```
+    /// use actix_web::{HttpRequest, HttpResponse};
+    /// use tollgate_actix::{Ip, Limit, RateLimit, Refusal};
+    ///
+    /// let limit = RateLimit::new(Limit::per_second(10).by(Ip::peer())).respond_to_too_many(
+    ///     |refusal: &Refusal, _: &HttpRequest| {
+    ///         let seconds = refusal.retry_after().unwrap_or(1);
+    ///         HttpResponse::TooManyRequests().body(format!("try again in {seconds} s\n"))
+    ///     },
+    /// );
+    /// # let _ = limit;
+    /// ```
+    pub fn respond_to_too_many(
+        self,
+        respond: impl Fn(&Refusal, &HttpRequest) -> HttpResponse + Send + Sync + 'static,
+    ) -> Self {
+        let respond = self.limited.respond.clone().too_many(respond);
         Self { limited: Limited { respond, ..self.limited }, ..self }
     }
 

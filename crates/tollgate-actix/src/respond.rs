@@ -20,6 +20,17 @@ impl Respond {
         Self(Some(Arc::new(respond)))
     }
 
+    /// Answers requests that exceed a limit by `respond`, and others as before.
+    pub(crate) fn too_many(
+        self,
+        respond: impl Fn(&Refusal, &HttpRequest) -> HttpResponse + Send + Sync + 'static,
+    ) -> Self {
+        Self::with(move |refusal, request| match refusal {
+            Refusal::TooMany(_) => respond(refusal, request),
+            _ => self.to(refusal, request),
+        })
+    }
+
     pub(crate) fn to(&self, refusal: &Refusal, request: &HttpRequest) -> HttpResponse {
         match &self.0 {
             Some(respond) => respond(refusal, request),

@@ -122,6 +122,25 @@ async fn the_operator_can_replace_the_whole_response() {
 }
 
 #[actix_web::test]
+async fn a_response_of_ones_own_for_too_many_leaves_other_refusals_alone() {
+    let (store, _clock) = store();
+    let limit = RateLimit::new(Limit::per_minute(1).by(CLIENT)).store(store).respond_to_too_many(
+        |refusal: &Refusal, _: &HttpRequest| {
+            HttpResponse::ImATeapot().body(format!("was {}", refusal.status()))
+        },
+    );
+    let app = app(limit).await;
+    send(&app, "/", "alice").await;
+    let refused = send(&app, "/", "alice").await;
+    assert_eq!(refused.status(), 418);
+    assert_eq!(header(&refused, "retry-after"), "60");
+    assert_eq!(body(refused).await, "was 429");
+    let missing = test::call_service(&app, TestRequest::get().uri("/").to_request()).await;
+    assert_eq!(missing.status(), 400);
+    assert_eq!(header(&missing, "content-type"), "application/problem+json");
+}
+
+#[actix_web::test]
 async fn redirects_go_where_the_operator_said_without_retry_after() {
     let (store, _clock) = store();
     let limit = RateLimit::new(Limit::per_minute(1).by(CLIENT))

@@ -52,7 +52,7 @@ pub use tollgate::*;
 
 pub use self::extract::{CurrentDecision, NotLimited};
 pub use self::framework::Axum;
-pub use self::respond::{IntoResponseFn, RespondWith};
+pub use self::respond::{IntoResponseFn, RespondWith, TooManyIntoResponseFn};
 
 /// A tower layer that limits how fast requests may pass an axum router or route.
 ///

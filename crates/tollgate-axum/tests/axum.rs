@@ -119,6 +119,25 @@ async fn refusals_can_be_anything_that_axum_responds_with() {
 }
 
 #[tokio::test]
+async fn too_many_can_be_anything_that_axum_responds_with_and_other_refusals_stay() {
+    let layer = RateLimitLayer::new(Limit::per_minute(1).by(Ip::peer()))
+        .store(store())
+        .too_many_into_response_with(|refusal: &Refusal, _: &Request| {
+            (StatusCode::IM_A_TEAPOT, format!("was {}", refusal.status()))
+        });
+    let app = Router::new().route("/", get(|| async {})).layer(layer);
+    send(&app, "/", "192.0.2.1:1").await;
+    let refused = send(&app, "/", "192.0.2.1:1").await;
+    assert_eq!(refused.status(), StatusCode::IM_A_TEAPOT);
+    assert_eq!(refused.headers()["retry-after"], "60");
+    assert_eq!(text(refused).await, "was 429");
+    let unwired = Request::get("/").body(Body::empty()).unwrap();
+    let missing = app.oneshot(unwired).await.unwrap();
+    assert_eq!(missing.status(), 500);
+    assert_eq!(missing.headers()["content-type"], "application/problem+json");
+}
+
+#[tokio::test]
 async fn a_peer_that_something_further_out_has_set_is_taken() {
     let layer = RateLimitLayer::new(Limit::per_minute(1).by(Ip::peer())).store(store());
     let app = Router::new().route("/", get(|| async {})).layer(layer);

@@ -4,6 +4,8 @@ use crate::key::Missing;
 use crate::limit::Decision;
 use crate::store::StoreError;
 
+const DEBUG: &str = "builds without debug assertions say only that there is something in the log";
+
 /// Why a request is answered without being served.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -74,7 +76,9 @@ impl Refusal {
     }
 
     /// The body: a problem document (RFC 9457), for the media type
-    /// [`fields::PROBLEM_JSON`].
+    /// [`fields::PROBLEM_JSON`]. What the server's set-up lacks stands in it in builds with debug assertions
+    /// only: in others, the operator reads it in the log, or on standard error where no `tracing` subscriber
+    /// records it.
     pub fn problem(&self) -> String {
         let status = self.status();
         match self {
@@ -84,7 +88,11 @@ impl Refusal {
             Self::Missing(missing) if missing.is_client() => {
                 Problem::plain(status, "Bad request", &missing.to_string()).to_string()
             }
-            // What the set-up lacks is the operator's to read, in the log.
+            // What the set-up lacks is the operator's to read, in the log; and the developer's, right here.
+            Self::Missing(missing) if cfg!(debug_assertions) => {
+                Problem::plain(status, "Internal server error", &format!("{missing} ({DEBUG})"))
+                    .to_string()
+            }
             Self::Missing(_) => Problem::plain(
                 status,
                 "Internal server error",

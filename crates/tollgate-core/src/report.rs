@@ -6,18 +6,35 @@
 
 #[cfg(all(test, feature = "tracing"))]
 pub(crate) mod logged;
+mod unheard;
 
 use crate::adapter::OnStoreError;
 use crate::key::Missing;
 use crate::limit::{Decision, Limit, Standing};
 use crate::store::StoreError;
 
+/// Whether a subscriber records events of that level from here.
+#[cfg(feature = "tracing")]
+macro_rules! heard {
+    ($level:ident) => {
+        tracing::event_enabled!(tracing::Level::$level)
+    };
+}
+#[cfg(not(feature = "tracing"))]
+macro_rules! heard {
+    ($level:ident) => {
+        false
+    };
+}
+
 /// At most one a second, for what the server lacks.
 pub(crate) fn keyless(missing: &Missing, so_far: u64) {
-    #[cfg(feature = "tracing")]
     if missing.is_server() {
+        #[cfg(feature = "tracing")]
         tracing::error!(so_far, "{missing}");
+        unheard::say_unless(heard!(ERROR), || format!("requests are answered with 500: {missing}"));
     } else {
+        #[cfg(feature = "tracing")]
         tracing::debug!("{missing}");
     }
 }
@@ -92,6 +109,7 @@ pub(crate) fn store_failed(error: &StoreError, then: OnStoreError, so_far: u64) 
         so_far,
         "no decision: {error}"
     );
+    unheard::say_unless(heard!(WARN), || format!("no decision: {error}; then {then:?}"));
 }
 
 /// The names of the limits of which that is so.
@@ -136,6 +154,11 @@ pub(crate) fn unforwarded(header: &str, proxy: std::net::IpAddr) {
          clients are: name the header that the proxy writes with `Ip::header`. A proxy's own health \
          checks have none either"
     );
+    unheard::say_unless(heard!(WARN), || {
+        format!(
+            "a request from the trusted proxy {proxy} has no header `{header}`: all its clients share one key"
+        )
+    });
 }
 
 /// With each request.

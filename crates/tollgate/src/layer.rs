@@ -8,7 +8,7 @@ use tollgate_core::{
     ShowKeys, Store, Watch, client_error,
 };
 
-use crate::respond::{Problem, RespondFn};
+use crate::respond::{Problem, RespondFn, TooManyFn};
 use crate::service::{Limited, RateLimitFor};
 use crate::view::Plain;
 
@@ -137,7 +137,13 @@ impl<R, S, W, P> RateLimitLayerFor<R, S, W, P> {
         self.with(|policy| Policy { show_keys, ..policy })
     }
 
-    /// Makes the whole response of a refusal, seeing the request.
+    /// Makes the response of every refusal, seeing the request: also of requests without a key (400 or 500),
+    /// of those that can never be admitted (413, 422) and of a store that fails (503), so begin with the
+    /// refusal's own [`status`](crate::Refusal::status). [`respond_to_too_many`](Self::respond_to_too_many)
+    /// is for those alone that exceed a limit.
+    ///
+    /// Where the response does not say them itself, `Retry-After`, `Cache-Control: no-store` and the
+    /// `RateLimit` fields are added to it.
     ///
     /// ```
     /// use http::{HeaderValue, Request, Response};
@@ -158,9 +164,43 @@ impl<R, S, W, P> RateLimitLayerFor<R, S, W, P> {
         self.respond(RespondFn(respond))
     }
 
+    /// Makes the response of requests that exceed a limit, seeing the request. All other refusals are answered
+    /// as before: by a problem document, or by what [`respond`](Self::respond) was given.
+    ///
+    /// The same fields are added as by [`respond_with`](Self::respond_with).
+    ///
+    /// ```
+    /// use http::{Request, Response};
+    /// use tollgate::{Ip, Limit, RateLimitLayer, Refusal};
+    ///
+    /// let layer = RateLimitLayer::new(Limit::per_second(10).by(Ip::peer())).respond_to_too_many(
+    ///     |refusal: &Refusal, _: &Request<String>| {
+    ///         let seconds = refusal.retry_after().unwrap_or(1);
+    ///         let body = format!("slow down: try again in {seconds} s\n");
+    ///         Response::builder().status(429).body(body).unwrap()
+    ///     },
+    /// );
+    /// # let _ = layer;
+    /// ```
+    pub fn respond_to_too_many<F, B, ResBody>(
+        self,
+        respond: F,
+    ) -> RateLimitLayerFor<R, S, W, TooManyFn<F, P>>
+    where
+        F: Fn(&Refusal, &Request<B>) -> Response<ResBody>,
+    {
+        self.map_respond(|others| TooManyFn::new(respond, others))
+    }
+
     /// Makes the response of a refusal by a [`Respond`](crate::Respond), such as [`Bare`](crate::Bare).
     pub fn respond<Q>(self, respond: Q) -> RateLimitLayerFor<R, S, W, Q> {
-        RateLimitLayerFor { rule: self.rule, policy: self.policy, respond, framework: PhantomData }
+        self.map_respond(|_| respond)
+    }
+
+    /// Makes the response of a refusal by what `respond` makes of the present [`Respond`](crate::Respond).
+    pub fn map_respond<Q>(self, respond: impl FnOnce(P) -> Q) -> RateLimitLayerFor<R, S, W, Q> {
+        let Self { rule, policy, respond: present, framework } = self;
+        RateLimitLayerFor { rule, policy, respond: respond(present), framework }
     }
 
     /// How often something other than passing at once happened, in this layer, its clones and the

@@ -87,6 +87,6 @@ pub use self::in_flight::{
 };
 pub use self::layer::{RateLimitLayer, RateLimitLayerFor};
 pub use self::limiter::{Acquire, AcquireError, Limiter, Take};
-pub use self::respond::{Bare, Problem, Respond, RespondFn};
+pub use self::respond::{Bare, Problem, Respond, RespondFn, TooManyFn};
 pub use self::service::{RateLimit, RateLimitFor};
 pub use self::view::{Framework, FrameworkBody, HttpView, MatchedRoute, Peer, Plain};

@@ -71,6 +71,40 @@ impl<F> fmt::Debug for RespondFn<F> {
     }
 }
 
+/// A closure that makes the response of requests that exceed a limit; another [`Respond`] makes the others.
+#[derive(Clone, Copy)]
+pub struct TooManyFn<F, P> {
+    respond: F,
+    others: P,
+}
+
+impl<F, P> TooManyFn<F, P> {
+    /// Lets `respond` answer [`Refusal::TooMany`], and `others` all else.
+    pub fn new(respond: F, others: P) -> Self {
+        Self { respond, others }
+    }
+}
+
+impl<B, ResBody, F, T, P> Respond<B, ResBody> for TooManyFn<F, P>
+where
+    F: Fn(&Refusal, &Request<B>) -> Response<T>,
+    T: Into<Body<ResBody>>,
+    P: Respond<B, ResBody>,
+{
+    fn respond(&self, refusal: &Refusal, request: &Request<B>) -> Response<Body<ResBody>> {
+        match refusal {
+            Refusal::TooMany(_) => (self.respond)(refusal, request).map(Into::into),
+            _ => self.others.respond(refusal, request),
+        }
+    }
+}
+
+impl<F, P: fmt::Debug> fmt::Debug for TooManyFn<F, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TooManyFn").field("others", &self.others).finish_non_exhaustive()
+    }
+}
+
 pub(crate) fn status(refusal: &Refusal) -> StatusCode {
     StatusCode::from_u16(refusal.status()).unwrap_or(StatusCode::TOO_MANY_REQUESTS)
 }

@@ -135,6 +135,76 @@ async fn the_operator_can_replace_the_whole_response() {
     assert_eq!(header(&refused, "retry-after"), "99", "what the operator said was overwritten");
 }
 
+/// A request that has no key.
+fn keyless() -> Request<String> {
+    Request::new(String::new())
+}
+
+#[tokio::test]
+async fn a_response_of_ones_own_for_too_many_leaves_other_refusals_alone() {
+    let (store, _clock) = store();
+    let layer = RateLimitLayer::new(Limit::per_minute(1).by(CLIENT))
+        .store(store)
+        .respond_to_too_many(|refusal: &Refusal, _: &Request<String>| {
+            Response::builder().status(420).body(format!("was {}", refusal.status())).unwrap()
+        });
+    let app = app(layer);
+    send(&app, "/", "alice").await;
+    let refused = send(&app, "/", "alice").await;
+    assert_eq!((refused.status().as_u16(), refused.body().as_str()), (420, "was 429"));
+    assert_eq!(header(&refused, "retry-after"), "60");
+    assert_ne!(header(&refused, "ratelimit"), "");
+    let missing = app.oneshot(keyless()).await.unwrap();
+    assert_eq!(missing.status(), 400);
+    assert_eq!(header(&missing, "content-type"), "application/problem+json");
+}
+
+#[tokio::test]
+async fn what_the_server_lacks_stands_in_the_body_in_debug_builds_alone() {
+    let unwired = RateLimitLayer::new(Limit::per_minute(1).by(tollgate::Ip::peer()));
+    let refused = app(unwired).oneshot(keyless()).await.unwrap();
+    assert_eq!(refused.status(), 500);
+    assert_eq!(
+        refused.body().contains("debug assertions"),
+        cfg!(debug_assertions),
+        "{}",
+        refused.body()
+    );
+    assert_eq!(
+        refused.body().contains("see its log"),
+        !cfg!(debug_assertions),
+        "{}",
+        refused.body()
+    );
+}
+
+/// In a process of its own, since no other test may have said it before.
+#[tokio::test]
+async fn without_a_subscriber_what_the_server_lacks_is_said_once_on_standard_error() {
+    const CHILD: &str = "TOLLGATE_TEST_UNHEARD";
+    if std::env::var_os(CHILD).is_some() {
+        let unwired = app(RateLimitLayer::new(Limit::per_minute(1).by(tollgate::Ip::peer())));
+        for _ in 0..3 {
+            assert_eq!(unwired.clone().oneshot(keyless()).await.unwrap().status(), 500);
+        }
+        // Another layer that lacks the same.
+        let unwired = app(RateLimitLayer::new(Limit::per_hour(1).by(tollgate::Ip::peer())));
+        assert_eq!(unwired.oneshot(keyless()).await.unwrap().status(), 500);
+        return;
+    }
+    let name = "without_a_subscriber_what_the_server_lacks_is_said_once_on_standard_error";
+    let child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args([name, "--nocapture"])
+        .env(CHILD, "1")
+        .output()
+        .unwrap();
+    assert!(child.status.success());
+    let told = String::from_utf8(child.stderr).unwrap();
+    let lines: Vec<_> = told.lines().filter(|line| line.starts_with("tollgate: ")).collect();
+    let [line] = lines[..] else { panic!("{told}") };
+    assert!(line.contains("requests are answered with 500: "), "{line}");
+}
+
 #[tokio::test]
 async fn redirects_go_where_the_operator_said_without_retry_after() {
     let (store, _clock) = store();
