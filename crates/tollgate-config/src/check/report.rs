@@ -109,12 +109,12 @@ impl RuleReport {
         let answers = answers.into_iter().filter_map(|(answer, one, many)| {
             let mut names: Vec<_> = (self.limits())
                 .filter(|(_, limit)| self.answer_when_full(limit) == answer)
-                .map(|(_, limit)| format!("`{}`", limit.name()))
+                .map(|(_, limit)| limit.name().to_string())
                 .collect();
             names.sort();
             names.dedup();
             let does = if names.len() == 1 { one } else { many };
-            (!names.is_empty()).then(|| format!("{} {does}", names.join(" and ")))
+            (!names.is_empty()).then(|| format!("`{}` {does}", names.join("` and `")))
         });
         answers.collect()
     }

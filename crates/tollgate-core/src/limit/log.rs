@@ -138,10 +138,8 @@ impl Log {
 impl Sieve {
     /// The most entries that a log of this shape ever holds without places booked ahead.
     pub(super) fn entries(&self) -> u64 {
-        match self.resolution {
-            1 => self.count,
-            resolution => self.count.min(self.period / resolution + 2),
-        }
+        // Stamps are whole microseconds, or multiples of the resolution, and those that are equal are one entry.
+        self.count.min(self.period / self.resolution + 2)
     }
 
     pub(super) fn enter(&self, log: Option<&Log>, now: u64, cost: u64, from: u64) -> Enter {
@@ -353,6 +351,17 @@ mod tests {
             }
             assert_eq!(log.coarse(4).total, log.total);
             assert!(log.coarse(4).entries.capacity() <= 4);
+        }
+    }
+
+    #[test]
+    fn a_short_period_bounds_a_log_of_any_count() {
+        const SHORT: Sieve = Sieve { count: 1_000_003, period: 17, resolution: 1 };
+        let mut log = Log::default();
+        for now in 0..1_000 {
+            assert_eq!(SHORT.enter(Some(&log), now, 9, 0), Enter::At(0));
+            SHORT.spend(&mut log, now, 9, 0);
+            assert!(log.entries.len() as u64 <= SHORT.entries());
         }
     }
 
