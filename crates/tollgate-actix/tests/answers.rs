@@ -233,7 +233,8 @@ async fn an_outer_limit_gives_its_charge_back_when_an_inner_one_refuses() {
 async fn a_full_store_is_never_too_many_requests() {
     let (_, clock) = store();
     let tiny = || Memory::builder().capacity(1).clock(&clock).build();
-    let limit = RateLimit::new(Limit::per_hour(1).by(CLIENT));
+    let limit = Limit::per_hour(1).when_full(tollgate_actix::WhenFull::Admit);
+    let limit = RateLimit::new(limit.by(CLIENT));
     let open = limit.clone().store(tiny());
     let counts = open.clone();
     let open = app(open).await;

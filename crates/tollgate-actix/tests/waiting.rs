@@ -222,7 +222,8 @@ async fn a_store_that_never_answers_costs_its_deadline_and_nothing_more() {
 async fn a_store_that_fails_is_replaced_by_its_fallback() {
     let (memory, _clock) = store();
     let store = Fallback(Memory::builder().capacity(1).build(), memory);
-    let app = app(RateLimit::new(Limit::per_hour(2).by(CLIENT)).store(store)).await;
+    let limit = Limit::per_hour(2).when_full(tollgate_actix::WhenFull::Admit);
+    let app = app(RateLimit::new(limit.by(CLIENT)).store(store)).await;
     for client in 0..50 {
         let client = client.to_string();
         for status in [200, 200, 429] {

@@ -392,7 +392,8 @@ async fn a_charge_is_settled_to_what_the_response_cost() {
 async fn a_full_store_is_never_too_many_requests() {
     let (_, clock) = store();
     let tiny = || Memory::builder().capacity(1).clock(&clock).build();
-    let layer = RateLimitLayer::new(Limit::per_hour(1).by(CLIENT));
+    let limit = Limit::per_hour(1).when_full(tollgate::WhenFull::Admit);
+    let layer = RateLimitLayer::new(limit.by(CLIENT));
 
     let open = layer.clone().store(tiny());
     let counts = open.clone();

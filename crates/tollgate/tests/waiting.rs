@@ -324,7 +324,8 @@ async fn a_store_that_never_answers_costs_its_deadline_and_nothing_more() {
 #[tokio::test]
 async fn a_store_that_fails_is_replaced_by_its_fallback() {
     let (memory, _clock) = store();
-    let app = app(RateLimitLayer::new(Limit::per_hour(2).by(CLIENT))
+    let limit = Limit::per_hour(2).when_full(tollgate::WhenFull::Admit);
+    let app = app(RateLimitLayer::new(limit.by(CLIENT))
         .store(tollgate::Fallback(Memory::builder().capacity(1).build(), memory)));
     for client in 0..50 {
         let client = client.to_string();
