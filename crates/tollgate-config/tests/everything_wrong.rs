@@ -60,7 +60,8 @@ cost = { header = \"x\", most = -1 }
         "14:11: rules[0].limits[0]: found the integer `5`, expected a limit such as \"100/minute burst 20\" or \
          { rate = \"100/minute\", burst = 20 }",
         "14:35: rules[0].limits[1].brust: `brust` is not known here; did you mean `burst`? expected `rate`, \
-         `name`, `burst`, `soft`, `over`, `ban` or `shadow`",
+         `name`, `burst`, `soft`, `over`, `ban`, `shadow` or \
+         `when_full`",
         "14:48: rules[0].limits[2]: in `6/lunch`: the unit of time is not known: use us, ms, s, min, h, d or w, \
          or their names",
         "17:18: rules[1].key.header: found the integer `5`, expected a text",

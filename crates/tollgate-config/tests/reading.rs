@@ -61,7 +61,7 @@ fn problems_in_toml_are_told_with_their_place() {
         (
             "limits = [{ rate = \"5/second\", brust = 5 }]",
             "4:32: rules[0].limits[0].brust: `brust` is not known here; did you mean `burst`? expected \
-             `rate`, `name`, `burst`, `soft`, `over`, `ban` or `shadow`",
+             `rate`, `name`, `burst`, `soft`, `over`, `ban`, `shadow` or `when_full`",
         ),
         (
             "reject = \"blok\"",
