@@ -104,6 +104,26 @@ fn what_stands_in_a_report_can_be_asked() {
     assert!(report.file().ends_with("policies.toml"));
 }
 
+/// What each limit does with new keys when the store is full, whether it was said or not.
+#[test]
+fn a_report_says_what_each_limit_does_when_the_store_is_full() {
+    let told = |limits: &str| {
+        let text = format!("[[rules]]\nname = \"a\"\nkey = \"ip\"\nlimits = [{limits}]");
+        Files::new().told("policies.toml", &text)
+    };
+    let report = told(
+        "\"5/second\", \"10/hour\", { rate = \"7/minute\", when_full = \"refuse\" }, \
+         \"9/day when-full admit\", { rate = \"2/second\", name = \"b\", when_full = \"together\" }",
+    );
+    let words = "when the store is full: `a/hour` and `b` count new keys together; `a/day` and `a/second` do \
+                 not count new keys; `a/minute` refuses new keys";
+    assert!(report.contains(words), "{report}");
+    let problem = told("\"log 3000000/day\"");
+    assert!(problem.contains("more than 65536 stamps for each key"), "{problem}");
+    assert!(!told("\"log 3000000/day resolution 1 minute\"").contains("stamps"));
+    assert!(told("{ rate = \"5/second\", when_full = \"never\" }").contains("`together`"));
+}
+
 #[test]
 fn what_is_wrong_is_told_with_the_file() {
     let files = Files::new();
