@@ -50,8 +50,8 @@ cost = { header = \"x\", most = -1 }
          `tiers`, `customers` or `rules`",
         "3:1: proxies: `trusted` is missing, and has to be said",
         "6:10: tiers.free.limits: found the text \"5/second\", expected a list",
-        "8:11: tiers.paid.limits[0]: in `10/fortnight`: the unit of time is not known: use us, ms, s, min, h, d \
-         or w, or their names",
+        "8:11: tiers.paid.limits[0]: in `10/fortnight`: the unit of time is not known: use us, ms, s, min, h, d, \
+         w, month or year, or their names",
         "10:8: customers.acme: there is no tier `gold`, expected `free` or `paid`",
         "11:9: customers.other: found the integer `7`, expected a text",
         "12:1: rules[0]: `name` is missing, and has to be said",
@@ -62,8 +62,8 @@ cost = { header = \"x\", most = -1 }
         "14:35: rules[0].limits[1].brust: `brust` is not known here; did you mean `burst`? expected `rate`, \
          `name`, `burst`, `soft`, `over`, `ban`, `shadow` or \
          `when_full`",
-        "14:48: rules[0].limits[2]: in `6/lunch`: the unit of time is not known: use us, ms, s, min, h, d or w, \
-         or their names",
+        "14:48: rules[0].limits[2]: in `6/lunch`: the unit of time is not known: use us, ms, s, min, h, d, w, \
+         month or year, or their names",
         "17:18: rules[1].key.header: found the integer `5`, expected a text",
         "19:18: rules[1].count_if[1]: found the integer `70000`, expected a whole number from 0 to 65535",
         "19:25: rules[1].count_if[2]: found the text \"x\", expected a whole number from 0 to 65535",
