@@ -58,7 +58,7 @@ fn who_would_be_admitted_is_told_that_there_is_no_room_and_charged_nowhere() {
 fn what_has_room_is_charged_when_another_limit_has_none() {
     let store = Governor::with_clock(1, ManualClock::new());
     let (address, token) =
-        (Limit::per_hour(5).named("address"), Limit::per_second(9).named("token"));
+        (Limit::per_hour(5).named("address"), Limit::per_second(10).named("token"));
     assert!(store.take(&charge([(address, "known")])).now().unwrap().is_admitted());
     let both = charge([(token, "fresh"), (address, "known")]);
     let admitted = [(); 20].map(|()| store.take(&both).now().unwrap());
