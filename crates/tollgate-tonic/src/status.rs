@@ -9,6 +9,8 @@ use tonic_types::{ErrorDetails, QuotaViolation, StatusExt};
 /// The status that tells a gRPC client why it was refused, and when to come back.
 pub(crate) fn status(refusal: &Refusal) -> Status {
     let wait = match refusal {
+        // Waiting does not help what can never be admitted, wherever others are sent.
+        Refusal::Elsewhere(decision, _) if decision.never_fits() => None,
         // A client of gRPC does not follow the redirect.
         Refusal::Elsewhere(decision, _) => Some(fields::retry_after(decision)),
         refusal => refusal.retry_after(),

@@ -119,10 +119,12 @@ async fn plain(address: SocketAddr) -> String {
 
 #[tokio::test]
 async fn a_call_that_costs_more_than_a_limit_admits_is_not_told_to_retry() {
-    let mut client = client(serve(rate_limit(TWO.by(Ip::peer()).cost(3))).await).await;
-
-    let status = check(&mut client).await.unwrap_err();
-    assert_eq!(status.code(), Code::ResourceExhausted);
-    assert!(status.get_details_retry_info().is_none());
-    assert!(!status.metadata().contains_key("retry-after"));
+    let layer = || rate_limit(TWO.by(Ip::peer()).cost(3));
+    for layer in [layer(), layer().rejection(Rejection::redirect("https://example.com/"))] {
+        let mut client = client(serve(layer).await).await;
+        let status = check(&mut client).await.unwrap_err();
+        assert_eq!(status.code(), Code::ResourceExhausted);
+        assert!(status.get_details_retry_info().is_none());
+        assert!(!status.metadata().contains_key("retry-after"));
+    }
 }
