@@ -169,7 +169,7 @@ impl<S: Store> Drop for Ticket<S> {
             Fate::Waiting => self.each(|_| 0),
             Fate::Running if is_unserved() => self.each(|_| 0),
             Fate::Running | Fate::Answered { .. } => {
-                self.each(|owed| if owed.limit.is_held() { 0 } else { owed.cost })
+                self.each(|owed| if owed.limit.is_held() { 0 } else { owed.cost });
             }
         }
     }

@@ -70,12 +70,10 @@ async fn any_request_and_response_body_passes() {
         Response::builder().status(refusal.status()).body(Body::from_bytes("no")).unwrap()
     };
     let own: RespondFn<_> = RespondFn(own);
-    let _ = layer
-        .clone()
-        .respond(Bare)
-        .layer(tower::service_fn(handler))
-        .oneshot(Request::new(opaque()));
-    let _ = layer.respond(own).layer(tower::service_fn(handler)).oneshot(Request::new(opaque()));
+    let bare = layer.clone().respond(Bare).layer(tower::service_fn(handler));
+    assert_eq!(bare.oneshot(Request::new(opaque())).await.unwrap().status(), 400);
+    let own = layer.respond(own).layer(tower::service_fn(handler));
+    assert_eq!(own.oneshot(Request::new(opaque())).await.unwrap().status(), 400);
     let request = || Request::get("/").header("x-client", "alice").body(opaque()).unwrap();
     assert_eq!(service.clone().oneshot(request()).await.unwrap().status(), 200);
     assert_eq!(service.clone().oneshot(request()).await.unwrap().status(), 429);
