@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 #[test]
 fn every_test_that_the_page_of_hazards_names_exists() {
@@ -40,7 +40,7 @@ fn collect(folder: &Path, sources: &mut Vec<String>) {
     }
 }
 
-fn is_rust(path: &PathBuf) -> bool {
+fn is_rust(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "rs")
 }
 

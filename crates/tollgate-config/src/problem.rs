@@ -82,9 +82,9 @@ impl std::error::Error for Problem {}
 /// turn into links.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problems {
-    file: Option<String>,
-    first: Problem,
-    others: Vec<Problem>,
+    file: Option<Box<str>>,
+    /// At least one.
+    list: Box<[Problem]>,
     /// How many more there are, which are not told one by one.
     more: usize,
 }
@@ -109,9 +109,9 @@ impl Problems {
             problems.into_iter().filter(|problem| told.insert(problem.clone())).collect();
         problems.sort_by_key(|problem| problem.place);
         let more = more + problems.len().saturating_sub(MOST);
-        let mut problems = problems.into_iter().take(MOST);
-        let first = problems.next()?;
-        Some(Self { file: None, first, others: problems.collect(), more })
+        problems.truncate(MOST);
+        let list = problems.into_boxed_slice();
+        if list.is_empty() { None } else { Some(Self { file: None, list, more }) }
     }
 
     /// How many problems there are at least besides those of [`iter`](Self::iter): 0 unless there are more
@@ -123,19 +123,19 @@ impl Problems {
     /// Names the file that they are in.
     #[must_use]
     pub fn in_file(mut self, file: impl Into<String>) -> Self {
-        self.file = Some(file.into());
+        self.file = Some(file.into().into());
         self
     }
 
     /// The problems, in the order in which they stand in the text.
     pub fn iter(&self) -> impl Iterator<Item = &Problem> {
-        std::iter::once(&self.first).chain(&self.others)
+        self.list.iter()
     }
 }
 
 impl From<Problem> for Problems {
-    fn from(first: Problem) -> Self {
-        Self { file: None, first, others: Vec::new(), more: 0 }
+    fn from(problem: Problem) -> Self {
+        Self { file: None, list: Box::new([problem]), more: 0 }
     }
 }
 

@@ -187,7 +187,7 @@ impl Fields {
         }
         match refusal {
             Refusal::TooMany(decision) | Refusal::NeverFits(decision, _) => {
-                self.write(decision, headers)
+                self.write(decision, headers);
             }
             Refusal::Elsewhere(_, redirect) => {
                 headers.insert(Field::Location, Value::Text(&redirect.location));

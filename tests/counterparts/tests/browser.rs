@@ -69,7 +69,7 @@ async fn fields_that_are_not_exposed_cannot_be_read() {
 
 /// Counts by a clock that does not move.
 fn store() -> Memory {
-    Memory::builder().clock(&ManualClock::new()).build()
+    Memory::builder().clock(ManualClock::new()).build()
 }
 
 const EXPECTED: &str = "200 \"one\";r=0;t=3600 null; 429 \"one\";r=0;t=3600 3600";
