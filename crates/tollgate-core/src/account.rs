@@ -18,7 +18,7 @@ pub trait Reply {
     fn is_refusal(&self) -> bool;
 
     /// Whether [`cost`](Self::cost) is still growing, because the handler reports it while it streams its
-    /// answer: a [`RunningCost`] is in the response's extensions, and the body has not ended.
+    /// answer: a [`RunningCost`](crate::RunningCost) is in the response's extensions, and the body has not ended.
     fn is_running(&self) -> bool {
         false
     }

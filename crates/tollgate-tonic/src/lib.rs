@@ -23,7 +23,7 @@
 //! In an axum application that serves gRPC and plain HTTP on one port, use the layer of `tollgate-axum` and give it
 //! the same responder: `RateLimitLayer::new(rule).respond(Grpc::new())`.
 //!
-//! A method of a service is a path, such as `/helloworld.Greeter/SayHello`. Use [`Path`](tollgate::Path) to limit
+//! A method of a service is a path, such as `/helloworld.Greeter/SayHello`. Use [`Path`] to limit
 //! each method by itself.
 //!
 //! # Statuses
@@ -40,7 +40,7 @@
 //!
 //! # Features
 //!
-//! - `transport`: the [`Ip`](tollgate::Ip) key reads the peer that tonic's server provides; on by default.
+//! - `transport`: the [`Ip`] key reads the peer that tonic's server provides; on by default.
 //! - `tls`: the same for connections over TLS.
 //!
 //! Everything of `tollgate` is re-exported here.

@@ -24,7 +24,7 @@ use crate::view::{FrameworkBody, HttpView, Plain};
 /// A service behind a [`RateLimitLayer`](crate::RateLimitLayer).
 pub type RateLimit<I, R, S = Memory, P = Problem> = RateLimitFor<I, R, S, Plain, P>;
 
-/// [`RateLimit`] for a [`Framework`] `W`.
+/// [`RateLimit`] for a [`Framework`](crate::Framework) `W`.
 pub struct RateLimitFor<I, R, S, W, P> {
     inner: I,
     limited: Arc<Limited<R, S, P>>,
