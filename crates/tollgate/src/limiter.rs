@@ -5,8 +5,8 @@ mod told;
 use std::time::Duration;
 
 use tollgate_core::{
-    Charge, Clock, Decision, Gate, KeyBuf, Limits, Memory, Outcome, Part, Store, StoreError, Watch,
-    must_keep,
+    Charge, Clock, Decision, Gate, KeyBuf, Limits, Memory, Outcome, Part, SetSpent, Store,
+    StoreError, Watch, must_keep,
 };
 
 pub use self::acquire::{Acquire, AcquireError};
@@ -145,6 +145,41 @@ impl<S: Store> Limiter<S> {
     pub fn reset(&self, key: impl Part) -> Take<S::Future> {
         let charge = self.owing(key, 1);
         Take::new(self.store.reset(&charge), charge, None)
+    }
+
+    /// Makes what `key` has spent of each limit `amount`, at this moment, whatever it was before. The amount may lie
+    /// beyond a limit: then the key is refused until the excess has drained, or the windows are over that it fills.
+    ///
+    /// It is done in two steps: what was spent is forgotten, as by [`reset`](Self::reset), and the amount is charged. A
+    /// request that comes in between is decided by what it finds, and counts beside the amount. A charge from
+    /// before that is settled or given back afterwards is taken for a later one. For a
+    /// [`min_gap`](crate::Limit::min_gap), setting an amount other than 0 counts as one request.
+    ///
+    /// Places of [`Limit::concurrent`](crate::Limit::concurrent) are not affected: each is held by a request.
+    ///
+    /// ```
+    /// use tollgate::{Limit, Limiter};
+    ///
+    /// let limiter = Limiter::new(Limit::per_minute(60));
+    /// limiter.set_spent("alice", 45).now()?;
+    /// assert_eq!(limiter.peek("alice").now()?.remaining(), Some(15));
+    /// // 90 seconds' worth beyond the limit.
+    /// limiter.set_spent("alice", 150).now()?;
+    /// assert!(!limiter.take("alice").now()?.is_admitted());
+    /// limiter.set_spent("alice", 0).now()?;
+    /// assert!(limiter.take("alice").now()?.is_admitted());
+    /// # Ok::<(), tollgate::StoreError>(())
+    /// ```
+    pub fn set_spent(&self, key: impl Part, amount: u64) -> SetSpent<S>
+    where
+        S: Clone,
+    {
+        let written = KeyBuf::of(key);
+        let mut charge = Charge::new();
+        for limit in self.limits.iter().filter(|limit| !limit.is_held()) {
+            charge.owe(*limit, written, 0).expect("limits of one list fit a charge");
+        }
+        SetSpent::new(self.store.clone(), charge, amount)
     }
 
     /// Gives back what `decision` charged to `key`, as far as that has not been recovered already;

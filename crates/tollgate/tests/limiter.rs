@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio_test::{assert_pending, assert_ready, assert_ready_err, task};
-use tollgate::{AcquireError, Fallback, Limit, Limiter, ManualClock, Memory, WhenFull};
+use tollgate::{AcquireError, Fallback, Limit, Limiter, ManualClock, Memory, Share, WhenFull};
 
 fn limiter(limit: Limit) -> (Limiter, ManualClock) {
     let clock = ManualClock::new();
@@ -209,4 +209,80 @@ fn two_stores_in_this_process_answer_at_once_together() {
     }
     let limiter = limiter.store(Fallback(Fallback(Memory::new(), Memory::new()), Memory::new()));
     assert!(limiter.take("alice").now().unwrap().is_admitted());
+}
+
+#[test]
+fn what_a_key_has_spent_can_be_set() {
+    let kinds = [
+        Limit::per_second(10),
+        Limit::leaky_bucket(1, SECOND).queue(9),
+        Limit::fixed_window(10, SECOND * 10),
+        Limit::sliding_window(10, SECOND * 10),
+        Limit::sliding_log(10, SECOND * 10),
+    ];
+    for limit in kinds {
+        let (limiter, _clock) = limiter(limit);
+        assert!(limiter.take_n("alice", 3).now().unwrap().is_admitted());
+        for amount in [7, 1, 10, 0, 4] {
+            limiter.set_spent("alice", amount).now().unwrap();
+            let left = limiter.peek("alice").now().unwrap().remaining();
+            assert_eq!(left, Some(10 - amount), "{limit}");
+        }
+        assert_eq!(limiter.peek("bob").now().unwrap().remaining(), Some(10), "{limit}");
+    }
+}
+
+#[test]
+fn what_is_set_beyond_the_limit_refuses_until_it_has_drained() {
+    let (limiter, clock) = limiter(Limit::per_second(10));
+    limiter.set_spent("alice", 25).now().unwrap();
+    let refused = limiter.take("alice").now().unwrap();
+    assert_eq!(refused.retry_after(), Some(Duration::from_millis(1_600)));
+    clock.advance(Duration::from_millis(1_599));
+    assert!(!limiter.take("alice").now().unwrap().is_admitted());
+    clock.advance(Duration::from_millis(1));
+    assert!(limiter.take("alice").now().unwrap().is_admitted());
+
+    limiter.set_spent("alice", u64::MAX).now().unwrap();
+    assert!(!limiter.take("alice").now().unwrap().is_admitted());
+    limiter.set_spent("alice", 0).now().unwrap();
+    assert!(limiter.take_n("alice", 10).now().unwrap().is_admitted());
+}
+
+#[test]
+fn what_is_set_beyond_a_window_or_a_log_refuses_until_it_is_over() {
+    let (window, clock) = limiter(Limit::fixed_window(10, SECOND));
+    window.set_spent("alice", 20).now().unwrap();
+    let retry = window.take("alice").now().unwrap().retry_after().unwrap();
+    clock.advance(retry - Duration::from_micros(1));
+    assert!(!window.take("alice").now().unwrap().is_admitted());
+    clock.advance(Duration::from_micros(1));
+    assert!(window.take("alice").now().unwrap().is_admitted());
+
+    let (log, clock) = limiter(Limit::sliding_log(10, SECOND));
+    log.set_spent("alice", 20).now().unwrap();
+    assert!(!log.take("alice").now().unwrap().is_admitted());
+    clock.advance(SECOND);
+    assert!(log.take("alice").now().unwrap().is_admitted());
+}
+
+#[test]
+fn setting_what_was_spent_leaves_places_held_and_works_for_several_limits_and_stores() {
+    let limits = [Limit::per_hour(100), Limit::per_minute(10), Limit::concurrent(1)];
+    let store = Fallback(Memory::with_capacity(1_000), Share::new(Memory::new(), 1, 2));
+    let limiter = Limiter::new(limits).store(store);
+    let held = limiter.charge("alice", 1).now().unwrap();
+    limiter.set_spent("alice", 10).now().unwrap();
+    let left: Vec<_> =
+        limiter.peek("alice").now().unwrap().standings().map(|s| s.remaining).collect();
+    assert_eq!(left, [90, 0, 0]);
+    drop(held);
+    let mut awaited = task::spawn(limiter.set_spent("alice", 0));
+    assert_ready!(awaited.poll()).unwrap();
+    assert!(limiter.take("alice").now().unwrap().is_admitted());
+    let places = Limiter::new(Limit::concurrent(1));
+    let held = places.charge("alice", 1).now().unwrap();
+    places.set_spent("alice", 0).now().unwrap();
+    assert!(!places.take("alice").now().unwrap().is_admitted());
+    drop(held);
 }
