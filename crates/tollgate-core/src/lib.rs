@@ -44,6 +44,7 @@
 
 mod account;
 mod adapter;
+mod blocks;
 mod by_policy;
 mod cases;
 mod charge;
@@ -87,6 +88,7 @@ mod watch;
 
 pub use self::account::{Cost, Reply};
 pub use self::adapter::{Degraded, OnStoreError, Refused};
+pub use self::blocks::{Blocks, BlocksFuture};
 pub use self::cases::{Cases, CasesBuilder, Conditions, when};
 pub use self::charge::{Charge, Owed};
 pub use self::clock::{Clock, ManualClock};

@@ -5,7 +5,7 @@ mod told;
 use std::time::Duration;
 
 use tollgate_core::{
-    Charge, Clock, Decision, Gate, KeyBuf, Limits, Memory, Outcome, Part, SetSpent, Store,
+    Blocks, Charge, Clock, Decision, Gate, KeyBuf, Limits, Memory, Outcome, Part, SetSpent, Store,
     StoreError, Watch, must_keep,
 };
 
@@ -112,6 +112,45 @@ impl<S> Limiter<S> {
     #[must_use]
     pub fn watch(self, watch: &Watch) -> Self {
         Self { told: Told { watch: Some(watch.clone()), ..self.told }, ..self }
+    }
+}
+
+impl<S: Store + Clone> Limiter<S> {
+    /// Lets keys be [blocked](Limiter::block) by hand. Every decision then looks for a block first: see [`Blocks`].
+    ///
+    /// # Panics
+    ///
+    /// When the store cannot keep blocks.
+    #[must_use]
+    #[track_caller]
+    pub fn blockable(self) -> Limiter<Blocks<S>> {
+        let store = Blocks::new(self.store.clone());
+        self.store(store)
+    }
+}
+
+impl<S: Store + Clone> Limiter<Blocks<S>> {
+    /// Refuses `key` for `duration` from now, rounded up to a microsecond, whatever it has spent: by the policy
+    /// `blocked`, and without charging anything. It replaces an earlier block of the key, longer or shorter.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::{Limit, Limiter};
+    ///
+    /// let limiter = Limiter::new(Limit::per_minute(60)).blockable();
+    /// limiter.block("alice", Duration::from_secs(600)).now()?;
+    /// assert!(!limiter.take("alice").now()?.is_admitted());
+    /// limiter.unblock("alice").now()?;
+    /// assert!(limiter.take("alice").now()?.is_admitted());
+    /// # Ok::<(), tollgate::StoreError>(())
+    /// ```
+    pub fn block(&self, key: impl Part, duration: Duration) -> SetSpent<S> {
+        self.store.block(key, duration)
+    }
+
+    /// Ends the block of `key`, if there is one.
+    pub fn unblock(&self, key: impl Part) -> SetSpent<S> {
+        self.store.unblock(key)
     }
 }
 

@@ -286,3 +286,45 @@ fn setting_what_was_spent_leaves_places_held_and_works_for_several_limits_and_st
     assert!(!places.take("alice").now().unwrap().is_admitted());
     drop(held);
 }
+
+#[test]
+fn a_key_is_blocked_by_hand_until_exactly_the_time_is_over() {
+    let (limiter, clock) = limiter(Limit::fixed_window(10, SECOND * 10_000));
+    let limiter = limiter.blockable();
+    let micro = Duration::from_micros(1);
+    assert!(limiter.take_n("alice", 3).now().unwrap().is_admitted());
+    limiter.block("alice", SECOND * 60).now().unwrap();
+    for refused in [limiter.peek("alice"), limiter.take("alice")] {
+        let refused = refused.now().unwrap();
+        assert_eq!((refused.is_admitted(), refused.retry_after()), (false, Some(SECOND * 60)));
+        let names: Vec<_> = refused.standings().map(|s| s.limit.name().to_string()).collect();
+        assert_eq!((names, refused.remaining()), (vec!["blocked".to_owned()], Some(0)));
+    }
+    let mut waiting = task::spawn(limiter.acquire("alice", SECOND * 100));
+    assert_ready_err!(waiting.poll());
+    assert!(limiter.take("bob").now().unwrap().is_admitted());
+
+    clock.advance(SECOND * 60 - micro);
+    assert_eq!(limiter.peek("alice").now().unwrap().retry_after(), Some(micro));
+    clock.advance(micro);
+    assert_eq!(limiter.take("alice").now().unwrap().remaining(), Some(6));
+}
+
+#[test]
+fn a_block_replaces_the_one_before_and_can_be_ended() {
+    let (limiter, clock) = limiter(Limit::per_second(10));
+    let limiter = limiter.blockable();
+    for length in [SECOND, SECOND * 1_000, SECOND * 5, Duration::MAX, Duration::from_nanos(1_001)] {
+        limiter.block("alice", length).now().unwrap();
+        let retry = limiter.peek("alice").now().unwrap().retry_after().unwrap();
+        let micros = length.as_nanos().div_ceil(1_000).min(100 * 365 * 86_400 * 1_000_000);
+        assert_eq!(retry.as_micros(), micros);
+    }
+    limiter.block("alice", SECOND * 86_400 * 400).now().unwrap();
+    clock.advance(SECOND * 86_400 * 399);
+    assert!(!limiter.take("alice").now().unwrap().is_admitted());
+    limiter.reset("alice").now().unwrap();
+    assert!(!limiter.take("alice").now().unwrap().is_admitted());
+    limiter.unblock("alice").now().unwrap();
+    assert!(limiter.take("alice").now().unwrap().is_admitted());
+}

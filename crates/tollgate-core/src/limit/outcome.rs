@@ -4,7 +4,7 @@ use super::decide::{Role, Verdict};
 use super::state::Mark;
 use super::step::Stepped;
 use super::{Cell, Decision, Enter, Limit, Standing};
-use crate::charge::Charge;
+use crate::charge::{Charge, Owed};
 
 /// What a store answers: the verdict, and what it takes to say how the key stands with each limit.
 ///
@@ -81,6 +81,8 @@ pub(super) struct Told {
     together: bool,
     soft: bool,
     banned: bool,
+    /// Decided by this limit instead of the one that was charged.
+    instead: Option<Box<Limit>>,
     pub(super) mark: Mark,
 }
 
@@ -116,6 +118,34 @@ impl Outcome {
     /// standings are those of what the charge owes, in that order.
     pub fn from_parts(verdict: Verdict, standings: impl IntoIterator<Item = Standing>) -> Self {
         Self::new(verdict, standings.into_iter().map(Fact::told).collect())
+    }
+
+    /// The refusal of a charge by `limit`, which was asked before what is owed, for those keys that `is_meant` says.
+    pub(crate) fn blocked(
+        left: Duration,
+        limit: Limit,
+        charge: &Charge,
+        is_meant: impl Fn(&Owed) -> bool,
+    ) -> Self {
+        let facts = charge.owed().map(|owed| {
+            if !is_meant(owed) {
+                return Fact::told(Standing::fresh(owed.limit));
+            }
+            let left = Some(left);
+            let fresh = Standing::fresh(limit);
+            Fact::Told(Told {
+                instead: Some(Box::new(limit)),
+                ..Told::of(Standing {
+                    remaining: 0,
+                    window: left,
+                    reset: left,
+                    retry: left,
+                    refused: true,
+                    ..fresh
+                })
+            })
+        });
+        Self::new(Verdict::Refuse { retry_after: Some(left) }, facts.collect())
     }
 
     /// The verdict.
@@ -333,22 +363,8 @@ impl Fact {
 
     /// Of a limit that remembers more.
     pub(super) fn told(standing: Standing) -> Self {
-        Self::Told(Told {
-            remaining: standing.remaining,
-            window: standing.window,
-            reset: standing.reset,
-            retry: standing.retry,
-            charged: standing.charged,
-            refused: standing.refused,
-            shadowed: standing.shadowed,
-            uncounted: standing.uncounted,
-            together: standing.together,
-            soft: standing.soft,
-            banned: standing.banned,
-            mark: standing.mark,
-        })
+        Self::Told(Told::of(standing))
     }
-
     fn is_shadowed(&self) -> bool {
         match self {
             Self::Words(words) => words.role == Role::Shadowed,
@@ -385,7 +401,7 @@ impl Fact {
         match self {
             Self::Words(words) => words.standing(limit, cost),
             Self::Told(told) => Standing {
-                limit: *limit,
+                limit: told.instead.as_deref().map_or(*limit, |instead| *instead),
                 remaining: told.remaining,
                 window: told.window,
                 reset: told.reset,
@@ -399,6 +415,26 @@ impl Fact {
                 banned: told.banned,
                 mark: told.mark,
             },
+        }
+    }
+}
+
+impl Told {
+    fn of(standing: Standing) -> Self {
+        Self {
+            remaining: standing.remaining,
+            window: standing.window,
+            reset: standing.reset,
+            retry: standing.retry,
+            charged: standing.charged,
+            refused: standing.refused,
+            shadowed: standing.shadowed,
+            uncounted: standing.uncounted,
+            together: standing.together,
+            soft: standing.soft,
+            banned: standing.banned,
+            instead: None,
+            mark: standing.mark,
         }
     }
 }
