@@ -215,3 +215,38 @@ fn a_customer_who_moves_to_another_tier_keeps_what_was_spent() {
     assert_eq!(left_after(1, &tiers("acme = \"paid\""), &store, "acme"), Some(95));
     assert_eq!(left_after(1, &tiers("acme = \"paid\""), &store, "other"), Some(9));
 }
+
+/// While there is room, ten times as much: one budget, of which neither is exceeded.
+#[test]
+fn a_load_that_comes_and_goes_lets_nobody_past_the_usual_limit() {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    let roomy = Arc::new(AtomicBool::new(false));
+    let has_room = Arc::clone(&roomy);
+    let environment = Environment::new().room("database", move || has_room.load(Ordering::Relaxed));
+    let text = format!(
+        "{}\ncases = [{{ while = {{ room = \"database\" }}, limits = [\"100/minute\"] }}]",
+        rule("[\"10/minute\"]")
+    );
+    let policies = Policies::new(&read_toml(&text).expect("a document"), &environment);
+    let policies = policies.expect("policies");
+    let clock = ManualClock::new();
+    let store = Memory::builder().capacity(100).clock(&clock).build();
+    let mut request = Request::new(());
+    request.extensions_mut().insert(Peer("192.0.2.7".parse().expect("an address")));
+    let mut admitted = [0, 0];
+    for turn in 0..36_000 {
+        roomy.store(turn % 2 == 1, Ordering::Relaxed);
+        let view: HttpView<'_, ()> = HttpView::new(&request);
+        let mut charge = Charge::new();
+        policies.owes(&view, &mut charge).expect("a charge");
+        let outcome = store.take(&charge).now().expect("a decision");
+        admitted[turn % 2] += u64::from(outcome.is_admitted());
+        clock.advance(std::time::Duration::from_millis(100));
+    }
+    let [usual, roomy] = admitted;
+    assert!(usual <= 10 + 600, "{usual}");
+    assert!(usual + roomy <= 100 + 6_000, "{usual} and {roomy}");
+    assert!(roomy >= 5_000, "{roomy}");
+}

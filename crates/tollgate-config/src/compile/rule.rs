@@ -56,8 +56,12 @@ impl Rule {
 /// Limits of one name are one budget, in every tier and case, only if they are of one algorithm.
 fn of_one_algorithm(listed: &[Listed], path: &Path<'_>, context: &Context<'_>) {
     if let Some(limit) = Listed::different(listed, |first, limit| first.id() != limit.id()) {
+        let two = match limit.to_string().starts_with("log ") {
+            true => "logs of two periods, or of two algorithms",
+            false => "of two algorithms",
+        };
         let message = format!(
-            "the limits called `{}` are of two algorithms, so that what is spent of one is not spent of \
+            "the limits called `{}` are {two}, so that what is spent of one is not spent of \
              the other, expected one algorithm, or a `name` for each",
             limit.name()
         );

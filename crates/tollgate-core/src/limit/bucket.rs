@@ -8,6 +8,7 @@
 //! drained to `free`.
 
 use super::exact::{EXACT, TICKS, bounded, gcd, micros_until, rescaled};
+use super::shape::Numbers;
 use super::step::Stepped;
 use super::{Cell, Enter};
 
@@ -61,26 +62,41 @@ impl Bucket {
         [self.unit, self.drain, self.tick]
     }
 
-    /// What a cell of other numbers is in these, if it fits: the debt has drained at their rate until now.
-    pub(super) fn carried(&self, cell: Cell, numbers: [u64; 3], now: u64) -> Option<Cell> {
-        let before = Self::by(numbers);
-        let debt = rescaled(before.debt(cell, now), before.unit, self.unit)?;
-        (debt <= self.cap).then(|| [self.ticks(now), debt])
+    /// The same, and how much it holds.
+    pub(super) const fn numbers(&self) -> Numbers {
+        [self.unit, self.drain, self.tick, self.cap]
     }
 
-    /// When `cost` fits beside what is owed by a cell of other numbers, which drains by them.
-    pub(super) fn fits(&self, cell: Cell, numbers: [u64; 3], now: u64, cost: u64) -> Enter {
-        let Some(weight) = self.weight(cost) else { return Enter::Never };
-        let before = Self::by(numbers);
-        let tokens = (self.cap - weight) / self.unit;
-        let level = tokens.saturating_mul(before.unit);
-        Enter::At(before.drained_to(level, before.debt(cell, now), now))
+    /// The bucket of those numbers, whatever leaves it at once.
+    pub(super) const fn by([unit, drain, tick, cap]: Numbers) -> Self {
+        Self { unit, drain, tick, cap, free: cap, even: false }
     }
 
-    /// A bucket that says what a cell of those numbers means. Of its debt it knows that it stays exact with
-    /// one more cost, whatever it really holds.
-    pub(super) const fn by([unit, drain, tick]: [u64; 3]) -> Self {
-        Self { unit, drain, tick, cap: EXACT / 2, free: 0, even: false }
+    /// What is owed by a cell of other numbers, token for token, the rest of one rounded up.
+    pub(super) fn taken_over(&self, cell: Cell, numbers: Numbers, now: u64) -> Cell {
+        let before = Self::by(numbers);
+        let debt = rescaled(before.debt(cell, now), before.unit, self.unit);
+        [self.ticks(now), debt.map_or(self.cap, |debt| debt.min(self.cap))]
+    }
+
+    pub(super) fn all_spent(&self, now: u64) -> Cell {
+        [self.ticks(now), self.cap]
+    }
+
+    /// Charges up to the brim, parts of a token too: a bucket that is full by a part stays so.
+    pub(super) fn charge_up_to_all(&self, cell: &mut Cell, now: u64, cost: u64) -> bool {
+        let debt = self.debt(*cell, now);
+        let after = debt.saturating_add(cost.saturating_mul(self.unit));
+        *cell = [self.ticks(now), after.min(self.cap).max(debt)];
+        after <= self.cap
+    }
+
+    /// Gives back what of a charge made at `then` has not drained, had it begun to drain at once.
+    pub(super) fn give_charged(&self, cell: &mut Cell, then: u64, now: u64, cost: u64, back: u64) {
+        let passed = self.ticks(now).saturating_sub(self.ticks(then));
+        let left = cost.saturating_mul(self.unit).saturating_sub(passed.saturating_mul(self.drain));
+        let debt = self.debt(*cell, now);
+        *cell = [self.ticks(now), debt - left.min(back.saturating_mul(self.unit)).min(debt)];
     }
 
     /// Whether a microsecond drains one: then when the debt is gone says all that a cell does.

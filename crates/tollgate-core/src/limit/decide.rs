@@ -136,7 +136,7 @@ pub(super) fn settle_on<'a>(
 ) -> Verdict {
     let now = bounded(now);
     for slot in slots.iter_mut() {
-        slot.limit.tidy(slot.state, now, slot.cost);
+        slot.limit.tidy(slot.state, now);
     }
     let patience = patience.map(micros);
     let Some(wait) = earliest_leave(slots, now, patience, keys) else {
@@ -164,7 +164,7 @@ pub(crate) fn would_admit(
 ) -> bool {
     let now = bounded(now);
     for slot in slots.iter_mut() {
-        slot.limit.tidy(slot.state, now, slot.cost);
+        slot.limit.tidy(slot.state, now);
     }
     earliest_leave(slots, now, patience.map(micros), keys).is_some()
 }
@@ -429,7 +429,7 @@ impl Slot<'_> {
     fn look(&mut self, now: u64) -> State {
         let log = self.state.log.take();
         let before = self.state.clone();
-        self.limit.tidy(self.state, now, self.cost);
+        self.limit.tidy(self.state, now);
         self.state.log = log;
         before
     }

@@ -4,6 +4,7 @@
 //! the windows that follow, each filled before the next.
 
 use super::exact::{EXACT, bounded};
+use super::shape::Numbers;
 use super::{Cell, Enter};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -19,19 +20,19 @@ impl Fixed {
         Self { count, period, from_first }
     }
 
-    /// The numbers that give a cell its meaning.
-    pub(super) const fn numbers(&self) -> [u64; 3] {
-        [self.count, self.period, self.from_first as u64]
+    /// The numbers that give a cell its meaning, and how much it holds.
+    pub(super) const fn numbers(&self) -> Numbers {
+        [self.count, self.period, self.from_first as u64, 0]
     }
 
     /// The window of those numbers.
-    pub(super) const fn by([count, period, from_first]: [u64; 3]) -> Self {
+    pub(super) const fn by([count, period, from_first, _]: Numbers) -> Self {
         Self { count, period, from_first: from_first != 0 }
     }
 
-    /// What a cell of other numbers is in these, if it fits: what is spent by now, in the present window.
-    /// Also whether marks mean what they did: the windows are the same, and nothing stands in a later one.
-    pub(super) fn carried(&self, cell: Cell, numbers: [u64; 3], now: u64) -> Option<(Cell, bool)> {
+    /// What is spent by a cell of other numbers, in the present window. Also whether marks mean what they did:
+    /// the windows are the same, nothing is booked in a later one, and all of it fits.
+    pub(super) fn taken_over(&self, cell: Cell, numbers: Numbers, now: u64) -> (Cell, bool) {
         let before = Self::by(numbers);
         let [start, spent] = before.current(cell, now);
         let begun = match self.from_first {
@@ -40,18 +41,28 @@ impl Fixed {
             true => now,
         };
         let same = before.period == self.period && before.from_first == self.from_first;
-        (spent <= self.count).then_some(([begun, spent], same && spent <= before.count))
+        let fits = spent <= self.count && spent <= before.count;
+        ([begun, spent.min(self.count)], same && fits)
     }
 
-    /// When `cost` fits beside what is spent of a cell of other numbers, whose windows go on till then.
-    pub(super) fn fits(&self, cell: Cell, numbers: [u64; 3], now: u64, cost: u64) -> Enter {
-        if cost > self.count {
-            return Enter::Never;
+    pub(super) fn all_spent(&self, now: u64) -> Cell {
+        let [start, _] = self.current([0; 2], now);
+        [start, self.count]
+    }
+
+    pub(super) fn charge_up_to_all(&self, cell: &mut Cell, now: u64, cost: u64) -> bool {
+        let [start, spent] = self.current(*cell, now);
+        let after = spent.saturating_add(cost);
+        *cell = [start, after.min(self.count).max(spent)];
+        after <= self.count
+    }
+
+    /// Gives back in the window in which it was charged, if nothing is booked behind it.
+    pub(super) fn give_charged(&self, cell: &mut Cell, then: u64, now: u64, back: u64) {
+        let [start, spent] = self.current(*cell, now);
+        if then >= start && spent <= self.count {
+            *cell = [start, spent.saturating_sub(back)];
         }
-        let before = Self::by(numbers);
-        let [start, spent] = before.current(cell, now);
-        let windows = (spent + cost).saturating_sub(self.count).div_ceil(before.count);
-        Enter::At(before.until(start, windows, now))
     }
 
     pub(super) fn enter(&self, cell: Cell, now: u64, cost: u64, from: u64) -> Enter {

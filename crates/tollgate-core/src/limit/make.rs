@@ -363,8 +363,9 @@ impl Limit {
     /// The numbers that give a state its meaning, and the table that it is kept in.
     const fn meaning(&self) -> u64 {
         let numbers = match (self.kind, self.shape) {
-            // Stamps that were rounded up mean other moments where they are finer.
-            (Kind::SlidingLog { resolution }, _) if self.carried => [resolution, 0, 0],
+            // Stamps that were rounded up mean other moments where they are finer, and a shorter period would
+            // drop those that a longer one still counts.
+            (Kind::SlidingLog { resolution }, _) if self.carried => [resolution, self.period, 0],
             _ if self.carried => [0; 3],
             (_, Shape::Bucket(bucket)) => bucket.scale(),
             (Kind::Stepped { .. }, _) => [self.count, self.period, 0],

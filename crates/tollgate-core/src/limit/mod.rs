@@ -239,7 +239,8 @@ impl Limit {
     /// A sliding window or a log with a name keeps its identity, and so what was spent, when its count
     /// changes; a bucket does so when its burst changes, as long as the time that both are counted in
     /// is the same (the finest of a microsecond, a millisecond and a second that keeps it exact). One
-    /// that is [carried](Self::carried) over keeps it whatever changes but its algorithm.
+    /// that is [carried](Self::carried) over keeps it whatever changes but its algorithm, and the period
+    /// and resolution of a log. Without a name, limits share it only if they decide alike.
     pub const fn id(&self) -> u64 {
         self.id
     }

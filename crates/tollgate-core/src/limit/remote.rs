@@ -17,6 +17,7 @@
 use std::time::Duration;
 
 use super::ban::banned_for;
+use super::carry::Account as Carried;
 use super::decide::Verdict;
 use super::outcome::{Fact as Known, Outcome};
 use super::state::{Mark, State, Written};
@@ -137,16 +138,16 @@ impl Numbers {
 }
 
 impl Numbers {
-    /// Those that give a cell its meaning, as a row keeps them by which it was written: of a bucket and a
-    /// sliding window all that are counted in, of the others those that time replenishes by; zeros where
-    /// there are none.
-    pub fn written(&self) -> [u64; 3] {
+    /// Those that give a cell its meaning and say how much it holds, by which the accounts of a row are told
+    /// from each other where it is carried over; zeros where there is but one. A sliding window's account is
+    /// the same for every count.
+    pub fn written(&self) -> [u64; 4] {
         match self.shape {
-            Shape::Bucket { unit, drain, tick, .. } => [unit, drain, tick],
-            Shape::Stepped { amount, every, .. } => [amount, every, 0],
-            Shape::Fixed { count, period, from_first } => [count, period, u64::from(from_first)],
-            Shape::Sliding { period, tick, .. } => [0, period, tick],
-            Shape::Log { .. } | Shape::Concurrent { .. } => [0; 3],
+            Shape::Bucket { unit, drain, tick, cap, .. } => [unit, drain, tick, cap],
+            Shape::Stepped { amount, every, cap } => [amount, every, 0, cap],
+            Shape::Fixed { count, period, from_first } => [count, period, u64::from(from_first), 0],
+            Shape::Sliding { period, tick, .. } => [0, period, tick, 0],
+            Shape::Log { .. } | Shape::Concurrent { .. } => [0; 4],
         }
     }
 }
@@ -190,22 +191,46 @@ pub struct Held {
     pub refused: u64,
     /// Since when refusals are counted towards a ban, and how many there were.
     pub strikes: [u64; 2],
-    /// The numbers by which the cell was written, where they can change: see [`Numbers::written`].
-    pub numbers: [u64; 3],
-    /// Since when marks mean what they say, where the numbers can change.
-    pub since: u64,
+    /// What is spent by each set of numbers, where they can change; the cell is that of one of them.
+    pub accounts: Vec<Account>,
+    /// Since when and for how long an account that begins has all spent.
+    pub shut: [u64; 2],
     /// The clock at the last write of a log.
     pub seen: u64,
     /// Each stamp of a log, oldest first, and what was spent then.
     pub entries: Vec<[u64; 2]>,
 }
 
+/// What is spent of a row by one set of numbers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Account {
+    /// See [`Numbers::written`].
+    pub numbers: [u64; 4],
+    /// The shape's two words.
+    pub cell: [u64; 2],
+    /// Since when it is there.
+    pub since: u64,
+}
+
+impl From<Carried> for Account {
+    fn from(Carried { cell, written: Written { numbers, since } }: Carried) -> Self {
+        Self { numbers, cell, since }
+    }
+}
+
 impl From<&State> for Held {
     fn from(state: &State) -> Self {
         let (seen, entries) = state.log.as_deref().map(|log| log.numbers()).unwrap_or_default();
         let State { cell, gap, ban, refused, strikes, .. } = *state;
-        let Written { numbers, since } = state.written;
-        Self { cell, gap, ban, refused, strikes, numbers, since, seen, entries }
+        let own = Carried { cell, written: state.written };
+        let own = Some(own).filter(|own| own.written != Written::default());
+        let others = state.others.as_deref();
+        let accounts = own
+            .into_iter()
+            .chain(others.into_iter().flat_map(|others| others.accounts.iter().copied()));
+        let accounts = accounts.map(Account::from).collect();
+        let shut = others.map(|others| others.shut).unwrap_or_default();
+        Self { cell, gap, ban, refused, strikes, accounts, shut, seen, entries }
     }
 }
 
@@ -219,14 +244,14 @@ pub fn void() -> Mark {
     Mark { void: true, ..Mark::default() }
 }
 
-/// The same mark, of a row whose marks mean what they say since then.
-pub fn mark_since(mark: Mark, since: u64) -> Mark {
-    Mark { since, ..mark }
+/// The same mark, of a row that is carried over: when it was charged, and whether all accounts took all of it.
+pub fn mark_since(mark: Mark, since: u64, by_all: bool) -> Mark {
+    Mark { since, by_all, ..mark }
 }
 
 /// What [`mark_since`] was given.
-pub fn since(mark: &Mark) -> u64 {
-    mark.since
+pub fn since(mark: &Mark) -> (u64, bool) {
+    (mark.since, mark.by_all)
 }
 
 /// What [`mark`] was given.
@@ -260,19 +285,18 @@ impl Fact {
     }
 
     /// Of a limit that remembers more, but no stamps, by its two words, those of its gap, of its ban,
-    /// and of the refusals that are counted towards one; and by the numbers that the row was written by, and
-    /// since when its marks mean what they say, which are zeros where it is not carried over.
+    /// and of the refusals that are counted towards one; and by what its mark says beside, where it is carried
+    /// over: see [`mark_since`].
     pub fn of_wide(
         limit: &Limit,
         cost: u64,
         words: [[u64; 2]; 4],
-        (numbers, since): ([u64; 3], u64),
+        (since, by_all): (u64, bool),
         now: u64,
         role: Role,
     ) -> Self {
         let [cell, gap, ban, strikes] = words;
-        let written = Written { numbers, since };
-        let state = State { cell, gap, ban, strikes, written, ..State::default() };
+        let state = State { cell, gap, ban, strikes, ..State::default() };
         let mut standing = limit.standing(&state, now, Mark::default());
         standing.shadowed = role == Role::Shadowed;
         if role.is_refused() {
@@ -286,7 +310,7 @@ impl Fact {
             standing.charged = cost;
             // Limits that share the row may ban where this one does not.
             let is_banned = banned_for(ban, now) > 0 || limit.struck_for(&state, now) > 0;
-            standing.mark = mark_since(mark(cell, gap, is_banned), since);
+            standing.mark = mark_since(mark(cell, gap, is_banned), since, by_all);
         }
         Self::of_standing(standing)
     }

@@ -8,6 +8,12 @@ use super::state::{Mark, State};
 use super::stepped::Stepped;
 use super::{Cell, Enter};
 
+/// What tells the accounts of a row from each other, where it is carried over.
+pub(crate) type Numbers = [u64; 4];
+
+/// Of no account: nothing was written yet, or there is but one whatever the numbers are.
+pub(super) const NONE: Numbers = [0; 4];
+
 /// The arithmetic of a limit, ready to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Shape {
@@ -20,19 +26,21 @@ pub(super) enum Shape {
 }
 
 impl Shape {
-    /// The numbers that give a cell its meaning; zeros where it means the same by all of them.
-    pub(super) const fn numbers(&self) -> [u64; 3] {
+    /// The numbers that give a cell its meaning, and say how much it holds; [`NONE`] where it means the same by
+    /// all of them.
+    #[inline]
+    pub(super) const fn numbers(&self) -> Numbers {
         match self {
-            Self::Bucket(bucket) => bucket.scale(),
+            Self::Bucket(bucket) => bucket.numbers(),
             Self::Stepped(stepped) => stepped.numbers(),
             Self::Fixed(fixed) => fixed.numbers(),
             Self::Sliding(sliding) => sliding.numbers(),
-            Self::Log(_) | Self::Concurrent(_) => [0; 3],
+            Self::Log(_) | Self::Concurrent(_) => NONE,
         }
     }
 
-    /// The shape that says what a cell of those `numbers` means: not what it admits.
-    pub(super) const fn by(&self, numbers: [u64; 3]) -> Self {
+    /// The shape of those `numbers`.
+    pub(super) const fn by(&self, numbers: Numbers) -> Self {
         match self {
             Self::Bucket(_) => Self::Bucket(Bucket::by(numbers)),
             Self::Stepped(_) => Self::Stepped(Stepped::by(numbers)),
@@ -42,26 +50,51 @@ impl Shape {
         }
     }
 
-    /// What a cell of other `numbers` is in this shape's, and whether marks still mean what they did; `None`
-    /// where more is spent than fits.
-    pub(super) fn carried(&self, cell: Cell, numbers: [u64; 3], now: u64) -> Option<(Cell, bool)> {
+    /// What is spent by a cell of other `numbers`, as a cell of this shape's, up to all that this one holds;
+    /// and whether marks of the one mean the same in the other.
+    pub(super) fn taken_over(&self, cell: Cell, numbers: Numbers, now: u64) -> (Cell, bool) {
         match self {
-            Self::Bucket(bucket) => Some((bucket.carried(cell, numbers, now)?, false)),
-            Self::Stepped(stepped) => Some((stepped.carried(cell, numbers, now)?, false)),
-            Self::Fixed(fixed) => fixed.carried(cell, numbers, now),
-            Self::Sliding(sliding) => sliding.carried(cell, numbers, now),
-            Self::Log(_) | Self::Concurrent(_) => Some((cell, true)),
+            Self::Bucket(bucket) => (bucket.taken_over(cell, numbers, now), false),
+            Self::Stepped(stepped) => (stepped.taken_over(cell, numbers, now), false),
+            Self::Fixed(fixed) => fixed.taken_over(cell, numbers, now),
+            Self::Sliding(sliding) => (sliding.taken_over(cell, numbers, now), false),
+            Self::Log(_) | Self::Concurrent(_) => (cell, true),
         }
     }
 
-    /// When `cost` fits beside what is spent of a cell of other `numbers`, which goes on by them till then.
-    pub(super) fn fits(&self, cell: Cell, numbers: [u64; 3], now: u64, cost: u64) -> Enter {
+    /// A cell of which all is spent.
+    pub(super) fn all_spent(&self, now: u64) -> Cell {
         match self {
-            Self::Bucket(bucket) => bucket.fits(cell, numbers, now, cost),
-            Self::Stepped(stepped) => stepped.fits(cell, numbers, now, cost),
-            Self::Fixed(fixed) => fixed.fits(cell, numbers, now, cost),
-            Self::Sliding(sliding) => sliding.fits(cell, numbers, now, cost),
-            Self::Log(_) | Self::Concurrent(_) => Enter::At(0),
+            Self::Bucket(bucket) => bucket.all_spent(now),
+            Self::Stepped(stepped) => stepped.all_spent(now),
+            Self::Fixed(fixed) => fixed.all_spent(now),
+            Self::Sliding(sliding) => sliding.all_spent(now),
+            Self::Log(_) | Self::Concurrent(_) => [0; 2],
+        }
+    }
+
+    /// Charges what others have admitted, up to all that the cell holds; says whether that was all of it.
+    pub(super) fn charge_up_to_all(&self, cell: &mut Cell, now: u64, cost: u64) -> bool {
+        match self {
+            Self::Bucket(bucket) => bucket.charge_up_to_all(cell, now, cost),
+            Self::Stepped(stepped) => stepped.charge_up_to_all(cell, now, cost),
+            Self::Fixed(fixed) => fixed.charge_up_to_all(cell, now, cost),
+            Self::Sliding(sliding) => {
+                sliding.spend(cell, now, cost);
+                true
+            }
+            Self::Log(_) | Self::Concurrent(_) => true,
+        }
+    }
+
+    /// Gives back what the cell was charged with at `then`, when others admitted it.
+    pub(super) fn give_charged(&self, cell: &mut Cell, then: u64, now: u64, cost: u64, back: u64) {
+        match self {
+            Self::Bucket(bucket) => bucket.give_charged(cell, then, now, cost, back),
+            Self::Stepped(stepped) => stepped.give_charged(cell, then, now, cost, back),
+            Self::Fixed(fixed) => fixed.give_charged(cell, then, now, back),
+            Self::Sliding(sliding) => sliding.give_charged(cell, then, now, back),
+            Self::Log(_) | Self::Concurrent(_) => {}
         }
     }
 

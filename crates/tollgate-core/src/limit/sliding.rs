@@ -4,6 +4,7 @@
 //! The cell is `[index of the window, previous count << 32 | current count]`.
 
 use super::exact::{EXACT, TICKS};
+use super::shape::Numbers;
 use super::{Cell, Enter};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -45,42 +46,31 @@ impl Sliding {
         self.tick
     }
 
-    /// The numbers that give a cell its meaning.
-    pub(super) const fn numbers(&self) -> [u64; 3] {
-        [0, self.period, self.tick]
+    /// The numbers that give a cell its meaning: what is spent is the same for every count.
+    pub(super) const fn numbers(&self) -> Numbers {
+        [0, self.period, self.tick, 0]
     }
 
     /// A window that says what a cell of those numbers means, and admits nothing.
-    pub(super) const fn by([_, period, tick]: [u64; 3]) -> Self {
+    pub(super) const fn by([_, period, tick, _]: Numbers) -> Self {
         Self { count: 0, period, tick }
     }
 
-    /// What a cell of other numbers is in these, if it fits: what is spent by now, in the present window.
-    /// Windows that are the same stay, and marks in them mean what they did.
-    pub(super) fn carried(&self, cell: Cell, numbers: [u64; 3], now: u64) -> Option<(Cell, bool)> {
-        if self.is_alike(cell, numbers) {
-            return Some((cell, true));
-        }
+    /// What is spent by a cell of other numbers, in the present window.
+    pub(super) fn taken_over(&self, cell: Cell, numbers: Numbers, now: u64) -> Cell {
         let before = Self::by(numbers);
         let at = before.windows(cell, now);
         let current = at.current + at.previous * (before.period - at.into) / before.period;
-        let index = now / self.tick / self.period;
-        (current <= self.count).then_some(([index, current], false))
+        [now / self.tick / self.period, current.min(self.count)]
     }
 
-    /// When `cost` fits beside what is spent of a cell of other numbers, whose windows slide on till then.
-    pub(super) fn fits(&self, cell: Cell, numbers: [u64; 3], now: u64, cost: u64) -> Enter {
-        if self.is_alike(cell, numbers) {
-            return self.enter(cell, now, cost, 0);
-        }
-        Self { count: self.count, ..Self::by(numbers) }.enter(cell, now, cost, 0)
+    pub(super) fn all_spent(&self, now: u64) -> Cell {
+        [now / self.tick / self.period, self.count]
     }
 
-    /// Whether the cell means the same in these numbers: the windows are as long, and both counts exact.
-    fn is_alike(&self, [_, counts]: Cell, [_, period, tick]: [u64; 3]) -> bool {
-        let most = self.most();
-        let is_exact = counts >> 32 <= most && counts & u64::from(u32::MAX) <= most;
-        is_exact && period * tick == self.period * self.tick
+    /// Gives back in the window in which it was charged, current or previous.
+    pub(super) fn give_charged(&self, cell: &mut Cell, then: u64, now: u64, back: u64) {
+        self.give(cell, [then / self.tick / self.period, 0], now, back);
     }
 
     pub(super) fn enter(&self, cell: Cell, now: u64, cost: u64, from: u64) -> Enter {

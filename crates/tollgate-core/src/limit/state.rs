@@ -1,4 +1,6 @@
+use super::carry::Others;
 use super::log::Log;
+use super::shape::Numbers;
 
 /// Two words: all that a bucket or a window remembers. What they mean is the shape's own affair.
 pub(crate) type Cell = [u64; 2];
@@ -22,6 +24,8 @@ pub struct State {
     pub(crate) strikes: Cell,
     /// Whose numbers the cell was written by, where that can change.
     pub(crate) written: Written,
+    /// What is spent by other numbers, once there are any.
+    pub(crate) others: Option<Box<Others>>,
     /// The stamps of a sliding log.
     pub(crate) log: Option<Box<Log>>,
 }
@@ -38,9 +42,17 @@ impl State {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Written {
     /// As [`Shape::numbers`](super::shape::Shape::numbers) tells them; zeros where nothing is written.
-    pub(crate) numbers: [u64; 3],
-    /// Since when a mark means what it says: when the row was begun, or was converted last.
+    pub(crate) numbers: Numbers,
+    /// Since when the account is there: what was charged earlier was not charged to it.
     pub(crate) since: u64,
+}
+
+impl State {
+    /// The state of two words, and nothing else.
+    #[inline]
+    pub(crate) fn of(cell: Cell) -> Self {
+        Self { cell, ..Self::default() }
+    }
 }
 
 /// What a limit wrote when it charged a request, kept so that giving it back takes exactly that.
@@ -55,8 +67,11 @@ pub struct Mark {
     /// Whether a ban was in force, or refusals were counted towards one: what is charged during a ban was
     /// no reason for it.
     pub(crate) banned: bool,
-    /// [`Written::since`] of the row.
+    /// When it was charged, or a little later, where that can be asked: what is carried over has several
+    /// accounts, and an account that began later knows nothing of the charge.
     pub(crate) since: u64,
+    /// Whether all accounts of the row took all of the charge.
+    pub(crate) by_all: bool,
     /// Whether nothing was charged, though the request was admitted: the limit is a shadow, or the store had
     /// no room to count it.
     pub(crate) void: bool,
@@ -73,6 +88,7 @@ impl Mark {
             via: 0,
             banned: false,
             since: 0,
+            by_all: false,
             void: false,
             together: false,
         }

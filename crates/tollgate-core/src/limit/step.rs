@@ -9,7 +9,7 @@ use super::bucket::Bucket;
 use super::decide::settle_on;
 use super::exact::bounded;
 use super::log::MOST_ENTRIES;
-use super::shape::Shape;
+use super::shape::{NONE, Shape};
 use super::state::{Mark, State};
 use super::{Cell, Decision, Enter, Keys, Kind, Limit, Log, Slot, Standing, decide};
 use crate::few::Few;
@@ -39,7 +39,7 @@ impl Limit {
         if let Shape::Bucket(bucket) = &self.shape {
             return bucket.step(cell, now, cost);
         }
-        let mut state = State { cell, ..State::default() };
+        let mut state = State::of(cell);
         match self.shape.enter(&state, now, cost, 0) {
             Enter::At(0) => {
                 self.shape.spend(&mut state, now, cost, 0);
@@ -58,6 +58,10 @@ impl Limit {
     /// them (1 MiB), so that [`take`](Self::take) never allocates.
     pub fn fresh(&self) -> State {
         let mut state = State::default();
+        if self.carried && self.shape.numbers() != NONE {
+            // Whatever other numbers come, there is room for their accounts.
+            state.others = Some(Box::default());
+        }
         if let Shape::Log(sieve) = self.shape {
             let log = state.log.get_or_insert_default();
             log.reserve_exact(sieve.entries().min(MOST_ENTRIES as u64) as usize);
@@ -133,18 +137,21 @@ impl Limit {
         if mark.void {
             return;
         }
-        if spent <= cost && !self.knows(state, mark.since, now) {
+        if spent > cost {
+            self.meet(state, now);
+        } else if !self.knows(state, mark) {
             return;
-        }
-        if self.carried {
-            self.convert(state, now);
         }
         self.follow_all(state, now);
         if spent > cost {
-            self.shape_of(state).force(state, now, spent - cost);
+            self.shape.force(state, now, spent - cost);
+            self.charge_others(state, now, spent - cost);
             return;
         }
         self.shape.give(state, mark, now, cost - spent);
+        if self.carried {
+            self.give_others(state, mark, now, cost, cost - spent);
+        }
         // What is held is given back at its ordinary end, too: that makes nothing undone.
         if self.is_held() {
             return;
@@ -192,15 +199,15 @@ impl Limit {
     /// Microseconds until a state of two words equals a fresh one.
     #[inline]
     pub(crate) fn cell_fresh_in(&self, cell: Cell, now: u64) -> Option<u64> {
-        self.shape.fresh_in(&State { cell, ..State::default() }, now)
+        self.shape.fresh_in(&State::of(cell), now)
     }
 
     pub(super) fn standing_of(&self, cell: Cell, now: u64) -> Standing {
-        self.standing(&State { cell, ..State::default() }, now, Mark::default())
+        self.standing(&State::of(cell), now, Mark::default())
     }
 
     pub(super) fn retry_of(&self, cell: Cell, now: u64, cost: u64) -> Option<Duration> {
-        self.retry(&State { cell, ..State::default() }, now, cost)
+        self.retry(&State::of(cell), now, cost)
     }
 
     /// Until `state` equals a fresh one and may be forgotten, by the numbers that have written it; `None`:
@@ -211,10 +218,21 @@ impl Limit {
 
     pub(crate) fn fresh_in_micros(&self, state: &State, now: u64) -> Option<u64> {
         let now = bounded(now);
-        let shape = self.shape_of(state).fresh_in(state, now)?;
+        let shape = self.accounts_fresh_in(state, now)?;
+        Some(self.or_kept_out(shape, state, now))
+    }
+
+    /// Until the account of this limit's numbers has recovered.
+    fn own_fresh_in(&self, state: &State, now: u64) -> Option<Duration> {
+        let shape = self.shape.fresh_in(state, now)?;
+        Some(Duration::from_micros(self.or_kept_out(shape, state, now)))
+    }
+
+    /// The longer of that time and what a gap or a ban still lasts.
+    fn or_kept_out(&self, shape: u64, state: &State, now: u64) -> u64 {
         let gap = if self.has_gap() { Bucket::gap(self.gap).fresh_in(state.gap, now) } else { 0 };
         let banned = banned_for(state.ban, now).max(self.struck_for(state, now));
-        Some(shape.max(gap).max(banned))
+        shape.max(gap).max(banned)
     }
 
     pub(super) fn counted(&self, mark: &Mark, then: u64) -> bool {
@@ -233,12 +251,6 @@ impl Limit {
                 from = at;
             }
         }
-        if self.is_foreign(state) {
-            return match self.fits(state, now, cost) {
-                Enter::At(at) => Enter::At(at.max(from)),
-                never => never,
-            };
-        }
         self.shape.enter(state, now, cost, from)
     }
 
@@ -248,9 +260,7 @@ impl Limit {
     pub(super) fn queued(&self, state: &State, now: u64, cost: u64) -> Option<u64> {
         match (self.kind, self.shape) {
             (Kind::LeakyBucket { .. }, Shape::Bucket(bucket)) => {
-                let is_foreign = self.is_foreign(state);
-                let cell = if is_foreign { self.seen(state, now)?.cell } else { state.cell };
-                Some(bucket.leave(cell, now, cost))
+                Some(bucket.leave(state.cell, now, cost))
             }
             _ => None,
         }
@@ -273,11 +283,8 @@ impl Limit {
 
     /// Until the window begins in which a place `wait` ahead stands, where there are windows.
     pub(super) fn window_begins(&self, state: &State, now: u64, wait: u64) -> Option<u64> {
-        let seen = if self.is_foreign(state) { self.seen(state, now) } else { None };
         match self.shape {
-            Shape::Fixed(fixed) => {
-                Some(fixed.window_begins(seen.as_ref().unwrap_or(state).cell, now, wait))
-            }
+            Shape::Fixed(fixed) => Some(fixed.window_begins(state.cell, now, wait)),
             Shape::Sliding(sliding) => Some(sliding.window_begins(now, wait)),
             _ => None,
         }
@@ -288,27 +295,25 @@ impl Limit {
         let on_its_own =
             matches!(self.enter(state, now, cost, 0), Enter::At(at) if wait <= own.max(at));
         let another = keys == Keys::Several && !on_its_own;
-        if !self.is_foreign(state) {
-            return self.shape.books(state, now, cost, wait, another);
-        }
-        // Nothing is booked by numbers that are not the limit's.
-        let seen = self.seen(state, now).filter(|_| self.fits(state, now, cost) == Enter::At(0));
-        wait == 0 || seen.is_some_and(|seen| self.shape.books(&seen, now, cost, wait, another))
+        self.shape.books(state, now, cost, wait, another)
     }
 
-    /// Follows a clock that stepped back, drops what is remembered in vain, and goes on by the limit's own
-    /// numbers where that lets the request in no later.
+    /// Goes on by the account of the limit's own numbers, follows a clock that stepped back, and drops what is
+    /// remembered in vain.
     #[inline]
-    pub(crate) fn tidy(&self, state: &mut State, now: u64, cost: u64) {
+    pub(crate) fn tidy(&self, state: &mut State, now: u64) {
         if self.carried {
-            self.carry(state, now, cost);
+            self.meet(state, now);
         }
         self.follow_all(state, now);
     }
 
     #[inline]
     fn follow_all(&self, state: &mut State, now: u64) {
-        self.shape_of(state).tidy(state, now);
+        self.shape.tidy(state, now);
+        if self.carried {
+            self.follow_others(state, now);
+        }
         if self.has_gap() {
             Bucket::gap(self.gap).follow(&mut state.gap, now);
         }
@@ -343,15 +348,9 @@ impl Limit {
             Bucket::gap(self.gap).spend(&mut state.gap, now, 1, wait);
         }
         let banned = banned_for(state.ban, now) > 0 || self.struck_for(state, now) > 0;
-        Mark {
-            cell,
-            gap: state.gap,
-            via: 0,
-            banned,
-            since: state.written.since,
-            void: false,
-            together: false,
-        }
+        let (since, by_all) = self.charge_others(state, now, cost);
+        let gap = state.gap;
+        Mark { cell, gap, via: 0, banned, since, by_all, void: false, together: false }
     }
 
     /// Writes down that this limit refused, where that is recorded.
@@ -363,8 +362,7 @@ impl Limit {
         if self.ban > 0 {
             self.strike(state, now, cost);
         }
-        // Under numbers that are not the limit's no attempt is recorded.
-        if self.count_refused && !self.is_foreign(state) {
+        if self.count_refused {
             self.shape.record_refused(state, now, cost);
         }
     }
@@ -377,7 +375,7 @@ impl Limit {
             limit: *self,
             remaining,
             window,
-            reset: self.fresh_in(state, now),
+            reset: self.own_fresh_in(state, now),
             charged: 0,
             refused: false,
             shadowed: false,
@@ -392,11 +390,7 @@ impl Limit {
 
     /// What remains, until when, and whether that is beyond the soft limit.
     fn left_of(&self, state: &State, now: u64, banned: bool) -> (u64, Option<Duration>, bool) {
-        let left = match (banned, self.is_foreign(state)) {
-            (true, _) => 0,
-            (_, false) => self.shape.remaining(state, now),
-            (_, true) => self.seen(state, now).map_or(0, |seen| self.shape.remaining(&seen, now)),
-        };
+        let left = if banned { 0 } else { self.shape.remaining(state, now) };
         // While the gap lasts nothing can be spent, however much the count has left.
         let remaining = if self.gap_left(state, now) > 0 { 0 } else { left };
         let window = if remaining < self.capacity() {
@@ -415,14 +409,14 @@ impl Limit {
 
     /// The same of a state of two words.
     pub(super) fn left(&self, cell: Cell, now: u64) -> (u64, Option<Duration>, bool) {
-        self.left_of(&State { cell, ..State::default() }, now, false)
+        self.left_of(&State::of(cell), now, false)
     }
 
     /// What remains, of a state of two words.
     #[cfg(feature = "metrics")]
     #[inline]
     pub(super) fn remaining_of(&self, cell: Cell, now: u64) -> u64 {
-        self.shape.remaining(&State { cell, ..State::default() }, now)
+        self.shape.remaining(&State::of(cell), now)
     }
 
     /// How long until this limit alone would admit `cost`.

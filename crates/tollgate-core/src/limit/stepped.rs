@@ -4,6 +4,7 @@
 //! phase: its first refill comes one step after the first token is spent.
 
 use super::exact::{EXACT, bounded};
+use super::shape::Numbers;
 use super::{Cell, Enter};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -18,32 +19,41 @@ impl Stepped {
         Self { amount, every, cap }
     }
 
-    /// The numbers that give a cell its meaning.
-    pub(super) const fn numbers(&self) -> [u64; 3] {
-        [self.amount, self.every, 0]
+    /// The numbers that give a cell its meaning, and how much it holds.
+    pub(super) const fn numbers(&self) -> Numbers {
+        [self.amount, self.every, 0, self.cap]
     }
 
-    /// A bucket that says what a cell of those numbers means, and admits nothing.
-    pub(super) const fn by([amount, every, _]: [u64; 3]) -> Self {
-        Self { amount, every, cap: 0 }
+    /// The bucket of those numbers.
+    pub(super) const fn by([amount, every, _, cap]: Numbers) -> Self {
+        Self { amount, every, cap }
     }
 
-    /// What a cell of other numbers is in these, if it fits: the tokens that are spent by now. The step that
-    /// has begun goes on, unless it would be over already.
-    pub(super) fn carried(&self, cell: Cell, numbers: [u64; 3], now: u64) -> Option<Cell> {
+    /// The tokens that are spent by a cell of other numbers. The step that has begun goes on, unless it would
+    /// be over already.
+    pub(super) fn taken_over(&self, cell: Cell, numbers: Numbers, now: u64) -> Cell {
         let [anchor, spent] = Self::by(numbers).refilled(cell, now);
         let begun = if anchor + self.every > now { anchor } else { now };
-        (spent <= self.cap).then_some([begun, spent])
+        [begun, spent.min(self.cap)]
     }
 
-    /// When `cost` fits beside what is spent of a cell of other numbers, which is refilled by them.
-    pub(super) fn fits(&self, cell: Cell, numbers: [u64; 3], now: u64, cost: u64) -> Enter {
-        if cost > self.cap {
-            return Enter::Never;
-        }
-        let before = Self::by(numbers);
-        let [anchor, spent] = before.refilled(cell, now);
-        Enter::At(before.until(anchor, (spent + cost).saturating_sub(self.cap), now))
+    pub(super) fn all_spent(&self, now: u64) -> Cell {
+        [now, self.cap]
+    }
+
+    pub(super) fn charge_up_to_all(&self, cell: &mut Cell, now: u64, cost: u64) -> bool {
+        let [anchor, spent] = self.refilled(*cell, now);
+        let after = spent.saturating_add(cost);
+        *cell = [anchor, after.min(self.cap).max(spent)];
+        after <= self.cap
+    }
+
+    /// Gives back what of a charge made at `then` has not been refilled, had every step been for it.
+    pub(super) fn give_charged(&self, cell: &mut Cell, then: u64, now: u64, cost: u64, back: u64) {
+        let [anchor, spent] = self.refilled(*cell, now);
+        let steps = now.saturating_sub(then).div_ceil(self.every);
+        let left = cost.saturating_sub(steps.saturating_mul(self.amount));
+        *cell = [anchor, spent - left.min(back).min(spent)];
     }
 
     pub(super) fn enter(&self, cell: Cell, now: u64, cost: u64, from: u64) -> Enter {

@@ -298,3 +298,29 @@ fn one_request_sees_one_table_whole() {
         }
     });
 }
+
+/// One customer with a token of each plan, in turn.
+#[test]
+fn tiers_in_turn_each_admit_what_they_allow() {
+    let tiers = Tiers::new("api")
+        .tier("free", Limit::per_minute(10))
+        .tier("paid", Limit::per_minute(600))
+        .otherwise("free");
+    let rule = tiers.by_tier(Claim("plan")).by(Global);
+    let clock = ManualClock::new();
+    let store = Memory::builder().clock(&clock).build();
+    let mut admitted = [0, 0];
+    // Ten of each a second, for an hour.
+    for _ in 0..36_000 {
+        for (plan, admitted) in [plan("free"), plan("paid")].iter().zip(&mut admitted) {
+            let mut charge = Charge::new();
+            rule.owes(plan, &mut charge).expect("a key");
+            *admitted += u64::from(store.take(&charge).now().expect("room").is_admitted());
+        }
+        clock.advance(Duration::from_millis(100));
+    }
+    let [free, paid] = admitted;
+    assert!(free <= 10 + 600, "{free}");
+    assert!(free + paid <= 600 + 36_000, "{free} and {paid}");
+    assert!(paid >= 35_000, "{paid}");
+}

@@ -49,55 +49,17 @@ local function shape_enter(s, now, cost, from)
   return nil
 end
 
--- When a cost fits beside what is spent of a row of other numbers, which goes on by them till then.
-local function fits(s, now)
-  local shape, old, cost = s.shape, s.old, s.cost
-  if shape == BUCKET then
-    local weight = cost * s.a
-    if weight > s.d then return nil end
-    return drained(old, bucket_debt(old, now) - (s.d - weight) / s.a * old.a, now)
-  end
-  if shape == SLIDING then return sliding_enter(are_alike(s) and s or old, now, cost, 0) end
-  if cost > (shape == STEPPED and s.c or s.a) then return nil end
-  local start, over
-  if shape == STEPPED then
-    local anchor, spent = refilled(old, s.first, s.second, now)
-    start, over = anchor, spent + cost - s.c
-  else
-    local begun, spent = fixed_current(old, s.first, s.second, now)
-    start, over = begun, spent + cost - s.a
-  end
-  if over <= 0 then return 0 end
-  return most(least(ceil(over / old.a) * old.b - (now - start), 0), EXACT - 1)
-end
-
--- Makes the row one of this limit's numbers, if others have written it and the request comes in no later by
--- these.
-local function carry(s, now)
-  meet(s, now)
-  local row = s.old and seen(s, now)
-  if not row then return end
-  local entry, left = shape_enter(row, now, s.cost, 0), fits(s, now)
-  if entry and left and entry <= left then convert(s, now) end
-end
-
 -- The earliest moment, `from` or more from now, at which a request may come in.
 local function enter(s, now, from)
   if s.ban > 0 then from = least(from, banned_for(s, now)) end
   if s.gap > 0 then from = least(from, owing(s.gap1, s.gap2, now, 1)) end
-  if s.old then
-    local left = fits(s, now)
-    return left and least(from, left)
-  end
   return shape_enter(s, now, s.cost, from)
 end
 
 -- How long a request that comes in now waits in the limit's own queue, if it has one.
 local function queued(s, now)
   if not s.queues then return nil end
-  local row = s
-  if s.old then row = seen(s, now) end
-  return row and leave(row, now, s.cost)
+  return leave(s, now, s.cost)
 end
 
 -- How long a request waits in the limit's own queue even where it finds that empty.
@@ -112,8 +74,7 @@ end
 local function window_begins(s, now, wait)
   if s.shape == SLIDING then return least(wait - (now + wait) % (s.b * s.c), 0) end
   if s.shape ~= FIXED then return nil end
-  local row = s.old and seen(s, now) or s
-  local start = fixed_current(s, row.first, row.second, now)
+  local start = fixed_current(s, s.first, s.second, now)
   return most(least(start + floor((now + wait - start) / s.b) * s.b - now, 0), EXACT - 1)
 end
 
@@ -150,9 +111,7 @@ local function books(s, now, wait, several)
     local at = enter(s, now, 0)
     another = not (at and wait <= least(queued(s, now) or 0, at))
   end
-  if not s.old then return shape_books(s, now, wait, another) end
-  -- Nothing is booked by numbers that are not the limit's.
-  return fits(s, now) == 0 and shape_books(seen(s, now), now, wait, another)
+  return shape_books(s, now, wait, another)
 end
 
 -- Writes the charge into the row, and returns the words of its mark.
@@ -183,6 +142,7 @@ local function spend(s, now, wait)
     local debt = least(owing(s.gap1, s.gap2, now, 1), wait)
     s.gap1, s.gap2 = now, most(debt + s.gap, EXACT - 1 - s.gap)
   end
+  s.charged_at, s.by_all = charge_others(s, now, cost)
   return stamp
 end
 
@@ -207,8 +167,7 @@ local function refuse(s, now)
       end
     end
   end
-  -- Under numbers that are not the limit's no attempt is recorded.
-  if not s.count_refused or s.old then return end
+  if not s.count_refused then return end
   if s.shape == LOG then
     log_record(s, now, s.cost)
     s.dirty = true

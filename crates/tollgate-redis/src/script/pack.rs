@@ -54,6 +54,7 @@ pub(super) fn take(
 pub(super) fn settle(row: &Row<'_>, mark: &Mark, spent: u64, by: Asker) -> Vec<u8> {
     let mut packed = Packed::new(19);
     let (cell, gap, banned) = remote::mark_numbers(mark);
+    let (since, by_all) = remote::since(mark);
     let is_sliding = matches!(Numbers::of(&row.owed.limit).shape, Shape::Sliding { .. });
     // The two counts of a sliding window are one word here, and two there.
     let second = if is_sliding { cell[1] & u64::from(u32::MAX) } else { cell[1] };
@@ -62,8 +63,8 @@ pub(super) fn settle(row: &Row<'_>, mark: &Mark, spent: u64, by: Asker) -> Vec<u
         .now(by.now)
         .numbers([row.owed.cost, spent, cell[0], second, third])
         .numbers(gap)
-        .code(u8::from(banned))
-        .number(remote::since(mark))
+        .code(u8::from(banned) + 2 * u8::from(by_all))
+        .number(since)
         .limit(&row.owed.limit, by);
     packed.0
 }

@@ -111,9 +111,9 @@ impl Bytes<'_> {
         Ok([self.integer()?, self.integer()?])
     }
 
-    /// The numbers that a row was written by, and since when its marks mean what they say.
-    fn written(&mut self) -> Result<([u64; 3], u64), Malformed> {
-        Ok(([self.integer()?, self.integer()?, self.integer()?], self.integer()?))
+    /// When something was charged to a row that is carried over, and whether all accounts took all of it.
+    fn charged(&mut self) -> Result<(u64, bool), Malformed> {
+        Ok((self.integer()?, self.flag()?))
     }
 
     /// The two counts of a sliding window stand in 32 bits each, the previous one first.
@@ -151,8 +151,8 @@ impl Bytes<'_> {
         let (gap, ban) = (self.cell()?, self.cell()?);
         let strikes = if numbers.after > 0 { self.cell()? } else { [0; 2] };
         let words = [cell, gap, ban, strikes];
-        let written = if numbers.carried { self.written()? } else { Default::default() };
-        Ok(Fact::of_wide(limit, cost, words, written, now, role))
+        let charged = if numbers.carried { self.charged()? } else { Default::default() };
+        Ok(Fact::of_wide(limit, cost, words, charged, now, role))
     }
 
     /// Of a log, what was worked out beside it.

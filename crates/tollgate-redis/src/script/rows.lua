@@ -2,9 +2,10 @@
 --
 -- A narrow row is two words, 16 bytes. A wide one has five more: the gap's two, the ban's two, and what
 -- was refused during the ban. Where refusals are counted towards a ban, two more: since when, and how
--- many; one that is carried over has these, the three numbers that it was written by, and since when
--- marks mean what they say. A log has a head of nine words, or the two more, and an entry of two for
--- each stamp after it. A sliding window's second word is two counts of 32 bits, the previous one first.
+-- many; one that is carried over has these, the four numbers that it was written by, and since when their
+-- account is there. Once other numbers have an account, too, there follow since when and for how long an
+-- account that begins has all spent, and each account: its two words, four numbers, and since when. A log
+-- has a head of nine words, or the two more, and an entry of two for each stamp after it. A sliding window's second word is two counts of 32 bits, the previous one first.
 --
 -- What is held of a limit of concurrency ends with an entry of six words for each process that holds some: its
 -- number, how much, the turn in which the process took the first of it, its newest turn, when the entry lapses
@@ -15,6 +16,8 @@ local call, floor, ceil, pack, unpack = redis.call, math.floor, math.ceil, struc
 -- Every number is below this, so that a double holds it exactly.
 local EXACT = 9007199254740992
 local ENTRY, HOLDER = 16, 48
+-- The bytes of a carried row with one account, of what follows it, and of each further account.
+local OWN, SHUT, ACCOUNT = 112, 16, 56
 local BUCKET, STEPPED, FIXED, SLIDING, LOG, CONCURRENT = 1, 2, 3, 4, 5, 6
 
 local function most(number, bound)
@@ -60,7 +63,8 @@ end
 local function fresh_row(s)
   s.first, s.second, s.third = 0, 0, 0
   s.gap1, s.gap2, s.ban1, s.ban2, s.refused = 0, 0, 0, 0, 0
-  s.strike1, s.strike2, s.n1, s.n2, s.n3, s.since = 0, 0, 0, 0, 0, 0
+  s.strike1, s.strike2, s.n1, s.n2, s.n3, s.n4, s.since = 0, 0, 0, 0, 0, 0, 0
+  s.accounts, s.shut1, s.shut2 = {}, 0, 0
   s.seen, s.total, s.head, s.len, s.dropped = 0, 0, 0, 0, 0
   s.others, s.latest, s.own, s.newest = '', 0, 0, 0
 end
@@ -73,13 +77,51 @@ local function are_counts(...)
   return true
 end
 
--- Whether what a carried row was written by can be calculated with.
-local function are_numbers(s)
-  if not are_counts(s.n1, s.n2, s.n3, s.since) then return false end
-  if s.shape == CONCURRENT then return true end
-  local divides_by_first = s.shape ~= SLIDING
-  local divides_by_third = s.shape == BUCKET or s.shape == SLIDING
+-- An account of a carried row, as a row by its numbers.
+local function account(shape, first, second, third, n1, n2, n3, n4, since)
+  local row = { shape = shape, first = first, second = second, third = third,
+    n1 = n1, n2 = n2, n3 = n3, n4 = n4, since = since, a = n1, b = n2, c = n3, d = n4, e = n4 }
+  if shape == STEPPED then row.c = n4 end
+  return row
+end
+
+-- Whether what an account was written by can be calculated with.
+local function are_numbers(shape, s)
+  if not are_counts(s.first, s.second, s.n1, s.n2, s.n3, s.n4, s.since) then return false end
+  if shape == CONCURRENT then return true end
+  local divides_by_first = shape ~= SLIDING
+  local divides_by_third = shape == BUCKET or shape == SLIDING
   return s.n2 > 0 and (s.n1 > 0 or not divides_by_first) and (s.n3 > 0 or not divides_by_third)
+end
+
+-- The shape's two words.
+local function words(s)
+  if s.shape == SLIDING then return pack('<dI4I4', s.first, s.third, s.second) end
+  return pack('<dd', s.first, s.second)
+end
+
+local function load_words(shape, row, at)
+  if shape ~= SLIDING then
+    local first, second, next_at = unpack('<dd', row, at)
+    return first, second, 0, next_at
+  end
+  local first, third, second, next_at = unpack('<dI4I4', row, at)
+  return first, second, third, next_at
+end
+
+-- Reads the accounts of other numbers; says whether they are some.
+local function load_accounts(s, row, at)
+  if at > #row or s.shape == CONCURRENT then return true end
+  s.shut1, s.shut2, at = unpack('<dd', row, at)
+  while at <= #row do
+    local first, second, third, n1, n2, n3, n4, since
+    first, second, third, at = load_words(s.shape, row, at)
+    n1, n2, n3, n4, since, at = unpack('<ddddd', row, at)
+    local other = account(s.shape, first, second, third, n1, n2, n3, n4, since)
+    if not are_numbers(s.shape, other) then return false end
+    s.accounts[#s.accounts + 1] = other
+  end
+  return are_counts(s.shut1, s.shut2)
 end
 
 local function wrong(s, what)
@@ -137,32 +179,26 @@ local function load(s, now)
   if s.shape == LOG then return load_log(s) end
   local row = call('GET', s.key)
   if not row then return end
-  local size = s.carried and 104 or s.strikes and 72 or s.wide and 56 or 16
-  if #row ~= size and (s.shape ~= CONCURRENT or #row < size or (#row - size) % HOLDER ~= 0) then
-    return wrong(s, #row .. ' bytes, not ' .. size)
+  local size = s.carried and OWN or s.strikes and 72 or s.wide and 56 or 16
+  local more, fits = #row - size, #row == size
+  if s.shape == CONCURRENT then
+    fits = more >= 0 and more % HOLDER == 0
+  elseif s.carried and more >= SHUT then
+    fits = (more - SHUT) % ACCOUNT == 0
   end
+  if not fits then return wrong(s, #row .. ' bytes, not ' .. size) end
   local at
-  if s.shape == SLIDING then
-    s.first, s.third, s.second, at = unpack('<dI4I4', row)
-  else
-    s.first, s.second, at = unpack('<dd', row)
-  end
+  s.first, s.second, s.third, at = load_words(s.shape, row, 1)
   if s.wide then s.gap1, s.gap2, s.ban1, s.ban2, s.refused, at = unpack('<ddddd', row, at) end
   if s.strikes then s.strike1, s.strike2, at = unpack('<dd', row, at) end
-  if s.carried then s.n1, s.n2, s.n3, s.since = unpack('<dddd', row, at) end
+  if s.carried then s.n1, s.n2, s.n3, s.n4, s.since, at = unpack('<ddddd', row, at) end
   s.stored = true
   if not are_counts(s.first, s.second, s.gap1, s.gap2, s.ban1, s.ban2, s.refused)
     or s.strikes and not are_counts(s.strike1, s.strike2)
-    or s.carried and not are_numbers(s) then
+    or s.carried and not (are_numbers(s.shape, s) and load_accounts(s, row, at)) then
     return wrong(s, 'something else than counts')
   end
   if s.shape == CONCURRENT then return load_holders(s, row, size + 1, now) end
-end
-
--- The shape's two words.
-local function words(s)
-  if s.shape == SLIDING then return pack('<dI4I4', s.first, s.third, s.second) end
-  return pack('<dd', s.first, s.second)
 end
 
 -- What a wide row has beside them, and a log in its head.
@@ -200,6 +236,11 @@ local function stands(s, fresh_in)
   return fresh_in + -(s.first * tick + worth) % (worth / math.frexp(worth) / 2)
 end
 
+-- By what an account was written, and since when it is there.
+local function written(s)
+  return pack('<ddddd', s.n1, s.n2, s.n3, s.n4, s.since)
+end
+
 -- Writes the row, which equals none in so many microseconds.
 local function store(s, fresh_in, now)
   if fresh_in <= 0 then
@@ -211,7 +252,11 @@ local function store(s, fresh_in, now)
   if s.shape == LOG then return store_log(s, expiry) end
   local row = words(s)
   if s.wide then row = row .. more_words(s) end
-  if s.carried then row = row .. pack('<dddd', s.n1, s.n2, s.n3, s.since) end
+  if s.carried then row = row .. written(s) end
+  if #s.accounts > 0 or s.shut2 > 0 then
+    row = row .. pack('<dd', s.shut1, s.shut2)
+    for _, other in ipairs(s.accounts) do row = row .. words(other) .. written(other) end
+  end
   if s.shape == CONCURRENT then
     row = row .. s.others
     if s.own > 0 then row = row .. pack('<dddddd', s.c, s.own, s.second, s.newest, now + s.b, s.b) end

@@ -1,5 +1,5 @@
 -- Makes a charge into one of less or more. See `Limit::settle` in tollgate-core.
-local now, cost, spent, first, second, third, gap1, gap2, banned, since, at =
+local now, cost, spent, first, second, third, gap1, gap2, flags, since, at =
   unpack('<dddddddddd', ARGV[1])
 now = clock(now)
 local s = limit(KEYS[1], ARGV[1], at)
@@ -7,31 +7,30 @@ local malformed = load(s, now)
 if malformed then return redis.error_reply(malformed) end
 -- A key that was forgotten has nothing to be given back, but may yet have more to pay.
 if not s.stored and spent <= cost then return 0 end
-meet(s, now)
-convert(s, now)
--- What was charged by other numbers cannot be told in the row any more.
-if (s.old or s.since ~= since) and spent <= cost then return 0 end
+local banned, by_all = flags % 2, flags >= 2
+-- A charge that was made before the account began cannot be told in it.
+local known = meet(s, now, spent > cost)
+if spent <= cost and (not known or s.since > since) then return 0 end
 
--- By the numbers that stand in the row.
 local function force(more)
-  local shape, by = s.shape, s.old or s
+  local shape = s.shape
   if shape == BUCKET then
-    s.first, s.second = floor(now / by.c), most(bucket_debt(by, now) + more * by.a, EXACT - 1 - by.d)
+    s.first, s.second = floor(now / s.c), most(bucket_debt(s, now) + more * s.a, EXACT - 1 - s.d)
   elseif shape == STEPPED then
-    s.first, s.second = refilled(by, s.first, s.second, now)
+    s.first, s.second = refilled(s, s.first, s.second, now)
     s.second = most(s.second + more, EXACT / 2)
   elseif shape == FIXED then
-    s.first, s.second = fixed_current(by, s.first, s.second, now)
+    s.first, s.second = fixed_current(s, s.first, s.second, now)
     s.second = most(s.second + more, EXACT / 2)
   elseif shape == SLIDING then
-    sliding_spend(by, now, more)
-    s.first, s.second, s.third = by.first, by.second, by.third
+    sliding_spend(s, now, more)
   elseif shape == LOG then
     log_spend(s, now, most(more, least(EXACT / 2 - s.total, 0)), 0)
   else
     -- What is held is held: a response cannot turn out to have been two.
     return
   end
+  charge_others(s, now, more)
   s.dirty = true
 end
 
@@ -79,17 +78,45 @@ local function fixed_give(back)
 end
 
 -- Takes back from the window in which it was spent, current or previous.
-local function sliding_give(back)
+local function sliding_give(s, charged, back)
   local index, _, current, previous = windows(s, s.first, s.second, s.third, now)
-  if index == first then
+  if index == charged then
     current = least(current - back, 0)
-  elseif index == first + 1 then
+  elseif index == charged + 1 then
     previous = least(previous - back, 0)
   else
     return
   end
   local bound = sliding_most(s)
   s.first, s.second, s.third = index, most(current, bound), most(previous, bound)
+end
+
+-- Gives back to the other accounts what they took of this charge, had it begun to drain at once.
+local function give_others(back)
+  if not by_all then return end
+  for _, other in ipairs(s.accounts) do
+    local shape, passed = s.shape, least(now - since, 0)
+    if other.since > since then
+      shape = nil
+    elseif shape == BUCKET then
+      local ticks = least(floor(now / other.c) - floor(since / other.c), 0)
+      local left = least(cost * other.a - ticks * other.b, 0)
+      local debt = bucket_debt(other, now)
+      other.first, other.second = floor(now / other.c), debt - most(most(left, back * other.a), debt)
+    elseif shape == STEPPED then
+      local anchor, taken = refilled(other, other.first, other.second, now)
+      local left = least(cost - ceil(passed / other.b) * other.a, 0)
+      other.first, other.second = anchor, taken - most(most(left, back), taken)
+    elseif shape == FIXED then
+      local start, taken = fixed_current(other, other.first, other.second, now)
+      if since >= start and taken <= other.a then
+        other.first, other.second = start, least(taken - back, 0)
+      end
+    elseif shape == SLIDING then
+      sliding_give(other, floor(floor(since / other.c) / other.b), back)
+    end
+    if shape then s.dirty = true end
+  end
 end
 
 local function gap_give()
@@ -113,7 +140,7 @@ local function give(back)
   elseif s.shape == FIXED then
     fixed_give(back)
   elseif s.shape == SLIDING then
-    sliding_give(back)
+    sliding_give(s, first, back)
   elseif s.shape == LOG then
     log_give(s, first, now, back)
   else
@@ -124,6 +151,7 @@ local function give(back)
     end
     return
   end
+  give_others(back)
   if spent == 0 and s.gap > 0 then gap_give() end
   local is_banned = banned_for(s, now) > 0
   local on_record = is_banned or struck_for(s, now) > 0

@@ -123,77 +123,27 @@ local function rescaled(debt, from, to)
   return whole * to + scaled
 end
 
+-- Accounts of other numbers in a row: see `carry.rs` in tollgate-core.
+local ACCOUNTS = 7
+
 -- Another row in place of this one: what is not named is the same.
 local function likewise(s, row)
   return setmetatable(row, { __index = s })
 end
 
--- Whether other numbers have written a carried row: then `old` reads it by them.
-local function meet(s, now)
-  local shape, a, b, c = s.shape, s.a, s.b, s.c
-  if not s.carried or shape == LOG or shape == CONCURRENT then return end
-  if shape == STEPPED then c = 0 elseif shape == SLIDING then a = 0 end
-  if s.n1 == a and s.n2 == b and s.n3 == c then return end
-  if s.n2 == 0 then
-    s.n1, s.n2, s.n3, s.since = a, b, c, now
-    return
-  end
-  -- A bucket's debt stays exact with one more cost, whatever the old one holds. How much fits into two counts
-  -- is asked of them by the new limit alone.
-  local first = shape == SLIDING and s.a or s.n1
-  s.old = likewise(s, { a = first, b = s.n2, c = s.n3, d = EXACT / 2 })
-end
-
--- Whether two counts mean the same in these numbers: the windows are as long, and both exact.
-local function are_alike(s)
-  local bound = sliding_most(s)
-  return s.n2 * s.n3 == s.b * s.c and s.second <= bound and s.third <= bound
-end
-
--- The words of a row of other numbers in these, and whether marks still mean what they did; nil where more
--- is spent than fits.
-local function converted(s, now)
-  local shape, old, a, b, c = s.shape, s.old, s.a, s.b, s.c
+-- Follows a clock that stepped back, by the shape of the row.
+local function follow(s, now)
+  local shape, first = s.shape, s.first
   if shape == BUCKET then
-    local debt = bucket_debt(old, now)
-    if ceil(debt / old.a) > s.d / a then return nil end
-    return floor(now / c), rescaled(debt, old.a, a), 0, false
+    s.first = most(first, floor(now / s.c))
+  elseif shape == STEPPED then
+    s.first = most(first, now)
+  elseif shape == FIXED then
+    if now < first then s.first, s.second = fixed_current(s, first, s.second, now) end
+  elseif shape == SLIDING then
+    s.first, s.second, s.third = sliding_followed(s, now)
   end
-  if shape == STEPPED then
-    local anchor, spent = refilled(old, s.first, s.second, now)
-    if spent > c then return nil end
-    return anchor + b > now and anchor or now, spent, 0, false
-  end
-  if shape == FIXED then
-    local start, spent = fixed_current(old, s.first, s.second, now)
-    if spent > a then return nil end
-    local begun = start + b > now and start or now
-    if c == 0 then begun = floor(now / b) * b end
-    return begun, spent, 0, old.b == b and old.c == c and spent <= old.a
-  end
-  if are_alike(s) then return s.first, s.second, s.third, true end
-  local _, into, current, previous = windows(old, s.first, s.second, s.third, now)
-  local spent = current + floor(previous * (old.b - into) / old.b)
-  if spent > a then return nil end
-  return floor(floor(now / c) / b), spent, 0, false
-end
-
--- The row as it would be converted; nil where more is spent than fits.
-local function seen(s, now)
-  local first, second, third = converted(s, now)
-  return first and likewise(s, { first = first, second = second, third = third })
-end
-
--- Makes the row one of this limit's numbers, if others have written it and what is spent fits.
-local function convert(s, now)
-  if not s.old then return end
-  local first, second, third, same = converted(s, now)
-  if not first then return end
-  local shape = s.shape
-  s.first, s.second, s.third = first, second, third
-  s.n1, s.n2, s.n3 = shape == SLIDING and 0 or s.a, s.b, shape == STEPPED and 0 or s.c
-  s.old, s.dirty = nil, true
-  if not same then s.since = most(least(now, s.since + 1), EXACT - 1) end
+  return s.first ~= first
 end
 
 -- The gap and the ban follow a clock that stepped back.
@@ -201,24 +151,20 @@ local function tidy_words(s, now)
   local gap1, ban1, strike1 = s.gap1, s.ban1, s.strike1
   if s.gap > 0 or s.carried then s.gap1 = most(gap1, now) end
   if s.ban > 0 or s.carried then s.ban1, s.strike1 = most(ban1, now), most(strike1, now) end
-  if s.gap1 ~= gap1 or s.ban1 ~= ban1 or s.strike1 ~= strike1 then s.dirty = true end
+  local shut1 = s.shut1
+  s.shut1 = most(shut1, now)
+  if s.gap1 ~= gap1 or s.ban1 ~= ban1 or s.strike1 ~= strike1 or s.shut1 ~= shut1 then
+    s.dirty = true
+  end
 end
 
 -- Follows a clock that stepped back, and drops what a log holds in vain.
 local function tidy(s, now)
-  local shape, first, by = s.shape, s.first, s.old or s
-  if shape == BUCKET then
-    s.first = most(first, floor(now / by.c))
-  elseif shape == STEPPED then
-    s.first = most(first, now)
-  elseif shape == FIXED then
-    if now < first then s.first, s.second = fixed_current(by, first, s.second, now) end
-  elseif shape == SLIDING then
-    s.first, s.second, s.third = sliding_followed(by, now)
-  elseif shape == LOG then
-    log_tidy(s, now)
+  if s.shape == LOG then log_tidy(s, now) end
+  if follow(s, now) then s.dirty = true end
+  for _, other in ipairs(s.accounts) do
+    if follow(other, now) then s.dirty = true end
   end
-  if s.first ~= first then s.dirty = true end
   tidy_words(s, now)
 end
 
@@ -257,10 +203,159 @@ local function shape_fresh_in(s, now)
   return least(s.latest - now, s.own > 0 and s.b or 0)
 end
 
--- The microseconds until the row equals none, by the numbers that have written it.
+-- How much longer accounts that begin have all spent.
+local function shut_for(s, now)
+  return least(s.shut2 - least(now - s.shut1, 0), 0)
+end
+
+-- The microseconds until the row equals none, by all numbers that have an account in it.
 local function fresh_in(s, now)
-  local shape = shape_fresh_in(s.old or s, now)
-  if s.gap > 0 or s.carried then shape = least(shape, owing(s.gap1, s.gap2, now, 1)) end
-  return least(least(shape, banned_for(s, now)), struck_for(s, now))
+  local longest = least(shape_fresh_in(s, now), shut_for(s, now))
+  for _, other in ipairs(s.accounts) do longest = least(longest, shape_fresh_in(other, now)) end
+  if s.gap > 0 or s.carried then longest = least(longest, owing(s.gap1, s.gap2, now, 1)) end
+  return least(least(longest, banned_for(s, now)), struck_for(s, now))
+end
+
+-- What is spent of another account, in words of this limit's, up to all that it holds; and whether marks of
+-- the one mean the same in the other.
+local function taken_over(s, other, now)
+  local shape, a, b, c = s.shape, s.a, s.b, s.c
+  if shape == BUCKET then
+    local debt = bucket_debt(other, now)
+    local fits = ceil(debt / other.a) <= s.d / a
+    return floor(now / c), fits and rescaled(debt, other.a, a) or s.d, 0, false
+  end
+  if shape == STEPPED then
+    local anchor, spent = refilled(other, other.first, other.second, now)
+    return anchor + b > now and anchor or now, most(spent, c), 0, false
+  end
+  if shape == FIXED then
+    local start, spent = fixed_current(other, other.first, other.second, now)
+    local begun = start + b > now and start or now
+    if c == 0 then begun = floor(now / b) * b end
+    local same = other.b == b and other.c == c and spent <= a and spent <= other.a
+    return begun, most(spent, a), 0, same
+  end
+  local _, into, current, previous = windows(other, other.first, other.second, other.third, now)
+  local spent = current + floor(previous * (other.b - into) / other.b)
+  return floor(floor(now / c) / b), most(spent, s.a), 0, false
+end
+
+-- An account of which all is spent.
+local function all_spent(s, now)
+  local shape = s.shape
+  if shape == BUCKET then return floor(now / s.c), s.d, 0 end
+  if shape == STEPPED then return now, s.c, 0 end
+  if shape == FIXED then
+    local start = fixed_current(s, 0, 0, now)
+    return start, s.a, 0
+  end
+  return floor(floor(now / s.c) / s.b), s.a, 0
+end
+
+-- Begins an account that takes over what is spent by others, of which the one at the front joins them.
+local function begin(s, front, now)
+  local since = now
+  for _, other in ipairs(s.accounts) do since = least(since, other.since) end
+  -- Later than every charge that is not taken over in full.
+  since = most(least(since, front.since) + 1, EXACT - 1)
+  local first, second, third, same = taken_over(s, front, now)
+  local begun = same and front.since or since
+  for _, other in ipairs(s.accounts) do
+    local another, spent, before, alike = taken_over(s, other, now)
+    if spent > second then
+      first, second, third = another, spent, before
+      begun = alike and other.since or since
+    end
+  end
+  if shut_for(s, now) > 0 then
+    first, second, third = all_spent(s, now)
+    begun = since
+  end
+  local kept = {}
+  for _, other in ipairs(s.accounts) do
+    if shape_fresh_in(other, now) > 0 then kept[#kept + 1] = other end
+  end
+  local own = shape_fresh_in(front, now)
+  local joins = own > 0
+  if #kept == ACCOUNTS and joins then
+    local ends, at = nil, 1
+    for i, other in ipairs(kept) do
+      local recovered = shape_fresh_in(other, now)
+      if not ends or recovered < ends then ends, at = recovered, i end
+    end
+    if ends <= own then table.remove(kept, at) else joins = false end
+    s.shut1, s.shut2 = now, least(shut_for(s, now), most(ends, own))
+  end
+  if joins then kept[#kept + 1] = front end
+  s.accounts, s.first, s.second, s.third, s.since = kept, first, second, third, begun
+end
+
+-- The numbers that tell this limit's account from others.
+local function own_numbers(s)
+  local shape = s.shape
+  if shape == BUCKET then return s.a, s.b, s.c, s.d end
+  if shape == STEPPED then return s.a, s.b, 0, s.c end
+  if shape == FIXED then return s.a, s.b, s.c, 0 end
+  return 0, s.b, s.c, 0
+end
+
+-- Puts the account of this limit's numbers into the row's own words, beginning one if there is none and
+-- that is wanted; says whether there is one.
+local function meet(s, now, begins)
+  if not s.carried or s.shape == LOG or s.shape == CONCURRENT then return true end
+  local n1, n2, n3, n4 = own_numbers(s)
+  if s.n1 == n1 and s.n2 == n2 and s.n3 == n3 and s.n4 == n4 then return true end
+  if s.n2 == 0 then
+    if begins then s.n1, s.n2, s.n3, s.n4, s.since = n1, n2, n3, n4, now end
+    return begins
+  end
+  local front = account(s.shape, s.first, s.second, s.third, s.n1, s.n2, s.n3, s.n4, s.since)
+  for i, other in ipairs(s.accounts) do
+    if other.n1 == n1 and other.n2 == n2 and other.n3 == n3 and other.n4 == n4 then
+      s.accounts[i] = front
+      s.first, s.second, s.third, s.since = other.first, other.second, other.third, other.since
+      s.n1, s.n2, s.n3, s.n4 = n1, n2, n3, n4
+      return true
+    end
+  end
+  if not begins then return false end
+  begin(s, front, now)
+  s.n1, s.n2, s.n3, s.n4, s.dirty = n1, n2, n3, n4, true
+  return true
+end
+
+-- Charges the other accounts with what was admitted by these numbers, up to all that they hold. Says what a
+-- mark has to say of it: when it was charged, and whether all took all of it.
+local function charge_others(s, now, cost)
+  if not s.carried or s.shape == LOG or s.shape == CONCURRENT then return 0, false end
+  local took_all = true
+  for _, other in ipairs(s.accounts) do
+    local shape, after, bound = s.shape, nil, nil
+    if shape == SLIDING then
+      sliding_spend(other, now, cost)
+    elseif shape == BUCKET then
+      local debt = bucket_debt(other, now)
+      after, bound = debt + cost * other.a, other.d
+      other.first, other.second = floor(now / other.c), least(most(after, bound), debt)
+    else
+      local start, spent
+      if shape == STEPPED then
+        start, spent = refilled(other, other.first, other.second, now)
+        bound = other.c
+      else
+        start, spent = fixed_current(other, other.first, other.second, now)
+        bound = other.a
+      end
+      after = spent + cost
+      other.first, other.second = start, least(most(after, bound), spent)
+    end
+    if after and after > bound then
+      took_all = false
+      -- What was charged before cannot be told from what there was no room for.
+      other.since = most(least(now, other.since) + 1, EXACT - 1)
+    end
+  end
+  return least(now, s.since), took_all
 end
 

@@ -27,7 +27,7 @@ for i = 1, #KEYS do
     local malformed = load(slots[i], now)
     if malformed then return redis.error_reply(malformed) end
   end
-  carry(slots[i], now)
+  meet(slots[i], now, true)
   if not slots[i].shadow then
     real[#real + 1] = slots[i]
     is_never = is_never or slots[i].never
@@ -162,7 +162,7 @@ local function fact(s, role, stamp)
     local cell = pack('<B', role) .. words(s)
     if s.wide then cell = cell .. pack('<dddd', s.gap1, s.gap2, s.ban1, s.ban2) end
     if s.after > 0 then cell = cell .. pack('<dd', s.strike1, s.strike2) end
-    if s.carried then cell = cell .. pack('<dddd', s.n1, s.n2, s.n3, s.since) end
+    if s.carried then cell = cell .. pack('<dB', s.charged_at or 0, s.by_all and 1 or 0) end
     return cell
   end
   local banned = s.ban > 0 and banned_for(s, now) > 0

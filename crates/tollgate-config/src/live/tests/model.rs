@@ -70,21 +70,23 @@ fn text(rules: &Rules) -> String {
     if text.is_empty() { "rules = []".to_owned() } else { text }
 }
 
-/// What is known of a row of the store, in the model's own words. Times are microseconds.
+/// What is spent of a row by one count, in the model's own words. Times are microseconds.
 #[derive(Debug, Clone, Copy)]
-struct Row {
+struct Account {
     said: Said,
     at: u64,
-    /// The least and the most that may be spent: a bucket's debt is rounded up to parts of a token when
-    /// its numbers change, by less than one each time.
+    /// The least and the most that may be spent: what a bucket takes over is rounded up to parts of a token.
     spent: [f64; 2],
 }
 
 /// Far more than sums of fractions are off, and far less than a part of a token that matters.
-const NOTHING: f64 = 1e-6;
+const NOTHING: f64 = 1e-4;
 
-impl Row {
-    /// What is spent at `now`, by the numbers that wrote the row.
+/// More than what is taken over is rounded up by.
+const ROUNDED: f64 = 1e-5;
+
+impl Account {
+    /// What is spent at `now`.
     fn drained(self, now: u64) -> Self {
         let Said { window, count, period, .. } = self.said;
         let micros = period * 1_000_000;
@@ -96,17 +98,10 @@ impl Row {
         Self { at: now, spent: self.spent.map(|spent| (spent - back).max(0.0)), ..self }
     }
 
-    fn is_of(&self, said: Said) -> bool {
-        (self.said.count, self.said.period) == (said.count, said.period)
-    }
-
-    /// The same, going on by the numbers of `said`.
-    fn converted(self, said: Said) -> Self {
-        let mut spent = self.spent;
-        if !self.is_of(said) && !said.window {
-            spent[1] += 1.0;
-        }
-        Self { said, spent, ..self }
+    /// One more, as far as there is room.
+    fn charged(self) -> Self {
+        let most = self.said.count as f64;
+        Self { spent: self.spent.map(|spent| (spent + 1.0).min(most).max(spent)), ..self }
     }
 
     /// What is left after one more request, by the least or by the most that is spent.
@@ -118,74 +113,54 @@ impl Row {
     fn vague(&self) -> f64 {
         if self.said.window { 0.0 } else { NOTHING }
     }
-
-    fn must_admit(&self) -> bool {
-        self.room(1) >= self.vague()
-    }
-
-    fn cannot_admit(&self) -> bool {
-        self.room(0) < -self.vague()
-    }
-
-    /// What a request that was refused can have left: a row whose numbers are others stays as it is, or
-    /// is converted where what is spent fits; which of the two, is not for this model to know.
-    fn after_refusal(self, said: Said) -> Vec<Self> {
-        let fits = self.spent[0] <= said.count as f64 + self.vague();
-        match self.is_of(said) {
-            false if fits => vec![self, self.converted(said)],
-            _ => vec![self],
-        }
-    }
-}
-
-/// What a row can be, one for each of the numbers that can have written it last.
-type Rows = Vec<Row>;
-
-fn merged(rows: impl Iterator<Item = Row>) -> Rows {
-    let mut merged = Rows::new();
-    for row in rows {
-        match merged.iter_mut().find(|other| other.is_of(row.said)) {
-            Some(other) => {
-                let [least, most] = row.spent;
-                other.spent = [other.spent[0].min(least), other.spent[1].max(most)];
-            }
-            None => merged.push(row),
-        }
-    }
-    merged
 }
 
 #[derive(Default)]
 struct Model {
-    /// By rule, shape, period and peer: a limit of another period is another.
-    rows: HashMap<(usize, bool, u64, Option<u8>), Rows>,
+    /// By rule, shape, period and peer: a limit of another period is another. Of each, an account for every
+    /// count.
+    rows: HashMap<(usize, bool, u64, Option<u8>), Vec<Account>>,
 }
 
 impl Model {
-    /// Whether a request is admitted: `None` where parts of a token decide, or what the row is. Then
-    /// `is_admitted` is asked.
+    /// Whether a request is admitted: `None` where parts of a token decide. Then `is_admitted` is asked.
     fn request(&mut self, rules: &Rules, peer: u8, now: u64, is_admitted: bool) -> Option<bool> {
         let (mut must_be, mut cannot_be) = (true, false);
         for (at, said) in rules.iter().enumerate() {
             let Some(said) = *said else { continue };
             let id = (at, said.window, said.period, said.by_peer.then_some(peer));
-            let fresh = || vec![Row { said, at: now, spent: [0.0; 2] }];
-            let rows = self.rows.remove(&id).unwrap_or_else(fresh);
-            let rows: Rows = rows.into_iter().map(|row| row.drained(now)).collect();
-            must_be &= rows.iter().all(|row| row.converted(said).must_admit());
-            cannot_be |= rows.iter().all(|row| row.converted(said).cannot_admit());
-            let after = match is_admitted {
-                true => {
-                    let rows = rows.into_iter().map(|row| row.converted(said));
-                    let rows = rows.filter(|row| !row.cannot_admit());
-                    merged(rows.map(|row| Row { spent: row.spent.map(|spent| spent + 1.0), ..row }))
+            let accounts = self.rows.entry(id).or_default();
+            accounts.iter_mut().for_each(|account| *account = account.drained(now));
+            let own = accounts.iter().position(|account| account.said.count == said.count);
+            let own = own.unwrap_or_else(|| begin(accounts, said, now));
+            must_be &= accounts[own].room(1) >= accounts[own].vague();
+            cannot_be |= accounts[own].room(0) < -accounts[own].vague();
+            if is_admitted {
+                for (at, account) in accounts.iter_mut().enumerate() {
+                    *account = match at == own {
+                        true => {
+                            Account { spent: account.spent.map(|spent| spent + 1.0), ..*account }
+                        }
+                        false => account.charged(),
+                    };
                 }
-                false => merged(rows.into_iter().flat_map(|row| row.after_refusal(said))),
-            };
-            self.rows.insert(id, after);
+            }
         }
         if must_be { Some(true) } else { cannot_be.then_some(false) }
     }
+}
+
+/// Begins an account with the most that is spent of the others, and forgets those that have recovered.
+fn begin(accounts: &mut Vec<Account>, said: Said, now: u64) -> usize {
+    let most = |bound: usize| {
+        let spent = accounts.iter().map(|account| account.spent[bound]);
+        spent.fold(0.0, f64::max).min(said.count as f64)
+    };
+    let rounded = if said.window || accounts.is_empty() { 0.0 } else { ROUNDED };
+    let spent = [most(0), (most(1) + rounded).min(said.count as f64)];
+    accounts.retain(|account| account.spent[0] > 1e-9);
+    accounts.push(Account { said, at: now, spent });
+    accounts.len() - 1
 }
 
 fn owed(live: &Live, peer: u8) -> Charge {

@@ -59,18 +59,17 @@ impl Run {
                 // A bucket idles until a place that a gap or a ban holds back: carried over, that is a
                 // debt of centuries before long.
                 let is_held_back = self.limit.gap > 0 || self.limit.ban > 0;
-                self.model.meet(self.now, cost);
-                // How long a queue will be by other numbers is told from above alone.
-                let is_told =
-                    !(self.model.is_foreign() && self.limit.to_string().starts_with("leaky"));
-                let is_patient = is_told && !(self.limit.carried && is_held_back);
+                self.model.meet(self.now);
+                let is_patient = !(self.limit.carried && is_held_back);
                 let patience = patience.micros(&self.limit, self.retry);
                 self.take(cost, if is_patient { patience } else { 0 });
             }
             Operation::Settle { which, spent } => {
                 // A log that counts refusals lets go of the oldest, so there is less to give back.
                 // Giving back can lift a ban, which has tests of its own.
-                let plain = !self.limit.count_refused && self.limit.ban == 0;
+                // So has what other numbers are given back.
+                let plain =
+                    !self.limit.count_refused && self.limit.ban == 0 && !self.model.has_others();
                 if which < self.open.len() && plain {
                     let (mark, receipt, cost) = self.open.remove(self.open.len() - 1 - which);
                     self.settle(&mark, &receipt, cost, spent);
@@ -98,9 +97,7 @@ impl Run {
             patience => self.limit.take_within(&mut self.state, now, cost, micros(patience)),
         };
         let enters = self.model.enters(now, cost);
-        // Nothing is booked by numbers that are not the limit's.
-        let books = enters.filter(|_| !self.model.is_foreign());
-        let leaves = books.and_then(|enters| self.leaves(enters, cost, patience));
+        let leaves = enters.and_then(|enters| self.leaves(enters, cost, patience));
         if let Some(leaves) = leaves {
             assert!(decision.is_admitted(), "{decision:?}, expected in {}", leaves - now);
             assert_eq!(decision.wait(), micros(leaves - now));

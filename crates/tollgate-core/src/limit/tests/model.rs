@@ -10,8 +10,10 @@ use super::super::{Kind, Limit};
 #[derive(Debug, Clone)]
 pub(super) struct Model {
     limit: Limit,
-    /// Who wrote what is spent, if that was by other numbers.
-    writer: Option<Limit>,
+    /// What is spent by other numbers, each by itself.
+    others: Vec<Self>,
+    /// Who decides from the next request on, if that is another.
+    next: Option<Limit>,
     /// Whether anybody has come yet.
     is_met: bool,
     shape: Plain,
@@ -81,8 +83,8 @@ impl Model {
             (Kind::SlidingLog { .. }, _) => Plain::Log { stamps: Vec::new() },
             _ => unreachable!("concurrency has no time to model"),
         };
-        let (writer, is_met, strikes) = (None, false, (0, 0));
-        Self { limit, writer, is_met, shape, gap_until: 0, banned_until: 0, strikes }
+        let (others, next, is_met, strikes) = (Vec::new(), None, false, (0, 0));
+        Self { limit, others, next, is_met, shape, gap_until: 0, banned_until: 0, strikes }
     }
 
     /// The earliest moment from `now` on at which `cost` fits, found by trying.
@@ -167,7 +169,44 @@ impl Model {
         if self.limit.gap > 0 {
             self.gap_until = leaves + self.limit.gap;
         }
+        self.others.iter_mut().for_each(|other| other.charge(now, cost));
         receipt
+    }
+
+    /// Charges what others have admitted, as far as there is room.
+    fn charge(&mut self, now: u64, cost: u64) {
+        let debt = self.debt(now);
+        let Limit { period, count, .. } = self.limit;
+        let capacity = i128::from(self.limit.capacity());
+        let wide = i128::from;
+        match &mut self.shape {
+            Plain::Bucket { at, debt: written, tick, .. } => {
+                let most = capacity * wide(period);
+                *written = (debt + wide(cost) * wide(period)).min(most).max(debt);
+                *at = now / *tick;
+            }
+            Plain::Stepped { anchor, spent } => {
+                refill(anchor, spent, &self.limit, now);
+                let start = anchor.unwrap_or(now);
+                *spent = (*spent + wide(cost)).min(capacity).max(*spent);
+                *anchor = (*spent > 0).then_some(start);
+            }
+            Plain::Fixed { origin, spent } => {
+                restart(self.limit.kind, origin, spent, now, period);
+                let start = origin.unwrap_or(now);
+                let here = (now - start) / period;
+                let total = booked(spent, here, count);
+                let more = cost.min(count.saturating_sub(total));
+                if more > 0 {
+                    *spent.entry(here).or_default() += more;
+                    *origin = Some(start);
+                }
+            }
+            Plain::Sliding { spent, tick } => {
+                *spent.entry(now / *tick / (period / *tick)).or_default() += wide(cost);
+            }
+            Plain::Log { .. } => {}
+        }
     }
 
     /// Charges more than fits, if need be.
@@ -183,6 +222,7 @@ impl Model {
                 window += u64::from(spent.get(&window) == Some(&count));
                 *spent.entry(window).or_default() += 1;
             }
+            self.others.iter_mut().for_each(|other| other.charge(now, cost));
         } else {
             self.spend(now, now, cost);
         }
@@ -255,12 +295,15 @@ impl Model {
                 self.strikes = (0, 0);
             }
         }
-        if self.limit.count_refused && self.writer.is_none() {
+        if self.limit.count_refused {
+            // By these numbers alone.
+            let others = std::mem::take(&mut self.others);
             match &self.shape {
                 Plain::Log { .. } => self.force(now, counted),
                 Plain::Sliding { .. } => self.force(now, cost),
                 _ => {}
             }
+            self.others = others;
         }
     }
 
@@ -279,7 +322,7 @@ impl Model {
         self.limit.ban > 0 && now < self.banned_until
     }
 
-    /// From here on others come: what is spent stays as it was written.
+    /// From here on others come: what is spent stays.
     pub(super) fn change(&mut self, after: Limit, now: u64) {
         if !self.is_met {
             *self = Self::new(after);
@@ -288,53 +331,65 @@ impl Model {
         let period = self.limit.period;
         if let Plain::Log { stamps } = &mut self.shape {
             stamps.retain(|(stamp, _)| stamp + period > now);
+            self.limit = after;
+            return;
         }
-        let writer = self.writer.unwrap_or(self.limit);
-        let is_own = writer.shape.numbers() == after.shape.numbers();
-        self.writer = (!is_own).then_some(writer);
-        self.limit = after;
-        if let (true, Plain::Bucket { debt, free, .. }, Plain::Bucket { free: new, .. }) =
-            (is_own, &mut self.shape, Self::new(after).shape)
+        self.next = Some(after);
+    }
+
+    /// Whether something is spent by other numbers.
+    pub(super) fn has_others(&self) -> bool {
+        !self.others.is_empty()
+    }
+
+    /// Somebody comes: other numbers have an account of their own, or begin one.
+    pub(super) fn meet(&mut self, now: u64) {
+        self.is_met = true;
+        let Some(after) = self.next.take() else { return };
+        let numbers = after.shape.numbers();
+        if self.limit.shape.numbers() != numbers {
+            let is_own = |other: &Self| other.limit.shape.numbers() == numbers;
+            match self.others.iter().position(is_own) {
+                Some(at) => {
+                    std::mem::swap(&mut self.shape, &mut self.others[at].shape);
+                    std::mem::swap(&mut self.limit, &mut self.others[at].limit);
+                }
+                None => self.begin(after, now),
+            }
+        }
+        let before = self.limit.period;
+        if let (Plain::Bucket { debt, free, .. }, Plain::Bucket { free: new, .. }) =
+            (&mut self.shape, Self::new(after).shape)
         {
             // Two in two seconds are one in one, and how much leaves at once is no number of what is written.
-            (*debt, *free) = (*debt * i128::from(after.period) / i128::from(writer.period), new);
+            (*debt, *free) = (*debt * i128::from(after.period) / i128::from(before), new);
         }
+        self.limit = after;
     }
 
-    /// Whether what is spent was written by other numbers.
-    pub(super) fn is_foreign(&self) -> bool {
-        self.writer.is_some()
-    }
-
-    /// What was written by other numbers goes on by the limit's own, where that lets the request in no later.
-    pub(super) fn meet(&mut self, now: u64, cost: u64) {
-        self.is_met = true;
-        let Some(converted) = self.converted(now) else { return };
-        let enters = |model: &Self| {
-            model.earliest(now, cost, |then| model.shape_fits(now, then, cost)).unwrap_or(u64::MAX)
-        };
-        if cost <= self.limit.capacity() && enters(&converted) <= enters(self) {
-            *self = converted;
+    /// Takes over what is most of all that is spent.
+    fn begin(&mut self, after: Limit, now: u64) {
+        let front = Self { others: Vec::new(), ..self.clone() };
+        let (mut most, mut shape) = front.rewritten(after, now);
+        for other in &self.others {
+            let (spent, another) = other.rewritten(after, now);
+            if spent > most {
+                (most, shape) = (spent, another);
+            }
         }
-    }
-
-    /// What was written by other numbers in those of the limit, if it fits.
-    fn converted(&self, now: u64) -> Option<Self> {
-        let writer = self.writer?;
-        let mut converted = Self { limit: writer, writer: None, ..self.clone() };
-        if converted.used(self.limit, now) > i128::from(self.limit.capacity()) {
-            return None;
+        let is_spent = |model: &Self| model.clone().used(now) > 0;
+        self.others.retain(is_spent);
+        if is_spent(&front) {
+            self.others.push(front);
         }
-        converted.rewrite(writer, self.limit, now);
-        Some(converted)
+        (self.shape, self.limit) = (shape, after);
     }
 
-    /// What is spent, in tokens; nothing where the windows stay as they are.
-    fn used(&mut self, after: Limit, now: u64) -> i128 {
+    /// What counts as spent: in tokens, those of a bucket times its period.
+    fn used(&mut self, now: u64) -> i128 {
         let (debt, limit) = (self.debt(now), self.limit);
-        let period = i128::from(limit.period);
         match &mut self.shape {
-            Plain::Bucket { .. } => (debt + period - 1) / period,
+            Plain::Bucket { .. } => debt,
             Plain::Stepped { anchor, spent } => {
                 refill(anchor, spent, &limit, now);
                 *spent
@@ -344,69 +399,61 @@ impl Model {
                 let here = (now - origin.unwrap_or(now)) / limit.period;
                 i128::from(booked(spent, here, limit.count))
             }
-            Plain::Sliding { .. } if limit.period == after.period => 0,
-            Plain::Sliding { spent, tick } => overlap(spent, now / *tick, limit.period / *tick),
+            Plain::Sliding { spent, tick } => {
+                let window = now / *tick / (limit.period / *tick);
+                let of = |index: Option<u64>| index.and_then(|index| spent.get(&index)).copied();
+                of(Some(window)).unwrap_or(0) + of(window.checked_sub(1)).unwrap_or(0)
+            }
             Plain::Log { .. } => 0,
         }
     }
 
-    /// Goes on with other numbers.
-    fn rewrite(&mut self, before: Limit, after: Limit, now: u64) {
-        let fresh = Self::new(after);
-        let debt = self.debt(now);
-        match (&mut self.shape, fresh.shape) {
-            (
-                Plain::Bucket { at, debt: written, tick, free },
-                Plain::Bucket { tick: new_tick, free: new_free, .. },
-            ) => {
+    /// What is spent, by other numbers, up to all that these hold.
+    fn rewritten(&self, after: Limit, now: u64) -> (i128, Plain) {
+        let mut before = self.clone();
+        let debt = before.debt(now);
+        let used = before.used(now);
+        let capacity = i128::from(after.capacity());
+        let old = before.limit;
+        match (before.shape, Self::new(after).shape) {
+            (Plain::Bucket { .. }, Plain::Bucket { tick, free, .. }) => {
                 let unit = match after.shape {
                     Shape::Bucket(bucket) => i128::from(bucket.scale()[0]),
                     _ => unreachable!("a bucket stays one"),
                 };
-                let (old, new) = (i128::from(before.period), i128::from(after.period));
+                let (old, new) = (i128::from(old.period), i128::from(after.period));
                 let units = debt / old * unit + (debt % old * unit + old - 1) / old;
-                (*at, *written) = (now / new_tick, units * (new / unit));
-                (*tick, *free) = (new_tick, new_free);
+                let debt = (units * (new / unit)).min(capacity * new);
+                (debt, Plain::Bucket { at: now / tick, debt, tick, free })
             }
-            (Plain::Stepped { anchor, spent }, _) => {
-                refill(anchor, spent, &before, now);
-                *anchor =
-                    anchor.map(|anchor| if anchor + after.period > now { anchor } else { now });
+            (Plain::Stepped { anchor, .. }, _) => {
+                let spent = used.min(capacity);
+                let begun = |anchor| if anchor + after.period > now { anchor } else { now };
+                (spent, Plain::Stepped { anchor: anchor.map(begun), spent })
             }
-            (Plain::Fixed { origin, spent }, _) => {
-                restart(before.kind, origin, spent, now, before.period);
+            (Plain::Fixed { origin, .. }, _) => {
                 let start = origin.unwrap_or(now);
-                let here = (now - start) / before.period;
-                let total = booked(spent, here, before.count);
-                let begun = start + here * before.period;
-                let (new_origin, here) = match after.kind {
+                let begun = start + (now - start) / old.period * old.period;
+                let (origin, here) = match after.kind {
                     Kind::FixedWindow { from_first: false } => (0, now / after.period),
                     _ if begun + after.period > now => (begun, 0),
                     _ => (now, 0),
                 };
-                spent.clear();
-                *origin = Some(new_origin);
-                if total > 0 {
-                    let later = (total - 1) / after.count;
-                    spent.insert(here + later, total - later * after.count);
-                }
+                let total = used.min(capacity);
+                let spent = (total > 0).then_some((here, total as u64));
+                let spent = spent.into_iter().collect();
+                (total, Plain::Fixed { origin: Some(origin), spent })
             }
-            (Plain::Sliding { spent, tick }, Plain::Sliding { tick: new_tick, .. }) => {
-                if before.period != after.period {
-                    let used = overlap(spent, now / *tick, before.period / *tick);
-                    *spent = BTreeMap::from([(now / new_tick / (after.period / new_tick), used)]);
-                }
-                *tick = new_tick;
+            (Plain::Sliding { spent, tick: old_tick }, Plain::Sliding { tick, .. }) => {
+                let used = overlap(&spent, now / old_tick, old.period / old_tick).min(capacity);
+                let window = now / tick / (after.period / tick);
+                (used, Plain::Sliding { spent: BTreeMap::from([(window, used)]), tick })
             }
             _ => unreachable!("its algorithm stays"),
         }
-        self.limit = after;
     }
 
     fn shape_fits(&self, now: u64, then: u64, cost: u64) -> bool {
-        if self.is_foreign() {
-            return self.converted(then).is_some_and(|own| own.shape_fits(then, then, cost));
-        }
         let Limit { period, count, .. } = self.limit;
         let wide = i128::from;
         match &self.shape {

@@ -120,6 +120,7 @@ fn told(decision: &Decision) -> (Verdict, Vec<Standing>) {
     let counted = decision.standings().filter(|standing| !standing.uncounted);
     let standings = counted.cloned().map(|mut standing| {
         standing.mark.since = 0;
+        standing.mark.by_all = false;
         standing
     });
     (decision.verdict(), standings.collect())

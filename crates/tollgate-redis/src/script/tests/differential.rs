@@ -231,3 +231,30 @@ fn who_waits_for_another_limit_may_book_in_the_window_in_which_they_would_wait_a
     let outcome = pair.take(&charge.patient(time(200)));
     assert_eq!(outcome.verdict(), Verdict::Admit { wait: time(90) });
 }
+
+/// Ten a minute beside six hundred, and a hundred a day beside twenty a second, in turn for as long.
+#[test]
+fn numbers_in_turn_are_decided_alike_in_redis() {
+    let plan = |text: &str| format!("{text} named plan carried").parse::<Limit>().unwrap();
+    for (tight, generous, span, most) in [
+        ("10/minute", "600/minute", 600, [10 + 100, 600 + 6_000]),
+        ("100/day", "20/second", 3_600, [100 + 5, 20 + 72_000]),
+        ("fixed 10/minute", "fixed 600/minute", 600, [110, 6_600]),
+        ("sliding 10/minute", "sliding 20/second", 600, [110, 12_020]),
+        ("10/minute stepped", "600/minute stepped", 600, [110, 6_600]),
+        ("leaky 10/minute queue 3", "leaky 600/minute queue 30", 600, [104, 6_031]),
+    ] {
+        let (tight, generous) = (plan(tight), plan(generous));
+        let mut pair = Pair::new();
+        let mut admitted = [0, 0];
+        for turn in 0..400 {
+            pair.turn_to(NOW + turn * span * 1_000_000 / 400);
+            for (at, limit) in [(0, tight), (1, generous), (1, generous)] {
+                admitted[at] += u64::from(pair.take(&charge(limit, "alice", 1)).is_admitted());
+            }
+        }
+        let [by_tight, by_generous] = admitted;
+        assert!(by_tight <= most[0], "{by_tight} by {tight}");
+        assert!(by_tight + by_generous <= most[1], "{by_tight} and {by_generous} by {generous}");
+    }
+}

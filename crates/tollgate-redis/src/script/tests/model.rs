@@ -10,7 +10,7 @@ use super::super::lease::{Lease, Wanted};
 use super::super::reply::Malformed;
 use super::super::{Asker, Call, Reply, Row};
 use super::redis::Redis;
-use super::rows::{dropped, held, slack};
+use super::rows::{dropped, held, in_any_order, slack};
 use crate::rows::{Naming, row_key};
 
 /// How long what is held stays held after the holder was last heard of, in milliseconds.
@@ -100,9 +100,9 @@ impl Pair {
                             "it is marked by the turn in which it began"
                         );
                     }
-                    let is_known = remote::since(&standing.mark);
+                    let (since, by_all) = remote::since(&standing.mark);
                     let mark = remote::mark([cell[0], 0], gap, banned);
-                    standing.mark = remote::mark_since(mark, is_known);
+                    standing.mark = remote::mark_since(mark, since, by_all);
                 }
                 standing
             });
@@ -152,7 +152,8 @@ impl Pair {
             let is_refused = standing.refused || standing.shadowed;
             // What can never be admitted is no attempt to go faster.
             let is_never = expected.never_fits() || owed.limit.never_fits(owed.cost);
-            let records = is_refused && !is_never && records(&owed.limit, &after[i]);
+            let records =
+                is_refused && !is_never && records(&owed.limit) || has_begun(&before[i], &after[i]);
             let charged = decision.is_admitted() && !standing.shadowed;
             let write = if charged || records { Write::Must } else { Write::MustNot };
             self.keep(&keys[i], &owed.limit, &before[i], &after[i], write);
@@ -269,7 +270,7 @@ impl Pair {
     /// Holds the row to what the Rust step has made of it. Where it was not to be written, nothing but
     /// stamps that have left the window may have changed.
     fn keep(&mut self, key: &[u8], limit: &Limit, before: &State, after: &State, write: Write) {
-        let (was, is) = (Held::from(before), Held::from(after));
+        let (was, is) = (in_any_order(Held::from(before)), in_any_order(Held::from(after)));
         let gone = dropped(&was, &is);
         if !self.redis.has_written(key) {
             let fresh = limit.fresh_in(after, self.now).is_some_and(|fresh| fresh.is_zero());
@@ -293,7 +294,11 @@ impl Pair {
         let millis = |time: Duration| time.as_micros().div_ceil(1_000) as u64;
         match self.redis.row(key) {
             Some(row) => {
-                assert_eq!(held(limit, &row), is, "the state of {limit}, which was {was:?}");
+                assert_eq!(
+                    in_any_order(held(limit, &row)),
+                    is,
+                    "the state of {limit}, which was {was:?}"
+                );
                 // The gap and the ban may last longer than one who has died holds.
                 let left = |[since, length]: [u64; 2]| {
                     length.saturating_sub(self.now.saturating_sub(since))
@@ -322,8 +327,8 @@ impl Pair {
                 };
                 // A row that a test's clock has written stands as long as that one wants.
                 if self.tells_time || !self.told.contains(key) {
-                    let most = fresh_in
-                        .map_or_else(held, |fresh| millis(fresh + slack(limit, &is, after)));
+                    let most =
+                        fresh_in.map_or_else(held, |fresh| millis(fresh + slack(limit, after)));
                     assert!(expiry <= at(most) + rounding, "{limit} expires late");
                 }
                 self.states.insert(key.to_vec(), after.clone());
@@ -345,12 +350,22 @@ pub(super) fn outcome<'o>(
     Ok(remote::outcome(reply.verdict, reply.facts))
 }
 
-/// Whether a refusal is written down: attempts are not where others have written the row.
-fn records(limit: &Limit, state: &State) -> bool {
+/// Whether a refusal is written down.
+fn records(limit: &Limit) -> bool {
     let numbers = Numbers::of(limit);
     let counts = matches!(numbers.shape, Shape::Log { .. } | Shape::Sliding { .. });
-    let is_own = !numbers.carried || Held::from(state).numbers == numbers.written();
-    numbers.ban > 0 || numbers.count_refused && counts && is_own
+    numbers.ban > 0 || numbers.count_refused && counts
+}
+
+/// Whether numbers that were new to the row have begun an account, which stays.
+fn has_begun(before: &State, after: &State) -> bool {
+    let numbers = |state: &State| {
+        let mut all: Vec<_> =
+            Held::from(state).accounts.iter().map(|account| account.numbers).collect();
+        all.sort_unstable();
+        all
+    };
+    !numbers(before).is_empty() && numbers(before) != numbers(after)
 }
 
 fn with_slots<T>(

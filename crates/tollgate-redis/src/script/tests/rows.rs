@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate_core::remote::{Held, Numbers, Shape};
+use tollgate_core::remote::{Account, Held, Numbers, Shape};
 use tollgate_core::{Limit, State};
 
 /// What `row` holds of `limit`; what was taken out of the middle of a log is passed over.
@@ -25,7 +25,7 @@ pub(super) fn held(limit: &Limit, row: &[u8]) -> Held {
     let (cell, mut rest) = row.split_at(16);
     if let Shape::Concurrent { .. } = numbers.shape {
         let head = if numbers.carried {
-            88
+            96
         } else if counts_refusals {
             56
         } else {
@@ -37,16 +37,7 @@ pub(super) fn held(limit: &Limit, row: &[u8]) -> Held {
         let sum: u64 = holders.iter().map(|[_, held, ..]| held).sum();
         assert_eq!(doubles(&cell[..8]), [sum], "a row tells what all hold");
     }
-    held.cell = match numbers.shape {
-        Shape::Sliding { .. } => {
-            let count =
-                |at: usize| u64::from(u32::from_le_bytes(cell[at..at + 4].try_into().unwrap()));
-            let [index] = doubles(&cell[..8]);
-            [index, count(8) << 32 | count(12)]
-        }
-        Shape::Concurrent { .. } => [doubles::<2>(cell)[0], 0],
-        _ => doubles(cell),
-    };
+    held.cell = cell_of(&numbers.shape, cell);
     if numbers.wide {
         let (words, rest) = rest.split_at(40);
         let [gap1, gap2, ban1, ban2, refused] = doubles(words);
@@ -56,13 +47,48 @@ pub(super) fn held(limit: &Limit, row: &[u8]) -> Held {
             held.strikes = doubles(strikes);
         }
         if numbers.carried {
-            let [first, second, third, since] = doubles(rest);
-            (held.numbers, held.since) = ([first, second, third], since);
+            let (own, others) = rest.split_at(40);
+            let accounts = others.split_at_checked(16).map_or(others, |(shut, accounts)| {
+                held.shut = doubles(shut);
+                accounts
+            });
+            let own = account(held.cell, own);
+            held.accounts.extend(Some(own).filter(|own| own.numbers != [0; 4]));
+            held.accounts.extend(accounts.chunks(56).map(|other| {
+                let (cell, written) = other.split_at(16);
+                account(cell_of(&numbers.shape, cell), written)
+            }));
         } else {
             assert!(rest.is_empty(), "nothing else belongs there");
         }
     } else {
         assert!(rest.is_empty(), "a narrow row is two words");
+    }
+    held
+}
+
+/// The words of a shape; the two counts of a sliding window stand in 32 bits each.
+fn cell_of(shape: &Shape, cell: &[u8]) -> [u64; 2] {
+    match shape {
+        Shape::Sliding { .. } => {}
+        Shape::Concurrent { .. } => return [doubles::<2>(cell)[0], 0],
+        _ => return doubles(cell),
+    }
+    let count = |at: usize| u64::from(u32::from_le_bytes(cell[at..at + 4].try_into().unwrap()));
+    let [index] = doubles(&cell[..8]);
+    [index, count(8) << 32 | count(12)]
+}
+
+fn account(cell: [u64; 2], written: &[u8]) -> Account {
+    let [first, second, third, fourth, since] = doubles(written);
+    Account { numbers: [first, second, third, fourth], cell, since }
+}
+
+/// The same, whichever of the accounts stands first.
+pub(super) fn in_any_order(mut held: Held) -> Held {
+    if !held.accounts.is_empty() {
+        held.cell = [0; 2];
+        held.accounts.sort_unstable();
     }
     held
 }
@@ -89,13 +115,14 @@ pub(super) fn dropped(before: &Held, after: &Held) -> Option<usize> {
 
 /// How much longer a row may stand than it is worth: a bucket's as long as it was worth when its words were
 /// written.
-pub(super) fn slack(limit: &Limit, is: &Held, state: &State) -> Duration {
+pub(super) fn slack(limit: &Limit, state: &State) -> Duration {
     let numbers = Numbers::of(limit);
     let tick = match numbers.shape {
         Shape::Bucket { tick, .. } => tick,
         Shape::Stepped { .. } => 1,
         _ => return Duration::ZERO,
     };
-    let worth = (!numbers.wide).then(|| limit.fresh_in(state, is.cell[0] * tick)).flatten();
+    let written = Held::from(state).cell[0] * tick;
+    let worth = (!numbers.wide).then(|| limit.fresh_in(state, written)).flatten();
     worth.unwrap_or_default()
 }
