@@ -384,8 +384,8 @@ impl Limit {
     }
 }
 
-/// Apart from those that numbers belong to.
-const CARRIED: u64 = 16;
+/// Apart from those that numbers belong to, and from rows in which what was spent had one account.
+const CARRIED: u64 = 32;
 
 const TOO_LARGE_BURST: LimitError = LimitError::new(
     "the burst times the period is too large to stay exact: with the rate reduced to lowest terms, \

@@ -209,11 +209,11 @@ fn a_row_of_the_old_format_is_read_and_lapses_as_one_holder() {
             limit if limit == three()[0] => 2,
             limit if limit == three()[1] => 7,
             limit if limit == three()[2] => 9,
-            _ => 13,
+            _ => 14,
         };
         let mut row: Vec<u8> = 3_f64.to_le_bytes().to_vec();
         row.resize(8 * words, 0);
-        if words == 13 {
+        if words == 14 {
             row[72..88].fill(0);
         }
         fleet.redis.put(KEY, Content::Bytes(row));
