@@ -33,8 +33,9 @@ pub struct State {
 impl State {
     /// The same without the stamps of a log.
     pub(crate) fn without_log(&self) -> Self {
-        let Self { cell, gap, ban, refused, strikes, written, log: _ } = *self;
-        Self { cell, gap, ban, refused, strikes, written, log: None }
+        let Self { cell, gap, ban, refused, strikes, written, .. } = *self;
+        let others = self.others.clone();
+        Self { cell, gap, ban, refused, strikes, written, others, log: None }
     }
 }
 
