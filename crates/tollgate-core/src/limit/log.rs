@@ -203,6 +203,10 @@ impl Sieve {
 
     /// Writes down an attempt that was refused. Only the newest `count` can make a difference.
     pub(super) fn record(&self, log: &mut Log, now: u64, cost: u64) {
+        if cost == 0 {
+            // It writes nothing down, so nothing has to make room for it.
+            return;
+        }
         let cost = cost.min(self.count);
         let stamp = now.next_multiple_of(self.resolution);
         self.tidy(log, now);
@@ -313,6 +317,15 @@ mod tests {
         assert_eq!(log.capacity(), capacity);
         assert_eq!(log.entries.front().map(|entry| entry.stamp), Some(1_497));
         assert_eq!(EXACTLY.enter(Some(&log), 1_500, 1, 0), Enter::At(97));
+    }
+
+    #[test]
+    fn a_refused_attempt_that_costs_nothing_makes_no_room() {
+        let mut log = spent(EXACTLY, &[1_000, 1_001]);
+        EXACTLY.spend(&mut log, 1_001, 2, 99);
+        assert_eq!(EXACTLY.enter(Some(&log), 1_002, 0, 0), Enter::At(98));
+        EXACTLY.record(&mut log, 1_002, 0);
+        assert_eq!(EXACTLY.enter(Some(&log), 1_002, 0, 0), Enter::At(98));
     }
 
     #[test]

@@ -124,6 +124,8 @@ end
 
 -- Writes down an attempt that was refused. Only the newest `count` can make a difference.
 local function log_record(s, now, cost)
+  -- What costs nothing writes nothing down, so nothing has to make room for it.
+  if cost == 0 then return end
   cost = most(cost, s.a)
   local stamp = now
   if stamp % s.c > 0 then stamp = stamp - stamp % s.c + s.c end
