@@ -43,8 +43,8 @@ impl Limit {
     /// - a refusal changes nothing of what is spent;
     /// - nobody waits longer than the numbers need that decide, whatever was spent by others.
     ///
-    /// An account that begins takes over what is spent by then, token for token, up to all that it holds. It
-    /// ends when it has recovered. Logs keep their stamps, as long as their period and resolution are the same,
+    /// An account that begins takes over what is spent by then, token for token, up to all that it holds. Once
+    /// all of them have recovered, the key is as one that nobody has come with yet. Logs keep their stamps, as long as their period and resolution are the same,
     /// and what is held stays held: these have no account of their own.
     ///
     /// A row has room for eight accounts. If nine sets of numbers take turns on one key before they recover,
@@ -111,8 +111,22 @@ impl Limit {
     /// Puts the account of this limit's numbers into the state's own words, beginning one if there is none.
     pub(super) fn meet(&self, state: &mut State, now: u64) {
         let numbers = self.shape.numbers();
-        if !self.carried || state.written.numbers == numbers {
+        if !self.carried || numbers == NONE {
             return;
+        }
+        let is_own = state.written.numbers == numbers;
+        if is_own && state.others.as_ref().is_none_or(|others| others.accounts.is_empty()) {
+            return;
+        }
+        if self.fresh_in_micros(state, now) == Some(0) {
+            // A store may have forgotten such a row: no account of others is left either way.
+            if let Some(others) = &mut state.others {
+                others.accounts.clear();
+                others.shut = [0; 2];
+            }
+            if !is_own {
+                (state.cell, state.written) = ([0; 2], Written::default());
+            }
         }
         if state.written.numbers == NONE {
             state.written = Written { numbers, since: now };

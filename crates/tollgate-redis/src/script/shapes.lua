@@ -208,9 +208,10 @@ local function shut_for(s, now)
   return least(s.shut2 - least(now - s.shut1, 0), 0)
 end
 
--- The microseconds until the row equals none, by all numbers that have an account in it.
-local function fresh_in(s, now)
-  local longest = least(shape_fresh_in(s, now), shut_for(s, now))
+-- The microseconds until the row equals none, by all numbers that have an account in it. The account at the
+-- front is that of the limit's own numbers, unless another is given.
+local function fresh_in(s, now, front)
+  local longest = least(shape_fresh_in(front or s, now), shut_for(s, now))
   for _, other in ipairs(s.accounts) do longest = least(longest, shape_fresh_in(other, now)) end
   if s.gap > 0 or s.carried then longest = least(longest, owing(s.gap1, s.gap2, now, 1)) end
   return least(least(longest, banned_for(s, now)), struck_for(s, now))
@@ -305,12 +306,22 @@ end
 local function meet(s, now, begins)
   if not s.carried or s.shape == LOG or s.shape == CONCURRENT then return true end
   local n1, n2, n3, n4 = own_numbers(s)
-  if s.n1 == n1 and s.n2 == n2 and s.n3 == n3 and s.n4 == n4 then return true end
-  if s.n2 == 0 then
+  local own = s.n1 == n1 and s.n2 == n2 and s.n3 == n3 and s.n4 == n4
+  if own and #s.accounts == 0 then return true end
+  local front
+  if s.n2 > 0 then
+    front = account(s.shape, s.first, s.second, s.third, s.n1, s.n2, s.n3, s.n4, s.since)
+    -- Redis may have forgotten such a row: no account of others is left either way.
+    if begins and fresh_in(s, now, front) == 0 then
+      s.accounts, s.shut1, s.shut2 = {}, 0, 0
+      if not own then front, s.first, s.second, s.third = nil, 0, 0, 0 end
+    end
+  end
+  if own then return true end
+  if not front then
     if begins then s.n1, s.n2, s.n3, s.n4, s.since = n1, n2, n3, n4, now end
     return begins
   end
-  local front = account(s.shape, s.first, s.second, s.third, s.n1, s.n2, s.n3, s.n4, s.since)
   for i, other in ipairs(s.accounts) do
     if other.n1 == n1 and other.n2 == n2 and other.n3 == n3 and other.n4 == n4 then
       s.accounts[i] = front

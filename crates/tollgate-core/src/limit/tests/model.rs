@@ -345,8 +345,16 @@ impl Model {
     /// Somebody comes: other numbers have an account of their own, or begin one.
     pub(super) fn meet(&mut self, now: u64) {
         self.is_met = true;
-        let Some(after) = self.next.take() else { return };
-        let numbers = after.shape.numbers();
+        let next = self.next.take();
+        let numbers = next.unwrap_or(self.limit).shape.numbers();
+        if self.is_over(next.unwrap_or(self.limit), now) {
+            // As if nobody had ever come.
+            self.others.clear();
+            if let Some(after) = next.filter(|_| self.limit.shape.numbers() != numbers) {
+                (self.shape, self.limit) = (Self::new(after).shape, after);
+            }
+        }
+        let Some(after) = next else { return };
         if self.limit.shape.numbers() != numbers {
             let is_own = |other: &Self| other.limit.shape.numbers() == numbers;
             match self.others.iter().position(is_own) {
@@ -365,6 +373,15 @@ impl Model {
             (*debt, *free) = (*debt * i128::from(after.period) / i128::from(before), new);
         }
         self.limit = after;
+    }
+
+    /// Whether nothing tells any more that anybody has come, by those who come next.
+    fn is_over(&self, after: Limit, now: u64) -> bool {
+        let (first, count) = self.strikes;
+        let strikes = after.ban > 0 && count > 0 && now < first + after.within;
+        let is_kept_out = strikes || now < self.gap_until || now < self.banned_until;
+        let mut accounts = std::iter::once(self).chain(&self.others);
+        !is_kept_out && accounts.all(|account| account.clone().used(now) == 0)
     }
 
     /// Takes over what is most of all that is spent.

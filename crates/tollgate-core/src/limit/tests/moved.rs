@@ -263,6 +263,21 @@ fn more_numbers_than_a_row_has_room_for_mint_nothing() {
     assert!(admits(limits[0], &state, later, 5));
 }
 
+#[test]
+fn a_row_that_has_recovered_by_all_numbers_is_as_good_as_one_that_was_forgotten() {
+    let [slow, fast] = plans(["4/second", "9/second burst 3"]);
+    let (mut kept, mut forgotten) = (slow.fresh(), fast.fresh());
+    assert!(slow.take(&mut kept, NOW, 2).is_admitted());
+    assert!(fast.take(&mut kept, NOW, 1).is_admitted());
+    let later = NOW + 5 * SECOND;
+    for state in [&mut kept, &mut forgotten] {
+        assert!(fast.take(state, later, 1).is_admitted());
+    }
+    for then in [later, later + SECOND / 8] {
+        assert_eq!(slow.peek(&kept, then, 1), slow.peek(&forgotten, then, 1));
+    }
+}
+
 /// Of one algorithm: the first allows as much as the second in every way, or more.
 fn larger_and_smaller() -> impl Strategy<Value = [Limit; 2]> {
     let kinds =
