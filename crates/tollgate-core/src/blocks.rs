@@ -58,7 +58,8 @@ impl<S: Store + Clone> Blocks<S> {
     /// Refuses `key` for `duration` from now, rounded up to a microsecond and at most 100 years. It replaces a block
     /// that is longer or shorter; zero unblocks.
     ///
-    /// The key must be the whole key of a limit: for a rule by `(Ip::peer(), Path)`, the tuple of both.
+    /// The key is one of a limiter. Keys of a rule, such as headers and addresses, are written in another form and are not
+    /// reached.
     pub fn block(&self, key: impl Part, duration: Duration) -> SetSpent<S> {
         let micros = duration.min(LONGEST).as_nanos().div_ceil(1_000);
         let charge = Charge::of(BLOCKED, KeyBuf::of(key), 0);
