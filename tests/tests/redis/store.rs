@@ -42,7 +42,8 @@ pub(crate) fn own_prefix() -> String {
 pub(crate) fn by_hand(clock: &ManualClock) -> RedisBuilder {
     let ages = Duration::from_secs(10 * 365 * 24 * 60 * 60);
     // What is held is renewed in the background, which a test would have to wait for, too.
-    patient().clock(clock).deadline(ages).connect_timeout(ages).concurrency_lease(ages)
+    let store = patient().clock(clock).deadline(ages).connect_timeout(ages);
+    store.background(4_096, ages).concurrency_lease(ages)
 }
 
 /// A store to be asked patiently, with rows of its own: what is slow, because the machine is busy, is none
