@@ -71,5 +71,7 @@ impl Keep for Nowhere {
 /// Deadlines go by the clock, too: what is under way when it is turned must not miss them.
 fn by_hand(clock: &ManualClock) -> RedisBuilder {
     let ages = Duration::from_secs(10 * 365 * 24 * 60 * 60);
-    Redis::builder().clock(clock).deadline(ages).connect_timeout(ages)
+    let store = Redis::builder().clock(clock).deadline(ages).connect_timeout(ages);
+    // What is held is renewed in the background, and a connection is given up there, both by that clock.
+    store.background(4_096, ages).concurrency_lease(ages)
 }
