@@ -98,7 +98,7 @@ impl Problems {
         Self::and_more(problems, 0)
     }
 
-    /// These problems, and so many `more` that were not even written down.
+    /// These problems, and the number of problems that were left out.
     pub(crate) fn and_more(
         problems: impl IntoIterator<Item = Problem>,
         more: usize,

@@ -239,7 +239,7 @@ impl Default for Charge {
 const SETTLED: u64 = 10;
 
 impl Owed {
-    /// Whether the limit can never admit this to one who waits for so many microseconds at most.
+    /// Whether the limit never admits this charge, even after a wait of this many microseconds.
     pub(crate) fn never_fits(&self, patience: Option<u64>) -> bool {
         !self.limit.is_shadow() && self.limit.never_admits(self.cost, patience)
     }

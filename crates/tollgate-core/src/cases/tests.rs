@@ -133,7 +133,7 @@ fn what_was_spent_in_one_case_is_spent_in_the_other() {
     assert!(!admitted(night()) && !admitted(day()));
 }
 
-/// How many of the requests are admitted, made in turn at so many moments a second from each other.
+/// Counts the admitted requests of each kind. Each round sends all of them once, and rounds are `gap` apart.
 fn served(rule: &impl Rule<Request>, requests: &[Request], rounds: u32, gap: Duration) -> Vec<u64> {
     let clock = ManualClock::new();
     let store = Memory::builder().clock(&clock).build();

@@ -70,7 +70,7 @@ impl fmt::Display for WhenFull {
 /// Limits that recover in this many microseconds, however much was spent, admit what there is no room for.
 ///
 /// To fill the default table with rows that last ten seconds, 13,000 new keys a second have to spend all that
-/// the limit gives them. Whoever can send that does not need to get past a limit to do harm. Of rows that last
+/// the limit gives them. A client that can send that does harm without passing a limit. Of rows that last
 /// an hour, 40 new keys a second fill it.
 const SOON: u64 = 10_000_000;
 
