@@ -3,10 +3,10 @@
 
 use std::iter;
 
-use tollgate_benches::accuracy::{
+use sluicegate_benches::accuracy::{
     Contestant, Findings, Rate, Traffic, judge, our_bucket, ours, rival_buckets, rivals,
 };
-use tollgate_benches::{Table, Turns};
+use sluicegate_benches::{Table, Turns};
 
 const COLUMNS: [&str; 9] = [
     "limiter",

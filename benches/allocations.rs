@@ -3,10 +3,10 @@
 
 use std::alloc::System;
 
+use sluicegate_axum::{Limit, Limiter};
+use sluicegate_benches::services::{self, App, actix, axum, tower};
+use sluicegate_benches::{Table, Turns};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
-use tollgate_axum::{Limit, Limiter};
-use tollgate_benches::services::{self, App, actix, axum, tower};
-use tollgate_benches::{Table, Turns};
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;

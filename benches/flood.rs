@@ -12,11 +12,11 @@ use std::collections::HashMap;
 use std::process::exit;
 use std::time::{Duration, Instant};
 
-use tollgate_axum::Memory;
-use tollgate_benches::direct::{Bucket, Direct, Governor, Nothing, RateNet, Tollgate, Verdict};
-use tollgate_benches::floor::Floor;
-use tollgate_benches::process::{self, resident, tell};
-use tollgate_benches::{Figure, Histogram, Table, Turns};
+use sluicegate_axum::Memory;
+use sluicegate_benches::direct::{Bucket, Direct, Governor, Nothing, RateNet, Sluicegate, Verdict};
+use sluicegate_benches::floor::Floor;
+use sluicegate_benches::process::{self, resident, tell};
+use sluicegate_benches::{Figure, Histogram, Table, Turns};
 
 /// What is flooded. The rows of all but the last are held by everybody who has come: one an hour.
 const CONTENDERS: [&str; 6] = [
@@ -24,8 +24,8 @@ const CONTENDERS: [&str; 6] = [
     "floor, no bound",
     "governor, no bound",
     "rate-net",
-    "tollgate",
-    "tollgate, keys recover in 1 ms",
+    "sluicegate",
+    "sluicegate, keys recover in 1 ms",
 ];
 
 const TIMES: [&str; 7] =
@@ -116,14 +116,14 @@ fn flood(contender: &str, seen: u64) {
             let rate_net = RateNet::bounded(scarce, bound);
             Flood::of(&rate_net, &rate_net).run(seen);
         }
-        tollgate => {
+        sluicegate => {
             let store = Memory::with_capacity(bound as usize);
-            let limited = Tollgate::over(scarce, store.clone());
-            if tollgate == "tollgate" {
+            let limited = Sluicegate::over(scarce, store.clone());
+            if sluicegate == "sluicegate" {
                 Flood::of(&limited, &limited).run(seen);
             } else {
                 let quick = Bucket { interval: Duration::from_millis(1), burst: 1 };
-                Flood::of(&limited, &Tollgate::over(quick, store.clone())).run(seen);
+                Flood::of(&limited, &Sluicegate::over(quick, store.clone())).run(seen);
             }
             tell("`turned_away`", store.turned_away() as f64);
         }

@@ -4,8 +4,8 @@
 //! is what a service costs more than one with a layer that does nothing, or, where all are refused, than
 //! a handler that refuses by itself: the median of the differences within a round.
 
-use tollgate_benches::services::{self, App, actix, axum, policies, tower};
-use tollgate_benches::{Contender, Pace, Table, Turns};
+use sluicegate_benches::services::{self, App, actix, axum, policies, tower};
+use sluicegate_benches::{Contender, Pace, Table, Turns};
 
 /// Rows for so many addresses stay in the caches,
 const FEW: u32 = 1_000;

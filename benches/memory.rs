@@ -1,24 +1,24 @@
 //! What a key costs in memory: how much more of the process is resident once a limiter has been made and has
-//! met its keys, by the number of keys. tollgate is made for exactly as many, so it is as full as it may be;
+//! met its keys, by the number of keys. sluicegate is made for exactly as many, so it is as full as it may be;
 //! the others grow as they must, or are made as `table.rs` makes them.
 //!
 //! Each figure is from a process of its own. Linux only: elsewhere nothing says what is resident.
 
 use std::thread;
 
-use tollgate_benches::direct::{
-    Bucket, Direct, Governor, Limitador, RateNet, Throttlecrab, TokioRateLimit, Tollgate, Verdict,
+use sluicegate_benches::direct::{
+    Bucket, Direct, Governor, Limitador, RateNet, Sluicegate, Throttlecrab, TokioRateLimit, Verdict,
 };
-use tollgate_benches::floor::Floor;
-use tollgate_benches::keys::{Key, long_text};
-use tollgate_benches::process::{self, resident, tell};
-use tollgate_benches::{Table, Turns};
+use sluicegate_benches::floor::Floor;
+use sluicegate_benches::keys::{Key, long_text};
+use sluicegate_benches::process::{self, resident, tell};
+use sluicegate_benches::{Table, Turns};
 
 const TITLE: &str = "Resident bytes per key";
 
 const COLUMNS: [&str; 8] = [
     "keys",
-    "tollgate",
+    "sluicegate",
     "floor",
     "governor",
     "rate-net",
@@ -28,7 +28,7 @@ const COLUMNS: [&str; 8] = [
 ];
 
 /// Who meets ten million keys in the short form too; for the others it takes up to minutes.
-const QUICK: [&str; 3] = ["tollgate", "floor", "governor"];
+const QUICK: [&str; 3] = ["sluicegate", "floor", "governor"];
 
 fn main() {
     if let Some(part) = process::part() {
@@ -80,7 +80,7 @@ where
     let bucket = Bucket::plenty(keys);
     let before = resident().unwrap_or_default();
     let limiter: Box<dyn Direct<K>> = match contender {
-        "tollgate" => Box::new(Tollgate::new(bucket, keys)),
+        "sluicegate" => Box::new(Sluicegate::new(bucket, keys)),
         "floor" => Box::new(Floor::new(bucket.interval, bucket.burst, keys)),
         "governor" => Box::new(Governor::new(bucket)),
         "rate-net" => Box::new(RateNet::new(bucket, keys)),

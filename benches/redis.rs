@@ -10,15 +10,15 @@ use std::env;
 use std::error::Error;
 use std::time::Duration;
 
-use tokio::runtime::Runtime;
-use tollgate_axum::Limit;
-use tollgate_benches::remote::{
-    ActixExtensible, Cell, Contender, Gcra, Increment, LimitadorScripts, OneLine, Redis, Time,
-    Tollgate, Trial, limit,
+use sluicegate_axum::Limit;
+use sluicegate_benches::remote::{
+    ActixExtensible, Cell, Contender, Gcra, Increment, LimitadorScripts, OneLine, Redis,
+    Sluicegate, Time, Trial, limit,
 };
-use tollgate_benches::wire::Cores;
-use tollgate_benches::{Table, Turns, services};
-use tollgate_redis::Leased;
+use sluicegate_benches::wire::Cores;
+use sluicegate_benches::{Table, Turns, services};
+use sluicegate_redis::Leased;
+use tokio::runtime::Runtime;
 
 const IN_FLIGHT: [usize; 4] = [1, 16, 64, 256];
 
@@ -86,7 +86,7 @@ fn contenders<'a>(
     has_cell: bool,
 ) -> Result<Vec<Contender<'a>>, Box<dyn Error>> {
     let ours = || {
-        let builder = tollgate_redis::Redis::builder().url(&server.url());
+        let builder = sluicegate_redis::Redis::builder().url(&server.url());
         // Nobody gives up while the machine is busy with something else.
         let _entered = runtime.enter();
         builder.deadline(Duration::from_secs(5))
@@ -105,24 +105,24 @@ fn contenders<'a>(
         Contender::new("bare `INCR`", runtime, Increment(wire()), admits),
         Contender::new("bare script of one line", runtime, one_line, admits),
         Contender::new(
-            "tollgate `Redis`",
+            "sluicegate `Redis`",
             runtime,
-            Tollgate::new(ours().build()?, limit()),
+            Sluicegate::new(ours().build()?, limit()),
             admits,
         ),
         Contender::new(
-            "tollgate `Redis`, refused",
+            "sluicegate `Redis`, refused",
             runtime,
-            Tollgate::new(ours().build()?, scarce),
+            Sluicegate::new(ours().build()?, scarce),
             !admits,
         ),
         Contender::new(
-            "tollgate `Redis`, refusals remembered",
+            "sluicegate `Redis`, refusals remembered",
             runtime,
-            Tollgate::new(remembering, scarce),
+            Sluicegate::new(remembering, scarce),
             !admits,
         ),
-        Contender::new("tollgate `Leased`", runtime, Tollgate::new(leased, limit()), admits),
+        Contender::new("sluicegate `Leased`", runtime, Sluicegate::new(leased, limit()), admits),
         Contender::new("GCRA script, client's time", runtime, by_client, admits),
         Contender::new("GCRA script, server's time", runtime, by_server, admits),
         Contender::new("limitador, its scripts", runtime, limitador, admits),

@@ -3,8 +3,8 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use tollgate_axum::Limit;
-use tollgate_benches::{Contender, Table, Turns};
+use sluicegate_axum::Limit;
+use sluicegate_benches::{Contender, Table, Turns};
 
 const MINUTE: Duration = Duration::from_secs(60);
 

@@ -7,15 +7,15 @@
 
 use std::net::IpAddr;
 
-use tollgate_axum::Memory;
-use tollgate_benches::direct::{
+use sluicegate_axum::Memory;
+use sluicegate_benches::direct::{
     Bucket, Course, Direct, Entrant, Governor, GovernorDirect, GovernorFoldhash, LeakyBucket,
     Limitador, Nothing, Population, RateNet, RateNetCoarse, RateNetDirect, RateNetDirectCoarse,
-    Ratelimit, RatioOf, Throttlecrab, TokioRateLimit, Tollgate, TollgateStore, Verdict, notes,
+    Ratelimit, RatioOf, Sluicegate, SluicegateStore, Throttlecrab, TokioRateLimit, Verdict, notes,
 };
-use tollgate_benches::floor::Floor;
-use tollgate_benches::keys::{Arrivals, Key};
-use tollgate_benches::{Figure, Rounds, Sheets};
+use sluicegate_benches::floor::Floor;
+use sluicegate_benches::keys::{Arrivals, Key};
+use sluicegate_benches::{Figure, Rounds, Sheets};
 
 fn main() {
     let course = Course::from_args();
@@ -56,8 +56,8 @@ fn admitted<K: Key>(course: &Course, sheets: &mut Sheets) {
     const COLUMNS: [&str; 6] = [
         "keys",
         "floor",
-        "tollgate `Limiter`",
-        "tollgate `Store`",
+        "sluicegate `Limiter`",
+        "sluicegate `Store`",
         "governor",
         "governor, foldhash",
     ];
@@ -87,8 +87,8 @@ fn admitted<K: Key>(course: &Course, sheets: &mut Sheets) {
             let store = Memory::with_capacity(*keys as usize);
             vec![
                 enter(Floor::new(bucket.interval, bucket.burst, *keys)),
-                enter(Tollgate::over(bucket, store.clone())),
-                enter(TollgateStore::over(bucket, store)),
+                enter(Sluicegate::over(bucket, store.clone())),
+                enter(SluicegateStore::over(bucket, store)),
                 enter(Governor::<K>::new(bucket)),
                 enter(GovernorFoldhash::<K>::new(bucket)),
             ]
@@ -112,15 +112,15 @@ fn refused(course: &Course, sheets: &mut Sheets) {
     const COLUMNS: [&str; 6] = [
         "keys",
         "floor, refused",
-        "tollgate, admitted",
-        "tollgate, refused",
+        "sluicegate, admitted",
+        "sluicegate, refused",
         "governor, admitted",
         "governor, refused",
     ];
     const RATIOS: [RatioOf; 3] = [
-        ("tollgate, refused ÷ admitted", 2, 1),
+        ("sluicegate, refused ÷ admitted", 2, 1),
         ("governor, refused ÷ admitted", 4, 3),
-        ("tollgate ÷ floor, refused", 2, 0),
+        ("sluicegate ÷ floor, refused", 2, 0),
     ];
     let titles = [1, 2].map(|threads| format!("Refused, {}", on(threads)));
     if !titles.iter().any(|title| course.wants(title)) {
@@ -136,8 +136,8 @@ fn refused(course: &Course, sheets: &mut Sheets) {
         let contest = course.contest::<u64>(*keys, &[(1, uniform), (2, uniform)], || {
             vec![
                 refuse(Floor::new(scarce.interval, scarce.burst, *keys)),
-                enter(Tollgate::new(plenty, *keys)),
-                refuse(Tollgate::new(scarce, *keys)),
+                enter(Sluicegate::new(plenty, *keys)),
+                refuse(Sluicegate::new(scarce, *keys)),
                 enter(Governor::new(plenty)),
                 refuse(Governor::new(scarce)),
             ]
@@ -155,7 +155,7 @@ fn one_for_all(course: &Course, sheets: &mut Sheets) {
         return;
     }
     const NAMES: [&str; 7] = [
-        "tollgate",
+        "sluicegate",
         "floor",
         "governor, direct",
         "rate-net, direct",
@@ -166,7 +166,7 @@ fn one_for_all(course: &Course, sheets: &mut Sheets) {
     let (bucket, always) = (Bucket::plenty(1), Arrivals::uniform(1));
     let rounds = course.contest::<()>(1, &[(1, &always), (2, &always)], || {
         vec![
-            enter(Tollgate::new(bucket, 1)),
+            enter(Sluicegate::new(bucket, 1)),
             enter(Floor::new(bucket.interval, bucket.burst, 1)),
             enter(GovernorDirect::new(bucket)),
             enter(RateNetDirect::new(bucket)),
@@ -180,7 +180,7 @@ fn one_for_all(course: &Course, sheets: &mut Sheets) {
         let ratios: Vec<_> = rounds.iter().map(|rounds| rounds.ratio(0, i)).collect();
         let columns = ["limiter", "1 thread", "2 threads"];
         sheets.row(&format!("{TITLE}, ns"), &columns, name, &figures);
-        let columns = ["tollgate ÷", "1 thread", "2 threads"];
+        let columns = ["sluicegate ÷", "1 thread", "2 threads"];
         sheets.row(&format!("{TITLE}, ratios"), &columns, name, &ratios);
     }
 }
@@ -197,10 +197,10 @@ struct Case {
     without_limitador: bool,
 }
 
-/// Every other limiter, each in rounds of its own with tollgate: all of them at once do not fit the memory
+/// Every other limiter, each in rounds of its own with sluicegate: all of them at once do not fit the memory
 /// of a small machine.
 fn rivals(course: &Course, sheets: &mut Sheets, title: &str, cases: &[Case]) {
-    let (times, ratios) = (format!("{title}, ns"), format!("{title} ÷ tollgate, ratios"));
+    let (times, ratios) = (format!("{title}, ns"), format!("{title} ÷ sluicegate, ratios"));
     if ![&times, &ratios].iter().any(|title| course.turns.wants(title)) {
         return;
     }
@@ -213,9 +213,9 @@ fn rivals(course: &Course, sheets: &mut Sheets, title: &str, cases: &[Case]) {
         .collect();
     let columns: Vec<&str> =
         std::iter::once("limiter").chain(cases.iter().map(|case| &*case.name)).collect();
-    let tollgate: Vec<Figure> =
+    let sluicegate: Vec<Figure> =
         duels.iter().filter_map(|duels| Some(duels[0].as_ref()?.figure(0))).collect();
-    sheets.row(&times, &columns, "tollgate", &tollgate);
+    sheets.row(&times, &columns, "sluicegate", &sluicegate);
     for (i, name) in RIVALS.iter().enumerate() {
         let cells = |cell: fn(&Rounds) -> String| -> Vec<String> {
             let cell = |duels: &Vec<Option<Rounds>>| duels[i].as_ref().map(cell);
@@ -256,7 +256,7 @@ where
     ];
     let duel = |make: Maker<K>| {
         let mut contest = course.contest(keys, &[(threads, &case.arrivals)], || {
-            vec![(Box::new(Tollgate::new(bucket, keys)), verdict), (make(bucket, keys), verdict)]
+            vec![(Box::new(Sluicegate::new(bucket, keys)), verdict), (make(bucket, keys), verdict)]
         });
         contest.remove(0)
     };

@@ -6,8 +6,8 @@
 
 use std::error::Error;
 
-use tollgate_benches::wire::{self, Cores, Kind, Trial};
-use tollgate_benches::{Table, Turns};
+use sluicegate_benches::wire::{self, Cores, Kind, Trial};
+use sluicegate_benches::{Table, Turns};
 
 /// Where the baseline stands in each table. The row after it is the same server once more: what differs
 /// between the two is noise.
@@ -16,21 +16,21 @@ const BARE: usize = 0;
 const AXUM: [(&str, Kind); 8] = [
     ("axum, no layer", Kind::Axum),
     ("axum, no layer, once more", Kind::Axum),
-    ("tollgate, no fields, no extensions", Kind::AxumTollgateBare),
-    ("tollgate, as it comes", Kind::AxumTollgate),
+    ("sluicegate, no fields, no extensions", Kind::AxumSluicegateBare),
+    ("sluicegate, as it comes", Kind::AxumSluicegate),
     ("tower_governor", Kind::AxumTowerGovernor),
-    ("tollgate, no body, no fields, all refused", Kind::AxumTollgateRefusesBare),
-    ("tollgate, as it comes, all refused", Kind::AxumTollgateRefuses),
+    ("sluicegate, no body, no fields, all refused", Kind::AxumSluicegateRefusesBare),
+    ("sluicegate, as it comes, all refused", Kind::AxumSluicegateRefuses),
     ("tower_governor, all refused", Kind::AxumTowerGovernorRefuses),
 ];
 
 const ACTIX: [(&str, Kind); 7] = [
     ("actix-web, no middleware", Kind::Actix),
     ("actix-web, no middleware, once more", Kind::Actix),
-    ("tollgate, no fields, no extensions", Kind::ActixTollgateBare),
-    ("tollgate, as it comes", Kind::ActixTollgate),
+    ("sluicegate, no fields, no extensions", Kind::ActixSluicegateBare),
+    ("sluicegate, as it comes", Kind::ActixSluicegate),
     ("actix-governor", Kind::ActixGovernor),
-    ("tollgate, as it comes, all refused", Kind::ActixTollgateRefuses),
+    ("sluicegate, as it comes, all refused", Kind::ActixSluicegateRefuses),
     ("actix-governor, all refused", Kind::ActixGovernorRefuses),
 ];
 

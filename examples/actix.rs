@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use actix_web::{App, HttpServer, web};
-use tollgate_actix::{CurrentDecision, Ip, Limit, RateLimit};
+use sluicegate_actix::{CurrentDecision, Ip, Limit, RateLimit};
 
 // Sliding logs, because they mean what they say: never more than ten in any ten seconds, from
 // wherever one begins to count; see the example for axum.
@@ -19,7 +19,7 @@ async fn main() -> std::io::Result<()> {
     let everything = RateLimit::new(EVERYTHING.by(Ip::peer()));
     let logins = RateLimit::new(LOGIN.by(Ip::peer()));
 
-    let (listener, url) = tollgate_examples::listen().await;
+    let (listener, url) = sluicegate_examples::listen().await;
     println!(
         "Ten requests in ten seconds for each address, whichever of the four workers they reach:
 

@@ -10,7 +10,7 @@ use std::fs;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use tollgate::Limit;
+use sluicegate::Limit;
 
 const PICTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/algorithms.svg");
 

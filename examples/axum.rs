@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::get;
-use tollgate_axum::{CurrentDecision, Ip, Limit, RateLimitLayer};
+use sluicegate_axum::{CurrentDecision, Ip, Limit, RateLimitLayer};
 
 // Sliding logs, because they mean what they say: never more than ten in any ten seconds, from
 // wherever one begins to count. `Limit::per(10, ..)` would be a token bucket, which lets ten in at
@@ -22,7 +22,7 @@ async fn main() -> std::io::Result<()> {
         .route("/login", get(login).layer(RateLimitLayer::new(LOGIN.by(Ip::peer()))))
         .layer(RateLimitLayer::new(EVERYTHING.by(Ip::peer())));
 
-    let (listener, url) = tollgate_examples::listen().await;
+    let (listener, url) = sluicegate_examples::listen().await;
     println!(
         "Ten requests in ten seconds for each address:
 

@@ -13,10 +13,10 @@ use bytes::Bytes;
 use http_body_util::Empty;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
+use sluicegate::{Ip, Limit, Limiter};
+use sluicegate_axum::RateLimitLayer;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
-use tollgate::{Ip, Limit, Limiter};
-use tollgate_axum::RateLimitLayer;
 
 // What the service allows: five a second.
 const ALLOWED: Limit = Limit::per_second(5);

@@ -4,9 +4,9 @@
 
 use std::time::Duration;
 
+use sluicegate_tonic::{Ip, Limit, rate_limit};
 use tokio::net::TcpListener;
 use tokio_stream::wrappers::TcpListenerStream;
-use tollgate_tonic::{Ip, Limit, rate_limit};
 use tonic::transport::{Channel, Server};
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;

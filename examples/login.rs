@@ -14,7 +14,7 @@ use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Form, Router};
-use tollgate_axum::{Extension, Ip, KeyBuf, Limit, Part, RateLimitLayer};
+use sluicegate_axum::{Extension, Ip, KeyBuf, Limit, Part, RateLimitLayer};
 use tracing_subscriber::filter::LevelFilter;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -61,7 +61,7 @@ async fn main() -> std::io::Result<()> {
         // Added last, so it is the outermost and runs first.
         .layer(from_fn(read_login));
 
-    let (listener, url) = tollgate_examples::listen().await;
+    let (listener, url) = sluicegate_examples::listen().await;
     println!(
         "Wrong passwords: three a minute for each name, ten for each address, then it is banned.
 

@@ -12,7 +12,7 @@ use hyper::server::conn::http1;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use tollgate::{Decision, Ip, Limit, Peer, RateLimitLayer};
+use sluicegate::{Decision, Ip, Limit, Peer, RateLimitLayer};
 use tower::ServiceBuilder;
 
 #[tokio::main]
@@ -20,7 +20,7 @@ async fn main() -> std::io::Result<()> {
     // Made once: its clones, one for each connection, share what they count.
     let limit = RateLimitLayer::new(Limit::sliding_log(5, Duration::from_secs(10)).by(Ip::peer()));
 
-    let (listener, url) = tollgate_examples::listen().await;
+    let (listener, url) = sluicegate_examples::listen().await;
     println!(
         "Five requests in ten seconds for each address:
 

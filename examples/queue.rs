@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::get;
-use tollgate_axum::{CurrentDecision, Global, Limit, RateLimitLayer, Rejection};
+use sluicegate_axum::{CurrentDecision, Global, Limit, RateLimitLayer, Rejection};
 
 #[tokio::main]
 async fn main() -> std::io::Result<()> {
@@ -24,7 +24,7 @@ async fn main() -> std::io::Result<()> {
     // The page for those who are turned away must not be behind the limit that turned them away.
     let app = Router::new().route("/", work).route("/busy", get(busy));
 
-    let (listener, url) = tollgate_examples::listen().await;
+    let (listener, url) = sluicegate_examples::listen().await;
     println!(
         "One request passes at once, two wait for 100 and 200 ms, the others are redirected:
 

@@ -17,12 +17,12 @@ use bytes::Bytes;
 use http_body_util::Empty;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
+use sluicegate_axum::{Fallback, Ip, Limit, Memory, RateLimitLayer, Share};
+use sluicegate_examples::RedisServer;
+use sluicegate_redis::Redis;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::net::TcpListener;
 use tokio::process::{Child, Command};
-use tollgate_axum::{Fallback, Ip, Limit, Memory, RateLimitLayer, Share};
-use tollgate_examples::RedisServer;
-use tollgate_redis::Redis;
 
 type Failure = Box<dyn Error + Send + Sync>;
 
@@ -59,7 +59,7 @@ async fn main() -> ExitCode {
         Err(_) => tokio::select! {
             end = first() => end,
             // What was started ends with what it was started by.
-            () = tollgate_examples::ended() => Ok(()),
+            () = sluicegate_examples::ended() => Ok(()),
         },
     };
     match end {
@@ -72,10 +72,10 @@ async fn main() -> ExitCode {
 }
 
 async fn first() -> Result<(), Failure> {
-    let (listener, url) = tollgate_examples::listen().await;
+    let (listener, url) = sluicegate_examples::listen().await;
     let redis = RedisServer::find_or_start().await?;
     // One of this run's own: what an earlier one has spent does not count.
-    let prefix = format!("tollgate-example-{}:", std::process::id());
+    let prefix = format!("sluicegate-example-{}:", std::process::id());
     let (_process, other) = start_second(redis.url(), &prefix).await?;
     let serving = tokio::spawn(serve(listener, "first", store(redis.url(), &prefix)?));
 
@@ -118,7 +118,7 @@ async fn send_some(first: &str, second: &str) -> Result<(), Failure> {
 }
 
 /// Names the variable that makes this program the second process, and tells it the prefix.
-const SECOND: &str = "TOLLGATE_EXAMPLE_PREFIX";
+const SECOND: &str = "SLUICEGATE_EXAMPLE_PREFIX";
 
 /// Starts the second process, and returns its URL as well.
 async fn start_second(redis: &str, prefix: &str) -> Result<(Child, String), Failure> {

@@ -6,11 +6,11 @@ use std::net::TcpListener;
 use std::process::Stdio;
 use std::time::Duration;
 
+use sluicegate::{Limit, Limiter};
+use sluicegate_redis::{self as redis, FailureKind, Redis};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
-use tollgate::{Limit, Limiter};
-use tollgate_redis::{self as redis, FailureKind, Redis};
 
 use crate::Failure;
 

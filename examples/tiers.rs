@@ -13,7 +13,7 @@ use axum::http::StatusCode;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::{get, put};
-use tollgate_axum::{Claim, Claims, CurrentDecision, First, Ip, Limit, RateLimitLayer, Tiers};
+use sluicegate_axum::{Claim, Claims, CurrentDecision, First, Ip, Limit, RateLimitLayer, Tiers};
 
 type Keys = Arc<HashMap<&'static str, &'static str>>;
 
@@ -56,7 +56,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         // In earnest, this is for the operator alone.
         .route("/customers/{customer}/{tier}", put(assign).with_state(tiers));
 
-    let (listener, url) = tollgate_examples::listen().await;
+    let (listener, url) = sluicegate_examples::listen().await;
     println!(
         "Three a minute for anybody, ten in the free tier, fifty a second and a hundred at once when paid:
 

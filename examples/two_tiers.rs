@@ -12,9 +12,9 @@ use std::process::ExitCode;
 
 use axum::Router;
 use axum::routing::get;
-use tollgate_axum::{CurrentDecision, Ip, Limit, RateLimitLayer};
-use tollgate_examples::RedisServer;
-use tollgate_redis::{Leased, Redis};
+use sluicegate_axum::{CurrentDecision, Ip, Limit, RateLimitLayer};
+use sluicegate_examples::RedisServer;
+use sluicegate_redis::{Leased, Redis};
 
 /// In each process.
 const AT_ONCE: Limit = Limit::per_second(5).named("at once");
@@ -44,7 +44,7 @@ async fn serve() -> Result<(), Box<dyn Error>> {
         // refuses, this gives back what it charged.
         .layer(RateLimitLayer::new(AT_ONCE.by(Ip::peer())));
 
-    let (listener, url) = tollgate_examples::listen().await;
+    let (listener, url) = sluicegate_examples::listen().await;
     println!(
         "Five a second, and fifty an hour in all processes. Another one:
 
@@ -56,7 +56,7 @@ Then ask them:
     for i in 1 2 3 4 5 6 7 8 9 10 11; do curl -s '{url}/?[1-5]'; sleep 1; done"
     );
     let service = app.into_make_service_with_connect_info::<SocketAddr>();
-    axum::serve(listener, service).with_graceful_shutdown(tollgate_examples::ended()).await?;
+    axum::serve(listener, service).with_graceful_shutdown(sluicegate_examples::ended()).await?;
     // What was taken out and not spent is there for the others.
     quotas.flush().await;
     println!("{:?}", quotas.counts());

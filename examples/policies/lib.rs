@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate::{
+use sluicegate::{
     Claim, Clock, First, Framework, Global, Header, Hours, HttpView, Ip, Limit, Method, Path, Rule,
     Tiers, cost_from, reply_header, when,
 };

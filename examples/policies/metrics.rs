@@ -14,7 +14,7 @@ use metrics_exporter_prometheus::{
     Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder,
 };
 use serde_json::{Value, json};
-use tollgate_axum::{Ip, Limit, Memory, RateLimitLayer, Rejection, Watch};
+use sluicegate_axum::{Ip, Limit, Memory, RateLimitLayer, Rejection, Watch};
 
 const API: Limit = Limit::per_minute(60).burst(10).soft(7).named("api");
 const REPORTS: Limit = Limit::per_second(1).named("reports");
@@ -32,7 +32,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     metrics::set_global_recorder(recorder)?;
     tokio::spawn(keep_up(scrape.clone()));
 
-    let (listener, url) = tollgate_examples::listen().await;
+    let (listener, url) = sluicegate_examples::listen().await;
     println!(
         "Ten requests at once, then one a second, for each address:
 
@@ -44,7 +44,7 @@ One report a second; who comes too early waits, for two seconds at most:
 
 What Prometheus reads, and who is being limited most:
 
-    curl -s {url}/metrics | grep tollgate
+    curl -s {url}/metrics | grep sluicegate
     curl -s {url}/limited
 
 Neither is for everybody: serve them where only operators come. Ctrl-C ends this."
@@ -57,8 +57,8 @@ Neither is for everybody: serve them where only operators come. Ctrl-C ends this
 fn recorder() -> Result<PrometheusRecorder, Box<dyn std::error::Error>> {
     let of = |name: &str| Matcher::Full(name.to_owned());
     let builder = PrometheusBuilder::new()
-        .set_buckets_for_metric(of("tollgate_remaining_share"), &SHARES)?
-        .set_buckets_for_metric(of("tollgate_wait_seconds"), &WAITS)?;
+        .set_buckets_for_metric(of("sluicegate_remaining_share"), &SHARES)?
+        .set_buckets_for_metric(of("sluicegate_wait_seconds"), &WAITS)?;
     Ok(builder.build_recorder())
 }
 
@@ -156,10 +156,10 @@ mod tests {
         })
     }
 
-    /// The names that begin with `tollgate_` in a text.
+    /// The names that begin with `sluicegate_` in a text.
     fn names(text: &str) -> BTreeSet<&str> {
         text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
-            .filter(|word| word.starts_with("tollgate_"))
+            .filter(|word| word.starts_with("sluicegate_"))
             .collect()
     }
 
@@ -170,7 +170,7 @@ mod tests {
                 for (name, value) in fields {
                     match value {
                         // Those of Redis are for whoever has one; its crate looks after them.
-                        Value::String(text) if text.contains("tollgate_redis_") => {}
+                        Value::String(text) if text.contains("sluicegate_redis_") => {}
                         Value::String(text) if name == "expr" || name == "definition" => {
                             found.push(text.clone());
                         }

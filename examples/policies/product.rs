@@ -12,8 +12,8 @@ use axum::http::StatusCode;
 use axum::middleware::{Next, from_fn};
 use axum::response::Response;
 use axum::routing::{get, post};
-use tollgate_axum::{Claims, RateLimitLayer};
-use tollgate_config::{Environment, Live};
+use sluicegate_axum::{Claims, RateLimitLayer};
+use sluicegate_config::{Environment, Live};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -33,7 +33,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         // Added later, so it is further out and runs first.
         .layer(from_fn(identify));
 
-    let (listener, url) = tollgate_examples::listen().await;
+    let (listener, url) = sluicegate_examples::listen().await;
     println!(
         "The policies are those of {}
 

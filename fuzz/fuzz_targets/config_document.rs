@@ -5,7 +5,7 @@
 mod inside;
 
 use libfuzzer_sys::fuzz_target;
-use tollgate_config::{Environment, Policies, read_json, read_toml};
+use sluicegate_config::{Environment, Policies, read_json, read_toml};
 
 fuzz_target!(|text: &str| {
     for read in [read_toml, read_json] {

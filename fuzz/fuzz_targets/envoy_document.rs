@@ -5,8 +5,8 @@
 mod inside;
 
 use libfuzzer_sys::fuzz_target;
-use tollgate_config::document::Key;
-use tollgate_config::{Descriptors, Environment, Policies, read_envoy};
+use sluicegate_config::document::Key;
+use sluicegate_config::{Descriptors, Environment, Policies, read_envoy};
 
 fuzz_target!(|text: &str| {
     let descriptors = ["a", "b", "user"].into_iter().fold(Descriptors::default(), |known, key| {

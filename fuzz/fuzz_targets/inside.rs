@@ -1,6 +1,6 @@
 //! What holds of every problem with a text.
 
-use tollgate_config::Problems;
+use sluicegate_config::Problems;
 
 /// Every problem says something, and stands where the text is, or right behind the end of a line.
 pub(crate) fn stand_inside(problems: &Problems, text: &str) {

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tollgate_core::{Limit, Limits};
+use sluicegate_core::{Limit, Limits};
 
 fuzz_target!(|text: &str| {
     if let Ok(limit) = text.parse::<Limit>() {

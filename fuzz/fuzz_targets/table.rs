@@ -3,4 +3,4 @@
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| tollgate_tests::operations::run(bytes));
+fuzz_target!(|bytes: &[u8]| sluicegate_tests::operations::run(bytes));

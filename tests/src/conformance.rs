@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use tollgate_core::Limit;
+use sluicegate_core::Limit;
 
 pub mod changes;
 pub mod counting;

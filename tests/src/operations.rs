@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use tollgate_core::{
+use sluicegate_core::{
     Charge, Decision, KeyBuf, Keys, Limit, ManualClock, Mark, Memory, Outcome, Owed, Slot,
     Standing, State, Store, Verdict, WhenFull, decide, preview,
 };

@@ -4,7 +4,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-use tollgate_core::{
+use sluicegate_core::{
     Answer, Charge, Decision, KeyBuf, Limit, ManualClock, Outcome, Owed, Part, Store, StoreError,
 };
 

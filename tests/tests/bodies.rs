@@ -7,7 +7,7 @@ use axum::body::{Body, Bytes};
 use http::{Request, Response};
 use http_body_util::combinators::{BoxBody, UnsyncBoxBody};
 use http_body_util::{BodyExt, Either, Empty, Full};
-use tollgate_core::{Global, Limit, Memory};
+use sluicegate_core::{Global, Limit, Memory};
 use tower::{Layer, ServiceExt, service_fn};
 
 /// Sends two requests to a service with a body, of which the second one is refused, and checks what that
@@ -30,8 +30,8 @@ macro_rules! refuses {
     })*};
 }
 
-type Tower = tollgate::RateLimitLayer<tollgate::By<Global>>;
-type Axum = tollgate_axum::RateLimitLayer<tollgate::By<Global>>;
+type Tower = sluicegate::RateLimitLayer<sluicegate::By<Global>>;
+type Axum = sluicegate_axum::RateLimitLayer<sluicegate::By<Global>>;
 
 fn full() -> Full<Bytes> {
     Full::new(Bytes::from("served"))
@@ -48,12 +48,12 @@ async fn the_default_refusal_goes_with_any_body() {
         Tower, Either::<Full<Bytes>, Empty<Bytes>>::Left(full());
         Tower, Body::from("served");
         Tower, tonic::body::Body::new(full());
-        Tower, tollgate::Body::new(full());
+        Tower, sluicegate::Body::new(full());
         Axum, String::from("served");
         Axum, full();
         Axum, BoxBody::new(full());
         Axum, Body::from("served");
         Axum, tonic::body::Body::new(full());
-        Axum, tollgate::Body::new(full());
+        Axum, sluicegate::Body::new(full());
     }
 }

@@ -1,15 +1,15 @@
-//! The conformance suite, for the stores of `tollgate-core` and for what is made of them.
+//! The conformance suite, for the stores of `sluicegate-core` and for what is made of them.
 
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use tollgate_core::{
+use sluicegate_core::{
     Answer, Charge, Clock, Fallback, Limit, LimitError, ManualClock, Mark, Memory, Outcome, Owed,
     Store, StoreError,
 };
-use tollgate_governor::Governor;
-use tollgate_tests::conformance;
+use sluicegate_governor::Governor;
+use sluicegate_tests::conformance;
 
 fn memory(clock: &ManualClock) -> Memory {
     Memory::builder().clock(clock).capacity(1_000).build()

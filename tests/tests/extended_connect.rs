@@ -8,9 +8,9 @@ use hyper::body::Incoming;
 use hyper::ext::Protocol;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::service::TowerToHyperService;
+use sluicegate::{Global, Limit, Memory, RateLimitLayer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy, duplex, split};
 use tokio::task::yield_now;
-use tollgate::{Global, Limit, Memory, RateLimitLayer};
 use tower::{Layer, service_fn};
 
 async fn handler(mut request: Request<Incoming>) -> Result<Response<Body>, Infallible> {

@@ -14,8 +14,8 @@ mod waiting;
 
 use std::time::Duration;
 
-use tollgate_core::{ManualClock, Memory};
-use tollgate_tests::Subject;
+use sluicegate_core::{ManualClock, Memory};
+use sluicegate_tests::Subject;
 
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);

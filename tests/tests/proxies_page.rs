@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use tollgate_config::{Environment, Policies, read_toml};
+use sluicegate_config::{Environment, Policies, read_toml};
 
 #[test]
 fn every_file_of_policies_on_the_page_of_proxies_is_one() {

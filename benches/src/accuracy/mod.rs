@@ -14,7 +14,7 @@ mod judge;
 mod model;
 mod promise;
 mod rivals;
-mod tollgate;
+mod sluicegate;
 mod traffic;
 
 #[cfg(test)]
@@ -25,7 +25,7 @@ pub use self::judge::{Findings, judge};
 pub use self::model::Weighing;
 pub use self::promise::Promise;
 pub use self::rivals::{buckets as rival_buckets, rivals};
-pub use self::tollgate::{bucket as our_bucket, ours};
+pub use self::sluicegate::{bucket as our_bucket, ours};
 pub use self::traffic::{Request, Traffic};
 
 use std::time::Duration;

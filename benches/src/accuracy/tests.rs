@@ -8,7 +8,7 @@ fn judged(traffic: &Traffic, contestant: Contestant) -> Findings {
 }
 
 #[test]
-fn every_algorithm_of_tollgate_keeps_its_promise() {
+fn every_algorithm_of_sluicegate_keeps_its_promise() {
     for traffic in Traffic::all() {
         for contestant in ours(traffic.rate, traffic.cost) {
             let name = contestant.name;
@@ -19,10 +19,10 @@ fn every_algorithm_of_tollgate_keeps_its_promise() {
 }
 
 #[test]
-fn the_sliding_log_of_tollgate_is_the_exact_log() {
+fn the_sliding_log_of_sluicegate_is_the_exact_log() {
     for traffic in Traffic::all() {
         let ours = ours(traffic.rate, traffic.cost);
-        let log = ours.into_iter().find(|ours| ours.name == "tollgate, sliding log");
+        let log = ours.into_iter().find(|ours| ours.name == "sluicegate, sliding log");
         let findings = judged(&traffic, log.expect("a sliding log"));
         assert_eq!((findings.wrongly_admitted, findings.wrongly_refused), (0, 0));
         assert_eq!(findings, judged(&traffic, Contestant::exact(traffic.rate)));

@@ -1,8 +1,8 @@
 //! How each limiter is used: what a reader who knows it will ask. Lists of Markdown, for below the tables.
 
-/// Those that run beside tollgate in every row.
+/// Those that run beside sluicegate in every row.
 pub const FIELD: &str = "\
-- tollgate `Limiter`: `Limiter::spend`, its `Memory` made for exactly as many keys. tollgate `Store`: the same `Memory`, asked with a
+- sluicegate `Limiter`: `Limiter::spend`, its `Memory` made for exactly as many keys. sluicegate `Store`: the same `Memory`, asked with a
   `Charge`, as the layers do.
 - governor: `RateLimiter::keyed`, all defaults, and `dashmap_with_hasher` with foldhash. Its map grows as it must; it takes no size.
 - Text is a `String` in maps that keep keys. Everybody is asked with one that is reused, so nobody allocates for asking.";

@@ -6,7 +6,7 @@ mod cell;
 mod limitador;
 mod scripts;
 mod server;
-mod tollgate;
+mod sluicegate;
 mod traffic;
 mod trial;
 
@@ -16,7 +16,7 @@ pub use self::cell::Cell;
 pub use self::limitador::LimitadorScripts;
 pub use self::scripts::{Gcra, Time};
 pub use self::server::Redis;
-pub use self::tollgate::{Tollgate, limit};
+pub use self::sluicegate::{Sluicegate, limit};
 pub use self::trial::{Contender, Trial};
 
 /// Someone who decides by asking a server.

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use redis::Client;
 use redis::aio::MultiplexedConnection;
-use tollgate_tests::servers::{Reply, Server};
+use sluicegate_tests::servers::{Reply, Server};
 
 use crate::wire::Cores;
 
@@ -44,7 +44,7 @@ impl Redis {
         self.server.url()
     }
 
-    /// A connection of the client that tollgate has, for many requests at once.
+    /// A connection of the client that sluicegate has, for many requests at once.
     ///
     /// # Panics
     ///

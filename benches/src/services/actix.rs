@@ -17,7 +17,7 @@ use actix_web::dev::{Service, ServiceFactory, ServiceRequest, ServiceResponse};
 use actix_web::http::StatusCode;
 use actix_web::test::init_service;
 use actix_web::{Error, web};
-use tollgate_actix::{By, Fields, Ip, Memory, RateLimit};
+use sluicegate_actix::{By, Fields, Ip, Memory, RateLimit};
 
 use super::{App, Budget, now};
 
@@ -70,9 +70,9 @@ pub fn hello() -> actix_web::App<
     actix_web::App::new().route("/", web::to(async || "hello"))
 }
 
-/// tollgate with its defaults. The counts are those of `store`, so that a benchmark decides who shares
+/// sluicegate with its defaults. The counts are those of `store`, so that a benchmark decides who shares
 /// them.
-pub fn tollgate(budget: Budget, store: Memory) -> RateLimit<By<Ip>> {
+pub fn sluicegate(budget: Budget, store: Memory) -> RateLimit<By<Ip>> {
     RateLimit::new(budget.limit().by(Ip::peer())).store(store)
 }
 
@@ -99,21 +99,21 @@ struct Row {
 impl Row {
     fn limited(self) -> [App; 8] {
         let Self { budget, .. } = self;
-        let tollgate = || tollgate(budget, Memory::default());
-        let bare = tollgate().fields(Fields::NONE).extensions(false);
-        let x_rate_limit = tollgate().fields(Fields::X_RATE_LIMIT).extensions(false);
+        let sluicegate = || sluicegate(budget, Memory::default());
+        let bare = sluicegate().fields(Fields::NONE).extensions(false);
+        let x_rate_limit = sluicegate().fields(Fields::X_RATE_LIMIT).extensions(false);
         let headers = governor(budget).use_headers().finish();
         let headers = Governor::new(&headers.expect("neither the period nor the burst is zero"));
         [
-            self.app("tollgate, no fields, no extensions", hello().wrap(bare)),
+            self.app("sluicegate, no fields, no extensions", hello().wrap(bare)),
             self.app("actix-governor", hello().wrap(Governor::new(&actix_governor(budget)))),
             self.app("actix-extensible-rate-limit", hello().wrap(extensible(budget).build())),
             self.app(
-                "tollgate, draft fields, no extensions",
-                hello().wrap(tollgate().extensions(false)),
+                "sluicegate, draft fields, no extensions",
+                hello().wrap(sluicegate().extensions(false)),
             ),
-            self.app("tollgate, `X-RateLimit`, no extensions", hello().wrap(x_rate_limit)),
-            self.app("tollgate, as it comes", hello().wrap(tollgate())),
+            self.app("sluicegate, `X-RateLimit`, no extensions", hello().wrap(x_rate_limit)),
+            self.app("sluicegate, as it comes", hello().wrap(sluicegate())),
             self.app("actix-governor, `X-RateLimit`", hello().wrap(headers)),
             self.app(
                 "actix-extensible-rate-limit, `X-RateLimit`",

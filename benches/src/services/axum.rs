@@ -9,7 +9,7 @@ use axum::error_handling::HandleErrorLayer;
 use axum::extract::ConnectInfo;
 use axum::routing::get;
 use http::{Request, StatusCode};
-use tollgate_axum::{Bare, Fields, Ip, RateLimitLayer};
+use sluicegate_axum::{Bare, Fields, Ip, RateLimitLayer};
 use tower::util::MapRequestLayer;
 use tower::{Service, ServiceBuilder};
 use tower_resilience_ratelimiter::RateLimiterServiceError;
@@ -43,7 +43,7 @@ pub fn served_without_fields(peers: u32) -> Vec<App> {
     let mut apps = vec![
         app("axum, no layer", hello()),
         app("axum, a layer that does nothing", hello().layer(identity())),
-        app("tollgate, no fields, no extensions", tollgate_without_fields(budget)),
+        app("sluicegate, no fields, no extensions", sluicegate_without_fields(budget)),
         app("tower_governor", tower_governor(budget)),
         app("rate-net", hello().layer(rivals::rate_net(budget))),
         app("rate-net, coarse clock", hello().layer(rivals::rate_net_on_coarse_clock(budget))),
@@ -68,8 +68,8 @@ pub fn refused_without_body(peers: u32) -> Vec<App> {
     let refuse = get(async || (StatusCode::TOO_MANY_REQUESTS, "Too Many Requests"));
     let mut apps = vec![
         app("axum, a handler that answers 429", Router::new().route("/", refuse)),
-        app("tollgate, no body, no fields", tollgate_without_body(budget)),
-        app("tollgate, no fields", tollgate_without_fields(budget)),
+        app("sluicegate, no body, no fields", sluicegate_without_body(budget)),
+        app("sluicegate, no fields", sluicegate_without_fields(budget)),
         app("tower_governor", tower_governor(budget)),
         app("rate-net", hello().layer(rivals::rate_net(budget))),
         app("rate-net, coarse clock", hello().layer(rivals::rate_net_on_coarse_clock(budget))),
@@ -89,13 +89,13 @@ fn always_with_fields(budget: Budget, peers: u32) -> [App; 2] {
 
 fn with_fields(budget: Budget, peers: u32) -> [App; 5] {
     let app = |name, router| app(name, budget, peers, router);
-    let x_rate_limit = tollgate(budget).fields(Fields::X_RATE_LIMIT).extensions(false);
-    let draft = tollgate(budget).extensions(false);
+    let x_rate_limit = sluicegate(budget).fields(Fields::X_RATE_LIMIT).extensions(false);
+    let draft = sluicegate(budget).extensions(false);
     let headers = rivals::tower_governor_with_headers(budget);
     [
-        app("tollgate, draft fields, no extensions", hello().layer(draft)),
-        app("tollgate, `X-RateLimit`, no extensions", hello().layer(x_rate_limit)),
-        app("tollgate, as it comes", tollgate_as_it_comes(budget)),
+        app("sluicegate, draft fields, no extensions", hello().layer(draft)),
+        app("sluicegate, `X-RateLimit`, no extensions", hello().layer(x_rate_limit)),
+        app("sluicegate, as it comes", sluicegate_as_it_comes(budget)),
         app("tower_governor, `X-RateLimit`", hello().layer(headers)),
         app("rate-net, all its fields", hello().layer(rivals::rate_net_with_headers(budget))),
     ]
@@ -106,19 +106,19 @@ pub fn hello() -> Router {
     Router::new().route("/", get(async || "hello"))
 }
 
-/// The same behind tollgate, which leaves nothing behind.
-pub fn tollgate_without_fields(budget: Budget) -> Router {
-    hello().layer(tollgate(budget).fields(Fields::NONE).extensions(false))
+/// The same behind sluicegate, which leaves nothing behind.
+pub fn sluicegate_without_fields(budget: Budget) -> Router {
+    hello().layer(sluicegate(budget).fields(Fields::NONE).extensions(false))
 }
 
 /// The same, with refusals that say no more than when to come back.
-pub fn tollgate_without_body(budget: Budget) -> Router {
-    hello().layer(tollgate(budget).respond(Bare).fields(Fields::NONE).extensions(false))
+pub fn sluicegate_without_body(budget: Budget) -> Router {
+    hello().layer(sluicegate(budget).respond(Bare).fields(Fields::NONE).extensions(false))
 }
 
-/// The same behind tollgate with its defaults.
-pub fn tollgate_as_it_comes(budget: Budget) -> Router {
-    hello().layer(tollgate(budget))
+/// The same behind sluicegate with its defaults.
+pub fn sluicegate_as_it_comes(budget: Budget) -> Router {
+    hello().layer(sluicegate(budget))
 }
 
 /// The same behind tower_governor with its defaults.
@@ -126,7 +126,7 @@ pub fn tower_governor(budget: Budget) -> Router {
     hello().layer(rivals::tower_governor(budget))
 }
 
-fn tollgate(budget: Budget) -> RateLimitLayer<tollgate_axum::By<Ip>> {
+fn sluicegate(budget: Budget) -> RateLimitLayer<sluicegate_axum::By<Ip>> {
     RateLimitLayer::new(budget.limit().by(Ip::peer()))
 }
 

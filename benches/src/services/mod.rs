@@ -13,8 +13,8 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use sluicegate::Limit;
 use tokio::runtime::{self, Runtime};
-use tollgate::Limit;
 
 /// How far the address of a request is from that of the one before. It has no factor in common with a
 /// power of ten, so all addresses have their turn.

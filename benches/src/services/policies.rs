@@ -3,11 +3,11 @@
 
 use axum::body::Body;
 use http::Request;
-use tollgate::{
+use sluicegate::{
     Cases, Claim, Claims, Fields, Global, HttpView, Limit, Method, Path, Plain, RateLimitLayer,
     Rule, Tiers, when,
 };
-use tollgate_config::{Environment, Live, Policies, read_toml};
+use sluicegate_config::{Environment, Live, Policies, read_toml};
 use tower::layer::Layer;
 
 use super::tower::{called, hello};

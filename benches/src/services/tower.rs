@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 
 use axum::body::Body;
 use http::{Request, Response};
-use tollgate::{Fields, Global, RateLimitLayer};
+use sluicegate::{Fields, Global, RateLimitLayer};
 use tower::layer::Layer;
 use tower::limit::RateLimitLayer as TowersOwn;
 use tower::util::MapRequestLayer;
@@ -26,7 +26,7 @@ pub const IDENTITY: usize = 1;
 /// Services whose every request is let through. tower's own layer has no refusals: it makes wait.
 pub fn served() -> Vec<App> {
     let budget = Budget::Plenty;
-    let tollgate = || RateLimitLayer::new(budget.limit().by(Global));
+    let sluicegate = || RateLimitLayer::new(budget.limit().by(Global));
     let towers_own = TowersOwn::new(budget.burst().into(), budget.period());
     vec![
         app("a function, no layer", hello()),
@@ -35,10 +35,10 @@ pub fn served() -> Vec<App> {
         app("tower-resilience", rivals::tower_resilience(budget).layer(hello())),
         app("tower_governor", rivals::tower_governor_for_all(budget).layer(hello())),
         app(
-            "tollgate, no fields, no extensions",
-            tollgate().fields(Fields::NONE).extensions(false).layer(hello()),
+            "sluicegate, no fields, no extensions",
+            sluicegate().fields(Fields::NONE).extensions(false).layer(hello()),
         ),
-        app("tollgate, as it comes", tollgate().layer(hello())),
+        app("sluicegate, as it comes", sluicegate().layer(hello())),
     ]
 }
 

@@ -12,8 +12,8 @@ use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
 use actix_web::{App, Error, HttpServer};
 use axum::Router;
+use sluicegate_actix::{Fields, Memory};
 use tokio::net::TcpListener;
-use tollgate_actix::{Fields, Memory};
 
 use crate::services::{self, Budget, actix, axum as axums};
 
@@ -22,45 +22,45 @@ use crate::services::{self, Budget, actix, axum as axums};
 pub enum Kind {
     /// axum, nothing else.
     Axum,
-    /// Behind tollgate, which leaves nothing behind.
-    AxumTollgateBare,
-    /// Behind tollgate with its defaults.
-    AxumTollgate,
+    /// Behind sluicegate, which leaves nothing behind.
+    AxumSluicegateBare,
+    /// Behind sluicegate with its defaults.
+    AxumSluicegate,
     /// Behind tower_governor with its defaults.
     AxumTowerGovernor,
-    /// Behind tollgate, which refuses in as few words as it can.
-    AxumTollgateRefusesBare,
-    /// Behind tollgate, which refuses.
-    AxumTollgateRefuses,
+    /// Behind sluicegate, which refuses in as few words as it can.
+    AxumSluicegateRefusesBare,
+    /// Behind sluicegate, which refuses.
+    AxumSluicegateRefuses,
     /// Behind tower_governor, which refuses.
     AxumTowerGovernorRefuses,
     /// actix-web, nothing else.
     Actix,
-    /// Behind tollgate, which leaves nothing behind.
-    ActixTollgateBare,
-    /// Behind tollgate with its defaults.
-    ActixTollgate,
+    /// Behind sluicegate, which leaves nothing behind.
+    ActixSluicegateBare,
+    /// Behind sluicegate with its defaults.
+    ActixSluicegate,
     /// Behind actix-governor with its defaults.
     ActixGovernor,
-    /// Behind tollgate, which refuses.
-    ActixTollgateRefuses,
+    /// Behind sluicegate, which refuses.
+    ActixSluicegateRefuses,
     /// Behind actix-governor, which refuses.
     ActixGovernorRefuses,
 }
 
 const ALL: [Kind; 13] = [
     Kind::Axum,
-    Kind::AxumTollgateBare,
-    Kind::AxumTollgate,
+    Kind::AxumSluicegateBare,
+    Kind::AxumSluicegate,
     Kind::AxumTowerGovernor,
-    Kind::AxumTollgateRefusesBare,
-    Kind::AxumTollgateRefuses,
+    Kind::AxumSluicegateRefusesBare,
+    Kind::AxumSluicegateRefuses,
     Kind::AxumTowerGovernorRefuses,
     Kind::Actix,
-    Kind::ActixTollgateBare,
-    Kind::ActixTollgate,
+    Kind::ActixSluicegateBare,
+    Kind::ActixSluicegate,
     Kind::ActixGovernor,
-    Kind::ActixTollgateRefuses,
+    Kind::ActixSluicegateRefuses,
     Kind::ActixGovernorRefuses,
 ];
 
@@ -74,10 +74,10 @@ impl Kind {
     /// What it answers, after the first request.
     pub(super) fn status(self) -> u16 {
         match self {
-            Self::AxumTollgateRefusesBare
-            | Self::AxumTollgateRefuses
+            Self::AxumSluicegateRefusesBare
+            | Self::AxumSluicegateRefuses
             | Self::AxumTowerGovernorRefuses
-            | Self::ActixTollgateRefuses
+            | Self::ActixSluicegateRefuses
             | Self::ActixGovernorRefuses => 429,
             _ => 200,
         }
@@ -104,20 +104,20 @@ pub fn serve(kind: Kind) -> io::Result<()> {
     let (plenty, spent) = (Budget::Plenty, Budget::Spent);
     match kind {
         Kind::Axum => serve_axum(axums::hello()),
-        Kind::AxumTollgateBare => serve_axum(axums::tollgate_without_fields(plenty)),
-        Kind::AxumTollgate => serve_axum(axums::tollgate_as_it_comes(plenty)),
+        Kind::AxumSluicegateBare => serve_axum(axums::sluicegate_without_fields(plenty)),
+        Kind::AxumSluicegate => serve_axum(axums::sluicegate_as_it_comes(plenty)),
         Kind::AxumTowerGovernor => serve_axum(axums::tower_governor(plenty)),
-        Kind::AxumTollgateRefusesBare => serve_axum(axums::tollgate_without_body(spent)),
-        Kind::AxumTollgateRefuses => serve_axum(axums::tollgate_as_it_comes(spent)),
+        Kind::AxumSluicegateRefusesBare => serve_axum(axums::sluicegate_without_body(spent)),
+        Kind::AxumSluicegateRefuses => serve_axum(axums::sluicegate_as_it_comes(spent)),
         Kind::AxumTowerGovernorRefuses => serve_axum(axums::tower_governor(spent)),
         Kind::Actix => serve_actix(actix::hello),
-        Kind::ActixTollgateBare => {
-            let limit = actix::tollgate(plenty, Memory::default());
+        Kind::ActixSluicegateBare => {
+            let limit = actix::sluicegate(plenty, Memory::default());
             let limit = limit.fields(Fields::NONE).extensions(false);
             serve_actix(move || actix::hello().wrap(limit.clone()))
         }
-        Kind::ActixTollgate => serve_actix_behind_tollgate(plenty),
-        Kind::ActixTollgateRefuses => serve_actix_behind_tollgate(spent),
+        Kind::ActixSluicegate => serve_actix_behind_sluicegate(plenty),
+        Kind::ActixSluicegateRefuses => serve_actix_behind_sluicegate(spent),
         Kind::ActixGovernor => serve_actix_behind_governor(plenty),
         Kind::ActixGovernorRefuses => serve_actix_behind_governor(spent),
     }
@@ -133,8 +133,8 @@ fn serve_axum(router: Router) -> io::Result<()> {
     })
 }
 
-fn serve_actix_behind_tollgate(budget: Budget) -> io::Result<()> {
-    let limit = actix::tollgate(budget, Memory::default());
+fn serve_actix_behind_sluicegate(budget: Budget) -> io::Result<()> {
+    let limit = actix::sluicegate(budget, Memory::default());
     serve_actix(move || actix::hello().wrap(limit.clone()))
 }
 

@@ -22,7 +22,7 @@ pub(crate) fn test() -> Result<(), Failure> {
     if !packages.is_empty() {
         install(&packages)?;
     }
-    let mut command = cargo(["test", "--package", "tollgate-counterparts", "--no-fail-fast"]);
+    let mut command = cargo(["test", "--package", "sluicegate-counterparts", "--no-fail-fast"]);
     // Browsers are heavy.
     command.args(["--", "--test-threads=2"]);
     Step::new("counterparts", command).run()

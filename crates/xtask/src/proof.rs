@@ -11,8 +11,8 @@ use crate::tools::Tool;
 const TARGETS: [(&str, Option<&str>); 4] = [
     ("table", None),
     ("limit_text", None),
-    ("config_document", Some("crates/tollgate-config/tests/documents")),
-    ("envoy_document", Some("crates/tollgate-config/tests/envoy")),
+    ("config_document", Some("crates/sluicegate-config/tests/documents")),
+    ("envoy_document", Some("crates/sluicegate-config/tests/envoy")),
 ];
 
 /// How many seconds each is given.
@@ -25,7 +25,7 @@ const INTERPRETED: [&str; 3] = ["key::buf", "line::", "memory::slim"];
 /// The protocol of the table in every order in which two or three threads can meet.
 pub(crate) fn try_every_order() -> Result<(), Failure> {
     let mut command =
-        cargo(["test", "--package", "tollgate-core", "--lib", "--release", "memory::loom"]);
+        cargo(["test", "--package", "sluicegate-core", "--lib", "--release", "memory::loom"]);
     command.args(["--target-dir", "target/loom"]).env("RUSTFLAGS", "--cfg loom");
     Step::new("every order of threads", command).run()
 }
@@ -65,7 +65,7 @@ pub(crate) fn interpret() -> Result<Vec<String>, Failure> {
                 .to_owned(),
         ]);
     }
-    let mut command = nightly(&["miri", "test", "--package", "tollgate-core", "--lib", "--"]);
+    let mut command = nightly(&["miri", "test", "--package", "sluicegate-core", "--lib", "--"]);
     command.args(INTERPRETED).env("MIRIFLAGS", "-Zmiri-disable-isolation");
     Step::new("tests in Miri", command).run()?;
     Ok(Vec::new())

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use http::{Request, Response};
 use proptest::prelude::*;
-use tollgate::{
+use sluicegate::{
     Claims, Decision, Fields, HttpView, ManualClock, Memory, Peer, Plain, RateLimitLayer, Rule,
 };
-use tollgate_config::{Environment, Policies, read_toml};
+use sluicegate_config::{Environment, Policies, read_toml};
 use tower::{Layer, ServiceExt, service_fn};
 
 /// A request, and what the service inside would answer.
@@ -123,7 +123,7 @@ fn run(asked: &[Asked]) -> (Vec<String>, Vec<String>) {
         let from_file = answers(policies, &clock, asked).await;
         let clock = ManualClock::new();
         let in_code =
-            answers(tollgate_examples_policies::in_code(clock.clone()), &clock, asked).await;
+            answers(sluicegate_examples_policies::in_code(clock.clone()), &clock, asked).await;
         (from_file, in_code)
     })
 }
@@ -155,7 +155,7 @@ fn all_that_the_product_promises_is_seen_on_a_long_run() {
         "\"api/second\";r=",
         "\"api/30 days\";r=",
         "\"tokens\";r=",
-        ";tollgate-soft",
+        ";sluicegate-soft",
         "\"login\";r=0",
         "\"export\";q=2;",
         "\"export\";q=20;",

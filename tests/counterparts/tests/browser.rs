@@ -8,10 +8,10 @@ use axum::Router;
 use axum::http::{HeaderName, Method};
 use axum::response::Html;
 use axum::routing::get;
+use sluicegate_axum::{Ip, Limit, ManualClock, Memory, RateLimitLayer};
 use tokio::net::TcpListener;
 use tokio::process::Command;
 use tokio::time::timeout;
-use tollgate_axum::{Ip, Limit, ManualClock, Memory, RateLimitLayer};
 use tower_http::cors::{Any, CorsLayer};
 
 /// One request in an hour.
@@ -42,7 +42,8 @@ async fn a_page_reads_a_429_through_cors_and_preflights_are_free() {
 async fn a_page_reads_a_429_of_actix_through_cors_and_preflights_are_free() {
     use actix_web::{App, HttpServer, web};
 
-    let limit = tollgate_actix::RateLimit::new(ONE.by(tollgate_actix::Ip::peer())).store(store());
+    let limit =
+        sluicegate_actix::RateLimit::new(ONE.by(sluicegate_actix::Ip::peer())).store(store());
     let server = HttpServer::new(move || {
         let cors = actix_cors::Cors::default()
             .allow_any_origin()

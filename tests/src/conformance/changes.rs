@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate_core::{Charge, Limit, Store};
+use sluicegate_core::{Charge, Limit, Store};
 
 use super::{MINUTE, SECOND};
 use crate::Subject;

@@ -1,6 +1,6 @@
 //! How much is admitted.
 
-use tollgate_core::{Charge, Limit, Store};
+use sluicegate_core::{Charge, Limit, Store};
 
 use super::{MINUTE, shapes};
 use crate::{Subject, key};

@@ -1,6 +1,6 @@
 //! What is given back, and charged on top.
 
-use tollgate_core::{Charge, Limit, Store};
+use sluicegate_core::{Charge, Limit, Store};
 
 use super::{MINUTE, SECOND, shapes, timed};
 use crate::{Subject, key};

@@ -4,7 +4,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use tollgate_core::{Charge, Limit, Store};
+use sluicegate_core::{Charge, Limit, Store};
 
 use super::{MINUTE, shapes};
 use crate::{Subject, key};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate_core::{Limit, Store};
+use sluicegate_core::{Limit, Store};
 
 use super::{MINUTE, SECOND, TICK, timed};
 use crate::Subject;

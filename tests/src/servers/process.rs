@@ -85,7 +85,7 @@ impl Directory {
         loop {
             let number = NUMBER.fetch_add(1, Ordering::Relaxed);
             // Short, since the path of a socket must be: 103 bytes on macOS.
-            let path = env::temp_dir().join(format!("tollgate-{}-{number}", std::process::id()));
+            let path = env::temp_dir().join(format!("sluicegate-{}-{number}", std::process::id()));
             match fs::create_dir(&path) {
                 Ok(()) => return Self(path),
                 // A process of the same number left it, some time ago.

@@ -4,8 +4,8 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use tollgate_core::{Charge, Limit};
-use tollgate_tests::key;
+use sluicegate_core::{Charge, Limit};
+use sluicegate_tests::key;
 
 use super::*;
 

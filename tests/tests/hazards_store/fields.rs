@@ -1,6 +1,6 @@
 //! What the client is told.
 
-use tollgate_core::{Limit, fields};
+use sluicegate_core::{Limit, fields};
 
 use super::*;
 

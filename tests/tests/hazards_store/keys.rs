@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use tollgate_core::{Charge, KeyBuf, Limit, Part, Store, WhenFull};
-use tollgate_tests::answer;
+use sluicegate_core::{Charge, KeyBuf, Limit, Part, Store, WhenFull};
+use sluicegate_tests::answer;
 
 use super::*;
 

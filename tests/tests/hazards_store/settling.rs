@@ -1,7 +1,7 @@
 //! Giving back.
 
-use tollgate_core::{Charge, Limit, Store, Ticket};
-use tollgate_tests::{answer, key};
+use sluicegate_core::{Charge, Limit, Store, Ticket};
+use sluicegate_tests::{answer, key};
 
 use super::*;
 

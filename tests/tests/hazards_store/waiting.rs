@@ -1,7 +1,7 @@
 //! Waiting.
 
-use tollgate_core::{Charge, Limit};
-use tollgate_tests::key;
+use sluicegate_core::{Charge, Limit};
+use sluicegate_tests::key;
 
 use super::*;
 

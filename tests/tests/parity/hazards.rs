@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use tollgate_config::{Environment, Policies, read_toml};
-use tollgate_core::{
+use sluicegate_config::{Environment, Policies, read_toml};
+use sluicegate_core::{
     First, Header, Host, Ip, KeyBuf, Limit, Memory, OnStoreError, Path, Query, Route, WhenFull,
 };
 

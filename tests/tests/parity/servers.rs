@@ -8,7 +8,7 @@ use std::thread;
 use actix_web::{App, HttpMessage, HttpResponse, HttpServer, web};
 use axum::body::Body;
 use http::{Request, Response};
-use tollgate_core::{Cost, Degraded, Fields, ManualClock, OnStoreError, Rejection, Rule};
+use sluicegate_core::{Cost, Degraded, Fields, ManualClock, OnStoreError, Rejection, Rule};
 
 use crate::stores::{Keep, Kept};
 
@@ -23,9 +23,9 @@ pub(crate) struct Setup<S> {
 
 /// A rule that every adapter can use.
 pub(crate) trait Anywhere:
-    for<'a> Rule<tollgate::HttpView<'a, hyper::body::Incoming, tollgate::Plain>>
-    + for<'a> Rule<tollgate::HttpView<'a, Body, tollgate_axum::Axum>>
-    + for<'a> Rule<tollgate_actix::RequestView<'a>>
+    for<'a> Rule<sluicegate::HttpView<'a, hyper::body::Incoming, sluicegate::Plain>>
+    + for<'a> Rule<sluicegate::HttpView<'a, Body, sluicegate_axum::Axum>>
+    + for<'a> Rule<sluicegate_actix::RequestView<'a>>
     + Clone
     + Send
     + Sync
@@ -34,9 +34,9 @@ pub(crate) trait Anywhere:
 }
 
 impl<R> Anywhere for R where
-    R: for<'a> Rule<tollgate::HttpView<'a, hyper::body::Incoming, tollgate::Plain>>
-        + for<'a> Rule<tollgate::HttpView<'a, Body, tollgate_axum::Axum>>
-        + for<'a> Rule<tollgate_actix::RequestView<'a>>
+    R: for<'a> Rule<sluicegate::HttpView<'a, hyper::body::Incoming, sluicegate::Plain>>
+        + for<'a> Rule<sluicegate::HttpView<'a, Body, sluicegate_axum::Axum>>
+        + for<'a> Rule<sluicegate_actix::RequestView<'a>>
         + Clone
         + Send
         + Sync
@@ -132,7 +132,7 @@ impl<K: Keep> Server for Tower<K> {
         use hyper_util::service::TowerToHyperService;
         use tower::Layer;
 
-        let layer = set_up!(tollgate::RateLimitLayer::new(rule), setup);
+        let layer = set_up!(sluicegate::RateLimitLayer::new(rule), setup);
         started(async move |send| {
             let listener = listen(send).await;
             loop {
@@ -143,8 +143,8 @@ impl<K: Keep> Server for Tower<K> {
                 let limited = layer.layer(handler);
                 let service = tower::ServiceBuilder::new()
                     .map_request(move |mut request: Request<_>| {
-                        request.extensions_mut().insert(tollgate::Peer(peer.ip()));
-                        request.extensions_mut().insert(tollgate::MatchedRoute("/{any}".into()));
+                        request.extensions_mut().insert(sluicegate::Peer(peer.ip()));
+                        request.extensions_mut().insert(sluicegate::MatchedRoute("/{any}".into()));
                         request
                     })
                     .service(limited);
@@ -165,7 +165,7 @@ impl<K: Keep> Server for Axum<K> {
     }
 
     fn start(&self, rule: impl Anywhere, setup: Setup<K::Store>) -> SocketAddr {
-        let layer = set_up!(tollgate_axum::RateLimitLayer::new(rule), setup);
+        let layer = set_up!(sluicegate_axum::RateLimitLayer::new(rule), setup);
         let handler = axum::routing::get(async |request: axum::extract::Request| respond(&request));
         let app = axum::Router::new()
             .route("/", handler.clone())
@@ -188,7 +188,7 @@ impl<K: Keep> Server for Actix<K> {
     }
 
     fn start(&self, rule: impl Anywhere, setup: Setup<K::Store>) -> SocketAddr {
-        let limit = set_up!(tollgate_actix::RateLimit::new(rule), setup);
+        let limit = set_up!(sluicegate_actix::RateLimit::new(rule), setup);
         started(async move |send| {
             let handler = async |request: actix_web::HttpRequest| {
                 let degraded = request.extensions().get::<Degraded>().is_some();

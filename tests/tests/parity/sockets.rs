@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
 
-use tollgate_core::{Ip, Limit};
+use sluicegate_core::{Ip, Limit};
 
 fn socket(name: &str) -> PathBuf {
-    let file = format!("tollgate-{}-{name}.sock", std::process::id());
+    let file = format!("sluicegate-{}-{name}.sock", std::process::id());
     std::env::temp_dir().join(file)
 }
 
@@ -36,7 +36,7 @@ fn panic_without_a_peer_address_in_axum() {
     thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let layer = tollgate_axum::RateLimitLayer::new(Limit::per_hour(9).by(Ip::peer()));
+            let layer = sluicegate_axum::RateLimitLayer::new(Limit::per_hour(9).by(Ip::peer()));
             let app = axum::Router::new().route("/", axum::routing::get(async || {})).layer(layer);
             let listener = tokio::net::UnixListener::bind(at).unwrap();
             send.send(()).unwrap();
@@ -56,7 +56,7 @@ fn panic_without_a_peer_address_in_actix() {
     let at = path.clone();
     thread::spawn(move || {
         actix_web::rt::System::new().block_on(async {
-            let limit = tollgate_actix::RateLimit::new(Limit::per_hour(9).by(Ip::peer()));
+            let limit = sluicegate_actix::RateLimit::new(Limit::per_hour(9).by(Ip::peer()));
             let app = move || App::new().wrap(limit.clone()).route("/", web::get().to(async || ""));
             let server = HttpServer::new(app).workers(1).disable_signals().bind_uds(at).unwrap();
             send.send(()).unwrap();

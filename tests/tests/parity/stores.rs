@@ -4,9 +4,9 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tollgate_core::{ManualClock, Memory, Outcome, Store, StoreError};
-use tollgate_redis::{Redis, RedisBuilder};
-use tollgate_tests::servers::Server;
+use sluicegate_core::{ManualClock, Memory, Outcome, Store, StoreError};
+use sluicegate_redis::{Redis, RedisBuilder};
+use sluicegate_tests::servers::Server;
 
 /// A store that every adapter can use.
 pub(crate) trait Kept:

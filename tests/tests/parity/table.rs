@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::thread;
 use std::time::Duration;
 
-use tollgate_core::{
+use sluicegate_core::{
     Fields, Header, Ip, Limit, Limits, ManualClock, Memory, OnStoreError, Rejection, Route,
     WhenFull, content_length, cost_from,
 };

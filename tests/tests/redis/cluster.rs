@@ -3,9 +3,9 @@
 use std::error::Error;
 use std::time::Duration;
 
-use tollgate_core::{Charge, Limit, Store};
-use tollgate_tests::servers::{Cluster, Server, until};
-use tollgate_tests::{answer, key};
+use sluicegate_core::{Charge, Limit, Store};
+use sluicegate_tests::servers::{Cluster, Server, until};
+use sluicegate_tests::{answer, key};
 
 use crate::DAY;
 use crate::load::{Load, attempts};

@@ -2,9 +2,9 @@
 
 use std::sync::LazyLock;
 
-use tollgate_core::ManualClock;
-use tollgate_tests::conformance;
-use tollgate_tests::servers::Server;
+use sluicegate_core::ManualClock;
+use sluicegate_tests::conformance;
+use sluicegate_tests::servers::Server;
 
 use crate::store::{by_hand, open, settled, shared, shared_cluster};
 

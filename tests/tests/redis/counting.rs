@@ -2,8 +2,8 @@
 
 use std::env;
 
-use tollgate_core::{Charge, Limit};
-use tollgate_tests::key;
+use sluicegate_core::{Charge, Limit};
+use sluicegate_tests::key;
 
 use crate::DAY;
 use crate::load::attempts;
@@ -34,7 +34,7 @@ fn limits() -> [Limit; 7] {
 fn check_then_act() {
     let prefix = own_prefix();
     let mut workers: Vec<_> = (0..PROCESSES)
-        .map(|_| Worker::start("counting::one_of_several_processes", "TOLLGATE_SERVER", &prefix))
+        .map(|_| Worker::start("counting::one_of_several_processes", "SLUICEGATE_SERVER", &prefix))
         .collect();
     workers.iter_mut().for_each(Worker::is_ready);
     workers.iter_mut().for_each(Worker::begin);
@@ -51,7 +51,8 @@ fn check_then_act() {
 /// What the other processes do; nothing where nobody tells this one to.
 #[test]
 fn one_of_several_processes() {
-    let (Ok(url), Ok(prefix)) = (env::var("TOLLGATE_SERVER"), env::var("TOLLGATE_PREFIX")) else {
+    let (Ok(url), Ok(prefix)) = (env::var("SLUICEGATE_SERVER"), env::var("SLUICEGATE_PREFIX"))
+    else {
         return;
     };
     let store = open(patient().url(&url).prefix(&prefix));

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use tollgate_core::{Charge, Limit};
-use tollgate_tests::key;
-use tollgate_tests::servers::{Cluster, until};
+use sluicegate_core::{Charge, Limit};
+use sluicegate_tests::key;
+use sluicegate_tests::servers::{Cluster, until};
 
 use crate::DAY;
 use crate::cluster::name_of_one;

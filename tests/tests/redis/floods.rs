@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use tollgate_core::{Charge, Limit, ManualClock, Mark, Store};
-use tollgate_redis::{Redis, RedisBuilder};
-use tollgate_tests::servers::{Server, until};
-use tollgate_tests::{answer, conformance, key};
+use sluicegate_core::{Charge, Limit, ManualClock, Mark, Store};
+use sluicegate_redis::{Redis, RedisBuilder};
+use sluicegate_tests::servers::{Server, until};
+use sluicegate_tests::{answer, conformance, key};
 
 use crate::DAY;
 use crate::load::{Load, attempts};

@@ -7,12 +7,12 @@ mod time;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use sluicegate_core::{Answer, Charge, Limit, ManualClock, Outcome, Store, StoreError};
+use sluicegate_redis::{Leased, Redis};
+use sluicegate_tests::conformance;
+use sluicegate_tests::servers::{Server, until};
+use sluicegate_tests::{answer, block_on, key};
 use tokio::task::JoinSet;
-use tollgate_core::{Answer, Charge, Limit, ManualClock, Outcome, Store, StoreError};
-use tollgate_redis::{Leased, Redis};
-use tollgate_tests::conformance;
-use tollgate_tests::servers::{Server, until};
-use tollgate_tests::{answer, block_on, key};
 
 use crate::DAY;
 use crate::store::{by_hand, left, on, open, own_prefix, patient, runtime, shared};

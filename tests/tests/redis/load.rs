@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use sluicegate_core::{Answer, Charge, Outcome, Store, StoreError};
+use sluicegate_redis::Redis;
+use sluicegate_tests::servers::until;
 use tokio::task::JoinSet;
-use tollgate_core::{Answer, Charge, Outcome, Store, StoreError};
-use tollgate_redis::Redis;
-use tollgate_tests::servers::until;
 
 use crate::store::runtime;
 

@@ -3,10 +3,10 @@
 use std::env;
 use std::time::Duration;
 
-use tollgate_core::{Charge, Limit, ManualClock, Outcome, Store};
-use tollgate_redis::Redis;
-use tollgate_tests::servers::{Server, until};
-use tollgate_tests::{answer, key};
+use sluicegate_core::{Charge, Limit, ManualClock, Outcome, Store};
+use sluicegate_redis::Redis;
+use sluicegate_tests::servers::{Server, until};
+use sluicegate_tests::{answer, key};
 
 use crate::store::{by_hand, left, on, open, own_prefix, patient, rows, runtime, settled, shared};
 use crate::worker::Worker;
@@ -44,7 +44,7 @@ fn a_holder_dies_with_what_it_holds() {
     let prefix = own_prefix();
     let test = "places::one_that_will_be_killed";
     let mut holders: Vec<_> =
-        (0..4).map(|_| Worker::start(test, "TOLLGATE_HOLDER", &prefix)).collect();
+        (0..4).map(|_| Worker::start(test, "SLUICEGATE_HOLDER", &prefix)).collect();
     holders.iter_mut().for_each(Worker::is_ready);
     let store = open(patient().url(&shared().url()).prefix(&prefix));
     assert!(!take(&store, &alice(EIGHT, 1)).is_admitted());
@@ -56,7 +56,8 @@ fn a_holder_dies_with_what_it_holds() {
 /// Holds two places; nothing where nobody tells this process to.
 #[test]
 fn one_that_will_be_killed() {
-    let (Ok(url), Ok(prefix)) = (env::var("TOLLGATE_HOLDER"), env::var("TOLLGATE_PREFIX")) else {
+    let (Ok(url), Ok(prefix)) = (env::var("SLUICEGATE_HOLDER"), env::var("SLUICEGATE_PREFIX"))
+    else {
         return;
     };
     let lease = Duration::from_secs(1);
@@ -161,7 +162,7 @@ fn a_place_that_was_taken_over_a_connection_that_broke_is_free_again() {
     assert!(held.is_admitted());
     let lose = || {
         server.pause();
-        let tollgate_core::Answer::Later(mut future) = store.take(&charge) else {
+        let sluicegate_core::Answer::Later(mut future) = store.take(&charge) else {
             panic!("the server is not in this process");
         };
         let mut cx = std::task::Context::from_waker(std::task::Waker::noop());

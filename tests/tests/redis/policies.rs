@@ -6,8 +6,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use http::{Request, Response};
-use tollgate::{Claims, ManualClock, Memory, Peer, RateLimitLayer, Store};
-use tollgate_config::{Environment, Policies, read_toml};
+use sluicegate::{Claims, ManualClock, Memory, Peer, RateLimitLayer, Store};
+use sluicegate_config::{Environment, Policies, read_toml};
 use tower::{Layer, ServiceExt, service_fn};
 
 use crate::store::{by_hand, open, runtime, shared};
@@ -27,7 +27,7 @@ fn a_file_decides_on_a_server_as_in_memory() {
     for (far, near) in far.iter().zip(&near) {
         assert_eq!(far, near);
     }
-    for seen in ["200", "400", "401", "429", "tollgate-soft", "abnormal-usage-detected"] {
+    for seen in ["200", "400", "401", "429", "sluicegate-soft", "abnormal-usage-detected"] {
         assert!(far.iter().any(|answer| answer.contains(seen)), "nobody saw {seen}");
     }
 }

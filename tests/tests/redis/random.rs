@@ -1,8 +1,8 @@
 //! Whatever can be done to a store, beside a plain map of all states.
 
-use tollgate_core::ManualClock;
-use tollgate_redis::RedisBuilder;
-use tollgate_tests::operations::{drawn, run_on};
+use sluicegate_core::ManualClock;
+use sluicegate_redis::RedisBuilder;
+use sluicegate_tests::operations::{drawn, run_on};
 
 use crate::store::{by_hand, open, settled, shared};
 

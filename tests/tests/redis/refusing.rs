@@ -3,10 +3,10 @@
 use std::error::Error;
 use std::time::Duration;
 
-use tollgate_core::{Charge, Limit, Store, StoreError};
-use tollgate_redis::{BreakerState, Failure, FailureKind, Redis};
-use tollgate_tests::servers::{Connection, Replica, Reply, Sentinel, Server, until};
-use tollgate_tests::{answer, key};
+use sluicegate_core::{Charge, Limit, Store, StoreError};
+use sluicegate_redis::{BreakerState, Failure, FailureKind, Redis};
+use sluicegate_tests::servers::{Connection, Replica, Reply, Sentinel, Server, until};
+use sluicegate_tests::{answer, key};
 
 use crate::DAY;
 use crate::load::attempts;

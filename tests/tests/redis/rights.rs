@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use tollgate_core::{Charge, Limit, Store};
-use tollgate_redis::{Leased, Redis};
-use tollgate_tests::servers::{Cluster, Server};
-use tollgate_tests::{answer, key};
+use sluicegate_core::{Charge, Limit, Store};
+use sluicegate_redis::{Leased, Redis};
+use sluicegate_tests::servers::{Cluster, Server};
+use sluicegate_tests::{answer, key};
 
 use crate::DAY;
 use crate::load::attempts;
 use crate::store::{left, open, patient, runtime, settled};
 
-const DOCUMENTATION: &str = include_str!("../../../crates/tollgate-redis/src/lib.rs");
+const DOCUMENTATION: &str = include_str!("../../../crates/sluicegate-redis/src/lib.rs");
 
 /// The words of the documented command, for rows under another prefix.
 fn documented() -> Vec<String> {
@@ -19,7 +19,7 @@ fn documented() -> Vec<String> {
     let (_, command) = text.split_once("`ACL SETUSER").expect("it is documented");
     let (command, _) = command.split_once('`').expect("it ends");
     let words = command.split_whitespace().map(|word| match word {
-        "~tollgate:*" => "~test-*",
+        "~sluicegate:*" => "~test-*",
         word => word,
     });
     ["ACL", "SETUSER"].into_iter().chain(words).map(str::to_owned).collect()

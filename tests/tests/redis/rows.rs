@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use tollgate_core::{Charge, Limit, ManualClock, Outcome, Store};
-use tollgate_redis::Redis;
-use tollgate_tests::servers::{Reply, Server};
-use tollgate_tests::{answer, key};
+use sluicegate_core::{Charge, Limit, ManualClock, Outcome, Store};
+use sluicegate_redis::Redis;
+use sluicegate_tests::servers::{Reply, Server};
+use sluicegate_tests::{answer, key};
 
 use crate::DAY;
 use crate::store::{by_hand, open, own_prefix, patient, rows, settled, shared};

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use tollgate_tests::servers::{Cluster, Replica, Reply, Sentinel, Server, until};
+use sluicegate_tests::servers::{Cluster, Replica, Reply, Sentinel, Server, until};
 
 fn runs(id: &str) -> bool {
     let status = Command::new("sh").args(["-c", "kill -0 \"$0\" 2>/dev/null", id]).status();

@@ -4,11 +4,11 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use sluicegate_core::{Charge, Limit, ManualClock, Store};
+use sluicegate_redis::{Redis, RedisBuilder};
+use sluicegate_tests::servers::{Cluster, Reply, Server};
+use sluicegate_tests::{answer, key};
 use tokio::runtime::Runtime;
-use tollgate_core::{Charge, Limit, ManualClock, Store};
-use tollgate_redis::{Redis, RedisBuilder};
-use tollgate_tests::servers::{Cluster, Reply, Server};
-use tollgate_tests::{answer, key};
 
 /// What all stores of this process work on.
 pub(crate) fn runtime() -> &'static Runtime {

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use tollgate_core::{Charge, Limit};
-use tollgate_tests::key;
+use sluicegate_core::{Charge, Limit};
+use sluicegate_tests::key;
 
 use crate::load::attempts;
 use crate::store::{on, shared};

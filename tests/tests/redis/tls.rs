@@ -6,10 +6,10 @@ use std::time::Duration;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair,
 };
-use tollgate_core::{Charge, Limit, Store};
-use tollgate_redis::{Failure, FailureKind, Redis, RedisBuilder};
-use tollgate_tests::servers::Server;
-use tollgate_tests::{answer, key};
+use sluicegate_core::{Charge, Limit, Store};
+use sluicegate_redis::{Failure, FailureKind, Redis, RedisBuilder};
+use sluicegate_tests::servers::Server;
+use sluicegate_tests::{answer, key};
 
 use crate::DAY;
 use crate::load::attempts;

@@ -1,9 +1,9 @@
 //! All limits of a charge or none, while many ask at once.
 
+use sluicegate_core::{Charge, Limit};
+use sluicegate_redis::Redis;
+use sluicegate_tests::key;
 use tokio::task::JoinSet;
-use tollgate_core::{Charge, Limit};
-use tollgate_redis::Redis;
-use tollgate_tests::key;
 
 use crate::DAY;
 use crate::load::{attempts, take};

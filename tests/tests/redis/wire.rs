@@ -2,9 +2,9 @@
 
 use std::env;
 
-use tollgate_core::{Charge, Limit};
-use tollgate_tests::key;
-use tollgate_tests::servers::{Connection, Reply, Server};
+use sluicegate_core::{Charge, Limit};
+use sluicegate_tests::key;
+use sluicegate_tests::servers::{Connection, Reply, Server};
 
 use crate::DAY;
 use crate::load::{Load, attempts};
@@ -66,7 +66,7 @@ fn client_clock_in_the_script() {
 fn two_processes_send_nothing_of_time() {
     let prefix = own_prefix();
     let mut processes =
-        [(); 2].map(|()| Worker::start("wire::one_of_two_processes", "TOLLGATE_TWO", &prefix));
+        [(); 2].map(|()| Worker::start("wire::one_of_two_processes", "SLUICEGATE_TWO", &prefix));
     processes.iter_mut().for_each(Worker::is_ready);
     let mut admitted = Vec::new();
     let (sent, _) = watched(shared(), &prefix, || {
@@ -83,7 +83,7 @@ fn two_processes_send_nothing_of_time() {
 /// What those processes do; nothing where nobody tells this one to.
 #[test]
 fn one_of_two_processes() {
-    let (Ok(url), Ok(prefix)) = (env::var("TOLLGATE_TWO"), env::var("TOLLGATE_PREFIX")) else {
+    let (Ok(url), Ok(prefix)) = (env::var("SLUICEGATE_TWO"), env::var("SLUICEGATE_PREFIX")) else {
         return;
     };
     let store = open(patient().url(&url).prefix(&prefix));

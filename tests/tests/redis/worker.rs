@@ -17,7 +17,7 @@ impl Worker {
     pub(crate) fn start(test: &str, variable: &str, prefix: &str) -> Self {
         let mut command = Command::new(env::current_exe().expect("this program has a file"));
         command.args(["--exact", test, "--nocapture"]);
-        command.env(variable, shared().url()).env("TOLLGATE_PREFIX", prefix);
+        command.env(variable, shared().url()).env("SLUICEGATE_PREFIX", prefix);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = command.spawn().expect("this program runs");
         let output = BufReader::new(process.stdout.take().expect("it is a pipe"));

@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::step::{Failure, root};
 
-/// The machine, its system and its compiler, and what tollgate is compared with: one line of Markdown
+/// The machine, its system and its compiler, and what sluicegate is compared with: one line of Markdown
 /// for each.
 #[derive(Debug)]
 pub(super) struct Machine(String);

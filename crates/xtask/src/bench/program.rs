@@ -47,7 +47,7 @@ pub(super) fn releases(manifest: &str, lock: &str) -> Vec<String> {
 
 /// Builds them all first, so that no compiler is at work while one of them measures.
 pub(super) fn build() -> Result<(), Failure> {
-    let command = cargo(["bench", "--package", "tollgate-benches", "--no-run"]);
+    let command = cargo(["bench", "--package", "sluicegate-benches", "--no-run"]);
     Step::new("benchmarks", command).run()
 }
 
@@ -55,7 +55,7 @@ pub(super) fn build() -> Result<(), Failure> {
 pub(super) fn run(wanted: &Wanted) -> Outcome {
     let mut outcome = Outcome::default();
     for program in &wanted.programs {
-        let mut command = cargo(["bench", "--quiet", "--package", "tollgate-benches", "--bench"]);
+        let mut command = cargo(["bench", "--quiet", "--package", "sluicegate-benches", "--bench"]);
         command.arg(program).arg("--").args(&wanted.words);
         if wanted.full {
             command.arg("--full");
@@ -99,7 +99,7 @@ mod tests {
 
     const MANIFEST: &str = r#"
 [package]
-name = "tollgate-benches"
+name = "sluicegate-benches"
 
 [[bench]]
 name = "step"

@@ -52,7 +52,7 @@ impl Table {
     }
 
     /// The contenders and the cases that they are compared in: the columns and the rows, or the other
-    /// way about, whichever holds tollgate.
+    /// way about, whichever holds sluicegate.
     pub(super) fn matrix(&self) -> Matrix<'_> {
         let (columns, rows) = (self.head.get(1..).unwrap_or_default(), self.names());
         let columns: Vec<_> = columns.iter().map(String::as_str).collect();
@@ -98,7 +98,7 @@ pub(super) struct Matrix<'a> {
 }
 
 pub(super) fn is_ours(name: &str) -> bool {
-    name.starts_with("tollgate")
+    name.starts_with("sluicegate")
 }
 
 fn is_rule(cells: &[String]) -> bool {
@@ -114,7 +114,7 @@ Not about any table.
 
 ### The table, ns
 
-| keys         | tollgate |       governor |
+| keys         | sluicegate |       governor |
 | ---          |     ---: |           ---: |
 | 1 × `u64`    |     12.0 |    9.0 (8–9.5) |
 | 1000 × `u64` |     13.0 |              – |
@@ -131,7 +131,7 @@ Both.
 
 | service | request |
 | --- | ---: |
-| tollgate, bare | 30 |
+| sluicegate, bare | 30 |
 | governor | 20 |
 ";
 
@@ -141,7 +141,7 @@ Both.
         let titles: Vec<_> = tables.iter().map(|table| &*table.title).collect();
         assert_eq!(titles, ["The table, ns", "The layer"]);
         let expected = "\
-| keys | tollgate | governor |
+| keys | sluicegate | governor |
 | --- | ---: | ---: |
 | 1 × `u64` | 12.0 | 9.0 (8–9.5) |
 | 1000 × `u64` | 13.0 | – |
@@ -160,13 +160,13 @@ Both.
     fn contenders_may_stand_in_columns_or_in_rows() {
         let tables = printed_in(PRINTED);
         let across = tables[0].matrix();
-        assert_eq!(across.contenders, ["tollgate", "governor"]);
+        assert_eq!(across.contenders, ["sluicegate", "governor"]);
         assert_eq!(across.cases, ["1 × `u64`", "1000 × `u64`"]);
         assert_eq!(across.cells[1][0].0, "9.0 (8–9.5)");
         assert_eq!(across.cells[1][1], ("–", None));
 
         let down = tables[1].matrix();
-        assert_eq!(down.contenders, ["tollgate, bare", "governor"]);
+        assert_eq!(down.contenders, ["sluicegate, bare", "governor"]);
         assert_eq!(down.cases, ["request"]);
         assert_eq!(down.cells[1][0].1, Cell::read("20"));
     }

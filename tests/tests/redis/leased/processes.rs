@@ -20,7 +20,7 @@ fn check_then_act() {
     let mut workers: Vec<_> = (0..PROCESSES)
         .map(|_| {
             let test = "leased::processes::one_of_several_processes";
-            Worker::start(test, "TOLLGATE_LEASE_FROM", &prefix)
+            Worker::start(test, "SLUICEGATE_LEASE_FROM", &prefix)
         })
         .collect();
     workers.iter_mut().for_each(Worker::is_ready);
@@ -56,7 +56,7 @@ fn told(worker: Worker) -> Vec<[u64; 2]> {
 /// What the other processes do; nothing where nobody tells this one to.
 #[test]
 fn one_of_several_processes() {
-    let (Ok(url), Ok(prefix)) = (env::var("TOLLGATE_LEASE_FROM"), env::var("TOLLGATE_PREFIX"))
+    let (Ok(url), Ok(prefix)) = (env::var("SLUICEGATE_LEASE_FROM"), env::var("SLUICEGATE_PREFIX"))
     else {
         return;
     };

@@ -37,8 +37,8 @@ impl<'a> Comparison<'a> {
     pub(super) fn sentence(&self) -> String {
         let ahead: Vec<_> = self.rivals.iter().filter_map(|rival| self.told(*rival)).collect();
         let mut sentence = match ahead.is_empty() {
-            true => "No rival is ahead of tollgate here.".to_owned(),
-            false => format!("Ahead of tollgate here: {}.", ahead.join("; ")),
+            true => "No rival is ahead of sluicegate here.".to_owned(),
+            false => format!("Ahead of sluicegate here: {}.", ahead.join("; ")),
         };
         if let Some(more) = self.told_of_defaults() {
             sentence.push(' ');
@@ -65,7 +65,7 @@ impl<'a> Comparison<'a> {
         })
     }
 
-    /// Whoever takes tollgate with its defaults has header fields that many rivals do without.
+    /// Whoever takes sluicegate with its defaults has header fields that many rivals do without.
     fn told_of_defaults(&self) -> Option<String> {
         let names = &self.matrix.contenders;
         let default = *self.ours.iter().find(|i| names[**i].ends_with("as it comes"))?;

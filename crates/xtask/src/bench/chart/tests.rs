@@ -4,7 +4,7 @@ use super::*;
 const PRINTED: &str = "
 ### The table, ns
 
-| keys | floor | tollgate `Limiter` | governor | governor ÷ tollgate |
+| keys | floor | sluicegate `Limiter` | governor | governor ÷ sluicegate |
 | --- | ---: | ---: | ---: | ---: |
 | 1 × `u64` | 5 | 12.0 (11–13) | 9.0 (8–9.5) | 0.75 |
 | 1 × text | 7 | 14.0 (13–15) | 12 (11–13) | 0.86 |
@@ -15,7 +15,7 @@ const PRINTED: &str = "
 | service | request | beyond |
 | --- | ---: | ---: |
 | axum, no layer | 380 (370–390) | -75 |
-| tollgate & more | 800 (790–820) | +300 |
+| sluicegate & more | 800 (790–820) | +300 |
 | tower_governor | 16215 (16079–16551) | – |
 ";
 
@@ -30,7 +30,7 @@ fn a_line_is_drawn_for_each_contender_over_the_population() {
     let svg = drawn("lines", "The table, ns | `u64`").unwrap();
     assert!(svg.contains("<title id=\"title\">The table, ns: u64</title>"), "{svg}");
     assert!(
-        svg.contains("floor: 5 at 1, 100 at 1 M. tollgate Limiter: 12 at 1, 130 at 1 M."),
+        svg.contains("floor: 5 at 1, 100 at 1 M. sluicegate Limiter: 12 at 1, 130 at 1 M."),
         "{svg}"
     );
     assert!(svg.contains(">governor, 430</text>"), "{svg}");
@@ -42,10 +42,12 @@ fn a_line_is_drawn_for_each_contender_over_the_population() {
 #[test]
 fn a_bar_is_drawn_for_each_contender() {
     let svg = drawn("bars", "The layer, ns").unwrap();
-    assert!(svg.contains("axum, no layer: 380. tollgate &amp; more: 800. tower_governor: 16.2 k."));
+    assert!(
+        svg.contains("axum, no layer: 380. sluicegate &amp; more: 800. tower_governor: 16.2 k.")
+    );
     assert!(svg.contains(">The axis is logarithmic.</text>"), "{svg}");
     let svg = drawn("bars", "The layer, ns | beyond").unwrap();
-    assert!(svg.contains("axum, no layer: -75. tollgate &amp; more: 300.</desc>"), "{svg}");
+    assert!(svg.contains("axum, no layer: -75. sluicegate &amp; more: 300.</desc>"), "{svg}");
     assert!(!svg.contains("logarithmic"), "{svg}");
 }
 

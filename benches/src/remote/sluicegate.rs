@@ -1,0 +1,36 @@
+use sluicegate_axum::{Answer, Charge, KeyBuf, Limit, Store};
+
+use super::{BURST, Remote};
+
+/// A store of sluicegate's, asked with a charge, as the layers do.
+#[derive(Debug, Clone)]
+pub struct Sluicegate<S> {
+    store: S,
+    limit: Limit,
+}
+
+impl<S> Sluicegate<S> {
+    /// One limit in a store.
+    pub fn new(store: S, limit: Limit) -> Self {
+        Self { store, limit }
+    }
+}
+
+/// A limit that nobody meets.
+pub fn limit() -> Limit {
+    Limit::per_second(1).burst(BURST)
+}
+
+impl<S> Remote for Sluicegate<S>
+where
+    S: Store<Future: Send> + Clone + Send + Sync + 'static,
+{
+    async fn decide(&self, key: &str) -> bool {
+        let charge = Charge::of(self.limit, KeyBuf::of(key), 1);
+        let outcome = match self.store.take(&charge) {
+            Answer::Now(outcome) => outcome,
+            Answer::Later(outcome) => outcome.await,
+        };
+        outcome.expect("the server answers").is_admitted()
+    }
+}

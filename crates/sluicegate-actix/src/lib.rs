@@ -1,0 +1,114 @@
+//! Rate limiting for actix-web.
+//!
+//! [`RateLimit`] is a middleware for a whole [`App`](actix_web::App), a scope or a resource: a
+//! [`Rule`] says which [`Limit`]s a request owes to and on whose key, a [`Store`] decides, and a
+//! [`Rejection`] says what happens to what exceeds them.
+//!
+//! ```no_run
+//! use actix_web::{App, HttpServer, web};
+//! use sluicegate_actix::{Ip, Limit, RateLimit};
+//!
+//! #[actix_web::main]
+//! async fn main() -> std::io::Result<()> {
+//!     HttpServer::new(|| {
+//!         App::new()
+//!             .wrap(RateLimit::new(Limit::per_minute(100).burst(20).by(Ip::peer())))
+//!             .route("/", web::get().to(async || "hello"))
+//!     })
+//!     .bind(("127.0.0.1", 3000))?
+//!     .run()
+//!     .await
+//! }
+//! ```
+//!
+//! All workers of the server count together, although each runs the closure for itself: see
+//! [`RateLimit`].
+//!
+//! # What rules see
+//!
+//! Closures in rules ([`from_fn`], [`choose`], [`cost_fn`], `when`) are shown the
+//! [`HttpRequest`](actix_web::HttpRequest). [`Ip`] reads the address of the connection
+//! ([`peer_addr`](actix_web::HttpRequest::peer_addr)), never actix-web's `realip_remote_addr`, which
+//! believes what clients write; name your proxies with [`Ip::behind`]. [`Route`] is the pattern that
+//! matches the path, also where the limit is wrapped around the whole app; see
+//! [below](#limits-by-the-route). [`Extension`] reads the
+//! request's extensions, then the data of the connection (`HttpServer::on_connect`); for app data use
+//! `from_fn(|request: &HttpRequest| request.app_data::<T>()…)`.
+//!
+//! # Limits by the route
+//!
+//! A limit around a resource knows the route exactly. A limit around an app or a scope decides before
+//! actix-web has routed the request, and actix-web shows its patterns, but not the guards of its resources.
+//! So there:
+//!
+//! - `Route.is("/users/{id}")` holds for each request that the resource with this pattern may answer: in
+//!   every spelling (`/%75sers/7`), with slashes that [`NormalizePath`] would merge, and also where
+//!   another resource with a guard comes first, as for `/users/me`. `Not(Route.is(..))` holds for each
+//!   request that another resource may answer.
+//! - The key [`Route`] is the first pattern that matches the path. With guards it can be another one than
+//!   the pattern that answers, but never one that the client made up. Where several guarded resources
+//!   match one path and each has to have a budget of its own, put the limit around the resources.
+//!
+//! Middleware that rewrites the path, other than [`NormalizePath`], has to run outside of the limit: in
+//! actix-web that is the middleware that is wrapped later.
+//!
+//! [`NormalizePath`]: actix_web::middleware::NormalizePath
+//!
+//! # What is held, and until when
+//!
+//! A place of [`Limit::concurrent`] is held, and a request counts as [`InFlight`] in an
+//! [`InFlightMiddleware`], until the response's body has ended, failed, or been dropped because the client
+//! has gone. An upgraded connection (a WebSocket) is the body of its response. With
+//! [`hold_until`](RateLimit::hold_until) it is only until the head of the response is there. A
+//! [`RunningCost`] charges a streamed answer what it used.
+//!
+//! # Clients that leave
+//!
+//! A request whose future is dropped keeps its charge if a handler was running, and gives everything back,
+//! to middleware further out too, if it was waiting: for its turn, or for a store's answer.
+//!
+//! In HTTP/1, actix-web does not drop the future of a client that has closed its side of the connection
+//! properly (by FIN, as closing a socket does): such a client may still read the answer. Nothing tells a
+//! middleware either. So the request keeps its place in the queue, and its handler runs. Where that is not
+//! wanted, say so to the server (from actix-web 4.12 on), as hyper does always:
+//!
+//! ```no_run
+//! # use actix_web::{App, HttpServer};
+//! let server = HttpServer::new(App::new).h1_allow_half_closed(false);
+//! # let _ = server;
+//! ```
+//!
+//! Then a client that closes its side leaves the queue at once, and its handler does not run.
+//!
+//! # Features
+//!
+//! - `metrics`: decisions by policy and verdict, what remains, waits and errors, through the facade of that name;
+//!   `sluicegate-core` lists them, and `examples/policies/metrics.rs` shows them to Prometheus and Grafana.
+//!
+//! Everything of `sluicegate-core` is re-exported here.
+
+mod body;
+mod extract;
+mod future;
+mod headers;
+mod in_flight;
+mod middleware;
+mod pattern;
+mod reply;
+mod respond;
+mod routed;
+mod service;
+mod shared;
+mod sleep;
+mod view;
+
+#[doc(inline)]
+pub use sluicegate_core::*;
+
+pub use self::body::Body;
+pub use self::extract::{CurrentDecision, NotLimited};
+pub use self::future::ResponseFuture;
+pub use self::in_flight::{InFlightFuture, InFlightMiddleware, InFlightService};
+pub use self::middleware::RateLimit;
+pub use self::service::RateLimitService;
+pub use self::view::RequestView;

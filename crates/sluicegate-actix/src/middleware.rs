@@ -1,0 +1,296 @@
+use std::fmt;
+use std::future::{Ready, ready};
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_web::body::EitherBody;
+use actix_web::dev::{Service, ServiceRequest, ServiceResponse, Transform};
+use actix_web::http::header::HeaderValue;
+use actix_web::{Error, HttpRequest, HttpResponse};
+use sluicegate_core::{
+    Counts, Fields, Hold, Known, KnownLimits, Memory, OnStoreError, Policy, Refusal, Rejection,
+    Rule, ShowKeys, Store, Watch, client_error,
+};
+
+use crate::body::Body;
+use crate::respond::Respond;
+use crate::service::RateLimitService;
+use crate::shared::{Shared, Site, Tally};
+use crate::view::RequestView;
+
+/// A middleware that limits how fast requests may pass: for
+/// [`App::wrap`](actix_web::App::wrap), [`Scope::wrap`](actix_web::Scope::wrap) and
+/// [`Resource::wrap`](actix_web::Resource::wrap).
+///
+/// ```
+/// use std::time::Duration;
+/// use actix_web::{App, web};
+/// use sluicegate_actix::{Ip, Limit, RateLimit, Rejection};
+///
+/// let limit = RateLimit::new(Limit::per_second(10).by(Ip::peer()))
+///     .rejection(Rejection::queue(Duration::from_millis(200)));
+/// let app = App::new().service(web::scope("/api").wrap(limit));
+/// # let _ = app;
+/// ```
+///
+/// The response's body becomes an [`EitherBody`]: on the left the [`Body`] that the service inside
+/// answers with, on the right a refusal. An error that the service inside returns is passed on; rules that account by
+/// response see the status that it will be answered with.
+///
+/// # One limiter for all workers
+///
+/// actix-web calls the closure given to `HttpServer::new` once for each worker and address. Values
+/// that [`new`](Self::new) makes at one place in the source, for one type of rule and under one
+/// [`System`](actix_web::rt::System), are one limiter all the same: they share the default store, the
+/// bound on how many wait, and the counters, for as long as one of them is in use. So do clones, which
+/// is the other way to write it, and the one that leaves you a handle to [`counts`](Self::counts):
+///
+/// ```no_run
+/// use actix_web::{App, HttpServer};
+/// use sluicegate_actix::{Ip, Limit, RateLimit};
+///
+/// let limit = RateLimit::new(Limit::per_second(10).by(Ip::peer()));
+/// let handle = limit.clone();
+/// let server = HttpServer::new(move || App::new().wrap(limit.clone()));
+/// # let _ = (handle, server);
+/// ```
+///
+/// Three things follow from that:
+///
+/// - A function of yours that makes the limiters of two scopes is one place: the scopes share what is
+///   spent, unless their limits differ in name or numbers. Name them apart.
+/// - Tests under `#[actix_web::test]` have a `System` each, so they share nothing. Tests under
+///   `#[tokio::test]` have none, and do share; so do two servers of one process on plain tokio. Give
+///   them a [`store`](Self::store) of their own.
+/// - A store given to [`store`](Self::store) is used as it is: make it outside of the closure, and
+///   clone it into it.
+#[must_use]
+#[derive(Clone)]
+pub struct RateLimit<R, S = Memory> {
+    rule: R,
+    limited: Limited<S>,
+}
+
+/// All that does not depend on the rule.
+#[derive(Clone)]
+pub(crate) struct Limited<S> {
+    pub(crate) policy: Policy<S>,
+    pub(crate) respond: Respond,
+    /// The item of each limit that is known in the `RateLimit-Policy` field.
+    pub(crate) policies: Arc<[HeaderValue]>,
+    /// What the workers share is shared for as long as somebody holds this.
+    _tally: Arc<Tally>,
+    /// The same for the default store.
+    _memory: Option<Arc<Memory>>,
+}
+
+impl<R: KnownLimits + 'static> RateLimit<R> {
+    /// Limits requests by `rule`, counted in the memory of this process, by all workers together.
+    #[track_caller]
+    pub fn new(rule: R) -> Self {
+        let Shared { memory, tally } = Site::of_caller::<R>().shared();
+        let policy = Policy {
+            gate: tally.gate.clone(),
+            counters: Arc::clone(&tally.counters),
+            ..Policy::new(Memory::clone(&memory), &rule)
+        };
+        let respond = Respond::default();
+        let policies = policy.known.iter().map(policy_item).collect();
+        let _memory = Some(memory);
+        Self { rule, limited: Limited { policy, respond, policies, _tally: tally, _memory } }
+    }
+}
+
+/// Names of limits are visible ASCII, so there always is one.
+fn policy_item(known: &Known) -> HeaderValue {
+    HeaderValue::from_str(known.policy()).unwrap_or(HeaderValue::from_static(""))
+}
+
+impl<R: KnownLimits, S> RateLimit<R, S> {
+    /// Counts in `store`. Limits on the same store share what is spent where limits of one name, or of
+    /// the same numbers, meet on the same key.
+    ///
+    /// Workers share it only if it is made once, outside of the closure that makes the app.
+    ///
+    /// # Panics
+    ///
+    /// When the store cannot keep a limit of the rule.
+    #[track_caller]
+    pub fn store<T: Store>(self, store: T) -> RateLimit<R, T> {
+        let Limited { policy, respond, policies, _tally, _memory } = self.limited;
+        let policy = policy.with_store(store, &self.rule);
+        let limited = Limited { policy, respond, policies, _tally, _memory: None };
+        RateLimit { rule: self.rule, limited }
+    }
+}
+
+impl<R, S> RateLimit<R, S> {
+    /// What happens to requests that exceed a limit; they are [blocked](Rejection::block) by default.
+    pub fn rejection(self, rejection: Rejection) -> Self {
+        // Not a gate of its own: all workers together let so many wait and no more.
+        self.with(|policy| Policy { gate: policy.gate.with(rejection), ..policy })
+    }
+
+    /// Which header fields tell clients how they stand; [`Fields::DRAFT`] by default.
+    pub fn fields(self, fields: Fields) -> Self {
+        self.with(|policy| Policy { fields, ..policy })
+    }
+
+    /// Whether the [`Decision`](crate::Decision) is left in the extensions of requests, for handlers,
+    /// and of responses, for middleware further out. It is by default.
+    pub fn extensions(self, extensions: bool) -> Self {
+        self.with(|policy| Policy { extensions, ..policy })
+    }
+
+    /// What happens when the store fails, is full, or does not answer in time; requests are
+    /// [admitted](OnStoreError::Admit) by default.
+    pub fn on_store_error(self, on_store_error: OnStoreError) -> Self {
+        self.with(|policy| Policy { on_store_error, ..policy })
+    }
+
+    /// The status that answers a request which can never be admitted, because it costs more than a limit ever
+    /// admits (see [`Refusal::NeverFits`]). By default it is `413 Content Too Large` where the cost is the
+    /// length of the body, and `422 Unprocessable Content` otherwise.
+    ///
+    /// # Panics
+    ///
+    /// When the status is not from 400 to 499, or is 429, which invites the client to try again.
+    #[track_caller]
+    pub fn never_fits_status(self, status: u16) -> Self {
+        let never_fits_status = client_error(status);
+        self.with(|policy| Policy { never_fits_status, ..policy })
+    }
+
+    /// How long to wait for a store that is not in this process; one second by default.
+    pub fn deadline(self, deadline: Duration) -> Self {
+        self.with(|policy| Policy { deadline, ..policy })
+    }
+
+    /// Until when a request holds its places of [`Limit::concurrent`](crate::Limit::concurrent), and when an
+    /// answer whose cost is [running](crate::RunningCost) is settled: by default when the response's body
+    /// has ended.
+    ///
+    /// ```
+    /// use sluicegate_actix::{Hold, Ip, Limit, RateLimit};
+    ///
+    /// // Five at work; what is still being sent to slow clients does not count.
+    /// let limit = RateLimit::new(Limit::concurrent(5).by(Ip::peer())).hold_until(Hold::Head);
+    /// # let _ = limit;
+    /// ```
+    pub fn hold_until(self, hold: Hold) -> Self {
+        self.with(|policy| Policy { hold, ..policy })
+    }
+
+    /// Tells `watch` who is refused: a [`Watch`] shows who that is most.
+    ///
+    /// ```
+    /// use sluicegate_actix::{Ip, Limit, RateLimit, Watch};
+    ///
+    /// let watch = Watch::new(32);
+    /// let limit = RateLimit::new(Limit::per_second(10).by(Ip::peer())).watch(&watch);
+    /// assert!(watch.snapshot().is_empty());
+    /// # let _ = limit;
+    /// ```
+    pub fn watch(self, watch: &Watch) -> Self {
+        self.with(|policy| Policy { watch: Some(watch.clone()), ..policy })
+    }
+
+    /// What events show of the keys of requests, in a field `who`; [nothing](ShowKeys::Hidden) by default.
+    pub fn show_keys(self, show_keys: ShowKeys) -> Self {
+        self.with(|policy| Policy { show_keys, ..policy })
+    }
+
+    /// Makes the response of every refusal, seeing the request: also of requests without a key (400 or 500),
+    /// of those that can never be admitted (413, 422) and of a store that fails (503), so begin with the
+    /// refusal's own [`status`](crate::Refusal::status). [`respond_to_too_many`](Self::respond_to_too_many)
+    /// is for those alone that exceed a limit.
+    ///
+    /// Where the response does not say them itself, `Retry-After`, `Cache-Control: no-store` and the
+    /// `RateLimit` fields are added to it.
+    ///
+    /// ```
+    /// use actix_web::http::StatusCode;
+    /// use actix_web::{HttpRequest, HttpResponse};
+    /// use sluicegate_actix::{Ip, Limit, RateLimit, Refusal};
+    ///
+    /// let limit = RateLimit::new(Limit::per_second(10).by(Ip::peer())).respond_with(
+    ///     |refusal: &Refusal, request: &HttpRequest| {
+    ///         let status = StatusCode::from_u16(refusal.status()).expect("a valid status");
+    ///         HttpResponse::build(status).body(format!("{}: {status}\n", request.path()))
+    ///     },
+    /// );
+    /// # let _ = limit;
+    /// ```
+    pub fn respond_with(
+        self,
+        respond: impl Fn(&Refusal, &HttpRequest) -> HttpResponse + Send + Sync + 'static,
+    ) -> Self {
+        let respond = Respond::with(respond);
+        Self { limited: Limited { respond, ..self.limited }, ..self }
+    }
+
+    /// Makes the response of requests that exceed a limit, seeing the request. All other refusals are answered
+    /// as before: by a problem document, or by what [`respond_with`](Self::respond_with) was given.
+    ///
+    /// ```
+    /// use actix_web::{HttpRequest, HttpResponse};
+    /// use sluicegate_actix::{Ip, Limit, RateLimit, Refusal};
+    ///
+    /// let limit = RateLimit::new(Limit::per_second(10).by(Ip::peer())).respond_to_too_many(
+    ///     |refusal: &Refusal, _: &HttpRequest| {
+    ///         let seconds = refusal.retry_after().unwrap_or(1);
+    ///         HttpResponse::TooManyRequests().body(format!("try again in {seconds} s\n"))
+    ///     },
+    /// );
+    /// # let _ = limit;
+    /// ```
+    pub fn respond_to_too_many(
+        self,
+        respond: impl Fn(&Refusal, &HttpRequest) -> HttpResponse + Send + Sync + 'static,
+    ) -> Self {
+        let respond = self.limited.respond.clone().too_many(respond);
+        Self { limited: Limited { respond, ..self.limited }, ..self }
+    }
+
+    /// How often something other than passing at once happened, in all workers together.
+    pub fn counts(&self) -> Counts {
+        self.limited.policy.counters.read()
+    }
+
+    /// How many requests wait for their turn, in all workers together.
+    pub fn waiting(&self) -> usize {
+        self.limited.policy.gate.waiting()
+    }
+
+    fn with(self, change: impl FnOnce(Policy<S>) -> Policy<S>) -> Self {
+        let policy = change(self.limited.policy);
+        Self { limited: Limited { policy, ..self.limited }, ..self }
+    }
+}
+
+impl<I, R, S, B> Transform<I, ServiceRequest> for RateLimit<R, S>
+where
+    I: Service<ServiceRequest, Response = ServiceResponse<B>, Error = Error> + 'static,
+    R: for<'a> Rule<RequestView<'a>> + Clone,
+    S: Store + Clone + 'static,
+{
+    type Response = ServiceResponse<EitherBody<Body<B>>>;
+    type Error = Error;
+    type Transform = RateLimitService<I, R, S>;
+    type InitError = ();
+    type Future = Ready<Result<Self::Transform, ()>>;
+
+    fn new_transform(&self, service: I) -> Self::Future {
+        ready(Ok(RateLimitService::new(service, self.rule.clone(), self.limited.clone())))
+    }
+}
+
+impl<R: fmt::Debug, S: fmt::Debug> fmt::Debug for RateLimit<R, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RateLimit")
+            .field("rule", &self.rule)
+            .field("store", &self.limited.policy.store)
+            .field("gate", &self.limited.policy.gate)
+            .finish_non_exhaustive()
+    }
+}

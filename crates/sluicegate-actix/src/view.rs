@@ -1,0 +1,115 @@
+use std::cell::OnceCell;
+use std::fmt;
+use std::net::IpAddr;
+
+use actix_web::http::header;
+use actix_web::{HttpMessage, HttpRequest};
+use sluicegate_core::{PathReadings, View};
+
+use crate::routed::Routed;
+
+/// The [`View`] of an actix-web request.
+pub struct RequestView<'a> {
+    request: &'a HttpRequest,
+    /// actix-web puts the pattern together for each question; the view lends it out.
+    route: OnceCell<Option<String>>,
+    /// The pattern for a path whose slashes are in disorder.
+    tidied: OnceCell<Option<String>>,
+    readings: PathReadings,
+}
+
+impl<'a> RequestView<'a> {
+    /// The view of `request`.
+    #[inline]
+    pub fn new(request: &'a HttpRequest) -> Self {
+        let readings = PathReadings::new();
+        Self { request, route: OnceCell::new(), tidied: OnceCell::new(), readings }
+    }
+}
+
+impl RequestView<'_> {
+    /// The pattern for the path as it is.
+    fn pattern(&self) -> Option<&str> {
+        self.route.get_or_init(|| Routed::of(self.request).pattern()).as_deref()
+    }
+}
+
+impl fmt::Debug for RequestView<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RequestView({} {})", self.request.method(), self.request.path())
+    }
+}
+
+impl View for RequestView<'_> {
+    type Request = HttpRequest;
+
+    fn request(&self) -> &HttpRequest {
+        self.request
+    }
+
+    fn method(&self) -> &str {
+        self.request.method().as_str()
+    }
+
+    fn path(&self) -> &str {
+        self.request.path()
+    }
+
+    fn path_readings(&self) -> Option<&PathReadings> {
+        Some(&self.readings)
+    }
+
+    fn query(&self) -> Option<&str> {
+        self.request.uri().query()
+    }
+
+    fn host(&self) -> Option<&str> {
+        match self.request.uri().authority() {
+            Some(authority) => Some(authority.as_str()),
+            None => self.request.headers().get(header::HOST)?.to_str().ok(),
+        }
+    }
+
+    /// The pattern of the resource that answers. Guards are not known before actix-web has asked them:
+    /// around an app or a scope it is the first pattern that matches the path.
+    fn route(&self) -> Option<&str> {
+        let tidied = || self.tidied.get_or_init(|| Routed::of(self.request).pattern_when_tidied());
+        self.pattern().or_else(|| tidied().as_deref())
+    }
+
+    fn is_route(&self, pattern: &str) -> Option<bool> {
+        let routed = Routed::of(self.request);
+        if self.pattern() == Some(pattern) {
+            Some(true)
+        } else if routed.may_be(pattern) {
+            None
+        } else {
+            Some(false)
+        }
+    }
+
+    fn peer(&self) -> Option<IpAddr> {
+        self.request.peer_addr().map(|peer| peer.ip())
+    }
+
+    fn header_lines<'a>(&'a self, name: &'a str) -> impl DoubleEndedIterator<Item = &'a [u8]> {
+        self.request.headers().get_all(name).map(|line| line.as_bytes())
+    }
+
+    fn extension<T: Send + Sync + 'static, O>(&self, read: impl FnOnce(&T) -> O) -> Option<O> {
+        match self.request.extensions().get() {
+            Some(value) => Some(read(value)),
+            None => self.request.conn_data().map(read),
+        }
+    }
+
+    fn peer_hint(&self) -> &'static str {
+        "bind the server to a TCP socket (a Unix socket tells no address), and give test requests a \
+         `.peer_addr(..)`"
+    }
+
+    fn route_hint(&self) -> &'static str {
+        "the path matches no resource with a pattern: put the limit on the scope or resource, or \
+         give what matches none a key with `First((Route, Const(..)))`"
+    }
+}

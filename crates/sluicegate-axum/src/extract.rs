@@ -1,0 +1,63 @@
+use std::convert::Infallible;
+use std::ops::Deref;
+
+use axum::extract::{FromRequestParts, OptionalFromRequestParts};
+use axum::response::{IntoResponse, Response};
+use http::StatusCode;
+use http::request::Parts;
+use sluicegate::Decision;
+
+/// The decision about the request being handled, as an extractor.
+///
+/// With layers on top of one another it is that of the innermost. An
+/// `Option<CurrentDecision>` is for handlers that also serve routes without a limit.
+///
+/// ```
+/// use sluicegate_axum::CurrentDecision;
+///
+/// async fn handler(CurrentDecision(decision): CurrentDecision) -> String {
+///     match decision.remaining() {
+///         Some(remaining) => format!("{remaining} more requests\n"),
+///         None => String::from("as many as you like\n"),
+///     }
+/// }
+/// # let _ = handler;
+/// ```
+#[derive(Debug, Clone)]
+pub struct CurrentDecision(pub Decision);
+
+impl Deref for CurrentDecision {
+    type Target = Decision;
+
+    fn deref(&self) -> &Decision {
+        &self.0
+    }
+}
+
+impl<T: Sync> FromRequestParts<T> for CurrentDecision {
+    type Rejection = NotLimited;
+
+    async fn from_request_parts(parts: &mut Parts, _: &T) -> Result<Self, NotLimited> {
+        parts.extensions.get().cloned().map(Self).ok_or(NotLimited)
+    }
+}
+
+impl<T: Sync> OptionalFromRequestParts<T> for CurrentDecision {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &T) -> Result<Option<Self>, Infallible> {
+        Ok(parts.extensions.get().cloned().map(Self))
+    }
+}
+
+/// A handler asked for the decision about a request that no layer has decided about: there is none on
+/// its route, it was told to leave no extensions, or its store failed.
+#[derive(Debug, Clone, Copy)]
+pub struct NotLimited;
+
+impl IntoResponse for NotLimited {
+    fn into_response(self) -> Response {
+        (StatusCode::INTERNAL_SERVER_ERROR, "no rate limit decided about this request\n")
+            .into_response()
+    }
+}

@@ -1,0 +1,66 @@
+//! Rate limiting for axum.
+//!
+//! [`RateLimitLayer`] is sluicegate's tower layer, told where axum keeps the peer's address
+//! (`ConnectInfo`) and the route's pattern (`MatchedPath`). Put it on a whole router with
+//! [`Router::layer`](axum::Router::layer), on the routes so far with
+//! [`Router::route_layer`](axum::Router::route_layer), or on one route with
+//! [`MethodRouter::layer`](axum::routing::MethodRouter::layer), each with its own policy.
+//!
+//! ```no_run
+//! use std::net::SocketAddr;
+//! use axum::{Router, routing::get};
+//! use sluicegate_axum::{Ip, Limit, RateLimitLayer};
+//!
+//! #[tokio::main]
+//! async fn main() -> std::io::Result<()> {
+//!     let app: Router = Router::new()
+//!         .route("/", get(|| async { "hello" }))
+//!         .layer(RateLimitLayer::new(Limit::per_minute(100).burst(20).by(Ip::peer())));
+//!
+//!     let listener = tokio::net::TcpListener::bind("127.0.0.1:3000").await?;
+//!     axum::serve(listener, app.into_make_service_with_connect_info::<SocketAddr>()).await
+//! }
+//! ```
+//!
+//! Without `into_make_service_with_connect_info` axum does not tell the peer's address: a rule by
+//! [`Ip`] then answers `500 Internal Server Error` and logs the line to add, rather than let everybody
+//! share one budget.
+//!
+//! # Nested routers
+//!
+//! A router nested in another sees a path without the prefix. Keys and conditions see the whole path, as the
+//! client wrote it, wherever the layer is: in a router nested at `/api`, write
+//! `Path.matches("/api/login")`. [`Route`] is the whole pattern too. A layer around a `nest_service` runs before
+//! the service has matched a route: the key [`Route`] is missing there, and `Route.is("/api/login")` compares
+//! the pattern with the path.
+//!
+//! # Features
+//!
+//! - `metrics`: decisions by policy and verdict, what remains, waits and errors, through the facade of that name;
+//!   `sluicegate-core` lists them, and `examples/policies/metrics.rs` shows them to Prometheus and Grafana.
+//! - `matched-path`: the [`Route`] key reads what axum matched; on by default.
+//! - `tokio`: the [`Ip`] key reads the peer that axum's server provides; on by default.
+//!
+//! Everything of `sluicegate` is re-exported here.
+
+mod extract;
+mod framework;
+mod respond;
+
+#[doc(inline)]
+pub use sluicegate::*;
+
+pub use self::extract::{CurrentDecision, NotLimited};
+pub use self::framework::Axum;
+pub use self::respond::{IntoResponseFn, RespondWith, TooManyIntoResponseFn};
+
+/// A tower layer that limits how fast requests may pass an axum router or route.
+///
+/// All that can be set stands with [`RateLimitLayerFor`].
+pub type RateLimitLayer<R, S = Memory, P = Problem> = RateLimitLayerFor<R, S, Axum, P>;
+
+/// A tower layer that counts what is under way, as [`sluicegate::InFlightLayer`] does.
+pub type InFlightLayer = InFlightLayerFor<Axum>;
+
+/// A service behind a [`RateLimitLayer`].
+pub type RateLimit<I, R, S = Memory, P = Problem> = RateLimitFor<I, R, S, Axum, P>;

@@ -1,0 +1,218 @@
+use std::fmt;
+
+use sluicegate_core::{Limit, WhenFull};
+
+use super::warnings::warnings;
+use crate::compile::{Listed, Policies};
+use crate::document::{Cost, Document, Rule};
+use crate::live::Changes;
+use crate::problem::Problem;
+use crate::words::{InWords, besides};
+
+/// What stands in a file that [`check`](super::check) has found nothing wrong with.
+///
+/// It prints as a page that says all of this.
+#[derive(Debug, Clone)]
+pub struct Report {
+    file: String,
+    rules: Vec<RuleReport>,
+    customers: usize,
+    provided: Vec<String>,
+    warnings: Vec<Problem>,
+    changes: Option<Changes>,
+}
+
+/// What stands in a file about one rule.
+#[derive(Debug, Clone)]
+pub struct RuleReport {
+    name: String,
+    words: Vec<String>,
+    listed: Vec<Listed>,
+    /// Whether the response says what a request costs, or whether it counts at all.
+    is_settled: bool,
+}
+
+impl Report {
+    /// `idle` is what stands in the file and changes nothing.
+    pub(super) fn new(
+        file: &str,
+        document: &Document,
+        policies: &Policies,
+        idle: Vec<Problem>,
+    ) -> Self {
+        let rules = document.rules.iter().zip(policies.listed());
+        Self {
+            file: file.to_owned(),
+            rules: rules.map(|(said, listed)| RuleReport::new(said, listed)).collect(),
+            customers: document.customers.len(),
+            provided: provided(document),
+            warnings: warnings(document, policies, idle),
+            changes: None,
+        }
+    }
+
+    pub(super) fn with(self, changes: Changes) -> Self {
+        Self { changes: Some(changes), ..self }
+    }
+
+    /// What is different from an earlier file, where one was given.
+    pub fn changes(&self) -> Option<&Changes> {
+        self.changes.as_ref()
+    }
+
+    /// The file, as it was named.
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// The rules, in their order.
+    pub fn rules(&self) -> impl Iterator<Item = &RuleReport> {
+        self.rules.iter()
+    }
+
+    /// What the file names and the service has to provide, in words: `a function for room called
+    /// database`.
+    pub fn provided(&self) -> impl Iterator<Item = &str> {
+        self.provided.iter().map(String::as_str)
+    }
+
+    /// What is not wrong, and may not be what was meant.
+    pub fn warnings(&self) -> impl Iterator<Item = &Problem> {
+        self.warnings.iter()
+    }
+}
+
+impl RuleReport {
+    fn new(said: &Rule, listed: &[Listed]) -> Self {
+        let mut words = vec![format!("by {}", InWords(&said.key))];
+        words.extend(said.when.as_ref().map(|when| format!("where {}", InWords(when))));
+        words.extend(besides(said));
+        let is_settled = said.settle.is_some() || !said.count_if.is_empty();
+        Self { name: said.name.clone(), words, listed: listed.to_vec(), is_settled }
+    }
+
+    /// What `limit`, which is one of this rule, does with a new key when the store has no room for it.
+    pub fn answer_when_full(&self, limit: &Limit) -> WhenFull {
+        match self.is_settled && !limit.says_when_full() {
+            true => WhenFull::CountTogether,
+            false => limit.answer_when_full(),
+        }
+    }
+
+    /// The limits that give each answer when the store is full, in words; none where there is no limit.
+    fn when_full(&self) -> Vec<String> {
+        let answers = [
+            (WhenFull::CountTogether, "counts new keys together", "count new keys together"),
+            (WhenFull::Admit, "does not count new keys", "do not count new keys"),
+            (WhenFull::Refuse, "refuses new keys", "refuse new keys"),
+        ];
+        let answers = answers.into_iter().filter_map(|(answer, one, many)| {
+            let mut names: Vec<_> = (self.limits())
+                .filter(|(_, limit)| self.answer_when_full(limit) == answer)
+                .map(|(_, limit)| limit.name().to_string())
+                .collect();
+            names.sort();
+            names.dedup();
+            let does = if names.len() == 1 { one } else { many };
+            (!names.is_empty()).then(|| format!("`{}` {does}", names.join("` and `")))
+        });
+        answers.collect()
+    }
+
+    /// What the rule is called.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its limits, each with the case or the tier that it is for: empty where it is for all.
+    pub fn limits(&self) -> impl Iterator<Item = (&str, &Limit)> {
+        self.listed.iter().flat_map(|listed| {
+            listed.limits.iter().flat_map(|limits| limits.iter()).map(|limit| (&*listed.of, limit))
+        })
+    }
+}
+
+/// What the service has to provide, each once.
+fn provided(document: &Document) -> Vec<String> {
+    let mut provided = Vec::new();
+    for rule in &document.rules {
+        if let Some(Cost::Table(table)) = &rule.cost {
+            provided.extend(
+                table.call.as_ref().map(|name| format!("a function for costs called `{name}`")),
+            );
+        }
+        for room in rule.cases.iter().filter_map(|case| case.room.as_ref()) {
+            provided.extend(
+                room.room.as_ref().map(|name| format!("a function for room called `{name}`")),
+            );
+            provided.extend(room.in_flight.map(|_| "the count of requests under way".to_owned()));
+        }
+    }
+    provided.sort();
+    provided.dedup();
+    provided
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.file, counted(self.rules.len(), "rule"))?;
+        if self.customers > 0 {
+            write!(f, ", {}", counted(self.customers, "customer"))?;
+        }
+        for rule in &self.rules {
+            write!(f, "\n\n{rule}")?;
+        }
+        if !self.provided.is_empty() {
+            write!(f, "\n\nprovided by the service:")?;
+            self.provided.iter().try_for_each(|name| write!(f, "\n  {name}"))?;
+        }
+        if !self.warnings.is_empty() {
+            write!(f, "\n\nwarnings:")?;
+            self.warnings
+                .iter()
+                .try_for_each(|warning| write!(f, "\n  {}:{warning}", self.file))?;
+        }
+        if let Some(changes) = &self.changes {
+            write!(f, "\n\nchanges: {changes}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for RuleReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.name, self.words.join("; "))?;
+        for Listed { of, limits, is_apart } in &self.listed {
+            let own = if *is_apart { " (a budget of its own)" } else { "" };
+            let of = if of.is_empty() { String::new() } else { format!("{of}{own}: ") };
+            match limits {
+                None => write!(f, "\n  {of}unlimited")?,
+                Some(limits) => {
+                    for limit in limits.iter() {
+                        write!(f, "\n  {of}{}", limit_in_words(limit))?;
+                    }
+                }
+            }
+        }
+        match self.when_full().join("; ") {
+            none if none.is_empty() => Ok(()),
+            words => write!(f, "\n  when the store is full: {words}"),
+        }
+    }
+}
+
+/// A limit as somebody would write it, and what it is called.
+fn limit_in_words(limit: &Limit) -> String {
+    let text = limit.to_string().replace(" carried", "");
+    match limit.own_name() {
+        Some(name) => {
+            let named = format!(" named {name:?}");
+            format!("{} (`{name}`)", text.replace(&named, ""))
+        }
+        None => text,
+    }
+}
+
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}

@@ -1,0 +1,217 @@
+//! What is not wrong, and may not be what was meant.
+
+use sluicegate_core::{Limit, MAX_LIMITS};
+
+use crate::compile::{Listed, Policies};
+use crate::document::{Condition, Cost, Document, Key, Rule};
+use crate::path::Path;
+use crate::problem::Problem;
+
+/// All that may not be what was meant, in the order of the text.
+pub(super) fn warnings(
+    document: &Document,
+    policies: &Policies,
+    idle: Vec<Problem>,
+) -> Vec<Problem> {
+    let mut warnings = Warnings { document, found: idle };
+    let list = Path::Root.name("rules");
+    for (i, (rule, listed)) in document.rules.iter().zip(policies.listed()).enumerate() {
+        warnings.of_rule(rule, &list.index(i));
+        warnings.of_cost(rule, listed, &list.index(i));
+        warnings.of_names(listed, &list.index(i));
+    }
+    if document.rules.is_empty() {
+        warnings.warn(&list, "there is no rule: nothing is limited");
+    }
+    warnings.of_tiers();
+    warnings.of_addresses();
+    warnings.of_many();
+    warnings.found.sort_by_key(|warning| (warning.line(), warning.column()));
+    warnings.found
+}
+
+struct Warnings<'a> {
+    document: &'a Document,
+    found: Vec<Problem>,
+}
+
+impl Warnings<'_> {
+    fn warn(&mut self, path: &Path<'_>, message: impl Into<String>) {
+        self.found.push(self.document.origin.problem(path, message));
+    }
+
+    fn of_rule(&mut self, rule: &Rule, path: &Path<'_>) {
+        self.of_key(&rule.name, &rule.key, &path.name("key"));
+        let when = rule.when.iter().map(|when| (when, path.name("when")));
+        for (when, path) in when {
+            self.of_condition(when, &path);
+        }
+        let list = path.name("cases");
+        for (i, case) in rule.cases.iter().enumerate() {
+            if let Some(when) = &case.when {
+                self.of_condition(when, &list.index(i).name("when"));
+            }
+        }
+        if let Some(Cost::Table(table)) = &rule.cost {
+            let said_by_client = table.header.is_some() || table.query.is_some();
+            if said_by_client && rule.settle.is_none() {
+                self.warn(
+                    &path.name("cost"),
+                    "the client says what its request costs, and gains by saying less: `settle` it by what \
+                     the response says, or check it elsewhere",
+                );
+            }
+        }
+    }
+
+    /// A limit that holds less than any request costs admits nothing.
+    fn of_cost(&mut self, rule: &Rule, listed: &[Listed], path: &Path<'_>) {
+        let least = match &rule.cost {
+            None => 1,
+            Some(Cost::Fixed(cost)) => *cost,
+            Some(Cost::Table(table)) => table.least.unwrap_or(1),
+        };
+        if let Some(limit) = Listed::limits(listed).find(|limit| limit.capacity() < least) {
+            let (name, most) = (limit.name(), limit.capacity());
+            let message = format!(
+                "nothing is ever admitted by `{name}`, which holds {most} at most: a request costs {least} \
+                 at least"
+            );
+            self.warn(&path.name("cost"), message);
+        }
+    }
+
+    /// Limits of one name mean the same only if their time is the same.
+    fn of_names(&mut self, listed: &[Listed], path: &Path<'_>) {
+        let differs = |first: &Limit, limit: &Limit| first.period() != limit.period();
+        if let Some(limit) = Listed::different(listed, differs) {
+            let name = limit.name();
+            let message = format!(
+                "the limits called `{name}` are of one time and of another: give those that do not belong \
+                 together a `name`"
+            );
+            self.warn(&path.name("name"), message);
+        }
+    }
+
+    fn of_key(&mut self, rule: &str, key: &Key, path: &Path<'_>) {
+        let warn = |kind: &str, warnings: &mut Self| {
+            let message = format!(
+                "rule `{rule}` is keyed by a {kind} that the client may invent: each new one has a fresh \
+                 budget, unless something else rejects those that were made up"
+            );
+            warnings.warn(path, message);
+        };
+        match key {
+            Key::Header(name) => warn(&format!("header (`{name}`)"), self),
+            Key::Cookie(name) => warn(&format!("cookie (`{name}`)"), self),
+            Key::Query(name) => warn(&format!("query parameter (`{name}`)"), self),
+            Key::Path => warn("path, in any spelling,", self),
+            Key::Host => warn("host", self),
+            Key::Method => warn("method", self),
+            Key::Optional(inner) => {
+                if is_clients(inner) {
+                    let message = format!("whoever leaves it out is not limited by rule `{rule}`");
+                    self.warn(path, message);
+                }
+                self.of_key(rule, inner, &path.name("optional"));
+            }
+            Key::First(keys) => {
+                let path = path.name("first");
+                keys.iter().enumerate().for_each(|(i, key)| self.of_key(rule, key, &path.index(i)));
+            }
+            Key::All(keys) => {
+                keys.iter().enumerate().for_each(|(i, key)| self.of_key(rule, key, &path.index(i)));
+            }
+            _ => {}
+        }
+    }
+
+    fn of_condition(&mut self, when: &Condition, path: &Path<'_>) {
+        if let Some(not) = &when.not {
+            let path = path.name("not");
+            if not.path.is_some() {
+                self.warn(
+                    &path.name("path"),
+                    "a path matches in every way that it may be read, so a client may spell another one to \
+                     be among these: where the framework routes, make exceptions by `route`",
+                );
+            }
+            self.of_condition(not, &path);
+        }
+        let list = path.name("any");
+        for (i, any) in when.any.iter().enumerate() {
+            self.of_condition(any, &list.index(i));
+        }
+    }
+
+    fn of_tiers(&mut self) {
+        let Document { rules, tiers, customers, .. } = self.document;
+        let chosen = || rules.iter().filter_map(|rule| rule.tiers.as_ref());
+        if chosen().next().is_none() {
+            for name in tiers.keys() {
+                self.warn(&Path::Root.name("tiers").name(name), "no rule goes by tiers");
+            }
+        }
+        if !customers.is_empty() && chosen().all(|tiers| tiers.customer.is_none()) {
+            self.warn(&Path::Root.name("customers"), "no rule chooses tiers by `customer`");
+        }
+    }
+
+    /// Without proxies, an address is that of whoever is in front.
+    fn of_addresses(&mut self) {
+        let path = Path::Root.name("rules");
+        let by_address =
+            |rule: &Rule| uses_address(&rule.key) || rule.when.iter().any(asks_address);
+        let first = self.document.rules.iter().position(by_address);
+        if let (Some(first), None) = (first, &self.document.proxies) {
+            self.warn(
+                &path.index(first),
+                "the client's address is that of the connection's other end: behind a proxy, say so by \
+                 `proxies`, or all clients have the proxy's",
+            );
+        }
+    }
+
+    /// A request to which all rules apply is the server's mistake then.
+    fn of_many(&mut self) {
+        let tiers = self.document.tiers.values().map(|tier| tier.limits.len()).max().unwrap_or(0);
+        let most = |rule: &Rule| {
+            let cases = rule.cases.iter().map(|case| case.limits.len());
+            let tiers = if rule.tiers.is_some() { tiers } else { 0 };
+            cases.chain([tiers, rule.limits.len()]).max().unwrap_or(0)
+        };
+        let sum: usize = self.document.rules.iter().map(most).sum();
+        if sum > MAX_LIMITS {
+            let message = format!(
+                "a request to which all rules apply owes to {sum} limits, and is answered with an error \
+                 beyond {MAX_LIMITS}: let no request meet so many"
+            );
+            self.warn(&Path::Root.name("rules"), message);
+        }
+    }
+}
+
+/// Whether it is the client who says it.
+fn is_clients(key: &Key) -> bool {
+    match key {
+        Key::Header(_) | Key::Cookie(_) | Key::Query(_) => true,
+        Key::First(keys) => keys.iter().all(is_clients),
+        Key::All(keys) => keys.iter().any(is_clients),
+        _ => false,
+    }
+}
+
+fn uses_address(key: &Key) -> bool {
+    match key {
+        Key::Ip | Key::Country | Key::Region => true,
+        Key::First(keys) | Key::All(keys) => keys.iter().any(uses_address),
+        Key::Optional(key) => uses_address(key),
+        _ => false,
+    }
+}
+
+fn asks_address(when: &Condition) -> bool {
+    let own = when.network.is_some() || when.country.is_some() || when.region.is_some();
+    own || when.not.iter().any(|not| asks_address(not)) || when.any.iter().any(asks_address)
+}

@@ -1,0 +1,242 @@
+//! Which limits hold for a request.
+
+use std::collections::BTreeMap;
+
+use sluicegate_core::{
+    ByTier, ChosenBy, Condition as CoreCondition, KnownLimits, Limit, Limits, LimitsFor, Missing,
+    View,
+};
+
+use super::condition::Condition;
+use super::key::Text;
+use super::limit::{Budget, Names};
+use super::room::Room;
+use super::{Context, tiers};
+use crate::document;
+use crate::path::Path;
+use crate::words::InWords;
+
+const BOTH: &str = "the tiers say what the limits are, of everybody else too by `default`: \
+                    expected no `limits` beside `tiers`";
+
+/// Every list of limits that a rule can go by.
+fn lists<'a>(
+    said: &'a document::Rule,
+    context: &Context<'a>,
+) -> impl Iterator<Item = &'a [document::Limit]> {
+    let cases = said.cases.iter().map(|case| case.limits.as_slice());
+    let tiers = said.tiers.iter().flat_map(|_| context.document.tiers.values());
+    cases.chain([said.limits.as_slice()]).chain(tiers.map(|tier| tier.limits.as_slice()))
+}
+
+/// The limits of a rule: always the same, by tier, or by case.
+#[derive(Debug)]
+pub(super) enum Amounts {
+    Always(Limits),
+    Tiers(Box<ByTier<Text>>, Vec<Listed>),
+    Cases(Cases),
+}
+
+/// The limits of one tier, or of one case, for people to read.
+#[derive(Debug, Clone)]
+pub(crate) struct Listed {
+    /// The tier or the case; empty where there is but one.
+    pub(crate) of: String,
+    /// None: unlimited.
+    pub(crate) limits: Option<Limits>,
+    /// Whether what is spent of them is spent of no others, though these may be called the same.
+    pub(crate) is_apart: bool,
+}
+
+impl Listed {
+    /// The limits of all.
+    pub(crate) fn limits(listed: &[Self]) -> impl Iterator<Item = &Limit> {
+        listed.iter().filter_map(|one| one.limits.as_ref()).flat_map(Limits::iter)
+    }
+
+    /// The first limit that `differs` from the one that was first called the same, of those that share what is
+    /// spent.
+    pub(crate) fn different(
+        listed: &[Self],
+        differs: impl Fn(&Limit, &Limit) -> bool,
+    ) -> Option<&Limit> {
+        let mut first = BTreeMap::new();
+        let shared = listed.iter().filter(|one| !one.is_apart);
+        shared
+            .filter_map(|one| one.limits.as_ref())
+            .flat_map(Limits::iter)
+            .find(|limit| differs(first.entry(limit.own_name()).or_insert(*limit), limit))
+    }
+}
+
+/// Other limits in other cases: the first that holds.
+#[derive(Debug)]
+pub(super) struct Cases {
+    cases: Vec<(Case, Limits)>,
+    /// What the cases are, in words.
+    words: Vec<String>,
+    otherwise: Box<Amounts>,
+}
+
+#[derive(Debug)]
+struct Case {
+    when: Option<Condition>,
+    room: Option<Room>,
+    /// Whether it has a budget of its own: the client chooses it.
+    is_apart: bool,
+}
+
+impl Amounts {
+    pub(super) fn new(
+        said: &document::Rule,
+        path: &Path<'_>,
+        context: &Context<'_>,
+    ) -> Option<Self> {
+        // Any other name will do for finding out what else is wrong.
+        let name = context.rule_name(&said.name, &path.name("name")).unwrap_or("rule");
+        // What a rule on trial refused would be charged to no other rule: its limits refuse nothing.
+        let on_trial = said.reject == Some(document::Reject::Shadow);
+        let names = Names::new(name, lists(said, context), on_trial);
+        let otherwise = match &said.tiers {
+            None => {
+                let path = path.name("limits");
+                names.give(&said.limits, Budget::Shared, &path, context).map(Self::Always)
+            }
+            Some(tiers) => {
+                if !said.limits.is_empty() {
+                    context.wrong(&path.name("limits"), BOTH);
+                }
+                let path = path.name("tiers");
+                let chosen = tiers::by_tier(tiers, &names, &path, context);
+                chosen.map(|(tiers, listed)| Self::Tiers(Box::new(tiers), listed))
+            }
+        };
+        let cases = Self::cases(said, &names, &path.name("cases"), context);
+        match cases.as_slice() {
+            [] => otherwise,
+            _ => {
+                let words = said.cases.iter().map(|case| InWords(case).to_string()).collect();
+                Some(Self::Cases(Cases { cases, words, otherwise: Box::new(otherwise?) }))
+            }
+        }
+    }
+
+    /// All limits, for people to read.
+    pub(super) fn listed(&self) -> Vec<Listed> {
+        match self {
+            Self::Always(limits) => {
+                vec![Listed { of: String::new(), limits: Some(limits.clone()), is_apart: false }]
+            }
+            Self::Tiers(_, listed) => listed.clone(),
+            Self::Cases(Cases { cases, words, otherwise }) => {
+                let cases = cases.iter().zip(words).map(|((case, limits), of)| Listed {
+                    of: of.clone(),
+                    limits: Some(limits.clone()),
+                    is_apart: case.is_apart,
+                });
+                let otherwise =
+                    otherwise.listed().into_iter().map(|listed| match listed.of.as_str() {
+                        "" => Listed { of: "otherwise".to_owned(), ..listed },
+                        _ => listed,
+                    });
+                cases.chain(otherwise).collect()
+            }
+        }
+    }
+
+    fn cases(
+        said: &document::Rule,
+        names: &Names<'_>,
+        path: &Path<'_>,
+        context: &Context<'_>,
+    ) -> Vec<(Case, Limits)> {
+        let mut rows = Vec::new();
+        let case = |(i, said): (usize, &document::Case)| {
+            let path = path.index(i);
+            let case = Case::new(said, &path, context);
+            let row = row(said, &mut rows);
+            let is_apart = case.as_ref().is_some_and(|case| case.is_apart);
+            let budget = if is_apart { Budget::Own(&row) } else { Budget::Shared };
+            let limits = names.give(&said.limits, budget, &path.name("limits"), context);
+            case.zip(limits)
+        };
+        said.cases.iter().enumerate().filter_map(case).collect()
+    }
+}
+
+/// What tells the budget of a case from those of others: its name, else its conditions, and not its place
+/// among them. `rows` are those of the cases before.
+fn row(said: &document::Case, rows: &mut Vec<String>) -> String {
+    let row = match &said.name {
+        Some(name) => format!("case {name}"),
+        None => InWords(said).to_string(),
+    };
+    let earlier = rows.iter().filter(|other| **other == row).count();
+    rows.push(row.clone());
+    // The second of two that are alike never holds.
+    if earlier == 0 { row } else { format!("{row} {earlier}") }
+}
+
+impl Case {
+    fn new(said: &document::Case, path: &Path<'_>, context: &Context<'_>) -> Option<Self> {
+        if said.when.is_none() && said.room.is_none() {
+            context.wrong(path, "the case always holds, expected `when`, or `while`, or both");
+        }
+        let when = said.when.as_ref();
+        let when = when.map(|when| Condition::new(when, &path.name("when"), context));
+        let room = match &said.room {
+            Some(room) => Some(Room::new(room, &path.name("while"), context)?),
+            None => None,
+        };
+        let chosen_by = when.as_ref().map_or(ChosenBy::Server, Condition::who_chooses);
+        let is_shared = said.shared.unwrap_or(chosen_by == ChosenBy::Server);
+        Some(Self { when, room, is_apart: !is_shared })
+    }
+
+    fn holds<V: View>(&self, view: &V) -> Result<bool, Missing> {
+        let when = self.when.as_ref().map_or(Ok(true), |when| when.holds(view))?;
+        Ok(when && self.room.as_ref().map_or(Ok(true), |room| room.holds(view))?)
+    }
+}
+
+impl<V: View> LimitsFor<V> for Amounts {
+    #[inline]
+    fn only_one(&self) -> Option<&Limit> {
+        match self {
+            Self::Always(limits) => LimitsFor::<V>::only_one(limits),
+            Self::Tiers(..) | Self::Cases(_) => None,
+        }
+    }
+
+    fn each(
+        &self,
+        view: &V,
+        each: &mut dyn FnMut(&Limit) -> Result<(), Missing>,
+    ) -> Result<(), Missing> {
+        match self {
+            Self::Always(limits) => limits.each(view, each),
+            Self::Tiers(tiers, _) => tiers.each(view, each),
+            Self::Cases(Cases { cases, otherwise, .. }) => {
+                for (case, limits) in cases {
+                    if case.holds(view)? {
+                        return limits.each(view, each);
+                    }
+                }
+                otherwise.each(view, each)
+            }
+        }
+    }
+}
+
+impl KnownLimits for Amounts {
+    fn each_limit(&self, each: &mut dyn FnMut(&Limit)) {
+        match self {
+            Self::Always(limits) => limits.each_limit(each),
+            Self::Tiers(tiers, _) => tiers.each_limit(each),
+            Self::Cases(Cases { cases, otherwise, .. }) => {
+                cases.iter().for_each(|(_, limits)| limits.each_limit(&mut *each));
+                otherwise.each_limit(each);
+            }
+        }
+    }
+}

@@ -1,0 +1,189 @@
+use std::collections::BTreeMap;
+
+use sluicegate_core::{
+    AnyOf, Claim, Cookie, Equals, Header, Host, Method, Path as PathKey, PlaceKey, Present, Query,
+    Route,
+};
+
+use super::hours::hours;
+use super::{Condition, Test, Value};
+use crate::compile::Context;
+use crate::compile::key::Name;
+use crate::document::{self, Expected, Texts};
+use crate::path::Path;
+
+impl Condition {
+    /// What cannot be made is noted and left out: nothing comes of the document then.
+    pub(in crate::compile) fn new(
+        said: &document::Condition,
+        path: &Path<'_>,
+        context: &Context<'_>,
+    ) -> Self {
+        let maker = Maker { path, context };
+        let mut tests = Vec::new();
+        maker.add_target(said, &mut tests);
+        maker.add_named(said, &mut tests);
+        maker.add_address(said, &mut tests);
+        tests.extend(said.like.iter().cloned().map(Test::Like));
+        if let Some(said) = &said.hours {
+            tests.extend(hours(said, &path.name("hours"), context).map(Test::Hours));
+        }
+        if let Some(inner) = &said.not {
+            tests.push(Test::Not(Self::new(inner, &path.name("not"), context)));
+        }
+        if !said.any.is_empty() {
+            let path = path.name("any");
+            let inner = said.any.iter().enumerate();
+            let any = inner.map(|(i, said)| Self::new(said, &path.index(i), context)).collect();
+            tests.push(Test::Any(AnyOf(any)));
+        }
+        Self(tests)
+    }
+}
+
+struct Maker<'a> {
+    path: &'a Path<'a>,
+    context: &'a Context<'a>,
+}
+
+impl Maker<'_> {
+    fn add_target(&self, said: &document::Condition, tests: &mut Vec<Test>) {
+        if let Some(methods) = self.each("method", said.method.as_ref(), method) {
+            tests.push(Test::Method(Method.is_any(methods)));
+        }
+        if let Some(any) = self.each("path", said.path.as_ref(), |text| PathKey.try_matches(text)) {
+            tests.push(Test::Path(AnyOf(any)));
+        }
+        if let Some(any) = self.each("route", said.route.as_ref(), route) {
+            tests.push(Test::Route(AnyOf(any.into_iter().map(|text| Route.is(text)).collect())));
+        }
+        if let Some(any) = self.each("host", said.host.as_ref(), |text| Host.try_matches(text)) {
+            tests.push(Test::Host(AnyOf(any)));
+        }
+    }
+
+    fn add_named(&self, said: &document::Condition, tests: &mut Vec<Test>) {
+        self.add_values("header", &said.header, |name, expected| {
+            let value = value(Header(name), expected, Header::is_present, Header::equals);
+            tests.push(Test::Header(value));
+        });
+        self.add_values("query", &said.query, |name, expected| {
+            let value = value(Query(name), expected, Query::is_present, Query::equals);
+            tests.push(Test::Query(value));
+        });
+        self.add_values("cookie", &said.cookie, |name, expected| {
+            let value = value(Cookie(name), expected, Cookie::is_present, Cookie::equals);
+            tests.push(Test::Cookie(value));
+        });
+        self.add_values("claim", &said.claim, |name, expected| {
+            let value = value(Claim(name), expected, Claim::is_present, Claim::equals);
+            tests.push(Test::Claim(value));
+        });
+    }
+
+    fn add_address(&self, said: &document::Condition, tests: &mut Vec<Test>) {
+        let Self { path, context } = self;
+        let network = |text: &str| context.ip.clone().within([text]).map(|_| text.to_owned());
+        if let Some(networks) = self.each("network", said.network.as_ref(), network) {
+            let within = context.check(&path.name("network"), context.ip.clone().within(networks));
+            tests.extend(within.map(Test::Network));
+        }
+        if said.country.is_some() {
+            let place = context.country(&path.name("country"));
+            tests.extend(self.places("country", said.country.as_ref(), place));
+        }
+        if said.region.is_some() {
+            let place = context.region(&path.name("region"));
+            tests.extend(self.places("region", said.region.as_ref(), place));
+        }
+    }
+
+    fn places(&self, name: &str, said: Option<&Texts>, place: Option<PlaceKey>) -> Option<Test> {
+        let place = place?;
+        let code = |text: &str| place.clone().is_in([text]).map(|_| text.to_owned());
+        let codes = self.each(name, said, code)?;
+        place.is_in(codes).map(Test::Places).ok()
+    }
+
+    /// What is made of each text that is said under `name`, if all of them are sound.
+    fn each<T, E: ToString>(
+        &self,
+        name: &str,
+        said: Option<&Texts>,
+        make: impl Fn(&str) -> Result<T, E>,
+    ) -> Option<Vec<T>> {
+        let (said, path) = (said?, self.path.name(name));
+        if let Texts::One(text) = said {
+            return self.context.check(&path, make(text)).map(|made| vec![made]);
+        }
+        let texts = said.as_slice();
+        if texts.is_empty() {
+            self.context.wrong(&path, "the list is empty, expected at least one");
+        }
+        let made = texts.iter().enumerate();
+        let made = made.map(|(i, text)| self.context.check(&path.index(i), make(text)));
+        made.collect::<Vec<_>>().into_iter().collect()
+    }
+
+    fn add_values(
+        &self,
+        kind: &str,
+        said: &BTreeMap<String, Expected>,
+        mut add: impl FnMut(Name, &Expected),
+    ) {
+        let list = self.path.name(kind);
+        for (name, expected) in said {
+            let path = list.name(name);
+            let sound = match kind {
+                "header" => self.context.header_name(name, &path),
+                _ => self.context.name(kind, name, &path),
+            };
+            if matches!(expected, Expected::Any(texts) if texts.is_empty()) {
+                let empty = "the list is empty, expected at least one";
+                self.context.wrong(&path, empty);
+            }
+            if let Some(name) = sound {
+                add(name, expected);
+            }
+        }
+    }
+}
+
+fn value<S: Clone>(
+    source: S,
+    expected: &Expected,
+    present: impl Fn(S) -> Present<S>,
+    equals: impl Fn(S, String) -> Equals<S>,
+) -> Value<S> {
+    let equal = |text: &String| equals(source.clone(), text.clone());
+    match expected {
+        Expected::Present(true) => Value::Present(present(source)),
+        Expected::Present(false) => Value::Absent(present(source)),
+        Expected::Equal(text) => Value::Equal(AnyOf(vec![equal(text)])),
+        Expected::Any(texts) => Value::Equal(AnyOf(texts.iter().map(equal).collect())),
+    }
+}
+
+/// The methods that everybody knows, which are easily written in the wrong case.
+const METHODS: [&str; 9] =
+    ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"];
+
+fn method(text: &str) -> Result<String, String> {
+    let known = METHODS.iter().find(|known| known.eq_ignore_ascii_case(text));
+    match known {
+        Some(known) if *known != text => Err(format!(
+            "methods are told apart by case and nobody sends `{text}`, expected `{known}`"
+        )),
+        _ if text.is_empty() => Err("the method is empty, expected such as `POST`".to_owned()),
+        _ => Ok(text.to_owned()),
+    }
+}
+
+fn route(text: &str) -> Result<String, String> {
+    match text.starts_with('/') {
+        true => Ok(text.to_owned()),
+        false => Err(format!(
+            "the route `{text}` does not begin with a `/`, expected such as `/users/{{id}}`"
+        )),
+    }
+}

@@ -1,0 +1,159 @@
+//! Conditions that a document can ask for.
+
+mod hours;
+mod make;
+
+use sluicegate_core::{
+    AnyOf, ChosenBy, Claim, Condition as CoreCondition, Cookie, Equals, Header, HostIs, Hours,
+    InPlaces, MethodIs, Missing, PathMatches, Present, Query, RouteIs, Values, View, Within,
+};
+
+use super::key::Name;
+use crate::envoy::Like;
+
+/// All that has to hold, the cheapest first.
+#[derive(Debug, Clone)]
+pub(super) struct Condition(Vec<Test>);
+
+/// One thing that has to hold, made of the same conditions that code uses.
+#[derive(Debug, Clone)]
+enum Test {
+    Method(MethodIs),
+    Path(AnyOf<PathMatches>),
+    Route(AnyOf<RouteIs>),
+    Host(AnyOf<HostIs>),
+    Header(Value<Header<Name>>),
+    Query(Value<Query<Name>>),
+    Cookie(Value<Cookie<Name>>),
+    Claim(Value<Claim<Name>>),
+    Network(Within),
+    Hours(Hours),
+    Places(InPlaces),
+    Like(Like),
+    Not(Condition),
+    Any(AnyOf<Condition>),
+}
+
+/// What is expected of something that has a name.
+#[derive(Debug, Clone)]
+enum Value<S> {
+    Present(Present<S>),
+    Absent(Present<S>),
+    Equal(AnyOf<Equals<S>>),
+}
+
+impl<V: View> CoreCondition<V> for Condition {
+    fn holds(&self, view: &V) -> Result<bool, Missing> {
+        for test in &self.0 {
+            if !test.holds(view)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn surely_holds(&self, view: &V) -> Result<bool, Missing> {
+        for test in &self.0 {
+            if !test.surely_holds(view)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn chosen_by(&self) -> ChosenBy {
+        self.who_chooses()
+    }
+}
+
+impl Condition {
+    /// Whether the client or the server chooses whether it holds: the client, as soon as one part is its choice.
+    pub(super) fn who_chooses(&self) -> ChosenBy {
+        self.0.iter().map(Test::who_chooses).fold(ChosenBy::Server, ChosenBy::and)
+    }
+}
+
+impl Test {
+    fn who_chooses(&self) -> ChosenBy {
+        match self {
+            Self::Method(_)
+            | Self::Path(_)
+            | Self::Route(_)
+            | Self::Host(_)
+            | Self::Header(_)
+            | Self::Query(_)
+            | Self::Cookie(_)
+            | Self::Like(_) => ChosenBy::Client,
+            Self::Claim(_) | Self::Network(_) | Self::Hours(_) | Self::Places(_) => {
+                ChosenBy::Server
+            }
+            Self::Not(condition) => condition.who_chooses(),
+            Self::Any(AnyOf(conditions)) => {
+                let choices = conditions.iter().map(Condition::who_chooses);
+                choices.fold(ChosenBy::Server, ChosenBy::and)
+            }
+        }
+    }
+}
+
+impl<V: View> CoreCondition<V> for Test {
+    fn holds(&self, view: &V) -> Result<bool, Missing> {
+        match self {
+            Self::Method(test) => test.holds(view),
+            Self::Path(test) => test.holds(view),
+            Self::Route(test) => test.holds(view),
+            Self::Host(test) => test.holds(view),
+            Self::Header(test) => test.holds(view),
+            Self::Query(test) => test.holds(view),
+            Self::Cookie(test) => test.holds(view),
+            Self::Claim(test) => test.holds(view),
+            Self::Network(test) => test.holds(view),
+            Self::Hours(test) => test.holds(view),
+            Self::Places(test) => test.holds(view),
+            Self::Like(test) => test.holds(view),
+            Self::Not(condition) => Ok(!condition.surely_holds(view)?),
+            Self::Any(test) => test.holds(view),
+        }
+    }
+
+    fn surely_holds(&self, view: &V) -> Result<bool, Missing> {
+        match self {
+            Self::Path(test) => test.surely_holds(view),
+            Self::Route(test) => test.surely_holds(view),
+            Self::Not(condition) => Ok(!condition.holds(view)?),
+            Self::Any(test) => test.surely_holds(view),
+            // These can always be told.
+            Self::Method(_)
+            | Self::Host(_)
+            | Self::Header(_)
+            | Self::Query(_)
+            | Self::Cookie(_)
+            | Self::Claim(_)
+            | Self::Network(_)
+            | Self::Hours(_)
+            | Self::Places(_)
+            | Self::Like(_) => self.holds(view),
+        }
+    }
+
+    fn chosen_by(&self) -> ChosenBy {
+        self.who_chooses()
+    }
+}
+
+impl<V: View, S: Values<V>> CoreCondition<V> for Value<S> {
+    fn holds(&self, view: &V) -> Result<bool, Missing> {
+        match self {
+            Self::Present(present) => present.holds(view),
+            Self::Absent(present) => Ok(!present.holds(view)?),
+            Self::Equal(equal) => equal.holds(view),
+        }
+    }
+
+    fn chosen_by(&self) -> ChosenBy {
+        match self {
+            Self::Present(present) | Self::Absent(present) => present.chosen_by(),
+            Self::Equal(equal) => equal.chosen_by(),
+        }
+    }
+}

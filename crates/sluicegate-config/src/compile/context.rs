@@ -1,0 +1,190 @@
+use std::cell::RefCell;
+use std::time::Duration;
+
+use sluicegate_core::{Hours, Ip, Limit, PlaceKey, Places};
+
+use super::key::Name;
+use crate::document::{Document, Texts};
+use crate::environment::Environment;
+use crate::path::Path;
+use crate::problem::{Problem, Problems};
+
+/// What a document is compiled with, and what turns out to be wrong with it, all of it.
+pub(super) struct Context<'a> {
+    pub(super) document: &'a Document,
+    pub(super) environment: &'a Environment,
+    /// The client's address, by the proxies of the document.
+    pub(super) ip: Ip,
+    places: Option<Places>,
+    /// In the document's time zone.
+    hours: Option<Hours>,
+    problems: RefCell<Vec<Problem>>,
+}
+
+impl<'a> Context<'a> {
+    pub(super) fn new(document: &'a Document, environment: &'a Environment) -> Self {
+        let mut context = Self {
+            document,
+            environment,
+            ip: Ip::peer(),
+            places: None,
+            hours: None,
+            problems: RefCell::default(),
+        };
+        if let Some(ip) = context.address() {
+            context.ip = ip;
+        }
+        if let Some(prefixes) = &document.nat64 {
+            context.ip = context.translated(prefixes);
+        }
+        context.places = context.open_places();
+        context.hours = context.in_zone();
+        context
+    }
+
+    fn in_zone(&self) -> Option<Hours> {
+        let zone = self.document.time_zone.as_deref().unwrap_or("UTC");
+        self.check(&Path::Root.name("time_zone"), Hours::in_zone(zone))
+    }
+
+    fn open_places(&self) -> Option<Places> {
+        if let Some(places) = self.environment.own_places() {
+            return Some(places.clone());
+        }
+        let database = &self.document.places.as_ref()?.database;
+        if !self.environment.opens_files() {
+            return None;
+        }
+        let path = Path::Root.name("places");
+        self.check(&path.name("database"), Places::open(database))
+    }
+
+    /// Hours in the document's time zone.
+    pub(super) fn hours(&self) -> Option<Hours> {
+        self.hours.clone()
+    }
+
+    /// The country of the client's address.
+    pub(super) fn country(&self, path: &Path<'_>) -> Option<PlaceKey> {
+        self.known_places(path).map(|places| places.country(self.ip.clone()))
+    }
+
+    /// The region of the client's address.
+    pub(super) fn region(&self, path: &Path<'_>) -> Option<PlaceKey> {
+        self.known_places(path).map(|places| places.region(self.ip.clone()))
+    }
+
+    fn known_places(&self, path: &Path<'_>) -> Option<&Places> {
+        if self.places.is_none() && self.document.places.is_none() {
+            self.wrong(
+                path,
+                "nothing tells where addresses are, expected `places` with a `database`",
+            );
+        }
+        self.places.as_ref()
+    }
+
+    fn address(&self) -> Option<Ip> {
+        let proxies = self.document.proxies.as_ref()?;
+        let path = Path::Root.name("proxies");
+        let ip = self.behind(&proxies.trusted, &path.name("trusted"));
+        let Some(header) = &proxies.header else { return ip };
+        let header = self.header_name(header, &path.name("header"))?;
+        Some(ip?.header(header.to_string()))
+    }
+
+    /// The address behind these proxies, each of which is looked at.
+    fn behind(&self, trusted: &[String], path: &Path<'_>) -> Option<Ip> {
+        for (i, proxy) in trusted.iter().enumerate() {
+            self.check(&path.index(i), Ip::try_behind([proxy]));
+        }
+        Ip::try_behind(trusted).ok()
+    }
+
+    /// The address within that of a translator, each of whose prefixes is looked at.
+    fn translated(&self, said: &Texts) -> Ip {
+        let path = Path::Root.name("nat64");
+        let prefixes = said.as_slice();
+        let check = |path: &Path<'_>, prefix| self.check(path, self.ip.clone().try_nat64([prefix]));
+        match said {
+            Texts::One(prefix) => drop(check(&path, prefix)),
+            Texts::Any(_) => prefixes.iter().enumerate().for_each(|(i, prefix)| {
+                check(&path.index(i), prefix);
+            }),
+        }
+        self.ip.clone().try_nat64(prefixes).unwrap_or_else(|_| self.ip.clone())
+    }
+
+    /// Notes what is wrong with the value at `path`.
+    pub(super) fn wrong(&self, path: &Path<'_>, message: impl Into<String>) {
+        self.problems.borrow_mut().push(self.document.origin.problem(path, message));
+    }
+
+    /// The value, or else a note of why there is none.
+    pub(super) fn check<T, E: ToString>(&self, path: &Path<'_>, value: Result<T, E>) -> Option<T> {
+        value.map_err(|error| self.wrong(path, error.to_string())).ok()
+    }
+
+    /// A name that limits can be called after.
+    pub(super) fn rule_name<'n>(&self, name: &'n str, path: &Path<'_>) -> Option<&'n str> {
+        self.check(path, Limit::per_second(1).try_named(name)).map(|_| name)
+    }
+
+    /// A name that is not empty.
+    pub(super) fn name(&self, kind: &str, name: &str, path: &Path<'_>) -> Option<Name> {
+        if name.is_empty() {
+            self.wrong(path, format!("the name is empty, expected the name of a {kind}"));
+            return None;
+        }
+        Some(name.into())
+    }
+
+    /// A name that a header can have.
+    pub(super) fn header_name(&self, name: &str, path: &Path<'_>) -> Option<Name> {
+        let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+        if name.is_empty() || !name.bytes().all(fits) {
+            self.wrong(
+                path,
+                format!("`{name}` is no name of a header, expected such as `x-api-key`"),
+            );
+            return None;
+        }
+        Some(name.into())
+    }
+
+    /// A time, as limits have it: `90 seconds`.
+    pub(super) fn time(&self, text: &str, path: &Path<'_>) -> Option<Duration> {
+        let limit = format!("fixed 1 per {text}").parse::<Limit>().ok();
+        let period = limit.and_then(|limit| limit.period());
+        // Nothing else may follow.
+        let plain = period.filter(|&period| Limit::try_fixed_window(1, period).ok() == limit);
+        if plain.is_none() {
+            let expected = "expected a number and a unit, such as `90 seconds` or `5 minutes`";
+            self.wrong(path, format!("`{text}` is no time, {expected}"));
+        }
+        plain
+    }
+
+    /// A percentage, from 1 to 100.
+    pub(super) fn percent(&self, text: &str, path: &Path<'_>) -> Option<u64> {
+        let number = text.strip_suffix('%').map(str::trim_end);
+        let digits = number.filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
+        let percent = digits.and_then(|digits| digits.parse().ok());
+        let fits = percent.filter(|percent| (1..=100).contains(percent));
+        if fits.is_none() {
+            self.wrong(
+                path,
+                format!("`{text}` is no percentage, expected such as `80%`, from 1% to 100%"),
+            );
+        }
+        fits
+    }
+
+    /// What was made, if nothing is wrong.
+    pub(super) fn finish<T>(self, made: T) -> Result<T, Problems> {
+        match Problems::of(self.problems.into_inner()) {
+            Some(problems) => Err(problems),
+            None => Ok(made),
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! What requests cost, and what they have cost.
+
+use std::fmt;
+
+use sluicegate_core::{
+    ContentLength, CostFrom, CostOf, Header, Missing, Query, Reply, View, content_length,
+    cost_from, reply_header, reply_header_scaled,
+};
+
+use super::Context;
+use super::key::Name;
+use crate::document::{self, CostTable, Settle};
+use crate::environment::CostFn;
+use crate::path::Path;
+use crate::request::{Request, Shown};
+
+/// What a request costs, by the same means as in code.
+#[derive(Clone)]
+pub(super) enum Cost {
+    Fixed(u64),
+    Header(CostFrom<Header<Name>>),
+    Query(CostFrom<Query<Name>>),
+    Body(CostFrom<ContentLength>),
+    Call(CostFn),
+}
+
+impl<V: View> CostOf<V> for Cost {
+    #[inline]
+    fn of(&self, view: &V) -> Result<u64, Missing> {
+        match self {
+            Self::Fixed(cost) => Ok(*cost),
+            Self::Header(cost) => cost.of(view),
+            Self::Query(cost) => cost.of(view),
+            Self::Body(cost) => cost.of(view),
+            Self::Call(cost) => Ok(cost(&Request::of(&Shown(view)))),
+        }
+    }
+
+    #[inline]
+    fn is_length(&self) -> bool {
+        matches!(self, Self::Body(_))
+    }
+}
+
+impl fmt::Debug for Cost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fixed(cost) => cost.fmt(f),
+            Self::Header(cost) => cost.fmt(f),
+            Self::Query(cost) => cost.fmt(f),
+            Self::Body(cost) => cost.fmt(f),
+            Self::Call(_) => f.write_str("Call"),
+        }
+    }
+}
+
+const ONE: &str = "a cost has one source, expected one of `header`, `query`, `body` and `call`";
+
+impl Cost {
+    pub(super) fn new(
+        cost: Option<&document::Cost>,
+        path: &Path<'_>,
+        context: &Context<'_>,
+    ) -> Option<Self> {
+        match cost {
+            None => Some(Self::Fixed(1)),
+            Some(document::Cost::Fixed(0)) => {
+                context
+                    .wrong(path, "the cost is 0 and nothing would be charged, expected at least 1");
+                None
+            }
+            Some(document::Cost::Fixed(cost)) => Some(Self::Fixed(*cost)),
+            Some(document::Cost::Table(table)) => Self::from_table(table, path, context),
+        }
+    }
+
+    fn from_table(table: &CostTable, path: &Path<'_>, context: &Context<'_>) -> Option<Self> {
+        let CostTable { header, query, body, call, .. } = table;
+        match (header, query, body, call) {
+            (Some(name), None, None, None) => {
+                let name = context.header_name(name, &path.name("header"));
+                let fits = bounds_fit(table, path, context);
+                Some(Self::Header(within(cost_from(Header(name?)), table, fits)?))
+            }
+            (None, Some(name), None, None) => {
+                let name = context.name("parameter", name, &path.name("query"));
+                let fits = bounds_fit(table, path, context);
+                Some(Self::Query(within(cost_from(Query(name?)), table, fits)?))
+            }
+            (None, None, Some(0), None) => {
+                context.wrong(
+                    &path.name("body"),
+                    "a cost for each 0 bytes has no end, expected at least 1",
+                );
+                None
+            }
+            (None, None, Some(bytes), None) => {
+                let fits = bounds_fit(table, path, context);
+                for (name, said) in [("per", table.per), ("scale", table.scale)] {
+                    if said.is_some() {
+                        context.wrong(
+                            &path.name(name),
+                            format!(
+                                "`body` says itself how many bytes cost one, expected no `{name}`"
+                            ),
+                        );
+                    }
+                }
+                Some(Self::Body(within(content_length(), table, fits)?.per(*bytes)))
+            }
+            (None, None, None, Some(name)) => {
+                let alone = CostTable { call: call.clone(), ..CostTable::default() };
+                if *table != alone {
+                    context.wrong(path, "what `call` says is the cost, expected nothing besides");
+                }
+                let call = context.environment.named_cost(name);
+                context.check(&path.name("call"), call).map(Self::Call)
+            }
+            _ => {
+                context.wrong(path, ONE);
+                None
+            }
+        }
+    }
+}
+
+/// Whether the bounds of a cost leave any.
+fn bounds_fit(table: &CostTable, path: &Path<'_>, context: &Context<'_>) -> bool {
+    let mut fit = true;
+    for (name, number) in [("per", table.per), ("scale", table.scale), ("most", table.most)] {
+        if number == Some(0) {
+            context.wrong(&path.name(name), format!("`{name}` is 0, expected at least 1"));
+            fit = false;
+        }
+    }
+    let (least, most) = (table.least.unwrap_or(1), table.most.unwrap_or(u64::MAX));
+    if fit && least > most {
+        let name = if table.least.is_some() { "least" } else { "most" };
+        context.wrong(&path.name(name), format!("no cost is at least {least} and at most {most}"));
+        fit = false;
+    }
+    fit
+}
+
+fn within<S>(cost: CostFrom<S>, table: &CostTable, fits: bool) -> Option<CostFrom<S>> {
+    if !fits {
+        return None;
+    }
+    // The least of `cost_from` is 1, and the most may not be below it.
+    let cost = cost.at_least(table.least.unwrap_or(1));
+    let cost = table.most.into_iter().fold(cost, CostFrom::at_most);
+    let cost = table.default.into_iter().fold(cost, CostFrom::default);
+    let cost = table.per.into_iter().fold(cost, CostFrom::per);
+    Some(table.scale.into_iter().fold(cost, CostFrom::scaled))
+}
+
+/// What a response says that its request has cost; `None` keeps the charge.
+pub(super) type Spent = Box<dyn Fn(&dyn Reply) -> Option<u64> + Send + Sync>;
+
+/// How a charge is settled, if it is: what is not counted has cost nothing, whatever else is said of it.
+pub(super) fn settlement(
+    rule: &document::Rule,
+    path: &Path<'_>,
+    context: &Context<'_>,
+) -> Option<Spent> {
+    let spent = settled_cost(rule.settle.as_ref(), &path.name("settle"), context);
+    let list = path.name("count_if");
+    for (i, status) in rule.count_if.iter().enumerate() {
+        if !(100..=999).contains(status) {
+            let path = list.index(i);
+            context.wrong(&path, format!("{status} is no status, expected 100 to 999"));
+        }
+    }
+    let counted = rule.count_if.clone();
+    match (counted.as_slice(), spent) {
+        ([], spent) => spent,
+        (_, spent) => {
+            Some(Box::new(move |reply| match (counted.contains(&reply.status()), &spent) {
+                (false, _) => Some(0),
+                (true, Some(spent)) => spent(reply),
+                (true, None) => None,
+            }))
+        }
+    }
+}
+
+fn settled_cost(settle: Option<&Settle>, path: &Path<'_>, context: &Context<'_>) -> Option<Spent> {
+    match settle? {
+        Settle::Response => Some(Box::new(|reply| reply.cost())),
+        Settle::Table(table) => {
+            let name = context.header_name(&table.header, &path.name("header"));
+            if table.scale == Some(0) {
+                context.wrong(&path.name("scale"), "`scale` is 0, expected at least 1");
+                return None;
+            }
+            Some(match table.scale {
+                None => Box::new(reply_header(name?)),
+                Some(scale) => Box::new(reply_header_scaled(name?, scale)),
+            })
+        }
+    }
+}

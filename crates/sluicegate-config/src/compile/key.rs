@@ -1,0 +1,154 @@
+//! Keys that a document can ask for.
+
+use std::sync::Arc;
+
+use sluicegate_core::{
+    Claim, Const, Cookie, First, Global, Header, Host, Ip, Key as CoreKey, KeyBuf, Method, Missing,
+    Optional, Path as PathKey, PlaceKey, Query, Route, Text as CoreText, View,
+};
+
+use super::Context;
+use crate::document;
+use crate::path::Path;
+
+/// A name or a value out of a document.
+pub(super) type Name = Arc<str>;
+
+/// A key, made of the same extractors that code uses: both write the same.
+#[derive(Debug, Clone)]
+pub(super) enum Key {
+    Ip(Ip),
+    Route,
+    Method,
+    Path,
+    Host,
+    Global,
+    Header(Header<Name>),
+    Cookie(Cookie<Name>),
+    Query(Query<Name>),
+    Claim(Claim<Name>),
+    Const(Name),
+    Place(Arc<PlaceKey>),
+    Either(Arc<First<(Self, Self)>>),
+    Three(Arc<First<(Self, Self, Self)>>),
+    Four(Arc<First<(Self, Self, Self, Self)>>),
+    Optional(Arc<Optional<Self>>),
+    All(Arc<[Self]>),
+}
+
+impl<V: View> CoreKey<V> for Key {
+    fn write(&self, view: &V, key: &mut KeyBuf) -> Result<(), Missing> {
+        match self {
+            Self::Ip(ip) => ip.write(view, key),
+            Self::Route => Route.write(view, key),
+            Self::Method => Method.write(view, key),
+            Self::Path => PathKey.write(view, key),
+            Self::Host => Host.write(view, key),
+            Self::Global => Global.write(view, key),
+            Self::Header(header) => header.write(view, key),
+            Self::Cookie(cookie) => cookie.write(view, key),
+            Self::Query(query) => query.write(view, key),
+            Self::Claim(claim) => claim.write(view, key),
+            Self::Const(text) => Const(&**text).write(view, key),
+            Self::Place(place) => place.write(view, key),
+            Self::Either(first) => first.write(view, key),
+            Self::Three(first) => first.write(view, key),
+            Self::Four(first) => first.write(view, key),
+            Self::Optional(inner) => inner.write(view, key),
+            Self::All(keys) => keys.iter().try_for_each(|part| part.write(view, key)),
+        }
+    }
+}
+
+impl Key {
+    pub(super) fn new(key: &document::Key, path: &Path<'_>, context: &Context<'_>) -> Option<Self> {
+        use document::Key as Said;
+        let named = |kind: &str, name: &str| context.name(kind, name, &path.name(kind));
+        Some(match key {
+            Said::Ip => Self::Ip(context.ip.clone()),
+            Said::Route => Self::Route,
+            Said::Method => Self::Method,
+            Said::Path => Self::Path,
+            Said::Host => Self::Host,
+            Said::Global => Self::Global,
+            Said::Header(name) => {
+                Self::Header(Header(context.header_name(name, &path.name("header"))?))
+            }
+            Said::Cookie(name) => Self::Cookie(Cookie(named("cookie", name)?)),
+            Said::Query(name) => Self::Query(Query(named("query", name)?)),
+            Said::Claim(name) => Self::Claim(Claim(named("claim", name)?)),
+            Said::Const(text) => Self::Const(text.as_str().into()),
+            Said::First(keys) => Self::first(keys, &path.name("first"), context)?,
+            Said::Optional(inner) => {
+                let inner = Self::new(inner, &path.name("optional"), context)?;
+                Self::Optional(Arc::new(Optional(inner)))
+            }
+            Said::All(keys) => Self::all(keys, path, context)?,
+            Said::Country => Self::Place(Arc::new(context.country(path)?)),
+            Said::Region => Self::Place(Arc::new(context.region(path)?)),
+        })
+    }
+
+    fn first(keys: &[document::Key], path: &Path<'_>, context: &Context<'_>) -> Option<Self> {
+        let mut keys = Self::list(keys, path, context)?.into_iter();
+        let keys = [keys.next(), keys.next(), keys.next(), keys.next(), keys.next()];
+        Some(match keys {
+            [Some(a), Some(b), None, ..] => Self::Either(Arc::new(First((a, b)))),
+            [Some(a), Some(b), Some(c), None, _] => Self::Three(Arc::new(First((a, b, c)))),
+            [Some(a), Some(b), Some(c), Some(d), None] => Self::Four(Arc::new(First((a, b, c, d)))),
+            _ => {
+                context.wrong(path, "the first is taken of two to four keys, expected so many");
+                return None;
+            }
+        })
+    }
+
+    fn all(keys: &[document::Key], path: &Path<'_>, context: &Context<'_>) -> Option<Self> {
+        if keys.is_empty() || keys.len() > 4 {
+            context.wrong(path, "a key is made of one to four keys, expected so many");
+        }
+        Self::list(keys, path, context).map(|keys| Self::All(keys.into()))
+    }
+
+    /// All of them, or nothing, but not before each was looked at.
+    fn list(keys: &[document::Key], path: &Path<'_>, context: &Context<'_>) -> Option<Vec<Self>> {
+        let made = keys.iter().enumerate().map(|(i, key)| Self::new(key, &path.index(i), context));
+        made.collect::<Vec<_>>().into_iter().collect()
+    }
+}
+
+/// Text that the server knows about a request.
+#[derive(Debug, Clone)]
+pub(super) enum Text {
+    Claim(Claim<Name>),
+    Const(Name),
+}
+
+impl Text {
+    pub(super) fn new(key: &document::Key, path: &Path<'_>, context: &Context<'_>) -> Option<Self> {
+        match key {
+            document::Key::Claim(name) => {
+                let name = context.name("claim", name, &path.name("claim"))?;
+                Some(Self::Claim(Claim(name)))
+            }
+            document::Key::Const(text) => Some(Self::Const(text.as_str().into())),
+            _ => {
+                context.wrong(
+                    path,
+                    "tiers are chosen by what the service has verified, since a client writes into \
+                     everything else what it likes: expected { claim = \"..\" } or { const = \"..\" }",
+                );
+                None
+            }
+        }
+    }
+}
+
+impl<V: View> CoreText<V> for Text {
+    fn read<O>(&self, view: &V, read: impl FnOnce(&str) -> O) -> Result<O, Missing> {
+        match self {
+            Self::Claim(claim) => claim.read(view, read),
+            Self::Const(text) => Ok(read(text)),
+        }
+    }
+}

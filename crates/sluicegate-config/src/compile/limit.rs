@@ -1,0 +1,216 @@
+//! Limits out of texts and tables, and what they are called.
+
+use std::collections::BTreeSet;
+
+use sluicegate_core::{Limit, LimitError, Limits, MAX_LIMITS, WhenFull};
+
+use super::Context;
+use crate::document::{self, Amount, Ban, LimitTable};
+use crate::path::Path;
+
+/// The limits of a list, as they were said; `None` where one of them is none.
+fn list(said: &[document::Limit], path: &Path<'_>, context: &Context<'_>) -> Option<Vec<Limit>> {
+    if said.is_empty() {
+        context.wrong(path, "there is no limit in the list, expected at least one");
+    }
+    if said.len() > MAX_LIMITS {
+        context.wrong(path, format!("there are more than {MAX_LIMITS} limits in the list"));
+    }
+    let made = said.iter().enumerate().map(|(i, said)| one(said, &path.index(i), context));
+    let made: Vec<_> = made.collect();
+    made.into_iter()
+        .collect::<Option<Vec<_>>>()
+        .filter(|made| (1..=MAX_LIMITS).contains(&made.len()))
+}
+
+fn one(said: &document::Limit, path: &Path<'_>, context: &Context<'_>) -> Option<Limit> {
+    match said {
+        document::Limit::Text(text) => context.check(path, text.parse()),
+        document::Limit::Table(table) => from_table(table, path, context),
+    }
+}
+
+fn from_table(table: &LimitTable, path: &Path<'_>, context: &Context<'_>) -> Option<Limit> {
+    let set =
+        |name: &str, limit: Option<Limit>, set: &dyn Fn(Limit) -> Result<Limit, LimitError>| {
+            limit.and_then(|limit| context.check(&path.name(name), set(limit)))
+        };
+    let mut limit = context.check(&path.name("rate"), table.rate.parse::<Limit>());
+    if let Some(name) = &table.name {
+        limit = set("name", limit, &|limit| limit.try_named(name));
+    }
+    if let Some(burst) = table.burst {
+        limit = set("burst", limit, &|limit| limit.try_burst(burst));
+    }
+    let most = limit.map(|limit| limit.capacity());
+    if let Some(over) = &table.over {
+        let percent = context.percent(over, &path.name("over"));
+        limit = percent
+            .and_then(|percent| set("over", limit, &|limit| limit.try_over_percent(percent)));
+    }
+    if let Some(soft) = &table.soft {
+        let soft = amount(soft, most, &path.name("soft"), context);
+        limit = soft.and_then(|soft| set("soft", limit, &|limit| limit.try_soft(soft)));
+    }
+    if let Some(ban) = &table.ban {
+        limit = banned(ban, limit, &path.name("ban"), context);
+    }
+    if let Some(answer) = table.when_full {
+        limit = limit.map(|limit| limit.when_full(when_full(answer)));
+    }
+    if table.shadow { set("shadow", limit, &|limit| limit.try_shadow()) } else { limit }
+}
+
+fn when_full(said: document::WhenFull) -> WhenFull {
+    match said {
+        document::WhenFull::Admit => WhenFull::Admit,
+        document::WhenFull::Refuse => WhenFull::Refuse,
+        document::WhenFull::Together => WhenFull::CountTogether,
+    }
+}
+
+/// A number, or a part of the `most`.
+fn amount(
+    amount: &Amount,
+    most: Option<u64>,
+    path: &Path<'_>,
+    context: &Context<'_>,
+) -> Option<u64> {
+    match amount {
+        Amount::Count(count) => Some(*count),
+        Amount::Percent(text) => {
+            let percent = context.percent(text, path)?;
+            u64::try_from(u128::from(most?) * u128::from(percent) / 100).ok()
+        }
+    }
+}
+
+fn banned(
+    ban: &Ban,
+    limit: Option<Limit>,
+    path: &Path<'_>,
+    context: &Context<'_>,
+) -> Option<Limit> {
+    let table = match ban {
+        Ban::Time(text) => {
+            let time = context.time(text, path)?;
+            return context.check(path, limit?.try_ban(time));
+        }
+        Ban::Table(table) => table,
+    };
+    let time = context.time(&table.time, &path.name("for"));
+    let within = table.within.as_ref().map(|text| context.time(text, &path.name("within")));
+    match (table.after, within) {
+        (None | Some(1), None) => context.check(path, limit?.try_ban(time?)),
+        (Some(after), Some(within)) => {
+            let limit = context.check(path, limit?.try_ban(time?))?;
+            context.check(&path.name("after"), limit.try_ban_after(after, within?))
+        }
+        (Some(_), None) => {
+            context.wrong(path, "`after` needs a time, expected `within` besides");
+            None
+        }
+        (None, Some(_)) => {
+            context.wrong(path, "`within` needs a number, expected `after` besides");
+            None
+        }
+    }
+}
+
+/// Notes what is wrong with the limits of a list, which are not used yet.
+pub(super) fn look(said: &[document::Limit], path: &Path<'_>, context: &Context<'_>) {
+    list(said, path, context);
+}
+
+/// How the limits of a rule are called that have no names: all after the rule and their periods, so that what
+/// is spent under one tier, or in one case, is spent under the other.
+pub(super) struct Names<'a> {
+    rule: &'a str,
+    /// Whether limits without a name have more than one period, by which they are told apart.
+    has_several: bool,
+    /// Whether the rule is on trial: then its limits are.
+    on_trial: bool,
+}
+
+/// With whom the limits of a list share what is spent.
+#[derive(Clone, Copy)]
+pub(super) enum Budget<'a> {
+    /// With the limits of the same names in other lists.
+    Shared,
+    /// With nobody: those of a case that the client chooses, which is told from others by this.
+    Own(&'a str),
+}
+
+impl<'a> Names<'a> {
+    /// For the limits of the rule of this name, which has these lists of limits.
+    pub(super) fn new<'l>(
+        rule: &'a str,
+        lists: impl IntoIterator<Item = &'l [document::Limit]>,
+        on_trial: bool,
+    ) -> Self {
+        let places: BTreeSet<_> = lists.into_iter().flatten().filter_map(nameless).collect();
+        Self { rule, has_several: places.len() > 1, on_trial }
+    }
+
+    /// The name of the rule.
+    pub(super) fn rule(&self) -> &str {
+        self.rule
+    }
+
+    /// The limits of one list, named, and carrying over what was spent when their numbers change.
+    pub(super) fn give(
+        &self,
+        said: &[document::Limit],
+        budget: Budget<'_>,
+        path: &Path<'_>,
+        context: &Context<'_>,
+    ) -> Option<Limits> {
+        let limits = list(said, path, context)?;
+        let mut names = BTreeSet::new();
+        let mut named = Vec::new();
+        for (i, limit) in limits.iter().enumerate() {
+            let path = path.index(i);
+            let Some(limit) = context.check(&path, self.name(limit, budget)) else {
+                continue;
+            };
+            let name = limit.name().to_string();
+            if names.insert(name.clone()) {
+                named.push(limit);
+            } else {
+                let expected = "expected a `name` for one of them";
+                let message = format!("two limits of the list are called `{name}`, {expected}");
+                context.wrong(&path, message);
+            }
+        }
+        (named.len() == limits.len()).then(|| Limits::from(named))
+    }
+
+    fn name(&self, limit: &Limit, budget: Budget<'_>) -> Result<Limit, String> {
+        let Self { rule, has_several, on_trial } = *self;
+        let place = format!("{rule}/{}", limit.place());
+        let (name, row) = match limit.own_name() {
+            Some(name) => (name.to_owned(), name.to_owned()),
+            None if has_several => (place.clone(), place),
+            None => (rule.to_owned(), place),
+        };
+        let named = limit.try_named(&name).and_then(Limit::try_carried);
+        let named = if on_trial { named.and_then(Limit::try_shadow) } else { named };
+        let named = named.map_err(|error| format!("a limit cannot be called `{name}`: {error}"))?;
+        Ok(match budget {
+            Budget::Shared => named.counted_as(&row),
+            // No limit's own name looks like this.
+            Budget::Own(case) => named.counted_as(&format!("\0{row} {case}")),
+        })
+    }
+}
+
+/// The place of a limit without a name, if that is what it is.
+fn nameless(said: &document::Limit) -> Option<String> {
+    let rate = match said {
+        document::Limit::Text(text) => text,
+        document::Limit::Table(LimitTable { name: Some(_), .. }) => return None,
+        document::Limit::Table(table) => &table.rate,
+    };
+    let limit = rate.parse::<Limit>().ok().filter(|limit| limit.own_name().is_none())?;
+    Some(limit.place().to_string())
+}

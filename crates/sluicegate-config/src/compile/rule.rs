@@ -1,0 +1,101 @@
+//! One rule of a document.
+
+use sluicegate_core::{
+    By, Charge, Condition as CoreCondition, KnownLimits, Limit, Limits, Missing, Rule as CoreRule,
+    View,
+};
+
+use super::Context;
+use super::amounts::{Amounts, Listed};
+use super::condition::Condition;
+use super::cost::{self, Cost};
+use super::key::Key;
+use super::reject::Refused;
+use crate::document;
+use crate::path::Path;
+
+/// A rule, compiled.
+#[derive(Debug)]
+pub(super) struct Rule {
+    when: Option<Condition>,
+    by: By<Key, Amounts, Cost>,
+    pub(super) refused: Refused,
+    pub(super) listed: Vec<Listed>,
+    /// To how many limits every request owes, whatever it is.
+    pub(super) fewest: usize,
+}
+
+impl Rule {
+    pub(super) fn new(
+        said: &document::Rule,
+        path: &Path<'_>,
+        context: &Context<'_>,
+    ) -> Option<Self> {
+        let key = Key::new(&said.key, &path.name("key"), context);
+        let amounts = Amounts::new(said, path, context);
+        let when = said.when.as_ref();
+        let when = when.map(|when| Condition::new(when, &path.name("when"), context));
+        let cost = Cost::new(said.cost.as_ref(), &path.name("cost"), context);
+        let settlement = cost::settlement(said, path, context);
+        let refused = Refused::new(said.reject.as_ref(), &path.name("reject"), context);
+
+        let amounts = amounts?;
+        let listed = amounts.listed();
+        of_one_algorithm(&listed, &path.name("name"), context);
+        let fewest =
+            if said.when.is_some() || may_be_absent(&said.key) { 0 } else { fewest(&listed) };
+        let by = By::new(amounts, key?).cost(cost?);
+        let by = match settlement {
+            Some(spent) => by.settle_cost(spent),
+            None => by,
+        };
+        Some(Self { when, by, refused: refused?, listed, fewest })
+    }
+}
+
+/// Limits of one name are one budget, in every tier and case, only if they are of one algorithm.
+fn of_one_algorithm(listed: &[Listed], path: &Path<'_>, context: &Context<'_>) {
+    if let Some(limit) = Listed::different(listed, |first, limit| first.id() != limit.id()) {
+        let two = match limit.to_string().starts_with("log ") {
+            true => "logs of two periods, or of two algorithms",
+            false => "of two algorithms",
+        };
+        let message = format!(
+            "the limits called `{}` are {two}, so that what is spent of one is not spent of \
+             the other, expected one algorithm, or a `name` for each",
+            limit.name()
+        );
+        context.wrong(path, message);
+    }
+}
+
+/// The number of limits in the tier or the case that has the fewest.
+fn fewest(listed: &[Listed]) -> usize {
+    let counts = listed.iter().map(|one| one.limits.iter().flat_map(Limits::iter).count());
+    counts.min().unwrap_or(0)
+}
+
+/// Whether a request may lack the key and owe nothing.
+fn may_be_absent(key: &document::Key) -> bool {
+    match key {
+        document::Key::Optional(_) => true,
+        document::Key::First(keys) | document::Key::All(keys) => keys.iter().any(may_be_absent),
+        _ => false,
+    }
+}
+
+impl<V: View> CoreRule<V> for Rule {
+    #[inline]
+    fn owes(&self, view: &V, charge: &mut Charge) -> Result<(), Missing> {
+        match &self.when {
+            Some(when) if !when.holds(view)? => Ok(()),
+            _ => self.by.owes(view, charge),
+        }
+    }
+}
+
+impl KnownLimits for Rule {
+    fn each_limit(&self, each: &mut dyn FnMut(&Limit)) {
+        self.by.each_limit(each);
+    }
+}

@@ -1,0 +1,130 @@
+//! Tiers: limits by what the service knows about a customer.
+
+use sluicegate_core::{ByTier, Limits, Tiers, TiersBuilder};
+
+use super::Context;
+use super::amounts::Listed;
+use super::key::Text;
+use super::limit::{Budget, Names};
+use crate::document::{self, Document, Tier};
+use crate::path::Path;
+use crate::words::one_of;
+
+/// The limits of the tiers that a document defines, for one of its rules.
+pub(super) fn by_tier(
+    said: &document::Tiers,
+    names: &Names<'_>,
+    path: &Path<'_>,
+    context: &Context<'_>,
+) -> Option<(ByTier<Text>, Vec<Listed>)> {
+    let document = context.document;
+    let default = &said.default;
+    let known = context.check(&path.name("default"), known_tier(document, default));
+    let chosen = match (&said.by, &said.customer) {
+        (Some(key), None) => Text::new(key, &path.name("by"), context).map(Chosen::Tier),
+        (None, Some(key)) => Text::new(key, &path.name("customer"), context).map(Chosen::Customer),
+        (None, None) => {
+            context
+                .wrong(path, "nothing says what the tier is, expected one of `by` and `customer`");
+            None
+        }
+        (Some(_), Some(_)) => {
+            context.wrong(
+                path,
+                "two things say what the tier is, expected one of `by` and `customer`",
+            );
+            None
+        }
+    };
+    let listed = limits(names, context);
+    known?;
+    let listed = listed?;
+    let tiers = context.check(path, table(names.rule(), &listed).try_otherwise(default))?;
+    let by_tier = match chosen? {
+        Chosen::Tier(text) => tiers.by_tier(text),
+        Chosen::Customer(text) => {
+            // Those whose tier is not known are told of where they stand.
+            let customers = document.customers.iter();
+            let customers = customers.filter(|(_, tier)| document.tiers.contains_key(*tier));
+            context.check(path, tiers.assign_all(customers))?;
+            tiers.by_customer(text)
+        }
+    };
+    Some((by_tier, listed.into_iter().map(|tier| tier.listed(default)).collect()))
+}
+
+enum Chosen {
+    Tier(Text),
+    Customer(Text),
+}
+
+/// A tier, with its limits called after a rule.
+struct Named<'a> {
+    name: &'a str,
+    /// None: unlimited.
+    limits: Option<Limits>,
+}
+
+impl Named<'_> {
+    fn listed(self, default: &str) -> Listed {
+        let otherwise = if self.name == default { ", and otherwise" } else { "" };
+        let of = format!("tier `{}`{otherwise}", self.name);
+        Listed { of, limits: self.limits, is_apart: false }
+    }
+}
+
+/// All tiers, or nothing if one of them has no sound limits.
+fn limits<'a>(names: &Names<'_>, context: &Context<'a>) -> Option<Vec<Named<'a>>> {
+    let list = Path::Root.name("tiers");
+    let named = context.document.tiers.iter().map(|(name, tier)| {
+        let path = list.name(name);
+        let limits = match tier {
+            Tier { unlimited: true, .. } => None,
+            Tier { limits, .. } => {
+                Some(names.give(limits, Budget::Shared, &path.name("limits"), context)?)
+            }
+        };
+        Some(Named { name, limits })
+    });
+    named.collect::<Vec<_>>().into_iter().collect()
+}
+
+fn table(rule: &str, named: &[Named<'_>]) -> TiersBuilder {
+    named.iter().fold(Tiers::new(rule), |tiers, tier| match &tier.limits {
+        Some(limits) => tiers.tier(tier.name, limits.clone()),
+        None => tiers.unlimited(tier.name),
+    })
+}
+
+/// Looks at the tiers and customers of a document, whether a rule goes by them or not.
+pub(super) fn look(context: &Context<'_>) {
+    let list = Path::Root.name("tiers");
+    for (name, tier) in &context.document.tiers {
+        let path = list.name(name);
+        match (tier.limits.as_slice(), tier.unlimited) {
+            ([], true) => {}
+            ([], false) => {
+                let message = "the tier has no limits, expected `limits`, or `unlimited = true`";
+                context.wrong(&path, message);
+            }
+            (_, true) => {
+                let message = "the tier has limits and is unlimited, expected one of the two";
+                context.wrong(&path, message);
+            }
+            (limits, false) => super::limit::look(limits, &path.name("limits"), context),
+        }
+    }
+    let list = Path::Root.name("customers");
+    for (customer, tier) in &context.document.customers {
+        context.check(&list.name(customer), known_tier(context.document, tier));
+    }
+}
+
+fn known_tier(document: &Document, name: &str) -> Result<(), String> {
+    if document.tiers.contains_key(name) {
+        return Ok(());
+    }
+    let none = || "one that stands under `tiers`, where there is none".to_owned();
+    let expected = one_of(document.tiers.keys()).unwrap_or_else(none);
+    Err(format!("there is no tier `{name}`, expected {expected}"))
+}

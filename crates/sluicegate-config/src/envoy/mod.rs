@@ -1,0 +1,86 @@
+//! Files of Envoy's rate limit service, as documents.
+
+mod asked;
+mod descriptors;
+mod fields;
+mod found;
+mod like;
+mod meaning;
+mod name;
+mod rate;
+mod rules;
+mod test;
+#[cfg(test)]
+mod tests;
+mod tree;
+mod ways;
+mod yaml;
+
+pub use self::descriptors::Descriptors;
+pub use self::like::Like;
+
+use self::found::Found;
+use crate::document::Document;
+use crate::problem::{Problem, Problems};
+use crate::read::within_bounds;
+
+/// Reads a file of Envoy's rate limit service (`envoyproxy/ratelimit`) into a document.
+///
+/// What the service decides, the document's rules decide: at each level of descriptors, the exact value
+/// goes before a value with `*`, and that before a key without a value; a limit counts for itself what
+/// has the values of its whole way; `shadow_mode`, `unlimited`, `replaces` and `share_threshold` are
+/// followed. Windows are fixed and aligned to the Unix epoch, unless
+/// [`Descriptors::token_buckets`] says otherwise; a month has 30 days, a year 365.
+///
+/// Three things are different. Envoy's routes say which descriptors a request has, which this file does
+/// not tell: a request is taken to have every list of keys that leads to a limit and that it has values
+/// for, as [`Descriptors`] say. A request that one limit refuses is charged to none, where the service
+/// charges the others. And an IPv6 address is cut to its first 64 bits.
+///
+/// The file's `detailed_metric`, `value_to_metric` and `metadata` change nothing here;
+/// [`read_envoy_with_warnings`] says so.
+///
+/// ```
+/// use sluicegate_config::{Descriptors, read_envoy};
+///
+/// let document = read_envoy(
+///     "domain: edge
+/// descriptors:
+///   - key: remote_address
+///     rate_limit: { unit: second, requests_per_unit: 10 }
+///   - key: remote_address
+///     value: 50.0.0.5
+///     rate_limit: { unit: second, requests_per_unit: 0 }
+/// ",
+///     &Descriptors::default(),
+/// )?;
+/// assert_eq!(document.rules[0].name, "remote_address");
+/// # Ok::<(), sluicegate_config::Problems>(())
+/// ```
+///
+/// # Errors
+///
+/// All that is wrong with the file, and every key that `descriptors` do not know, with the line of code
+/// that is missing.
+pub fn read_envoy(text: &str, descriptors: &Descriptors) -> Result<Document, Problems> {
+    read_envoy_with_warnings(text, descriptors).map(|(document, _)| document)
+}
+
+/// [`read_envoy`], with a word on everything that stands in the file and changes nothing.
+///
+/// # Errors
+///
+/// As [`read_envoy`].
+pub fn read_envoy_with_warnings(
+    text: &str,
+    descriptors: &Descriptors,
+) -> Result<(Document, Vec<Problem>), Problems> {
+    let text = within_bounds(text)?;
+    let mut found = Found::default();
+    let node = yaml::read(text, &mut found);
+    let domain = node.and_then(|node| tree::domain(&node, &mut found));
+    let document = domain.map(|domain| rules::document(&domain, descriptors, &mut found));
+    let warnings = found.finish(text)?;
+    // Without a problem, there is a document.
+    Ok((document.unwrap_or_default(), warnings))
+}

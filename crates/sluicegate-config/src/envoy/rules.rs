@@ -1,0 +1,170 @@
+//! Ways to limits as rules of a document.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use sluicegate_core::{Limit, LimitError, MAX_LIMITS};
+
+use super::asked::Asked;
+use super::descriptors::{Descriptors, Meaning};
+use super::found::Found;
+use super::name::{digested, identity, name};
+use super::rate::Rate;
+use super::test::Test;
+use super::tree::{Domain, Value};
+use super::ways::{Step, Way, ways};
+use crate::document::{self, Cost, Document, Key, LimitTable, Rule};
+
+/// Most keys that a list of keys may have.
+const TOGETHER: usize = 4;
+
+/// A rule for each limit of the domain.
+pub(super) fn document(domain: &Domain, descriptors: &Descriptors, found: &mut Found) -> Document {
+    let ways = ways(domain);
+    look_at_quotas(&ways, found);
+    let asked = Asked::new(&ways, descriptors, found);
+    let mut document = Document { proxies: descriptors.proxies().cloned(), ..Document::default() };
+    if let Some(place) = domain.said {
+        document.origin.mark_as("rules", place, "descriptors");
+    }
+    let mut names = BTreeSet::new();
+    for (at, way) in ways.iter().enumerate() {
+        let Rate::Per(count, period) = way.limit.rate else { continue };
+        let Some(rate) = rate(way, count, period, descriptors, found) else { continue };
+        let when = match asked.of(at) {
+            Test::Never => continue,
+            Test::Always => None,
+            Test::If(condition) => Some(*condition),
+        };
+        let usual = name(&way.steps);
+        let name = if names.contains(&usual) { digested(&way.steps) } else { usual };
+        names.insert(name.clone());
+        mark(&mut document, way);
+        document.rules.push(Rule {
+            name,
+            key: key(&domain.name, &way.steps, descriptors),
+            limits: vec![rate],
+            when,
+            // There is no limit of 0; but none admits what costs more than it ever holds.
+            cost: (count == 0).then_some(Cost::Fixed(2)),
+            tiers: None,
+            cases: Vec::new(),
+            settle: None,
+            count_if: Vec::new(),
+            reject: None,
+        });
+    }
+    warn_of_many(&ways, found);
+    document
+}
+
+fn rate(
+    way: &Way<'_>,
+    count: u32,
+    period: Duration,
+    descriptors: &Descriptors,
+    found: &mut Found,
+) -> Option<document::Limit> {
+    match limit(count, period, descriptors) {
+        Ok(limit) => {
+            let (rate, shadow) = (limit.to_string(), way.shadow);
+            Some(document::Limit::Table(LimitTable { rate, shadow, ..LimitTable::default() }))
+        }
+        Err(error) => {
+            found.problem(&rate_path(way), way.limit.place, error.to_string());
+            None
+        }
+    }
+}
+
+fn limit(count: u32, period: Duration, descriptors: &Descriptors) -> Result<Limit, LimitError> {
+    let count = u64::from(count.max(1));
+    if descriptors.are_token_buckets() {
+        Limit::try_per(count, period)
+    } else {
+        Limit::try_fixed_window(count, period)
+    }
+}
+
+/// One budget for each value that is not told by the file.
+fn key(domain: &str, steps: &[Step<'_>], descriptors: &Descriptors) -> Key {
+    let own = Key::Const(identity(domain, steps));
+    let values = steps.iter().filter(|step| match step.entry.value {
+        Value::Any => true,
+        Value::Exactly(_) => false,
+        Value::Like(_) => !step.entry.shared,
+    });
+    let mut keys: Vec<_> = values
+        .filter_map(|step| match descriptors.meaning(&step.entry.key) {
+            Some(Meaning::Key(Key::Const(_) | Key::Global)) => None,
+            Some(Meaning::Key(key)) => Some(key.clone()),
+            Some(Meaning::Named | Meaning::Network) | None => None,
+        })
+        .collect();
+    if keys.is_empty() {
+        return own;
+    }
+    keys.insert(0, own);
+    while keys.len() > TOGETHER {
+        let last = keys.split_off(keys.len() - TOGETHER);
+        keys.push(Key::All(last));
+    }
+    // Where Envoy lacks one entry, it sends no descriptor.
+    Key::Optional(Box::new(Key::All(keys)))
+}
+
+/// What is wrong with the rule is wrong with the descriptor.
+fn mark(document: &mut Document, way: &Way<'_>) {
+    let Some(Step { entry, .. }) = way.steps.last() else { return };
+    let rule = format!("rules[{}]", document.rules.len());
+    document.origin.mark_as(format!("{rule}.limits"), way.limit.place, rate_path(way));
+    document.origin.mark_as(rule, entry.place, entry.path.clone());
+}
+
+fn rate_path(way: &Way<'_>) -> String {
+    let path = way.steps.last().map_or("", |step| &step.entry.path);
+    format!("{path}.rate_limit")
+}
+
+/// The service refuses a request once all quotas that it meets are spent. Of those with the same keys on
+/// their way it meets one, which then refuses as any limit does.
+fn look_at_quotas(ways: &[Way<'_>], found: &mut Found) {
+    let quotas = ways.iter().filter(|way| way.limit.rate != Rate::Unlimited);
+    let quotas = quotas.filter_map(|way| {
+        let entry = way.steps.last()?.entry;
+        entry.quota.map(|place| (way, entry, place))
+    });
+    let quotas: Vec<_> = quotas.collect();
+    let lists: BTreeSet<Vec<_>> = quotas.iter().map(|(way, ..)| keys(way).collect()).collect();
+    for (_, entry, place) in &quotas {
+        let path = format!("{}.quota_mode", entry.path);
+        if lists.len() > 1 {
+            let what = "a quota refuses only once all quotas of a request are spent, which limits here cannot \
+                        do: expected quotas for one list of keys, or `quota_mode: false`";
+            found.problem(&path, *place, what);
+        } else {
+            let what = "this changes nothing here: a request meets no other quota, so this one refuses once it \
+                        is spent, as any limit does";
+            found.warning(&path, *place, what);
+        }
+    }
+}
+
+fn keys<'w>(way: &'w Way<'_>) -> impl Iterator<Item = &'w String> {
+    way.steps.iter().map(|step| &step.entry.key)
+}
+
+/// A request meets one limit at most of those that have the same keys on their way.
+fn warn_of_many(ways: &[Way<'_>], found: &mut Found) {
+    let mut several = BTreeSet::new();
+    for way in ways.iter().filter(|way| way.limit.rate != Rate::Unlimited) {
+        several.insert(keys(way).collect::<Vec<_>>());
+        if several.len() == MAX_LIMITS + 1 {
+            let what = format!(
+                "a request that has all these keys meets more than {MAX_LIMITS} limits, and is \
+                 answered with an error: let no request have all of them"
+            );
+            found.warning(&rate_path(way), way.limit.place, what);
+        }
+    }
+}

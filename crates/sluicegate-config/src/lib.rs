@@ -1,0 +1,99 @@
+//! Rate limiting policies from a file, changed while the service runs.
+//!
+//! A [`Document`] is read from TOML ([`read_toml`]), from JSON ([`read_json`]) or from a file of Envoy's
+//! rate limit service ([`read_envoy`]), and compiled into [`Policies`]: a [`Rule`](sluicegate_core::Rule)
+//! that decides as the same rule written in code does. [`Live`] reads them from a file and puts another
+//! in force when it changes; [`check`] looks at a file without running anything.
+//!
+//! ```
+//! use sluicegate_config::{Environment, Policies, read_toml};
+//!
+//! let document = read_toml(
+//!     r#"
+//!     time_zone = "Europe/Berlin"
+//!
+//!     [tiers.free]
+//!     limits = ["5/second burst 10", "10000 per 30 days"]
+//!     [tiers.partner]
+//!     unlimited = true
+//!
+//!     [[rules]]
+//!     name = "api"
+//!     key = { claim = "customer" }
+//!     tiers = { by = { claim = "plan" }, default = "free" }
+//!     when = { path = "/api/*" }
+//!
+//!     [[rules]]
+//!     name = "login"
+//!     key = "ip"
+//!     limits = [{ rate = "log 5 per 15 minutes", ban = { for = "1 hour", after = 3, within = "1 hour" } }]
+//!     when = { method = "POST", path = "/login" }
+//!     count_if = [401, 403]
+//!
+//!     [[rules]]
+//!     name = "everybody"
+//!     key = "global"
+//!     limits = ["1000/second"]
+//!     cases = [{ when = { hours = { between = ["22:00", "06:00"] } }, limits = ["2000/second"] }]
+//!     "#,
+//! )?;
+//! let policies = Policies::new(&document, &Environment::new())?;
+//! # let _ = policies;
+//! # Ok::<(), sluicegate_config::Problems>(())
+//! ```
+//!
+//! The types in [`document`] say all that can stand in a file, and so does the JSON Schema that editors
+//! read: [`schema`], which is also the file `schema.json` in this crate.
+//!
+//! Every problem with a file is reported with its line, column, path and what was expected. All of them are
+//! reported at once, whether a value has the wrong type, a name is not known or a limit makes no sense: see
+//! [`Problems`] for the two exceptions.
+//!
+//! ```
+//! use sluicegate_config::{Environment, Policies, read_toml};
+//!
+//! let document = read_toml(
+//!     "[[rules]]
+//! name = \"api\"
+//! key = \"ip\"
+//! limits = [\"100/fortnight\"]
+//! when = { method = \"post\" }",
+//! )?;
+//! let problems = Policies::new(&document, &Environment::new()).unwrap_err();
+//! assert_eq!(
+//!     problems.in_file("policies.toml").to_string(),
+//!     "policies.toml:4:11: rules[0].limits[0]: in `100/fortnight`: the unit of time is not known: use us, \
+//!      ms, s, min, h, d, w, month or year, or their names\n\
+//!      policies.toml:5:19: rules[0].when.method: methods are told apart by case and nobody sends `post`, \
+//!      expected `POST`",
+//! );
+//! # Ok::<(), sluicegate_config::Problems>(())
+//! ```
+
+mod check;
+mod compile;
+pub mod document;
+mod environment;
+mod envoy;
+mod live;
+mod origin;
+mod path;
+mod problem;
+mod read;
+mod request;
+mod schema;
+#[cfg(test)]
+mod testing;
+mod words;
+
+pub use self::check::{Report, RuleReport, check, check_change};
+pub use self::compile::Policies;
+pub use self::document::Document;
+pub use self::environment::Environment;
+pub use self::envoy::{Descriptors, Like, read_envoy, read_envoy_with_warnings};
+pub use self::live::{Changes, Event, LimitChange, Live, WatchError, Watching};
+pub use self::origin::Origin;
+pub use self::problem::{Place, Problem, Problems};
+pub use self::read::{read_json, read_toml};
+pub use self::request::Request;
+pub use self::schema::schema;

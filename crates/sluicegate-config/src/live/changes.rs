@@ -1,0 +1,160 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use sluicegate_core::{KnownLimits, Limit};
+
+use crate::compile::Policies;
+use crate::document::{Document, Rule};
+
+/// What is different between the policies that are in force and those that were.
+///
+/// Rules are told by their names, so a rule that is renamed is one that was removed and one that was
+/// added. Policies that were made in code have limits, and no rules that could be told apart.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Changes {
+    /// The names of rules that are new.
+    pub added: Vec<String>,
+    /// The names of rules that are gone.
+    pub removed: Vec<String>,
+    /// The names of rules of which anything is different.
+    pub changed: Vec<String>,
+    /// Limits that are different.
+    pub limits: Vec<LimitChange>,
+    /// What else is different, by the name that it has in the document: `tiers`, `customers`.
+    pub settings: Vec<&'static str>,
+}
+
+/// A limit that is different, or several that share a name: those of a rule's cases.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct LimitChange {
+    /// The name.
+    pub name: String,
+    /// What it was.
+    pub old: Vec<Limit>,
+    /// What it is now.
+    pub new: Vec<Limit>,
+}
+
+/// Policies, and the document that they were compiled from.
+pub(crate) type Version<'a> = (Option<&'a Document>, &'a Policies);
+
+impl LimitChange {
+    /// Whether a limit has another period than those that were called the same before.
+    pub fn has_other_period(&self) -> bool {
+        let period = |limit: &Limit| limit.period();
+        self.new.iter().any(|new| !self.old.iter().any(|old| period(old) == period(new)))
+    }
+
+    /// Whether nothing that was spent before counts towards any of them now: they belong to other periods or
+    /// algorithms, or to cases that were told apart.
+    pub fn begins_afresh(&self) -> bool {
+        !self.new.iter().any(|new| self.old.iter().any(|old| old.id() == new.id()))
+    }
+}
+
+impl Changes {
+    pub(crate) fn between((old, from): Version<'_>, (new, to): Version<'_>) -> Self {
+        let mut changes = Self { limits: limits(from, to), ..Self::default() };
+        if let (Some(old), Some(new)) = (old, new) {
+            changes.rules(old, new);
+            changes.settings = settings(old, new);
+        }
+        changes
+    }
+
+    /// Whether nothing is different.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    fn rules(&mut self, old: &Document, new: &Document) {
+        let (old, new) = (by_name(old), by_name(new));
+        for (name, rule) in &new {
+            match old.get(name) {
+                None => self.added.push((*name).to_owned()),
+                Some(before) if before != rule => self.changed.push((*name).to_owned()),
+                Some(_) => {}
+            }
+        }
+        let gone = old.keys().filter(|name| !new.contains_key(*name));
+        self.removed = gone.map(|name| (*name).to_owned()).collect();
+    }
+}
+
+fn by_name(document: &Document) -> BTreeMap<&str, &Rule> {
+    document.rules.iter().map(|rule| (rule.name.as_str(), rule)).collect()
+}
+
+fn settings(old: &Document, new: &Document) -> Vec<&'static str> {
+    let settings = [
+        ("time_zone", old.time_zone != new.time_zone),
+        ("proxies", old.proxies != new.proxies),
+        ("places", old.places != new.places),
+        ("tiers", old.tiers != new.tiers),
+        ("customers", old.customers != new.customers),
+    ];
+    settings.into_iter().filter(|(_, changed)| *changed).map(|(name, _)| name).collect()
+}
+
+/// The limits that both have by name, where they are not the same.
+fn limits(from: &Policies, to: &Policies) -> Vec<LimitChange> {
+    let (mut old, new) = (named(from), named(to));
+    let changed = new.into_iter().filter_map(|(name, new)| {
+        let old = old.remove(&name).filter(|old| *old != new)?;
+        Some(LimitChange { name, old, new })
+    });
+    changed.collect()
+}
+
+fn named(policies: &Policies) -> BTreeMap<String, Vec<Limit>> {
+    let mut named: BTreeMap<String, Vec<Limit>> = BTreeMap::new();
+    policies.each_limit(&mut |limit| {
+        let limits = named.entry(limit.name().to_string()).or_default();
+        if !limits.contains(limit) {
+            limits.push(*limit);
+        }
+    });
+    named
+}
+
+impl fmt::Display for Changes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut lists = Vec::new();
+        let told: BTreeSet<_> = self.limits.iter().map(|limit| limit.name.as_str()).collect();
+        for (what, names) in [("added", &self.added), ("removed", &self.removed)] {
+            if !names.is_empty() {
+                lists.push(format!("{what} {}", names.join(", ")));
+            }
+        }
+        let changed = self.changed.iter().map(String::as_str);
+        let changed: Vec<_> = changed.filter(|name| !told.contains(name)).collect();
+        if !changed.is_empty() {
+            lists.push(format!("changed {}", changed.join(", ")));
+        }
+        lists.extend(self.limits.iter().map(LimitChange::to_string));
+        if !self.settings.is_empty() {
+            lists.push(format!("changed {}", self.settings.join(", ")));
+        }
+        f.write_str(if lists.is_empty() { "nothing changed" } else { "" })?;
+        f.write_str(&lists.join("; "))
+    }
+}
+
+impl fmt::Display for LimitChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list =
+            |limits: &[Limit]| limits.iter().map(Limit::to_string).collect::<Vec<_>>().join(" or ");
+        write!(f, "{}: {} -> {}", self.name, list(&self.old), list(&self.new))?;
+        if self.has_other_period() {
+            f.write_str(" (another period")?;
+            f.write_str(if self.begins_afresh() {
+                ": what was spent is not counted)"
+            } else {
+                ")"
+            })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,181 @@
+//! What all clones share: the policies in force, and how they are replaced.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use arc_swap::{ArcSwap, Guard};
+use sluicegate_core::{KnownLimits, Limit, LimitError};
+
+use super::changes::Changes;
+use super::event::{Event, report};
+use super::file::{File, Seen};
+use crate::compile::Policies;
+use crate::document::Document;
+use crate::problem::{Problem, Problems};
+
+pub(super) struct Shared {
+    in_force: ArcSwap<Policies>,
+    file: Option<File>,
+    /// Held while policies are replaced: one at a time.
+    last: Mutex<Last>,
+    listeners: RwLock<Vec<Listener>>,
+}
+
+type Listener = Arc<dyn Fn(&Event) + Send + Sync>;
+type Check = Box<dyn Fn(&Limit) -> Result<(), LimitError> + Send>;
+
+/// What was read last.
+struct Last {
+    /// That of the policies in force.
+    document: Option<Document>,
+    /// What was found at the path, whether or not it was valid.
+    seen: Option<Seen>,
+    check: Option<Check>,
+}
+
+/// Most looks that a text gets to be the same twice: one that changes all the time is put in force as it is.
+const LOOKS: u32 = 50;
+
+/// What the watcher has found, and not put in force yet.
+pub(super) struct Glimpse {
+    seen: Seen,
+    /// How many looks found something else than the one before.
+    looks: u32,
+}
+
+impl Shared {
+    pub(super) fn open(file: File) -> Result<Self, Problems> {
+        let seen = file.look();
+        let (document, policies) = file.compile(&seen)?;
+        let last = Last { document: Some(document), seen: Some(seen), check: None };
+        Ok(Self::new(policies, Some(file), last))
+    }
+
+    pub(super) fn of(policies: Policies) -> Self {
+        Self::new(policies, None, Last { document: None, seen: None, check: None })
+    }
+
+    fn new(policies: Policies, file: Option<File>, last: Last) -> Self {
+        let in_force = ArcSwap::from_pointee(policies);
+        Self { in_force, file, last: Mutex::new(last), listeners: RwLock::default() }
+    }
+
+    /// The policies in force: loaded once for each request, which then sees no others.
+    pub(super) fn in_force(&self) -> Guard<Arc<Policies>> {
+        self.in_force.load()
+    }
+
+    pub(super) fn policies(&self) -> Arc<Policies> {
+        self.in_force.load_full()
+    }
+
+    pub(super) fn file(&self) -> Option<&File> {
+        self.file.as_ref()
+    }
+
+    pub(super) fn listen(&self, listener: Listener) {
+        self.listeners.write().unwrap_or_else(PoisonError::into_inner).push(listener);
+    }
+
+    pub(super) fn tell(&self, event: &Event) {
+        report(event);
+        // A listener may add another.
+        let listeners = self.listeners.read().unwrap_or_else(PoisonError::into_inner).clone();
+        listeners.iter().for_each(|listener| listener(event));
+    }
+
+    pub(super) fn keep(&self, check: Check) -> Result<(), Problems> {
+        let mut last = self.last();
+        last.check = Some(check);
+        last.must_keep(&self.in_force())
+    }
+
+    pub(super) fn replace(&self, policies: Policies) -> Result<Changes, Problems> {
+        let mut last = self.last();
+        last.must_keep(&policies)?;
+        let changes = self.put_in_force(&mut last, None, policies);
+        drop(last);
+        self.tell(&Event::Reloaded(changes.clone()));
+        Ok(changes)
+    }
+
+    pub(super) fn reload(&self) -> Result<Changes, Problems> {
+        let Some(file) = &self.file else {
+            return Err(Problem::new("", "these policies were not read from a file").into());
+        };
+        let last = self.last();
+        let seen = file.look();
+        self.follow(file, last, seen)
+    }
+
+    /// Reloads the file if something else stands there than when it was read last, and did so at the look
+    /// before: a program that writes in place may be half-way. `glimpse` is what was found then.
+    pub(super) fn reload_if_changed(&self, glimpse: &mut Option<Glimpse>) {
+        let Some(file) = &self.file else { return };
+        let before = glimpse.take();
+        let last = self.last();
+        let seen = file.look();
+        if last.seen.as_ref() == Some(&seen) {
+            return;
+        }
+        let looks = before.as_ref().map_or(0, |before| before.looks);
+        if looks < LOOKS && before.is_none_or(|before| before.seen != seen) {
+            *glimpse = Some(Glimpse { seen, looks: looks + 1 });
+            return;
+        }
+        // What is wrong has been told.
+        let _ = self.follow(file, last, seen);
+    }
+
+    fn follow(
+        &self,
+        file: &File,
+        mut last: MutexGuard<'_, Last>,
+        seen: Seen,
+    ) -> Result<Changes, Problems> {
+        let compiled = file.compile(&seen).and_then(|(document, policies)| {
+            last.must_keep(&policies)?;
+            Ok(self.put_in_force(&mut last, Some(document), policies))
+        });
+        let event = match &compiled {
+            Ok(changes) => Event::Reloaded(changes.clone()),
+            Err(_) if seen == Seen::Missing => Event::Missing(file.path().to_owned()),
+            Err(problems) => Event::Refused(problems.clone()),
+        };
+        last.seen = Some(seen);
+        drop(last);
+        self.tell(&event);
+        compiled
+    }
+
+    fn put_in_force(
+        &self,
+        last: &mut Last,
+        document: Option<Document>,
+        policies: Policies,
+    ) -> Changes {
+        let old = self.policies();
+        let before = (last.document.as_ref(), &*old);
+        let changes = Changes::between(before, (document.as_ref(), &policies));
+        self.in_force.store(Arc::new(policies));
+        last.document = document;
+        changes
+    }
+
+    fn last(&self) -> MutexGuard<'_, Last> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Last {
+    fn must_keep(&self, policies: &Policies) -> Result<(), Problems> {
+        let Some(check) = &self.check else { return Ok(()) };
+        let mut problems = Vec::new();
+        policies.each_limit(&mut |limit| {
+            if let Err(reason) = check(limit) {
+                let what = format!("the store cannot keep the limit `{limit}`: {reason}");
+                problems.push(Problem::new("", what));
+            }
+        });
+        Problems::of(problems).map_or(Ok(()), Err)
+    }
+}

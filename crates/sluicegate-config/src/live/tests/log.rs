@@ -1,0 +1,88 @@
+//! What the operator is told, as `tracing` events.
+
+use std::fmt::{Debug, Write};
+use std::sync::{Arc, Mutex};
+
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Metadata, Subscriber};
+
+use super::{Place, everybody};
+use crate::live::Live;
+use crate::{Descriptors, Environment};
+
+/// Keeps what it is told.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<String>>>);
+
+struct Line(String);
+
+impl Visit for Line {
+    fn record_debug(&mut self, _: &Field, value: &dyn Debug) {
+        write!(self.0, " {value:?}").expect("a string takes everything");
+    }
+}
+
+impl Subscriber for Log {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target().starts_with("sluicegate_config")
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        let mut line = Line(event.metadata().level().to_string());
+        event.record(&mut line);
+        self.0.lock().expect("nobody panics").push(line.0);
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+/// What is told while `run` runs.
+fn told(run: impl FnOnce()) -> Vec<String> {
+    let log = Log::default();
+    tracing::subscriber::with_default(log.clone(), run);
+    let lines = log.0.lock().expect("nobody panics");
+    lines.clone()
+}
+
+#[test]
+fn what_became_of_each_change_is_told() {
+    let place = Place::with(&everybody(10));
+    let live = place.open();
+    let change = |text: &str| {
+        place.write(text);
+        told(|| drop(live.reload())).join("\n")
+    };
+    let reloaded = change(&everybody(20));
+    assert!(reloaded.starts_with("INFO policies reloaded: all: 10/minute"), "{reloaded}");
+    let refused = change("rules = 7");
+    assert!(refused.starts_with("ERROR policies not reloaded:"), "{refused}");
+    assert!(refused.contains("policies.toml:1:9: "), "{refused}");
+    std::fs::remove_file(place.file()).expect("a file");
+    let missing = told(|| drop(live.reload())).join("\n");
+    assert!(missing.starts_with("WARN policies not reloaded: there is no file "), "{missing}");
+}
+
+#[test]
+fn what_changes_nothing_in_a_file_of_envoys_is_told() {
+    let place = Place::empty();
+    let yaml = "domain: d\ndescriptors:\n- { key: remote_address, detailed_metric: true, \
+                rate_limit: { unit: day, requests_per_unit: 1 } }";
+    std::fs::write(place.at("limits.yaml"), yaml).expect("a file");
+    let lines = told(|| {
+        Live::open_envoy(place.at("limits.yaml"), Descriptors::default(), Environment::new())
+            .expect("valid policies");
+    });
+    let [line] = &lines[..] else { panic!("{lines:?}") };
+    assert!(line.starts_with("WARN ") && line.contains("limits.yaml:3:43: "), "{line}");
+}

@@ -1,0 +1,206 @@
+use std::collections::BTreeSet;
+use std::error::Error;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use notify::event::{AccessKind, AccessMode, ModifyKind};
+use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher, recommended_watcher};
+
+use super::bell::{Bell, Ear, Next, Until};
+use super::directories::directories;
+use super::event::Event;
+use super::shared::{Glimpse, Shared};
+
+/// A file that is being watched, until this is dropped: see [`Live::watch`](super::Live::watch).
+///
+/// No event comes after that.
+#[must_use = "dropped, it stops watching"]
+pub struct Watching {
+    bell: Bell,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Why a file cannot be watched.
+#[derive(Debug)]
+pub struct WatchError {
+    /// The library that watches is not part of this crate's promises.
+    source: Option<Box<dyn Error + Send + Sync>>,
+}
+
+impl Watching {
+    pub(super) fn begin(shared: &Arc<Shared>) -> Result<Self, WatchError> {
+        let Some(file) = shared.file() else { return Err(WatchError { source: None }) };
+        let (bell, ear) = Bell::new();
+        let mut directories =
+            Directories::new(bell.clone(), file.path()).map_err(WatchError::new)?;
+        directories.watch(file.path()).map_err(WatchError::new)?;
+        // What happened between the reading and this moment is not to be missed.
+        bell.ring();
+        let thread = Thread { shared: Arc::clone(shared), directories, ear, glimpse: None };
+        let thread = thread::Builder::new()
+            .name("sluicegate-policies".to_owned())
+            .spawn(move || thread.run())
+            .map_err(WatchError::new)?;
+        Ok(Self { bell, thread: Some(thread) })
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        self.bell.stop();
+        if let Some(thread) = self.thread.take() {
+            // A listener that drops this runs on the thread itself.
+            if thread.thread().id() != thread::current().id() {
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+struct Thread {
+    shared: Arc<Shared>,
+    directories: Directories,
+    ear: Ear,
+    /// What was found, until it is found again.
+    glimpse: Option<Glimpse>,
+}
+
+impl Thread {
+    fn run(mut self) {
+        let mut watched = true;
+        while self.ear.wait(self.until(watched)) == Next::Look {
+            // A listener that panics has been reported by the panic itself; what comes later is not to
+            // be missed for it.
+            let look = AssertUnwindSafe(|| {
+                watched = self.watch(watched);
+                self.shared.reload_if_changed(&mut self.glimpse);
+            });
+            let _ = catch_unwind(look);
+        }
+    }
+
+    fn until(&self, watched: bool) -> Until {
+        match (&self.glimpse, watched) {
+            (Some(_), _) => Until::Stable,
+            (None, true) => Until::Rung,
+            (None, false) => Until::Later,
+        }
+    }
+
+    /// Watches the directories that count by now, before the file is read: what changes afterwards is
+    /// seen. Tells when that fails, once.
+    fn watch(&mut self, watched: bool) -> bool {
+        let Some(file) = self.shared.file() else { return true };
+        let failed = self.directories.watch(file.path()).err();
+        if let (true, Some(error)) = (watched, &failed) {
+            self.shared.tell(&Event::Unwatched(error.to_string()));
+        }
+        failed.is_none()
+    }
+}
+
+/// The directories that are watched.
+struct Directories {
+    watcher: RecommendedWatcher,
+    watched: BTreeSet<PathBuf>,
+}
+
+impl Directories {
+    fn new(bell: Bell, path: &Path) -> notify::Result<Self> {
+        let path = path.to_owned();
+        let watcher = recommended_watcher(move |event: notify::Result<notify::Event>| {
+            let about = event.iter().find(|event| event.paths.contains(&path));
+            if let Some(written) = about.and_then(|event| written(event.kind)) {
+                bell.written(written);
+            }
+            // An error may stand for events that were lost.
+            if event.is_err() || event.is_ok_and(|event| may_change(event.kind)) {
+                bell.ring();
+            }
+        })?;
+        Ok(Self { watcher, watched: BTreeSet::new() })
+    }
+
+    /// Watches all directories that count for `path`, and no others. Each is watched anew: a directory
+    /// may be another one by the same name.
+    fn watch(&mut self, path: &Path) -> notify::Result<()> {
+        for directory in std::mem::take(&mut self.watched) {
+            // It may be gone, and its watch with it.
+            let _ = self.watcher.unwatch(&directory);
+        }
+        for directory in directories(path) {
+            self.watcher.watch(&directory, RecursiveMode::NonRecursive)?;
+            self.watched.insert(directory);
+        }
+        // The file itself too: one that is mounted alone, as containers do, or has another name
+        // elsewhere, changes without a word in its directory. It may be missing.
+        if self.watcher.watch(path, RecursiveMode::NonRecursive).is_ok() {
+            self.watched.insert(path.to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// Whether a program has the file open that it has written into, as far as such an event says. Linux tells
+/// of the closing; another file at the same path begins anew.
+fn written(kind: EventKind) -> Option<bool> {
+    let tells_closing = cfg!(any(target_os = "linux", target_os = "android"));
+    match kind {
+        EventKind::Modify(ModifyKind::Data(_)) => Some(tells_closing),
+        EventKind::Access(AccessKind::Close(AccessMode::Write)) => Some(false),
+        EventKind::Create(_) | EventKind::Remove(_) => Some(false),
+        EventKind::Modify(ModifyKind::Name(_)) => Some(false),
+        _ => None,
+    }
+}
+
+/// Whether a file may be another one after such an event. Reading is none: it would be answered by
+/// reading.
+fn may_change(kind: EventKind) -> bool {
+    match kind {
+        EventKind::Access(access) => access == AccessKind::Close(AccessMode::Write),
+        _ => true,
+    }
+}
+
+impl WatchError {
+    fn new(source: impl Error + Send + Sync + 'static) -> Self {
+        Self { source: Some(Box::new(source)) }
+    }
+}
+
+impl fmt::Display for WatchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.source {
+            Some(_) => "the file cannot be watched",
+            None => "these policies were not read from a file",
+        })
+    }
+}
+
+impl Error for WatchError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}
+
+impl fmt::Debug for Watching {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Watching")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_only_read_has_not_changed() {
+        assert!(!may_change(EventKind::Access(AccessKind::Open(AccessMode::Any))));
+        assert!(may_change(EventKind::Access(AccessKind::Close(AccessMode::Write))));
+        assert!(may_change(EventKind::Any));
+    }
+}

@@ -1,0 +1,94 @@
+use toml::Spanned;
+use toml::de::{DeTable, DeValue, Error};
+
+use crate::document::Document;
+use crate::origin::Lines;
+use crate::problem::{Problem, Problems};
+
+use super::lenient::document;
+use super::tree::{Data, Entry, Node};
+use super::within_bounds;
+
+/// Reads a document in TOML.
+///
+/// ```
+/// let document = sluicegate_config::read_toml(
+///     r#"
+///     [[rules]]
+///     name = "api"
+///     key = "ip"
+///     limits = ["100/minute burst 20"]
+///     "#,
+/// )?;
+/// assert_eq!(document.rules[0].name, "api");
+/// # Ok::<(), sluicegate_config::Problems>(())
+/// ```
+///
+/// # Errors
+///
+/// All errors of syntax. Where there are none, all that is wrong, as far as the text tells.
+pub fn read_toml(text: &str) -> Result<Document, Problems> {
+    let text = within_bounds(text)?;
+    let lines = Lines::new(text);
+    let (table, errors) = DeTable::parse_recoverable(text);
+    // What is said twice leaves nothing in doubt of the rest.
+    let (twice, syntax): (Vec<_>, Vec<_>) =
+        errors.into_iter().partition(|error| error.message() == TWICE);
+    let told = |errors: &[Error]| -> Vec<_> {
+        let problem = |error: &Error| {
+            let place = error.span().map(|span| lines.place(span.start));
+            Problem::new("", in_words(text, error)).at(place)
+        };
+        errors.iter().map(problem).collect()
+    };
+    if !syntax.is_empty() {
+        let all = told(&syntax).into_iter().chain(told(&twice));
+        return Problems::of(all).map_or(Ok(Document::default()), Err);
+    }
+    let place = lines.place(table.span().start);
+    let root = Node::new(place, of_table(table.into_inner(), &lines));
+    document(root, told(&twice))
+}
+
+const TWICE: &str = "duplicate key";
+
+fn in_words(text: &str, error: &Error) -> String {
+    if error.message() == TWICE {
+        let name = error.span().and_then(|span| text.get(span)).unwrap_or("the name");
+        return format!("`{name}` is said twice, expected once");
+    }
+    format!("this is not TOML: {}", error.message().lines().collect::<Vec<_>>().join(", "))
+}
+
+fn node(value: Spanned<DeValue<'_>>, lines: &Lines<'_>) -> Node {
+    let place = lines.place(value.span().start);
+    let data = match value.into_inner() {
+        DeValue::String(text) => Data::Text(text.into_owned()),
+        DeValue::Boolean(truth) => Data::Truth(truth),
+        DeValue::Integer(number) => {
+            let (digits, radix) = (number.as_str(), number.radix());
+            let number = u64::from_str_radix(digits, radix).map(Data::Number);
+            let negative = || i64::from_str_radix(digits, radix).map(Data::Negative);
+            let unreadable = |_| Data::Other(format!("integer `{digits}`"));
+            number.or_else(|_| negative()).unwrap_or_else(unreadable)
+        }
+        DeValue::Float(number) => match number.as_str().replace('_', "").parse() {
+            Ok(number) => Data::Fraction(number),
+            Err(_) => Data::Other(format!("number `{}`", number.as_str())),
+        },
+        DeValue::Datetime(date) => Data::Other(format!("date `{date}`")),
+        DeValue::Array(list) => {
+            Data::List(list.into_iter().map(|value| node(value, lines)).collect())
+        }
+        DeValue::Table(table) => of_table(table, lines),
+    };
+    Node::new(place, data)
+}
+
+fn of_table(table: DeTable<'_>, lines: &Lines<'_>) -> Data {
+    let entries = table.into_iter().map(|(name, value)| {
+        let place = lines.place(name.span().start);
+        (name.into_inner().into_owned(), Entry::new(place, node(value, lines)))
+    });
+    Data::Table(entries.collect())
+}

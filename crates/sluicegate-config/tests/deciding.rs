@@ -1,0 +1,403 @@
+//! What a document says decides as the same rule written in code.
+
+#[path = "../../sluicegate-core/src/places/writer.rs"]
+mod writer;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use http::Request;
+use sluicegate::{HttpView, MatchedRoute, Peer};
+use sluicegate_config::{Environment, Policies, read_toml};
+use sluicegate_core::{
+    AnyOf, Charge, Claim, Claims, Const, Cookie, Either, First, Global, Header, Host, Hours,
+    InFlight, Ip, KeyBuf, Limit, Limits, ManualClock, Method, Missing, Not, Optional, Path, Places,
+    Query, Room, Route, Rule, Tiers, Weekday, content_length, cost_from, when,
+};
+
+/// Numbers that are the same in every run, of no pattern.
+struct Dice(u64);
+
+impl Dice {
+    fn one_of<T: Copy>(&mut self, of: &[T]) -> T {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        of[(self.0 >> 33) as usize % of.len()]
+    }
+}
+
+/// A request in which everything that documents look at is there or not, and right or not.
+fn request(dice: &mut Dice) -> Request<()> {
+    let path = dice.one_of(&[
+        "/",
+        "/login",
+        "/LOGIN",
+        "/%6cogin",
+        "/api/7",
+        "/api/7/items",
+        "/pay?amount=2.5",
+    ]);
+    let query =
+        dice.one_of(&["", "", "?debug=1", "?debug", "?amount=0.251", "?amount=much", "?k=a&k=b"]);
+    let target = if path.contains('?') { path.to_owned() } else { format!("{path}{query}") };
+    let mut request = Request::builder().method(dice.one_of(&["GET", "POST", "PUT"])).uri(target);
+    for (name, values) in [
+        (
+            "host",
+            &["", "api.example.com", "API.example.com:8080", "example.com", "a.b.example.com"][..],
+        ),
+        ("x-api-key", &["", "", "secret", "other"]),
+        ("x-beta", &["", "", "0", "1"]),
+        ("x-tokens", &["", "7", "700", "70000", "-7", "seven"]),
+        ("content-length", &["", "0", "1024", "1025", "9999999"]),
+        ("cookie", &["", "session=a", "session=a; session=b", "lang=de"]),
+        ("x-forwarded-for", &["", "192.0.2.7", "198.51.100.9, 10.0.0.2", "unknown"]),
+    ] {
+        match dice.one_of(values) {
+            "" => {}
+            value => request = request.header(name, value),
+        }
+    }
+    let mut request = request.body(()).expect("a request");
+    let extensions = request.extensions_mut();
+    let peer = dice.one_of(&["192.0.2.1", "10.0.0.1", "2001:db8::1", "::ffff:198.51.100.1"]);
+    extensions.insert(Peer(peer.parse().expect("an address")));
+    if let route @ "/" | route @ "/api/{id}" = dice.one_of(&["", "/", "/api/{id}"]) {
+        extensions.insert(MatchedRoute(route.into()));
+    }
+    let mut claims = Claims::new();
+    for (name, values) in [
+        ("plan", ["", "free", "paid", "partner", "unheard of"]),
+        ("customer", ["", "acme", "big", "small", "new"]),
+    ] {
+        match dice.one_of(&values) {
+            "" => {}
+            value => claims = claims.with(name, value),
+        }
+    }
+    extensions.insert(claims);
+    request
+}
+
+/// The limits by what they say: a rule's only limit is shown by the rule's name and counted by its period too.
+type Owed = Result<Vec<(String, KeyBuf, u64)>, Missing>;
+
+fn owed<'a>(rule: &impl Rule<HttpView<'a, ()>>, request: &'a Request<()>) -> Owed {
+    let mut charge = Charge::new();
+    rule.owes(&HttpView::new(request), &mut charge)?;
+    Ok(charge.owed().map(|owed| (owed.limit.to_string(), owed.key, owed.cost)).collect())
+}
+
+/// The rule that `text` says, from the line after its name on, owes what `rule` owes, whatever is asked:
+/// sometimes something, and sometimes not.
+fn alike(text: &str, environment: &Environment, rule: impl for<'a> Rule<HttpView<'a, ()>>) {
+    let document = read_toml(text).expect("a document");
+    let policies = Policies::new(&document, environment).expect("policies");
+    let mut dice = Dice(7);
+    let mut seen = [false; 2];
+    for _ in 0..400 {
+        let request = request(&mut dice);
+        let expected = owed(&rule, &request);
+        assert_eq!(owed(&policies, &request), expected, "{request:?}");
+        seen[usize::from(expected.is_ok_and(|owed| !owed.is_empty()))] = true;
+    }
+    assert!(seen[1], "nothing was ever owed");
+}
+
+fn plain(text: &str, rule: impl for<'a> Rule<HttpView<'a, ()>>) {
+    alike(&format!("[[rules]]\nname = \"a\"\n{text}"), &Environment::new(), rule);
+}
+
+const LIMIT: Limit = Limit::per_second(5).named("a").carried();
+
+#[test]
+fn keys() {
+    let one = |key: &str| format!("key = {key}\nlimits = [\"5/second\"]");
+    plain(&one("\"ip\""), LIMIT.by(Ip::peer()));
+    plain(&one("\"method\""), LIMIT.by(Method));
+    plain(&one("\"path\""), LIMIT.by(Path));
+    plain(&one("\"host\""), LIMIT.by(Host));
+    plain(&one("\"route\""), LIMIT.by(Route));
+    plain(&one("\"global\""), LIMIT.by(Global));
+    plain(&one("{ header = \"x-api-key\" }"), LIMIT.by(Header("x-api-key")));
+    plain(&one("{ cookie = \"session\" }"), LIMIT.by(Cookie("session")));
+    plain(&one("{ query = \"debug\" }"), LIMIT.by(Query("debug")));
+    plain(&one("{ claim = \"customer\" }"), LIMIT.by(Claim("customer")));
+    plain(&one("{ const = \"all\" }"), LIMIT.by(Const("all")));
+    plain(
+        &one("{ optional = { header = \"x-api-key\" } }"),
+        LIMIT.by(Optional(Header("x-api-key"))),
+    );
+    plain(&one("[\"ip\", { claim = \"plan\" }]"), LIMIT.by((Ip::peer(), Claim("plan"))));
+    plain(
+        &one("{ first = [{ header = \"x-api-key\" }, { cookie = \"session\" }] }"),
+        LIMIT.by(First((Header("x-api-key"), Cookie("session")))),
+    );
+    plain(
+        &one("[\"method\", { first = [{ query = \"k\" }, { claim = \"customer\" }, \"ip\"] }]"),
+        LIMIT.by((Method, First((Query("k"), Claim("customer"), Ip::peer())))),
+    );
+    plain(
+        &one(
+            "{ first = [\"route\", { header = \"x-beta\" }, { query = \"k\" }, { const = \"else\" }] }",
+        ),
+        LIMIT.by(First((Route, Header("x-beta"), Query("k"), Const("else")))),
+    );
+}
+
+#[test]
+fn addresses_behind_proxies() {
+    alike(
+        "proxies = { trusted = [\"10.0.0.0/8\"] }\n\
+         [[rules]]\nname = \"a\"\nkey = \"ip\"\nlimits = [\"5/second\"]\n\
+         when = { network = [\"192.0.2.0/24\", \"2001:db8::/32\"] }",
+        &Environment::new(),
+        LIMIT.by(Ip::behind(["10.0.0.0/8"])).when(
+            Ip::behind(["10.0.0.0/8"]).within(["192.0.2.0/24", "2001:db8::/32"]).expect("networks"),
+        ),
+    );
+}
+
+#[test]
+fn conditions() {
+    let when =
+        |condition: &str| format!("key = \"ip\"\nlimits = [\"5/second\"]\nwhen = {condition}");
+    let by_ip = || LIMIT.by(Ip::peer());
+    plain(&when("{}"), by_ip());
+    plain(&when("{ method = \"POST\" }"), by_ip().when(Method.is("POST")));
+    plain(&when("{ method = [\"POST\", \"PUT\"] }"), by_ip().when(Method.is_any(["POST", "PUT"])));
+    plain(&when("{ path = \"/login\" }"), by_ip().when(Path.matches("/login")));
+    plain(
+        &when("{ path = [\"/login\", \"/api/{id}/*\"] }"),
+        by_ip().when(Either(Path.matches("/login"), Path.matches("/api/{id}/*"))),
+    );
+    plain(&when("{ route = \"/api/{id}\" }"), by_ip().when(Route.is("/api/{id}")));
+    plain(&when("{ host = \"api.example.com\" }"), by_ip().when(Host.is("api.example.com")));
+    plain(&when("{ host = \"*.example.com\" }"), by_ip().when(Host.matches("*.example.com")));
+    plain(&when("{ header = { x-beta = \"1\" } }"), by_ip().when(Header("x-beta").equals("1")));
+    plain(&when("{ header = { x-beta = true } }"), by_ip().when(Header("x-beta").is_present()));
+    plain(
+        &when("{ header = { x-beta = false } }"),
+        by_ip().when(Not(Header("x-beta").is_present())),
+    );
+    plain(
+        &when("{ header = { x-beta = [\"0\", \"1\"] } }"),
+        by_ip().when(AnyOf(vec![Header("x-beta").equals("0"), Header("x-beta").equals("1")])),
+    );
+    plain(&when("{ query = { debug = true } }"), by_ip().when(Query("debug").is_present()));
+    plain(&when("{ query = { debug = \"1\" } }"), by_ip().when(Query("debug").equals("1")));
+    plain(&when("{ cookie = { session = \"b\" } }"), by_ip().when(Cookie("session").equals("b")));
+    plain(&when("{ claim = { plan = \"paid\" } }"), by_ip().when(Claim("plan").equals("paid")));
+    plain(
+        &when("{ method = \"POST\", claim = { plan = true, customer = \"acme\" } }"),
+        by_ip().when((
+            Method.is("POST"),
+            Claim("plan").is_present(),
+            Claim("customer").equals("acme"),
+        )),
+    );
+    plain(
+        &when("{ not = { method = \"GET\", route = \"/\" } }"),
+        by_ip().when(Not((Method.is("GET"), Route.is("/")))),
+    );
+    plain(
+        &when(
+            "{ any = [{ method = \"POST\", path = \"/login\" }, { claim = { plan = \"free\" } }] }",
+        ),
+        by_ip().when(Either(
+            (Method.is("POST"), Path.matches("/login")),
+            Claim("plan").equals("free"),
+        )),
+    );
+}
+
+#[test]
+fn limits() {
+    let list = |limits: &str| format!("key = \"ip\"\nlimits = {limits}");
+    let by_ip = |limits: &str| {
+        let carried = |text: &str| text.parse::<Limit>().expect("a limit").carried();
+        Limits::from(limits.split("; ").map(carried).collect::<Vec<_>>()).by(Ip::peer())
+    };
+    plain(
+        &list(
+            "[\"5/second burst 10\", \"10000 per 30 days\", \"concurrent 5\", \"log 5/minute named x\"]",
+        ),
+        by_ip(
+            "5/second burst 10 named a/second; 10000 per 30 days named \"a/30 days\"; concurrent 5 named \
+             a/concurrent; log 5/minute named x",
+        ),
+    );
+    plain(
+        &list("[{ rate = \"100/minute\", burst = 20, soft = \"80%\", name = \"b\" }]"),
+        by_ip("100/minute burst 20 soft 16 named b"),
+    );
+    plain(
+        &list("[{ rate = \"log 5 per 15 minutes\", soft = 3, ban = \"1 hour\" }]"),
+        by_ip("log 5 per 15 minutes soft 3 ban 1 hour named a"),
+    );
+    plain(
+        &list(
+            "[{ rate = \"fixed 100/minute\", over = \"10%\", shadow = true, ban = { for = \"5 minutes\", \
+             after = 3, within = \"1 minute\" } }]",
+        ),
+        by_ip("fixed 110/minute soft 100 ban 5 minutes after 3 in 1 minute shadow named a"),
+    );
+    plain(
+        &list("[{ rate = \"100/minute\", burst = 20, soft = \"80%\", over = \"10%\" }]"),
+        by_ip("100/minute burst 22 soft 16 named a"),
+    );
+}
+
+#[test]
+fn costs() {
+    let cost = |cost: &str| format!("key = \"ip\"\nlimits = [\"5/second\"]\ncost = {cost}");
+    let by_ip = || LIMIT.by(Ip::peer());
+    plain(&cost("3"), by_ip().cost(3));
+    plain(&cost("{ header = \"x-tokens\" }"), by_ip().cost(cost_from(Header("x-tokens"))));
+    plain(
+        &cost("{ header = \"x-tokens\", default = 5, least = 2, most = 1000, per = 3 }"),
+        by_ip().cost(cost_from(Header("x-tokens")).default(5).at_least(2).at_most(1_000).per(3)),
+    );
+    plain(
+        &cost("{ query = \"amount\", scale = 100, default = 1 }"),
+        by_ip().cost(cost_from(Query("amount")).scaled(100).default(1)),
+    );
+    plain(
+        &cost("{ body = 1024, most = 5000, default = 64 }"),
+        by_ip().cost(content_length().per(1_024).at_most(5_000).default(64)),
+    );
+    let by_path = Environment::new().cost("by_path", |request| request.path().len() as u64);
+    alike(
+        "[[rules]]\nname = \"a\"\nkey = \"ip\"\nlimits = [\"5/second\"]\ncost = { call = \"by_path\" }",
+        &by_path,
+        by_ip().cost(sluicegate_core::cost_fn(|request: &Request<()>| {
+            request.uri().path().len() as u64
+        })),
+    );
+}
+
+#[test]
+fn tiers() {
+    const TIERS: &str = "tiers = { free = { limits = [\"5/second burst 10\", \"10000 per 30 days\"] }, \
+                         paid = { limits = [{ rate = \"50/second\", name = \"fast\" }] }, \
+                         partner = { unlimited = true } }\n\
+                         customers = { acme = \"paid\", big = \"partner\" }\n";
+    let free = [
+        Limit::per_second(5).burst(10).named("a/second").carried(),
+        Limit::per(10_000, Duration::from_secs(30 * 86_400)).named("a/30 days").carried(),
+    ];
+    let paid = Limit::per_second(50).named("fast").carried();
+    let tiers = Tiers::new("a")
+        .tier("free", free)
+        .tier("paid", paid)
+        .unlimited("partner")
+        .otherwise("free");
+    tiers.assign("acme", "paid").expect("a tier");
+    tiers.assign("big", "partner").expect("a tier");
+    let rule = |chosen: &str| {
+        format!(
+            "{TIERS}[[rules]]\nname = \"a\"\nkey = {{ first = [{{ claim = \"customer\" }}, \"ip\"] }}\n\
+             tiers = {{ {chosen}, default = \"free\" }}"
+        )
+    };
+    let key = || First((Claim("customer"), Ip::peer()));
+    let none = Environment::new();
+    alike(&rule("by = { claim = \"plan\" }"), &none, tiers.by_tier(Claim("plan")).by(key()));
+    alike(
+        &rule("customer = { claim = \"customer\" }"),
+        &none,
+        tiers.by_customer(Claim("customer")).by(key()),
+    );
+    alike(&rule("by = { const = \"paid\" }"), &none, tiers.by_tier(Const("paid")).by(key()));
+    let in_case = format!(
+        "{}\ncases = [{{ when = {{ method = \"PUT\" }}, limits = [\"1/second\", \"2/day\"] }}]",
+        rule("by = { claim = \"plan\" }")
+    );
+    let put = [
+        Limit::per_second(1).named("a/second").carried(),
+        Limit::per_day(2).named("a/day").carried(),
+    ];
+    alike(
+        &in_case,
+        &none,
+        (
+            Limits::from(put).by(key()).when(Method.is("PUT")),
+            tiers.by_tier(Claim("plan")).by(key()).when(Not(Method.is("PUT"))),
+        ),
+    );
+}
+
+#[test]
+fn cases_by_the_hour_and_by_the_load() {
+    let clock = ManualClock::new();
+    let roomy = Arc::new(AtomicBool::new(false));
+    let load = InFlight::below(1_000);
+    let has_room = Arc::clone(&roomy);
+    let environment = Environment::new()
+        .clock(&clock)
+        .in_flight(&load)
+        .room("database", move || has_room.load(Ordering::Relaxed));
+    let text = "time_zone = \"Europe/Berlin\"\n\
+                [[rules]]\nname = \"a\"\nkey = \"global\"\nlimits = [\"1/second\"]\n\
+                cases = [\n\
+                { when = { hours = { between = [\"22:00\", \"06:00\"], on = [\"fri\"] } }, limits = [\"2/second\"] },\n\
+                { when = { hours = { on = [\"sat\"], zone = \"UTC\" }, method = \"GET\" }, limits = [\"3/second\"] },\n\
+                { while = { in_flight = 2 }, when = { method = \"PUT\" }, limits = [\"4/second\"] },\n\
+                { while = { room = \"database\" }, limits = [\"5/second\"] },\n]";
+    let nights =
+        Hours::in_zone("Europe/Berlin").expect("a zone").between("22:00", "06:00").expect("times");
+    let nights = nights.on([Weekday::Friday]).clock(&clock);
+    let saturdays = Hours::in_zone("UTC").expect("a zone").on([Weekday::Saturday]).clock(&clock);
+    let has_room = Arc::clone(&roomy);
+    let room = Room::from_fn(move || has_room.load(Ordering::Relaxed));
+    let limit = |count| Limit::per_second(count).named("a").carried();
+    let rule = || {
+        when(nights.clone(), limit(2))
+            .or((saturdays.clone(), Method.is("GET")), limit(3))
+            .or((load.also_below(2), Method.is("PUT")), limit(4))
+            .or(room.clone(), limit(5))
+            .otherwise(limit(1))
+            .by(Global)
+    };
+    // From a Friday's noon on, 9 January 2026, to Sunday.
+    let mut busy = Vec::new();
+    for hour in 0..40 {
+        clock.set(Duration::from_secs(1_767_960_000 + hour * 3_600));
+        roomy.store(hour % 3 == 0, Ordering::Relaxed);
+        if hour % 7 == 0 {
+            busy.push(load.enter());
+        }
+        alike(text, &environment, rule());
+    }
+}
+
+#[test]
+fn places() {
+    let database = writer::Writer::new("Test-Country")
+        .country("192.0.2.0/24", "DE")
+        .country("2001:db8::/32", "FR");
+    let places = Places::from_bytes(database.write()).expect("a database");
+    alike(
+        "[[rules]]\nname = \"a\"\nkey = [\"country\", \"region\"]\nlimits = [\"5/second\"]\n\
+         when = { not = { country = [\"FR\", \"US\"] } }",
+        &Environment::new().places(&places),
+        LIMIT
+            .by((places.country(Ip::peer()), places.region(Ip::peer())))
+            .when(Not(places.country(Ip::peer()).is_in(["FR", "US"]).expect("codes"))),
+    );
+}
+
+#[test]
+fn all_rules_that_apply_are_charged() {
+    plain(
+        "key = \"ip\"\nlimits = [\"5/second\"]\n\
+         [[rules]]\nname = \"b\"\nkey = \"global\"\nlimits = [\"100/second\"]\nwhen = { method = \"GET\" }\n\
+         [[rules]]\nname = \"c\"\nkey = { optional = { header = \"x-api-key\" } }\nlimits = [\"concurrent 5\"]",
+        (
+            LIMIT.by(Ip::peer()),
+            Limit::per_second(100).named("b").carried().by(Global).when(Method.is("GET")),
+            Limit::concurrent(5).named("c").carried().by(Optional(Header("x-api-key"))),
+        ),
+    );
+}

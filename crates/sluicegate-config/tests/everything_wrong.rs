@@ -1,0 +1,244 @@
+//! All that is wrong with a file is told in one round, whatever kind of thing it is.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::time::{Duration, Instant};
+
+use proptest::prelude::*;
+use sluicegate_config::{Environment, Policies, Problems, read_json, read_toml};
+
+fn toml(text: &str) -> Result<(), Problems> {
+    Policies::new(&read_toml(text)?, &Environment::new()).map(drop)
+}
+
+fn json(text: &str) -> Result<(), Problems> {
+    Policies::new(&read_json(text)?, &Environment::new()).map(drop)
+}
+
+#[test]
+fn shapes_and_meanings_are_told_in_one_round() {
+    let text = "time_zone = 5
+colour = \"red\"
+[proxies]
+header = \"x y\"
+[tiers.free]
+limits = \"5/second\"
+[tiers.paid]
+limits = [\"10/fortnight\"]
+[customers]
+acme = \"gold\"
+other = 7
+[[rules]]
+key = \"ipp\"
+limits = [5, { rate = \"5/second\", brust = 5 }, \"6/lunch\"]
+[[rules]]
+name = \"a\"
+key = { header = 5 }
+limits = [\"5/second\"]
+count_if = [401, 70000, \"x\"]
+when = { hours = { on = [\"monday\", 3] }, method = \"post\" }
+[[rules]]
+name = \"a\"
+limits = []
+reject = \"blok\"
+cost = { header = \"x\", most = -1 }
+";
+    let problems = toml(text).expect_err("nearly everything is wrong").to_string();
+    let expected = [
+        "1:13: time_zone: found the integer `5`, expected a text",
+        "2:1: colour: `colour` is not known here, expected `$schema`, `time_zone`, `proxies`, `nat64`, `places`, \
+         `tiers`, `customers` or `rules`",
+        "3:1: proxies: `trusted` is missing, and has to be said",
+        "6:10: tiers.free.limits: found the text \"5/second\", expected a list",
+        "8:11: tiers.paid.limits[0]: in `10/fortnight`: the unit of time is not known: use us, ms, s, min, h, d, \
+         w, month or year, or their names",
+        "10:8: customers.acme: there is no tier `gold`, expected `free` or `paid`",
+        "11:9: customers.other: found the integer `7`, expected a text",
+        "12:1: rules[0]: `name` is missing, and has to be said",
+        "13:7: rules[0].key: `ipp` is not known here; did you mean `ip`? expected `ip`, `route`, `method`, \
+         `path`, `host`, `global`, `country` or `region`",
+        "14:11: rules[0].limits[0]: found the integer `5`, expected a limit such as \"100/minute burst 20\" or \
+         { rate = \"100/minute\", burst = 20 }",
+        "14:35: rules[0].limits[1].brust: `brust` is not known here; did you mean `burst`? expected `rate`, \
+         `name`, `burst`, `soft`, `over`, `ban`, `shadow` or \
+         `when_full`",
+        "14:48: rules[0].limits[2]: in `6/lunch`: the unit of time is not known: use us, ms, s, min, h, d, w, \
+         month or year, or their names",
+        "17:18: rules[1].key.header: found the integer `5`, expected a text",
+        "19:18: rules[1].count_if[1]: found the integer `70000`, expected a whole number from 0 to 65535",
+        "19:25: rules[1].count_if[2]: found the text \"x\", expected a whole number from 0 to 65535",
+        "20:26: rules[1].when.hours.on[0]: `monday` is not known here; did you mean `mon`? expected `mon`, \
+         `tue`, `wed`, `thu`, `fri`, `sat` or `sun`",
+        "20:36: rules[1].when.hours.on[1]: found the integer `3`, expected a text",
+        "20:51: rules[1].when.method: methods are told apart by case and nobody sends `post`, expected `POST`",
+        "21:1: rules[2]: `key` is missing, and has to be said",
+        "22:8: rules[2].name: another rule is called `a` as well, expected a name of its own",
+        "24:10: rules[2].reject: `blok` is not known here; did you mean `block`? expected `block`, `shadow` or \
+         `degrade`",
+        "25:31: rules[2].cost.most: found the integer `-1`, expected a whole number, not negative",
+    ];
+    for line in expected {
+        assert!(problems.lines().any(|told| told == line), "{line}\nis not in\n{problems}");
+    }
+}
+
+/// What may stand in a rule's two last lines, right and wrong, in shape and in meaning.
+const LINES: [&str; 16] = [
+    "key = \"ip\"\nlimits = [\"5/second\"]",
+    "key = \"ip\"\nlimits = \"5/second\"",
+    "key = \"ip\"\nlimits = [\"5/second\", 7]",
+    "key = \"ip\"\nlimits = [\"5/fortnight\"]",
+    "key = \"ip\"\nlimits = [{ burst = 7 }]",
+    "key = \"ip\"\nlimits = [{ rate = \"5/second\", burst = [] }]",
+    "key = \"ip\"\nlimts = [\"5/second\"]",
+    "key = \"ip\"\n",
+    "limits = [\"5/second\"]\n",
+    "key = 7\nlimits = [\"5/second\"]",
+    "key = {}\nlimits = [\"5/second\"]",
+    "key = { claim = \"a\", header = \"b\" }\nlimits = [\"5/second\"]",
+    "key = [\"ip\", \"ipp\"]\nlimits = [\"5/second\"]",
+    "key = \"ip\"\ncases = [{ limits = [\"5/second\"] }, 7, { while = { cpu = true } }]",
+    "key = { header = \"a b\" }\nlimits = [\"0/second\"]",
+    "key = \"ip\"\ntiers = { by = \"ip\" }",
+];
+
+fn rules(chosen: &[usize]) -> String {
+    let rules = chosen.iter().enumerate().map(|(at, line)| {
+        let line = LINES[*line];
+        format!("[[rules]]\nname = \"r{at}\"\n{line}\n")
+    });
+    rules.collect()
+}
+
+fn told(text: &str) -> BTreeSet<String> {
+    match toml(text) {
+        Ok(()) => BTreeSet::new(),
+        Err(problems) => problems.iter().map(ToString::to_string).collect(),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_wrong_in_one_place_hides_nothing_in_another(
+        chosen in prop::collection::vec(0..LINES.len(), 1..8),
+    ) {
+        let mut alone = BTreeSet::new();
+        for at in 0..chosen.len() {
+            let only = chosen.iter().enumerate().map(|(i, line)| if i == at { *line } else { 0 });
+            alone.extend(told(&rules(&only.collect::<Vec<_>>())));
+        }
+        prop_assert_eq!(told(&rules(&chosen)), alone);
+    }
+
+    #[test]
+    fn whatever_the_values_are_reading_comes_to_an_end(text in "[\\[\\]{}a-c\"=,.1\n# -]{0,80}") {
+        let _ = toml(&text);
+        let _ = toml(&format!("[[rules]]\nname = \"a\"\nkey = \"ip\"\n{text}"));
+        let _ = json(&text);
+    }
+}
+
+#[test]
+fn names_that_stand_twice_hide_nothing() {
+    let problems =
+        toml("[[rules]]\nname = \"a\"\nname = \"b\"\nkey = 5\n").expect_err("two things");
+    assert_eq!(problems.iter().count(), 3, "{problems}");
+    let problems = json("{\"rules\": [{\"name\": \"a\", \"name\": \"b\", \"key\": 5}], \"x\": 1}");
+    let problems = problems.expect_err("three things").to_string();
+    assert!(problems.contains("rules[0].name: `name` is said twice"), "{problems}");
+    assert!(problems.contains("rules[0].key: found the integer `5`"), "{problems}");
+    assert!(problems.contains("x: `x` is not known here"), "{problems}");
+}
+
+#[test]
+fn the_same_is_told_of_json() {
+    let text = "{\"time_zone\": [], \"rules\": [\n{\"key\": \"ip\"},\n7,\n{\"name\": \"a\", \"key\": \"ip\", \"limits\": \
+                [\"5/lunch\"]},\n{\"name\": \"b\", \"key\": null, \"limits\": [1e999, null]}]}";
+    let problems = json(text).expect_err("five things").to_string();
+    let starts = [
+        "1:15: time_zone",
+        "2:1: rules[0]",
+        "3:1: rules[1]",
+        "4:39: rules[2].limits[0]",
+        "5:22: rules[3].key",
+        "5:39: rules[3].limits[0]",
+        "5:46: rules[3].limits[1]",
+    ];
+    for start in starts {
+        assert!(
+            problems.lines().any(|line| line.starts_with(start)),
+            "{start}\nis not in\n{problems}"
+        );
+    }
+}
+
+/// What is as long as it may be is read in seconds, in a build that is not optimized.
+fn quick<O>(read: impl FnOnce() -> O) -> O {
+    let begun = Instant::now();
+    let outcome = read();
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+    outcome
+}
+
+#[test]
+fn a_hundred_thousand_customers_are_read_quickly() {
+    let customers = |count: usize, tier: &str| {
+        let mut text = "[tiers.free]\nlimits = [\"5/second\"]\n[[rules]]\nname = \"api\"\nkey = \"ip\"\n\
+                        tiers = { customer = { claim = \"id\" }, default = \"free\" }\n[customers]\n"
+            .to_owned();
+        (0..count).for_each(|at| writeln!(text, "customer-{at:06} = {tier}").expect("room"));
+        text
+    };
+    quick(|| toml(&customers(100_000, "\"free\""))).expect("valid policies");
+    // Each of them wrong, in shape or in meaning.
+    for tier in ["7", "\"fre\""] {
+        let problems = quick(|| toml(&customers(20_000, tier))).expect_err("all are wrong");
+        assert_eq!(problems.iter().count(), 100);
+        assert!(problems.more() > 0);
+    }
+}
+
+#[test]
+fn very_many_things_that_are_wrong_are_counted() {
+    let rules = "[[rules]]\nname = 5\n".repeat(2_000);
+    let fields: String = (0..2_000).map(|at| format!("f{at} = {at}\n")).collect();
+    let lists = format!("rules = [{}]", "7, ".repeat(20_000));
+    let syntax = "= =\n".repeat(20_000);
+    for text in [&rules, &fields, &lists, &syntax] {
+        let problems = quick(|| toml(text)).expect_err("all is wrong");
+        assert!(problems.iter().count() <= 100);
+        assert!(problems.to_string().len() < 100_000);
+    }
+}
+
+#[test]
+fn a_text_that_is_too_long_or_too_deep_is_refused_quickly() {
+    let long = format!("# {}", "x".repeat(8 << 20));
+    for read in [toml, json] {
+        let problems = quick(|| read(&long)).expect_err("too long").to_string();
+        assert!(problems.contains("longer than 8388608 bytes"), "{problems}");
+    }
+    let deep = |open: &str, close: &str| format!("{}1{}", open.repeat(100), close.repeat(100));
+    let wide = format!(
+        "{{\"rules\": {}}}",
+        deep("[", "]").replace('1', &"1,".repeat(1 << 18)).replace(",]", "]")
+    );
+    quick(|| json(&wide)).expect_err("no rule");
+    quick(|| json(&"[".repeat(1 << 20))).expect_err("no end");
+    quick(|| toml(&format!("a = {}", "[".repeat(1 << 20)))).expect_err("no end");
+    quick(|| toml(&format!("{} = 1", "a.".repeat(1 << 18) + "b"))).expect_err("too deep");
+    quick(|| toml(&format!("[{}]\nx = 1", "a.".repeat(1 << 18) + "b"))).expect_err("too deep");
+    let name = "n".repeat(1 << 20);
+    quick(|| toml(&format!("[[rules]]\nname = \"{name}\"\nkey = \"ip\"\nlimits = [\"1/s\"]")))
+        .expect_err("long");
+    quick(|| toml(&format!("[[rules]]\nname = \"a\"\nkey = \"ip\"\nlimits = [\"{name}\"]")))
+        .expect_err("long");
+    let digits = "9".repeat(1 << 18);
+    for number in [&digits, "1e999", "nan", "1979-05-27", "0xffffffffffffffffff"] {
+        let text =
+            format!("[[rules]]\nname = \"a\"\nkey = \"ip\"\nlimits = [\"1/s\"]\ncost = {number}");
+        quick(|| toml(&text)).expect_err("no number that a cost can be");
+    }
+}

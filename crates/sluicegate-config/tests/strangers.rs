@@ -1,0 +1,81 @@
+//! Whose budget a request is charged to when nothing says who sent it, and when a translator stands between.
+
+use http::Request;
+use sluicegate::{HttpView, Peer};
+use sluicegate_config::{Environment, Policies, read_toml};
+use sluicegate_core::{Charge, Claim, First, Ip, Key, KeyBuf, Limit, Rule};
+
+fn policies(text: &str) -> Policies {
+    let document = read_toml(text).expect("a document");
+    Policies::new(&document, &Environment::new()).expect("policies")
+}
+
+fn request(peer: &str) -> Request<()> {
+    let mut request = Request::get("/").body(()).expect("a request");
+    request.extensions_mut().insert(Peer(peer.parse().expect("an address")));
+    request
+}
+
+fn owed(policies: &Policies, request: &Request<()>) -> (Limit, KeyBuf) {
+    let mut charge = Charge::new();
+    policies.owes(&HttpView::<_>::new(request), &mut charge).expect("no error");
+    let owed = charge.owed().next().expect("a limit");
+    (owed.limit, owed.key)
+}
+
+#[test]
+fn a_stranger_without_claims_is_in_the_default_tier() {
+    let policies = policies(
+        r#"
+        [tiers.free]
+        limits = ["5/second"]
+        [tiers.paid]
+        limits = ["50/second"]
+        [customers]
+        acme = "paid"
+        [[rules]]
+        name = "a"
+        key = { first = [{ claim = "customer" }, "ip"] }
+        tiers = { customer = { claim = "customer" }, default = "free" }
+        "#,
+    );
+    let stranger = request("192.0.2.1");
+    let (limit, key) = owed(&policies, &stranger);
+    assert_eq!(limit.count(), 5);
+    let mut expected = KeyBuf::new();
+    First((Claim("customer"), Ip::peer()))
+        .write(&HttpView::<_>::new(&stranger), &mut expected)
+        .expect("a key");
+    assert_eq!(key, expected);
+}
+
+#[test]
+fn an_address_that_a_translator_made_is_the_one_within() {
+    let policies = policies(
+        r#"
+        nat64 = ["64:ff9b::/96", "64:ff9b:1::/48"]
+        [[rules]]
+        name = "a"
+        key = "ip"
+        limits = ["5/second"]
+        "#,
+    );
+    let of = |peer: &str| owed(&policies, &request(peer)).1;
+    assert_eq!(of("64:ff9b::192.0.2.1"), of("192.0.2.1"));
+    assert_eq!(of("64:ff9b:1:c000:2:100::"), of("192.0.2.1"));
+    assert_ne!(of("64:ff9b::192.0.2.1"), of("64:ff9b::192.0.2.2"));
+}
+
+#[test]
+fn what_is_no_prefix_of_a_translator_is_a_problem_of_its_line() {
+    for (wrong, column) in [("\"64:ff9b::/97\"", 9), ("[\"64:ff9b::/96\", \"10.0.0.0/8\"]", 26)] {
+        let text = format!(
+            "nat64 = {wrong}\n[[rules]]\nname = \"a\"\nkey = \"ip\"\nlimits = [\"5/second\"]"
+        );
+        let document = read_toml(&text).expect("a document");
+        let problems = Policies::new(&document, &Environment::new()).expect_err("a problem");
+        let said = problems.to_string();
+        assert!(said.contains("no prefix of a translator"), "{said}");
+        assert!(said.starts_with(&format!("1:{column}: ")), "{said}");
+    }
+}

@@ -1,0 +1,91 @@
+use std::borrow::Cow;
+use std::net::Ipv6Addr;
+
+use super::{Condition, PatternError};
+use crate::key::{Host, Missing, View, host_address, host_name, host_of};
+
+impl Host {
+    /// Holds for requests for this host, in any case, whatever their port; a final dot does not count.
+    /// A request that names two hosts, or something that is no host name, is refused as for the key
+    /// [`Host`].
+    ///
+    /// ```
+    /// use sluicegate_core::{Host, Ip, Limit};
+    ///
+    /// let rule = Limit::per_minute(10).by(Ip::peer()).when(Host.is("api.example.com"));
+    /// ```
+    pub fn is(self, host: impl Into<Cow<'static, str>>) -> HostIs {
+        HostIs::new(&host.into(), false)
+    }
+
+    /// Holds for requests for any host below a name, at any depth: `*.example.com` is
+    /// `api.example.com` and `a.b.example.com`, not `example.com`. Without `*.` it is
+    /// [`is`](Self::is).
+    ///
+    /// # Panics
+    ///
+    /// If the pattern is none. For patterns that come from configuration there is
+    /// [`try_matches`](Self::try_matches).
+    #[track_caller]
+    pub fn matches(self, pattern: &str) -> HostIs {
+        self.try_matches(pattern).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// [`matches`](Self::matches) for patterns that come from configuration.
+    ///
+    /// # Errors
+    ///
+    /// Says what is wrong with the pattern.
+    pub fn try_matches(self, pattern: &str) -> Result<HostIs, PatternError> {
+        let below = pattern.strip_prefix("*.");
+        let condition = HostIs::new(below.unwrap_or(pattern), below.is_some());
+        if condition.name.is_empty() {
+            return Err(PatternError::new("host", pattern, "names no host"));
+        }
+        if condition.name.contains('*') {
+            return Err(PatternError::new(
+                "host",
+                pattern,
+                "has a `*` elsewhere than in a `*.` at its beginning",
+            ));
+        }
+        Ok(condition)
+    }
+}
+
+/// Holds for requests for a host, or those below a name; see [`Host::is`].
+#[derive(Debug, Clone)]
+pub struct HostIs {
+    name: String,
+    address: Option<Ipv6Addr>,
+    below: bool,
+}
+
+impl HostIs {
+    fn new(host: &str, below: bool) -> Self {
+        let name = host_name(host);
+        Self { name: name.into(), address: host_address(name), below }
+    }
+
+    fn is_name(&self, host: &str) -> bool {
+        match self.address {
+            Some(address) => host_address(host) == Some(address),
+            None => host.eq_ignore_ascii_case(&self.name),
+        }
+    }
+
+    fn is_below(&self, host: &str) -> bool {
+        let parts =
+            host.len().checked_sub(self.name.len() + 1).and_then(|at| host.split_at_checked(at));
+        let Some((below, name)) = parts else { return false };
+        let name = name.strip_prefix('.');
+        !below.is_empty() && name.is_some_and(|name| name.eq_ignore_ascii_case(&self.name))
+    }
+}
+
+impl<V: View> Condition<V> for HostIs {
+    fn holds(&self, view: &V) -> Result<bool, Missing> {
+        let host = host_of(view)?.unwrap_or_default();
+        Ok(if self.below { self.is_below(host) } else { self.is_name(host) })
+    }
+}

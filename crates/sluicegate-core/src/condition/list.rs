@@ -1,0 +1,67 @@
+use super::{ChosenBy, Condition};
+use crate::key::{Missing, View};
+
+/// Holds when one of the conditions does, and so never where there is none: [`Either`](super::Either)
+/// for as many as a file has.
+///
+/// ```
+/// use sluicegate_core::{AnyOf, Ip, Limit, Path};
+///
+/// let costly = AnyOf(vec![Path.matches("/search"), Path.matches("/export/*")]);
+/// let rule = Limit::per_second(1).by(Ip::peer()).when(costly);
+/// ```
+#[derive(Debug, Clone)]
+pub struct AnyOf<C>(pub Vec<C>);
+
+impl<V: View, C: Condition<V>> Condition<V> for AnyOf<C> {
+    fn holds(&self, view: &V) -> Result<bool, Missing> {
+        for condition in &self.0 {
+            if condition.holds(view)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn surely_holds(&self, view: &V) -> Result<bool, Missing> {
+        for condition in &self.0 {
+            if condition.surely_holds(view)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn chosen_by(&self) -> ChosenBy {
+        ChosenBy::all(self.0.iter().map(Condition::<V>::chosen_by))
+    }
+}
+
+/// Holds when all of the conditions do, and so always where there is none: a tuple for as many as a
+/// file has.
+#[derive(Debug, Clone)]
+pub struct AllOf<C>(pub Vec<C>);
+
+impl<V: View, C: Condition<V>> Condition<V> for AllOf<C> {
+    fn holds(&self, view: &V) -> Result<bool, Missing> {
+        for condition in &self.0 {
+            if !condition.holds(view)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn surely_holds(&self, view: &V) -> Result<bool, Missing> {
+        for condition in &self.0 {
+            if !condition.surely_holds(view)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn chosen_by(&self) -> ChosenBy {
+        ChosenBy::all(self.0.iter().map(Condition::<V>::chosen_by))
+    }
+}

@@ -1,0 +1,36 @@
+use std::fmt;
+
+/// A pattern of paths or hosts that is none; it says which and why.
+///
+/// ```
+/// use sluicegate_core::Path;
+///
+/// let error = Path.try_matches("users/{id}").unwrap_err();
+/// assert_eq!(error.to_string(), "the path pattern `users/{id}` does not begin with a `/`");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PatternError {
+    kind: &'static str,
+    pattern: String,
+    problem: &'static str,
+}
+
+impl PatternError {
+    pub(super) fn new(kind: &'static str, pattern: &str, problem: &'static str) -> Self {
+        Self { kind, pattern: pattern.into(), problem }
+    }
+
+    /// The pattern that is wrong, as it was written.
+    pub fn pattern(&self) -> &str {
+        &self.pattern
+    }
+}
+
+impl fmt::Display for PatternError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, pattern, problem } = self;
+        write!(f, "the {kind} pattern `{pattern}` {problem}")
+    }
+}
+
+impl std::error::Error for PatternError {}

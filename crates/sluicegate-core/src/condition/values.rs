@@ -1,0 +1,138 @@
+use std::borrow::Cow;
+
+use super::{ChosenBy, Condition};
+use crate::key::{
+    Claim, Claims, Cookie, Header, Host, Missing, Query, View, cookie_values, host_of,
+    query_values, trimmed,
+};
+
+/// What can be present in a request, or equal to something, in one place or in several.
+///
+/// A key wants one value and refuses two. A condition looks at each: which of them a handler reads,
+/// nobody here can know.
+pub trait Values<V: View> {
+    /// Whether one of the values passes the test.
+    fn any(&self, view: &V, test: impl Fn(&[u8]) -> bool) -> Result<bool, Missing>;
+
+    /// Who writes the values: the client, unless an implementation says otherwise.
+    fn chosen_by(&self) -> ChosenBy {
+        ChosenBy::Client
+    }
+}
+
+/// Every line, without the spaces and tabs around it.
+impl<V: View, N: AsRef<str>> Values<V> for Header<N> {
+    fn any(&self, view: &V, test: impl Fn(&[u8]) -> bool) -> Result<bool, Missing> {
+        Ok(view.header_lines(self.0.as_ref()).any(|line| test(trimmed(line))))
+    }
+}
+
+/// Every value, percent-decoded.
+impl<V: View, N: AsRef<str>> Values<V> for Query<N> {
+    fn any(&self, view: &V, test: impl Fn(&[u8]) -> bool) -> Result<bool, Missing> {
+        Ok(query_values(view, self.0.as_ref()).any(|value| test(&value)))
+    }
+}
+
+/// Every value, percent-decoded.
+impl<V: View, N: AsRef<str>> Values<V> for Cookie<N> {
+    fn any(&self, view: &V, test: impl Fn(&[u8]) -> bool) -> Result<bool, Missing> {
+        Ok(cookie_values(view, self.0.as_ref()).any(|value| test(&value)))
+    }
+}
+
+/// As the key has it, in lower case, without user, port and final dot; none where nothing is left.
+impl<V: View> Values<V> for Host {
+    fn any(&self, view: &V, test: impl Fn(&[u8]) -> bool) -> Result<bool, Missing> {
+        let name = host_of(view)?.unwrap_or_default().to_ascii_lowercase();
+        Ok(!name.is_empty() && test(name.as_bytes()))
+    }
+}
+
+impl<V: View, N: AsRef<str>> Values<V> for Claim<N> {
+    fn any(&self, view: &V, test: impl Fn(&[u8]) -> bool) -> Result<bool, Missing> {
+        let name = self.0.as_ref();
+        let tested = |claims: &Claims| claims.get(name).is_some_and(|value| test(value.as_bytes()));
+        view.extension(tested).ok_or_else(Claims::absent)
+    }
+
+    fn chosen_by(&self) -> ChosenBy {
+        ChosenBy::Server
+    }
+}
+
+macro_rules! conditions {
+    ($($(#[$equals:meta])* $source:ident;)*) => {$(
+        impl<N: AsRef<str>> $source<N> {
+            $(#[$equals])*
+            pub fn equals(self, value: impl Into<Cow<'static, str>>) -> Equals<Self> {
+                Equals { source: self, value: value.into() }
+            }
+
+            /// Holds where it is there. What is empty is missing, as it is for the key.
+            pub fn is_present(self) -> Present<Self> {
+                Present { source: self }
+            }
+        }
+    )*};
+}
+
+conditions! {
+    /// Holds where a line of the header is `value`, byte for byte, without the spaces and tabs around
+    /// it. Of a header that is sent twice, either line may be.
+    ///
+    /// ```
+    /// use sluicegate_core::{Header, Ip, Limit};
+    ///
+    /// let rule = Limit::per_minute(10).by(Ip::peer()).when(Header("x-beta").equals("1"));
+    /// ```
+    Header;
+    /// Holds where the parameter is `value`, once both its name and value are percent-decoded. Of a
+    /// parameter that stands there twice, either may be. A parameter without a value, as in `?debug`,
+    /// equals the empty text.
+    Query;
+    /// Holds where the cookie is `value`, once both its name and value are percent-decoded. Of a
+    /// cookie that is sent twice, either may be.
+    Cookie;
+    /// Holds where the claim is `value`.
+    ///
+    /// ```
+    /// use sluicegate_core::{Claim, Limit};
+    ///
+    /// let rule = Limit::per_minute(10).by(Claim("customer")).when(Claim("plan").equals("free"));
+    /// ```
+    Claim;
+}
+
+/// Holds where something in the request equals a text: see [`Header::equals`].
+#[derive(Debug, Clone)]
+pub struct Equals<S> {
+    source: S,
+    value: Cow<'static, str>,
+}
+
+impl<V: View, S: Values<V>> Condition<V> for Equals<S> {
+    fn holds(&self, view: &V) -> Result<bool, Missing> {
+        self.source.any(view, |value| value == self.value.as_bytes())
+    }
+
+    fn chosen_by(&self) -> ChosenBy {
+        self.source.chosen_by()
+    }
+}
+
+/// Holds where something is in the request: see [`Header::is_present`].
+#[derive(Debug, Clone)]
+pub struct Present<S> {
+    source: S,
+}
+
+impl<V: View, S: Values<V>> Condition<V> for Present<S> {
+    fn holds(&self, view: &V) -> Result<bool, Missing> {
+        self.source.any(view, |value| !value.is_empty())
+    }
+
+    fn chosen_by(&self) -> ChosenBy {
+        self.source.chosen_by()
+    }
+}

@@ -1,0 +1,80 @@
+use std::fmt;
+
+use super::{ChosenBy, Condition};
+use crate::key::{Ip, Missing, Network, NetworkProblem, View};
+
+impl Ip {
+    /// Holds for clients with an address in one of these networks: `10.0.0.0/8`, or a lone address.
+    /// `0.0.0.0/0` is all of IPv4, `::/0` all of IPv6.
+    ///
+    /// The whole address counts, whatever part of it the key is cut to. Where the server does not know
+    /// the peer's address, it is in no network.
+    ///
+    /// ```
+    /// use sluicegate_core::{Ip, Limit, Not};
+    ///
+    /// let office = Ip::behind(["10.0.0.0/8"]).within(["192.0.2.0/24", "2001:db8::/48"])?;
+    /// let rule = Limit::per_minute(10).by(Ip::behind(["10.0.0.0/8"])).when(Not(office));
+    /// # Ok::<(), sluicegate_core::NetworkError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Names the entry that is neither an address nor a network.
+    pub fn within<S: AsRef<str>>(
+        self,
+        networks: impl IntoIterator<Item = S>,
+    ) -> Result<Within, NetworkError> {
+        let networks = networks.into_iter().map(|entry| parse(entry.as_ref().trim()));
+        Ok(Within { ip: self, networks: networks.collect::<Result<_, _>>()? })
+    }
+}
+
+fn parse(entry: &str) -> Result<Network, NetworkError> {
+    Network::parse_any(entry).map_err(|problem| NetworkError { entry: entry.into(), problem })
+}
+
+/// Holds for clients in some networks; see [`Ip::within`].
+#[derive(Debug, Clone)]
+pub struct Within {
+    ip: Ip,
+    networks: Vec<Network>,
+}
+
+impl<V: View> Condition<V> for Within {
+    fn holds(&self, view: &V) -> Result<bool, Missing> {
+        let address = self.ip.address(view)?;
+        Ok(self.networks.iter().any(|network| network.contains(address)))
+    }
+
+    fn chosen_by(&self) -> ChosenBy {
+        ChosenBy::Server
+    }
+}
+
+/// An entry that is neither an address nor a network; it says which and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NetworkError {
+    entry: String,
+    problem: NetworkProblem,
+}
+
+impl NetworkError {
+    pub(crate) fn new(entry: &str, problem: NetworkProblem) -> Self {
+        Self { entry: entry.into(), problem }
+    }
+
+    /// The entry that is wrong, as it was written.
+    pub fn entry(&self) -> &str {
+        &self.entry
+    }
+}
+
+impl fmt::Display for NetworkError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { entry, problem } = self;
+        write!(f, "the network `{entry}` {problem}")
+    }
+}
+
+impl std::error::Error for NetworkError {}

@@ -1,0 +1,154 @@
+use super::number::{Wrong, quotient, scaled, whole};
+use super::{Amount, ContentLength, CostOf};
+use crate::key::{Missing, View};
+
+/// What a client writes in a [`Header`](crate::Header) or a [`Query`](crate::Query) parameter, as the
+/// cost of its request.
+///
+/// A client gains by understating it, so this is for what is checked elsewhere, or
+/// [settled](crate::By::settle_cost) with the response. No request costs less than 1, unless
+/// [said](CostFrom::at_least). What is no whole number, or is [too large](CostFrom::at_most), is the
+/// client's to mend (400), and so is a header that stands there twice with values that differ.
+///
+/// ```
+/// use sluicegate_core::{Claim, Header, Limit, cost_from};
+///
+/// // 200 dollars a day, told in cents.
+/// let rule = Limit::per_day(20_000)
+///     .by(Claim("customer"))
+///     .cost(cost_from(Header("x-dollars")).scaled(100).at_most(500).default(10));
+/// ```
+pub fn cost_from<S>(source: S) -> CostFrom<S> {
+    CostFrom { source, default: None, least: 1, most: u64::MAX, per: 1, scale: None }
+}
+
+/// The length of the body that a request declares, in bytes, as its cost; mostly
+/// [in larger units](CostFrom::per).
+///
+/// Where no length is declared, a request with a method that has no body by itself (GET, HEAD, DELETE,
+/// OPTIONS, TRACE) costs the least. Any other may have a body of any length: it has to declare it
+/// (400), unless [`default`](CostFrom::default) says what such a request costs.
+///
+/// ```
+/// use sluicegate_core::{Ip, Limit, content_length};
+///
+/// // A hundred megabytes an hour, counted in kilobytes begun; 64 where nobody says how many.
+/// let rule = Limit::per_hour(100_000).by(Ip::peer()).cost(content_length().per(1_000).default(64));
+/// ```
+pub fn content_length() -> CostFrom<ContentLength> {
+    cost_from(ContentLength)
+}
+
+/// A cost that stands in the request; see [`cost_from`] and [`content_length`].
+///
+/// The number is [scaled](Self::scaled), [divided](Self::per) and rounded up once; the bounds and the
+/// default are of the cost that comes out.
+#[derive(Debug, Clone, Copy)]
+pub struct CostFrom<S> {
+    source: S,
+    default: Option<u64>,
+    least: u64,
+    most: u64,
+    per: u64,
+    scale: Option<u64>,
+}
+
+impl<S> CostFrom<S> {
+    /// A request that does not say it costs `cost`. Without this it is the client's to mend (400).
+    #[must_use]
+    pub fn default(self, cost: u64) -> Self {
+        Self { default: Some(cost), ..self }
+    }
+
+    /// A request that says less costs `cost`: 1, unless said otherwise.
+    ///
+    /// # Panics
+    ///
+    /// When that is more than the most.
+    #[must_use]
+    #[track_caller]
+    pub fn at_least(self, cost: u64) -> Self {
+        Self { least: cost, ..self }.checked()
+    }
+
+    /// A request that says more is the client's to mend (400).
+    ///
+    /// # Panics
+    ///
+    /// When that is less than the least.
+    #[must_use]
+    #[track_caller]
+    pub fn at_most(self, cost: u64) -> Self {
+        Self { most: cost, ..self }.checked()
+    }
+
+    /// One for each `units` begun: what stands there is divided, and rounded up.
+    ///
+    /// # Panics
+    ///
+    /// When `units` is 0.
+    #[must_use]
+    #[track_caller]
+    pub fn per(self, units: u64) -> Self {
+        assert!(units > 0, "a cost for each 0 units has no end");
+        Self { per: units, ..self }
+    }
+
+    /// Reads a decimal number and multiplies it by `scale`, exactly: with 100, `0.25` dollars are 25
+    /// cents.
+    ///
+    /// # Panics
+    ///
+    /// When `scale` is 0.
+    #[must_use]
+    #[track_caller]
+    pub fn scaled(self, scale: u64) -> Self {
+        assert!(scale > 0, "scaled by 0, every request would cost nothing");
+        Self { scale: Some(scale), ..self }
+    }
+
+    #[track_caller]
+    fn checked(self) -> Self {
+        let Self { least, most, .. } = self;
+        assert!(least <= most, "no cost is at least {least} and at most {most}");
+        self
+    }
+
+    fn cost(&self, text: &[u8]) -> Result<u64, Wrong> {
+        let number = match self.scale {
+            Some(scale) => scaled(text, scale)?,
+            None => whole(text)?.into(),
+        };
+        let cost = u64::try_from(number.div_ceil(self.per.into())).ok();
+        let cost = cost.filter(|cost| *cost <= self.most).ok_or(Wrong::TooLarge)?;
+        Ok(cost.max(self.least))
+    }
+
+    /// What the client is to write in `place`, which names the bound where there is one to know.
+    #[cold]
+    fn wanted(&self, wrong: Wrong, place: &str) -> Missing {
+        let number = if self.scale.is_some() { "decimal" } else { "whole" };
+        if wrong == Wrong::NoNumber && self.most == u64::MAX {
+            return Missing::client(format!("a {number} number in {place}"));
+        }
+        let most = u128::from(self.most) * u128::from(self.per);
+        let most = quotient(most, self.scale.unwrap_or(1));
+        Missing::client(format!("a {number} number of at most {most} in {place}"))
+    }
+}
+
+impl<V: View, S: Amount<V>> CostOf<V> for CostFrom<S> {
+    fn of(&self, view: &V) -> Result<u64, Missing> {
+        match self.source.read(view, |text| self.cost(text)) {
+            Ok(cost) => cost.map_err(|wrong| self.wanted(wrong, &self.source.place())),
+            Err(missing) if missing.is_client() && !missing.is_ambiguous() => {
+                self.default.ok_or(missing)
+            }
+            Err(missing) => Err(missing),
+        }
+    }
+
+    fn is_length(&self) -> bool {
+        Amount::<V>::is_length(&self.source)
+    }
+}

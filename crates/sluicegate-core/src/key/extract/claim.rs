@@ -1,0 +1,77 @@
+use crate::key::{Claims, Key, KeyBuf, Missing, Text, View, tag};
+
+/// What the application's authentication says of a request, by name: see [`Claims`].
+///
+/// This is the key to prefer for customers, since a client cannot make it up. A claim that is absent
+/// or empty is the client's to mend: it is a stranger, or has to sign in. Where there are no `Claims`
+/// at all, not even empty ones, the server has to mend its set-up; [`Tiers`](crate::Tiers) take such a
+/// request for a stranger's, and [`First`](super::First) goes on to its next key.
+///
+/// ```
+/// use sluicegate_core::{Claim, First, Ip, Limit};
+///
+/// // Customers by their name, strangers by address.
+/// let rule = Limit::per_minute(100).by(First((Claim("customer"), Ip::peer())));
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Claim<N = &'static str>(pub N);
+
+impl<V: View, N: AsRef<str>> Key<V> for Claim<N> {
+    fn write(&self, view: &V, key: &mut KeyBuf) -> Result<(), Missing> {
+        self.read(view, |value| {
+            key.push(&[tag::CLAIM]);
+            key.push(self.0.as_ref().as_bytes());
+            key.push(value.as_bytes());
+        })
+    }
+}
+
+impl<V: View, N: AsRef<str>> Text<V> for Claim<N> {
+    fn read<O>(&self, view: &V, read: impl FnOnce(&str) -> O) -> Result<O, Missing> {
+        let name = self.0.as_ref();
+        let claim = view.extension(|claims: &Claims| {
+            claims.get(name).filter(|value| !value.is_empty()).map(read)
+        });
+        match claim {
+            Some(claim) => claim.ok_or_else(|| Missing::client_named(name, "claim")),
+            None => Err(Claims::absent()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::testing::{Request, key, missing};
+    use crate::key::{First, Path};
+
+    fn request(claims: Claims) -> Request {
+        Request::default().extension(claims)
+    }
+
+    #[test]
+    fn name_and_value_are_the_key() {
+        let both = request(Claims::new().with("a", "1").with("b", "1"));
+        let other = request(Claims::new().with("a", "2"));
+        assert_eq!(key(&Claim("a"), &both), key(&Claim(String::from("a")), &both));
+        assert_ne!(key(&Claim("a"), &both), key(&Claim("b"), &both));
+        assert_ne!(key(&Claim("a"), &both), key(&Claim("a"), &other));
+    }
+
+    #[test]
+    fn an_absent_or_empty_claim_is_the_clients_to_mend() {
+        for claims in [Claims::new(), Claims::new().with("customer", "")] {
+            let missing = missing(&Claim("customer"), &request(claims));
+            assert!(missing.is_client() && !missing.is_ambiguous());
+            assert_eq!(missing.to_string(), "the request lacks the `customer` claim");
+        }
+        key(&First((Claim("customer"), Path)), &request(Claims::new()));
+    }
+
+    #[test]
+    fn where_nobody_inserts_claims_the_server_has_to_be_mended() {
+        let missing = missing(&Claim("customer"), &Request::default());
+        assert!(missing.is_server());
+        assert!(missing.hint().contains("`Claims::new()`"));
+    }
+}

@@ -1,0 +1,115 @@
+use std::any::type_name;
+use std::fmt;
+use std::marker::PhantomData;
+
+use crate::key::{Key, KeyBuf, Missing, Part, View, tag};
+
+/// A value that an earlier layer left in the request's extensions: the user that it authenticated,
+/// the tenant that it looked up.
+///
+/// This is the key to prefer where there is such a layer: a client cannot make it up. Where the value
+/// is not there the server has to mend its set-up, unless anonymous requests are told apart with
+/// [`First`](super::First). Values of two types never share a key.
+///
+/// ```
+/// use sluicegate_core::{Extension, KeyBuf, Part};
+///
+/// #[derive(Clone)]
+/// struct Tenant(u64);
+///
+/// impl Part for Tenant {
+///     fn write(&self, key: &mut KeyBuf) {
+///         self.0.write(key);
+///     }
+/// }
+///
+/// let by_tenant = Extension::<Tenant>::new();
+/// # let _ = by_tenant;
+/// ```
+pub struct Extension<T>(PhantomData<fn() -> T>);
+
+impl<T> Extension<T> {
+    /// The key that the value of type `T` is.
+    pub const fn new() -> Self {
+        Self(PhantomData)
+    }
+
+    pub(in crate::key) fn missing() -> Missing {
+        Missing::server_named(
+            type_name::<T>(),
+            "extension",
+            "add the layer that inserts it outside of the rate limit, so that it runs first",
+        )
+    }
+}
+
+impl<V: View, T: Part + Send + Sync + 'static> Key<V> for Extension<T> {
+    fn write(&self, view: &V, key: &mut KeyBuf) -> Result<(), Missing> {
+        let written = view.extension(|value: &T| {
+            key.push(&[tag::EXTENSION]);
+            key.push(type_name::<T>().as_bytes());
+            value.write(key);
+        });
+        written.ok_or_else(Self::missing)
+    }
+}
+
+// Derived, these would ask the same of `T`.
+
+impl<T> Clone for Extension<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Extension<T> {}
+
+impl<T> Default for Extension<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> fmt::Debug for Extension<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Extension<{}>", type_name::<T>())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::testing::{Request, key, missing};
+
+    struct User(u64);
+    struct Tenant(u64);
+
+    impl Part for User {
+        fn write(&self, key: &mut KeyBuf) {
+            self.0.write(key);
+        }
+    }
+
+    impl Part for Tenant {
+        fn write(&self, key: &mut KeyBuf) {
+            self.0.write(key);
+        }
+    }
+
+    #[test]
+    fn values_of_two_types_never_share_a_key() {
+        let request = Request::default().extension(User(7)).extension(Tenant(7));
+        let user = Extension::<User>::new();
+        assert_ne!(key(&user, &request), key(&Extension::<Tenant>::new(), &request));
+        assert_eq!(key(&user, &request), key(&user, &Request::default().extension(User(7))));
+        assert_ne!(key(&user, &request), key(&user, &Request::default().extension(User(8))));
+    }
+
+    #[test]
+    fn an_absent_extension_is_the_servers_to_mend() {
+        let missing = missing(&Extension::<User>::new(), &Request::default());
+        assert!(missing.is_server());
+        assert!(missing.what().contains("User"));
+        assert!(missing.hint().contains("layer"));
+    }
+}

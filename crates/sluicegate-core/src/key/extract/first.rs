@@ -1,0 +1,133 @@
+use crate::key::{Key, KeyBuf, Missing, View, tag};
+
+/// The first of two to four keys that is there.
+///
+/// ```
+/// use sluicegate_core::{First, Header, Ip};
+///
+/// // Whoever has a key is limited by it, everybody else by address. That is for keys that are checked
+/// // further out: a client that may invent one has a fresh budget with each.
+/// let key = First((Header("x-api-key"), Ip::peer()));
+/// # let _ = key;
+/// ```
+///
+/// Which alternative it was is part of the key, so nobody can send an `x-api-key` that reads like
+/// another client's address. An alternative that the server fails to provide is passed over like one
+/// that the client left out. A value that can be read in more than one way is an error at once: it is
+/// there.
+///
+/// Where none is there, the request lacks them all; if the server could have provided one, the
+/// server does.
+#[derive(Debug, Clone, Copy)]
+pub struct First<T>(pub T);
+
+macro_rules! alternatives {
+    ($($index:tt $name:ident),*) => {
+        impl<V: View, $($name: Key<V>),*> Key<V> for First<($($name,)*)> {
+            #[expect(non_snake_case, reason = "what is missing is named after the key's type")]
+            fn write(&self, view: &V, key: &mut KeyBuf) -> Result<(), Missing> {
+                $(
+                    let $name = match attempt(&self.0.$index, $index, view, key) {
+                        Err(missing) if !missing.is_ambiguous() => missing,
+                        done => return done,
+                    };
+                )*
+                Err(all_missing([$($name),*]))
+            }
+        }
+    };
+}
+
+alternatives!(0 A, 1 B);
+alternatives!(0 A, 1 B, 2 C);
+alternatives!(0 A, 1 B, 2 C, 3 D);
+
+/// Writes into a copy: an alternative that fails midway leaves nothing behind.
+fn attempt<V: View, K: Key<V>>(
+    alternative: &K,
+    index: u8,
+    view: &V,
+    key: &mut KeyBuf,
+) -> Result<(), Missing> {
+    let mut attempt = *key;
+    attempt.push(&[tag::FIRST, index]);
+    alternative.write(view, &mut attempt)?;
+    *key = attempt;
+    Ok(())
+}
+
+fn all_missing<const N: usize>(all: [Missing; N]) -> Missing {
+    if let Some(server) = all.iter().find(|missing| missing.is_server()) {
+        return server.clone();
+    }
+    if all.iter().any(Missing::is_exempt) {
+        return Missing::exempt();
+    }
+    Missing::client(all.each_ref().map(Missing::what).join(" or "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::testing::{Request, key, missing};
+    use crate::key::{Const, Cookie, Header, Ip, Optional, Path, Route, from_fn};
+
+    #[test]
+    fn the_first_that_is_there_wins() {
+        let first = First((Header("a"), Header("b")));
+        let b = Request::default().header("b", "1");
+        let both = Request::default().header("b", "2").header("a", "1");
+        let a = Request::default().header("a", "1");
+        assert_eq!(key(&first, &both), key(&first, &a));
+        assert_ne!(key(&first, &b), key(&first, &a));
+    }
+
+    #[test]
+    fn no_alternative_can_pose_as_another() {
+        let swapped = (First((Header("a"), Path)), First((Path, Header("a"))));
+        let request = Request::default().header("a", "/");
+        assert_ne!(key(&swapped.0, &request), key(&swapped.1, &request));
+
+        let query = from_fn(|request: &Request| request.query.clone());
+        let path = from_fn(|request: &Request| Some(request.path.clone()));
+        let posing = Request { query: Some("/".into()), ..Request::default() };
+        let first = First((query, path));
+        assert_ne!(key(&first, &posing), key(&first, &Request::default()));
+    }
+
+    #[test]
+    fn a_failed_alternative_leaves_nothing_behind() {
+        let first = First(((Path, Header("a")), Header("b")));
+        let request =
+            |path: &str| Request { path: path.into(), ..Request::default() }.header("b", "1");
+        assert_eq!(key(&first, &request("/1")), key(&first, &request("/2")));
+    }
+
+    #[test]
+    fn what_the_server_fails_to_provide_is_passed_over() {
+        key(&First((Route, Const("no route"))), &Request::default());
+        key(&First((Ip::peer(), Route, Header("a"), Path)), &Request::default());
+    }
+
+    #[test]
+    fn where_all_are_missing_the_answer_names_them_all() {
+        let missing = missing(&First((Header("x-api-key"), Cookie("sid"))), &Request::default());
+        assert!(missing.is_client());
+        assert_eq!(missing.what(), "the `x-api-key` header or the `sid` cookie");
+    }
+
+    #[test]
+    fn where_all_are_missing_the_servers_part_comes_first() {
+        let first = First((Header("a"), Ip::peer(), Header("b")));
+        assert_eq!(missing(&first, &Request::default()).what(), "the peer address");
+        let exempt = First((Header("a"), Optional(Header("b"))));
+        assert!(missing(&exempt, &Request::default()).is_exempt());
+    }
+
+    #[test]
+    fn a_header_sent_twice_is_no_way_to_another_budget() {
+        let request = Request::default().header("a", "1").header("a", "2");
+        assert!(missing(&First((Header("a"), Path)), &request).is_ambiguous());
+        assert!(missing(&First((Header("b"), Header("a"))), &request).is_ambiguous());
+    }
+}

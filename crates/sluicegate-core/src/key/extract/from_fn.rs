@@ -1,0 +1,73 @@
+use std::fmt;
+
+use crate::key::{Key, KeyBuf, Missing, Part, View, tag};
+
+/// The key that a function finds in the framework's own request; `None` is the client's to mend.
+///
+/// Two functions that find the same write the same key. Where they mean different things, let them
+/// say which, as in `Some(("tenant", id))`. A function that wants to point into the request rather
+/// than to copy out of it writes into a [`KeyBuf`], which is a [`Part`] too.
+///
+/// ```
+/// use sluicegate_core::{KeyBuf, from_fn};
+///
+/// struct Request {
+///     subject: Option<String>,
+/// }
+///
+/// let by_subject = from_fn(|request: &Request| {
+///     let mut key = KeyBuf::new();
+///     key.push(request.subject.as_deref()?.as_bytes());
+///     Some(key)
+/// });
+/// # let _ = by_subject;
+/// ```
+pub fn from_fn<F>(f: F) -> FromFn<F> {
+    FromFn { f }
+}
+
+/// A key made by [`from_fn`].
+#[derive(Clone, Copy)]
+pub struct FromFn<F> {
+    f: F,
+}
+
+impl<V: View, F, P> Key<V> for FromFn<F>
+where
+    F: Fn(&V::Request) -> Option<P>,
+    P: Part,
+{
+    fn write(&self, view: &V, key: &mut KeyBuf) -> Result<(), Missing> {
+        let part = (self.f)(view.request())
+            .ok_or_else(|| Missing::client("what the server tells its clients apart by"))?;
+        key.push(&[tag::FROM_FN]);
+        part.write(key);
+        Ok(())
+    }
+}
+
+impl<F> fmt::Debug for FromFn<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FromFn").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::testing::{Request, key, missing};
+
+    #[test]
+    fn a_function_sees_the_frameworks_request() {
+        let by_length = from_fn(|request: &Request| Some(request.path.len()));
+        let request = |path: &str| Request { path: path.into(), ..Request::default() };
+        assert_eq!(key(&by_length, &request("/a")), key(&by_length, &request("/b")));
+        assert_ne!(key(&by_length, &request("/a")), key(&by_length, &request("/ab")));
+    }
+
+    #[test]
+    fn nothing_found_is_the_clients_to_mend() {
+        let nothing = from_fn(|_: &Request| None::<&str>);
+        assert!(missing(&nothing, &Request::default()).is_client());
+    }
+}

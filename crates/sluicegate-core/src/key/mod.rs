@@ -1,0 +1,65 @@
+//! Keys: whose budget a request is charged to.
+
+mod buf;
+mod claims;
+mod extract;
+mod hop;
+mod ip;
+mod legible;
+mod missing;
+mod nat64;
+mod network;
+mod part;
+mod print;
+mod proxies;
+mod short;
+pub(crate) mod tag;
+#[cfg(test)]
+pub(crate) mod testing;
+mod text;
+mod view;
+
+pub use self::buf::KeyBuf;
+pub use self::claims::Claims;
+pub use self::extract::{
+    Claim, Const, Cookie, Extension, First, FromFn, Global, Header, Host, Method, Optional, Path,
+    Query, Route, from_fn,
+};
+pub(crate) use self::extract::{
+    cookie_values, header_value, host_address, host_name, host_of, percent_decoded, query_value,
+    query_values, trimmed,
+};
+pub use self::ip::Ip;
+pub use self::missing::Missing;
+pub(crate) use self::network::{Network, Problem as NetworkProblem};
+pub use self::part::Part;
+pub use self::print::KeySecret;
+pub use self::proxies::{Proxies, ProxiesError};
+pub use self::text::Text;
+pub use self::view::View;
+
+/// Where a request's key comes from.
+///
+/// A key is *written* into a [`KeyBuf`], so composing keys costs no allocation: a tuple of keys is a
+/// key, [`First`] takes the first that is there, [`Optional`] owes nothing where there is none.
+///
+/// ```
+/// use sluicegate_core::{First, Header, Ip, Limit, Route};
+///
+/// let rule = Limit::per_minute(100)
+///     .burst(20)
+///     .by((First((Header("x-api-key"), Ip::peer())), Route));
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a key of these requests",
+    label = "not a key",
+    note = "a header is `Header(\"name\")`, a constant `Const(value)`, a closure `from_fn(..)`"
+)]
+pub trait Key<V: View> {
+    /// Writes the key of `view`'s request.
+    ///
+    /// # Errors
+    ///
+    /// Says what is missing, and who has to add it.
+    fn write(&self, view: &V, key: &mut KeyBuf) -> Result<(), Missing>;
+}

@@ -1,0 +1,138 @@
+//! Keys as printable text: exact, for the names of rows and as what people read falls back on.
+
+use std::fmt;
+use std::sync::Arc;
+
+use hmac::{Hmac, Mac};
+use sha2::Sha256;
+
+use super::KeyBuf;
+
+/// How much of a keyed digest is kept, in bytes.
+const KEPT: usize = 16;
+
+/// Makes digests of keys that nobody can work out, or guess at, without the secret: for keys that do not
+/// belong into another system, like addresses and API keys.
+///
+/// ```
+/// use sluicegate_core::{KeyBuf, KeySecret};
+///
+/// let secret = KeySecret::new(b"a secret of this service");
+/// let mut text = String::new();
+/// secret.print(&KeyBuf::of("alice"), &mut text);
+/// assert!(text.starts_with('$') && !text.contains("alice"));
+/// ```
+#[derive(Clone)]
+pub struct KeySecret(Arc<Hmac<Sha256>>);
+
+impl KeySecret {
+    /// A secret of any length.
+    pub fn new(secret: &[u8]) -> Self {
+        let secret = Hmac::new_from_slice(secret).expect("HMAC takes a secret of any length");
+        Self(Arc::new(secret))
+    }
+
+    /// Appends the digest of `key` to `text`: a `$`, then 128 bits of an HMAC-SHA-256 as 32 hexadecimal
+    /// digits.
+    pub fn print(&self, key: &KeyBuf, text: &mut String) {
+        let mut digest = Hmac::clone(&self.0);
+        digest.update(&key.lengths().to_le_bytes());
+        key.words().iter().for_each(|word| digest.update(&word.to_le_bytes()));
+        text.push('$');
+        push_hex(text, &digest.finalize().into_bytes()[..KEPT]);
+    }
+}
+
+/// Shows no secret.
+impl fmt::Debug for KeySecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KeySecret")
+    }
+}
+
+impl KeyBuf {
+    /// Appends the key to `text`, part after part, with a comma between them; no two keys read the same.
+    ///
+    /// Letters, digits and `-_./:@=+~` stand for themselves, every other byte is a `%` and two hexadecimal
+    /// digits, and an empty part is a `%` alone. An empty key is `*`. A key that was too long to be kept
+    /// begins with a `#` and its digest.
+    ///
+    /// ```
+    /// use sluicegate_core::KeyBuf;
+    ///
+    /// let mut text = String::new();
+    /// KeyBuf::of(("tenant", "Zoë")).print(&mut text);
+    /// assert_eq!(text, "tenant,Zo%c3%ab");
+    /// ```
+    pub fn print(&self, text: &mut String) {
+        let (folded, words) = self.words().split_at(self.digest_words());
+        if self.is_digest() {
+            text.push('#');
+            folded.iter().for_each(|word| push_hex(text, &word.to_le_bytes()));
+        } else if self.is_empty() {
+            text.push('*');
+        }
+        for (i, part) in parts(words, self.lengths()).enumerate() {
+            if i > 0 || self.is_digest() {
+                text.push(',');
+            }
+            push_part(text, part);
+        }
+    }
+
+    /// How many words at its beginning are a digest.
+    pub(super) fn digest_words(&self) -> usize {
+        if self.is_digest() { self.words().len().min(4) } else { 0 }
+    }
+}
+
+/// A part of a key: words, and how many bytes of them.
+#[derive(Clone, Copy)]
+pub(super) struct Written<'a> {
+    words: &'a [u64],
+    len: usize,
+}
+
+impl Written<'_> {
+    pub(super) fn bytes(&self) -> impl Iterator<Item = u8> {
+        self.words.iter().flat_map(|word| word.to_le_bytes()).take(self.len)
+    }
+}
+
+/// The lengths stand below their leading bit, that of the first part first.
+pub(super) fn parts(words: &[u64], lengths: u128) -> impl Iterator<Item = Written<'_>> {
+    let count = lengths.ilog2() / 8;
+    let lens = (0..count).rev().map(move |part| usize::from((lengths >> (8 * part)) as u8));
+    lens.scan(words, |words, len| {
+        let (part, rest) = words.split_at(len.div_ceil(8).min(words.len()));
+        *words = rest;
+        Some(Written { words: part, len })
+    })
+}
+
+/// Signs that stand for something never stand for themselves.
+pub(super) fn push_part(text: &mut String, part: Written<'_>) {
+    if part.len == 0 {
+        text.push('%');
+    }
+    for byte in part.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => text.push(char::from(byte)),
+            b'-' | b'_' | b'.' | b'/' | b':' | b'@' | b'=' | b'+' | b'~' => {
+                text.push(char::from(byte));
+            }
+            _ => {
+                text.push('%');
+                push_hex(text, &[byte]);
+            }
+        }
+    }
+}
+
+fn push_hex(text: &mut String, bytes: &[u8]) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    for byte in bytes {
+        text.push(char::from(DIGITS[usize::from(byte >> 4)]));
+        text.push(char::from(DIGITS[usize::from(byte & 15)]));
+    }
+}

@@ -1,0 +1,151 @@
+//! Bans: whoever exceeds a limit, or does so again and again, is refused for a while.
+
+use std::time::Duration;
+
+use super::exact::{EXACT, bounded};
+use super::make::{micros, valid};
+use super::state::{Mark, State};
+use super::{Cell, Enter, Limit, LimitError};
+
+impl Limit {
+    /// Bans whoever exceeds the limit: refused until `ban` after the moment at which it would have
+    /// been admitted again (in a fixed window, its end). Attempts during a ban do not prolong it.
+    ///
+    /// The first refusal begins it, unless [`ban_after`](Self::ban_after) says otherwise.
+    ///
+    /// # Panics
+    ///
+    /// When the time is zero or has a fraction of a microsecond.
+    #[track_caller]
+    pub const fn ban(self, ban: Duration) -> Self {
+        valid(self.try_ban(ban))
+    }
+
+    /// [`ban`](Self::ban) for values from configuration.
+    ///
+    /// # Errors
+    ///
+    /// When the time is zero or has a fraction of a microsecond.
+    pub const fn try_ban(mut self, ban: Duration) -> Result<Self, LimitError> {
+        self.ban = match micros(ban) {
+            Ok(ban) => ban,
+            Err(_) => return Err(LimitError::new("the ban is not a time in whole microseconds")),
+        };
+        self.checked()
+    }
+
+    /// Begins the [ban](Self::ban), which has to be set before, with the last of so many `refusals` within
+    /// a time that is counted from the first of them: a fixed window that begins with a refusal. When it is
+    /// over, or a ban has begun, the next refusal is the first again; those during a ban are not counted.
+    /// After one refusal is at once, as without this.
+    ///
+    /// What is refused is written down then, so that each refusal costs as much as an admission.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use sluicegate_core::Limit;
+    ///
+    /// let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
+    /// let limit = Limit::per_minute(5).ban(minutes(10)).ban_after(3, minutes(1));
+    /// assert_eq!(limit.to_string(), "5/minute ban 10 minutes after 3 in 1 minute");
+    ///
+    /// let mut state = limit.fresh();
+    /// assert!(limit.take(&mut state, 0, 5).is_admitted());
+    /// let banned = [(); 3].map(|()| limit.take(&mut state, 0, 1).is_banned());
+    /// assert_eq!(banned, [false, false, true]);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// Where [`try_ban_after`](Self::try_ban_after) returns an error.
+    #[track_caller]
+    pub const fn ban_after(self, refusals: u64, within: Duration) -> Self {
+        valid(self.try_ban_after(refusals, within))
+    }
+
+    /// [`ban_after`](Self::ban_after) for values from configuration.
+    ///
+    /// # Errors
+    ///
+    /// When there is no ban, the refusals are 0, or 2^52 and more, or the time is zero or has a fraction of a
+    /// microsecond.
+    pub const fn try_ban_after(
+        mut self,
+        refusals: u64,
+        within: Duration,
+    ) -> Result<Self, LimitError> {
+        if self.ban == 0 {
+            return Err(LimitError::new(
+                "refusals are counted towards a ban: say first how long it is",
+            ));
+        }
+        if refusals == 0 {
+            return Err(LimitError::new(
+                "the ban begins after 0 refusals: nobody would be admitted",
+            ));
+        }
+        if refusals >= EXACT / 2 {
+            return Err(LimitError::new(
+                "the ban begins after 2^52 refusals or more: too many to count",
+            ));
+        }
+        let Ok(within) = micros(within) else {
+            return Err(LimitError::new(
+                "the time in which refusals count is not one in whole microseconds",
+            ));
+        };
+        (self.after, self.within) = if refusals == 1 { (0, 0) } else { (refusals, within) };
+        self.checked()
+    }
+
+    /// Counts a refusal, which may begin a ban.
+    pub(super) fn strike(&self, state: &mut State, now: u64, cost: u64) {
+        if banned_for(state.ban, now) > 0 {
+            state.refused = state.refused.saturating_add(cost);
+            return;
+        }
+        let [since, count] = if self.struck_for(state, now) > 0 {
+            state.refused = state.refused.saturating_add(cost);
+            state.strikes
+        } else {
+            state.refused = cost;
+            [now, 0]
+        };
+        if count + 1 < self.after {
+            state.strikes = [since, count + 1];
+            return;
+        }
+        let interval = match self.enter(state, now, cost, 0) {
+            Enter::At(delay) => delay,
+            Enter::Unknown | Enter::Never => 0,
+        };
+        state.strikes = [0; 2];
+        state.ban = [now, bounded(interval + self.ban)];
+    }
+
+    /// How much longer the refusals that were counted count; 0 where there are none.
+    pub(super) fn struck_for(&self, state: &State, now: u64) -> u64 {
+        let [since, count] = state.strikes;
+        if self.after > 0 && count > 0 { banned_for([since, self.within], now) } else { 0 }
+    }
+
+    /// Lifts what a charge that is given back was a reason for: a ban that began while it counted, and
+    /// refusals that are counted towards one, once as much is given back as has been refused since.
+    pub(super) fn pardon(&self, state: &mut State, mark: &Mark, now: u64, back: u64) {
+        let is_banned = banned_for(state.ban, now) > 0;
+        let since = if is_banned { state.ban[0] } else { state.strikes[0] };
+        let is_on_record = is_banned || self.struck_for(state, now) > 0;
+        if is_on_record && !mark.banned && self.counted(mark, since) {
+            // All that has been refused would have been admitted, had this never been charged.
+            state.refused = state.refused.saturating_sub(back);
+            if state.refused == 0 {
+                (state.ban, state.strikes) = ([0; 2], [0; 2]);
+            }
+        }
+    }
+}
+
+/// How much longer a ban lasts. A clock that stepped back cannot make it longer than it was.
+pub(super) fn banned_for([since, length]: Cell, now: u64) -> u64 {
+    length.saturating_sub(now.saturating_sub(since))
+}

@@ -1,0 +1,266 @@
+//! What was spent is carried over when the numbers of a limit change: each set of numbers keeps an account of
+//! its own in the row, to which everything is charged that any of them admits.
+
+use smallvec::SmallVec;
+
+use super::ban::banned_for;
+use super::exact::bounded;
+use super::make::valid;
+use super::shape::NONE;
+use super::state::{Mark, State, Written};
+use super::{Cell, Limit, LimitError};
+
+/// Accounts in a row beside the one that decides. Cases and tiers whose numbers take turns are rarely more; of
+/// further ones the account that recovers first makes room.
+const MOST: usize = 7;
+
+/// The accounts that other numbers keep in a row.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Others {
+    pub(crate) accounts: SmallVec<[Account; MOST]>,
+    /// Since when and for how long an account that begins has all spent: one that had to make room, and may
+    /// be this one, had not recovered.
+    pub(crate) shut: Cell,
+}
+
+/// What is spent by some numbers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Account {
+    pub(crate) cell: Cell,
+    pub(crate) written: Written,
+}
+
+impl Limit {
+    /// Carries over what was spent when the limit's numbers change (a rate, a burst, a count, a period), as
+    /// they do when a file is reloaded, a customer moves to another tier, or other hours begin.
+    ///
+    /// What is kept of a key then belongs to the limit's name and algorithm alone. Each set of numbers that
+    /// decides on it has an account there, and what one of them admits is charged to all, as far as there is
+    /// room in each. A request is admitted if there is room by the numbers that it comes with. So:
+    ///
+    /// - what is admitted by some numbers never exceeds these numbers, however often others decide between;
+    /// - all that is admitted never exceeds the most generous of them;
+    /// - a refusal changes nothing of what is spent;
+    /// - nobody waits longer than the numbers need that decide, whatever was spent by others.
+    ///
+    /// An account that begins takes over what is spent by then, token for token, up to all that it holds. Once
+    /// all of them have recovered, the key is as one that nobody has come with yet. Logs keep their stamps, as long as their period and resolution are the same,
+    /// and what is held stays held: these have no account of their own.
+    ///
+    /// A row has room for eight accounts. If nine sets of numbers take turns on one key before they recover,
+    /// the one that recovers first makes room, and accounts that begin until it would have recovered begin
+    /// with nothing left: too strict for as long as that goes on, and never too generous.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use sluicegate_core::Limit;
+    ///
+    /// let paid = Limit::per_minute(600).named("plan").carried();
+    /// let free = Limit::per_minute(10).named("plan").carried();
+    ///
+    /// let mut state = paid.fresh();
+    /// assert!(paid.take(&mut state, 0, 600).is_admitted());
+    /// // More is spent than ten a minute allow: the next comes in when one of the ten is there again.
+    /// let refused = free.take(&mut state, 0, 1);
+    /// assert_eq!(refused.retry_after(), Some(Duration::from_secs(6)));
+    /// // That changes nothing for six hundred a minute.
+    /// assert_eq!(paid.take(&mut state, 1_000_000, 10).remaining(), Some(0));
+    /// ```
+    ///
+    /// What is given back of a charge is given back to every account, if all of them took all of it. To an account
+    /// that began after the charge, or that has been without room for a charge of others since, nothing is given
+    /// back: nobody could tell how much of it was taken.
+    ///
+    /// Needs a [name](Self::named), given before or in the same text.
+    ///
+    /// ```
+    /// use sluicegate_core::Limit;
+    ///
+    /// let free = Limit::per_minute(10).named("plan").carried();
+    /// let paid = Limit::per_minute(600).named("plan").carried();
+    ///
+    /// let mut state = free.fresh();
+    /// assert!(free.take(&mut state, 0, 4).is_admitted());
+    /// assert_eq!(paid.take(&mut state, 0, 1).remaining(), Some(595));
+    /// assert_eq!(free.take(&mut state, 0, 1).remaining(), Some(4));
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// When the limit has no name.
+    #[track_caller]
+    pub const fn carried(self) -> Self {
+        valid(self.try_carried())
+    }
+
+    /// [`carried`](Self::carried) for values from configuration.
+    ///
+    /// # Errors
+    ///
+    /// When the limit has no name.
+    pub const fn try_carried(mut self) -> Result<Self, LimitError> {
+        self.carried = true;
+        self.checked()
+    }
+
+    /// Whether what was spent is [carried](Self::carried) over.
+    pub const fn is_carried(&self) -> bool {
+        self.carried
+    }
+
+    /// Puts the account of this limit's numbers into the state's own words, beginning one if there is none.
+    pub(super) fn meet(&self, state: &mut State, now: u64) {
+        let numbers = self.shape.numbers();
+        if !self.carried || numbers == NONE {
+            return;
+        }
+        let is_own = state.written.numbers == numbers;
+        if is_own && state.others.as_ref().is_none_or(|others| others.accounts.is_empty()) {
+            return;
+        }
+        if self.fresh_in_micros(state, now) == Some(0) {
+            // A store may have forgotten such a row: no account of others is left either way.
+            if let Some(others) = &mut state.others {
+                others.accounts.clear();
+                others.shut = [0; 2];
+            }
+            if !is_own {
+                (state.cell, state.written) = ([0; 2], Written::default());
+            }
+        }
+        if state.written.numbers == NONE {
+            state.written = Written { numbers, since: now };
+            return;
+        }
+        if !self.find(state) {
+            let front = Account { cell: state.cell, written: state.written };
+            let own = self.begin(front, state.others.get_or_insert_default(), now);
+            (state.cell, state.written) = (own.cell, own.written);
+        }
+    }
+
+    /// Puts the account of this limit's numbers into the state's own words, if there is one.
+    fn find(&self, state: &mut State) -> bool {
+        let numbers = self.shape.numbers();
+        if state.written.numbers == numbers {
+            return true;
+        }
+        let others = state.others.iter_mut().flat_map(|others| &mut others.accounts);
+        let Some(own) = { others }.find(|other| other.written.numbers == numbers) else {
+            return false;
+        };
+        std::mem::swap(&mut own.cell, &mut state.cell);
+        std::mem::swap(&mut own.written, &mut state.written);
+        true
+    }
+
+    /// An account that takes over what is spent by others, of which the one at the `front` joins them.
+    fn begin(&self, front: Account, others: &mut Others, now: u64) -> Account {
+        let Others { accounts, shut } = others;
+        let latest = accounts.iter().map(|other| other.written.since).fold(now, u64::max);
+        // Later than every charge that is not taken over in full.
+        let since = bounded(latest.max(front.written.since) + 1);
+        let (mut cell, mut is_same) = self.shape.taken_over(front.cell, front.written.numbers, now);
+        let mut begun = if is_same { front.written.since } else { since };
+        for other in accounts.iter() {
+            let taken = self.shape.taken_over(other.cell, other.written.numbers, now);
+            // What is spent is in the second word, by these numbers, whosever it was.
+            if taken.0[1] > cell[1] {
+                (cell, is_same) = taken;
+                begun = if is_same { other.written.since } else { since };
+            }
+        }
+        if banned_for(*shut, now) > 0 {
+            (cell, begun) = (self.shape.all_spent(now), since);
+        }
+        let fresh_in = |account: &Account| {
+            let shape = self.shape.by(account.written.numbers);
+            shape.fresh_in(&State::of(account.cell), now).unwrap_or(0)
+        };
+        accounts.retain(|account| fresh_in(account) > 0);
+        let mut joins = Some(front).filter(|front| fresh_in(front) > 0);
+        if accounts.len() == MOST && joins.is_some() {
+            let soonest =
+                accounts.iter().copied().enumerate().map(|(at, one)| (fresh_in(&one), at));
+            let (ends, at) = soonest.min().unwrap_or_default();
+            let own = joins.as_ref().map_or(0, fresh_in);
+            // The account that makes room: one of the others, or the one that would join them.
+            if ends <= own {
+                accounts.remove(at);
+            } else {
+                joins = None;
+            }
+            *shut = [now, banned_for(*shut, now).max(ends.min(own))];
+        }
+        accounts.extend(joins);
+        Account { cell, written: Written { numbers: self.shape.numbers(), since: begun } }
+    }
+
+    /// Charges the other accounts with what was admitted by these numbers. Says what a mark has to say of it:
+    /// when it was charged, never before the account began, and whether all had room for all of it.
+    pub(super) fn charge_others(&self, state: &mut State, now: u64, cost: u64) -> (u64, bool) {
+        if !self.carried || self.shape.numbers() == NONE {
+            return (0, false);
+        }
+        let since = now.max(state.written.since);
+        let Some(others) = &mut state.others else { return (since, true) };
+        let mut took_all = true;
+        for other in &mut others.accounts {
+            let shape = self.shape.by(other.written.numbers);
+            if !shape.charge_up_to_all(&mut other.cell, now, cost) {
+                took_all = false;
+                // What was charged before cannot be told from what there was no room for.
+                other.written.since = bounded(now.max(other.written.since) + 1);
+            }
+        }
+        (since, took_all)
+    }
+
+    /// Gives back to the other accounts what they took of a charge.
+    pub(super) fn give_others(
+        &self,
+        state: &mut State,
+        mark: &Mark,
+        now: u64,
+        cost: u64,
+        back: u64,
+    ) {
+        let Some(others) = state.others.as_mut().filter(|_| mark.by_all) else { return };
+        for other in &mut others.accounts {
+            if other.written.since <= mark.since {
+                let shape = self.shape.by(other.written.numbers);
+                shape.give_charged(&mut other.cell, mark.since, now, cost, back);
+            }
+        }
+    }
+
+    /// Whether a charge of that mark can be told in the state; then its account stands in the state's own words.
+    pub(super) fn knows(&self, state: &mut State, mark: &Mark) -> bool {
+        !self.carried || self.find(state) && state.written.since <= mark.since
+    }
+
+    /// Microseconds until no account tells anything any more; `None`: when what is held is given back.
+    pub(super) fn accounts_fresh_in(&self, state: &State, now: u64) -> Option<u64> {
+        if !self.carried || state.written.numbers == NONE {
+            return self.shape.fresh_in(state, now);
+        }
+        let fresh_in = |cell: Cell, written: Written| {
+            self.shape.by(written.numbers).fresh_in(&State::of(cell), now).unwrap_or(0)
+        };
+        let front = fresh_in(state.cell, state.written);
+        let Some(others) = &state.others else { return Some(front) };
+        let others_fresh = others.accounts.iter().map(|other| fresh_in(other.cell, other.written));
+        Some(others_fresh.fold(front.max(banned_for(others.shut, now)), u64::max))
+    }
+
+    /// Follows a clock that stepped back in the other accounts.
+    pub(super) fn follow_others(&self, state: &mut State, now: u64) {
+        let Some(others) = &mut state.others else { return };
+        for other in &mut others.accounts {
+            let mut of = State::of(other.cell);
+            self.shape.by(other.written.numbers).tidy(&mut of, now);
+            other.cell = of.cell;
+        }
+        others.shut[0] = others.shut[0].min(now);
+    }
+}

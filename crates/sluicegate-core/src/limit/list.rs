@@ -1,0 +1,140 @@
+use std::fmt;
+use std::str::FromStr;
+
+use super::{Limit, LimitError};
+use crate::few::Few;
+use crate::rule::By;
+
+/// Most limits that one request can owe to.
+pub const MAX_LIMITS: usize = 16;
+
+/// Several limits on one key, charged all or none.
+///
+/// A request is admitted at the first moment at which every limit lets it in. Where one of them holds it back,
+/// because it waits in a queue, the others book its place at that moment: a window in the window that it
+/// leaves in, a bucket as if it stood idle until then. So who waits an hour in a slow leaky bucket empties a
+/// fast bucket beside it for that hour: on one key that keeps out nobody who would not wait anyway, and limits
+/// on keys that others share (see [`By`]) let it keep at most half of a bucket, and nothing of a window, from
+/// them. A place that cannot be booked, because it is too far ahead for the bucket to be counted exactly (the
+/// time times the rate, in lowest terms, has to stay below 2^53) or because it keeps too much from others, is
+/// refused, and the client is told when the queue has become short enough.
+///
+/// ```
+/// use sluicegate_core::{Ip, Limit, Limits};
+///
+/// let rule = Limits::from([Limit::per_second(10), Limit::per_day(10_000)]).by(Ip::peer());
+/// let limits: Limits = "10/second; 10000/day".parse().unwrap();
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Limits(Few<Limit>);
+
+impl Limits {
+    /// The rule that charges these limits to `key`.
+    pub fn by<K>(self, key: K) -> By<K> {
+        By::new(self, key)
+    }
+
+    /// The limit, if there is no other.
+    #[inline]
+    pub fn only(&self) -> Option<&Limit> {
+        self.0.only()
+    }
+
+    /// The limits, in order.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Limit> + Clone {
+        self.0.iter()
+    }
+
+    /// # Panics
+    ///
+    /// On no limit, on more than [`MAX_LIMITS`], and on two that would share a state.
+    #[track_caller]
+    fn checked(limits: Few<Limit>) -> Self {
+        match Self::try_checked(limits) {
+            Ok(limits) => limits,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    pub(super) fn try_checked(limits: Few<Limit>) -> Result<Self, LimitError> {
+        if limits.is_empty() {
+            return Err(LimitError::new("there is no limit in the list"));
+        }
+        if limits.len() > MAX_LIMITS {
+            return Err(LimitError::new("there are more than 16 limits in the list"));
+        }
+        for (i, limit) in limits.iter().enumerate() {
+            if limits.iter().take(i).any(|earlier| earlier.id() == limit.id()) {
+                return Err(LimitError::new(
+                    "two limits in the list are alike or share a name: name them apart",
+                ));
+            }
+        }
+        Ok(Self(limits))
+    }
+}
+
+impl Limit {
+    /// The rule that charges this limit to `key`.
+    pub fn by<K>(self, key: K) -> By<K> {
+        By::new(Limits(Few::one(self)), key)
+    }
+}
+
+impl From<Limit> for Limits {
+    fn from(limit: Limit) -> Self {
+        Self(Few::one(limit))
+    }
+}
+
+/// # Panics
+///
+/// On no limit, on more than [`MAX_LIMITS`], and on two that are alike or share a name.
+impl<const N: usize> From<[Limit; N]> for Limits {
+    #[track_caller]
+    fn from(limits: [Limit; N]) -> Self {
+        Self::checked(limits.into_iter().collect())
+    }
+}
+
+/// # Panics
+///
+/// On no limit, on more than [`MAX_LIMITS`], and on two that are alike or share a name.
+impl From<Vec<Limit>> for Limits {
+    #[track_caller]
+    fn from(limits: Vec<Limit>) -> Self {
+        Self::checked(limits.into_iter().collect())
+    }
+}
+
+impl FromStr for Limits {
+    type Err = LimitError;
+
+    fn from_str(text: &str) -> Result<Self, LimitError> {
+        let limits = texts(text).map(str::parse).collect::<Result<_, _>>()?;
+        Self::try_checked(limits).map_err(|error| error.in_text(text))
+    }
+}
+
+/// What stands between the semicolons; one in a quoted name does not count.
+fn texts(list: &str) -> impl Iterator<Item = &str> {
+    let (mut quoted, mut escaped) = (false, false);
+    list.split(move |char: char| {
+        let border = char == ';' && !quoted;
+        quoted ^= char == '"' && !escaped;
+        escaped = char == '\\' && quoted && !escaped;
+        border
+    })
+}
+
+impl fmt::Display for Limits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, limit) in self.iter().enumerate() {
+            if i > 0 {
+                f.write_str("; ")?;
+            }
+            limit.fmt(f)?;
+        }
+        Ok(())
+    }
+}

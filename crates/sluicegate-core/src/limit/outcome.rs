@@ -1,0 +1,462 @@
+use std::time::Duration;
+
+use super::decide::{Role, Verdict};
+use super::state::Mark;
+use super::step::Stepped;
+use super::{Cell, Decision, Enter, Limit, Standing};
+use crate::charge::{Charge, Owed};
+
+/// What a store answers: the verdict, and what it takes to say how the key stands with each limit.
+///
+/// Small, because every request has one; what there is to tell of it is worked out when somebody asks,
+/// by [`decision`](Self::decision).
+///
+/// ```
+/// use sluicegate_core::{Charge, KeyBuf, Limit, Memory, Store};
+///
+/// let store = Memory::new();
+/// let charge = Charge::of(Limit::per_minute(2), KeyBuf::new(), 1);
+/// let outcome = store.take(&charge).now()?;
+/// assert!(outcome.is_admitted());
+/// assert_eq!(outcome.decision(&charge).remaining(), Some(1));
+/// # Ok::<(), sluicegate_core::StoreError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    admitted: bool,
+    /// What there is to report of a request that is admitted: [`SHADOWED`], [`UNCOUNTED`].
+    notes: u8,
+    /// Microseconds until it goes, if it is admitted; else until it may come again, [`UNKNOWN`] or [`NEVER`].
+    micros: u64,
+    /// Of the one limit whose state is two words: most requests owe to one.
+    one: Words,
+    /// Of whatever else it is: any number of limits, or one that remembers more.
+    #[expect(clippy::box_collection, reason = "one word, because it is nearly always empty")]
+    any: Option<Box<Vec<Fact>>>,
+}
+
+/// A shadow would not have admitted it.
+const SHADOWED: u8 = 1;
+
+/// A limit was not counted.
+const UNCOUNTED: u8 = 2;
+
+/// Nobody can tell when. Every time is less: it is exact in a double.
+const UNKNOWN: u64 = u64::MAX - 1;
+
+/// However long it waits: the cost is more than a limit ever allows.
+const NEVER: u64 = u64::MAX;
+
+/// What is known of one limit, once the request has been decided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Fact {
+    Words(Words),
+    Told(Told),
+}
+
+/// The two words as they are now: everything follows from them.
+///
+/// Plain numbers, so that each is written once, where the outcome is returned: what is written in one
+/// size and read in another makes a processor wait.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Words {
+    first: u64,
+    second: u64,
+    now: u64,
+    role: Role,
+    via: u8,
+}
+
+/// What was worked out while the state was at hand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Told {
+    remaining: u64,
+    window: Option<Duration>,
+    reset: Option<Duration>,
+    retry: Option<Duration>,
+    charged: u64,
+    refused: bool,
+    shadowed: bool,
+    uncounted: bool,
+    together: bool,
+    soft: bool,
+    banned: bool,
+    /// Decided by this limit instead of the one that was charged.
+    instead: Option<Box<Limit>>,
+    pub(super) mark: Mark,
+}
+
+impl Outcome {
+    pub(super) fn new(verdict: Verdict, mut facts: Vec<Fact>) -> Self {
+        let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(UNKNOWN);
+        let micros = match verdict {
+            Verdict::Admit { wait } => micros(wait).min(UNKNOWN),
+            Verdict::Refuse { retry_after } => retry_after.map_or(UNKNOWN, micros).min(UNKNOWN),
+            Verdict::Never => NEVER,
+        };
+        let admitted = verdict.is_admitted();
+        let note =
+            |note: u8, is_so: fn(&Fact) -> bool| if facts.iter().any(is_so) { note } else { 0 };
+        let uncounted = if admitted { note(UNCOUNTED, Fact::is_uncounted) } else { 0 };
+        let notes = note(SHADOWED, Fact::is_shadowed) | uncounted;
+        let (one, any) = match facts.pop() {
+            Some(Fact::Words(words)) if facts.is_empty() => (words, None),
+            last => {
+                facts.extend(last);
+                (Words::default(), Some(Box::new(facts)))
+            }
+        };
+        Self { admitted, notes, micros, one, any }
+    }
+
+    /// What becomes of a request that owes nothing.
+    pub fn free() -> Self {
+        Self::new(Verdict::Admit { wait: Duration::ZERO }, Vec::new())
+    }
+
+    /// An outcome worked out elsewhere: for stores that do not decide by [`decide`](super::decide). The
+    /// standings are those of what the charge owes, in that order.
+    pub fn from_parts(verdict: Verdict, standings: impl IntoIterator<Item = Standing>) -> Self {
+        Self::new(verdict, standings.into_iter().map(Fact::told).collect())
+    }
+
+    /// The refusal of a charge by `limit`, which was asked before what is owed, for those keys that `is_meant` says.
+    pub(crate) fn blocked(
+        left: Duration,
+        limit: Limit,
+        charge: &Charge,
+        is_meant: impl Fn(&Owed) -> bool,
+    ) -> Self {
+        let facts = charge.owed().map(|owed| {
+            if !is_meant(owed) {
+                return Fact::told(Standing::fresh(owed.limit));
+            }
+            let left = Some(left);
+            let fresh = Standing::fresh(limit);
+            Fact::Told(Told {
+                instead: Some(Box::new(limit)),
+                ..Told::of(Standing {
+                    remaining: 0,
+                    window: left,
+                    reset: left,
+                    retry: left,
+                    refused: true,
+                    ..fresh
+                })
+            })
+        });
+        Self::new(Verdict::Refuse { retry_after: Some(left) }, facts.collect())
+    }
+
+    /// The verdict.
+    #[inline]
+    pub const fn verdict(&self) -> Verdict {
+        match self.admitted {
+            true => Verdict::Admit { wait: self.wait() },
+            false if self.micros == NEVER => Verdict::Never,
+            false => Verdict::Refuse { retry_after: self.retry_after() },
+        }
+    }
+
+    /// Whether the request may go ahead, now or after [`wait`](Self::wait).
+    #[inline]
+    pub const fn is_admitted(&self) -> bool {
+        self.admitted
+    }
+
+    /// Whether the request may go ahead now, and there is nothing to report of it.
+    #[inline]
+    pub(crate) const fn is_at_once(&self) -> bool {
+        self.admitted && self.notes == 0 && self.micros == 0
+    }
+
+    /// Whether a limit that is a [shadow](Limit::shadow) would have refused the request, or held it up.
+    #[inline]
+    pub const fn is_shadowed(&self) -> bool {
+        self.notes & SHADOWED != 0
+    }
+
+    /// Whether the request was admitted without one of its limits, which the store had no room to count: see
+    /// [`Standing::uncounted`](super::Standing::uncounted).
+    #[inline]
+    pub const fn is_uncounted(&self) -> bool {
+        self.notes & UNCOUNTED != 0
+    }
+
+    /// Whether the limit that was charged at this place is such a one.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn shadows(&self, at: usize) -> bool {
+        match &self.any {
+            None => self.is_shadowed(),
+            Some(facts) => facts.get(at).is_some_and(Fact::is_shadowed),
+        }
+    }
+
+    /// Whether the limit at this place was not counted.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn leaves_out(&self, at: usize) -> bool {
+        self.any.as_ref().is_some_and(|facts| facts.get(at).is_some_and(Fact::is_uncounted))
+    }
+
+    /// The outcome for all limits of a charge, of one that was decided without some of them: `each` says of
+    /// every limit, in order, what it is and costs, and how it was counted.
+    pub(crate) fn filled_in<'l>(
+        self,
+        each: impl Iterator<Item = (&'l Limit, u64, Counted)>,
+    ) -> Self {
+        let verdict = self.verdict();
+        let mut known = match self.any {
+            None => vec![Fact::Words(self.one)],
+            Some(facts) => *facts,
+        }
+        .into_iter();
+        let facts = each.filter_map(|(limit, cost, counted)| match counted {
+            Counted::Alone => known.next(),
+            Counted::Together => known.next().map(|fact| fact.together(limit, cost)),
+            Counted::No => Some(Fact::uncounted(*limit)),
+        });
+        Self::new(verdict, facts.collect())
+    }
+
+    /// How long an admitted request waits before it goes; zero for a refused one.
+    #[inline]
+    pub const fn wait(&self) -> Duration {
+        Duration::from_micros(if self.admitted { self.micros } else { 0 })
+    }
+
+    /// Whether the request can never be admitted as it is: see [`Verdict::Never`].
+    #[inline]
+    pub const fn never_fits(&self) -> bool {
+        !self.admitted && self.micros == NEVER
+    }
+
+    /// When a refused request would be admitted; `None` for an admitted one, for one that
+    /// [never fits](Self::never_fits), and where that cannot be told.
+    #[inline]
+    pub const fn retry_after(&self) -> Option<Duration> {
+        if self.admitted || self.micros >= UNKNOWN {
+            return None;
+        }
+        Some(Duration::from_micros(self.micros))
+    }
+
+    /// Tells how the key stands with each limit of the charge that this is the outcome of.
+    pub fn decision(&self, charge: &Charge) -> Decision {
+        self.about(charge.owed().map(|owed| (&owed.limit, owed.cost)))
+    }
+
+    /// The same for the limits that were charged, and what they were charged.
+    pub(crate) fn about<'l>(&self, owed: impl Iterator<Item = (&'l Limit, u64)>) -> Decision {
+        let standings = owed.enumerate().filter_map(|(i, (limit, cost))| match &self.any {
+            None => (i == 0).then(|| self.one.standing(limit, cost)),
+            Some(facts) => Some(facts.get(i)?.standing(limit, cost)),
+        });
+        Decision::new(self.verdict(), standings.collect())
+    }
+
+    /// What is left of the one limit that was charged, until when, and whether that is soft.
+    #[inline]
+    pub(crate) fn left(&self, limit: &Limit) -> (u64, Option<Duration>, bool) {
+        self.left_of(0, limit)
+    }
+
+    /// The same of the limit that was charged in that place.
+    pub(crate) fn left_of(&self, at: usize, limit: &Limit) -> (u64, Option<Duration>, bool) {
+        match &self.any {
+            None => limit.left([self.one.first, self.one.second], self.one.now),
+            Some(facts) => match facts.get(at) {
+                Some(Fact::Told(told)) => (told.remaining, told.window, told.soft),
+                Some(Fact::Words(words)) => limit.left([words.first, words.second], words.now),
+                None => (limit.capacity(), Some(Duration::ZERO), false),
+            },
+        }
+    }
+
+    /// What remains of the limit that was charged in that place.
+    #[cfg(feature = "metrics")]
+    #[inline]
+    pub(crate) fn remaining_of(&self, at: usize, limit: &Limit) -> u64 {
+        let words = match &self.any {
+            None => self.one,
+            Some(facts) => match facts.get(at) {
+                Some(Fact::Told(told)) => return told.remaining,
+                Some(Fact::Words(words)) => *words,
+                None => return limit.capacity(),
+            },
+        };
+        limit.remaining_of([words.first, words.second], words.now)
+    }
+
+    /// What the store needs to give each charge back, in the order of what was owed.
+    pub fn marks(&self) -> impl Iterator<Item = Mark> {
+        let one = self.any.is_none().then(|| self.one.mark());
+        let any = self.any.iter().flat_map(|facts| facts.iter().map(Fact::mark));
+        one.into_iter().chain(any)
+    }
+
+    /// Remembers which store of two has decided.
+    pub(crate) fn passed_on(mut self, store: u8) -> Self {
+        let pass = |via: &mut u8| *via = *via << 1 | store;
+        pass(&mut self.one.via);
+        for fact in self.any.iter_mut().flat_map(|facts| facts.iter_mut()) {
+            match fact {
+                Fact::Words(words) => pass(&mut words.via),
+                Fact::Told(told) => pass(&mut told.mark.via),
+            }
+        }
+        self
+    }
+}
+
+/// The outcome for one [plain](super::Plain) limit, in plain numbers that stay in registers.
+#[derive(Clone, Copy)]
+pub(crate) struct Spent {
+    words: Words,
+    micros: u64,
+}
+
+impl Spent {
+    /// What came of a step at `now`, from a cell as it was `before`.
+    #[inline]
+    pub(crate) fn new(stepped: Stepped, before: Cell, now: u64) -> Self {
+        let ([first, second], micros, role) = match stepped {
+            Stepped::Admit { cell, .. } => (cell, 0, Role::Charged),
+            Stepped::Refuse(Enter::At(delay)) => (before, delay, Role::Refused(true)),
+            Stepped::Refuse(Enter::Unknown) => (before, UNKNOWN, Role::Refused(true)),
+            Stepped::Refuse(Enter::Never) => (before, NEVER, Role::Refused(true)),
+        };
+        Self { words: Words { first, second, now, role, via: 0 }, micros }
+    }
+}
+
+impl From<Spent> for Outcome {
+    #[inline]
+    fn from(Spent { words, micros }: Spent) -> Self {
+        let admitted = words.role == Role::Charged;
+        Self { admitted, notes: 0, micros, one: words, any: None }
+    }
+}
+
+/// Where a store has counted what was owed to a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Counted {
+    /// In the key's own row.
+    Alone,
+    /// In a row that several keys share.
+    Together,
+    /// Nowhere: there was no room.
+    No,
+}
+
+impl Fact {
+    /// Of a limit whose state is two words.
+    pub(super) fn of_cell([first, second]: Cell, now: u64, role: Role) -> Self {
+        Self::Words(Words { first, second, now, role, via: 0 })
+    }
+
+    pub(super) fn cell(&self) -> Option<Cell> {
+        match self {
+            Self::Words(words) => Some([words.first, words.second]),
+            Self::Told(_) => None,
+        }
+    }
+
+    /// Of a limit that remembers more.
+    pub(super) fn told(standing: Standing) -> Self {
+        Self::Told(Told::of(standing))
+    }
+    fn is_shadowed(&self) -> bool {
+        match self {
+            Self::Words(words) => words.role == Role::Shadowed,
+            Self::Told(told) => told.shadowed,
+        }
+    }
+
+    fn is_uncounted(&self) -> bool {
+        matches!(self, Self::Told(Told { uncounted: true, .. }))
+    }
+
+    /// Of a limit that had no part in the decision.
+    fn uncounted(limit: Limit) -> Self {
+        let mark = Mark { void: true, ..Mark::default() };
+        Self::told(Standing { uncounted: true, mark, ..Standing::fresh(limit) })
+    }
+
+    /// The same of a charge to a row that several keys share.
+    fn together(self, limit: &Limit, cost: u64) -> Self {
+        let mut standing = self.standing(limit, cost);
+        standing.together = true;
+        standing.mark.together = true;
+        Self::told(standing)
+    }
+
+    fn mark(&self) -> Mark {
+        match self {
+            Self::Words(words) => words.mark(),
+            Self::Told(told) => told.mark,
+        }
+    }
+
+    pub(super) fn standing(&self, limit: &Limit, cost: u64) -> Standing {
+        match self {
+            Self::Words(words) => words.standing(limit, cost),
+            Self::Told(told) => Standing {
+                limit: told.instead.as_deref().map_or(*limit, |instead| *instead),
+                remaining: told.remaining,
+                window: told.window,
+                reset: told.reset,
+                charged: told.charged,
+                refused: told.refused,
+                shadowed: told.shadowed,
+                uncounted: told.uncounted,
+                together: told.together,
+                retry: told.retry,
+                soft: told.soft,
+                banned: told.banned,
+                mark: told.mark,
+            },
+        }
+    }
+}
+
+impl Told {
+    fn of(standing: Standing) -> Self {
+        Self {
+            remaining: standing.remaining,
+            window: standing.window,
+            reset: standing.reset,
+            retry: standing.retry,
+            charged: standing.charged,
+            refused: standing.refused,
+            shadowed: standing.shadowed,
+            uncounted: standing.uncounted,
+            together: standing.together,
+            soft: standing.soft,
+            banned: standing.banned,
+            instead: None,
+            mark: standing.mark,
+        }
+    }
+}
+
+impl Words {
+    /// What was written is what stands there; where nothing was charged, nothing can be given back.
+    fn mark(&self) -> Mark {
+        let words = if self.role == Role::Charged { [self.first, self.second] } else { [0; 2] };
+        let void = self.role == Role::Shadowed;
+        Mark { via: self.via, void, ..Mark::from_words(words) }
+    }
+
+    fn standing(&self, limit: &Limit, cost: u64) -> Standing {
+        let cell = [self.first, self.second];
+        let mut standing = limit.standing_of(cell, self.now);
+        if self.role.is_refused() {
+            standing.retry = limit.retry_of(cell, self.now, cost);
+        }
+        standing.mark = self.mark();
+        standing.charged = if self.role == Role::Charged { cost } else { 0 };
+        standing.refused = self.role == Role::Refused(true);
+        standing.shadowed = self.role == Role::Shadowed;
+        standing
+    }
+}

@@ -1,0 +1,67 @@
+//! A limit that may be exceeded a little, with a warning.
+
+use super::exact::EXACT;
+use super::make::valid;
+use super::{Kind, Limit, LimitError};
+
+impl Limit {
+    /// Makes what was the limit its [soft](Self::soft) limit, and admits so many percent more: of the count
+    /// of a window, a log or of concurrency, of the burst of a token bucket. Rounded down, and at least one
+    /// more.
+    ///
+    /// It is another way to write two numbers: the limit is the same as one that was made of them, and
+    /// prints as such. One without a name is named after the greater one.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use sluicegate_core::Limit;
+    ///
+    /// let limit = Limit::fixed_window(100, Duration::from_secs(60)).over_percent(10);
+    /// assert_eq!(limit, Limit::fixed_window(110, Duration::from_secs(60)).soft(100));
+    ///
+    /// let bucket: Limit = "100/minute burst 20 over 10%".parse().unwrap();
+    /// assert_eq!(bucket, Limit::per_minute(100).burst(22).soft(20));
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// Where [`try_over_percent`](Self::try_over_percent) returns an error.
+    #[track_caller]
+    pub const fn over_percent(self, percent: u64) -> Self {
+        valid(self.try_over_percent(percent))
+    }
+
+    /// [`over_percent`](Self::over_percent) for values from configuration.
+    ///
+    /// # Errors
+    ///
+    /// When that is nothing or too large to stay exact, the limit is a leaky bucket, or it has a soft limit
+    /// already.
+    pub const fn try_over_percent(mut self, percent: u64) -> Result<Self, LimitError> {
+        if percent == 0 {
+            return Err(LimitError::new("0 percent over the limit is not over it"));
+        }
+        if self.soft.is_some() {
+            return Err(LimitError::new(
+                "the limit has a soft limit already, and what is over it would make another",
+            ));
+        }
+        let before = self.capacity();
+        let more = before as u128 * percent as u128 / 100;
+        let most = before as u128 + if more == 0 { 1 } else { more };
+        if most >= (EXACT / 2) as u128 {
+            return Err(LimitError::new("so many percent over the limit are 2^52 or more"));
+        }
+        match &mut self.kind {
+            Kind::TokenBucket { burst } | Kind::Stepped { burst } => *burst = most as u64,
+            Kind::LeakyBucket { .. } => {
+                return Err(LimitError::new(
+                    "a leaky bucket admits nothing over its queue: make the queue longer",
+                ));
+            }
+            _ => self.count = most as u64,
+        }
+        self.soft = Some(before);
+        self.checked()
+    }
+}

@@ -1,0 +1,339 @@
+//! For stores that decide somewhere else: a limit's arithmetic in plain numbers, and an outcome made of
+//! the numbers that come back.
+//!
+//! [`decide`](crate::decide) is the specification. Whoever repeats it elsewhere finds here all that it
+//! reads of a limit, and hands back what it would have written:
+//!
+//! ```
+//! use sluicegate_core::Limit;
+//! use sluicegate_core::remote::{Numbers, Shape};
+//!
+//! let numbers = Numbers::of(&Limit::per_second(3).burst(2));
+//! let Shape::Bucket { unit, drain, tick, cap, .. } = numbers.shape else { unreachable!() };
+//! // A token weighs as much as drains in a third of a second.
+//! assert_eq!((unit, drain, tick, cap), (1_000_000, 3, 1, 2_000_000));
+//! ```
+
+use std::time::Duration;
+
+use super::ban::banned_for;
+use super::carry::Account as Carried;
+use super::decide::Verdict;
+use super::outcome::{Fact as Known, Outcome};
+use super::state::{Mark, State, Written};
+use super::{Kind, Limit, Standing, shape};
+
+pub use super::decide::Role;
+
+/// Every number of the arithmetic is below this, so that a double holds it exactly.
+pub const EXACT: u64 = super::exact::EXACT;
+
+/// What the arithmetic of a limit reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Numbers {
+    /// The algorithm and its numbers.
+    pub shape: Shape,
+    /// Microseconds between two that are admitted; 0 for none.
+    pub gap: u64,
+    /// Microseconds that a ban lasts; 0 for none.
+    pub ban: u64,
+    /// Refusals after which the ban begins; 0 for at once.
+    pub after: u64,
+    /// Microseconds in which they count, from the first of them.
+    pub within: u64,
+    /// Whether refused attempts are recorded.
+    pub count_refused: bool,
+    /// Whether what was spent is carried over when the numbers change.
+    pub carried: bool,
+    /// Whether it only tells what it would refuse.
+    pub shadow: bool,
+    /// Whether one look at two words tells all.
+    pub plain: bool,
+    /// Whether the state is more than two words.
+    pub wide: bool,
+}
+
+/// An algorithm and its numbers. Times are in microseconds, those of a bucket and a sliding window in
+/// ticks of so many of them.
+///
+/// Exhaustive: whoever decides elsewhere must know every one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// A debt that drains. The cell is the tick of the last write, and the debt then.
+    Bucket {
+        /// What one token weighs.
+        unit: u64,
+        /// What drains in one tick.
+        drain: u64,
+        /// Microseconds in a tick.
+        tick: u64,
+        /// The most debt that admits.
+        cap: u64,
+        /// The most debt that leaves at once.
+        free: u64,
+        /// Whether it has a queue of its own, be it one of no length.
+        queues: bool,
+    },
+    /// Refilled in steps. The cell is the time of the refill that was counted last, and the tokens
+    /// spent.
+    Stepped {
+        /// Tokens that drop in at a step.
+        amount: u64,
+        /// The time from one step to the next.
+        every: u64,
+        /// The most that can be spent.
+        cap: u64,
+    },
+    /// The cell is the start of the window, and what was spent since.
+    Fixed {
+        /// How much fits into one window.
+        count: u64,
+        /// How long a window is.
+        period: u64,
+        /// Whether a window begins with the first request in it.
+        from_first: bool,
+    },
+    /// The cell is the window's index, and two counts: the previous window's in the upper 32 bits.
+    Sliding {
+        /// How much fits.
+        count: u64,
+        /// Ticks in a window.
+        period: u64,
+        /// Microseconds in a tick.
+        tick: u64,
+    },
+    /// A stamp for each request; no cell.
+    Log {
+        /// How much fits into any interval of one period.
+        count: u64,
+        /// How long that is.
+        period: u64,
+        /// Stamps are rounded up to a multiple of this, and merged.
+        resolution: u64,
+    },
+    /// The cell is what is held, and 0.
+    Concurrent {
+        /// How much can be held.
+        count: u64,
+    },
+}
+
+impl Numbers {
+    /// The numbers of `limit`.
+    pub fn of(limit: &Limit) -> Self {
+        Self {
+            shape: Shape::of(limit),
+            gap: limit.gap,
+            ban: limit.ban,
+            after: limit.after,
+            within: limit.within,
+            count_refused: limit.count_refused,
+            carried: limit.carried,
+            shadow: limit.shadow,
+            plain: limit.is_plain(),
+            wide: limit.is_wide(),
+        }
+    }
+}
+
+impl Numbers {
+    /// Those that give a cell its meaning and say how much it holds, by which the accounts of a row are told
+    /// from each other where it is carried over; zeros where there is but one. A sliding window's account is
+    /// the same for every count.
+    pub fn written(&self) -> [u64; 4] {
+        match self.shape {
+            Shape::Bucket { unit, drain, tick, cap, .. } => [unit, drain, tick, cap],
+            Shape::Stepped { amount, every, cap } => [amount, every, 0, cap],
+            Shape::Fixed { count, period, from_first } => [count, period, u64::from(from_first), 0],
+            Shape::Sliding { period, tick, .. } => [0, period, tick, 0],
+            Shape::Log { .. } | Shape::Concurrent { .. } => [0; 4],
+        }
+    }
+}
+
+impl Shape {
+    fn of(limit: &Limit) -> Self {
+        let (count, period) = (limit.count, limit.period);
+        match (limit.kind, limit.shape) {
+            (kind, shape::Shape::Bucket(bucket)) => {
+                let [unit, drain, tick] = bucket.scale();
+                let cap = limit.capacity() * unit;
+                let (free, queues) = match kind {
+                    Kind::LeakyBucket { delay_after, .. } => ((delay_after + 1) * unit, true),
+                    _ => (cap, false),
+                };
+                Self::Bucket { unit, drain, tick, cap, free, queues }
+            }
+            (_, shape::Shape::Sliding(sliding)) => {
+                let tick = sliding.tick();
+                Self::Sliding { count, period: period / tick, tick }
+            }
+            (Kind::FixedWindow { from_first }, _) => Self::Fixed { count, period, from_first },
+            (Kind::SlidingLog { resolution }, _) => Self::Log { count, period, resolution },
+            (Kind::Concurrent, _) => Self::Concurrent { count },
+            _ => Self::Stepped { amount: count, every: period, cap: limit.capacity() },
+        }
+    }
+}
+
+/// What a [`State`] holds.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Held {
+    /// The shape's two words.
+    pub cell: [u64; 2],
+    /// The two words of a bucket of one, for the gap.
+    pub gap: [u64; 2],
+    /// Since when and for how long the key is banned.
+    pub ban: [u64; 2],
+    /// What has been refused since the ban began, or refusals are counted towards one.
+    pub refused: u64,
+    /// Since when refusals are counted towards a ban, and how many there were.
+    pub strikes: [u64; 2],
+    /// What is spent by each set of numbers, where they can change; the cell is that of one of them.
+    pub accounts: Vec<Account>,
+    /// Since when and for how long an account that begins has all spent.
+    pub shut: [u64; 2],
+    /// The clock at the last write of a log.
+    pub seen: u64,
+    /// Each stamp of a log, oldest first, and what was spent then.
+    pub entries: Vec<[u64; 2]>,
+}
+
+/// What is spent of a row by one set of numbers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Account {
+    /// See [`Numbers::written`].
+    pub numbers: [u64; 4],
+    /// The shape's two words.
+    pub cell: [u64; 2],
+    /// Since when it is there.
+    pub since: u64,
+}
+
+impl From<Carried> for Account {
+    fn from(Carried { cell, written: Written { numbers, since } }: Carried) -> Self {
+        Self { numbers, cell, since }
+    }
+}
+
+impl From<&State> for Held {
+    fn from(state: &State) -> Self {
+        let (seen, entries) = state.log.as_deref().map(|log| log.numbers()).unwrap_or_default();
+        let State { cell, gap, ban, refused, strikes, .. } = *state;
+        let own = Carried { cell, written: state.written };
+        let own = Some(own).filter(|own| own.written != Written::default());
+        let others = state.others.as_deref();
+        let accounts = own
+            .into_iter()
+            .chain(others.into_iter().flat_map(|others| others.accounts.iter().copied()));
+        let accounts = accounts.map(Account::from).collect();
+        let shut = others.map(|others| others.shut).unwrap_or_default();
+        Self { cell, gap, ban, refused, strikes, accounts, shut, seen, entries }
+    }
+}
+
+/// A mark, of the cell and the gap that were written, and whether a ban was in force.
+pub fn mark(cell: [u64; 2], gap: [u64; 2], banned: bool) -> Mark {
+    Mark { gap, banned, ..Mark::from_words(cell) }
+}
+
+/// The mark of a shadow that was not charged, though the request was admitted.
+pub fn void() -> Mark {
+    Mark { void: true, ..Mark::default() }
+}
+
+/// The same mark, of a row that is carried over: when it was charged, and whether all accounts took all of it.
+pub fn mark_since(mark: Mark, since: u64, by_all: bool) -> Mark {
+    Mark { since, by_all, ..mark }
+}
+
+/// What [`mark_since`] was given.
+pub fn since(mark: &Mark) -> (u64, bool) {
+    (mark.since, mark.by_all)
+}
+
+/// What [`mark`] was given.
+pub fn mark_numbers(mark: &Mark) -> ([u64; 2], [u64; 2], bool) {
+    (mark.cell, mark.gap, mark.banned)
+}
+
+/// The state of which [`Held`] shows the cell, and nothing else.
+///
+/// ```
+/// use sluicegate_core::Limit;
+/// use sluicegate_core::remote::{Held, state};
+///
+/// let limit = Limit::per_second(3);
+/// let mut written = limit.fresh();
+/// limit.take(&mut written, 0, 2);
+/// assert_eq!(state(Held::from(&written).cell), written);
+/// ```
+pub fn state(cell: [u64; 2]) -> State {
+    State { cell, ..State::default() }
+}
+
+/// What is known of one limit, once the request has been decided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fact(Known);
+
+impl Fact {
+    /// Of a limit whose state is two words, as they are at `now`.
+    pub fn of_cell(cell: [u64; 2], now: u64, role: Role) -> Self {
+        Self(Known::of_cell(cell, now, role))
+    }
+
+    /// Of a limit that remembers more, but no stamps, by its two words, those of its gap, of its ban,
+    /// and of the refusals that are counted towards one; and by what its mark says beside, where it is carried
+    /// over: see [`mark_since`].
+    pub fn of_wide(
+        limit: &Limit,
+        cost: u64,
+        words: [[u64; 2]; 4],
+        (since, by_all): (u64, bool),
+        now: u64,
+        role: Role,
+    ) -> Self {
+        let [cell, gap, ban, strikes] = words;
+        let state = State { cell, gap, ban, strikes, ..State::default() };
+        let mut standing = limit.standing(&state, now, Mark::default());
+        standing.shadowed = role == Role::Shadowed;
+        if role.is_refused() {
+            standing.retry = limit.retry(&state, now, cost);
+            standing.refused = role == Role::Refused(true);
+        }
+        if standing.shadowed {
+            standing.mark = void();
+        }
+        if role == Role::Charged {
+            standing.charged = cost;
+            // Limits that share the row may ban where this one does not.
+            let is_banned = banned_for(ban, now) > 0 || limit.struck_for(&state, now) > 0;
+            standing.mark = mark_since(mark(cell, gap, is_banned), since, by_all);
+        }
+        Self::of_standing(standing)
+    }
+
+    /// What [`of_cell`](Self::of_cell) was given: the two words.
+    pub fn cell(&self) -> Option<[u64; 2]> {
+        self.0.cell()
+    }
+
+    /// Of a limit of which all was worked out elsewhere.
+    pub fn of_standing(standing: Standing) -> Self {
+        Self(Known::told(standing))
+    }
+}
+
+/// Whether a limit can never admit `cost` to a request that waits for no longer than `patience`: then the
+/// verdict is [`Verdict::Never`], and nothing is recorded.
+pub fn never_fits(limit: &Limit, cost: u64, patience: Option<Duration>) -> bool {
+    let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+    limit.never_admits(cost, patience.map(micros))
+}
+
+/// The outcome of a charge, with a fact for each limit that it owes to, in that order.
+pub fn outcome(verdict: Verdict, facts: impl IntoIterator<Item = Fact>) -> Outcome {
+    Outcome::new(verdict, facts.into_iter().map(|Fact(known)| known).collect())
+}

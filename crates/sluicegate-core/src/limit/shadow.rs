@@ -1,0 +1,45 @@
+//! Limits on trial: they are counted, and tell what they would refuse.
+
+use super::make::valid;
+use super::{Limit, LimitError};
+
+impl Limit {
+    /// Tries the limit on real traffic: it never refuses, and holds nobody up. What it would have refused
+    /// or held up is told in its [`Standing`](super::Standing::shadowed), to the operator, and not to
+    /// clients.
+    ///
+    /// It is charged with what is admitted and what it would let in at once by itself; the other limits of
+    /// the charge are decided as if it were not there. What it records of refusals (strikes, bans, refused
+    /// attempts that count), it records of those that it would have refused.
+    ///
+    /// ```
+    /// use sluicegate_core::Limit;
+    ///
+    /// let limit = Limit::per_minute(1).shadow();
+    /// let mut state = limit.fresh();
+    /// let told = [(); 2].map(|()| limit.take(&mut state, 0, 1));
+    /// assert!(told.iter().all(|decision| decision.is_admitted()));
+    /// let shadowed = told.map(|decision| decision.standings().all(|standing| standing.shadowed));
+    /// assert_eq!(shadowed, [false, true]);
+    /// ```
+    #[track_caller]
+    pub const fn shadow(self) -> Self {
+        valid(self.try_shadow())
+    }
+
+    /// [`shadow`](Self::shadow) for values from configuration.
+    ///
+    /// # Errors
+    ///
+    /// None by now: every limit can be a shadow.
+    pub const fn try_shadow(mut self) -> Result<Self, LimitError> {
+        self.shadow = true;
+        self.checked()
+    }
+
+    /// Whether the limit is a [shadow](Self::shadow).
+    #[inline]
+    pub const fn is_shadow(&self) -> bool {
+        self.shadow
+    }
+}

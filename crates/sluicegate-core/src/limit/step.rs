@@ -1,0 +1,449 @@
+//! The one step of a limit: its shape, and around it the gap and the ban.
+//!
+//! Nothing here reads a clock, fails or allocates; `now` is passed in, in microseconds.
+
+use std::time::Duration;
+
+use super::ban::banned_for;
+use super::bucket::Bucket;
+use super::decide::settle_on;
+use super::exact::bounded;
+use super::log::MOST_ENTRIES;
+use super::shape::{NONE, Shape};
+use super::state::{Mark, State};
+use super::{Cell, Decision, Enter, Keys, Kind, Limit, Log, Slot, Standing, decide};
+use crate::few::Few;
+
+/// What came of spending from two words.
+pub(crate) enum Stepped {
+    /// It is spent.
+    Admit {
+        /// What stands there now.
+        cell: Cell,
+        /// In how many microseconds that equals a fresh one; `None`: when it is given back.
+        fresh_in: Option<u64>,
+    },
+    /// Nothing has changed.
+    Refuse(Enter),
+}
+
+impl Limit {
+    /// The earliest moment at which a state of two words can have been written.
+    pub(crate) fn since(&self, cell: Cell) -> u64 {
+        self.shape.since(cell)
+    }
+
+    /// Spends `cost` by a [plain](Self::is_plain) limit, if that may come in at once. The cell must not be
+    /// of a later time.
+    pub(crate) fn step(&self, cell: Cell, now: u64, cost: u64) -> Stepped {
+        if let Shape::Bucket(bucket) = &self.shape {
+            return bucket.step(cell, now, cost);
+        }
+        let mut state = State::of(cell);
+        match self.shape.enter(&state, now, cost, 0) {
+            Enter::At(0) => {
+                self.shape.spend(&mut state, now, cost, 0);
+                let fresh_in = self.shape.fresh_in(&state, now);
+                Stepped::Admit { cell: state.cell, fresh_in }
+            }
+            enter => Stepped::Refuse(enter),
+        }
+    }
+}
+
+impl Limit {
+    /// The state of a key that has spent nothing.
+    ///
+    /// For a sliding log this makes room for all the entries that it can ever hold, up to 65,536 of
+    /// them (1 MiB), so that [`take`](Self::take) never allocates.
+    pub fn fresh(&self) -> State {
+        let mut state = State::default();
+        if self.carried && self.shape.numbers() != NONE {
+            // Whatever other numbers come, there is room for their accounts.
+            state.others = Some(Box::default());
+        }
+        if let Shape::Log(sieve) = self.shape {
+            let log = state.log.get_or_insert_default();
+            log.reserve_exact(sieve.entries().min(MOST_ENTRIES as u64) as usize);
+        }
+        state
+    }
+
+    /// Spends `cost` at `now`, in microseconds since the Unix epoch, if the limit admits it.
+    ///
+    /// This is the bare arithmetic, for a key whose state you hold; a [`Store`](crate::Store) holds
+    /// the states of many. The same step decides in both.
+    ///
+    /// ```
+    /// use sluicegate_core::Limit;
+    ///
+    /// let limit = Limit::per_second(3);
+    /// let mut state = limit.fresh();
+    /// let now = 1_700_000_000_000_000;
+    ///
+    /// assert!(limit.take(&mut state, now, 3).is_admitted());
+    /// let refused = limit.take(&mut state, now, 1);
+    /// assert_eq!(refused.retry_after().unwrap().as_micros(), 333_334);
+    /// ```
+    pub fn take(&self, state: &mut State, now: u64, cost: u64) -> Decision {
+        self.told(&mut [Slot { limit: self, state, cost }], now, None)
+    }
+
+    /// The same, booking a place ahead if one is free within `patience`: then the decision says how
+    /// long to [`wait`](Decision::wait), and that is never longer than the patience. How many may wait
+    /// in a leaky bucket is said by its [`queue`](Self::queue), however patient they are.
+    pub fn take_within(
+        &self,
+        state: &mut State,
+        now: u64,
+        cost: u64,
+        patience: Duration,
+    ) -> Decision {
+        self.told(&mut [Slot { limit: self, state, cost }], now, Some(patience))
+    }
+
+    /// What [`take`](Self::take) would answer, without spending.
+    pub fn peek(&self, state: &State, now: u64, cost: u64) -> Decision {
+        let state = &mut state.clone();
+        let slots = &mut [Slot { limit: self, state, cost }];
+        super::preview(slots, now, None, Keys::One).about(std::iter::once((self, cost)))
+    }
+
+    fn told(&self, slots: &mut [Slot<'_>], now: u64, patience: Option<Duration>) -> Decision {
+        if self.is_plain() {
+            let outcome = decide(slots, now, patience, Keys::One);
+            return outcome.about(slots.iter().map(|slot| (slot.limit, slot.cost)));
+        }
+        let mut standings = Few::new();
+        let verdict = settle_on(slots, now, patience, Keys::One, |slot, fact| {
+            standings.push(fact.standing(slot.limit, slot.cost));
+        });
+        Decision::new(verdict, standings)
+    }
+
+    /// Makes a charge of `cost`, whose `mark` stands in the decision's
+    /// [`Standing`](super::Standing::mark), into one of `spent`: gives back what was too much, or
+    /// charges more, beyond the limit if need be.
+    ///
+    /// A bucket takes back what of this charge has not drained meanwhile, and is never better than
+    /// fresh; a window takes back only what was spent in that window. Where several charges that
+    /// overlap in time are given back to a bucket, together they can return as much as drained while
+    /// they were under way.
+    ///
+    /// Giving back lifts a ban that began while the charge counted, once as much is given back as has
+    /// been refused since; and refusals that are counted towards a ban likewise.
+    pub fn settle(&self, state: &mut State, now: u64, mark: &Mark, cost: u64, spent: u64) {
+        let now = bounded(now);
+        if mark.void {
+            return;
+        }
+        if spent > cost {
+            self.meet(state, now);
+        } else if !self.knows(state, mark) {
+            return;
+        }
+        self.follow_all(state, now);
+        if spent > cost {
+            self.shape.force(state, now, spent - cost);
+            self.charge_others(state, now, spent - cost);
+            return;
+        }
+        self.shape.give(state, mark, now, cost - spent);
+        if self.carried {
+            self.give_others(state, mark, now, cost, cost - spent);
+        }
+        // What is held is given back at its ordinary end, too: that makes nothing undone.
+        if self.is_held() {
+            return;
+        }
+        if spent == 0 && self.gap > 0 {
+            Bucket::gap(self.gap).give(&mut state.gap, mark.gap, now, 1);
+        }
+        self.pardon(state, mark, now, cost - spent);
+    }
+
+    /// Whether one look at two words tells all: no ban, no gap, no log, no queue of its own, nothing to
+    /// record of refusals, and no shadow.
+    #[inline]
+    pub(crate) const fn is_plain(&self) -> bool {
+        self.plain
+    }
+
+    /// The bucket of a plain limit of which a microsecond drains one, as of most.
+    #[inline]
+    pub(crate) const fn slim_bucket(&self) -> Option<&Bucket> {
+        match &self.shape {
+            Shape::Bucket(bucket) if self.plain && bucket.is_even() => Some(bucket),
+            _ => None,
+        }
+    }
+
+    /// Whether the state is that of a [slim](Self::slim_bucket) limit: a shadow's is too, so that it is the
+    /// same when it becomes one that refuses.
+    #[inline]
+    pub(crate) const fn is_slim(&self) -> bool {
+        let queues = matches!(self.kind, Kind::LeakyBucket { .. });
+        match &self.shape {
+            Shape::Bucket(bucket) => bucket.is_even() && !self.is_wide() && !queues,
+            _ => false,
+        }
+    }
+
+    /// The state of a [slim](Self::is_slim) limit as `mark` wrote it, if that is what is left of it:
+    /// giving back asks whether anybody was charged since.
+    pub(crate) fn as_written(&self, cell: Cell, mark: &Mark) -> Cell {
+        let is_same = self.is_slim() && cell[0] + cell[1] == mark.cell[0] + mark.cell[1];
+        if is_same { mark.cell } else { cell }
+    }
+
+    /// Microseconds until a state of two words equals a fresh one.
+    #[inline]
+    pub(crate) fn cell_fresh_in(&self, cell: Cell, now: u64) -> Option<u64> {
+        self.shape.fresh_in(&State::of(cell), now)
+    }
+
+    pub(super) fn standing_of(&self, cell: Cell, now: u64) -> Standing {
+        self.standing(&State::of(cell), now, Mark::default())
+    }
+
+    pub(super) fn retry_of(&self, cell: Cell, now: u64, cost: u64) -> Option<Duration> {
+        self.retry(&State::of(cell), now, cost)
+    }
+
+    /// Until `state` equals a fresh one and may be forgotten, by the numbers that have written it; `None`:
+    /// not before it is given back.
+    pub fn fresh_in(&self, state: &State, now: u64) -> Option<Duration> {
+        self.fresh_in_micros(state, now).map(Duration::from_micros)
+    }
+
+    pub(crate) fn fresh_in_micros(&self, state: &State, now: u64) -> Option<u64> {
+        let now = bounded(now);
+        let shape = self.accounts_fresh_in(state, now)?;
+        Some(self.or_kept_out(shape, state, now))
+    }
+
+    /// Until the account of this limit's numbers has recovered.
+    fn own_fresh_in(&self, state: &State, now: u64) -> Option<Duration> {
+        let shape = self.shape.fresh_in(state, now)?;
+        Some(Duration::from_micros(self.or_kept_out(shape, state, now)))
+    }
+
+    /// The longer of that time and what a gap or a ban still lasts.
+    fn or_kept_out(&self, shape: u64, state: &State, now: u64) -> u64 {
+        let gap = if self.has_gap() { Bucket::gap(self.gap).fresh_in(state.gap, now) } else { 0 };
+        let banned = banned_for(state.ban, now).max(self.struck_for(state, now));
+        shape.max(gap).max(banned)
+    }
+
+    pub(super) fn counted(&self, mark: &Mark, then: u64) -> bool {
+        self.shape.counted(mark, then)
+    }
+
+    /// The earliest moment, `from` or more from `now`, at which a request may come in.
+    #[inline]
+    pub(super) fn enter(&self, state: &State, now: u64, cost: u64, from: u64) -> Enter {
+        let mut from = from;
+        if self.ban > 0 {
+            from = from.max(banned_for(state.ban, now));
+        }
+        if self.gap > 0 {
+            if let Enter::At(at) = Bucket::gap(self.gap).enter(state.gap, now, 1, from) {
+                from = at;
+            }
+        }
+        self.shape.enter(state, now, cost, from)
+    }
+
+    /// How long a request that comes in now waits in the limit's own queue, be it one of no length;
+    /// `None` where it is patience that waits.
+    #[inline]
+    pub(super) fn queued(&self, state: &State, now: u64, cost: u64) -> Option<u64> {
+        match (self.kind, self.shape) {
+            (Kind::LeakyBucket { .. }, Shape::Bucket(bucket)) => {
+                Some(bucket.leave(state.cell, now, cost))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a request that may wait for so long can never be admitted: it costs more than the limit holds,
+    /// or has to stay in the limit's own queue for longer even where it finds that empty.
+    pub(crate) fn never_admits(&self, cost: u64, patience: Option<u64>) -> bool {
+        let too_long = patience.is_some_and(|patience| self.shortest_queue(cost) > patience);
+        too_long || self.never_fits(cost)
+    }
+
+    /// How long a request waits in the limit's own queue even where it finds that empty.
+    pub(super) fn shortest_queue(&self, cost: u64) -> u64 {
+        match (self.kind, self.shape) {
+            (Kind::LeakyBucket { .. }, Shape::Bucket(bucket)) => bucket.shortest_leave(cost),
+            _ => 0,
+        }
+    }
+
+    /// Until the window begins in which a place `wait` ahead stands, where there are windows.
+    pub(super) fn window_begins(&self, state: &State, now: u64, wait: u64) -> Option<u64> {
+        match self.shape {
+            Shape::Fixed(fixed) => Some(fixed.window_begins(state.cell, now, wait)),
+            Shape::Sliding(sliding) => Some(sliding.window_begins(now, wait)),
+            _ => None,
+        }
+    }
+
+    pub(super) fn books(&self, state: &State, now: u64, cost: u64, wait: u64, keys: Keys) -> bool {
+        let own = self.queued(state, now, cost).unwrap_or(0);
+        let on_its_own =
+            matches!(self.enter(state, now, cost, 0), Enter::At(at) if wait <= own.max(at));
+        let another = keys == Keys::Several && !on_its_own;
+        self.shape.books(state, now, cost, wait, another)
+    }
+
+    /// Goes on by the account of the limit's own numbers, follows a clock that stepped back, and drops what is
+    /// remembered in vain.
+    #[inline]
+    pub(crate) fn tidy(&self, state: &mut State, now: u64) {
+        if self.carried {
+            self.meet(state, now);
+        }
+        self.follow_all(state, now);
+    }
+
+    #[inline]
+    fn follow_all(&self, state: &mut State, now: u64) {
+        self.shape.tidy(state, now);
+        if self.carried {
+            self.follow_others(state, now);
+        }
+        if self.has_gap() {
+            Bucket::gap(self.gap).follow(&mut state.gap, now);
+        }
+        if self.ban > 0 || self.carried {
+            state.ban[0] = state.ban[0].min(now);
+            state.strikes[0] = state.strikes[0].min(now);
+        }
+    }
+
+    /// Whether the state may hold a gap: this limit's, or one that it had before.
+    fn has_gap(&self) -> bool {
+        self.gap > 0 || self.carried
+    }
+
+    /// [`tidy`](Self::tidy) of a plain limit.
+    #[inline]
+    pub(super) fn follow(&self, state: &mut State, now: u64) {
+        self.shape.tidy(state, now);
+    }
+
+    /// Drops what a log holds in vain, and nothing else.
+    pub(crate) fn tidy_log(&self, state: &mut State, now: u64) {
+        if self.most_entries() > 0 {
+            self.shape.tidy(state, now);
+        }
+    }
+
+    #[inline]
+    pub(super) fn spend(&self, state: &mut State, now: u64, cost: u64, wait: u64) -> Mark {
+        let cell = self.shape.spend(state, now, cost, wait);
+        if self.gap > 0 {
+            Bucket::gap(self.gap).spend(&mut state.gap, now, 1, wait);
+        }
+        let banned = banned_for(state.ban, now) > 0 || self.struck_for(state, now) > 0;
+        let (since, by_all) = self.charge_others(state, now, cost);
+        let gap = state.gap;
+        Mark { cell, gap, via: 0, banned, since, by_all, void: false, together: false }
+    }
+
+    /// Writes down that this limit refused, where that is recorded.
+    pub(super) fn refuse(&self, state: &mut State, now: u64, cost: u64) {
+        if self.never_fits(cost) {
+            // No attempt to go faster: no slower one would be admitted either.
+            return;
+        }
+        if self.ban > 0 {
+            self.strike(state, now, cost);
+        }
+        if self.count_refused {
+            self.shape.record_refused(state, now, cost);
+        }
+    }
+
+    #[inline]
+    pub(super) fn standing(&self, state: &State, now: u64, mark: Mark) -> Standing {
+        let banned = self.ban > 0 && banned_for(state.ban, now) > 0;
+        let (remaining, window, soft) = self.left_of(state, now, banned);
+        Standing {
+            limit: *self,
+            remaining,
+            window,
+            reset: self.own_fresh_in(state, now),
+            charged: 0,
+            refused: false,
+            shadowed: false,
+            uncounted: false,
+            together: false,
+            retry: Some(Duration::ZERO),
+            soft,
+            banned,
+            mark,
+        }
+    }
+
+    /// What remains, until when, and whether that is beyond the soft limit.
+    fn left_of(&self, state: &State, now: u64, banned: bool) -> (u64, Option<Duration>, bool) {
+        let left = if banned { 0 } else { self.shape.remaining(state, now) };
+        // While the gap lasts nothing can be spent, however much the count has left.
+        let remaining = if self.gap_left(state, now) > 0 { 0 } else { left };
+        let window = if remaining < self.capacity() {
+            self.retry(state, now, remaining + 1)
+        } else {
+            Some(Duration::ZERO)
+        };
+        let soft = self.soft.is_some_and(|soft| self.capacity() - left > soft);
+        (remaining, window, soft)
+    }
+
+    /// How much longer the gap lasts.
+    fn gap_left(&self, state: &State, now: u64) -> u64 {
+        if self.gap == 0 { 0 } else { Bucket::gap(self.gap).fresh_in(state.gap, now) }
+    }
+
+    /// The same of a state of two words.
+    pub(super) fn left(&self, cell: Cell, now: u64) -> (u64, Option<Duration>, bool) {
+        self.left_of(&State::of(cell), now, false)
+    }
+
+    /// What remains, of a state of two words.
+    #[cfg(feature = "metrics")]
+    #[inline]
+    pub(super) fn remaining_of(&self, cell: Cell, now: u64) -> u64 {
+        self.shape.remaining(&State::of(cell), now)
+    }
+
+    /// How long until this limit alone would admit `cost`.
+    #[inline]
+    pub(super) fn retry(&self, state: &State, now: u64, cost: u64) -> Option<Duration> {
+        self.enter(state, now, cost, 0).time()
+    }
+
+    /// The most entries that a log needs room for, without places booked ahead.
+    pub(crate) fn most_entries(&self) -> usize {
+        match self.shape {
+            Shape::Log(sieve) => usize::try_from(sieve.entries()).unwrap_or(usize::MAX),
+            _ => 0,
+        }
+    }
+
+    /// The log of a state, where this limit keeps one.
+    pub(crate) fn log_of<'s>(&self, state: &'s mut State) -> Option<&'s mut Log> {
+        match self.kind {
+            Kind::SlidingLog { .. } => Some(state.log.get_or_insert_default()),
+            _ => None,
+        }
+    }
+
+    /// Whether the state holds more than the shape's two words.
+    #[inline]
+    pub(crate) const fn is_wide(&self) -> bool {
+        self.ban > 0 || self.gap > 0 || self.carried || matches!(self.kind, Kind::SlidingLog { .. })
+    }
+}

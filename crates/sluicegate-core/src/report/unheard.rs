@@ -1,0 +1,49 @@
+//! What nobody would read otherwise: where no `tracing` subscriber records events, what keeps limits from
+//! working is written to standard error, once.
+
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+use std::sync::{Mutex, PoisonError};
+
+/// Most sentences that a process writes. A set-up lacks one thing or two; errors of a store may name ports
+/// and addresses, and be different each time.
+const MOST: usize = 16;
+
+/// What has been written in this process.
+static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+
+/// Writes a sentence to standard error, unless it is recorded elsewhere or has been written.
+pub(super) fn say_unless(recorded: bool, sentence: impl FnOnce() -> String) {
+    if !recorded {
+        say(&TOLD, sentence(), &mut io::stderr());
+    }
+}
+
+fn say(told: &Mutex<BTreeSet<String>>, sentence: String, to: &mut impl Write) {
+    let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+    if told.len() < MOST && !told.contains(&sentence) {
+        // A standard error that is closed has nobody behind it.
+        let _ = writeln!(
+            to,
+            "sluicegate: {sentence} (said once, as no `tracing` subscriber records this)"
+        );
+        told.insert(sentence);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_sentence_is_said_once_and_not_very_many() {
+        let told = Mutex::default();
+        let mut written = Vec::new();
+        for at in (0..100).chain(0..100) {
+            say(&told, format!("error {at}"), &mut written);
+        }
+        let written = String::from_utf8(written).expect("text");
+        assert_eq!(written.lines().count(), MOST);
+        assert!(written.starts_with("sluicegate: error 0 (said once"), "{written}");
+    }
+}

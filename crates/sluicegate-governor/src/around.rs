@@ -1,0 +1,209 @@
+use std::fmt;
+use std::future::Ready;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use governor::clock::Clock;
+use governor::middleware::{StateInformationMiddleware, StateSnapshot};
+use governor::state::NotKeyed;
+use governor::state::direct::DirectStateStore;
+use governor::state::keyed::KeyedStateStore;
+use governor::{InsufficientCapacity, NotUntil, Quota, RateLimiter};
+use sluicegate_core::{
+    Answer, Charge, KeyBuf, Limit, LimitError, Mark, Outcome, Owed, Standing, Store, StoreError,
+    Verdict,
+};
+
+use crate::bucket::micros;
+use crate::quota::quota;
+
+/// A store around a governor limiter that you already have, and that other code may spend from, too.
+///
+/// The limiter tells how much remains if it was made
+/// [`with_middleware`](RateLimiter::with_middleware) of [`StateInformationMiddleware`]. A keyed one has
+/// [`KeyBuf`] as its key; a direct one knows no keys, so that whoever is charged to it shares one
+/// budget: its rule is `.by(Global)`.
+///
+/// It can do what governor can do, and no more:
+///
+/// - One limit for each request, the one that says the same as the quota
+///   ([`limit`](crate::limit()) makes it). Of any other, and of several, the answer is an
+///   [unsupported](StoreError::is_unsupported) error: test your rule, and consider
+///   [`OnStoreError::Refuse`](sluicegate_core::OnStoreError::Refuse).
+/// - Nothing is given back: `count_if` and `settle_cost` leave the charge as it was made, and so does a
+///   limit further in that refuses.
+/// - Nobody waits: what cannot go ahead is refused at once, with the exact time to come back.
+/// - There is no looking without spending, and no resetting: both are unsupported errors.
+/// - The table is governor's. It grows with every key until you call
+///   [`retain_recent`](RateLimiter::retain_recent).
+///
+/// [`Governor`](crate::Governor) has none of these limitations.
+///
+/// ```
+/// use std::sync::Arc;
+/// use governor::middleware::StateInformationMiddleware;
+/// use governor::{Quota, RateLimiter};
+/// use sluicegate_core::{Global, Store};
+/// use sluicegate_governor::{Around, limit};
+///
+/// let quota = Quota::per_second(50.try_into().unwrap());
+/// let limiter = Arc::new(
+///     RateLimiter::direct(quota).with_middleware::<StateInformationMiddleware>(),
+/// );
+///
+/// let limit = limit(quota)?;
+/// let store = Around::new(Arc::clone(&limiter), quota);
+/// assert!(store.check(&limit).is_ok());
+/// let rule = limit.by(Global);
+/// # let _ = rule;
+/// # Ok::<(), sluicegate_core::LimitError>(())
+/// ```
+pub struct Around<L> {
+    limiter: Arc<L>,
+    quota: Quota,
+}
+
+impl<L: Check> Around<L> {
+    /// A store that spends from `limiter`, which was made with `quota`: governor does not tell.
+    pub fn new(limiter: Arc<L>, quota: Quota) -> Self {
+        Self { limiter, quota }
+    }
+
+    fn spend(&self, charge: &Charge) -> Result<Outcome, LimitError> {
+        let mut owed = charge.owed();
+        let Some(first) = owed.next() else {
+            return Ok(Outcome::from_parts(Verdict::Admit { wait: Duration::ZERO }, []));
+        };
+        if owed.next().is_some() {
+            return Err(LimitError::new(
+                "a governor limiter is one limit, and several cannot be charged all or none",
+            ));
+        }
+        self.check(&first.limit)?;
+        let mut standing = Standing::fresh(first.limit);
+        let spent = match u32::try_from(first.cost).map(NonZeroU32::new) {
+            // governor multiplies whatever it is given by the interval, and wraps.
+            Ok(Some(cost)) if cost <= self.quota.burst_size() => {
+                self.limiter.spend(&first.key, cost)
+            }
+            Ok(None) => Ok(self.quota.burst_size().get()),
+            _ => Err(None),
+        };
+        let verdict = match spent {
+            Ok(remaining) => {
+                let missing = self.quota.burst_size().get() - remaining;
+                // governor tells whole tokens: the next is there in one interval at the latest.
+                let next = self.quota.replenish_interval();
+                standing.window = Some(whole_micros(next * missing.min(1)));
+                standing.reset = Some(whole_micros(next * missing));
+                standing.remaining = remaining.into();
+                standing.charged = first.cost;
+                Verdict::Admit { wait: Duration::ZERO }
+            }
+            Err(retry) => {
+                let retry_after = retry.map(whole_micros);
+                let whole = self.quota.replenish_interval() * self.quota.burst_size().get();
+                standing.remaining = 0;
+                standing.window = retry_after.or(Some(whole_micros(whole)));
+                standing.reset = Some(whole_micros(whole));
+                standing.retry = retry_after;
+                standing.refused = true;
+                match retry {
+                    Some(_) => Verdict::Refuse { retry_after },
+                    None => Verdict::Never,
+                }
+            }
+        };
+        let spent = first.limit.capacity() - standing.remaining;
+        standing.soft = first.limit.soft_limit().is_some_and(|soft| spent > soft);
+        Ok(Outcome::from_parts(verdict, [standing]))
+    }
+}
+
+/// A limiter that can be asked to admit a request.
+pub trait Check {
+    /// Spends `cost` on `key`, where the limiter has keys, and tells how much remains.
+    ///
+    /// # Errors
+    ///
+    /// How long until it would be admitted; `None` if that is never.
+    fn spend(&self, key: &KeyBuf, cost: NonZeroU32) -> Result<u32, Option<Duration>>;
+}
+
+impl<S, C> Check for RateLimiter<NotKeyed, S, C, StateInformationMiddleware>
+where
+    S: DirectStateStore,
+    C: Clock,
+{
+    fn spend(&self, _: &KeyBuf, cost: NonZeroU32) -> Result<u32, Option<Duration>> {
+        told(self.check_n(cost), self.clock())
+    }
+}
+
+impl<S, C> Check for RateLimiter<KeyBuf, S, C, StateInformationMiddleware>
+where
+    S: KeyedStateStore<KeyBuf>,
+    C: Clock,
+{
+    fn spend(&self, key: &KeyBuf, cost: NonZeroU32) -> Result<u32, Option<Duration>> {
+        told(self.check_key_n(key, cost), self.clock())
+    }
+}
+
+type Told<P> = Result<Result<StateSnapshot, NotUntil<P>>, InsufficientCapacity>;
+
+fn told<C: Clock>(told: Told<C::Instant>, clock: &C) -> Result<u32, Option<Duration>> {
+    match told {
+        Ok(Ok(snapshot)) => Ok(snapshot.remaining_burst_capacity()),
+        Ok(Err(until)) => Err(Some(until.wait_time_from(clock.now()))),
+        Err(_) => Err(None),
+    }
+}
+
+/// Rounded up: a tick earlier it is refused.
+fn whole_micros(time: Duration) -> Duration {
+    micros(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+}
+
+const NO_PEEK: LimitError =
+    LimitError::new("governor cannot look at a limiter without spending from it");
+const NO_RESET: LimitError = LimitError::new("governor cannot reset a key");
+
+impl<L: Check> Store for Around<L> {
+    type Future = Ready<Result<Outcome, StoreError>>;
+
+    fn take(&self, charge: &Charge) -> Answer<Self::Future> {
+        Answer::Now(self.spend(charge).map_err(StoreError::unsupported))
+    }
+
+    fn peek(&self, _: &Charge) -> Answer<Self::Future> {
+        Answer::Now(Err(StoreError::unsupported(NO_PEEK)))
+    }
+
+    fn reset(&self, _: &Charge) -> Answer<Self::Future> {
+        Answer::Now(Err(StoreError::unsupported(NO_RESET)))
+    }
+
+    /// Does nothing: governor takes nothing back.
+    fn settle(&self, _: &Owed, _: &Mark, _: u64) {}
+
+    fn check(&self, limit: &Limit) -> Result<(), LimitError> {
+        if quota(limit)? == self.quota {
+            return Ok(());
+        }
+        Err(LimitError::new("the governor limiter inside was made with another quota"))
+    }
+}
+
+impl<L> Clone for Around<L> {
+    fn clone(&self) -> Self {
+        Self { limiter: Arc::clone(&self.limiter), quota: self.quota }
+    }
+}
+
+impl<L> fmt::Debug for Around<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Around").field("quota", &self.quota).finish_non_exhaustive()
+    }
+}

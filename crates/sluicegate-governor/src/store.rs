@@ -1,0 +1,321 @@
+use std::fmt;
+use std::future::Ready;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sluicegate_core::{
+    Answer, Charge, Clock, Limit, LimitError, Mark, Outcome, Owed, Standing, Store, StoreError,
+    Verdict, WhenFull, remote,
+};
+
+use crate::bucket::{Answer as Asked, Bucket, Row, micros};
+use crate::table::{Find, Found, Table};
+
+/// Keys that a store has room for unless told otherwise.
+const KEYS: usize = 1 << 18;
+
+/// A store whose token bucket is governor's.
+///
+/// The table is this crate's: it holds a bounded number of keys, is tidied a little with each key that
+/// is added, and never lets go of one that is being limited. When there is no room for a new key, the request's
+/// other limits are charged all the same, and each limit says what happens to the key
+/// ([`Limit::answer_when_full`]). There are no rows that keys share: a limit that would count new keys together
+/// refuses them, unless another limit of the request refuses it anyway. A key takes some 250 bytes.
+///
+/// Clones are the same store.
+#[derive(Clone)]
+pub struct Governor(Arc<Inner>);
+
+struct Inner {
+    clock: Clock,
+    table: Table,
+}
+
+impl Governor {
+    /// A store for 262,144 keys, by the machine's clock.
+    pub fn new() -> Self {
+        Self::with_capacity(KEYS)
+    }
+
+    /// A store for `keys` keys, each on one limit.
+    ///
+    /// # Panics
+    ///
+    /// When `keys` is zero.
+    #[track_caller]
+    pub fn with_capacity(keys: usize) -> Self {
+        Self::with_clock(keys, Clock::machine())
+    }
+
+    /// A store for `keys` keys that goes by `clock`.
+    ///
+    /// ```
+    /// use sluicegate_core::ManualClock;
+    /// use sluicegate_governor::Governor;
+    ///
+    /// let clock = ManualClock::new();
+    /// let store = Governor::with_clock(1_000, &clock);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// When `keys` is zero.
+    #[track_caller]
+    pub fn with_clock(keys: usize, clock: impl Into<Clock>) -> Self {
+        assert!(keys > 0, "a store with room for 0 keys counts nothing");
+        Self(Arc::new(Inner { clock: clock.into(), table: Table::new(keys) }))
+    }
+
+    /// How many keys are held at this moment, some of which may owe nothing any more.
+    pub fn len(&self) -> usize {
+        self.0.table.len()
+    }
+
+    /// Whether no key is held.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn now(&self) -> u64 {
+        self.0.clock.now().saturating_mul(1_000)
+    }
+
+    fn decided(&self, charge: &Charge, ask: Ask) -> Result<Outcome, StoreError> {
+        let buckets: Result<Vec<_>, _> =
+            charge.owed().map(|owed| Bucket::new(&owed.limit)).collect();
+        let buckets = buckets.map_err(StoreError::unsupported)?;
+        let now = self.now();
+        let find = if ask == Ask::Take { Find::OrInsert } else { Find::Only };
+        self.0.table.rows(charge, find, now, |rows| match ask {
+            Ask::Take => take_what_has_room(charge, &buckets, rows, now),
+            Ask::Peek => Ok(looked_at(charge, &buckets, rows, now)),
+            Ask::Reset => {
+                rows.iter_mut().for_each(|found| found.row = Row::default());
+                Ok(looked_at(charge, &buckets, rows, now))
+            }
+        })
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ask {
+    Take,
+    Peek,
+    Reset,
+}
+
+/// Charges the limits that there is room for, all or none of them; the others have no part in it, unless they want
+/// to be asked, or could never admit the cost. Who is refused anyway is refused all the same, so that no flood
+/// frees a key by leaving no room for another of its limits.
+fn take_what_has_room(
+    charge: &Charge,
+    buckets: &[Bucket],
+    rows: &mut [Found],
+    now: u64,
+) -> Result<Outcome, StoreError> {
+    let left_out =
+        |(found, owed): (&Found, &Owed)| !found.has_room && owed.cost <= owed.limit.capacity();
+    let left_out: Vec<bool> = rows.iter().zip(charge.owed()).map(left_out).collect();
+    if !left_out.contains(&true) {
+        return Ok(take(charge, buckets, rows, now));
+    }
+    let refuses = (charge.owed().zip(&left_out))
+        .any(|(owed, left_out)| *left_out && owed.answer_when_full() != WhenFull::Admit);
+    let full = if refuses { StoreError::full_and_refusing } else { StoreError::full };
+    if !left_out.contains(&false) {
+        return Err(full());
+    }
+
+    let is_counted = |at: &usize| !left_out[*at];
+    let counted: Vec<usize> = (0..rows.len()).filter(is_counted).collect();
+    let mut part = Charge::new();
+    for owed in
+        charge.owed().zip(&left_out).filter(|(_, left_out)| !**left_out).map(|(owed, _)| owed)
+    {
+        part.owe(owed.limit, owed.key, owed.cost).expect("a part of a charge that was made");
+    }
+    if let Some(patience) = charge.patience() {
+        part = part.patient(patience);
+    }
+    let part_buckets: Vec<Bucket> = counted.iter().map(|at| buckets[*at]).collect();
+    let mut part_rows: Vec<Found> = counted.iter().map(|at| rows[*at]).collect();
+    let outcome = take(&part, &part_buckets, &mut part_rows, now);
+    if refuses && outcome.is_admitted() {
+        return Err(full());
+    }
+    counted.iter().zip(part_rows).for_each(|(at, row)| rows[*at] = row);
+
+    let decision = outcome.decision(&part);
+    let mut told = decision.standings().cloned();
+    let standings = charge.owed().zip(&left_out).filter_map(|(owed, left_out)| match left_out {
+        false => told.next(),
+        true => Some(uncounted(owed.limit)),
+    });
+    let standings: Vec<Standing> = standings.collect();
+    Ok(Outcome::from_parts(outcome.verdict(), standings))
+}
+
+/// Of a limit that there is no room for.
+fn uncounted(limit: Limit) -> Standing {
+    let mut standing = Standing::fresh(limit);
+    standing.uncounted = true;
+    standing.mark = remote::void();
+    standing
+}
+
+/// Charges every row, or none; books the earliest moment within the charge's patience at which all
+/// admit.
+fn take(charge: &Charge, buckets: &[Bucket], rows: &mut [Found], now: u64) -> Outcome {
+    rows.iter_mut().for_each(|found| found.row = found.row.follow(now));
+    let asked = ask(charge, buckets, rows, now);
+    let Some(debts) = admit(charge, buckets, rows, now, &asked) else {
+        let patience = charge.patience().unwrap_or_default();
+        return preview(charge, buckets, rows, now, patience);
+    };
+    let wait = longest(&asked).unwrap_or_default();
+    let standings = debts.into_iter().zip(rows).zip(buckets).zip(charge.owed()).map(
+        |(((debt, found), bucket), owed)| {
+            found.row = Row { written: now, debt };
+            let mut standing = bucket.standing(debt, owed.cost);
+            standing.charged = owed.cost;
+            standing.retry = Some(Duration::ZERO);
+            standing.mark = found.row.mark();
+            standing
+        },
+    );
+    Outcome::from_parts(Verdict::Admit { wait }, standings)
+}
+
+/// What [`take`] would answer.
+fn looked_at(charge: &Charge, buckets: &[Bucket], rows: &mut [Found], now: u64) -> Outcome {
+    rows.iter_mut().for_each(|found| found.row = found.row.follow(now));
+    let patience = charge.patience().unwrap_or_default();
+    let asked = ask(charge, buckets, rows, now);
+    let mut told = preview(charge, buckets, rows, now, patience);
+    if admit(charge, buckets, rows, now, &asked).is_some() {
+        let wait = longest(&asked).unwrap_or_default();
+        let decision = told.decision(charge);
+        let standings = decision.standings().cloned();
+        told = Outcome::from_parts(Verdict::Admit { wait }, standings);
+    }
+    told
+}
+
+/// What a refusal says, with nothing written.
+fn preview(
+    charge: &Charge,
+    buckets: &[Bucket],
+    rows: &[Found],
+    now: u64,
+    patience: Duration,
+) -> Outcome {
+    let asked = ask(charge, buckets, rows, now);
+    let wait = longest(&asked);
+    // Where one has to wait for too long, those that could have waited do not refuse.
+    let patience = if wait.is_none_or(|wait| wait > patience) { patience } else { Duration::ZERO };
+    let standings = asked.iter().zip(rows).zip(buckets).zip(charge.owed()).map(
+        |(((asked, found), bucket), owed)| {
+            let mut standing = bucket.standing(found.row.debt(now), owed.cost);
+            standing.refused = match asked {
+                Asked::Admit(_) => false,
+                // Where one never admits, that is the answer.
+                Asked::Wait(micros_wait) => wait.is_some() && micros(*micros_wait) > patience,
+                Asked::Never => true,
+            };
+            standing
+        },
+    );
+    let verdict = match wait {
+        Some(Duration::ZERO) => Verdict::Admit { wait: Duration::ZERO },
+        None => Verdict::Never,
+        retry_after => Verdict::Refuse { retry_after },
+    };
+    Outcome::from_parts(verdict, standings)
+}
+
+fn ask(charge: &Charge, buckets: &[Bucket], rows: &[Found], now: u64) -> Vec<Asked> {
+    (charge.owed().zip(buckets).zip(rows))
+        .map(|((owed, bucket), found)| bucket.ask(found.row.debt(now), owed.cost))
+        .collect()
+}
+
+/// Until the last of them admits, and so all: buckets drain and nothing else.
+fn longest(asked: &[Asked]) -> Option<Duration> {
+    asked.iter().try_fold(Duration::ZERO, |longest, asked| match asked {
+        Asked::Admit(_) => Some(longest),
+        Asked::Wait(wait) => Some(longest.max(micros(*wait))),
+        Asked::Never => None,
+    })
+}
+
+/// The debts that all have from now on, if the request is admitted or can wait.
+fn admit(
+    charge: &Charge,
+    buckets: &[Bucket],
+    rows: &[Found],
+    now: u64,
+    asked: &[Asked],
+) -> Option<Vec<u64>> {
+    let wait = longest(asked).filter(|wait| *wait <= charge.patience().unwrap_or_default())?;
+    let keys = charge.keys();
+    let book = |(((asked, found), bucket), owed): (((&Asked, &Found), &Bucket), &Owed)| match asked
+    {
+        Asked::Admit(debt) if wait.is_zero() => Some(*debt),
+        _ => bucket.book(found.row.debt(now), owed.cost, wait, keys),
+    };
+    asked.iter().zip(rows).zip(buckets).zip(charge.owed()).map(book).collect()
+}
+
+impl Store for Governor {
+    type Future = Ready<Result<Outcome, StoreError>>;
+
+    fn take(&self, charge: &Charge) -> Answer<Self::Future> {
+        Answer::Now(self.decided(charge, Ask::Take))
+    }
+
+    fn peek(&self, charge: &Charge) -> Answer<Self::Future> {
+        Answer::Now(self.decided(charge, Ask::Peek))
+    }
+
+    fn reset(&self, charge: &Charge) -> Answer<Self::Future> {
+        Answer::Now(self.decided(charge, Ask::Reset))
+    }
+
+    fn settle(&self, owed: &Owed, mark: &Mark, spent: u64) {
+        let Ok(bucket) = Bucket::new(&owed.limit) else { return };
+        let now = self.now();
+        let charge = Charge::of(owed.limit, owed.key, owed.cost);
+        let find = if spent > owed.cost { Find::OrInsert } else { Find::Only };
+        self.0.table.rows(&charge, find, now, |rows| {
+            for Found { row, .. } in rows {
+                *row = row.follow(now);
+                *row = if spent > owed.cost {
+                    let debt = bucket.add(row.debt(now), spent - owed.cost);
+                    Row { written: now, debt }
+                } else {
+                    bucket.give(*row, mark, now, owed.cost - spent)
+                };
+            }
+        });
+    }
+
+    fn clock(&self) -> Clock {
+        self.0.clock.clone()
+    }
+
+    fn check(&self, limit: &Limit) -> Result<(), LimitError> {
+        Bucket::new(limit).map(drop)
+    }
+}
+
+impl Default for Governor {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Governor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Governor").field("len", &self.len()).finish_non_exhaustive()
+    }
+}

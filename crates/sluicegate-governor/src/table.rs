@@ -1,0 +1,188 @@
+//! A bounded table that tidies itself.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use sluicegate_core::{Charge, KeyBuf, Owed};
+
+use crate::bucket::Row;
+
+/// Most shards that the table is cut into.
+const SHARDS: usize = 64;
+
+/// Fewest keys that a shard is made for. Keys do not fall evenly, and a quarter more room is eight
+/// standard deviations of a thousand: as many as were asked for fit.
+const KEYS: usize = 1_024;
+
+/// Rows that are looked at for one to take away: whenever one is added, and when there is no room.
+const LOOK: usize = 2;
+const LOOK_HARDER: usize = 16;
+
+/// The limit and the key that a row belongs to.
+type Id = (u64, KeyBuf);
+
+pub(crate) struct Table {
+    shards: Box<[Mutex<Shard>]>,
+    hasher: RandomState,
+    /// Rows that a shard has room for.
+    room: usize,
+}
+
+#[derive(Default)]
+struct Shard {
+    rows: HashMap<Id, Row>,
+    /// Every row once; the hand of the clock is at its front.
+    ring: VecDeque<Id>,
+}
+
+/// The row of a key, or a fresh one where none is known.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Found {
+    pub(crate) row: Row,
+    /// Whether what is written here is kept.
+    pub(crate) has_room: bool,
+}
+
+/// A shard that a charge holds, and the rows that it may yet add there.
+struct Locked<'a> {
+    at: usize,
+    shard: MutexGuard<'a, Shard>,
+    promised: usize,
+}
+
+/// Whether a row that is not there is about to be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Find {
+    Only,
+    OrInsert,
+}
+
+impl Table {
+    pub(crate) fn new(capacity: usize) -> Self {
+        let (shards, room) = match (capacity / KEYS).min(SHARDS) {
+            0 | 1 => (1, capacity),
+            shards => (shards, (capacity / shards).saturating_add(capacity / shards / 4 + 1)),
+        };
+        let shards = (0..shards).map(|_| Mutex::default()).collect();
+        Self { shards, hasher: RandomState::new(), room }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.shards.iter().map(|shard| lock(shard).rows.len()).sum()
+    }
+
+    /// Hands out the rows of a charge, all locked at once, and writes back those that there is room for.
+    pub(crate) fn rows<T>(
+        &self,
+        charge: &Charge,
+        find: Find,
+        now: u64,
+        change: impl FnOnce(&mut [Found]) -> T,
+    ) -> T {
+        let ids: Vec<_> = charge.owed().map(|owed| self.id(owed)).collect();
+        // In one order everywhere, so that no two wait for each other.
+        let mut wanted: Vec<_> = ids.iter().map(|(at, _)| *at).collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        let mut locked: Vec<_> = wanted.into_iter().map(|at| self.lock(at)).collect();
+
+        let mut found = Vec::with_capacity(ids.len());
+        for (at, id) in &ids {
+            found.push(of(&mut locked, *at).find(id, find, self.room, now, &ids));
+        }
+        let outcome = change(&mut found);
+        for ((at, id), found) in ids.into_iter().zip(found) {
+            if found.has_room {
+                of(&mut locked, at).shard.write(id, found.row);
+            }
+        }
+        outcome
+    }
+
+    fn id(&self, owed: &Owed) -> (usize, Id) {
+        let id = (owed.limit.id(), owed.key);
+        let shard = self.hasher.hash_one(id) % self.shards.len() as u64;
+        (shard as usize, id)
+    }
+
+    fn lock(&self, at: usize) -> Locked<'_> {
+        Locked { at, shard: lock(&self.shards[at]), promised: 0 }
+    }
+}
+
+impl Locked<'_> {
+    /// The row of `id`, which is among the `ids` of the charge.
+    fn find(&mut self, id: &Id, find: Find, room: usize, now: u64, ids: &[(usize, Id)]) -> Found {
+        if let Some(row) = self.shard.rows.get(id) {
+            return Found { row: *row, has_room: true };
+        }
+        let room = room - self.promised;
+        let has_room = find == Find::OrInsert && self.shard.has_room(room, now, ids);
+        self.promised += usize::from(has_room);
+        Found { row: Row::default(), has_room }
+    }
+}
+
+impl Shard {
+    /// A row that owes nothing any more equals none: it is taken away as the hand passes, unless it is
+    /// one of `kept`, which are about to be written.
+    fn has_room(&mut self, room: usize, now: u64, kept: &[(usize, Id)]) -> bool {
+        let looks = if self.rows.len() < room { LOOK } else { LOOK_HARDER };
+        for _ in 0..looks.min(self.ring.len()) {
+            let Some(id) = self.ring.pop_front() else { break };
+            let fresh = self.rows.get(&id).is_some_and(|row| row.debt(now) == 0);
+            if fresh && !kept.iter().any(|(_, kept)| *kept == id) {
+                self.rows.remove(&id);
+            } else {
+                self.ring.push_back(id);
+            }
+        }
+        self.rows.len() < room
+    }
+
+    fn write(&mut self, id: Id, row: Row) {
+        if let Some(known) = self.rows.get_mut(&id) {
+            *known = row;
+        } else if row.debt > 0 {
+            self.rows.insert(id, row);
+            self.ring.push_back(id);
+        }
+    }
+}
+
+fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
+    shard.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn of<'a, 'l>(locked: &'a mut [Locked<'l>], at: usize) -> &'a mut Locked<'l> {
+    let found = locked.iter_mut().find(|locked| locked.at == at);
+    found.expect("every shard of the charge is locked")
+}
+
+#[cfg(test)]
+mod tests {
+    use sluicegate_core::{Limit, Part};
+
+    use super::*;
+
+    /// However the keys of one charge fall, and whatever room is left where they do.
+    #[test]
+    fn no_shard_has_more_rows_than_room() {
+        let table = Table::new(64 * KEYS);
+        for round in 0..30_000_u64 {
+            let mut charge = Charge::new();
+            for name in 0..4_u64 {
+                let mut key = KeyBuf::new();
+                (round, name).write(&mut key);
+                charge.owe(Limit::per_hour(9), key, 1).unwrap();
+            }
+            table.rows(&charge, Find::OrInsert, 0, |found| {
+                found.iter_mut().for_each(|found| found.row.debt = u64::MAX);
+            });
+        }
+        let rows = |shard| lock(shard).rows.len();
+        assert!(table.shards.iter().all(|shard| rows(shard) <= table.room));
+        assert_eq!(table.len(), SHARDS * table.room, "a table that is not full shows nothing");
+    }
+}

@@ -1,0 +1,297 @@
+//! What can go wrong between a charge and its answer, by kind.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+use redis::{ErrorKind, RedisError, ServerErrorKind};
+use sluicegate_core::StoreError;
+
+/// Why Redis did not decide.
+///
+/// It is the [source](Error::source) of the [`StoreError`] that the store answers, except where that
+/// [says it was too slow](StoreError::is_too_slow) by itself.
+///
+/// ```
+/// use std::error::Error;
+/// use sluicegate_core::StoreError;
+/// use sluicegate_redis::{Failure, FailureKind};
+///
+/// fn is_full(error: &StoreError) -> bool {
+///     let failure = error.source().and_then(|source| source.downcast_ref::<Failure>());
+///     failure.is_some_and(|failure| failure.kind() == FailureKind::OutOfMemory)
+/// }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Failure {
+    kind: FailureKind,
+    detail: Option<Arc<str>>,
+    may_be_applied: bool,
+    /// Whether there was nobody to ask: it tells nothing new of the server.
+    unasked: bool,
+}
+
+/// The kinds of [`Failure`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FailureKind {
+    /// There is no connection, or it broke before the answer came.
+    Unreachable,
+    /// No answer within the deadline.
+    TooSlow,
+    /// The breaker is open: the server was not asked.
+    BreakerOpen,
+    /// More is under way than [`background`](crate::RedisBuilder::background) allows: the server was not asked,
+    /// because what it charged too late could not be given back.
+    Full,
+    /// The server is loading its data, or busy with somebody's script.
+    Busy,
+    /// The server takes no writes: a replica, or one that cannot persist or replicate them.
+    ReadOnly,
+    /// The server has reached its `maxmemory`, and evicts nothing.
+    OutOfMemory,
+    /// The row is not one of sluicegate's: somebody else writes under the same prefix.
+    WrongType,
+    /// The user or its password is not accepted, or the user may not run the script.
+    Denied,
+    /// The slot is served by nobody, or is on its way from one node to another.
+    Cluster,
+    /// The script failed.
+    Script,
+    /// What came is not an answer.
+    Protocol,
+}
+
+impl FailureKind {
+    /// Every kind, in the order of [`index`](Self::index).
+    pub(crate) const ALL: [Self; 12] = [
+        Self::Unreachable,
+        Self::TooSlow,
+        Self::BreakerOpen,
+        Self::Full,
+        Self::Busy,
+        Self::ReadOnly,
+        Self::OutOfMemory,
+        Self::WrongType,
+        Self::Denied,
+        Self::Cluster,
+        Self::Script,
+        Self::Protocol,
+    ];
+
+    pub(crate) const fn index(self) -> usize {
+        self as usize
+    }
+
+    /// The name that metrics label it with: `out_of_memory`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Unreachable => "unreachable",
+            Self::TooSlow => "too_slow",
+            Self::BreakerOpen => "breaker_open",
+            Self::Full => "full",
+            Self::Busy => "busy",
+            Self::ReadOnly => "read_only",
+            Self::OutOfMemory => "out_of_memory",
+            Self::WrongType => "wrong_type",
+            Self::Denied => "denied",
+            Self::Cluster => "cluster",
+            Self::Script => "script",
+            Self::Protocol => "protocol",
+        }
+    }
+
+    /// Whether the server itself is in trouble, and not just what was asked of it: only that opens the
+    /// breaker. A row of the wrong type is one key's affair, and a moving slot one slot's.
+    pub(crate) const fn is_the_server_s(self) -> bool {
+        !matches!(self, Self::WrongType | Self::Script | Self::Cluster | Self::Full)
+    }
+
+    /// Whether another connection may lead to a server that answers: the name may point to the promoted
+    /// replica by now.
+    pub(crate) const fn asks_for_another_connection(self) -> bool {
+        matches!(self, Self::Unreachable | Self::ReadOnly | Self::Protocol | Self::Denied)
+    }
+
+    /// Whether what else was asked on the same connection may still be answered there, and rightly so.
+    pub(crate) const fn leaves_others_to_be_answered(self) -> bool {
+        !matches!(self, Self::Unreachable | Self::Protocol)
+    }
+
+    const fn sentence(self) -> &'static str {
+        match self {
+            Self::Unreachable => "Redis cannot be reached",
+            Self::TooSlow => "Redis did not answer in time",
+            Self::BreakerOpen => "Redis failed repeatedly and is not asked for the moment",
+            Self::Full => "too many questions to Redis are under way already",
+            Self::Busy => "Redis is loading its data or busy with a script",
+            Self::ReadOnly => "Redis takes no writes",
+            Self::OutOfMemory => "Redis has reached its maxmemory",
+            Self::WrongType => "the row in Redis is not one of sluicegate's",
+            Self::Denied => "Redis does not accept the user, or what the user asks",
+            Self::Cluster => "the slot cannot be asked in the cluster at the moment",
+            Self::Script => "the script failed in Redis",
+            Self::Protocol => "what Redis sent is not an answer",
+        }
+    }
+}
+
+impl Failure {
+    pub(crate) const fn new(kind: FailureKind) -> Self {
+        Self { kind, detail: None, may_be_applied: false, unasked: false }
+    }
+
+    pub(crate) fn because(kind: FailureKind, detail: impl Into<Arc<str>>) -> Self {
+        Self { kind, detail: Some(detail.into()), may_be_applied: false, unasked: false }
+    }
+
+    /// The same, of a question that had been handed to the connection: the server may have acted on it.
+    pub(crate) fn after_sending(self) -> Self {
+        let may_be_applied = matches!(
+            self.kind,
+            FailureKind::Unreachable | FailureKind::TooSlow | FailureKind::Protocol
+        );
+        Self { may_be_applied, ..self }
+    }
+
+    /// The same, as what it is told by who comes while there is no connection because of it.
+    pub(crate) fn unasked(self) -> Self {
+        Self { unasked: true, may_be_applied: false, ..self }
+    }
+
+    pub(crate) const fn is_unasked(&self) -> bool {
+        self.unasked
+    }
+
+    /// Whether somebody waited for the server.
+    pub(crate) const fn was_waited_for(&self) -> bool {
+        !self.unasked && !matches!(self.kind, FailureKind::BreakerOpen | FailureKind::Full)
+    }
+
+    /// Which kind.
+    pub const fn kind(&self) -> FailureKind {
+        self.kind
+    }
+
+    /// Whether it may have been charged all the same: the connection broke between question and answer.
+    pub const fn may_be_applied(&self) -> bool {
+        self.may_be_applied
+    }
+}
+
+impl From<&RedisError> for Failure {
+    fn from(error: &RedisError) -> Self {
+        Self::because(kind_of(error), error.to_string())
+    }
+}
+
+impl From<Failure> for StoreError {
+    fn from(failure: Failure) -> Self {
+        match failure.kind {
+            FailureKind::TooSlow => Self::too_slow(),
+            _ => Self::unavailable(failure),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kind.sentence())?;
+        match &self.detail {
+            Some(detail) => write!(f, ": {detail}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Error for Failure {}
+
+fn kind_of(error: &RedisError) -> FailureKind {
+    use ServerErrorKind as Server;
+    match error.kind() {
+        ErrorKind::Parse | ErrorKind::UnexpectedReturnType | ErrorKind::RESP3NotSupported => {
+            FailureKind::Protocol
+        }
+        ErrorKind::AuthenticationFailed | ErrorKind::Server(Server::NoPerm) => FailureKind::Denied,
+        ErrorKind::Server(Server::ReadOnly | Server::MasterDown) => FailureKind::ReadOnly,
+        ErrorKind::Server(Server::BusyLoading) => FailureKind::Busy,
+        ErrorKind::Server(
+            Server::Moved
+            | Server::Ask
+            | Server::TryAgain
+            | Server::ClusterDown
+            | Server::CrossSlot,
+        ) => FailureKind::Cluster,
+        ErrorKind::Server(_) | ErrorKind::Extension => told_by(error),
+        _ => FailureKind::Unreachable,
+    }
+}
+
+/// By the code. Servers before Redis 7 put the error that a script met behind one of their own.
+fn told_by(error: &RedisError) -> FailureKind {
+    let code = error.code().unwrap_or_default();
+    let met = |word: &str| code == word || error.detail().is_some_and(|it| it.contains(word));
+    match code {
+        "NOAUTH" | "WRONGPASS" => FailureKind::Denied,
+        "MISCONF" | "NOREPLICAS" => FailureKind::ReadOnly,
+        "BUSY" => FailureKind::Busy,
+        "BADROW" => FailureKind::WrongType,
+        _ if met("OOM") => FailureKind::OutOfMemory,
+        _ if met("WRONGTYPE") => FailureKind::WrongType,
+        _ if met("READONLY") => FailureKind::ReadOnly,
+        _ => FailureKind::Script,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(line: &str) -> FailureKind {
+        let value = redis::parse_redis_value(format!("-{line}\r\n").as_bytes());
+        let error = value.and_then(redis::Value::extract_error).expect_err("an error");
+        Failure::from(&error).kind()
+    }
+
+    #[test]
+    fn an_error_is_known_by_its_code_before_and_after_redis_7() {
+        use FailureKind::*;
+        let table = [
+            ("OOM command not allowed when used memory > 'maxmemory'.", OutOfMemory),
+            ("ERR Error running script (call to f_1): @user_script: 1: -OOM command", OutOfMemory),
+            ("WRONGTYPE Operation against a key script: 1, on @user_script:1.", WrongType),
+            ("ERR Error running script: @user_script:3: WRONGTYPE Operation", WrongType),
+            ("BADROW {alice}01 holds 3 bytes, not 16", WrongType),
+            ("READONLY You can't write against a read only replica.", ReadOnly),
+            ("MISCONF Redis is configured to save RDB snapshots", ReadOnly),
+            ("MASTERDOWN Link with MASTER is down", ReadOnly),
+            ("LOADING Redis is loading the dataset in memory", Busy),
+            ("BUSY Redis is busy running a script", Busy),
+            ("CLUSTERDOWN Hash slot not served", Cluster),
+            ("TRYAGAIN Multiple keys request during rehashing of slot", Cluster),
+            ("NOAUTH Authentication required.", Denied),
+            ("WRONGPASS invalid username-password pair", Denied),
+            ("NOPERM this user has no permissions", Denied),
+            ("ERR user_script:7: attempt to index a nil value", Script),
+        ];
+        for (line, expected) in table {
+            assert_eq!(kind(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn kinds_are_numbered_as_they_are_listed() {
+        for (i, kind) in FailureKind::ALL.into_iter().enumerate() {
+            assert_eq!(kind.index(), i, "{}", kind.name());
+        }
+    }
+
+    #[test]
+    fn a_failure_is_never_about_the_client() {
+        for kind in FailureKind::ALL {
+            let error = StoreError::from(Failure::new(kind));
+            assert_eq!(error.is_too_slow(), kind == FailureKind::TooSlow);
+            assert!(!error.is_full() && !error.is_unsupported());
+        }
+    }
+}

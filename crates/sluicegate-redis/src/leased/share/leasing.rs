@@ -1,0 +1,153 @@
+//! More tokens for a share: how many to ask for, and who gets them.
+
+use std::collections::VecDeque;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use sluicegate_core::{Charge, Owed};
+
+use super::{Refused, SOME, Share, Told, UnderWay, Waiter, Wanted, admitted, refusal};
+use crate::leased::counts::Totals;
+use crate::leased::worth::Part;
+use crate::script::lease::Lease;
+
+impl Share {
+    /// What to ask for now, for all who wait, and to have in hand; none while a lease is under way.
+    pub(in crate::leased) fn ask(
+        &mut self,
+        now: u64,
+        batch: &RangeInclusive<u64>,
+    ) -> Option<Wanted> {
+        if self.under_way.is_some() {
+            return None;
+        }
+        let costs = || self.waiting.iter().map(|waiter| waiter.cost);
+        let waited = costs().fold(0_u64, u64::saturating_add).min(1 << 52);
+        let (least, served) = (costs().min().unwrap_or(1), self.waiting.len());
+        let wanted = match self.worth.span() {
+            Some(span) => self.of_bucket(now, span, (least, waited), batch),
+            None => {
+                self.adapt(now, batch);
+                // Not more in hand than half of what others may need.
+                let spare = self.size.min((self.left / 2).max(1));
+                Wanted { least, most: waited.max(spare), waited, ..Wanted::default() }
+            }
+        };
+        self.asked = now;
+        self.under_way = Some(UnderWay { served, ..UnderWay::default() });
+        Some(wanted)
+    }
+
+    /// What this process will need before the debt of a bucket that is half full has drained. Where the bucket
+    /// is not, what is taken would drain before it is spent: so it is filled by half, which costs nobody
+    /// anything, because all of that drains meanwhile.
+    fn of_bucket(
+        &mut self,
+        now: u64,
+        span: u64,
+        (least, waited): (u64, u64),
+        batch: &RangeInclusive<u64>,
+    ) -> Wanted {
+        let expected = self.demand.expected(now, span);
+        self.size = expected.clamp(*batch.start(), *batch.end());
+        let ahead = self.size.saturating_sub(self.unspent() / 2).max(1);
+        let largest = waited.max(*batch.end());
+        let most = waited.saturating_add(ahead).min(largest);
+        let is_worth_it = expected >= SOME && *batch.end() > 1;
+        let fill = if is_worth_it { self.worth.half() } else { 0 };
+        Wanted { least, most, waited, fill, largest }
+    }
+
+    /// Twice as much, if two of the largest leases would have spared this question; else half: a key that
+    /// is hardly used needs nothing in hand.
+    fn adapt(&mut self, now: u64, batch: &RangeInclusive<u64>) {
+        let (asked, spared) = self.spared;
+        let size = if now.saturating_sub(asked) < spared {
+            self.size.saturating_mul(2)
+        } else {
+            self.size / 2
+        };
+        self.size = size.clamp(*batch.start(), *batch.end());
+    }
+
+    /// Adds what was leased, and tells those who waited. What there is no room for comes back.
+    pub(in crate::leased) fn grant(
+        &mut self,
+        lease: &Lease,
+        (asked, wanted): (u64, Wanted),
+        now: u64,
+        largest: u64,
+        totals: &mut Totals,
+    ) -> (Vec<Told>, Option<Part>) {
+        let UnderWay { served, is_old, is_void } = self.under_way.take().unwrap_or_default();
+        let mut part = Part::new(lease, asked);
+        totals.leases += 1;
+        totals.leased += lease.taken;
+        self.left = self.worth.left(lease.cell);
+        self.spared = (asked, self.worth.horizon(&part, largest.saturating_mul(2)));
+        self.refused = Refused::by(lease, asked, wanted, now).filter(|_| !is_old);
+        let mut told = Vec::with_capacity(served);
+        for waiter in self.waiting.drain(..served.min(self.waiting.len())) {
+            let outcome = if waiter.cost <= part.unspent {
+                part.unspent -= waiter.cost;
+                totals.spent += waiter.cost;
+                admitted(part.cell(&self.worth), lease.now)
+            } else {
+                // The server has no more than this: less was taken than was asked for.
+                let retry = retry_after(&self.owed, waiter.cost, lease);
+                refusal(lease.cell, lease.now, retry)
+            };
+            told.push(Told { waiter, outcome });
+        }
+        if is_void {
+            totals.expired += part.unspent;
+            return (told, None);
+        }
+        (told, self.add(part))
+    }
+
+    /// Adds what is there to be spent. What there is no room for comes back.
+    pub(in crate::leased) fn add(&mut self, part: Part) -> Option<Part> {
+        self.shift();
+        match &mut self.parts {
+            _ if part.taken == 0 => return None,
+            [older, _] if older.unspent == 0 => *older = part,
+            [_, newer] if newer.taken == 0 => *newer = part,
+            // A cost was more than both had: the oldest would drain first.
+            [older, newer] => {
+                let oldest = std::mem::replace(older, std::mem::replace(newer, part));
+                return Some(oldest);
+            }
+        }
+        None
+    }
+
+    /// Tells those who came while a lease was under way, as far as tokens are left.
+    pub(in crate::leased) fn serve_late(&mut self, now: u64, totals: &mut Totals) -> Vec<Told> {
+        let mut told = Vec::new();
+        while let Some(cost) = self.waiting.front().map(|waiter| waiter.cost) {
+            let Some(outcome) = self.spend(now, cost) else { break };
+            totals.spent += cost;
+            told.extend(self.waiting.pop_front().map(|waiter| Told { waiter, outcome }));
+        }
+        told
+    }
+
+    /// The lease failed: nobody waits any more.
+    pub(in crate::leased) fn fail(&mut self) -> VecDeque<Waiter> {
+        self.under_way = None;
+        std::mem::take(&mut self.waiting)
+    }
+
+    /// Whether anybody waits for whom nothing has been asked.
+    pub(in crate::leased) fn is_wanted(&self) -> bool {
+        self.under_way.is_none() && !self.waiting.is_empty()
+    }
+}
+
+/// When the server would admit this cost, of which less was left.
+fn retry_after(owed: &Owed, cost: u64, lease: &Lease) -> Option<Duration> {
+    let charge = Charge::of(owed.limit, owed.key, cost);
+    let decision = refusal(lease.cell, lease.now, None).decision(&charge);
+    decision.standings().next()?.retry
+}

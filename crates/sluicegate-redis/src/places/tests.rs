@@ -1,0 +1,129 @@
+use sluicegate_core::remote::void;
+use sluicegate_core::{KeyBuf, Limit, Mark};
+
+use super::*;
+
+const LEASE: Duration = Duration::from_secs(10);
+const PAUSE: u64 = 2_500_000;
+
+type Rows = Vec<(Vec<u8>, u64)>;
+
+fn places() -> Arc<Places> {
+    Arc::new(Places::new(LEASE))
+}
+
+fn charge(cost: u64) -> Charge {
+    Charge::of(Limit::concurrent(5), KeyBuf::of("alice"), cost)
+}
+
+fn key(name: &str) -> Vec<u8> {
+    name.as_bytes().to_vec()
+}
+
+fn claim(places: &Arc<Places>, name: &str, cost: u64, now: u64) -> Claim {
+    places.claim(&charge(cost), &[key(name)], now).expect("it holds places")
+}
+
+/// It is known to be held.
+fn hold(places: &Arc<Places>, name: &str, cost: u64, now: u64) {
+    claim(places, name, cost, now).admitted(&[Mark::default()]);
+}
+
+fn due(places: &Places, now: u64) -> Option<Rows> {
+    places.due(now).map(|due| {
+        let mut rows = due.rows;
+        rows.sort();
+        rows
+    })
+}
+
+#[test]
+fn what_holds_nothing_is_not_counted() {
+    let places = places();
+    let rate = Charge::of(Limit::per_second(5), KeyBuf::of("alice"), 1);
+    assert!(places.claim(&rate, &[key("a")], 0).is_none());
+    assert!(places.claim(&charge(0), &[key("a")], 0).is_none());
+    assert_eq!(due(&places, 0), None);
+}
+
+#[test]
+fn what_is_asked_for_counts_until_it_is_refused_or_given_back() {
+    let places = places();
+    let asked = claim(&places, "a", 2, 0);
+    hold(&places, "a", 1, 0);
+    assert_eq!(due(&places, PAUSE), Some(vec![(key("a"), 3)]));
+    drop(asked);
+    assert_eq!(due(&places, PAUSE), Some(vec![(key("a"), 1)]));
+    let returned = places.returned(key("a"), 1);
+    assert_eq!(due(&places, PAUSE), Some(vec![(key("a"), 1)]));
+    drop(returned);
+    assert_eq!(due(&places, PAUSE), None);
+    drop(places.returned(key("a"), 1));
+    assert_eq!(due(&places, PAUSE), None, "given back twice, it is no less than nothing");
+}
+
+#[test]
+fn a_shadow_that_was_not_charged_holds_nothing() {
+    let places = places();
+    let mut asked = claim(&places, "a", 2, 0);
+    asked.admitted(&[void()]);
+    drop(asked);
+    assert_eq!(due(&places, 0), None);
+}
+
+#[test]
+fn only_what_was_not_touched_for_a_while_is_renewed() {
+    let places = places();
+    hold(&places, "a", 1, 0);
+    hold(&places, "b", 1, 1);
+    assert_eq!(due(&places, PAUSE - 1), Some(vec![]));
+    assert_eq!(due(&places, PAUSE), Some(vec![(key("a"), 1)]));
+    places.renewed(&[(key("a"), 1)], PAUSE);
+    assert_eq!(due(&places, PAUSE + 1), Some(vec![(key("b"), 1)]));
+    assert_eq!(due(&places, 2 * PAUSE), Some(vec![(key("a"), 1), (key("b"), 1)]));
+    // A clock that was set back tells nothing.
+    assert_eq!(due(&places, 0).map(|rows| rows.len()), Some(2));
+}
+
+#[test]
+fn a_doubt_is_told_once_and_again_if_that_fails() {
+    let places = places();
+    claim(&places, "a", 2, 0).doubt();
+    let told = Some(vec![(key("a"), 0)]);
+    assert_eq!(due(&places, 0), told);
+    assert_eq!(due(&places, 0), None, "the server has been told");
+    places.not_renewed(&[(key("a"), 0)]);
+    assert_eq!(due(&places, 0), told);
+    // In a row that is in use, too.
+    places.not_renewed(&[(key("a"), 0)]);
+    hold(&places, "a", 1, 0);
+    assert_eq!(due(&places, 0), Some(vec![(key("a"), 1)]));
+    assert_eq!(due(&places, 0), Some(vec![]));
+    drop(places.returned(key("a"), 1));
+    assert_eq!(due(&places, 0), None);
+    assert_eq!(places.lock().doubtful, 0);
+}
+
+#[test]
+fn no_more_than_so_many_doubts_are_kept() {
+    let places = places();
+    for number in 0..2 * DOUBTFUL {
+        claim(&places, &number.to_string(), 1, 0).doubt();
+    }
+    assert_eq!(due(&places, 0).map(|rows| rows.len()), Some(DOUBTFUL));
+    assert_eq!((due(&places, 0), places.lock().doubtful), (None, 0));
+}
+
+#[test]
+fn turns_grow() {
+    let places = places();
+    let turns = [(); 3].map(|()| claim(&places, "a", 1, 0).turn());
+    assert_eq!(turns, [1, 2, 3]);
+}
+
+#[test]
+fn holders_differ() {
+    let numbers: std::collections::BTreeSet<_> = (0..100).map(|_| places().holder()).collect();
+    assert_eq!(numbers.len(), 100);
+    assert!(numbers.iter().all(|number| (1..HOLDERS).contains(number)));
+}

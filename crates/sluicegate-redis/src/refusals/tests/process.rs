@@ -1,0 +1,124 @@
+//! A process and its server, without anything in between.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sluicegate_core::remote::{Fact, Held, Numbers, Role};
+use sluicegate_core::{
+    Charge, Clock, KeyBuf, ManualClock, Mark, Outcome, Owed, Slot, State, decide, preview,
+};
+
+use crate::refusals::{Epochs, Refusals};
+use crate::script::Reply;
+use crate::shared::Ask;
+
+/// What stands for a server: every state, and a clock that is ahead of this process's.
+pub(super) struct Server {
+    pub(super) states: HashMap<(u64, KeyBuf), State>,
+    clock: ManualClock,
+}
+
+fn ahead(clock: &ManualClock) -> u64 {
+    clock.now() + 3_600_000_000
+}
+
+impl Server {
+    pub(super) fn new(clock: &ManualClock) -> Self {
+        Self { states: HashMap::new(), clock: clock.clone() }
+    }
+
+    fn decide(
+        &mut self,
+        charge: &Charge,
+        decide: impl FnOnce(&mut [Slot<'_>], u64) -> Outcome,
+    ) -> Outcome {
+        let at = |owed: &Owed| (owed.limit.id(), owed.key);
+        let states = charge.owed().map(|owed| self.states.remove(&at(owed)).unwrap_or_default());
+        let mut states: Vec<State> = states.collect();
+        let slots = charge.owed().zip(&mut states);
+        let slots = slots.map(|(owed, state)| Slot { limit: &owed.limit, state, cost: owed.cost });
+        let outcome = decide(&mut slots.collect::<Vec<_>>(), ahead(&self.clock));
+        self.states.extend(charge.owed().map(at).zip(states));
+        outcome
+    }
+
+    pub(super) fn take(&mut self, charge: &Charge) -> Outcome {
+        self.decide(charge, |slots, now| decide(slots, now, charge.patience(), charge.keys()))
+    }
+
+    /// What it would answer.
+    pub(super) fn expected(&mut self, charge: &Charge) -> Outcome {
+        self.decide(charge, |slots, now| preview(slots, now, charge.patience(), charge.keys()))
+    }
+
+    pub(super) fn reply(&self, charge: &Charge, outcome: &Outcome) -> Reply {
+        let now = ahead(&self.clock);
+        let decision = outcome.decision(charge);
+        let facts = charge.owed().zip(decision.standings()).map(|(owed, standing)| {
+            let role = match standing.charged {
+                0 if !outcome.is_admitted() => Role::Refused(standing.refused),
+                _ => Role::Charged,
+            };
+            if Numbers::of(&owed.limit).wide {
+                return Fact::of_standing(standing.clone());
+            }
+            let cell = Held::from(&self.states[&(owed.limit.id(), owed.key)]).cell;
+            Fact::of_cell(cell, now, role)
+        });
+        Reply { verdict: outcome.verdict(), now, facts: facts.collect() }
+    }
+
+    pub(super) fn settle(&mut self, owed: &Owed, mark: &Mark, spent: u64) {
+        let state = self.states.entry((owed.limit.id(), owed.key)).or_default();
+        owed.limit.settle(state, ahead(&self.clock), mark, owed.cost, spent);
+    }
+}
+
+/// A process that remembers, and how often it asked.
+pub(super) struct Process {
+    pub(super) refusals: Refusals,
+    pub(super) server: Server,
+    pub(super) clock: ManualClock,
+    pub(super) epochs: Arc<Epochs>,
+    pub(super) asked: u64,
+}
+
+impl Process {
+    pub(super) fn new(rows: usize, longest: Duration) -> Self {
+        let clock = ManualClock::new();
+        let epochs = Arc::default();
+        let refusals = Refusals::new((rows, longest), &Clock::from(&clock), &epochs);
+        Self { refusals, server: Server::new(&clock), clock, epochs, asked: 0 }
+    }
+
+    /// Charges, as the store does.
+    pub(super) fn take(&mut self, charge: &Charge) -> Outcome {
+        self.refusals.recall(charge).unwrap_or_else(|| self.ask(charge, [Duration::ZERO; 2]))
+    }
+
+    /// Asks the server, which is so far away.
+    pub(super) fn ask(&mut self, charge: &Charge, [there, back]: [Duration; 2]) -> Outcome {
+        let mut watch = self.refusals.watch(Ask::Take, charge);
+        watch.ask(self.epochs.seen(0));
+        self.asked += 1;
+        self.clock.advance(there);
+        let outcome = self.server.take(charge);
+        let reply = self.server.reply(charge, &outcome);
+        self.clock.advance(back);
+        watch.learn(charge, Some(&reply));
+        outcome
+    }
+
+    pub(super) fn settle(&mut self, owed: &Owed, mark: &Mark, spent: u64) {
+        let _change = self.refusals.change(owed);
+        self.server.settle(owed, mark, spent);
+    }
+
+    pub(super) fn reset(&mut self, charge: &Charge) {
+        let _watch = self.refusals.watch(Ask::Reset, charge);
+        for owed in charge.owed().filter(|owed| !owed.limit.is_held()) {
+            self.server.states.remove(&(owed.limit.id(), owed.key));
+        }
+    }
+}

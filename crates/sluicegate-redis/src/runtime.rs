@@ -1,0 +1,72 @@
+//! The seam to the runtime: what is spawned there, and what waits by its timer.
+
+use std::pin::pin;
+use std::sync::OnceLock;
+use std::task::Poll;
+use std::time::Duration;
+
+use sluicegate_core::Clock;
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
+
+/// A wait by the store's clock.
+pub(crate) type Sleep = sluicegate_core::Sleep<tokio::time::Sleep>;
+
+/// The runtime that connections live on, and the clock that waiting goes by.
+#[derive(Debug)]
+pub(crate) struct Runtime {
+    pub(crate) clock: Clock,
+    handle: OnceLock<Handle>,
+}
+
+impl Runtime {
+    /// The runtime that it is made on, else the first that it is used on.
+    pub(crate) fn new(clock: Clock) -> Self {
+        let runtime = Self { clock, handle: OnceLock::new() };
+        runtime.handle();
+        runtime
+    }
+
+    /// None, as long as nobody came by with one.
+    pub(crate) fn handle(&self) -> Option<&Handle> {
+        if self.handle.get().is_none() {
+            let _ = self.handle.set(Handle::try_current().ok()?);
+        }
+        self.handle.get()
+    }
+
+    fn known(&self) -> &Handle {
+        self.handle().expect("nothing is asked before there is a runtime")
+    }
+
+    pub(crate) fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future<Output: Send> + Send + 'static,
+    {
+        self.known().spawn(future)
+    }
+
+    /// Waits by the store's clock, which a test may turn by hand.
+    pub(crate) fn sleep(&self, time: Duration) -> Sleep {
+        Sleep::new(&self.clock, time, |time| self.timer(time))
+    }
+
+    /// Waits by the machine's clock, whatever the store's is: for servers, who know no other.
+    pub(crate) fn timer(&self, time: Duration) -> tokio::time::Sleep {
+        let _entered = self.known().enter();
+        tokio::time::sleep(time)
+    }
+}
+
+/// What `future` comes to, unless it is `over` first.
+pub(crate) async fn before<F: Future>(
+    over: impl Future<Output = ()>,
+    future: F,
+) -> Option<F::Output> {
+    let (mut future, mut over) = (pin!(future), pin!(over));
+    std::future::poll_fn(|cx| match future.as_mut().poll(cx) {
+        Poll::Ready(output) => Poll::Ready(Some(output)),
+        Poll::Pending => over.as_mut().poll(cx).map(|()| None),
+    })
+    .await
+}

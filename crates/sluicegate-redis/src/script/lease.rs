@@ -1,0 +1,84 @@
+//! Shares of a limit, taken out to be spent elsewhere.
+//!
+//! Each token of a share is good until the debt that it added has drained, first in, first out; in a fixed
+//! window until that ends. Whoever spends them no later than that never exceeds the limit.
+
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use sluicegate_core::Limit;
+use sluicegate_core::remote::{Numbers, Shape};
+
+use super::pack::{Packed, shape_of};
+use super::reply::{Bytes, Malformed};
+use super::{Asker, Call, Row, Script};
+
+static LEASE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("lease.lua")));
+
+/// What came of a lease.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Lease {
+    /// How much was charged; 0 where less than the least was there.
+    pub(crate) taken: u64,
+    /// The cell as it is now: the mark of what was charged.
+    pub(crate) cell: [u64; 2],
+    /// By the clock of the store, in microseconds since the Unix epoch.
+    pub(crate) now: u64,
+    /// Where nothing was charged: until the least is there; `None` where it never is.
+    pub(crate) retry_after: Option<Duration>,
+}
+
+/// Whether shares of a limit can be taken out: those of a token bucket that refills continuously, and of
+/// a fixed window, with nothing besides.
+pub(crate) fn can_lease(limit: &Limit) -> bool {
+    let numbers = Numbers::of(limit);
+    numbers.plain && matches!(numbers.shape, Shape::Bucket { .. } | Shape::Fixed { .. })
+}
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    /// Less than this is of no use: 1 or more.
+    pub(crate) least: u64,
+    pub(crate) most: u64,
+    /// How much requests wait for: of a bucket, no more than half of the rest is taken besides.
+    pub(crate) waited: u64,
+    /// The debt that a bucket is brought to, if that takes no more than `largest`; 0 where that does not matter.
+    pub(crate) fill: u64,
+    pub(crate) largest: u64,
+}
+
+/// The key beside a bucket's row that says what it owed when it was last leased from.
+pub(super) fn key_beside(row: &Row<'_>) -> Option<Vec<u8>> {
+    let numbers = Numbers::of(&row.owed.limit);
+    let is_narrow_bucket = matches!(numbers.shape, Shape::Bucket { .. }) && !numbers.wide;
+    is_narrow_bucket.then(|| [row.key, b":leased"].concat())
+}
+
+impl<'a> Call<'a> {
+    /// Charges as much as is wanted and fits to a limit that [can be leased](can_lease); what the row owes
+    /// does not matter.
+    pub(crate) fn lease(row: &'a Row<'a>, wanted: Wanted, by: impl Into<Asker>) -> Self {
+        let by = by.into();
+        let Wanted { least, most, waited, fill, largest } = wanted;
+        let mut packed = Packed::new(11);
+        let (shape, [a, b, c, d, _]) = shape_of(&Numbers::of(&row.owed.limit).shape, by);
+        packed.now(by.now).numbers([least, most, waited, fill, largest]);
+        packed.code(shape).numbers([a, b, c, d]);
+        let more_keys = key_beside(row).into_iter().collect();
+        Self { script: &LEASE, rows: std::slice::from_ref(row), more_keys, args: packed.0 }
+    }
+}
+
+impl Lease {
+    /// Reads what was answered.
+    pub(crate) fn parse(reply: &[u8]) -> Result<Self, Malformed> {
+        let mut bytes = Bytes(reply);
+        let taken = bytes.integer()?;
+        let retry_after = bytes.time()?;
+        let now = bytes.integer()?;
+        let cell = bytes.cell()?;
+        bytes.end()?;
+        Ok(Self { taken, cell, now, retry_after })
+    }
+}

@@ -1,0 +1,168 @@
+-- The sliding log: see `log.rs` in sluicegate-core. Here a is the count, b the period, c the resolution.
+--
+-- Entries are read and written where they stand; what is dropped leaves its room behind until most is
+-- room, and one taken out between two others stays as an entry that costs nothing.
+
+-- Entries that are read at a time.
+local CHUNK = 16
+
+-- The stamp and the cost of an entry, counted from the oldest. The newest is kept beside the others:
+-- both ends are looked at again and again.
+local function entry(s, index)
+  local place = log_place(s, index)
+  if place == s.newest_at then return s.newest, s.newest_cost end
+  if index > 0 and index == s.len - 1 then
+    local bytes = call('GETRANGE', s.key, place, place + ENTRY - 1)
+    s.newest_at, s.newest, s.newest_cost = place, unpack('<dd', bytes)
+    return s.newest, s.newest_cost
+  end
+  local at = place - (s.chunk_at or place)
+  if not s.chunk or at < 0 or at >= #s.chunk then
+    s.chunk, s.chunk_at, at = call('GETRANGE', s.key, place, place + CHUNK * ENTRY - 1), place, 0
+  end
+  local stamp, cost = unpack('<dd', s.chunk, at + 1)
+  return stamp, cost
+end
+
+local function write_entries(s, index, bytes)
+  local place = log_place(s, index)
+  call('SETRANGE', s.key, place, bytes)
+  s.stored, s.newest_at = true, nil
+  if s.chunk and place < s.chunk_at + #s.chunk then s.chunk = nil end
+end
+
+local function drop_oldest(s)
+  local _, cost = entry(s, 0)
+  s.total, s.head, s.len, s.dropped = s.total - cost, s.head + 1, s.len - 1, s.dropped + 1
+end
+
+-- The oldest and the newest entry cost something.
+local function trim(s)
+  while s.len > 0 and select(2, entry(s, 0)) == 0 do drop_oldest(s) end
+  while s.len > 0 and select(2, entry(s, s.len - 1)) == 0 do s.len = s.len - 1 end
+end
+
+-- Where a stamp stands or would stand, and what it costs if it is there.
+local function find(s, stamp)
+  local low, high = 0, s.len
+  while low < high do
+    local middle = floor((low + high) / 2)
+    if entry(s, middle) < stamp then low = middle + 1 else high = middle end
+  end
+  if low < s.len then
+    local found, cost = entry(s, low)
+    if found == stamp then return low, cost end
+  end
+  return low, nil
+end
+
+local function insert(s, stamp, cost)
+  s.total = s.total + cost
+  local at, there = s.len, nil
+  if s.len > 0 then
+    local newest, newest_cost = entry(s, s.len - 1)
+    if newest == stamp then
+      at, there = s.len - 1, newest_cost
+    elseif newest > stamp then
+      at, there = find(s, stamp)
+    end
+  end
+  local bytes = pack('<dd', stamp, cost + (there or 0))
+  if not there then
+    if at < s.len then
+      bytes = bytes .. call('GETRANGE', s.key, log_place(s, at), log_place(s, s.len) - 1)
+    end
+    s.len = s.len + 1
+  end
+  write_entries(s, at, bytes)
+  if at == s.len - 1 then
+    s.newest_at, s.newest, s.newest_cost = log_place(s, at), stamp, cost + (there or 0)
+  end
+end
+
+-- How far the clock stepped back since the last write, in whole resolutions.
+local function log_back(s, now)
+  local back = s.seen - now
+  if back <= 0 then return 0 end
+  return back - back % s.c
+end
+
+local function log_enter(s, now, cost, from)
+  if cost > s.a then return nil end
+  local back, excess, when, index = log_back(s, now), s.total + cost - s.a, now + from, 0
+  while excess > 0 and index < s.len do
+    local stamp, spent = entry(s, index)
+    index, excess = index + 1, excess - spent
+    when = least(when, least(stamp - back, 0) + s.b)
+  end
+  return most(when - now, EXACT - 1)
+end
+
+local function log_tidy(s, now)
+  local back = log_back(s, now)
+  if back > 0 then
+    local moved = {}
+    for index = 0, s.len - 1 do
+      local stamp, cost = entry(s, index)
+      moved[index + 1] = pack('<dd', least(stamp - back, 0), cost)
+    end
+    if s.len > 0 then write_entries(s, 0, table.concat(moved)) end
+    s.seen, s.dirty = s.seen - back, true
+  end
+  while s.len > 0 and entry(s, 0) + s.b <= now do drop_oldest(s) end
+end
+
+local function log_spend(s, now, cost, wait)
+  log_tidy(s, now)
+  local stamp = now + wait
+  if stamp % s.c > 0 then stamp = stamp - stamp % s.c + s.c end
+  -- What costs nothing leaves nothing behind, or the log would have no bound.
+  if cost > 0 then insert(s, stamp, cost) end
+  s.seen = least(s.seen, now)
+  return stamp
+end
+
+-- Writes down an attempt that was refused. Only the newest `count` can make a difference.
+local function log_record(s, now, cost)
+  -- What costs nothing writes nothing down, so nothing has to make room for it.
+  if cost == 0 then return end
+  cost = most(cost, s.a)
+  local stamp = now
+  if stamp % s.c > 0 then stamp = stamp - stamp % s.c + s.c end
+  log_tidy(s, now)
+  while s.len > 0 do
+    local oldest, spent = entry(s, 0)
+    if oldest > stamp or s.total - spent + cost < s.a then break end
+    drop_oldest(s)
+  end
+  trim(s)
+  local booked_later = s.len > 0 and entry(s, 0) > stamp
+  if not (booked_later and s.total >= s.a) then log_spend(s, now, cost, 0) end
+end
+
+local function log_give(s, stamp, now, back)
+  log_tidy(s, now)
+  local at, cost = find(s, stamp)
+  local given = cost and most(cost, back) or 0
+  if given == 0 then return end
+  write_entries(s, at, pack('<dd', stamp, cost - given))
+  s.total, s.dirty = s.total - given, true
+  trim(s)
+end
+
+local function log_remaining(s, now)
+  local left, index = s.total, 0
+  while index < s.len do
+    local stamp, cost = entry(s, index)
+    if stamp + s.b > now then break end
+    left, index = left - cost, index + 1
+  end
+  return least(s.a - left, 0)
+end
+
+local function log_fresh_in(s, now)
+  if s.len == 0 then return 0 end
+  local newest = entry(s, s.len - 1)
+  return most(least(least(newest - log_back(s, now), 0) + s.b - now, 0), EXACT - 1)
+end
+

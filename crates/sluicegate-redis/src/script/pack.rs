@@ -1,0 +1,148 @@
+//! Numbers to one packed argument: doubles, least byte first.
+
+use std::time::Duration;
+
+use sluicegate_core::remote::{self, EXACT, Numbers, Shape};
+use sluicegate_core::{Keys, Limit, Mark, Owed};
+
+use super::{Asker, Row};
+
+/// What `take.lua` is asked to do.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Op {
+    Take = 1,
+    Peek = 2,
+    Reset = 3,
+}
+
+/// Stands for what is not there: the server's own clock, or no patience.
+const NONE: f64 = -1.0;
+
+/// The latest moment: sums of it and any period stay exact. In the year 2112.
+const LATEST: u64 = EXACT / 2 - 1;
+
+pub(super) fn is_plain(row: &Row<'_>) -> bool {
+    Numbers::of(&row.owed.limit).plain
+}
+
+pub(super) fn has_log(row: &Row<'_>) -> bool {
+    matches!(Numbers::of(&row.owed.limit).shape, Shape::Log { .. })
+}
+
+pub(super) fn spend(row: &Row<'_>, by: Asker) -> Vec<u8> {
+    let mut packed = Packed::new(8);
+    let (shape, [a, b, c, d, _]) = shape_of(&Numbers::of(&row.owed.limit).shape, by);
+    packed.now(by.now).code(1).number(row.owed.cost).code(shape).numbers([a, b, c, d]);
+    packed.0
+}
+
+pub(super) fn take(
+    op: Op,
+    rows: &[Row<'_>],
+    patience: Option<Duration>,
+    keys: Keys,
+    by: Asker,
+) -> Vec<u8> {
+    let mut packed = Packed::new(4 + 11 * rows.len());
+    packed.now(by.now).code(op as u8).patience(patience).code(u8::from(keys == Keys::Several));
+    for row in rows {
+        packed.number(row.owed.cost).limit_of(&row.owed.limit, by, never_fits(row.owed, patience));
+    }
+    packed.0
+}
+
+pub(super) fn settle(row: &Row<'_>, mark: &Mark, spent: u64, by: Asker) -> Vec<u8> {
+    let mut packed = Packed::new(19);
+    let (cell, gap, banned) = remote::mark_numbers(mark);
+    let (since, by_all) = remote::since(mark);
+    let is_sliding = matches!(Numbers::of(&row.owed.limit).shape, Shape::Sliding { .. });
+    // The two counts of a sliding window are one word here, and two there.
+    let second = if is_sliding { cell[1] & u64::from(u32::MAX) } else { cell[1] };
+    let third = if is_sliding { cell[1] >> 32 } else { 0 };
+    packed
+        .now(by.now)
+        .numbers([row.owed.cost, spent, cell[0], second, third])
+        .numbers(gap)
+        .code(u8::from(banned) + 2 * u8::from(by_all))
+        .number(since)
+        .limit(&row.owed.limit, by);
+    packed.0
+}
+
+/// Whether the limit can never admit this. A shadow has no patience.
+fn never_fits(owed: &Owed, patience: Option<Duration>) -> bool {
+    remote::never_fits(&owed.limit, owed.cost, patience.filter(|_| !owed.limit.is_shadow()))
+}
+
+/// The shape's code, as the scripts know it, and its numbers in the order in which they read them.
+pub(super) fn shape_of(shape: &Shape, by: Asker) -> (u8, [u64; 5]) {
+    match *shape {
+        Shape::Bucket { unit, drain, tick, cap, free, .. } => (1, [unit, drain, tick, cap, free]),
+        Shape::Stepped { amount, every, cap } => (2, [amount, every, cap, 0, 0]),
+        Shape::Fixed { count, period, from_first } => {
+            (3, [count, period, u64::from(from_first), 0, 0])
+        }
+        Shape::Sliding { count, period, tick } => (4, [count, period, tick, 0, 0]),
+        Shape::Log { count, period, resolution } => (5, [count, period, resolution, 0, 0]),
+        Shape::Concurrent { count } => (6, [count, by.lease, by.holder, by.turn, 0]),
+    }
+}
+
+/// The argument as it is written.
+pub(super) struct Packed(pub(super) Vec<u8>);
+
+impl Packed {
+    pub(super) fn new(doubles: usize) -> Self {
+        Self(Vec::with_capacity(8 * doubles))
+    }
+
+    fn double(&mut self, number: f64) -> &mut Self {
+        self.0.extend_from_slice(&number.to_le_bytes());
+        self
+    }
+
+    /// A number beyond what stays exact is more than every limit admits: the greatest stands for it.
+    pub(super) fn number(&mut self, number: u64) -> &mut Self {
+        self.double(number.min(EXACT - 1) as f64)
+    }
+
+    pub(super) fn numbers<const N: usize>(&mut self, numbers: [u64; N]) -> &mut Self {
+        for number in numbers {
+            self.number(number);
+        }
+        self
+    }
+
+    pub(super) fn code(&mut self, code: u8) -> &mut Self {
+        self.double(f64::from(code))
+    }
+
+    pub(super) fn now(&mut self, now: Option<u64>) -> &mut Self {
+        self.double(now.map_or(NONE, |now| now.min(LATEST) as f64))
+    }
+
+    fn patience(&mut self, patience: Option<Duration>) -> &mut Self {
+        let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        self.double(patience.map_or(NONE, |patience| micros(patience).min(EXACT - 1) as f64))
+    }
+
+    fn limit(&mut self, limit: &Limit, by: Asker) -> &mut Self {
+        self.limit_of(limit, by, false)
+    }
+
+    /// A limit that never admits what is owed to it, or one that may.
+    fn limit_of(&mut self, limit: &Limit, by: Asker, never_fits: bool) -> &mut Self {
+        let numbers = Numbers::of(limit);
+        let (shape, parameters) = shape_of(&numbers.shape, by);
+        let queues = matches!(numbers.shape, Shape::Bucket { queues: true, .. });
+        let option = u8::from(queues)
+            + 2 * u8::from(numbers.count_refused)
+            + 4 * u8::from(numbers.carried)
+            + 8 * u8::from(numbers.shadow)
+            + 16 * u8::from(numbers.after > 0)
+            + 32 * u8::from(never_fits);
+        self.code(shape).numbers(parameters).numbers([numbers.gap, numbers.ban]).code(option);
+        // Few have these: the others are spared their reading.
+        if numbers.after > 0 { self.numbers([numbers.after, numbers.within]) } else { self }
+    }
+}

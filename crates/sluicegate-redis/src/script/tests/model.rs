@@ -1,0 +1,400 @@
+//! The Rust step beside the scripts: both are asked the same, and must say and keep the same.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use sluicegate_core::remote::{self, Held, Numbers, Shape};
+use sluicegate_core::{Charge, KeyBuf, Limit, Mark, Outcome, Owed, Slot, State, decide, preview};
+
+use super::super::lease::{Lease, Wanted};
+use super::super::reply::Malformed;
+use super::super::{Asker, Call, Reply, Row};
+use super::redis::Redis;
+use super::rows::{dropped, held, in_any_order, slack};
+use crate::rows::{Naming, row_key};
+
+/// How long what is held stays held after the holder was last heard of, in milliseconds.
+const HELD: u64 = 3_600_000;
+
+/// Dropped stamps that a refusal may leave where they stand.
+const LEFT: usize = 64;
+
+/// Whether a row is written that does not differ, but for stamps that have left the window.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Write {
+    Must,
+    May,
+    MustNot,
+}
+
+/// Both sides, and what the Rust side remembers.
+pub(super) struct Pair {
+    pub(super) redis: Redis,
+    naming: Naming,
+    states: BTreeMap<Vec<u8>, State>,
+    /// Which limit has written a row last, of those that share it: it says when the row expires.
+    writers: BTreeMap<Vec<u8>, Limit>,
+    /// Rows whose expiry is that of a script that was told the time.
+    told: BTreeSet<Vec<u8>>,
+    /// The turn in which the one holder took the first of what it holds.
+    since: BTreeMap<Vec<u8>, u64>,
+    turn: u64,
+    pub(super) now: u64,
+    /// Whether the scripts are told the time, or ask for it.
+    pub(super) tells_time: bool,
+}
+
+impl Pair {
+    pub(super) fn new() -> Self {
+        let naming = Naming::new("t:").unwrap();
+        Self {
+            redis: Redis::new(),
+            naming,
+            states: BTreeMap::new(),
+            writers: BTreeMap::new(),
+            told: BTreeSet::new(),
+            since: BTreeMap::new(),
+            turn: 0,
+            now: 0,
+            tells_time: false,
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.redis.clear();
+        self.states.clear();
+        self.writers.clear();
+        self.since.clear();
+    }
+
+    pub(super) fn turn_to(&mut self, now: u64) {
+        self.now = now;
+        self.redis.turn_to(now);
+    }
+
+    /// One process alone, whose lease ends when a row that it holds expires.
+    fn by(&mut self) -> Asker {
+        self.turn += 1;
+        Asker { turn: self.turn, ..Asker::from(self.tells_time.then_some(self.now)) }
+    }
+
+    /// The outcome as the Rust step knows it, which counts what is held and not since when.
+    fn plain(&mut self, given: &Outcome, charge: &Charge, keys: &[Vec<u8>]) -> Outcome {
+        if !charge.owed().any(|owed| owed.limit.is_held()) {
+            return given.clone();
+        }
+        let decision = given.decision(charge);
+        let standings =
+            decision.standings().zip(charge.owed()).zip(keys).map(|((told, owed), key)| {
+                let mut standing = told.clone();
+                if owed.limit.is_held() && !standing.mark.is_void() {
+                    let (cell, gap, banned) = remote::mark_numbers(&standing.mark);
+                    if standing.charged > 0 && cell[0] == standing.charged {
+                        self.since.insert(key.clone(), self.turn);
+                    }
+                    if standing.charged > 0 {
+                        let since = self.since.get(key);
+                        assert_eq!(
+                            Some(&cell[1]),
+                            since,
+                            "it is marked by the turn in which it began"
+                        );
+                    }
+                    let (since, by_all) = remote::since(&standing.mark);
+                    let mark = remote::mark([cell[0], 0], gap, banned);
+                    standing.mark = remote::mark_since(mark, since, by_all);
+                }
+                standing
+            });
+        Outcome::from_parts(given.verdict(), standings.collect::<Vec<_>>())
+    }
+
+    fn key(&self, owed: &Owed) -> Vec<u8> {
+        row_key(&self.naming, &owed.key, &owed.limit)
+    }
+
+    /// What the Rust side remembers: nothing, where the row has expired.
+    fn state(&mut self, key: &[u8], limit: &Limit) -> State {
+        if self.redis.row(key).is_some() {
+            return self.states.get(key).cloned().unwrap_or_default();
+        }
+        let state = self.states.remove(key).unwrap_or_default();
+        // One who has died does not hold for ever.
+        let limit = self.writers.get(key).unwrap_or(limit);
+        let fresh = limit.fresh_in(&state, self.now);
+        assert!(
+            fresh.is_none_or(|fresh| fresh.is_zero()),
+            "the row of {limit} has expired, {fresh:?} too early"
+        );
+        State::default()
+    }
+
+    fn states(&mut self, charge: &Charge) -> (Vec<Vec<u8>>, Vec<State>) {
+        let keys: Vec<_> = charge.owed().map(|owed| self.key(owed)).collect();
+        let states = keys.iter().zip(charge.owed()).map(|(key, owed)| self.state(key, &owed.limit));
+        let states = states.collect();
+        (keys, states)
+    }
+
+    pub(super) fn take(&mut self, charge: &Charge) -> Outcome {
+        let (keys, before) = self.states(charge);
+        let mut after = before.clone();
+        let (now, patience) = (self.now, charge.patience());
+        let expected =
+            with_slots(&mut after, charge, |slots| decide(slots, now, patience, charge.keys()));
+        let rows = rows(&keys, charge);
+        let by = self.by();
+        let answer = self.redis.run(&Call::take(&rows, patience, charge.keys(), by));
+        let given = outcome(charge.owed(), &answer.unwrap()).unwrap();
+        assert_equal(&self.plain(&given, charge, &keys), &expected, charge);
+        let decision = expected.decision(charge);
+        for (i, (owed, standing)) in charge.owed().zip(decision.standings()).enumerate() {
+            let is_refused = standing.refused || standing.shadowed;
+            // What can never be admitted is no attempt to go faster.
+            let is_never = expected.never_fits() || owed.limit.never_fits(owed.cost);
+            let records =
+                is_refused && !is_never && records(&owed.limit) || has_begun(&before[i], &after[i]);
+            let charged = decision.is_admitted() && !standing.shadowed;
+            let write = if charged || records { Write::Must } else { Write::MustNot };
+            self.keep(&keys[i], &owed.limit, &before[i], &after[i], write);
+        }
+        given
+    }
+
+    pub(super) fn peek(&mut self, charge: &Charge) {
+        let (keys, mut states) = self.states(charge);
+        let rows = rows(&keys, charge);
+        let by = self.by();
+        let answer = self.redis.run(&Call::peek(&rows, charge.patience(), charge.keys(), by));
+        assert!(!self.redis.has_written_any(), "who only looks writes nothing");
+        let given = outcome(charge.owed(), &answer.unwrap()).unwrap();
+        self.assert_previewed(&given, &mut states, charge);
+    }
+
+    pub(super) fn reset(&mut self, charge: &Charge) {
+        let (keys, mut states) = self.states(charge);
+        for (state, owed) in states.iter_mut().zip(charge.owed()) {
+            if !owed.limit.is_held() {
+                *state = State::default();
+            }
+        }
+        let rows = rows(&keys, charge);
+        let by = self.by();
+        let answer = self.redis.run(&Call::reset(&rows, charge.patience(), charge.keys(), by));
+        let given = outcome(charge.owed(), &answer.unwrap()).unwrap();
+        self.assert_previewed(&given, &mut states, charge);
+        for ((key, owed), state) in keys.iter().zip(charge.owed()).zip(states) {
+            assert!(owed.limit.is_held() || self.redis.row(key).is_none(), "a row was not reset");
+            self.states.insert(key.clone(), state);
+        }
+    }
+
+    fn assert_previewed(&self, given: &Outcome, states: &mut [State], charge: &Charge) {
+        let now = self.now;
+        let expected = with_slots(states, charge, |slots| {
+            preview(slots, now, charge.patience(), charge.keys())
+        });
+        assert_equal(given, &expected, charge);
+    }
+
+    pub(super) fn settle(&mut self, owed: &Owed, mark: &Mark, spent: u64) {
+        let key = self.key(owed);
+        let before = self.state(&key, &owed.limit);
+        let mut after = before.clone();
+        // A key that was forgotten has nothing to be given back.
+        let is_held = owed.limit.is_held();
+        let (cell, ..) = remote::mark_numbers(mark);
+        let is_lost = is_held && self.since.get(&key) != Some(&cell[1]);
+        if self.redis.row(&key).is_some() || spent > owed.cost {
+            // Of what is not held any more, nothing is given back.
+            let cost = if is_lost { owed.cost.min(spent) } else { owed.cost };
+            owed.limit.settle(&mut after, self.now, mark, cost, spent);
+            if spent < cost {
+                self.keep_leased(&key, &owed.limit, &before, &mut after, cell);
+            }
+        }
+        let row = Row { key: &key, owed };
+        let by = self.by();
+        self.redis.run(&Call::settle(&row, mark, spent, by)).unwrap();
+        self.keep(&key, &owed.limit, &before, &after, Write::May);
+    }
+
+    /// What was leased out of a bucket drains as it was told: no more is given back than is above that, but by
+    /// the last who leased.
+    fn keep_leased(
+        &self,
+        key: &[u8],
+        limit: &Limit,
+        before: &State,
+        after: &mut State,
+        mark: [u64; 2],
+    ) {
+        let numbers = Numbers::of(limit);
+        let Shape::Bucket { drain, tick, .. } = numbers.shape else { return };
+        let leased = self.redis.row(&[key, b":leased"].concat()).filter(|_| !numbers.wide);
+        let Some(leased) = leased.map(|row| held(limit, &row).cell) else { return };
+        let debt = |[at, debt]: [u64; 2]| {
+            debt.saturating_sub((self.now / tick).saturating_sub(at).saturating_mul(drain))
+        };
+        let (was, is) = (Held::from(before).cell, Held::from(&*after).cell);
+        if leased != mark {
+            let given = (was[1] - is[1]).min(debt(was).saturating_sub(debt(leased)));
+            *after = remote::state([is[0], was[1] - given]);
+        }
+    }
+
+    /// Takes a share, and hands back how much and the mark of it.
+    pub(super) fn lease(&mut self, owed: &Owed, least: u64, most: u64) -> (u64, Mark) {
+        let key = self.key(owed);
+        let before = self.state(&key, &owed.limit);
+        let mut after = before.clone();
+        let row = Row { key: &key, owed };
+        let by = self.by();
+        let wanted = Wanted { least, most, ..Wanted::default() };
+        let answer = self.redis.run(&Call::lease(&row, wanted, by)).unwrap();
+        let given = Lease::parse(&answer).unwrap();
+        let left = owed.limit.peek(&before, self.now, 0).remaining().unwrap();
+        let taken = if left >= least { left.min(most) } else { 0 };
+        assert_eq!(given.taken, taken, "of {left} that {} has left", owed.limit);
+        let cost = if taken > 0 { taken } else { least };
+        let expected = owed.limit.take(&mut after, self.now, cost);
+        assert_eq!(expected.is_admitted(), taken > 0);
+        let retry = if taken > 0 { Some(Duration::ZERO) } else { expected.retry_after() };
+        assert_eq!(given.retry_after, retry);
+        assert_eq!((given.now, given.cell), (self.now, Held::from(&after).cell));
+        let write = if taken > 0 { Write::Must } else { Write::MustNot };
+        self.keep(&key, &owed.limit, &before, &after, write);
+        (taken, Mark::from_words(given.cell))
+    }
+
+    /// Holds the row to what the Rust step has made of it. Where it was not to be written, nothing but
+    /// stamps that have left the window may have changed.
+    fn keep(&mut self, key: &[u8], limit: &Limit, before: &State, after: &State, write: Write) {
+        let (was, is) = (in_any_order(Held::from(before)), in_any_order(Held::from(after)));
+        let gone = dropped(&was, &is);
+        if !self.redis.has_written(key) {
+            let fresh = limit.fresh_in(after, self.now).is_some_and(|fresh| fresh.is_zero());
+            assert!(
+                write != Write::Must || fresh,
+                "the row of {limit} was not written: {was:?}, {is:?}"
+            );
+            assert!(fresh || gone.is_some_and(|gone| gone <= LEFT), "{limit}: {was:?}, {is:?}");
+            if self.redis.row(key).is_some() {
+                // Looks fresh, and is to be forgotten before long.
+                self.states.insert(key.to_vec(), before.clone());
+            } else {
+                self.states.remove(key);
+            }
+            return;
+        }
+        let needless = write == Write::MustNot && gone.is_some_and(|gone| gone <= LEFT);
+        assert!(!needless, "a refusal wrote the row of {limit}");
+        self.writers.insert(key.to_vec(), *limit);
+        let fresh_in = limit.fresh_in(after, self.now);
+        let millis = |time: Duration| time.as_micros().div_ceil(1_000) as u64;
+        match self.redis.row(key) {
+            Some(row) => {
+                assert_eq!(
+                    in_any_order(held(limit, &row)),
+                    is,
+                    "the state of {limit}, which was {was:?}"
+                );
+                // The gap and the ban may last longer than one who has died holds.
+                let left = |[since, length]: [u64; 2]| {
+                    length.saturating_sub(self.now.saturating_sub(since))
+                };
+                let strikes = if is.strikes[1] > 0 {
+                    left([is.strikes[0], Numbers::of(limit).within])
+                } else {
+                    0
+                };
+                let held = || HELD.max(left(is.gap).max(left(is.ban)).max(strikes).div_ceil(1_000));
+                // Where the script is told the time, nothing may expire by the server's.
+                let soonest = if self.tells_time { HELD } else { 1 };
+                let at = |millis: u64| self.now / 1_000 + millis.max(soonest);
+                let expiry = self.redis.expiry(key).unwrap();
+                let least = at(fresh_in.map_or_else(held, millis));
+                let fresh_micros = fresh_in.unwrap_or_default().as_micros() as u64;
+                // What was left as it was may have been rounded otherwise, but not to before that moment: in
+                // the millisecond of its expiry a row is still there.
+                let rounding = u64::from(!self.redis.has_timed(key));
+                assert!(expiry + rounding >= least, "{limit} expires early");
+                assert!(1_000 * (expiry + 1) >= self.now + fresh_micros, "{limit} expires early");
+                match (self.redis.has_timed(key), self.tells_time) {
+                    (true, true) => self.told.insert(key.to_vec()),
+                    (true, false) => self.told.remove(key),
+                    (false, _) => true,
+                };
+                // A row that a test's clock has written stands as long as that one wants.
+                if self.tells_time || !self.told.contains(key) {
+                    let most =
+                        fresh_in.map_or_else(held, |fresh| millis(fresh + slack(limit, after)));
+                    assert!(expiry <= at(most) + rounding, "{limit} expires late");
+                }
+                self.states.insert(key.to_vec(), after.clone());
+            }
+            None => {
+                assert_eq!(fresh_in, Some(Duration::ZERO), "the row of {limit} is gone: {is:?}");
+                self.states.remove(key);
+            }
+        }
+    }
+}
+
+/// The outcome of a charge whose rows were all decided in one call.
+pub(super) fn outcome<'o>(
+    owed: impl Iterator<Item = &'o Owed>,
+    reply: &[u8],
+) -> Result<Outcome, Malformed> {
+    let reply = Reply::parse(owed, reply)?;
+    Ok(remote::outcome(reply.verdict, reply.facts))
+}
+
+/// Whether a refusal is written down.
+fn records(limit: &Limit) -> bool {
+    let numbers = Numbers::of(limit);
+    let counts = matches!(numbers.shape, Shape::Log { .. } | Shape::Sliding { .. });
+    numbers.ban > 0 || numbers.count_refused && counts
+}
+
+/// Whether numbers that were new to the row have begun an account, which stays.
+fn has_begun(before: &State, after: &State) -> bool {
+    let numbers = |state: &State| {
+        let mut all: Vec<_> =
+            Held::from(state).accounts.iter().map(|account| account.numbers).collect();
+        all.sort_unstable();
+        all
+    };
+    !numbers(before).is_empty() && numbers(before) != numbers(after)
+}
+
+fn with_slots<T>(
+    states: &mut [State],
+    charge: &Charge,
+    then: impl FnOnce(&mut [Slot<'_>]) -> T,
+) -> T {
+    let slots = states.iter_mut().zip(charge.owed());
+    let mut slots: Vec<_> =
+        slots.map(|(state, owed)| Slot { limit: &owed.limit, state, cost: owed.cost }).collect();
+    then(&mut slots)
+}
+
+fn rows<'a>(keys: &'a [Vec<u8>], charge: &'a Charge) -> Vec<Row<'a>> {
+    keys.iter().zip(charge.owed()).map(|(key, owed)| Row { key, owed }).collect()
+}
+
+fn assert_equal(given: &Outcome, expected: &Outcome, charge: &Charge) {
+    let (told, right) = (given.decision(charge), expected.decision(charge));
+    assert_eq!(told.verdict(), right.verdict(), "the verdict over {charge:?}: {right:?}");
+    for (told, right) in told.standings().zip(right.standings()) {
+        assert_eq!(told, right);
+    }
+    if !charge.owed().any(|owed| owed.limit.is_held()) {
+        assert_eq!(given, expected);
+    }
+}
+
+/// The charge of one limit on one key.
+pub(super) fn charge(limit: Limit, key: &str, cost: u64) -> Charge {
+    Charge::of(limit, KeyBuf::of(key), cost)
+}

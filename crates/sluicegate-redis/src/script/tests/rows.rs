@@ -1,0 +1,128 @@
+//! What stands in a row, told from its bytes: the format that other processes read, too.
+
+use std::time::Duration;
+
+use sluicegate_core::remote::{Account, Held, Numbers, Shape};
+use sluicegate_core::{Limit, State};
+
+/// What `row` holds of `limit`; what was taken out of the middle of a log is passed over.
+pub(super) fn held(limit: &Limit, row: &[u8]) -> Held {
+    let numbers = Numbers::of(limit);
+    let mut held = Held::default();
+    let counts_refusals = numbers.after > 0 || numbers.carried;
+    if let Shape::Log { .. } = numbers.shape {
+        let [seen, total, head, len, gap1, gap2, ban1, ban2, refused] = doubles(&row[..72]);
+        let head_size = if counts_refusals { 88 } else { 72 };
+        if counts_refusals {
+            held.strikes = doubles(&row[72..88]);
+        }
+        let live = &row[head_size + 16 * head as usize..][..16 * len as usize];
+        held.entries = live.chunks(16).map(doubles).filter(|[_, cost]| *cost > 0).collect();
+        assert_eq!(held.entries.iter().map(|[_, cost]| cost).sum::<u64>(), total);
+        (held.seen, held.gap, held.ban, held.refused) = (seen, [gap1, gap2], [ban1, ban2], refused);
+        return held;
+    }
+    let (cell, mut rest) = row.split_at(16);
+    if let Shape::Concurrent { .. } = numbers.shape {
+        let head = if numbers.carried {
+            96
+        } else if counts_refusals {
+            56
+        } else {
+            40
+        };
+        let (words, holders) = rest.split_at(if numbers.wide { head } else { 0 });
+        rest = words;
+        let holders: Vec<[u64; 6]> = holders.chunks(48).map(doubles).collect();
+        let sum: u64 = holders.iter().map(|[_, held, ..]| held).sum();
+        assert_eq!(doubles(&cell[..8]), [sum], "a row tells what all hold");
+    }
+    held.cell = cell_of(&numbers.shape, cell);
+    if numbers.wide {
+        let (words, rest) = rest.split_at(40);
+        let [gap1, gap2, ban1, ban2, refused] = doubles(words);
+        (held.gap, held.ban, held.refused) = ([gap1, gap2], [ban1, ban2], refused);
+        let (strikes, rest) = rest.split_at(if counts_refusals { 16 } else { 0 });
+        if counts_refusals {
+            held.strikes = doubles(strikes);
+        }
+        if numbers.carried {
+            let (own, others) = rest.split_at(40);
+            let accounts = others.split_at_checked(16).map_or(others, |(shut, accounts)| {
+                held.shut = doubles(shut);
+                accounts
+            });
+            let own = account(held.cell, own);
+            held.accounts.extend(Some(own).filter(|own| own.numbers != [0; 4]));
+            held.accounts.extend(accounts.chunks(56).map(|other| {
+                let (cell, written) = other.split_at(16);
+                account(cell_of(&numbers.shape, cell), written)
+            }));
+        } else {
+            assert!(rest.is_empty(), "nothing else belongs there");
+        }
+    } else {
+        assert!(rest.is_empty(), "a narrow row is two words");
+    }
+    held
+}
+
+/// The words of a shape; the two counts of a sliding window stand in 32 bits each.
+fn cell_of(shape: &Shape, cell: &[u8]) -> [u64; 2] {
+    match shape {
+        Shape::Sliding { .. } => {}
+        Shape::Concurrent { .. } => return [doubles::<2>(cell)[0], 0],
+        _ => return doubles(cell),
+    }
+    let count = |at: usize| u64::from(u32::from_le_bytes(cell[at..at + 4].try_into().unwrap()));
+    let [index] = doubles(&cell[..8]);
+    [index, count(8) << 32 | count(12)]
+}
+
+fn account(cell: [u64; 2], written: &[u8]) -> Account {
+    let [first, second, third, fourth, since] = doubles(written);
+    Account { numbers: [first, second, third, fourth], cell, since }
+}
+
+/// The same, whichever of the accounts stands first.
+pub(super) fn in_any_order(mut held: Held) -> Held {
+    if !held.accounts.is_empty() {
+        held.cell = [0; 2];
+        held.accounts.sort_unstable();
+    }
+    held
+}
+
+fn doubles<const N: usize>(bytes: &[u8]) -> [u64; N] {
+    assert_eq!(bytes.len(), 8 * N);
+    std::array::from_fn(|i| {
+        let number = f64::from_le_bytes(bytes[8 * i..8 * i + 8].try_into().unwrap());
+        assert!(
+            number >= 0.0 && number.fract() == 0.0 && number < (1_u64 << 53) as f64,
+            "{number}"
+        );
+        number as u64
+    })
+}
+
+/// Whether the one became the other by dropping old stamps, and how many.
+pub(super) fn dropped(before: &Held, after: &Held) -> Option<usize> {
+    let gone = before.entries.len().checked_sub(after.entries.len())?;
+    let mut rest = before.clone();
+    rest.entries.drain(..gone);
+    (rest == *after).then_some(gone)
+}
+
+/// How much longer a row may stand than it is worth: a bucket's as long as it was worth when its words were
+/// written.
+pub(super) fn slack(limit: &Limit, state: &State) -> Duration {
+    let numbers = Numbers::of(limit);
+    let tick = match numbers.shape {
+        Shape::Bucket { tick, .. } => tick,
+        Shape::Stepped { .. } => 1,
+        _ => return Duration::ZERO,
+    };
+    let written = Held::from(state).cell[0] * tick;
+    let worth = (!numbers.wide).then(|| limit.fresh_in(state, written)).flatten();
+    worth.unwrap_or_default()
+}

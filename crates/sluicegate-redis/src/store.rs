@@ -1,0 +1,167 @@
+use std::fmt;
+use std::sync::Arc;
+
+use sluicegate_core::{Answer, Charge, Clock, Keys, Limit, LimitError, Mark, Outcome, Owed, Store};
+
+use crate::builder::{ConfigError, RedisBuilder};
+use crate::counts::RedisCounts;
+use crate::failure::{Failure, FailureKind};
+use crate::future::RedisFuture;
+use crate::route::Route;
+use crate::settle;
+use crate::several;
+use crate::shared::{Ask, Shared};
+use crate::visit::Visit;
+
+/// A store in Redis or Valkey, which any number of processes share. Clones are the same store.
+///
+/// ```no_run
+/// use sluicegate_core::{Answer, Charge, KeyBuf, Limit, Store};
+/// use sluicegate_redis::Redis;
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let store = Redis::connect("redis://127.0.0.1:6379")?;
+/// let charge = Charge::of(Limit::per_minute(100), KeyBuf::of("alice"), 1);
+/// let outcome = match store.take(&charge) {
+///     Answer::Later(answer) => answer.await?,
+///     // The server keeps failing, and is not asked.
+///     Answer::Now(outcome) => outcome?,
+/// };
+/// println!("{:?} left", outcome.decision(&charge).remaining());
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Runtime
+///
+/// Connections live on the tokio runtime that the store is made on, else on the first that it is used on:
+/// that has to outlive the others, and needs its timer and I/O. From then on, the store can be used from
+/// any thread.
+#[derive(Clone)]
+pub struct Redis(pub(crate) Arc<Shared>);
+
+impl Redis {
+    /// A store in the server at `url`; everything else as [`builder`](Self::builder) has it.
+    ///
+    /// It returns at once, and the server need not be there: a store that cannot reach it answers so,
+    /// and connects as soon as it can.
+    ///
+    /// # Errors
+    ///
+    /// When the URL is not one that can be connected to.
+    pub fn connect(url: &str) -> Result<Self, ConfigError> {
+        Self::builder().url(url).build()
+    }
+
+    /// A store in the cluster that the servers at `urls` belong to: some of its nodes, to ask for the
+    /// others.
+    ///
+    /// # Errors
+    ///
+    /// When one of the URLs is not one that can be connected to, or there is none.
+    pub fn cluster<U: AsRef<str>>(urls: impl IntoIterator<Item = U>) -> Result<Self, ConfigError> {
+        Self::builder().cluster(urls).build()
+    }
+
+    /// A store that is made to order.
+    pub fn builder() -> RedisBuilder {
+        RedisBuilder::new()
+    }
+
+    /// What the store has done so far.
+    pub fn counts(&self) -> RedisCounts {
+        self.0.counters.read().with_breaker(self.0.route.breaker())
+    }
+
+    /// Waits until nothing is under way in the background any more: settlements, and charges to be given
+    /// back. For an orderly end of the process; each takes no longer than
+    /// [`background`](RedisBuilder::background) says, 30 s unless told otherwise.
+    pub async fn flush(&self) {
+        self.0.background.idle().await;
+    }
+
+    fn ask(&self, ask: Ask, charge: &Charge) -> Answer<RedisFuture> {
+        if charge.is_empty() {
+            return Answer::Now(Ok(Outcome::free()));
+        }
+        match self.begin(ask, charge) {
+            Ok(future) => Answer::Later(future),
+            Err(failure) => {
+                self.0.counters.failed(&failure);
+                Answer::Now(Err(failure.into()))
+            }
+        }
+    }
+
+    /// What is known without asking.
+    #[inline]
+    fn recall(&self, charge: &Charge) -> Option<Outcome> {
+        let shared = &self.0;
+        let refusal = shared.refusals.recall(charge)?;
+        // Elsewhere, each slot may have another server, and that its own clock.
+        let is_one = matches!(shared.route, Route::One(_)) || charge.keys() == Keys::One;
+        is_one.then(|| {
+            shared.counters.refused_locally();
+            refusal
+        })
+    }
+
+    fn begin(&self, ask: Ask, charge: &Charge) -> Result<RedisFuture, Failure> {
+        let shared = &self.0;
+        if shared.runtime.handle().is_none() {
+            return Err(settle::outside());
+        }
+        if shared.route.is_shut() {
+            return Err(Failure::new(FailureKind::BreakerOpen));
+        }
+        let keys: Vec<_> = charge.owed().map(|owed| shared.key(owed)).collect();
+        let slots: Vec<_> = keys.iter().map(|key| shared.route.slot(key)).collect();
+        if slots.iter().all(|slot| *slot == slots[0]) {
+            let within = (slots[0], shared.deadline);
+            let visit = Visit::begin(shared, ask, charge.clone(), &keys, within)?;
+            return Ok(RedisFuture::one(shared, visit));
+        }
+        let parts = several::parts(charge, keys, &slots);
+        Ok(RedisFuture::several(shared, several::ask(Arc::clone(shared), ask, parts)))
+    }
+}
+
+impl Store for Redis {
+    type Future = RedisFuture;
+
+    fn take(&self, charge: &Charge) -> Answer<RedisFuture> {
+        match self.recall(charge) {
+            Some(refusal) => Answer::Now(Ok(refusal)),
+            None => self.ask(Ask::Take, charge),
+        }
+    }
+
+    fn peek(&self, charge: &Charge) -> Answer<RedisFuture> {
+        self.ask(Ask::Peek, charge)
+    }
+
+    fn reset(&self, charge: &Charge) -> Answer<RedisFuture> {
+        self.ask(Ask::Reset, charge)
+    }
+
+    fn settle(&self, owed: &Owed, mark: &Mark, spent: u64) {
+        settle::settle(&self.0, owed, mark, spent);
+    }
+
+    fn clock(&self) -> Clock {
+        self.0.runtime.clock.clone()
+    }
+
+    /// # Errors
+    ///
+    /// When the limit is a log that is [too long](Limit::check_length): each decision reads all of it.
+    fn check(&self, limit: &Limit) -> Result<(), LimitError> {
+        limit.check_length()
+    }
+}
+
+impl fmt::Debug for Redis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Redis").field("route", &self.0.route).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,222 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use sluicegate_core::{Answer, ManualClock, Store};
+use sluicegate_redis::{BreakerState, FailureKind, Redis};
+
+use crate::fake::{Act, Fake, admitted, is_charge};
+use crate::{DEADLINE, builder, charge, kind, later, take};
+
+const FAILURES: u32 = 3;
+const FIRST: Duration = Duration::from_secs(1);
+
+/// A server that is full as long as the flag says so.
+fn full() -> (Fake, Arc<AtomicBool>) {
+    let flag = Arc::new(AtomicBool::new(true));
+    let full = Arc::clone(&flag);
+    let fake = Fake::new(move |name, _| {
+        let says = name == "EVALSHA" && full.load(Ordering::SeqCst);
+        says.then(|| Act::Say(b"-OOM command not allowed.\r\n".to_vec()))
+    });
+    (fake, flag)
+}
+
+fn with_breaker(fake: &Fake, clock: &ManualClock) -> Redis {
+    builder(fake, clock).breaker(FAILURES, FIRST, FIRST * 4).build().expect("a good URL")
+}
+
+async fn opened(fake: &Fake, clock: &ManualClock) -> Redis {
+    let store = with_breaker(fake, clock);
+    for _ in 0..FAILURES {
+        assert_eq!(kind(take(&store).await), FailureKind::OutOfMemory);
+    }
+    store
+}
+
+fn answers_at_once(store: &Redis) -> FailureKind {
+    match store.take(&charge()) {
+        Answer::Now(outcome) => kind(outcome),
+        Answer::Later(_) => panic!("it asks"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_keeps_failing_is_not_asked() {
+    let ((fake, _), clock) = (full(), ManualClock::new());
+    let store = opened(&fake, &clock).await;
+    let asked = fake.seen("EVALSHA");
+    for _ in 0..100 {
+        assert_eq!(answers_at_once(&store), FailureKind::BreakerOpen);
+    }
+    assert_eq!(fake.seen("EVALSHA"), asked);
+    let counts = store.counts();
+    assert_eq!((counts.breaker, counts.breaker_openings), (BreakerState::Open, 1));
+    assert_eq!(counts.failures_of(FailureKind::BreakerOpen), 100);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_finds_out_and_closes_it() {
+    let ((fake, is_full), clock) = (full(), ManualClock::new());
+    let store = opened(&fake, &clock).await;
+    is_full.store(false, Ordering::SeqCst);
+    clock.advance(FIRST);
+    let probe = later(&store);
+    assert_eq!(answers_at_once(&store), FailureKind::BreakerOpen, "one at a time");
+    assert!(probe.await.expect("a decision").is_admitted());
+    assert_eq!(store.counts().breaker, BreakerState::Closed);
+    take(&store).await.expect("a decision");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_finds_out_in_vain_keeps_it_open_for_longer() {
+    let ((fake, _), clock) = (full(), ManualClock::new());
+    let store = opened(&fake, &clock).await;
+    clock.advance(FIRST);
+    assert_eq!(kind(take(&store).await), FailureKind::OutOfMemory);
+    clock.advance(FIRST - Duration::from_micros(1));
+    assert_eq!(answers_at_once(&store), FailureKind::BreakerOpen);
+    clock.advance(FIRST);
+    assert_eq!(kind(take(&store).await), FailureKind::OutOfMemory);
+    assert_eq!(store.counts().breaker_openings, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_is_dropped_leaves_it_to_the_next() {
+    let ((fake, is_full), clock) = (full(), ManualClock::new());
+    let store = opened(&fake, &clock).await;
+    is_full.store(false, Ordering::SeqCst);
+    clock.advance(FIRST);
+    drop(later(&store));
+    take(&store).await.expect("a decision");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_of_somebody_else_s_opens_nothing() {
+    let fake = Fake::new(|name, _| {
+        (name == "EVALSHA").then(|| Act::Say(b"-WRONGTYPE not a string\r\n".to_vec()))
+    });
+    let store = with_breaker(&fake, &ManualClock::new());
+    for _ in 0..FAILURES * 3 {
+        assert_eq!(kind(take(&store).await), FailureKind::WrongType);
+    }
+    assert_eq!(store.counts().breaker, BreakerState::Closed);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_hangs_gets_a_new_connection_and_is_asked_again_on_it() {
+    let hangs = Arc::new(AtomicBool::new(true));
+    let flag = Arc::clone(&hangs);
+    let fake = Fake::new(move |name, command| {
+        let charges = name == "EVALSHA" && is_charge(command);
+        (charges && flag.load(Ordering::SeqCst)).then_some(Act::Nothing)
+    });
+    let clock = ManualClock::new();
+    let store = with_breaker(&fake, &clock);
+    for asked in 1..=FAILURES {
+        let asks = tokio::spawn(later(&store));
+        fake.wait_for("EVALSHA", asked as usize);
+        clock.advance(DEADLINE);
+        assert_eq!(kind(asks.await.expect("no panic")), FailureKind::TooSlow);
+    }
+    hangs.store(false, Ordering::SeqCst);
+    assert_eq!(answers_at_once(&store), FailureKind::BreakerOpen);
+    assert_eq!(store.counts().connections, 1, "nobody connects before the pause has ended");
+    clock.advance(FIRST);
+    crate::until(&store, |counts| counts.connections == 2).await;
+    for _ in 0..1_000 {
+        if take(&store).await.is_ok() {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
+    panic!("it is not asked again: {:?}", store.counts());
+}
+
+/// A server that answers each question after its deadline.
+fn late() -> Fake {
+    Fake::new(|name, command| {
+        (name == "EVALSHA" && is_charge(command)).then(|| Act::Hold(admitted()))
+    })
+}
+
+/// Asks, and is answered too late.
+async fn too_late(fake: &Fake, clock: &ManualClock, store: &Redis) {
+    let asked = fake.seen("EVALSHA");
+    let asks = tokio::spawn(later(store));
+    fake.wait_for("EVALSHA", asked + 1);
+    clock.advance(DEADLINE);
+    assert_eq!(kind(asks.await.expect("no panic")), FailureKind::TooSlow);
+    let settled = store.counts().given_back;
+    fake.release();
+    crate::until(store, |counts| counts.given_back > settled).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_slower_than_the_deadline_opens_it_once_and_costs_one_slow_decision_a_pause()
+ {
+    let (fake, clock) = (late(), ManualClock::new());
+    let store = with_breaker(&fake, &clock);
+    for _ in 0..FAILURES {
+        too_late(&fake, &clock, &store).await;
+    }
+    const PAUSES: u32 = 10;
+    for _ in 0..PAUSES {
+        assert_eq!(store.counts().breaker, BreakerState::Open, "what came late says nothing");
+        for _ in 0..100 {
+            assert_eq!(answers_at_once(&store), FailureKind::BreakerOpen);
+        }
+        let connections = store.counts().connections;
+        clock.advance(FIRST * 4);
+        crate::until(&store, |counts| counts.connections > connections).await;
+        too_late(&fake, &clock, &store).await;
+    }
+    let counts = store.counts();
+    assert_eq!(counts.breaker_openings, 1);
+    assert_eq!(counts.failures_of(FailureKind::TooSlow), u64::from(FAILURES + PAUSES));
+    assert_eq!(counts.given_back, u64::from(FAILURES + PAUSES), "and nothing is charged");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_answer_in_time_to_the_one_that_finds_out_closes_it() {
+    let is_late = Arc::new(AtomicBool::new(true));
+    let flag = Arc::clone(&is_late);
+    let fake = Fake::new(move |name, command| {
+        let holds = name == "EVALSHA" && is_charge(command) && flag.load(Ordering::SeqCst);
+        holds.then(|| Act::Hold(admitted()))
+    });
+    let clock = ManualClock::new();
+    let store = with_breaker(&fake, &clock);
+    for _ in 0..FAILURES {
+        too_late(&fake, &clock, &store).await;
+    }
+    is_late.store(false, Ordering::SeqCst);
+    clock.advance(FIRST);
+    crate::until(&store, |counts| counts.connections == 2).await;
+    take(&store).await.expect("a decision");
+    assert_eq!(store.counts().breaker, BreakerState::Closed);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn failures_of_any_mix_open_it() {
+    let mut asked = 0;
+    let fake = Fake::new(move |name, command| {
+        asked += usize::from(name == "EVALSHA" && is_charge(command));
+        match (name, asked) {
+            ("EVALSHA", 1) => Some(Act::Say(b"-OOM command not allowed.\r\n".to_vec())),
+            ("EVALSHA", 2) => Some(Act::Close),
+            ("EVALSHA", 3) => Some(Act::Nothing),
+            _ => None,
+        }
+    });
+    let clock = ManualClock::new();
+    let store = with_breaker(&fake, &clock);
+    assert_eq!(kind(take(&store).await), FailureKind::OutOfMemory);
+    assert_eq!(kind(take(&store).await), FailureKind::Unreachable);
+    assert_eq!(store.counts().breaker, BreakerState::Closed);
+    let asks = tokio::spawn(later(&store));
+    fake.wait_for("EVALSHA", 3);
+    clock.advance(DEADLINE);
+    assert_eq!(kind(asks.await.expect("no panic")), FailureKind::TooSlow);
+    assert_eq!(store.counts().breaker, BreakerState::Open);
+}

@@ -1,0 +1,81 @@
+//! What becomes of a decision when the server fails, in every way that a server can.
+
+mod breaker;
+mod connecting;
+mod deadline;
+mod errors;
+mod fake;
+mod sentinel;
+mod settling;
+mod slots;
+mod storms;
+
+use std::error::Error;
+use std::time::Duration;
+
+use sluicegate_core::{Answer, Charge, KeyBuf, Limit, ManualClock, Outcome, Store, StoreError};
+use sluicegate_redis::{Failure, FailureKind, Redis, RedisBuilder, RedisCounts, RedisFuture};
+
+use self::fake::Fake;
+
+const DEADLINE: Duration = Duration::from_millis(50);
+const TICK: Duration = Duration::from_micros(1);
+
+fn builder(fake: &Fake, clock: &ManualClock) -> RedisBuilder {
+    quick(Redis::builder().url(&fake.url()).clock(clock))
+}
+
+/// Without long pauses: nobody waits for time to pass here.
+fn quick(builder: RedisBuilder) -> RedisBuilder {
+    builder.reconnect(Duration::from_millis(1), Duration::from_millis(4)).deadline(DEADLINE)
+}
+
+fn store(fake: &Fake, clock: &ManualClock) -> Redis {
+    builder(fake, clock).build().expect("a good URL")
+}
+
+fn charge_of(name: &str) -> Charge {
+    Charge::of(Limit::per_minute(100), KeyBuf::of(name), 1)
+}
+
+fn charge() -> Charge {
+    charge_of("alice")
+}
+
+fn later(store: &Redis) -> RedisFuture {
+    match store.take(&charge()) {
+        Answer::Later(future) => future,
+        Answer::Now(outcome) => panic!("it asks nobody: {outcome:?}"),
+    }
+}
+
+async fn decide(store: &Redis, charge: &Charge) -> Result<Outcome, StoreError> {
+    match store.take(charge) {
+        Answer::Later(future) => future.await,
+        Answer::Now(outcome) => outcome,
+    }
+}
+
+async fn take(store: &Redis) -> Result<Outcome, StoreError> {
+    decide(store, &charge()).await
+}
+
+fn kind(outcome: Result<Outcome, StoreError>) -> FailureKind {
+    let error = outcome.expect_err("no decision");
+    if error.is_too_slow() {
+        return FailureKind::TooSlow;
+    }
+    let failure = error.source().and_then(|source| source.downcast_ref::<Failure>());
+    failure.expect("the failure is the source").kind()
+}
+
+/// Until the store has counted what the test waits for.
+async fn until(store: &Redis, counted: impl Fn(&RedisCounts) -> bool) {
+    for _ in 0..20_000 {
+        if counted(&store.counts()) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    panic!("it never came to that: {:?}", store.counts());
+}

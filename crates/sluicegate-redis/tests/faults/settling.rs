@@ -1,0 +1,115 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use sluicegate_core::{Charge, ManualClock, Mark, Outcome, Store};
+use sluicegate_redis::Redis;
+
+use crate::fake::{Act, Fake, is_charge};
+use crate::{DEADLINE, builder, charge, store, take, until};
+
+fn give_back(store: &Redis, charge: &Charge, outcome: &Outcome) {
+    for (owed, mark) in charge.owed().zip(outcome.marks()) {
+        store.settle(owed, &mark, 0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_settled_is_sent_before_what_is_asked_next() {
+    let order = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let seen = Arc::clone(&order);
+    let fake = Fake::new(move |name, command| {
+        if name == "EVALSHA" {
+            seen.lock().unwrap().push(is_charge(command));
+        }
+        None
+    });
+    let store = store(&fake, &ManualClock::new());
+    for _ in 0..50 {
+        let outcome = take(&store).await.expect("a decision");
+        give_back(&store, &charge(), &outcome);
+    }
+    store.flush().await;
+    let expected: Vec<_> = (0..100).map(|i| i % 2 == 0).collect();
+    assert_eq!(*order.lock().unwrap(), expected);
+    assert_eq!(store.counts().settled, 50);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_changes_nothing_is_not_sent() {
+    let fake = Fake::well();
+    let store = store(&fake, &ManualClock::new());
+    let outcome = take(&store).await.expect("a decision");
+    let (charge, mark) = (charge(), outcome.marks().next().expect("one"));
+    store.settle(charge.owed().next().expect("one"), &mark, 1);
+    store.flush().await;
+    assert_eq!(fake.seen("EVALSHA"), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_settlement_waits_for_the_server_to_come_back() {
+    let away = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&away);
+    let fake = Fake::new(move |_, _| flag.load(Ordering::SeqCst).then_some(Act::Close));
+    let store = store(&fake, &ManualClock::new());
+    let outcome = take(&store).await.expect("a decision");
+    away.store(true, Ordering::SeqCst);
+    fake.hang_up();
+    fake.wait_for("HELLO", 2);
+    give_back(&store, &charge(), &outcome);
+    assert_eq!(fake.seen("EVALSHA"), 1);
+    away.store(false, Ordering::SeqCst);
+    store.flush().await;
+    assert_eq!(fake.seen("EVALSHA"), 2);
+    assert_eq!(store.counts().settled, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_settlement_that_may_have_arrived_is_not_sent_twice() {
+    let fake =
+        Fake::new(|name, command| (name == "EVALSHA" && !is_charge(command)).then_some(Act::Close));
+    let store = store(&fake, &ManualClock::new());
+    let outcome = take(&store).await.expect("a decision");
+    give_back(&store, &charge(), &outcome);
+    store.flush().await;
+    until(&store, |counts| counts.connections == 2).await;
+    assert_eq!(fake.seen("EVALSHA"), 2);
+    assert_eq!((store.counts().settled, store.counts().settlements_dropped), (0, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_more_is_under_way_than_there_is_room_for() {
+    let fake = Fake::new(|name, command| {
+        (name == "EVALSHA" && !is_charge(command)).then(|| Act::Hold(b":1\r\n".to_vec()))
+    });
+    let clock = ManualClock::new();
+    let store = builder(&fake, &clock).background(2, DEADLINE).build().expect("a good URL");
+    let outcome = take(&store).await.expect("a decision");
+    for _ in 0..5 {
+        give_back(&store, &charge(), &outcome);
+    }
+    assert_eq!(store.counts().settlements_dropped, 3);
+    fake.wait_for("EVALSHA", 3);
+    fake.release();
+    store.flush().await;
+    assert_eq!(store.counts().settled, 2);
+}
+
+/// A ticket can be dropped anywhere.
+#[test]
+fn it_settles_from_a_thread_without_a_runtime() {
+    let fake = Fake::well();
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let store = runtime.block_on(async { store(&fake, &ManualClock::new()) });
+    let outcome = runtime.block_on(take(&store)).expect("a decision");
+    give_back(&store, &charge(), &outcome);
+    runtime.block_on(store.flush());
+    assert_eq!(store.counts().settled, 1);
+}
+
+#[test]
+fn what_cannot_be_sent_at_all_is_counted() {
+    let store = Redis::connect("redis://127.0.0.1:1").expect("a good URL");
+    let charge = charge();
+    store.settle(charge.owed().next().expect("one"), &Mark::default(), 0);
+    assert_eq!(store.counts().settlements_dropped, 1);
+}

@@ -1,0 +1,269 @@
+//! Clusters of two servers that are no cluster.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
+use std::time::Duration;
+
+use sluicegate_core::{Charge, KeyBuf, Limit, ManualClock};
+use sluicegate_redis::{FailureKind, Redis};
+
+use crate::fake::{Act, Fake, admitted, full, is_charge, queued, refused};
+use crate::{charge, charge_of, decide, kind, quick};
+
+/// Where the cluster is cut, for two that share it; set once both have a port.
+#[derive(Clone, Default)]
+struct Ports(Arc<[AtomicU16; 2]>);
+
+impl Ports {
+    fn slots(&self) -> Vec<u8> {
+        let port = |i: usize| self.0[i].load(Ordering::SeqCst);
+        let range = |first: u16, last: u16, port: u16| {
+            format!("*3\r\n:{first}\r\n:{last}\r\n*2\r\n$9\r\n127.0.0.1\r\n:{port}\r\n")
+        };
+        format!("*2\r\n{}{}", range(0, 8_191, port(0)), range(8_192, 16_383, port(1))).into_bytes()
+    }
+
+    fn of(&self, fakes: &[Fake; 2]) {
+        for (port, fake) in self.0.iter().zip(fakes) {
+            port.store(fake.port(), Ordering::SeqCst);
+        }
+    }
+}
+
+type Told = Box<dyn FnMut(&str, &Vec<Vec<u8>>) -> Option<Act> + Send>;
+
+/// Two servers, of which one has the lower half of the slots, and the other the upper.
+fn two(told: [Told; 2]) -> [Fake; 2] {
+    let ports = Ports::default();
+    let fakes = told.map(|mut told| {
+        let ports = ports.clone();
+        Fake::new(move |name, command| match name {
+            "CLUSTER" => Some(Act::Say(ports.slots())),
+            _ => told(name, command),
+        })
+    });
+    ports.of(&fakes);
+    fakes
+}
+
+fn well() -> Told {
+    Box::new(|_, _| None)
+}
+
+fn says(words: impl Fn() -> Vec<u8> + Send + 'static) -> Told {
+    Box::new(move |name, command| {
+        (name == "EVALSHA" && is_charge(command)).then(|| Act::Say(words()))
+    })
+}
+
+fn cluster(fakes: &[Fake; 2]) -> Redis {
+    let urls = fakes.each_ref().map(Fake::url);
+    quick(Redis::builder().cluster(urls).clock(&ManualClock::new())).build().expect("good URLs")
+}
+
+/// A key in the lower half, and one in the upper, found by asking.
+async fn keys(store: &Redis, fakes: &[Fake; 2]) -> [String; 2] {
+    let mut found = [None, None];
+    for i in 0..1_000 {
+        let name = format!("key-{i}");
+        let before = fakes.each_ref().map(|fake| fake.seen("EVALSHA"));
+        let _ = decide(store, &charge_of(&name)).await;
+        for half in 0..2 {
+            if fakes[half].seen("EVALSHA") > before[half] {
+                found[half].get_or_insert_with(|| name.clone());
+            }
+        }
+        if let [Some(lower), Some(upper)] = &found {
+            return [lower.clone(), upper.clone()];
+        }
+    }
+    panic!("no keys in both halves");
+}
+
+fn both(keys: &[String; 2]) -> Charge {
+    let mut charge = Charge::new();
+    for key in keys {
+        charge.owe(Limit::per_minute(100), KeyBuf::of(key), 1).expect("room");
+    }
+    charge
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_slot_is_asked_of_who_serves_it() {
+    let fakes = two([well(), well()]);
+    let store = cluster(&fakes);
+    let keys = keys(&store, &fakes).await;
+    let before = fakes.each_ref().map(|fake| fake.seen("EVALSHA"));
+    let outcome = decide(&store, &both(&keys)).await.expect("a decision");
+    assert!(outcome.is_admitted());
+    assert_eq!(outcome.marks().count(), 2);
+    for (fake, before) in fakes.iter().zip(before) {
+        fake.wait_for("EVALSHA", before + 1);
+        assert_eq!(fake.seen("EVALSHA"), before + 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_one_slot_charged_is_given_back_when_another_refuses() {
+    let refuses = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&refuses);
+    let second = says(move || match flag.load(Ordering::SeqCst) {
+        true => refused(),
+        false => admitted(),
+    });
+    let fakes = two([well(), second]);
+    let store = cluster(&fakes);
+    let keys = keys(&store, &fakes).await;
+    refuses.store(true, Ordering::SeqCst);
+    let outcome = decide(&store, &both(&keys)).await.expect("a decision");
+    assert!(!outcome.is_admitted());
+    assert_eq!(outcome.retry_after(), Some(Duration::from_secs(1)));
+    store.flush().await;
+    assert_eq!(store.counts().settled, 1);
+    assert_eq!((store.counts().refused, store.counts().failures), (1, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_would_have_to_wait_in_one_of_several_slots_is_refused() {
+    let waits = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&waits);
+    let second = says(move || match flag.load(Ordering::SeqCst) {
+        true => queued(),
+        false => admitted(),
+    });
+    let fakes = two([well(), second]);
+    let store = cluster(&fakes);
+    let keys = keys(&store, &fakes).await;
+    waits.store(true, Ordering::SeqCst);
+    let outcome = decide(&store, &both(&keys)).await.expect("a decision");
+    assert!(!outcome.is_admitted());
+    assert_eq!(outcome.retry_after(), Some(Duration::from_secs(1)));
+    store.flush().await;
+    assert_eq!(store.counts().settled, 2, "both are given back");
+}
+
+/// A place is given back by whoever drops the answer halfway.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_one_slot_charged_is_given_back_when_nobody_waits_for_another() {
+    let holds = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&holds);
+    let second: Told = Box::new(move |name, command| {
+        let holds = name == "EVALSHA" && is_charge(command) && flag.load(Ordering::SeqCst);
+        holds.then(|| Act::Hold(admitted()))
+    });
+    let fakes = two([well(), second]);
+    let store = cluster(&fakes);
+    let keys = keys(&store, &fakes).await;
+    holds.store(true, Ordering::SeqCst);
+    let asked = fakes[1].seen("EVALSHA");
+    let (asking, charge) = (store.clone(), both(&keys));
+    let task = tokio::spawn(async move { decide(&asking, &charge).await });
+    fakes[1].wait_for("EVALSHA", asked + 1);
+    task.abort();
+    assert!(task.await.expect_err("aborted").is_cancelled());
+    fakes[1].release();
+    store.flush().await;
+    assert_eq!((store.counts().settled, store.counts().given_back), (1, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_one_slot_charged_is_given_back_when_another_fails() {
+    let fails = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&fails);
+    let second = says(move || match flag.load(Ordering::SeqCst) {
+        true => b"-OOM command not allowed.\r\n".to_vec(),
+        false => admitted(),
+    });
+    let fakes = two([well(), second]);
+    let store = cluster(&fakes);
+    let keys = keys(&store, &fakes).await;
+    fails.store(true, Ordering::SeqCst);
+    assert_eq!(kind(decide(&store, &both(&keys)).await), FailureKind::OutOfMemory);
+    store.flush().await;
+    assert_eq!(store.counts().settled, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slot_that_has_moved_is_asked_where_it_is_and_from_then_on_at_once() {
+    let to = Arc::new(AtomicU16::new(0));
+    let address = |to: &Arc<AtomicU16>| {
+        let to = Arc::clone(to);
+        says(move || format!("-MOVED 1 127.0.0.1:{}\r\n", to.load(Ordering::SeqCst)).into_bytes())
+    };
+    let elsewhere = Fake::well();
+    to.store(elsewhere.port(), Ordering::SeqCst);
+    let fakes = two([address(&to), address(&to)]);
+    let store = cluster(&fakes);
+    for _ in 0..3 {
+        assert!(decide(&store, &charge()).await.expect("a decision").is_admitted());
+    }
+    assert_eq!(fakes.iter().map(|fake| fake.seen("EVALSHA")).sum::<usize>(), 1);
+    elsewhere.wait_for("EVALSHA", 3);
+    assert_eq!(store.counts().failures, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slot_on_its_way_is_asked_for_this_once() {
+    let elsewhere = Fake::well();
+    let port = elsewhere.port();
+    let ask = || says(move || format!("-ASK 1 127.0.0.1:{port}\r\n").into_bytes());
+    let fakes = two([ask(), ask()]);
+    let store = cluster(&fakes);
+    for _ in 0..3 {
+        assert!(decide(&store, &charge()).await.expect("a decision").is_admitted());
+    }
+    assert_eq!(fakes.iter().map(|fake| fake.seen("EVALSHA")).sum::<usize>(), 3);
+    elsewhere.wait_for("EVALSHA", 3);
+    assert_eq!(elsewhere.seen("ASKING"), 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_is_down_keeps_nobody_from_another() {
+    let down = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&down);
+    let second: Told = Box::new(move |_, _| flag.load(Ordering::SeqCst).then_some(Act::Close));
+    let fakes = two([well(), second]);
+    let store = cluster(&fakes);
+    let [lower, upper] = keys(&store, &fakes).await;
+    down.store(true, Ordering::SeqCst);
+    fakes[1].hang_up();
+    for _ in 0..20 {
+        assert!(decide(&store, &charge_of(&upper)).await.is_err());
+        decide(&store, &charge_of(&lower)).await.expect("the other is well");
+    }
+    assert_eq!(store.counts().breaker_openings, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_one_node_refused_is_remembered_while_another_is_sick() {
+    let sick = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&sick);
+    let second: Told = Box::new(move |name, _| {
+        (name == "EVALSHA" && flag.load(Ordering::SeqCst)).then_some(Act::Close)
+    });
+    let first = Arc::new(AtomicBool::new(false));
+    let refuses = Arc::clone(&first);
+    let fakes = two([
+        says(move || match refuses.load(Ordering::SeqCst) {
+            true => full(),
+            false => admitted(),
+        }),
+        second,
+    ]);
+    let urls = fakes.each_ref().map(Fake::url);
+    let builder = quick(Redis::builder().cluster(urls).clock(&ManualClock::new()));
+    let builder = builder.remember_refusals(64, Duration::MAX);
+    let store = builder.breaker(0, Duration::from_secs(1), Duration::from_secs(1)).build();
+    let store = store.expect("good URLs");
+    let [lower, upper] = keys(&store, &fakes).await;
+    first.store(true, Ordering::SeqCst);
+    assert!(!decide(&store, &charge_of(&lower)).await.expect("a decision").is_admitted());
+    sick.store(true, Ordering::SeqCst);
+    let asked = fakes[0].seen("EVALSHA");
+    let connections = store.counts().connections;
+    while store.counts().connections < connections + 3 {
+        assert!(decide(&store, &charge_of(&upper)).await.is_err());
+        assert!(!decide(&store, &charge_of(&lower)).await.expect("a decision").is_admitted());
+    }
+    assert_eq!(fakes[0].seen("EVALSHA"), asked, "it is known");
+}

@@ -1,0 +1,61 @@
+use std::net::IpAddr;
+
+use http::Extensions;
+use sluicegate::{Body, Framework, FrameworkBody, MatchedRoute, Peer};
+
+/// Where tonic keeps the peer's address.
+///
+/// A [`Peer`] that an outer layer has left in the request's extensions is taken first.
+#[derive(Debug, Clone, Copy)]
+pub struct Tonic;
+
+impl Framework for Tonic {
+    fn peer(extensions: &Extensions) -> Option<IpAddr> {
+        extensions.get().map(|Peer(peer)| *peer).or_else(|| connect_info(extensions))
+    }
+
+    fn route(extensions: &Extensions) -> Option<&str> {
+        extensions.get().map(|MatchedRoute(route)| &**route)
+    }
+
+    const PEER_HINT: &'static str = "serve with `tonic::transport::Server`, or where connections are accepted, add \
+         `request.extensions_mut().insert(sluicegate_tonic::Peer(address.ip()))`";
+
+    const ROUTE_HINT: &'static str =
+        "a gRPC method is a path: use the key `Path`, or the condition `Path.matches(..)`";
+}
+
+impl<B> FrameworkBody<B> for Tonic {
+    type Body = Body<B>;
+
+    #[inline]
+    fn body(body: Body<B>) -> Body<B> {
+        body
+    }
+}
+
+#[cfg(feature = "transport")]
+fn connect_info(extensions: &Extensions) -> Option<IpAddr> {
+    use tonic::transport::server::TcpConnectInfo;
+
+    let plain = extensions.get().and_then(TcpConnectInfo::remote_addr);
+    plain.or_else(|| over_tls(extensions)).map(|address| address.ip())
+}
+
+#[cfg(feature = "tls")]
+fn over_tls(extensions: &Extensions) -> Option<std::net::SocketAddr> {
+    use tonic::transport::server::{TcpConnectInfo, TlsConnectInfo};
+
+    let info: &TlsConnectInfo<TcpConnectInfo> = extensions.get()?;
+    info.get_ref().remote_addr()
+}
+
+#[cfg(all(feature = "transport", not(feature = "tls")))]
+fn over_tls(_: &Extensions) -> Option<std::net::SocketAddr> {
+    None
+}
+
+#[cfg(not(feature = "transport"))]
+fn connect_info(_: &Extensions) -> Option<IpAddr> {
+    None
+}

@@ -1,0 +1,76 @@
+//! Rate limiting for [tonic](https://docs.rs/tonic).
+//!
+//! A gRPC client does not understand `429 Too Many Requests`: it reports `UNAVAILABLE`, which says that the
+//! server is broken and invites a retry at once. [`Grpc`] answers gRPC requests with a gRPC status instead:
+//! `RESOURCE_EXHAUSTED`, with the time to wait as `google.rpc.RetryInfo`. Other requests on the same port are
+//! answered as before.
+//!
+//! ```no_run
+//! use sluicegate_tonic::{Ip, Limit, rate_limit};
+//! use tonic::transport::Server;
+//!
+//! #[tokio::main]
+//! async fn main() -> Result<(), tonic::transport::Error> {
+//!     let (_, health) = tonic_health::server::health_reporter();
+//!     Server::builder()
+//!         .layer(rate_limit(Limit::per_second(50).burst(10).by(Ip::peer())))
+//!         .add_service(health)
+//!         .serve(([127, 0, 0, 1], 50051).into())
+//!         .await
+//! }
+//! ```
+//!
+//! In an axum application that serves gRPC and plain HTTP on one port, use the layer of `sluicegate-axum` and give it
+//! the same responder: `RateLimitLayer::new(rule).respond(Grpc::new())`.
+//!
+//! A method of a service is a path, such as `/helloworld.Greeter/SayHello`. Use [`Path`] to limit
+//! each method by itself.
+//!
+//! # Statuses
+//!
+//! | the request | status | details |
+//! | --- | --- | --- |
+//! | exceeds a limit | `RESOURCE_EXHAUSTED` | `RetryInfo`; `QuotaFailure` names the limits |
+//! | costs more than a limit ever admits | `RESOURCE_EXHAUSTED` | no `RetryInfo`, since a retry cannot succeed; `QuotaFailure` |
+//! | lacks what its key is made of | `INVALID_ARGUMENT` | |
+//! | meets a server whose set-up lacks something | `INTERNAL` | |
+//! | meets a store that failed, where the layer fails closed | `UNAVAILABLE` | `RetryInfo` |
+//!
+//! gRPC has no redirects: a request that a policy would send elsewhere gets `RESOURCE_EXHAUSTED`.
+//!
+//! # Features
+//!
+//! - `transport`: the [`Ip`] key reads the peer that tonic's server provides; on by default.
+//! - `tls`: the same for connections over TLS.
+//!
+//! Everything of `sluicegate` is re-exported here.
+
+mod framework;
+mod respond;
+mod status;
+
+#[doc(inline)]
+pub use sluicegate::*;
+
+pub use self::framework::Tonic;
+pub use self::respond::Grpc;
+
+/// A tower layer that limits how fast requests may pass a tonic server.
+///
+/// [`rate_limit`] makes one. [`RateLimitLayerFor`] documents every setting.
+pub type RateLimitLayer<R, S = Memory, P = Grpc> = RateLimitLayerFor<R, S, Tonic, P>;
+
+/// A service behind a [`RateLimitLayer`].
+pub type RateLimit<I, R, S = Memory, P = Grpc> = RateLimitFor<I, R, S, Tonic, P>;
+
+/// A layer for tonic's server that limits requests by `rule` and answers refused ones with a gRPC status.
+///
+/// ```
+/// use sluicegate_tonic::{Ip, Limit, Memory, rate_limit};
+///
+/// let layer = rate_limit(Limit::per_second(50).by(Ip::peer())).store(Memory::with_capacity(10_000));
+/// # let _ = layer;
+/// ```
+pub fn rate_limit<R: KnownLimits>(rule: R) -> RateLimitLayer<R> {
+    RateLimitLayerFor::new(rule).respond(Grpc::new())
+}

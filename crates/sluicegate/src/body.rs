@@ -1,0 +1,158 @@
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use pin_project_lite::pin_project;
+
+use crate::held::Held;
+
+pin_project! {
+    /// The body of a response that has passed a layer: that of the service inside, or one that the layer
+    /// made for a refusal.
+    ///
+    /// It is what the body inside is: as long, as soon at its end, with the same frames, errors and
+    /// trailers. Where the request holds something ([`Limit::concurrent`](crate::Limit::concurrent),
+    /// [`InFlight`](crate::InFlight)), that is let go when the last frame has been taken, when the body
+    /// fails, and when it is dropped. Nothing is allocated for a body with which nothing is held.
+    ///
+    /// ```
+    /// use http::Response;
+    /// use sluicegate::Body;
+    ///
+    /// // What a closure for refusals may return, whatever the service's own body is.
+    /// let response: Response<Body<Vec<u8>>> = Response::new(Body::from_bytes("slow down\n"));
+    /// # let _ = response;
+    /// ```
+    pub struct Body<B> {
+        #[pin]
+        kind: Kind<B>,
+    }
+}
+
+pin_project! {
+    #[project = KindProj]
+    enum Kind<B> {
+        Inner { #[pin] body: B },
+        // The body is dropped first: it may report what it cost.
+        Holding { #[pin] body: B, held: Option<Box<dyn Held>> },
+        Own { bytes: Bytes },
+    }
+}
+
+impl<B> Body<B> {
+    /// The body `inner`, as it is.
+    #[inline]
+    pub const fn new(inner: B) -> Self {
+        Self { kind: Kind::Inner { body: inner } }
+    }
+
+    /// A body of `bytes`, sent in one frame.
+    pub fn from_bytes(bytes: impl Into<Bytes>) -> Self {
+        Self { kind: Kind::Own { bytes: bytes.into() } }
+    }
+
+    /// `body`, and what is held until it has ended.
+    pub(crate) fn holding(body: B, held: Box<dyn Held>) -> Self {
+        Self { kind: Kind::Holding { body, held: Some(held) } }
+    }
+
+    /// Whether something is held until this has ended.
+    pub const fn is_holding(&self) -> bool {
+        matches!(&self.kind, Kind::Holding { held: Some(_), .. })
+    }
+
+    /// The body of the service inside; `None` where the layer made the response.
+    pub const fn inner(&self) -> Option<&B> {
+        match &self.kind {
+            Kind::Inner { body } | Kind::Holding { body, .. } => Some(body),
+            Kind::Own { .. } => None,
+        }
+    }
+
+    /// The body of the service inside, or the bytes of the layer's own. What is held is let go.
+    ///
+    /// # Errors
+    ///
+    /// The bytes, where the layer made the response.
+    pub fn into_inner(self) -> Result<B, Bytes> {
+        match self.kind {
+            Kind::Inner { body } | Kind::Holding { body, .. } => Ok(body),
+            Kind::Own { bytes } => Err(bytes),
+        }
+    }
+}
+
+impl<B> From<B> for Body<B> {
+    fn from(inner: B) -> Self {
+        Self::new(inner)
+    }
+}
+
+/// A body without any bytes.
+impl<B> Default for Body<B> {
+    fn default() -> Self {
+        Self::from_bytes(Bytes::new())
+    }
+}
+
+impl<B: http_body::Body<Data = Bytes>> http_body::Body for Body<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        match self.project().kind.project() {
+            KindProj::Inner { body } => body.poll_frame(cx),
+            KindProj::Holding { mut body, held } => {
+                let frame = ready!(body.as_mut().poll_frame(cx));
+                let has_ended = match &frame {
+                    None | Some(Err(_)) => true,
+                    Some(Ok(frame)) => {
+                        if let (Some(trailers), Some(held)) = (frame.trailers_ref(), &mut *held) {
+                            held.saw_trailers(trailers);
+                        }
+                        frame.is_trailers() || body.is_end_stream()
+                    }
+                };
+                if has_ended {
+                    *held = None;
+                }
+                Poll::Ready(frame)
+            }
+            KindProj::Own { bytes } => {
+                let bytes = std::mem::take(bytes);
+                Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
+            }
+        }
+    }
+
+    #[inline]
+    fn is_end_stream(&self) -> bool {
+        match &self.kind {
+            Kind::Inner { body } | Kind::Holding { body, .. } => body.is_end_stream(),
+            Kind::Own { bytes } => bytes.is_empty(),
+        }
+    }
+
+    #[inline]
+    fn size_hint(&self) -> SizeHint {
+        match &self.kind {
+            Kind::Inner { body } | Kind::Holding { body, .. } => body.size_hint(),
+            Kind::Own { bytes } => SizeHint::with_exact(bytes.len() as u64),
+        }
+    }
+}
+
+impl<B: fmt::Debug> fmt::Debug for Body<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            Kind::Inner { body } => f.debug_tuple("Body").field(body).finish(),
+            Kind::Holding { body, .. } => f.debug_tuple("Body(holding)").field(body).finish(),
+            Kind::Own { bytes } => f.debug_tuple("Body(own)").field(bytes).finish(),
+        }
+    }
+}

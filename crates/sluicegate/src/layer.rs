@@ -1,0 +1,261 @@
+use std::fmt;
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use http::{HeaderValue, Request, Response};
+use sluicegate_core::{
+    Counts, Fields, Hold, Known, KnownLimits, Memory, OnStoreError, Policy, Refusal, Rejection,
+    ShowKeys, Store, Watch, client_error,
+};
+
+use crate::respond::{Problem, RespondFn, TooManyFn};
+use crate::service::{Limited, RateLimitFor};
+use crate::view::Plain;
+
+/// A tower layer that limits how fast requests may pass. All that can be set stands with
+/// [`RateLimitLayerFor`].
+///
+/// ```
+/// use std::time::Duration;
+/// use sluicegate::{Ip, Limit, RateLimitLayer, Rejection};
+///
+/// let layer = RateLimitLayer::new(Limit::per_second(10).by(Ip::peer()))
+///     .rejection(Rejection::queue(Duration::from_millis(200)));
+/// # let _ = layer;
+/// ```
+///
+/// Clones, and all services that it wraps, share one store. The service inside has to be `Clone` (as
+/// axum's are; put a `tower::buffer::Buffer` around one that is not): a request that waits takes the
+/// service that was made ready for it along.
+pub type RateLimitLayer<R, S = Memory, P = Problem> = RateLimitLayerFor<R, S, Plain, P>;
+
+/// [`RateLimitLayer`] for a [`Framework`](crate::Framework) `W`.
+///
+/// The rule `R` says what requests owe, the store `S` decides, and `P` answers those that are refused.
+#[must_use]
+pub struct RateLimitLayerFor<R, S, W, P> {
+    rule: R,
+    policy: Policy<S>,
+    respond: P,
+    framework: PhantomData<fn() -> W>,
+}
+
+impl<R: KnownLimits, W> RateLimitLayerFor<R, Memory, W, Problem> {
+    /// Limits requests by `rule`, counted in the memory of this process.
+    pub fn new(rule: R) -> Self {
+        let policy = Policy::in_memory(&rule);
+        Self { rule, policy, respond: Problem, framework: PhantomData }
+    }
+}
+
+impl<R: KnownLimits, S, W, P> RateLimitLayerFor<R, S, W, P> {
+    /// Counts in `store`. Layers on the same store share what is spent where limits of one name, or of
+    /// the same numbers, meet on the same key.
+    ///
+    /// # Panics
+    ///
+    /// When the store cannot keep a limit of the rule.
+    #[track_caller]
+    pub fn store<T: Store>(self, store: T) -> RateLimitLayerFor<R, T, W, P> {
+        let policy = self.policy.with_store(store, &self.rule);
+        RateLimitLayerFor { rule: self.rule, policy, respond: self.respond, framework: PhantomData }
+    }
+}
+
+impl<R, S, W, P> RateLimitLayerFor<R, S, W, P> {
+    /// What happens to requests that exceed a limit; they are [blocked](Rejection::block) by default.
+    pub fn rejection(self, rejection: Rejection) -> Self {
+        self.with(|policy| Policy { gate: policy.gate.with(rejection), ..policy })
+    }
+
+    /// Which header fields tell clients how they stand; [`Fields::DRAFT`] by default.
+    pub fn fields(self, fields: Fields) -> Self {
+        self.with(|policy| Policy { fields, ..policy })
+    }
+
+    /// Whether the [`Decision`](crate::Decision) is left in the extensions of requests, for handlers,
+    /// and of responses, for outer layers. It is by default.
+    pub fn extensions(self, extensions: bool) -> Self {
+        self.with(|policy| Policy { extensions, ..policy })
+    }
+
+    /// What happens when the store fails, is full, or does not answer in time; requests are
+    /// [admitted](OnStoreError::Admit) by default.
+    pub fn on_store_error(self, on_store_error: OnStoreError) -> Self {
+        self.with(|policy| Policy { on_store_error, ..policy })
+    }
+
+    /// The status that answers a request which can never be admitted, because it costs more than a limit ever
+    /// admits (see [`Refusal::NeverFits`]). By default it is `413 Content Too Large` where the cost is the
+    /// length of the body, and `422 Unprocessable Content` otherwise.
+    ///
+    /// # Panics
+    ///
+    /// When the status is not from 400 to 499, or is 429, which invites the client to try again.
+    #[track_caller]
+    pub fn never_fits_status(self, status: u16) -> Self {
+        let never_fits_status = client_error(status);
+        self.with(|policy| Policy { never_fits_status, ..policy })
+    }
+
+    /// How long to wait for a store that is not in this process; one second by default.
+    pub fn deadline(self, deadline: Duration) -> Self {
+        self.with(|policy| Policy { deadline, ..policy })
+    }
+
+    /// Until when a request holds its places of [`Limit::concurrent`](crate::Limit::concurrent), and when an
+    /// answer whose cost is [running](crate::RunningCost) is settled: by default when the response's body
+    /// has ended, or the upgraded connection has closed.
+    ///
+    /// ```
+    /// use sluicegate::{Hold, Ip, Limit, RateLimitLayer};
+    ///
+    /// // Five at work; what is still being sent to slow clients does not count.
+    /// let layer = RateLimitLayer::new(Limit::concurrent(5).by(Ip::peer())).hold_until(Hold::Head);
+    /// # let _ = layer;
+    /// ```
+    pub fn hold_until(self, hold: Hold) -> Self {
+        self.with(|policy| Policy { hold, ..policy })
+    }
+
+    /// Tells `watch` who is refused: a [`Watch`] shows who that is most.
+    ///
+    /// ```
+    /// use sluicegate::{Ip, Limit, RateLimitLayer, Watch};
+    ///
+    /// let watch = Watch::new(32);
+    /// let layer = RateLimitLayer::new(Limit::per_second(10).by(Ip::peer())).watch(&watch);
+    /// assert!(watch.snapshot().is_empty());
+    /// # let _ = layer;
+    /// ```
+    pub fn watch(self, watch: &Watch) -> Self {
+        self.with(|policy| Policy { watch: Some(watch.clone()), ..policy })
+    }
+
+    /// What events show of the keys of requests, in a field `who`; [nothing](ShowKeys::Hidden) by default.
+    pub fn show_keys(self, show_keys: ShowKeys) -> Self {
+        self.with(|policy| Policy { show_keys, ..policy })
+    }
+
+    /// Makes the response of every refusal, seeing the request: also of requests without a key (400 or 500),
+    /// of those that can never be admitted (413, 422) and of a store that fails (503), so begin with the
+    /// refusal's own [`status`](crate::Refusal::status). [`respond_to_too_many`](Self::respond_to_too_many)
+    /// is for those alone that exceed a limit.
+    ///
+    /// Where the response does not say them itself, `Retry-After`, `Cache-Control: no-store` and the
+    /// `RateLimit` fields are added to it.
+    ///
+    /// ```
+    /// use http::{HeaderValue, Request, Response};
+    /// use sluicegate::{Ip, Limit, RateLimitLayer, Refusal};
+    ///
+    /// let layer = RateLimitLayer::new(Limit::per_second(10).by(Ip::peer())).respond_with(
+    ///     |refusal: &Refusal, request: &Request<String>| {
+    ///         let body = format!("{}: slow down\n", request.uri().path());
+    ///         Response::builder().status(refusal.status()).body(body).unwrap()
+    ///     },
+    /// );
+    /// # let _ = layer;
+    /// ```
+    pub fn respond_with<F, B, ResBody>(self, respond: F) -> RateLimitLayerFor<R, S, W, RespondFn<F>>
+    where
+        F: Fn(&Refusal, &Request<B>) -> Response<ResBody>,
+    {
+        self.respond(RespondFn(respond))
+    }
+
+    /// Makes the response of requests that exceed a limit, seeing the request. All other refusals are answered
+    /// as before: by a problem document, or by what [`respond`](Self::respond) was given.
+    ///
+    /// The same fields are added as by [`respond_with`](Self::respond_with).
+    ///
+    /// ```
+    /// use http::{Request, Response};
+    /// use sluicegate::{Ip, Limit, RateLimitLayer, Refusal};
+    ///
+    /// let layer = RateLimitLayer::new(Limit::per_second(10).by(Ip::peer())).respond_to_too_many(
+    ///     |refusal: &Refusal, _: &Request<String>| {
+    ///         let seconds = refusal.retry_after().unwrap_or(1);
+    ///         let body = format!("slow down: try again in {seconds} s\n");
+    ///         Response::builder().status(429).body(body).unwrap()
+    ///     },
+    /// );
+    /// # let _ = layer;
+    /// ```
+    pub fn respond_to_too_many<F, B, ResBody>(
+        self,
+        respond: F,
+    ) -> RateLimitLayerFor<R, S, W, TooManyFn<F, P>>
+    where
+        F: Fn(&Refusal, &Request<B>) -> Response<ResBody>,
+    {
+        self.map_respond(|others| TooManyFn::new(respond, others))
+    }
+
+    /// Makes the response of a refusal by a [`Respond`](crate::Respond), such as [`Bare`](crate::Bare).
+    pub fn respond<Q>(self, respond: Q) -> RateLimitLayerFor<R, S, W, Q> {
+        self.map_respond(|_| respond)
+    }
+
+    /// Makes the response of a refusal by what `respond` makes of the present [`Respond`](crate::Respond).
+    pub fn map_respond<Q>(self, respond: impl FnOnce(P) -> Q) -> RateLimitLayerFor<R, S, W, Q> {
+        let Self { rule, policy, respond: present, framework } = self;
+        RateLimitLayerFor { rule, policy, respond: respond(present), framework }
+    }
+
+    /// How often something other than passing at once happened, in this layer, its clones and the
+    /// services that they wrap.
+    pub fn counts(&self) -> Counts {
+        self.policy.counters.read()
+    }
+
+    /// How many requests wait for their turn.
+    pub fn waiting(&self) -> usize {
+        self.policy.gate.waiting()
+    }
+
+    fn with(self, change: impl FnOnce(Policy<S>) -> Policy<S>) -> Self {
+        Self { policy: change(self.policy), ..self }
+    }
+}
+
+impl<I, R, S, W, P> tower_layer::Layer<I> for RateLimitLayerFor<R, S, W, P>
+where
+    R: Clone,
+    S: Clone,
+    P: Clone,
+{
+    type Service = RateLimitFor<I, R, S, W, P>;
+
+    fn layer(&self, inner: I) -> Self::Service {
+        let (rule, policy) = (self.rule.clone(), self.policy.clone());
+        let policies = policy.known.iter().map(policy_item).collect();
+        RateLimitFor::new(inner, Limited { rule, policy, respond: self.respond.clone(), policies })
+    }
+}
+
+/// Names of limits are visible ASCII, so there always is one.
+fn policy_item(known: &Known) -> HeaderValue {
+    HeaderValue::from_str(known.policy()).unwrap_or(HeaderValue::from_static(""))
+}
+
+impl<R: Clone, S: Clone, W, P: Clone> Clone for RateLimitLayerFor<R, S, W, P> {
+    fn clone(&self) -> Self {
+        Self {
+            rule: self.rule.clone(),
+            policy: self.policy.clone(),
+            respond: self.respond.clone(),
+            framework: PhantomData,
+        }
+    }
+}
+
+impl<R: fmt::Debug, S: fmt::Debug, W, P> fmt::Debug for RateLimitLayerFor<R, S, W, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RateLimitLayer")
+            .field("rule", &self.rule)
+            .field("store", &self.policy.store)
+            .field("gate", &self.policy.gate)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,78 @@
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use pin_project_lite::pin_project;
+use sluicegate_core::{Answer, AtOnce, Charge, Decision, Outcome, StoreError};
+
+use super::POLLED_AGAIN;
+use super::told::{Told, decided};
+
+pin_project! {
+    /// A decision of a [`Limiter`](crate::Limiter).
+    #[must_use = "a decision says whether to go ahead"]
+    pub struct Take<F> {
+        #[pin]
+        state: Taking<F>,
+    }
+}
+
+pin_project! {
+    #[project = TakingProj]
+    enum Taking<F> {
+        Now { decision: Option<Result<Decision, StoreError>> },
+        Later { #[pin] answer: F, charge: Charge, told: Option<Told> },
+    }
+}
+
+impl<F> Take<F> {
+    pub(super) fn new(answer: Answer<F>, charge: Charge, told: Option<&Told>) -> Self {
+        Self {
+            state: match answer {
+                Answer::Now(outcome) => {
+                    Taking::Now { decision: Some(decided(outcome, &charge, told)) }
+                }
+                Answer::Later(answer) => Taking::Later { answer, charge, told: told.cloned() },
+            },
+        }
+    }
+}
+
+impl<F: AtOnce> Take<F> {
+    /// The decision of a store in this process, which is there already.
+    ///
+    /// # Errors
+    ///
+    /// When the store has no room for the key.
+    ///
+    /// # Panics
+    ///
+    /// When it has been awaited before.
+    pub fn now(self) -> Result<Decision, StoreError> {
+        match self.state {
+            Taking::Now { decision } => decision.expect(POLLED_AGAIN),
+            Taking::Later { answer, charge, told } => {
+                decided(answer.outcome(), &charge, told.as_ref())
+            }
+        }
+    }
+}
+
+impl<F: Future<Output = Result<Outcome, StoreError>>> Future for Take<F> {
+    type Output = Result<Decision, StoreError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.project().state.project() {
+            TakingProj::Now { decision } => Poll::Ready(decision.take().expect(POLLED_AGAIN)),
+            TakingProj::Later { answer, charge, told } => {
+                answer.poll(cx).map(|outcome| decided(outcome, charge, told.as_ref()))
+            }
+        }
+    }
+}
+
+impl<F> fmt::Debug for Take<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Take")
+    }
+}

@@ -1,0 +1,28 @@
+use http::Response;
+use sluicegate_core::{Cost, Refused, Reply, RunningCost};
+
+/// What rules can see of an `http` response.
+pub(crate) struct HttpReply<'a, B>(pub(crate) &'a Response<B>);
+
+impl<B> Reply for HttpReply<'_, B> {
+    fn status(&self) -> u16 {
+        self.0.status().as_u16()
+    }
+
+    fn header(&self, name: &str) -> Option<&[u8]> {
+        self.0.headers().get(name).map(|value| value.as_bytes())
+    }
+
+    fn cost(&self) -> Option<u64> {
+        let running = self.0.extensions().get().map(RunningCost::total);
+        running.or_else(|| self.0.extensions().get().map(|Cost(cost)| *cost))
+    }
+
+    fn is_running(&self) -> bool {
+        self.0.extensions().get::<RunningCost>().is_some()
+    }
+
+    fn is_refusal(&self) -> bool {
+        self.0.extensions().get::<Refused>().is_some()
+    }
+}

@@ -1,0 +1,123 @@
+//! Types can be named, bodies are anybody's, errors are the inner service's.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use http::{Request, Response};
+use sluicegate::{
+    Bare, Body, By, Header, HttpView, Ip, Limit, Limits, Memory, Plain, RateLimit, RateLimitLayer,
+    Refusal, RespondFn, ResponseFuture, Rule,
+};
+use tower::{Layer, Service, ServiceExt};
+
+type Key = (Header, Ip);
+
+/// Everything that the layer makes has a name that a struct can hold.
+struct Named<I: Service<Request<String>, Response = Response<String>>> {
+    layer: RateLimitLayer<By<Key>>,
+    service: RateLimit<I, By<Key>>,
+    future: Option<ResponseFuture<I, String, By<Key>, Memory, sluicegate::Problem>>,
+}
+
+#[derive(Clone, Copy)]
+struct Inner;
+
+impl Service<Request<String>> for Inner {
+    type Response = Response<String>;
+    type Error = Infallible;
+    type Future = std::future::Ready<Result<Response<String>, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Request<String>) -> Self::Future {
+        std::future::ready(Ok(Response::new(String::new())))
+    }
+}
+
+#[tokio::test]
+async fn layer_service_and_future_can_be_named() {
+    let limits = Limits::from(Limit::per_minute(1));
+    let layer: RateLimitLayer<By<Key>> =
+        RateLimitLayer::new(limits.by((Header("x-client"), Ip::peer())));
+    let service = layer.layer(Inner);
+    let mut named = Named { layer, service, future: None };
+    let request = Request::get("/").body(String::new()).unwrap();
+    named.future = Some(named.service.ready().await.unwrap().call(request));
+    let response = named.future.take().unwrap().await.unwrap();
+    assert_eq!(response.status(), 400);
+    assert_eq!(named.layer.counts().keyless, 1);
+}
+
+/// A body that is made of nothing and turns into nothing.
+struct Opaque(#[expect(dead_code, reason = "it is opaque")] Pin<Box<dyn Send>>);
+
+fn opaque() -> Opaque {
+    Opaque(Box::pin(()))
+}
+
+struct Empty;
+
+#[tokio::test]
+async fn any_request_and_response_body_passes() {
+    // By default, and with every responder: none has to make a body of that type.
+    let layer = RateLimitLayer::new(Limit::per_minute(1).by(Header("x-client")));
+    let handler = |_: Request<Opaque>| async { Ok::<_, Infallible>(Response::new(Empty)) };
+    let service = layer.clone().layer(tower::service_fn(handler));
+    let own = |refusal: &Refusal, _: &Request<Opaque>| {
+        Response::builder().status(refusal.status()).body(Body::from_bytes("no")).unwrap()
+    };
+    let own: RespondFn<_> = RespondFn(own);
+    let bare = layer.clone().respond(Bare).layer(tower::service_fn(handler));
+    assert_eq!(bare.oneshot(Request::new(opaque())).await.unwrap().status(), 400);
+    let own = layer.respond(own).layer(tower::service_fn(handler));
+    assert_eq!(own.oneshot(Request::new(opaque())).await.unwrap().status(), 400);
+    let request = || Request::get("/").header("x-client", "alice").body(opaque()).unwrap();
+    assert_eq!(service.clone().oneshot(request()).await.unwrap().status(), 200);
+    assert_eq!(service.clone().oneshot(request()).await.unwrap().status(), 429);
+}
+
+#[derive(Debug, PartialEq)]
+struct OwnError;
+
+#[tokio::test]
+async fn the_error_is_the_inner_services_own() {
+    let layer = RateLimitLayer::new(Limit::per_minute(9).by(sluicegate::Global));
+    let service = layer.layer(tower::service_fn(|_: Request<String>| async {
+        Err::<Response<String>, _>(OwnError)
+    }));
+    let failed: Result<_, OwnError> = service.oneshot(Request::new(String::new())).await;
+    assert_eq!(failed.unwrap_err(), OwnError);
+}
+
+/// A rule can be boxed into a struct by its trait bounds alone, for any body.
+fn is_a_rule<B, R: for<'a> Rule<HttpView<'a, B, Plain>>>(_: &R) {}
+
+#[test]
+fn rules_do_not_depend_on_the_body() {
+    let rule = (Limit::per_minute(1).by(Ip::peer()), Limit::per_day(9).by(sluicegate::Path));
+    is_a_rule::<String, _>(&rule);
+    is_a_rule::<Opaque, _>(&rule);
+    let chosen = sluicegate::choose(|request: &Request<String>| match request.uri().path() {
+        "/dear" => Limit::per_minute(1),
+        _ => Limit::per_minute(100),
+    });
+    is_a_rule::<String, _>(
+        &chosen
+            .by(sluicegate::from_fn(|request: &Request<String>| Some(request.uri().path().len()))),
+    );
+}
+
+fn assert_send<T: Send>() {}
+fn assert_sync<T: Sync>() {}
+
+#[test]
+fn what_has_to_cross_threads_can() {
+    assert_send::<RateLimitLayer<By<Key>>>();
+    assert_sync::<RateLimitLayer<By<Key>>>();
+    assert_send::<RateLimit<Inner, By<Key>>>();
+    assert_send::<ResponseFuture<Inner, String, By<Key>, Memory, sluicegate::Problem>>();
+    assert_send::<sluicegate::Acquire<Memory>>();
+}
