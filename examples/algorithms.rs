@@ -180,11 +180,11 @@ fn row(svg: &mut String, top: u32, name: &str, limit: &Limit, caption: &str) -> 
         outcomes.len(),
         line + 19,
     )?;
-    marks(svg, top + 62, top + 86, &outcomes)
+    receipts(svg, top + 62, top + 86, &outcomes)
 }
 
 /// Arrivals and refusals at the height of `came`; what goes ahead, when it does, at that of `went`.
-fn marks(svg: &mut String, came: u32, went: u32, outcomes: &[Outcome]) -> fmt::Result {
+fn receipts(svg: &mut String, came: u32, went: u32, outcomes: &[Outcome]) -> fmt::Result {
     let lane = format!("M24 {went}H{}", WIDTH - 24);
     let [mut grid, mut ways, mut dots, mut crosses] = <[String; 4]>::default();
     for border in BORDERS.step_by(5_000) {

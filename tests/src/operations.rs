@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use sluicegate_core::{
-    Charge, Decision, KeyBuf, Keys, Limit, ManualClock, Mark, Memory, Outcome, Owed, Slot,
-    Standing, State, Store, Verdict, WhenFull, decide, preview,
+    Charge, Debit, Decision, KeyBuf, Keys, Limit, LimitStatus, ManualClock, Memory, Outcome,
+    Receipt, Slot, State, Store, Verdict, WhenFull, decide, preview,
 };
 
 use crate::subject::answer;
@@ -44,14 +44,14 @@ trait Driven {
     fn reset(&self, charge: &Charge);
 
     /// Whether there was room for it.
-    fn settle(&self, owed: &Owed, mark: &Mark, spent: u64) -> bool;
+    fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64) -> bool;
 }
 
 impl Driven for Memory {
     fn take(&self, charge: &Charge, only: bool) -> Option<Outcome> {
         let before = self.turned_away();
-        let taken = match charge.owed().next().filter(|_| only) {
-            Some(owed) => self.spend(&owed.limit, &owed.key, owed.cost),
+        let taken = match charge.debits().next().filter(|_| only) {
+            Some(debit) => self.spend(&debit.limit, &debit.key, debit.cost),
             None => Store::take(self, charge).now(),
         };
         let is_uncounted = taken.as_ref().map_or(true, Outcome::is_uncounted);
@@ -67,9 +67,9 @@ impl Driven for Memory {
         Store::reset(self, charge).now().expect("no room is needed");
     }
 
-    fn settle(&self, owed: &Owed, mark: &Mark, spent: u64) -> bool {
+    fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64) -> bool {
         let before = self.turned_away();
-        Store::settle(self, owed, mark, spent);
+        Store::settle(self, debit, receipt, spent);
         self.turned_away() == before
     }
 }
@@ -92,8 +92,8 @@ impl<S: Store> Driven for Roomy<'_, S> {
         answer(self.store.reset(charge)).expect("the store answers");
     }
 
-    fn settle(&self, owed: &Owed, mark: &Mark, spent: u64) -> bool {
-        self.store.settle(owed, mark, spent);
+    fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64) -> bool {
+        self.store.settle(debit, receipt, spent);
         (self.settled)(self.store);
         true
     }
@@ -102,7 +102,7 @@ impl<S: Store> Driven for Roomy<'_, S> {
 fn drive(bytes: &[u8], clock: &ManualClock, store: &impl Driven) {
     let mut script = Script(bytes);
     let mut model = Model::default();
-    let mut admitted: Vec<(Charge, Vec<Mark>)> = Vec::new();
+    let mut admitted: Vec<(Charge, Vec<Receipt>)> = Vec::new();
     while !script.0.is_empty() {
         let now = clock.now();
         match script.byte() % 16 {
@@ -117,9 +117,9 @@ fn drive(bytes: &[u8], clock: &ManualClock, store: &impl Driven) {
                 let expected = model.run(&charge, |slots, _| decide(slots, now, patience, keys));
                 assert_eq!(told(&decision), told(&expected));
                 if taken.is_admitted() {
-                    let marks = decision.standings().filter(|standing| !standing.uncounted);
-                    let marks = marks.map(|standing| standing.mark).collect();
-                    admitted.push((charge, marks));
+                    let receipts = decision.statuses().filter(|status| !status.uncounted);
+                    let receipts = receipts.map(|status| status.receipt).collect();
+                    admitted.push((charge, receipts));
                 }
             }
             8 => {
@@ -138,11 +138,11 @@ fn drive(bytes: &[u8], clock: &ManualClock, store: &impl Driven) {
                 let ago = usize::from(script.byte()) % 8;
                 let spent = u64::from(script.byte() % 6);
                 let Some(at) = admitted.len().checked_sub(ago + 1) else { continue };
-                let (charge, marks) = admitted.remove(at);
-                for (owed, mark) in charge.owed().zip(&marks) {
-                    if store.settle(owed, mark, spent) {
-                        let state = model.0.entry((owed.limit.id(), owed.key)).or_default();
-                        owed.limit.settle(state, now, mark, owed.cost, spent);
+                let (charge, receipts) = admitted.remove(at);
+                for (debit, receipt) in charge.debits().zip(&receipts) {
+                    if store.settle(debit, receipt, spent) {
+                        let state = model.0.entry((debit.limit.id(), debit.key)).or_default();
+                        debit.limit.settle(state, now, receipt, debit.cost, spent);
                     }
                 }
             }
@@ -181,8 +181,8 @@ impl Script<'_> {
             let limit = limits[usize::from(self.byte()) % limits.len()];
             let key = KeyBuf::of(u64::from(self.byte() % 48));
             let cost = u64::from(self.byte() % 3);
-            if charge.owed().all(|owed| owed.limit != limit || owed.key != key) {
-                charge.owe(limit, key, cost).expect("few limits");
+            if charge.debits().all(|debit| debit.limit != limit || debit.key != key) {
+                charge.add(limit, key, cost).expect("few limits");
             }
         }
         match self.byte() % 4 {
@@ -229,42 +229,42 @@ impl Model {
         charge: &Charge,
         run: impl FnOnce(&mut [Slot<'_>], Keys) -> Outcome,
     ) -> Decision {
-        let at = |owed: &Owed| (owed.limit.id(), owed.key);
-        let states = charge.owed().map(|owed| self.0.remove(&at(owed)).unwrap_or_default());
+        let at = |debit: &Debit| (debit.limit.id(), debit.key);
+        let states = charge.debits().map(|debit| self.0.remove(&at(debit)).unwrap_or_default());
         let mut states: Vec<State> = states.collect();
-        let slots = charge.owed().zip(&mut states);
+        let slots = charge.debits().zip(&mut states);
         let mut slots: Vec<_> = slots
-            .map(|(owed, state)| Slot { limit: &owed.limit, state, cost: owed.cost })
+            .map(|(debit, state)| Slot { limit: &debit.limit, state, cost: debit.cost })
             .collect();
         let outcome = run(&mut slots, charge.keys());
-        self.0.extend(charge.owed().map(at).zip(states));
+        self.0.extend(charge.debits().map(at).zip(states));
         outcome.decision(charge)
     }
 
     /// What is held stays held.
     fn forget(&mut self, charge: &Charge) {
-        for owed in charge.owed().filter(|owed| !owed.limit.is_held()) {
-            self.0.remove(&(owed.limit.id(), owed.key));
+        for debit in charge.debits().filter(|debit| !debit.limit.is_held()) {
+            self.0.remove(&(debit.limit.id(), debit.key));
         }
     }
 }
 
 /// All of it but the marks, which are the store's own, and in a peek stand for a charge that was not made.
-fn told(decision: &Decision) -> (Verdict, Vec<Standing>) {
-    let unmarked = |mut standing: Standing| {
-        standing.mark = Mark::default();
-        standing
+fn told(decision: &Decision) -> (Verdict, Vec<LimitStatus>) {
+    let unmarked = |mut status: LimitStatus| {
+        status.receipt = Receipt::default();
+        status
     };
-    let counted = decision.standings().filter(|standing| !standing.uncounted);
+    let counted = decision.statuses().filter(|status| !status.uncounted);
     (decision.verdict(), counted.cloned().map(unmarked).collect())
 }
 
 /// The charge without what was not counted of it.
 fn counted(whole: &Charge, decision: &Decision) -> Charge {
     let mut charge = Charge::new();
-    for (owed, standing) in whole.owed().zip(decision.standings()) {
-        if !standing.uncounted {
-            charge.owe(owed.limit, owed.key, owed.cost).expect("a part of a charge");
+    for (debit, status) in whole.debits().zip(decision.statuses()) {
+        if !status.uncounted {
+            charge.add(debit.limit, debit.key, debit.cost).expect("a part of a charge");
         }
     }
     charge

@@ -5,7 +5,7 @@ use std::thread::{self, Thread};
 use std::time::Duration;
 
 use sluicegate_core::{
-    Answer, Charge, Decision, KeyBuf, Limit, ManualClock, Outcome, Owed, Part, Store, StoreError,
+    Answer, Charge, Debit, Decision, KeyBuf, Limit, ManualClock, Outcome, Part, Store, StoreError,
 };
 
 /// A store under test, and the clock that it goes by.
@@ -71,9 +71,9 @@ impl<S: Store> Subject<S> {
     }
 
     /// Settles an admitted charge: `spent` of each limit stands.
-    pub fn settle(&self, charge: &Charge, decision: &Decision, spent: impl Fn(&Owed) -> u64) {
-        for (owed, standing) in charge.owed().zip(decision.standings()) {
-            self.store.settle(owed, &standing.mark, spent(owed));
+    pub fn settle(&self, charge: &Charge, decision: &Decision, spent: impl Fn(&Debit) -> u64) {
+        for (debit, status) in charge.debits().zip(decision.statuses()) {
+            self.store.settle(debit, &status.receipt, spent(debit));
         }
         (self.settled)(&self.store);
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use sluicegate_core::{
-    Answer, Charge, Clock, Fallback, Limit, LimitError, ManualClock, Mark, Memory, Outcome, Owed,
-    Store, StoreError,
+    Answer, Charge, Clock, Debit, Fallback, Limit, LimitError, ManualClock, Memory, Outcome,
+    Receipt, Store, StoreError,
 };
 use sluicegate_governor::Governor;
 use sluicegate_tests::conformance;
@@ -82,8 +82,8 @@ impl Store for Remote {
         self.send(charge, Memory::reset)
     }
 
-    fn settle(&self, owed: &Owed, mark: &Mark, spent: u64) {
-        self.0.settle(owed, mark, spent);
+    fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64) {
+        self.0.settle(debit, receipt, spent);
     }
 
     fn clock(&self) -> Clock {
@@ -126,7 +126,7 @@ impl Store for Broken {
         self.fail()
     }
 
-    fn settle(&self, owed: &Owed, _: &Mark, _: u64) {
-        panic!("this store has not decided anything, and is to settle {}", owed.limit);
+    fn settle(&self, debit: &Debit, _: &Receipt, _: u64) {
+        panic!("this store has not decided anything, and is to settle {}", debit.limit);
     }
 }

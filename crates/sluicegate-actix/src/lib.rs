@@ -1,7 +1,7 @@
 //! Rate limiting for actix-web.
 //!
 //! [`RateLimit`] is a middleware for a whole [`App`](actix_web::App), a scope or a resource: a
-//! [`Rule`] says which [`Limit`]s a request owes to and on whose key, a [`Store`] decides, and a
+//! [`Rule`] says which [`Limit`]s a request is charged to and by which key, a [`Store`] decides, and a
 //! [`Rejection`] says what happens to what exceeds them.
 //!
 //! ```no_run

@@ -8,8 +8,8 @@ use actix_web::dev::{Service, ServiceRequest, ServiceResponse};
 use actix_web::http::header::{HeaderMap, HeaderValue, RETRY_AFTER};
 use actix_web::{Error, HttpMessage};
 use sluicegate_core::{
-    Answer, Charge, Course, Degraded, Desk, Field, Fields, Hold, Known, Mark, Memory, Owed, Paid,
-    Policy, Refusal, Refused, Rest, Rule, Store, Ticket, is_stored_for_others,
+    Answer, Charge, Course, Debit, Degraded, Desk, Field, Fields, Hold, Known, Memory, Paid,
+    Policy, Receipt, Refusal, Refused, Rest, Rule, Store, Ticket, is_stored_for_others,
 };
 
 use crate::body::Body;
@@ -62,7 +62,7 @@ where
         let Inside { service, limited } = &*self.inside;
         let policy = &limited.policy;
         let mut charge = Charge::new();
-        if let Err(missing) = self.rule.owes(&RequestView::new(request.request()), &mut charge) {
+        if let Err(missing) = self.rule.charge(&RequestView::new(request.request()), &mut charge) {
             return ResponseFuture::refused(limited.answer(policy.keyless(missing), request));
         }
         if charge.is_empty() {
@@ -214,8 +214,8 @@ impl<I, S: Store> Store for Inside<I, S> {
         self.limited.policy.store.reset(charge)
     }
 
-    fn settle(&self, owed: &Owed, mark: &Mark, spent: u64) {
-        self.limited.policy.store.settle(owed, mark, spent);
+    fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64) {
+        self.limited.policy.store.settle(debit, receipt, spent);
     }
 }
 

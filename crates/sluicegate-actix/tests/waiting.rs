@@ -7,8 +7,8 @@ use std::time::Duration;
 use actix_web::dev::Service;
 use common::{app, get, secs, send, statuses, store};
 use sluicegate_actix::{
-    Answer, Charge, Clock, Fallback, Header, Limit, ManualClock, Mark, Memory, OnStoreError,
-    Outcome, Owed, RateLimit, Rejection, Store, StoreError,
+    Answer, Charge, Clock, Debit, Fallback, Header, Limit, ManualClock, Memory, OnStoreError,
+    Outcome, RateLimit, Receipt, Rejection, Store, StoreError,
 };
 use tokio_test::{assert_pending, assert_ready, task};
 
@@ -175,8 +175,8 @@ impl Store for Remote {
     fn reset(&self, charge: &Charge) -> Answer<Late> {
         self.late(self.memory.reset(charge))
     }
-    fn settle(&self, owed: &Owed, mark: &Mark, spent: u64) {
-        self.memory.settle(owed, mark, spent);
+    fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64) {
+        self.memory.settle(debit, receipt, spent);
     }
     fn clock(&self) -> Clock {
         self.memory.clock()

@@ -15,11 +15,11 @@ pub struct Origin {
     /// The values of the text, which know where they stand.
     values: Option<Arc<Node>>,
     /// What was said otherwise, by path.
-    marks: BTreeMap<String, Mark>,
+    marks: BTreeMap<String, Receipt>,
 }
 
 #[derive(Debug, Clone)]
-struct Mark {
+struct Receipt {
     place: Place,
     /// The path to be told, where the text is of another format than the document.
     shown: Option<String>,
@@ -33,12 +33,12 @@ impl Origin {
 
     /// Notes that what is at `path` in the document stands at `place` in the text.
     pub fn mark(&mut self, path: impl Into<String>, place: Place) {
-        self.marks.insert(path.into(), Mark { place, shown: None });
+        self.marks.insert(path.into(), Receipt { place, shown: None });
     }
 
     /// The same, where the text is of another format, in which the path is `shown`.
     pub fn mark_as(&mut self, path: impl Into<String>, place: Place, shown: impl Into<String>) {
-        self.marks.insert(path.into(), Mark { place, shown: Some(shown.into()) });
+        self.marks.insert(path.into(), Receipt { place, shown: Some(shown.into()) });
     }
 
     /// Whether the text says something at the top under this name.
@@ -63,7 +63,7 @@ impl Origin {
     }
 
     /// The mark of the path, else of the nearest that it goes through.
-    fn find(&self, path: &Path<'_>, text: &str) -> Option<&Mark> {
+    fn find(&self, path: &Path<'_>, text: &str) -> Option<&Receipt> {
         if self.marks.is_empty() {
             return None;
         }

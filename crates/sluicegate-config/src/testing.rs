@@ -35,17 +35,17 @@ impl Request {
         self
     }
 
-    /// What the request owes to `rule`.
-    pub(crate) fn owes(&self, rule: &impl Rule<Self>) -> Charge {
+    /// What the request is charged to `rule`.
+    pub(crate) fn charge(&self, rule: &impl Rule<Self>) -> Charge {
         let mut charge = Charge::new();
-        rule.owes(self, &mut charge).expect("all that the rule asks for");
+        rule.charge(self, &mut charge).expect("all that the rule asks for");
         charge
     }
 }
 
 /// The names of the limits that are owed to.
 pub(crate) fn names(charge: &Charge) -> Vec<String> {
-    charge.owed().map(|owed| owed.limit.name().to_string()).collect()
+    charge.debits().map(|debit| debit.limit.name().to_string()).collect()
 }
 
 impl View for Request {

@@ -222,7 +222,7 @@ fn what_may_not_be_meant_is_warned_of() {
         ),
         (
             (0..17).map(|i| format!("[[rules]]\nname = \"{i}\"\nlimits = [\"5/second\"]\nkey = \"global\"\nwhen = {{ method = \"GET\" }}\n")).collect(),
-            "rules: a request to which all rules apply owes to 17 limits, and is answered with an error beyond \
+            "rules: a request to which all rules apply charge to 17 limits, and is answered with an error beyond \
              16: let no request meet so many",
         ),
     ] {

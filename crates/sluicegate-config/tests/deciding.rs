@@ -81,12 +81,12 @@ fn request(dice: &mut Dice) -> Request<()> {
 }
 
 /// The limits by what they say: a rule's only limit is shown by the rule's name and counted by its period too.
-type Owed = Result<Vec<(String, KeyBuf, u64)>, Missing>;
+type Debit = Result<Vec<(String, KeyBuf, u64)>, Missing>;
 
-fn owed<'a>(rule: &impl Rule<HttpView<'a, ()>>, request: &'a Request<()>) -> Owed {
+fn debit<'a>(rule: &impl Rule<HttpView<'a, ()>>, request: &'a Request<()>) -> Debit {
     let mut charge = Charge::new();
-    rule.owes(&HttpView::new(request), &mut charge)?;
-    Ok(charge.owed().map(|owed| (owed.limit.to_string(), owed.key, owed.cost)).collect())
+    rule.charge(&HttpView::new(request), &mut charge)?;
+    Ok(charge.debits().map(|debit| (debit.limit.to_string(), debit.key, debit.cost)).collect())
 }
 
 /// The rule that `text` says, from the line after its name on, owes what `rule` owes, whatever is asked:
@@ -98,9 +98,9 @@ fn alike(text: &str, environment: &Environment, rule: impl for<'a> Rule<HttpView
     let mut seen = [false; 2];
     for _ in 0..400 {
         let request = request(&mut dice);
-        let expected = owed(&rule, &request);
-        assert_eq!(owed(&policies, &request), expected, "{request:?}");
-        seen[usize::from(expected.is_ok_and(|owed| !owed.is_empty()))] = true;
+        let expected = debit(&rule, &request);
+        assert_eq!(debit(&policies, &request), expected, "{request:?}");
+        seen[usize::from(expected.is_ok_and(|debit| !debit.is_empty()))] = true;
     }
     assert!(seen[1], "nothing was ever owed");
 }

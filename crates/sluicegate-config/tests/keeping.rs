@@ -27,10 +27,10 @@ fn left_after(
     let mut left = None;
     for _ in 0..count {
         let mut charge = Charge::new();
-        policies.owes(&view, &mut charge).expect("a charge");
+        policies.charge(&view, &mut charge).expect("a charge");
         let outcome = store.take(&charge).now().expect("a decision");
         assert!(outcome.is_admitted());
-        left = outcome.decision(&charge).standings().next().map(|standing| standing.remaining);
+        left = outcome.decision(&charge).statuses().next().map(|status| status.remaining);
     }
     left
 }
@@ -80,13 +80,13 @@ fn a_limit_with_another_period_begins_afresh() {
 }
 
 /// What a request to `path` owes to: the limit's name, its count, and the row that it is counted in.
-fn owed(policies: &Policies, path: &str) -> (String, u64, u64) {
+fn debit(policies: &Policies, path: &str) -> (String, u64, u64) {
     let mut request = Request::builder().uri(path).body(()).expect("a request");
     request.extensions_mut().insert(Peer("192.0.2.7".parse().expect("an address")));
     let view: HttpView<'_, ()> = HttpView::new(&request);
     let mut charge = Charge::new();
-    policies.owes(&view, &mut charge).expect("a charge");
-    let limit = charge.owed().next().expect("one limit").limit;
+    policies.charge(&view, &mut charge).expect("a charge");
+    let limit = charge.debits().next().expect("one limit").limit;
     (limit.name().to_string(), limit.count(), limit.id())
 }
 
@@ -106,7 +106,7 @@ fn a_case_that_the_client_chooses_has_a_budget_of_its_own_whatever_its_place_and
     let one = with_cases(&[search, export]);
     let two = with_cases(&[export, search]);
     let three = with_cases(&[export, &search.replace("10/", "20/")]);
-    let row = |policies: &Policies, path: &str| owed(policies, path).2;
+    let row = |policies: &Policies, path: &str| debit(policies, path).2;
     for path in ["/search", "/export", "/"] {
         assert_eq!(row(&one, path), row(&two, path), "{path}");
         assert_eq!(row(&one, path), row(&three, path), "{path}");
@@ -115,7 +115,7 @@ fn a_case_that_the_client_chooses_has_a_budget_of_its_own_whatever_its_place_and
     assert!(rows[0] != rows[1] && rows[1] != rows[2] && rows[0] != rows[2]);
     // The server chooses the hour: that case goes on where the usual limit was.
     let by_hour = with_cases(&[search, night]);
-    assert_eq!(owed(&by_hour, "/"), ("a".to_owned(), 30, rows[2]));
+    assert_eq!(debit(&by_hour, "/"), ("a".to_owned(), 30, rows[2]));
     assert_eq!(row(&by_hour, "/search"), rows[0]);
 }
 
@@ -123,7 +123,7 @@ fn a_case_that_the_client_chooses_has_a_budget_of_its_own_whatever_its_place_and
 fn the_operator_can_say_which_cases_share_and_what_a_case_is_called() {
     let [search, _, night] = CASES;
     let with = |case: &str, more: &str| format!("{}, {more} }}", case.trim_end_matches(" }"));
-    let row = |cases: &[&str], path: &str| owed(&with_cases(cases), path).2;
+    let row = |cases: &[&str], path: &str| debit(&with_cases(cases), path).2;
     let usual = row(&[search], "/");
     assert_eq!(row(&[&with(search, "shared = true")], "/search"), usual);
     assert_ne!(row(&[&with(night, "shared = false")], "/"), usual);
@@ -143,7 +143,7 @@ fn searches_from_a_file_are_limited_however_much_else_is_asked_between() {
         request.extensions_mut().insert(Peer("192.0.2.7".parse().expect("an address")));
         let view: HttpView<'_, ()> = HttpView::new(&request);
         let mut charge = Charge::new();
-        policies.owes(&view, &mut charge).expect("a charge");
+        policies.charge(&view, &mut charge).expect("a charge");
         u64::from(store.take(&charge).now().expect("a decision").is_admitted())
     };
     let (mut searches, mut others) = (0, 0);
@@ -240,7 +240,7 @@ fn a_load_that_comes_and_goes_lets_nobody_past_the_usual_limit() {
         roomy.store(turn % 2 == 1, Ordering::Relaxed);
         let view: HttpView<'_, ()> = HttpView::new(&request);
         let mut charge = Charge::new();
-        policies.owes(&view, &mut charge).expect("a charge");
+        policies.charge(&view, &mut charge).expect("a charge");
         let outcome = store.take(&charge).now().expect("a decision");
         admitted[turn % 2] += u64::from(outcome.is_admitted());
         clock.advance(std::time::Duration::from_millis(100));

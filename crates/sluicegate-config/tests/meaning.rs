@@ -469,11 +469,11 @@ fn rules_that_are_too_many_for_every_request() {
         |at: u32| format!("[[rules]]\nname = \"r{at}\"\nkey = \"ip\"\nlimits = [\"5/hour\"]\n");
     let sixteen: String = (0..16).map(rule).collect();
     let document = read_toml(&sixteen).expect("it can be read");
-    Policies::new(&document, &Environment::new()).expect("as many as a request can owe to");
+    Policies::new(&document, &Environment::new()).expect("as many limits as a charge holds");
     let some = format!("{sixteen}{}when = {{ path = \"/x\" }}", rule(16));
     let document = read_toml(&some).expect("it can be read");
     Policies::new(&document, &Environment::new()).expect("no more for every request");
     let problem =
         problems(&format!("version = 1\n{sixteen}{}", rule(16)).replace("version = 1", ""));
-    assert!(problem.contains("rules: every request owes to 17 limits at least"), "{problem}");
+    assert!(problem.contains("rules: every request is charged to at least 17 limits"), "{problem}");
 }

@@ -55,15 +55,15 @@ fn nothing_is_allocated_for_a_charge_of_one_limit() {
         extensions.insert(Claims::new().with("customer", "acme").with("plan", "free"));
         let request = request.body(()).expect("a request");
         let view: HttpView<'_, ()> = HttpView::new(&request);
-        let owed = || {
+        let debit = || {
             let mut charge = Charge::new();
-            policies.owes(&view, &mut charge).expect("a charge");
+            policies.charge(&view, &mut charge).expect("a charge");
             charge.len()
         };
         // The first looks at the clock and the time zone.
         let expected = usize::from(path != "/");
-        assert_eq!(owed(), expected, "{path}");
-        let counted = allocation_counter::measure(|| assert_eq!(owed(), expected));
+        assert_eq!(debit(), expected, "{path}");
+        let counted = allocation_counter::measure(|| assert_eq!(debit(), expected));
         assert_eq!(counted.count_total, 0, "{method} {path}");
     }
 }

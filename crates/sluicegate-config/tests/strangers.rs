@@ -16,11 +16,11 @@ fn request(peer: &str) -> Request<()> {
     request
 }
 
-fn owed(policies: &Policies, request: &Request<()>) -> (Limit, KeyBuf) {
+fn debit(policies: &Policies, request: &Request<()>) -> (Limit, KeyBuf) {
     let mut charge = Charge::new();
-    policies.owes(&HttpView::<_>::new(request), &mut charge).expect("no error");
-    let owed = charge.owed().next().expect("a limit");
-    (owed.limit, owed.key)
+    policies.charge(&HttpView::<_>::new(request), &mut charge).expect("no error");
+    let debit = charge.debits().next().expect("a limit");
+    (debit.limit, debit.key)
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn a_stranger_without_claims_is_in_the_default_tier() {
         "#,
     );
     let stranger = request("192.0.2.1");
-    let (limit, key) = owed(&policies, &stranger);
+    let (limit, key) = debit(&policies, &stranger);
     assert_eq!(limit.count(), 5);
     let mut expected = KeyBuf::new();
     First((Claim("customer"), Ip::peer()))
@@ -60,7 +60,7 @@ fn an_address_that_a_translator_made_is_the_one_within() {
         limits = ["5/second"]
         "#,
     );
-    let of = |peer: &str| owed(&policies, &request(peer)).1;
+    let of = |peer: &str| debit(&policies, &request(peer)).1;
     assert_eq!(of("64:ff9b::192.0.2.1"), of("192.0.2.1"));
     assert_eq!(of("64:ff9b:1:c000:2:100::"), of("192.0.2.1"));
     assert_ne!(of("64:ff9b::192.0.2.1"), of("64:ff9b::192.0.2.2"));

@@ -3,10 +3,10 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use crate::charge::{Charge, Owed};
+use crate::charge::{Charge, Debit};
 use crate::clock::Clock;
 use crate::key::{KeyBuf, Part};
-use crate::limit::{Limit, LimitError, Mark, Outcome};
+use crate::limit::{Limit, LimitError, Outcome, Receipt};
 use crate::set_spent::SetSpent;
 use crate::store::{Answer, AtOnce, Store, StoreError};
 
@@ -98,9 +98,9 @@ impl<S: Store + Clone> Blocks<S> {
 /// What is asked of the blocks: each key once.
 fn look(charge: &Charge) -> Charge {
     let mut look = Charge::new();
-    for owed in charge.owed() {
-        if !look.owed().any(|other| other.key == owed.key) {
-            look.owe(BLOCKED, owed.key, 1).expect("no more keys than limits");
+    for debit in charge.debits() {
+        if !look.debits().any(|other| other.key == debit.key) {
+            look.add(BLOCKED, debit.key, 1).expect("no more keys than limits");
         }
     }
     look
@@ -118,9 +118,9 @@ fn after<S: Store>(
         Err(error) => return Answer::Now(Err(error)),
         Ok(outcome) if !outcome.is_admitted() => {
             let decision = outcome.decision(look);
-            let blocked = |owed: &Owed| {
-                let mut known = look.owed().zip(decision.standings());
-                known.any(|(of, standing)| of.key == owed.key && standing.refused)
+            let blocked = |debit: &Debit| {
+                let mut known = look.debits().zip(decision.statuses());
+                known.any(|(of, status)| of.key == debit.key && status.refused)
             };
             let left = outcome.retry_after().unwrap_or_default();
             return Answer::Now(Ok(Outcome::blocked(left, BLOCKED, charge, blocked)));
@@ -156,12 +156,12 @@ impl<S: Store + Clone> Store for Blocks<S> {
         }
     }
 
-    fn settle(&self, owed: &Owed, mark: &Mark, spent: u64) {
-        self.store.settle(owed, mark, spent);
+    fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64) {
+        self.store.settle(debit, receipt, spent);
     }
 
-    fn follow(&self, owed: &Owed, charged: u64, spent: u64) {
-        self.store.follow(owed, charged, spent);
+    fn follow(&self, debit: &Debit, charged: u64, spent: u64) {
+        self.store.follow(debit, charged, spent);
     }
 
     fn clock(&self) -> Clock {

@@ -8,7 +8,7 @@ use crate::limit::{Keys, Limit, MAX_LIMITS, WhenFull};
 /// What one request owes: to which limits, on which keys, at what cost. Charged all or none.
 #[derive(Debug, Clone)]
 pub struct Charge {
-    owed: Few<Owed>,
+    debits: Few<Debit>,
     patience: Option<Duration>,
     /// Whether it may not wait because too many others do at this moment.
     is_crowded: bool,
@@ -27,9 +27,9 @@ impl From<u64> for Price {
     }
 }
 
-/// One limit that a request owes to.
+/// One limit that a request is charged to.
 #[derive(Debug, Clone)]
-pub struct Owed {
+pub struct Debit {
     /// The limit.
     pub limit: Limit,
     /// Whose budget it is.
@@ -45,14 +45,14 @@ impl Charge {
     /// A charge that owes nothing yet.
     #[inline]
     pub const fn new() -> Self {
-        Self { owed: Few::new(), patience: None, is_crowded: false }
+        Self { debits: Few::new(), patience: None, is_crowded: false }
     }
 
     /// A charge that owes `cost` to one limit on one key.
     #[inline]
     pub fn of(limit: Limit, key: KeyBuf, cost: u64) -> Self {
-        let owed = Few::one(Owed { limit, key, cost, account: None, is_length: false });
-        Self { owed, patience: None, is_crowded: false }
+        let debits = Few::one(Debit { limit, key, cost, account: None, is_length: false });
+        Self { debits, patience: None, is_crowded: false }
     }
 
     /// Adds `cost` to what is owed to `limit` on `key`.
@@ -61,8 +61,8 @@ impl Charge {
     ///
     /// The server's mistake: more than [`MAX_LIMITS`] limits on one request, or two different limits
     /// with one name and shape on the same key.
-    pub fn owe(&mut self, limit: Limit, key: KeyBuf, cost: u64) -> Result<(), Missing> {
-        self.owe_on_account(limit, key, cost, None)
+    pub fn add(&mut self, limit: Limit, key: KeyBuf, cost: u64) -> Result<(), Missing> {
+        self.add_on_account(limit, key, cost, None)
     }
 
     /// Begins a charge that owes nothing yet, and hands out the key, to be written where it stands: it
@@ -75,18 +75,18 @@ impl Charge {
         account: Option<&Account>,
     ) -> &mut KeyBuf {
         let (key, account) = (KeyBuf::new(), account.cloned());
-        let owed = self.owed.begin(Owed { limit: *limit, key, cost, account, is_length });
-        &mut owed.key
+        let debit = self.debits.begin(Debit { limit: *limit, key, cost, account, is_length });
+        &mut debit.key
     }
 
     /// Undoes [`begin`](Self::begin).
     #[inline]
     pub(crate) fn forget(&mut self) {
-        self.owed = Few::new();
+        self.debits = Few::new();
     }
 
     #[inline]
-    pub(crate) fn owe_on_account(
+    pub(crate) fn add_on_account(
         &mut self,
         limit: Limit,
         key: KeyBuf,
@@ -96,13 +96,13 @@ impl Charge {
         let price = price.into();
         if self.is_empty() {
             let Price { cost, is_length } = price;
-            self.owed.push(Owed { limit, key, cost, account, is_length });
+            self.debits.push(Debit { limit, key, cost, account, is_length });
             return Ok(());
         }
-        self.owe_another(limit, key, price, account)
+        self.add_another(limit, key, price, account)
     }
 
-    fn owe_another(
+    fn add_another(
         &mut self,
         limit: Limit,
         key: KeyBuf,
@@ -110,36 +110,36 @@ impl Charge {
         account: Option<Account>,
     ) -> Result<(), Missing> {
         let same =
-            self.owed.iter_mut().find(|owed| owed.limit.id() == limit.id() && owed.key == key);
-        if let Some(owed) = same {
-            if owed.limit != limit {
+            self.debits.iter_mut().find(|debit| debit.limit.id() == limit.id() && debit.key == key);
+        if let Some(debit) = same {
+            if debit.limit != limit {
                 return Err(Missing::server(
-                    format!("a name that tells `{}` from `{limit}`", owed.limit),
+                    format!("a name that tells `{}` from `{limit}`", debit.limit),
                     "give each limit of a rule its own `.named(..)`",
                 ));
             }
-            owed.account = Account::joined(owed.account.take(), owed.cost, account, cost);
-            owed.cost = owed.cost.saturating_add(cost);
-            owed.is_length |= is_length;
+            debit.account = Account::joined(debit.account.take(), debit.cost, account, cost);
+            debit.cost = debit.cost.saturating_add(cost);
+            debit.is_length |= is_length;
             return Ok(());
         }
-        if self.owed.len() == MAX_LIMITS {
+        if self.debits.len() == MAX_LIMITS {
             return Err(Missing::server(
                 "room for another limit",
-                format!("let no request owe to more than {MAX_LIMITS} limits"),
+                format!("charge no request to more than {MAX_LIMITS} limits"),
             ));
         }
-        self.owed.push(Owed { limit, key, cost, account, is_length });
+        self.debits.push(Debit { limit, key, cost, account, is_length });
         Ok(())
     }
 
     /// The same charge, of what `map` makes of each that is owed: limits that stay apart.
     pub(crate) fn with_each<E>(
         &self,
-        map: impl FnMut(&Owed) -> Result<Owed, E>,
+        map: impl FnMut(&Debit) -> Result<Debit, E>,
     ) -> Result<Self, E> {
-        let owed = self.owed.iter().map(map).collect::<Result<_, _>>()?;
-        Ok(Self { owed, ..*self })
+        let debits = self.debits.iter().map(map).collect::<Result<_, _>>()?;
+        Ok(Self { debits, ..*self })
     }
 
     /// Lets the request wait: a place may be booked up to `patience` ahead.
@@ -155,7 +155,7 @@ impl Charge {
 
     /// Too many wait at this moment: who would have to wait in a limit's own queue is refused instead.
     pub(crate) fn crowd_out(&mut self) {
-        if self.owed.iter().any(|owed| owed.limit.has_own_queue()) {
+        if self.debits.iter().any(|debit| debit.limit.has_own_queue()) {
             (self.patience, self.is_crowded) = (Some(Duration::ZERO), true);
         }
     }
@@ -180,49 +180,49 @@ impl Charge {
 
     fn never_fits_within(&self, patience: Option<Duration>) -> bool {
         let patience = patience.map(micros);
-        let never = |owed: &Owed| owed.never_fits(patience);
-        self.owed.iter().any(never)
+        let never = |debit: &Debit| debit.never_fits(patience);
+        self.debits.iter().any(never)
     }
 
     /// Whether all of it is owed by one key.
     #[inline]
     pub fn keys(&self) -> Keys {
-        let mut owed = self.owed.iter();
-        let first = owed.next().map(|owed| &owed.key);
-        if owed.all(|owed| Some(&owed.key) == first) { Keys::One } else { Keys::Several }
+        let mut debits = self.debits.iter();
+        let first = debits.next().map(|debit| &debit.key);
+        if debits.all(|debit| Some(&debit.key) == first) { Keys::One } else { Keys::Several }
     }
 
     /// What is owed.
     #[inline]
-    pub fn owed(&self) -> impl DoubleEndedIterator<Item = &Owed> + Clone {
-        self.owed.iter()
+    pub fn debits(&self) -> impl DoubleEndedIterator<Item = &Debit> + Clone {
+        self.debits.iter()
     }
 
     /// What is owed, if that is to one limit.
     #[inline]
-    pub(crate) fn only(&self) -> Option<&Owed> {
-        self.owed.only()
+    pub(crate) fn only(&self) -> Option<&Debit> {
+        self.debits.only()
     }
 
     /// Whether the client is warned before it is refused, by any of the limits.
     #[inline]
     pub(crate) fn has_soft(&self) -> bool {
         match self.only() {
-            Some(owed) => owed.limit.soft_limit().is_some(),
-            None => self.owed.iter().any(|owed| owed.limit.soft_limit().is_some()),
+            Some(debit) => debit.limit.soft_limit().is_some(),
+            None => self.debits.iter().any(|debit| debit.limit.soft_limit().is_some()),
         }
     }
 
     /// To how many limits.
     #[inline]
     pub fn len(&self) -> usize {
-        self.owed.len()
+        self.debits.len()
     }
 
     /// Whether nothing is owed.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.owed.is_empty()
+        self.debits.is_empty()
     }
 }
 
@@ -238,7 +238,7 @@ impl Default for Charge {
 /// lock a key for years.
 const SETTLED: u64 = 10;
 
-impl Owed {
+impl Debit {
     /// Whether the limit never admits this charge, even after a wait of this many microseconds.
     pub(crate) fn never_fits(&self, patience: Option<u64>) -> bool {
         !self.limit.is_shadow() && self.limit.never_admits(self.cost, patience)

@@ -2,9 +2,9 @@ use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use crate::charge::{Charge, Owed};
+use crate::charge::{Charge, Debit};
 use crate::clock::Clock;
-use crate::limit::{Limit, LimitError, Mark, Outcome};
+use crate::limit::{Limit, LimitError, Outcome, Receipt};
 use crate::store::{Answer, AtOnce, Store, StoreError};
 
 /// A store made of two: the second decides what the first cannot.
@@ -70,22 +70,22 @@ where
         self.ask(Ask::Reset, charge)
     }
 
-    fn settle(&self, owed: &Owed, mark: &Mark, spent: u64) {
-        let inner = Mark { via: mark.via >> 1, ..*mark };
-        match mark.via & 1 {
+    fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64) {
+        let inner = Receipt { via: receipt.via >> 1, ..*receipt };
+        match receipt.via & 1 {
             0 => {
-                self.0.settle(owed, &inner, spent);
-                if !mark.is_void() {
-                    self.1.follow(owed, owed.cost, spent);
+                self.0.settle(debit, &inner, spent);
+                if !receipt.is_void() {
+                    self.1.follow(debit, debit.cost, spent);
                 }
             }
-            _ => self.1.settle(owed, &inner, spent),
+            _ => self.1.settle(debit, &inner, spent),
         }
     }
 
-    fn follow(&self, owed: &Owed, charged: u64, spent: u64) {
-        self.0.follow(owed, charged, spent);
-        self.1.follow(owed, charged, spent);
+    fn follow(&self, debit: &Debit, charged: u64, spent: u64) {
+        self.0.follow(debit, charged, spent);
+        self.1.follow(debit, charged, spent);
     }
 
     fn clock(&self) -> Clock {
@@ -135,9 +135,9 @@ impl Ask {
         if !matches!(self, Self::Take) || !outcome.is_admitted() {
             return;
         }
-        for (owed, mark) in charge.owed().zip(outcome.marks()) {
-            if !mark.is_void() {
-                second.follow(owed, 0, owed.cost);
+        for (debit, receipt) in charge.debits().zip(outcome.receipts()) {
+            if !receipt.is_void() {
+                second.follow(debit, 0, debit.cost);
             }
         }
     }

@@ -8,7 +8,7 @@
 use std::fmt::{self, Write};
 use std::time::Duration;
 
-use crate::limit::{Decision, Limit, Standing};
+use crate::limit::{Decision, Limit, LimitStatus};
 use crate::line::Line;
 
 /// The quotas in force.
@@ -45,7 +45,7 @@ fn seconds(time: Duration) -> u64 {
 ///
 /// A window of a limit that refuses is announced to end by then at the latest: see [`rate_limit`].
 pub fn retry_after(decision: &Decision) -> u64 {
-    let announced = announced(decision).filter_map(|standing| left(decision, standing).1);
+    let announced = announced(decision).filter_map(|status| left(decision, status).1);
     announced.chain(decision.retry_after()).map(seconds).max().unwrap_or(0).max(1)
 }
 
@@ -63,14 +63,14 @@ pub fn rate_limit(decision: &Decision) -> String {
 }
 
 pub(crate) fn policy_line(decision: &Decision) -> Line {
-    list(decision.told(), |out, standing| policy_item(out, &standing.limit))
+    list(decision.told(), |out, status| policy_item(out, &status.limit))
 }
 
 pub(crate) fn rate_limit_line(decision: &Decision) -> Line {
-    list(announced(decision), |out, standing| {
-        write!(out, "{}", Quoted(standing.limit.name()))?;
-        let (remaining, window) = left(decision, standing);
-        rate_limit_item(out, remaining, window, standing.soft)
+    list(announced(decision), |out, status| {
+        write!(out, "{}", Quoted(status.limit.name()))?;
+        let (remaining, window) = left(decision, status);
+        rate_limit_item(out, remaining, window, status.soft)
     })
 }
 
@@ -102,27 +102,27 @@ pub(crate) fn rate_limit_item(
 }
 
 /// The standing that the older fields speak of: the one that leaves the least.
-pub fn tightest(decision: &Decision) -> Option<&Standing> {
-    announced(decision).min_by_key(|standing| standing.remaining)
+pub fn tightest(decision: &Decision) -> Option<&LimitStatus> {
+    announced(decision).min_by_key(|status| status.remaining)
 }
 
 /// The value of `X-RateLimit-Reset` for a standing: seconds until more remains.
-pub fn x_reset(standing: &Standing) -> u64 {
-    standing.window.map_or(0, seconds)
+pub fn x_reset(status: &LimitStatus) -> u64 {
+    status.window.map_or(0, seconds)
 }
 
 /// What is announced of a standing: how much is left, and until when. Until a refused request is admitted it
 /// has nothing left, and no window ends after that.
-fn left(decision: &Decision, standing: &Standing) -> (u64, Option<Duration>) {
-    match (decision.retry_after(), standing.window) {
+fn left(decision: &Decision, status: &LimitStatus) -> (u64, Option<Duration>) {
+    match (decision.retry_after(), status.window) {
         (Some(retry), Some(window)) if seconds(window) > seconds(retry).max(1) => (0, Some(retry)),
-        (_, window) => (standing.remaining, window),
+        (_, window) => (status.remaining, window),
     }
 }
 
-fn announced(decision: &Decision) -> impl Iterator<Item = &Standing> {
+fn announced(decision: &Decision) -> impl Iterator<Item = &LimitStatus> {
     let admitted = decision.is_admitted();
-    decision.told().filter(move |standing| admitted || standing.refused)
+    decision.told().filter(move |status| admitted || status.refused)
 }
 
 fn policy_item(out: &mut impl Write, limit: &Limit) -> fmt::Result {
@@ -137,13 +137,13 @@ fn policy_item(out: &mut impl Write, limit: &Limit) -> fmt::Result {
 }
 
 fn list<'a>(
-    standings: impl Iterator<Item = &'a Standing>,
-    item: impl Fn(&mut Line, &'a Standing) -> fmt::Result,
+    statuses: impl Iterator<Item = &'a LimitStatus>,
+    item: impl Fn(&mut Line, &'a LimitStatus) -> fmt::Result,
 ) -> Line {
     let mut out = Line::new();
-    for standing in standings {
+    for status in statuses {
         let comma = if out.is_empty() { "" } else { ", " };
-        let written = out.write_str(comma).and_then(|()| item(&mut out, standing));
+        let written = out.write_str(comma).and_then(|()| item(&mut out, status));
         written.expect("a line takes everything");
     }
     out
@@ -205,7 +205,7 @@ impl<'a> Problem<'a> {
             Some(_) => format!("try again in {seconds} s"),
             None => "try again later".to_owned(),
         };
-        let violated = announced(decision).map(|standing| &standing.limit).collect();
+        let violated = announced(decision).map(|status| &status.limit).collect();
         Self { kind, title, status, detail, violated }
     }
 
@@ -218,7 +218,7 @@ impl<'a> Problem<'a> {
         };
         let detail =
             "the request costs more than the limit ever admits: do not try again, send less";
-        let violated = announced(decision).map(|standing| &standing.limit).collect();
+        let violated = announced(decision).map(|status| &status.limit).collect();
         Self { kind: "", title, status, detail: detail.to_owned(), violated }
     }
 

@@ -151,10 +151,10 @@ impl Fields {
         }
         // These speak of one limit: with layers on top of one another, of the innermost one's.
         let x_rate_limit = self.x_rate_limit && !headers.contains(Field::XLimit);
-        if let (true, Some(standing)) = (x_rate_limit, fields::tightest(decision)) {
-            headers.insert(Field::XLimit, Value::Number(standing.limit.capacity()));
-            headers.insert(Field::XRemaining, Value::Number(standing.remaining));
-            headers.insert(Field::XReset, Value::Number(fields::x_reset(standing)));
+        if let (true, Some(status)) = (x_rate_limit, fields::tightest(decision)) {
+            headers.insert(Field::XLimit, Value::Number(status.limit.capacity()));
+            headers.insert(Field::XRemaining, Value::Number(status.remaining));
+            headers.insert(Field::XReset, Value::Number(fields::x_reset(status)));
             if decision.is_soft() {
                 headers.insert(Field::XWarning, Value::Static("soft limit exceeded"));
             }

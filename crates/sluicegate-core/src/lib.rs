@@ -90,7 +90,7 @@ pub use self::account::{Cost, Reply};
 pub use self::adapter::{Degraded, OnStoreError, Refused};
 pub use self::blocks::{Blocks, BlocksFuture};
 pub use self::cases::{Cases, CasesBuilder, Conditions, when};
-pub use self::charge::{Charge, Owed};
+pub use self::charge::{Charge, Debit};
 pub use self::clock::{Clock, ManualClock};
 pub use self::condition::{
     AllOf, AnyOf, ByClient, ByServer, ChosenBy, Condition, Either, Equals, ExtensionIs, HostIs,
@@ -111,8 +111,8 @@ pub use self::hours::{Hours, HoursError, Weekday};
 pub use self::key::*;
 pub use self::known::Known;
 pub use self::limit::{
-    Decision, Keys, Limit, LimitError, LimitName, Limits, MAX_LIMITS, Mark, Outcome, Slot,
-    Standing, State, Verdict, WhenFull, decide, preview, remote,
+    Decision, Keys, Limit, LimitError, LimitName, LimitStatus, Limits, MAX_LIMITS, Outcome,
+    Receipt, Slot, State, Verdict, WhenFull, decide, preview, remote,
 };
 pub use self::memory::{Memory, MemoryBuilder};
 pub use self::meter::Meter;

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::account::{Account, Reply};
-use crate::charge::{Charge, Owed};
+use crate::charge::{Charge, Debit};
 use crate::fields;
 use crate::hold::Hold;
 use crate::key::KeyBuf;
@@ -112,9 +112,9 @@ impl<D: Desk> Paid<D> {
     /// is.
     #[inline(always)]
     pub fn charged(desk: D, charge: &mut Charge, outcome: &Outcome) -> Self {
-        if let Some(owed) = charge.only() {
-            if let Some(at) = position(&desk, &owed.limit) {
-                return Self(Payment::One(One::new(desk, at, owed, outcome.clone())));
+        if let Some(debit) = charge.only() {
+            if let Some(at) = position(&desk, &debit.limit) {
+                return Self(Payment::One(One::new(desk, at, debit, outcome.clone())));
             }
         }
         let charge = std::mem::take(charge);
@@ -267,8 +267,8 @@ fn position(desk: &impl Desk, limit: &Limit) -> Option<usize> {
 
 impl<D: Desk> One<D> {
     #[inline(always)]
-    fn new(desk: D, at: usize, owed: &Owed, outcome: Outcome) -> Self {
-        let Owed { key, cost, ref account, .. } = *owed;
+    fn new(desk: D, at: usize, debit: &Debit, outcome: Outcome) -> Self {
+        let Debit { key, cost, ref account, .. } = *debit;
         Self { desk, at, key, cost, account: account.clone(), outcome, stage: Stage::Open }
     }
 
@@ -305,32 +305,32 @@ impl<D: Desk> One<D> {
     }
 
     fn close_by(&mut self, reply: &dyn Reply, is_refusal: bool) {
-        let owed = self.owed();
+        let debit = self.debit();
         let is_running = reply.is_running();
-        if !is_refusal && self.desk.hold() == Hold::End && owed.waits(is_running) {
-            self.stage = Stage::Answered(Rest::of(owed.account_waits(is_running)));
+        if !is_refusal && self.desk.hold() == Hold::End && debit.waits(is_running) {
+            self.stage = Stage::Answered(Rest::of(debit.account_waits(is_running)));
         } else {
-            self.settle(&owed, owed.spent(reply));
+            self.settle(&debit, debit.spent(reply));
         }
     }
 
     fn end(&mut self, reply: Option<&dyn Reply>) {
         if let Stage::Answered(_) = self.stage {
             self.stage = Stage::Settled;
-            let owed = self.owed();
-            self.settle(&owed, owed.spent_at_end(reply));
+            let debit = self.debit();
+            self.settle(&debit, debit.spent_at_end(reply));
         }
     }
 
-    fn owed(&self) -> Owed {
+    fn debit(&self) -> Debit {
         let Self { key, cost, ref account, .. } = *self;
-        Owed { limit: *self.limit(), key, cost, account: account.clone(), is_length: false }
+        Debit { limit: *self.limit(), key, cost, account: account.clone(), is_length: false }
     }
 
-    fn settle(&self, owed: &Owed, spent: u64) {
-        let mark = self.outcome.marks().next().filter(|mark| !mark.is_void());
-        if let (Some(mark), true) = (mark, spent != owed.cost) {
-            self.desk.settle(owed, &mark, spent);
+    fn settle(&self, debit: &Debit, spent: u64) {
+        let receipt = self.outcome.receipts().next().filter(|receipt| !receipt.is_void());
+        if let (Some(receipt), true) = (receipt, spent != debit.cost) {
+            self.desk.settle(debit, &receipt, spent);
         }
     }
 }
@@ -344,7 +344,7 @@ impl<D: Desk> Drop for One<D> {
             Stage::Open => self.limit().is_held() || is_unserved(),
         };
         if gives_back {
-            self.settle(&self.owed(), 0);
+            self.settle(&self.debit(), 0);
         }
     }
 }

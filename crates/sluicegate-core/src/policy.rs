@@ -12,7 +12,7 @@ use crate::headers::Fields;
 use crate::hold::Hold;
 use crate::key::Missing;
 use crate::known::Known;
-use crate::limit::{Decision, Outcome, Standing};
+use crate::limit::{Decision, LimitStatus, Outcome};
 use crate::memory::Memory;
 use crate::meter::{Meter, Told};
 use crate::paid::Served;
@@ -203,10 +203,10 @@ impl<S> Policy<S> {
     /// Tells the operator of a soft limit that is exceeded.
     #[inline(never)]
     fn warn(&self, charge: &Charge, outcome: &Outcome) {
-        for (at, owed) in charge.owed().enumerate() {
-            let (_, _, is_soft) = outcome.left_of(at, &owed.limit);
+        for (at, debit) in charge.debits().enumerate() {
+            let (_, _, is_soft) = outcome.left_of(at, &debit.limit);
             if is_soft && self.counters.soft.is_over(self.clock.now()) {
-                report::soft(&owed.limit, self.show_keys.show(&owed.key));
+                report::soft(&debit.limit, self.show_keys.show(&debit.key));
             }
         }
     }
@@ -260,7 +260,7 @@ impl<S: Store> Policy<S> {
             watch.saw(&decision, charge);
         }
         let how = "would have been refused or held up by a limit on trial";
-        self.report_trial(&decision, charge, how, |standing| standing.shadowed);
+        self.report_trial(&decision, charge, how, |status| status.shadowed);
     }
 
     /// The request goes ahead, and the store had no room to count one of its limits.
@@ -289,7 +289,7 @@ impl<S: Store> Policy<S> {
                 shadowed.add();
                 self.meter.exceeded(&decision, Told::Shadowed);
                 let how = "would have been refused";
-                self.report_trial(&decision, charge, how, |standing| standing.refused);
+                self.report_trial(&decision, charge, how, |status| status.refused);
                 Course::Serve(Served::Shadowed(Box::new(decision)))
             }
             Step::Redirect(redirect) => {
@@ -314,13 +314,13 @@ impl<S: Store> Policy<S> {
     /// Where it is the body that is too large, HTTP has a status for it. 400 is what a request without a
     /// key gets, and 403 speaks of who the client is: this one is understood, allowed, and too much.
     fn status_of_never(&self, decision: &Decision, charge: &Charge) -> u16 {
-        let mut refused = decision.standings().zip(charge.owed());
-        let is_length = refused.any(|(standing, owed)| standing.refused && owed.is_length);
+        let mut refused = decision.statuses().zip(charge.debits());
+        let is_length = refused.any(|(status, debit)| status.refused && debit.is_length);
         self.never_fits_status.unwrap_or(if is_length { 413 } else { 422 })
     }
 
     fn report_refused(&self, decision: &Decision, charge: &Charge, how: &str) {
-        let who = || self.who(decision, charge, |standing| standing.refused);
+        let who = || self.who(decision, charge, |status| status.refused);
         if decision.is_banned() && self.counters.bans.is_over(self.clock.now()) {
             report::banned(decision, who, how);
         } else {
@@ -335,7 +335,7 @@ impl<S: Store> Policy<S> {
         decision: &Decision,
         charge: &Charge,
         how: &str,
-        on_trial: fn(&Standing) -> bool,
+        on_trial: fn(&LimitStatus) -> bool,
     ) {
         let so_far =
             (self.counters.trials.is_over(self.clock.now())).then(|| self.counters.read().shadowed);
@@ -347,11 +347,11 @@ impl<S: Store> Policy<S> {
         &self,
         decision: &Decision,
         charge: &Charge,
-        is_meant: impl Fn(&Standing) -> bool,
+        is_meant: impl Fn(&LimitStatus) -> bool,
     ) -> Option<String> {
-        let mut standings = decision.standings().zip(charge.owed());
-        let (_, owed) = standings.find(|(standing, _)| is_meant(standing))?;
-        self.show_keys.show(&owed.key)
+        let mut statuses = decision.statuses().zip(charge.debits());
+        let (_, debit) = statuses.find(|(status, _)| is_meant(status))?;
+        self.show_keys.show(&debit.key)
     }
 
     /// The store's failure is not the client's doing: it passes, or is told so.

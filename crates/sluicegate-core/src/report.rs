@@ -10,7 +10,7 @@ mod unheard;
 
 use crate::adapter::OnStoreError;
 use crate::key::Missing;
-use crate::limit::{Decision, Limit, Standing};
+use crate::limit::{Decision, Limit, LimitStatus};
 use crate::store::StoreError;
 
 /// Whether a subscriber records events of that level from here.
@@ -42,7 +42,7 @@ pub(crate) fn keyless(missing: &Missing, so_far: u64) {
 pub(crate) fn refused(decision: &Decision, who: impl Fn() -> Option<String>, how: &str) {
     #[cfg(feature = "tracing")]
     tracing::debug!(
-        limits = %Named(decision, |standing| standing.refused),
+        limits = %Named(decision, |status| status.refused),
         who = who(),
         banned = decision.is_banned(),
         retry_after = ?decision.retry_after(),
@@ -54,7 +54,7 @@ pub(crate) fn refused(decision: &Decision, who: impl Fn() -> Option<String>, how
 pub(crate) fn on_trial(
     decision: &Decision,
     who: impl Fn() -> Option<String>,
-    limits: fn(&Standing) -> bool,
+    limits: fn(&LimitStatus) -> bool,
     so_far: Option<u64>,
     how: &str,
 ) {
@@ -77,7 +77,7 @@ pub(crate) fn on_trial(
 pub(crate) fn banned(decision: &Decision, who: impl Fn() -> Option<String>, how: &str) {
     #[cfg(feature = "tracing")]
     tracing::warn!(
-        limits = %Named(decision, |standing| standing.refused),
+        limits = %Named(decision, |status| status.refused),
         who = who(),
         retry_after = ?decision.retry_after(),
         "banned: {how}"
@@ -94,7 +94,7 @@ pub(crate) fn soft(limit: &Limit, who: Option<String>) {
 pub(crate) fn uncounted(decision: &Decision, so_far: u64) {
     #[cfg(feature = "tracing")]
     tracing::warn!(
-        limits = %Named(decision, |standing| standing.uncounted),
+        limits = %Named(decision, |status| status.uncounted),
         so_far,
         "not counted: the store has no room for another key"
     );
@@ -114,14 +114,14 @@ pub(crate) fn store_failed(error: &StoreError, then: OnStoreError, so_far: u64) 
 
 /// The names of the limits of which that is so.
 #[cfg(feature = "tracing")]
-struct Named<'a>(&'a Decision, fn(&Standing) -> bool);
+struct Named<'a>(&'a Decision, fn(&LimitStatus) -> bool);
 
 #[cfg(feature = "tracing")]
 impl std::fmt::Display for Named<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for (i, standing) in self.0.standings().filter(|standing| self.1(standing)).enumerate() {
+        for (i, status) in self.0.statuses().filter(|status| self.1(status)).enumerate() {
             let comma = if i > 0 { ", " } else { "" };
-            write!(f, "{comma}{}", standing.limit.name())?;
+            write!(f, "{comma}{}", status.limit.name())?;
         }
         Ok(())
     }

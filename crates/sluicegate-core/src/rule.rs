@@ -1,4 +1,4 @@
-//! Rules: which limits a request owes to, on which key, and how much.
+//! Rules: which limits a request is charged to, on which key, and how much.
 
 use std::fmt;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub trait Rule<V: View>: KnownLimits {
     /// # Errors
     ///
     /// Says what is missing, and whose mistake that is.
-    fn owes(&self, view: &V, charge: &mut Charge) -> Result<(), Missing>;
+    fn charge(&self, view: &V, charge: &mut Charge) -> Result<(), Missing>;
 }
 
 /// The limits of a rule that are known before any request is, so that a store can say at the start
@@ -202,7 +202,7 @@ where
     C: CostOf<V>,
 {
     #[inline]
-    fn owes(&self, view: &V, charge: &mut Charge) -> Result<(), Missing> {
+    fn charge(&self, view: &V, charge: &mut Charge) -> Result<(), Missing> {
         let cost = match self.cost.of(view) {
             Ok(cost) => cost,
             Err(missing) => return self.without_cost(view, missing),
@@ -221,7 +221,7 @@ where
             written => written?,
         }
         self.limits.each(view, &mut |limit| {
-            charge.owe_on_account(*limit, key, price, self.account.clone())
+            charge.add_on_account(*limit, key, price, self.account.clone())
         })
     }
 }
@@ -352,8 +352,8 @@ pub struct When<R, F> {
 }
 
 impl<V: View, R: Rule<V>, F: Condition<V>> Rule<V> for When<R, F> {
-    fn owes(&self, view: &V, charge: &mut Charge) -> Result<(), Missing> {
-        if self.applies.holds(view)? { self.rule.owes(view, charge) } else { Ok(()) }
+    fn charge(&self, view: &V, charge: &mut Charge) -> Result<(), Missing> {
+        if self.applies.holds(view)? { self.rule.charge(view, charge) } else { Ok(()) }
     }
 }
 
@@ -364,11 +364,11 @@ impl<R: KnownLimits, F> KnownLimits for When<R, F> {
 }
 
 /// A rule that writes the charge itself: limits, keys and costs, together, for each request.
-pub fn rule_fn<Q, F>(owes: F) -> RuleFn<F>
+pub fn rule_fn<Q, F>(charge: F) -> RuleFn<F>
 where
     F: Fn(&Q, &mut Charge) -> Result<(), Missing>,
 {
-    RuleFn(owes)
+    RuleFn(charge)
 }
 
 /// A rule that writes the charge itself; see [`rule_fn`].
@@ -380,7 +380,7 @@ where
     V: View,
     F: Fn(&V::Request, &mut Charge) -> Result<(), Missing>,
 {
-    fn owes(&self, view: &V, charge: &mut Charge) -> Result<(), Missing> {
+    fn charge(&self, view: &V, charge: &mut Charge) -> Result<(), Missing> {
         (self.0)(view.request(), charge)
     }
 }
@@ -390,8 +390,8 @@ impl<F> KnownLimits for RuleFn<F> {}
 /// One rule for many layers: what is costly to clone, or cannot be.
 impl<V: View, R: Rule<V> + ?Sized> Rule<V> for Arc<R> {
     #[inline]
-    fn owes(&self, view: &V, charge: &mut Charge) -> Result<(), Missing> {
-        (**self).owes(view, charge)
+    fn charge(&self, view: &V, charge: &mut Charge) -> Result<(), Missing> {
+        (**self).charge(view, charge)
     }
 }
 
@@ -421,9 +421,9 @@ macro_rules! tuples {
     ($($rule:ident),*) => {
         impl<V: View, $($rule: Rule<V>),*> Rule<V> for ($($rule,)*) {
             #[expect(non_snake_case, reason = "a tuple's fields are named after their types")]
-            fn owes(&self, view: &V, charge: &mut Charge) -> Result<(), Missing> {
+            fn charge(&self, view: &V, charge: &mut Charge) -> Result<(), Missing> {
                 let ($($rule,)*) = self;
-                $($rule.owes(view, charge)?;)*
+                $($rule.charge(view, charge)?;)*
                 Ok(())
             }
         }

@@ -67,8 +67,8 @@ impl<S: Store> SetSpent<S> {
         match outcome {
             Err(error) => Step::Done(Err(error)),
             Ok(outcome) if outcome.is_admitted() => {
-                for (owed, mark) in self.charge.owed().zip(outcome.marks()) {
-                    self.store.settle(owed, &mark, self.amount);
+                for (debit, receipt) in self.charge.debits().zip(outcome.receipts()) {
+                    self.store.settle(debit, &receipt, self.amount);
                 }
                 Step::Done(if outcome.is_uncounted() { Err(StoreError::full()) } else { Ok(()) })
             }

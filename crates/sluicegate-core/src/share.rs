@@ -2,9 +2,9 @@ use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use crate::charge::{Charge, Owed};
+use crate::charge::{Charge, Debit};
 use crate::clock::Clock;
-use crate::limit::{Limit, LimitError, Mark, Outcome, Verdict};
+use crate::limit::{Limit, LimitError, Outcome, Receipt, Verdict};
 use crate::store::{Answer, AtOnce, Store, StoreError};
 
 /// A store that admits a stated part of every limit: for each of several processes, while they decide on
@@ -53,12 +53,12 @@ impl<S> Share<S> {
         Self { store, parts, of }
     }
 
-    fn owed(&self, owed: &Owed) -> Result<Owed, LimitError> {
-        Ok(Owed { limit: owed.limit.try_share(self.parts, self.of)?, ..owed.clone() })
+    fn debit(&self, debit: &Debit) -> Result<Debit, LimitError> {
+        Ok(Debit { limit: debit.limit.try_share(self.parts, self.of)?, ..debit.clone() })
     }
 
     fn charge(&self, whole: &Charge) -> Result<Charge, LimitError> {
-        whole.with_each(|owed| self.owed(owed))
+        whole.with_each(|debit| self.debit(debit))
     }
 }
 
@@ -94,7 +94,7 @@ fn told(outcome: &Outcome, charge: &Charge, never_fits: bool) -> Outcome {
         Verdict::Never if !never_fits => Verdict::Refuse { retry_after: None },
         verdict => verdict,
     };
-    Outcome::from_parts(verdict, decision.standings().cloned())
+    Outcome::from_parts(verdict, decision.statuses().cloned())
 }
 
 impl<S: Store> Store for Share<S> {
@@ -112,15 +112,15 @@ impl<S: Store> Store for Share<S> {
         self.ask(charge, |store, charge| store.reset(charge))
     }
 
-    fn settle(&self, owed: &Owed, mark: &Mark, spent: u64) {
-        if let Ok(owed) = self.owed(owed) {
-            self.store.settle(&owed, mark, spent);
+    fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64) {
+        if let Ok(debit) = self.debit(debit) {
+            self.store.settle(&debit, receipt, spent);
         }
     }
 
-    fn follow(&self, owed: &Owed, charged: u64, spent: u64) {
-        if let Ok(owed) = self.owed(owed) {
-            self.store.follow(&owed, charged, spent);
+    fn follow(&self, debit: &Debit, charged: u64, spent: u64) {
+        if let Ok(debit) = self.debit(debit) {
+            self.store.follow(&debit, charged, spent);
         }
     }
 

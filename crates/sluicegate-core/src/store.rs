@@ -4,9 +4,9 @@ use std::future::Ready;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::charge::{Charge, Owed};
+use crate::charge::{Charge, Debit};
 use crate::clock::Clock;
-use crate::limit::{Limit, LimitError, Mark, Outcome};
+use crate::limit::{Limit, LimitError, Outcome, Receipt};
 
 /// Where counts are kept, and decisions made.
 ///
@@ -36,21 +36,21 @@ pub trait Store {
     /// from before that are settled afterwards are taken for later ones: settle first.
     fn reset(&self, charge: &Charge) -> Answer<Self::Future>;
 
-    /// Makes the charge of `owed.cost` that `mark` stands for into one of `spent`: gives back what was
+    /// Makes the charge of `debit.cost` that `receipt` stands for into one of `spent`: gives back what was
     /// too much, without ever minting credit, or charges more, beyond the limit if need be.
     ///
     /// Returns at once: it is called when futures are dropped. A remote store sends it in the
     /// background.
-    fn settle(&self, owed: &Owed, mark: &Mark, spent: u64);
+    fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64);
 
     /// Counts what another store has decided, without refusing it: it made a charge of `charged` to the limit and
-    /// the key of `owed` into one of `spent`, and a new charge out of 0. [`Fallback`](crate::Fallback) tells its
+    /// the key of `debit` into one of `spent`, and a new charge out of 0. [`Fallback`](crate::Fallback) tells its
     /// second store so, that it does not begin as if nothing had been spent.
     ///
     /// A store in this process does so at once, and may count less than that; one that is elsewhere need not,
     /// and by default nothing is counted.
-    fn follow(&self, owed: &Owed, charged: u64, spent: u64) {
-        let _ = (owed, charged, spent);
+    fn follow(&self, debit: &Debit, charged: u64, spent: u64) {
+        let _ = (debit, charged, spent);
     }
 
     /// The clock that waiting goes by.
@@ -147,13 +147,13 @@ macro_rules! pointers {
                 (**self).reset(charge)
             }
 
-            fn settle(&self, owed: &Owed, mark: &Mark, spent: u64) {
-                (**self).settle(owed, mark, spent);
+            fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64) {
+                (**self).settle(debit, receipt, spent);
             }
 
             #[inline]
-            fn follow(&self, owed: &Owed, charged: u64, spent: u64) {
-                (**self).follow(owed, charged, spent);
+            fn follow(&self, debit: &Debit, charged: u64, spent: u64) {
+                (**self).follow(debit, charged, spent);
             }
 
             fn clock(&self) -> Clock {

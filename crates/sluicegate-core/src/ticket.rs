@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use crate::account::Reply;
-use crate::charge::{Charge, Owed};
+use crate::charge::{Charge, Debit};
 use crate::hold::Hold;
 use crate::limit::{Decision, Outcome, Verdict};
 use crate::paid::Rest;
@@ -81,12 +81,12 @@ impl<S: Store> Ticket<S> {
 
     /// Settles with the response: keeps what it cost, gives the rest back, charges what is missing.
     pub fn settle(mut self, reply: &dyn Reply) {
-        self.end(|owed| owed.spent(reply));
+        self.end(|debit| debit.spent(reply));
     }
 
     /// Whether settling it may have to wait for the end of the response's body.
     pub(crate) fn may_wait(&self) -> bool {
-        self.fate != Fate::Refused && self.charge.owed().any(Owed::may_wait)
+        self.fate != Fate::Refused && self.charge.debits().any(Debit::may_wait)
     }
 
     /// Whether nothing of it is settled yet.
@@ -97,19 +97,19 @@ impl<S: Store> Ticket<S> {
     /// Settles with the head of a response what does not wait for the end of its body.
     pub(crate) fn close(&mut self, reply: &dyn Reply, hold: Hold) {
         let is_running = reply.is_running();
-        let waits = |owed: &Owed| hold == Hold::End && owed.waits(is_running);
-        if self.fate == Fate::Refused || reply.is_refusal() || !self.charge.owed().any(waits) {
-            return self.end(|owed| owed.spent(reply));
+        let waits = |debit: &Debit| hold == Hold::End && debit.waits(is_running);
+        if self.fate == Fate::Refused || reply.is_refusal() || !self.charge.debits().any(waits) {
+            return self.end(|debit| debit.spent(reply));
         }
         self.fate = Fate::Answered { is_running };
-        self.each(|owed| if waits(owed) { owed.cost } else { owed.spent(reply) });
+        self.each(|debit| if waits(debit) { debit.cost } else { debit.spent(reply) });
     }
 
     /// What waits for the end of the body.
     pub(crate) fn rest(&self) -> Rest {
         match self.fate {
             Fate::Answered { is_running } => {
-                Rest::of(self.charge.owed().any(|owed| owed.account_waits(is_running)))
+                Rest::of(self.charge.debits().any(|debit| debit.account_waits(is_running)))
             }
             _ => Rest::Nothing,
         }
@@ -118,9 +118,9 @@ impl<S: Store> Ticket<S> {
     /// Settles what has waited for the end of the body.
     pub(crate) fn finish(&mut self, reply: Option<&dyn Reply>) {
         if let Fate::Answered { is_running } = self.fate {
-            self.end(|owed| match owed.waits(is_running) {
-                true => owed.spent_at_end(reply),
-                false => owed.cost,
+            self.end(|debit| match debit.waits(is_running) {
+                true => debit.spent_at_end(reply),
+                false => debit.cost,
             });
         }
     }
@@ -131,13 +131,13 @@ impl<S: Store> Ticket<S> {
     /// A charge is given back as far as it has not been recovered since: see
     /// [`Limit::settle`](crate::Limit::settle).
     pub fn settle_to(mut self, spent: u64) {
-        self.end(|owed| if owed.limit.is_held() { 0 } else { spent });
+        self.end(|debit| if debit.limit.is_held() { 0 } else { spent });
     }
 
     /// Keeps the charge as it is, also where the request still waits for its turn; what is held is given back.
     /// Dropping the ticket of a request that has had its turn does the same.
     pub fn keep(mut self) {
-        self.end(|owed| if owed.limit.is_held() { 0 } else { owed.cost });
+        self.end(|debit| if debit.limit.is_held() { 0 } else { debit.cost });
     }
 
     /// Gives everything back, as if the request had never come.
@@ -145,18 +145,18 @@ impl<S: Store> Ticket<S> {
         self.end(|_| 0);
     }
 
-    fn end(&mut self, spent: impl Fn(&Owed) -> u64) {
+    fn end(&mut self, spent: impl Fn(&Debit) -> u64) {
         if self.fate != Fate::Refused {
             self.fate = Fate::Settled;
             self.each(spent);
         }
     }
 
-    fn each(&self, spent: impl Fn(&Owed) -> u64) {
-        for (owed, mark) in self.charge.owed().zip(self.outcome.marks()) {
-            let spent = spent(owed);
-            if spent != owed.cost && !mark.is_void() {
-                self.store.settle(owed, &mark, spent);
+    fn each(&self, spent: impl Fn(&Debit) -> u64) {
+        for (debit, receipt) in self.charge.debits().zip(self.outcome.receipts()) {
+            let spent = spent(debit);
+            if spent != debit.cost && !receipt.is_void() {
+                self.store.settle(debit, &receipt, spent);
             }
         }
     }
@@ -169,7 +169,7 @@ impl<S: Store> Drop for Ticket<S> {
             Fate::Waiting => self.each(|_| 0),
             Fate::Running if is_unserved() => self.each(|_| 0),
             Fate::Running | Fate::Answered { .. } => {
-                self.each(|owed| if owed.limit.is_held() { 0 } else { owed.cost });
+                self.each(|debit| if debit.limit.is_held() { 0 } else { debit.cost });
             }
         }
     }

@@ -41,8 +41,8 @@ fn a_step_never_allocates() {
                 now -= if turn % 97 == 0 { 90 * SECOND } else { 0 };
                 let decision = limit.take(&mut state, now, [1, 1, 2, 0][(turn % 4) as usize]);
                 if turn % 7 == 0 && decision.is_admitted() {
-                    let mark = decision.standings().next().map(|standing| standing.mark);
-                    limit.settle(&mut state, now, &mark.unwrap_or_default(), 1, 0);
+                    let receipt = decision.statuses().next().map(|status| status.receipt);
+                    limit.settle(&mut state, now, &receipt.unwrap_or_default(), 1, 0);
                 }
             }
         });

@@ -11,8 +11,8 @@ use governor::state::direct::DirectStateStore;
 use governor::state::keyed::KeyedStateStore;
 use governor::{InsufficientCapacity, NotUntil, Quota, RateLimiter};
 use sluicegate_core::{
-    Answer, Charge, KeyBuf, Limit, LimitError, Mark, Outcome, Owed, Standing, Store, StoreError,
-    Verdict,
+    Answer, Charge, Debit, KeyBuf, Limit, LimitError, LimitStatus, Outcome, Receipt, Store,
+    StoreError, Verdict,
 };
 
 use crate::bucket::micros;
@@ -71,17 +71,17 @@ impl<L: Check> Around<L> {
     }
 
     fn spend(&self, charge: &Charge) -> Result<Outcome, LimitError> {
-        let mut owed = charge.owed();
-        let Some(first) = owed.next() else {
+        let mut debit = charge.debits();
+        let Some(first) = debit.next() else {
             return Ok(Outcome::from_parts(Verdict::Admit { wait: Duration::ZERO }, []));
         };
-        if owed.next().is_some() {
+        if debit.next().is_some() {
             return Err(LimitError::new(
                 "a governor limiter is one limit, and several cannot be charged all or none",
             ));
         }
         self.check(&first.limit)?;
-        let mut standing = Standing::fresh(first.limit);
+        let mut status = LimitStatus::fresh(first.limit);
         let spent = match u32::try_from(first.cost).map(NonZeroU32::new) {
             // governor multiplies whatever it is given by the interval, and wraps.
             Ok(Some(cost)) if cost <= self.quota.burst_size() => {
@@ -95,29 +95,29 @@ impl<L: Check> Around<L> {
                 let missing = self.quota.burst_size().get() - remaining;
                 // governor tells whole tokens: the next is there in one interval at the latest.
                 let next = self.quota.replenish_interval();
-                standing.window = Some(whole_micros(next * missing.min(1)));
-                standing.reset = Some(whole_micros(next * missing));
-                standing.remaining = remaining.into();
-                standing.charged = first.cost;
+                status.window = Some(whole_micros(next * missing.min(1)));
+                status.reset = Some(whole_micros(next * missing));
+                status.remaining = remaining.into();
+                status.charged = first.cost;
                 Verdict::Admit { wait: Duration::ZERO }
             }
             Err(retry) => {
                 let retry_after = retry.map(whole_micros);
                 let whole = self.quota.replenish_interval() * self.quota.burst_size().get();
-                standing.remaining = 0;
-                standing.window = retry_after.or(Some(whole_micros(whole)));
-                standing.reset = Some(whole_micros(whole));
-                standing.retry = retry_after;
-                standing.refused = true;
+                status.remaining = 0;
+                status.window = retry_after.or(Some(whole_micros(whole)));
+                status.reset = Some(whole_micros(whole));
+                status.retry = retry_after;
+                status.refused = true;
                 match retry {
                     Some(_) => Verdict::Refuse { retry_after },
                     None => Verdict::Never,
                 }
             }
         };
-        let spent = first.limit.capacity() - standing.remaining;
-        standing.soft = first.limit.soft_limit().is_some_and(|soft| spent > soft);
-        Ok(Outcome::from_parts(verdict, [standing]))
+        let spent = first.limit.capacity() - status.remaining;
+        status.soft = first.limit.soft_limit().is_some_and(|soft| spent > soft);
+        Ok(Outcome::from_parts(verdict, [status]))
     }
 }
 
@@ -186,7 +186,7 @@ impl<L: Check> Store for Around<L> {
     }
 
     /// Does nothing: governor takes nothing back.
-    fn settle(&self, _: &Owed, _: &Mark, _: u64) {}
+    fn settle(&self, _: &Debit, _: &Receipt, _: u64) {}
 
     fn check(&self, limit: &Limit) -> Result<(), LimitError> {
         if quota(limit)? == self.quota {

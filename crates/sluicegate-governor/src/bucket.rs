@@ -12,7 +12,7 @@ use governor::middleware::NoOpMiddleware;
 use governor::nanos::Nanos;
 use governor::state::{NotKeyed, StateStore};
 use governor::{Quota, RateLimiter};
-use sluicegate_core::{Keys, Limit, LimitError, Mark, Standing};
+use sluicegate_core::{Keys, Limit, LimitError, LimitStatus, Receipt};
 
 use crate::clock::Now;
 use crate::quota::quota;
@@ -61,12 +61,12 @@ impl Row {
         Self { written: self.written.min(now), ..self }
     }
 
-    pub(crate) fn mark(self) -> Mark {
-        Mark::from_words([self.written, self.debt])
+    pub(crate) fn receipt(self) -> Receipt {
+        Receipt::from_words([self.written, self.debt])
     }
 
-    fn of(mark: &Mark) -> Self {
-        let [written, debt] = mark.words();
+    fn of(receipt: &Receipt) -> Self {
+        let [written, debt] = receipt.words();
         Self { written, debt }
     }
 }
@@ -123,35 +123,35 @@ impl Bucket {
         debt.saturating_add(self.weight(cost)).min(MOST)
     }
 
-    /// The row once `back` of the charge that wrote `mark` is given back: as much of it as has not
+    /// The row once `back` of the charge that wrote `receipt` is given back: as much of it as has not
     /// drained. Where others have booked behind it, only the last in line can give its place back.
-    pub(crate) fn give(&self, row: Row, mark: &Mark, now: u64, back: u64) -> Row {
+    pub(crate) fn give(&self, row: Row, receipt: &Receipt, now: u64, back: u64) -> Row {
         let debt = row.debt(now);
-        let mark = Row::of(mark);
-        if debt > self.cap && row != mark {
+        let receipt = Row::of(receipt);
+        if debt > self.cap && row != receipt {
             return row;
         }
-        let own = mark.debt(now).min(self.weight(back)).min(debt);
+        let own = receipt.debt(now).min(self.weight(back)).min(debt);
         Row { debt: row.debt - own, ..row }
     }
 
     /// How a key with `debt` stands when it is to spend `cost`.
-    pub(crate) fn standing(&self, debt: u64, cost: u64) -> Standing {
+    pub(crate) fn status(&self, debt: u64, cost: u64) -> LimitStatus {
         let remaining = self.cap.saturating_sub(debt) / self.unit;
         let until = |cost: u64| {
             let fits = cost <= self.limit.capacity();
             fits.then(|| micros(debt.saturating_add(self.weight(cost)).saturating_sub(self.cap)))
         };
-        let mut standing = Standing::fresh(self.limit);
-        standing.remaining = remaining;
+        let mut status = LimitStatus::fresh(self.limit);
+        status.remaining = remaining;
         if remaining < self.limit.capacity() {
-            standing.window = until(remaining + 1);
+            status.window = until(remaining + 1);
         }
-        standing.reset = Some(micros(debt));
-        standing.retry = until(cost);
+        status.reset = Some(micros(debt));
+        status.retry = until(cost);
         let spent = self.limit.capacity() - remaining;
-        standing.soft = self.limit.soft_limit().is_some_and(|soft| spent > soft);
-        standing
+        status.soft = self.limit.soft_limit().is_some_and(|soft| spent > soft);
+        status
     }
 
     fn weight(&self, cost: u64) -> u64 {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sluicegate_core::{
-    Answer, Charge, Clock, Limit, LimitError, Mark, Outcome, Owed, Standing, Store, StoreError,
-    Verdict, WhenFull, remote,
+    Answer, Charge, Clock, Debit, Limit, LimitError, LimitStatus, Outcome, Receipt, Store,
+    StoreError, Verdict, WhenFull, remote,
 };
 
 use crate::bucket::{Answer as Asked, Bucket, Row, micros};
@@ -82,7 +82,7 @@ impl Governor {
 
     fn decided(&self, charge: &Charge, ask: Ask) -> Result<Outcome, StoreError> {
         let buckets: Result<Vec<_>, _> =
-            charge.owed().map(|owed| Bucket::new(&owed.limit)).collect();
+            charge.debits().map(|debit| Bucket::new(&debit.limit)).collect();
         let buckets = buckets.map_err(StoreError::unsupported)?;
         let now = self.now();
         let find = if ask == Ask::Take { Find::OrInsert } else { Find::Only };
@@ -114,13 +114,13 @@ fn take_what_has_room(
     now: u64,
 ) -> Result<Outcome, StoreError> {
     let left_out =
-        |(found, owed): (&Found, &Owed)| !found.has_room && owed.cost <= owed.limit.capacity();
-    let left_out: Vec<bool> = rows.iter().zip(charge.owed()).map(left_out).collect();
+        |(found, debit): (&Found, &Debit)| !found.has_room && debit.cost <= debit.limit.capacity();
+    let left_out: Vec<bool> = rows.iter().zip(charge.debits()).map(left_out).collect();
     if !left_out.contains(&true) {
         return Ok(take(charge, buckets, rows, now));
     }
-    let refuses = (charge.owed().zip(&left_out))
-        .any(|(owed, left_out)| *left_out && owed.answer_when_full() != WhenFull::Admit);
+    let refuses = (charge.debits().zip(&left_out))
+        .any(|(debit, left_out)| *left_out && debit.answer_when_full() != WhenFull::Admit);
     let full = if refuses { StoreError::full_and_refusing } else { StoreError::full };
     if !left_out.contains(&false) {
         return Err(full());
@@ -129,10 +129,10 @@ fn take_what_has_room(
     let is_counted = |at: &usize| !left_out[*at];
     let counted: Vec<usize> = (0..rows.len()).filter(is_counted).collect();
     let mut part = Charge::new();
-    for owed in
-        charge.owed().zip(&left_out).filter(|(_, left_out)| !**left_out).map(|(owed, _)| owed)
+    for debit in
+        charge.debits().zip(&left_out).filter(|(_, left_out)| !**left_out).map(|(debit, _)| debit)
     {
-        part.owe(owed.limit, owed.key, owed.cost).expect("a part of a charge that was made");
+        part.add(debit.limit, debit.key, debit.cost).expect("a part of a charge that was made");
     }
     if let Some(patience) = charge.patience() {
         part = part.patient(patience);
@@ -146,21 +146,21 @@ fn take_what_has_room(
     counted.iter().zip(part_rows).for_each(|(at, row)| rows[*at] = row);
 
     let decision = outcome.decision(&part);
-    let mut told = decision.standings().cloned();
-    let standings = charge.owed().zip(&left_out).filter_map(|(owed, left_out)| match left_out {
+    let mut told = decision.statuses().cloned();
+    let statuses = charge.debits().zip(&left_out).filter_map(|(debit, left_out)| match left_out {
         false => told.next(),
-        true => Some(uncounted(owed.limit)),
+        true => Some(uncounted(debit.limit)),
     });
-    let standings: Vec<Standing> = standings.collect();
-    Ok(Outcome::from_parts(outcome.verdict(), standings))
+    let statuses: Vec<LimitStatus> = statuses.collect();
+    Ok(Outcome::from_parts(outcome.verdict(), statuses))
 }
 
 /// Of a limit that there is no room for.
-fn uncounted(limit: Limit) -> Standing {
-    let mut standing = Standing::fresh(limit);
-    standing.uncounted = true;
-    standing.mark = remote::void();
-    standing
+fn uncounted(limit: Limit) -> LimitStatus {
+    let mut status = LimitStatus::fresh(limit);
+    status.uncounted = true;
+    status.receipt = remote::void();
+    status
 }
 
 /// Charges every row, or none; books the earliest moment within the charge's patience at which all
@@ -173,17 +173,17 @@ fn take(charge: &Charge, buckets: &[Bucket], rows: &mut [Found], now: u64) -> Ou
         return preview(charge, buckets, rows, now, patience);
     };
     let wait = longest(&asked).unwrap_or_default();
-    let standings = debts.into_iter().zip(rows).zip(buckets).zip(charge.owed()).map(
-        |(((debt, found), bucket), owed)| {
+    let statuses = debts.into_iter().zip(rows).zip(buckets).zip(charge.debits()).map(
+        |(((debt, found), bucket), debit)| {
             found.row = Row { written: now, debt };
-            let mut standing = bucket.standing(debt, owed.cost);
-            standing.charged = owed.cost;
-            standing.retry = Some(Duration::ZERO);
-            standing.mark = found.row.mark();
-            standing
+            let mut status = bucket.status(debt, debit.cost);
+            status.charged = debit.cost;
+            status.retry = Some(Duration::ZERO);
+            status.receipt = found.row.receipt();
+            status
         },
     );
-    Outcome::from_parts(Verdict::Admit { wait }, standings)
+    Outcome::from_parts(Verdict::Admit { wait }, statuses)
 }
 
 /// What [`take`] would answer.
@@ -195,8 +195,8 @@ fn looked_at(charge: &Charge, buckets: &[Bucket], rows: &mut [Found], now: u64) 
     if admit(charge, buckets, rows, now, &asked).is_some() {
         let wait = longest(&asked).unwrap_or_default();
         let decision = told.decision(charge);
-        let standings = decision.standings().cloned();
-        told = Outcome::from_parts(Verdict::Admit { wait }, standings);
+        let statuses = decision.statuses().cloned();
+        told = Outcome::from_parts(Verdict::Admit { wait }, statuses);
     }
     told
 }
@@ -213,16 +213,16 @@ fn preview(
     let wait = longest(&asked);
     // Where one has to wait for too long, those that could have waited do not refuse.
     let patience = if wait.is_none_or(|wait| wait > patience) { patience } else { Duration::ZERO };
-    let standings = asked.iter().zip(rows).zip(buckets).zip(charge.owed()).map(
-        |(((asked, found), bucket), owed)| {
-            let mut standing = bucket.standing(found.row.debt(now), owed.cost);
-            standing.refused = match asked {
+    let statuses = asked.iter().zip(rows).zip(buckets).zip(charge.debits()).map(
+        |(((asked, found), bucket), debit)| {
+            let mut status = bucket.status(found.row.debt(now), debit.cost);
+            status.refused = match asked {
                 Asked::Admit(_) => false,
                 // Where one never admits, that is the answer.
                 Asked::Wait(micros_wait) => wait.is_some() && micros(*micros_wait) > patience,
                 Asked::Never => true,
             };
-            standing
+            status
         },
     );
     let verdict = match wait {
@@ -230,12 +230,12 @@ fn preview(
         None => Verdict::Never,
         retry_after => Verdict::Refuse { retry_after },
     };
-    Outcome::from_parts(verdict, standings)
+    Outcome::from_parts(verdict, statuses)
 }
 
 fn ask(charge: &Charge, buckets: &[Bucket], rows: &[Found], now: u64) -> Vec<Asked> {
-    (charge.owed().zip(buckets).zip(rows))
-        .map(|((owed, bucket), found)| bucket.ask(found.row.debt(now), owed.cost))
+    (charge.debits().zip(buckets).zip(rows))
+        .map(|((debit, bucket), found)| bucket.ask(found.row.debt(now), debit.cost))
         .collect()
 }
 
@@ -258,12 +258,12 @@ fn admit(
 ) -> Option<Vec<u64>> {
     let wait = longest(asked).filter(|wait| *wait <= charge.patience().unwrap_or_default())?;
     let keys = charge.keys();
-    let book = |(((asked, found), bucket), owed): (((&Asked, &Found), &Bucket), &Owed)| match asked
-    {
-        Asked::Admit(debt) if wait.is_zero() => Some(*debt),
-        _ => bucket.book(found.row.debt(now), owed.cost, wait, keys),
-    };
-    asked.iter().zip(rows).zip(buckets).zip(charge.owed()).map(book).collect()
+    let book =
+        |(((asked, found), bucket), debit): (((&Asked, &Found), &Bucket), &Debit)| match asked {
+            Asked::Admit(debt) if wait.is_zero() => Some(*debt),
+            _ => bucket.book(found.row.debt(now), debit.cost, wait, keys),
+        };
+    asked.iter().zip(rows).zip(buckets).zip(charge.debits()).map(book).collect()
 }
 
 impl Store for Governor {
@@ -281,19 +281,19 @@ impl Store for Governor {
         Answer::Now(self.decided(charge, Ask::Reset))
     }
 
-    fn settle(&self, owed: &Owed, mark: &Mark, spent: u64) {
-        let Ok(bucket) = Bucket::new(&owed.limit) else { return };
+    fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64) {
+        let Ok(bucket) = Bucket::new(&debit.limit) else { return };
         let now = self.now();
-        let charge = Charge::of(owed.limit, owed.key, owed.cost);
-        let find = if spent > owed.cost { Find::OrInsert } else { Find::Only };
+        let charge = Charge::of(debit.limit, debit.key, debit.cost);
+        let find = if spent > debit.cost { Find::OrInsert } else { Find::Only };
         self.0.table.rows(&charge, find, now, |rows| {
             for Found { row, .. } in rows {
                 *row = row.follow(now);
-                *row = if spent > owed.cost {
-                    let debt = bucket.add(row.debt(now), spent - owed.cost);
+                *row = if spent > debit.cost {
+                    let debt = bucket.add(row.debt(now), spent - debit.cost);
                     Row { written: now, debt }
                 } else {
-                    bucket.give(*row, mark, now, owed.cost - spent)
+                    bucket.give(*row, receipt, now, debit.cost - spent)
                 };
             }
         });

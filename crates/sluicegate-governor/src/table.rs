@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use sluicegate_core::{Charge, KeyBuf, Owed};
+use sluicegate_core::{Charge, Debit, KeyBuf};
 
 use crate::bucket::Row;
 
@@ -80,7 +80,7 @@ impl Table {
         now: u64,
         change: impl FnOnce(&mut [Found]) -> T,
     ) -> T {
-        let ids: Vec<_> = charge.owed().map(|owed| self.id(owed)).collect();
+        let ids: Vec<_> = charge.debits().map(|debit| self.id(debit)).collect();
         // In one order everywhere, so that no two wait for each other.
         let mut wanted: Vec<_> = ids.iter().map(|(at, _)| *at).collect();
         wanted.sort_unstable();
@@ -100,8 +100,8 @@ impl Table {
         outcome
     }
 
-    fn id(&self, owed: &Owed) -> (usize, Id) {
-        let id = (owed.limit.id(), owed.key);
+    fn id(&self, debit: &Debit) -> (usize, Id) {
+        let id = (debit.limit.id(), debit.key);
         let shard = self.hasher.hash_one(id) % self.shards.len() as u64;
         (shard as usize, id)
     }
@@ -175,7 +175,7 @@ mod tests {
             for name in 0..4_u64 {
                 let mut key = KeyBuf::new();
                 (round, name).write(&mut key);
-                charge.owe(Limit::per_hour(9), key, 1).unwrap();
+                charge.add(Limit::per_hour(9), key, 1).unwrap();
             }
             table.rows(&charge, Find::OrInsert, 0, |found| {
                 found.iter_mut().for_each(|found| found.row.debt = u64::MAX);

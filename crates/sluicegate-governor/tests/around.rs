@@ -46,7 +46,7 @@ fn who_waits_exactly_retry_after_is_admitted_and_a_tick_earlier_refused() {
     assert_eq!(spend().remaining(), Some(0));
     let refused = spend();
     assert_eq!(refused.retry_after(), Some(Duration::from_millis(20)));
-    assert!(refused.standings().all(|standing| standing.refused && standing.charged == 0));
+    assert!(refused.statuses().all(|status| status.refused && status.charged == 0));
     clock.advance(Duration::from_micros(19_999));
     assert_eq!(spend().retry_after(), Some(Duration::from_micros(1)));
     clock.advance(Duration::from_micros(1));
@@ -94,7 +94,7 @@ fn what_the_limiter_cannot_do_is_said() {
     assert!(store.check(&Limit::concurrent(2)).is_err());
 
     let mut several = charge("alice", 1);
-    several.owe(limit(quota()).unwrap().named("two"), KeyBuf::new(), 1).unwrap();
+    several.add(limit(quota()).unwrap().named("two"), KeyBuf::new(), 1).unwrap();
     assert!(store.take(&several).now().unwrap_err().is_unsupported());
     assert!(store.peek(&charge("", 1)).now().unwrap_err().is_unsupported());
     assert!(store.reset(&charge("", 1)).now().unwrap_err().is_unsupported());

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use sluicegate_core::{
-    Charge, Decision, KeyBuf, Limit, ManualClock, Memory, Outcome, Part, Standing, Store,
+    Charge, Decision, KeyBuf, Limit, LimitStatus, ManualClock, Memory, Outcome, Part, Store,
     StoreError, Verdict,
 };
 use sluicegate_governor::Governor;
@@ -83,8 +83,8 @@ fn one_who_waits_for_a_limit_of_its_own_does_not_shut_a_shared_bucket() {
     let shared = Limit::per_second(10).named("shared");
     let charge = |name: &str| {
         let mut charge = Charge::new();
-        charge.owe(own, key(name), 1).unwrap();
-        charge.owe(shared, key("all"), 1).unwrap();
+        charge.add(own, key(name), 1).unwrap();
+        charge.add(shared, key("all"), 1).unwrap();
         charge.patient(Duration::from_secs(10))
     };
     let take = |name: &str| {
@@ -97,7 +97,7 @@ fn one_who_waits_for_a_limit_of_its_own_does_not_shut_a_shared_bucket() {
     assert!(take("alice").is_admitted());
     let refused = take("alice");
     assert_eq!(refused.retry_after(), Some(Duration::from_secs(8)));
-    let refusing: Vec<_> = refused.standings().map(|standing| standing.refused).collect();
+    let refusing: Vec<_> = refused.statuses().map(|status| status.refused).collect();
     assert_eq!(refusing, [true, false]);
     for name in ["b", "c", "d", "e", "f", "g", "h", "i", "j"] {
         assert_eq!(take(name).verdict(), Verdict::Admit { wait: Duration::ZERO });
@@ -113,8 +113,8 @@ fn one_who_waits_for_a_shared_bucket_alone_is_held_back_by_no_other() {
     let store = Governor::with_clock(10, ManualClock::new());
     let shared = Limit::per_second(1_000_000_000).burst(1);
     let mut charge = Charge::new();
-    charge.owe(shared, key("all"), 1).unwrap();
-    charge.owe(Limit::per_second(10), key("alice"), 1).unwrap();
+    charge.add(shared, key("all"), 1).unwrap();
+    charge.add(Limit::per_second(10), key("alice"), 1).unwrap();
     let charge = charge.patient(Duration::from_secs(1));
     assert!(store.take(&charge).now().unwrap().is_admitted());
     assert_eq!(store.take(&charge).now().unwrap().wait(), Duration::from_micros(1));
@@ -178,7 +178,7 @@ proptest! {
             let mut charge = Charge::new();
             for (i, limit) in limits.iter().enumerate() {
                 let key = key(if shared && i == 0 { "all" } else { "alice" });
-                charge.owe(limit.named(["a", "b", "c", "d"][i]), key, cost).unwrap();
+                charge.add(limit.named(["a", "b", "c", "d"][i]), key, cost).unwrap();
             }
             charge
         };
@@ -204,11 +204,11 @@ proptest! {
                     let Some((charge, ours, theirs)) = admitted.iter().rev().nth(earlier) else {
                         continue;
                     };
-                    for (owed, mark) in charge.owed().zip(ours.marks()) {
-                        governor.settle(owed, &mark, spent);
+                    for (debit, receipt) in charge.debits().zip(ours.receipts()) {
+                        governor.settle(debit, &receipt, spent);
                     }
-                    for (owed, mark) in charge.owed().zip(theirs.marks()) {
-                        memory.settle(owed, &mark, spent);
+                    for (debit, receipt) in charge.debits().zip(theirs.receipts()) {
+                        memory.settle(debit, &receipt, spent);
                     }
                 }
                 Operation::Reset => {
@@ -223,15 +223,15 @@ proptest! {
     }
 }
 
-fn told(outcome: &Outcome, charge: &Charge) -> (Verdict, Vec<Standing>) {
+fn told(outcome: &Outcome, charge: &Charge) -> (Verdict, Vec<LimitStatus>) {
     bare(&outcome.decision(charge))
 }
 
 /// A decision without the marks, which are each store's own.
-fn bare(decision: &Decision) -> (Verdict, Vec<Standing>) {
-    let standings = decision.standings().cloned().map(|mut standing| {
-        standing.mark = Default::default();
-        standing
+fn bare(decision: &Decision) -> (Verdict, Vec<LimitStatus>) {
+    let statuses = decision.statuses().cloned().map(|mut status| {
+        status.receipt = Default::default();
+        status
     });
-    (decision.verdict(), standings.collect())
+    (decision.verdict(), statuses.collect())
 }

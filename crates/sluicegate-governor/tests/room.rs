@@ -15,10 +15,10 @@ fn key(name: impl Part) -> KeyBuf {
 }
 
 /// One token of each limit, on the key beside it.
-fn charge<const N: usize>(owed: [(Limit, &str); N]) -> Charge {
+fn charge<const N: usize>(debit: [(Limit, &str); N]) -> Charge {
     let mut charge = Charge::new();
-    for (limit, name) in owed {
-        charge.owe(limit, key(name), 1).unwrap();
+    for (limit, name) in debit {
+        charge.add(limit, key(name), 1).unwrap();
     }
     charge
 }
@@ -28,12 +28,13 @@ fn no_room_for_another_limit_frees_no_limited_key() {
     let store = Governor::with_clock(1, ManualClock::new());
     let (address, token) = (Limit::per_hour(1).named("address"), Limit::per_hour(9).named("token"));
     assert!(store.take(&charge([(address, "victim")])).now().unwrap().is_admitted());
-    for owed in [[(address, "victim"), (token, "fresh")], [(token, "fresh"), (address, "victim")]] {
-        let charge = charge(owed);
+    for debit in [[(address, "victim"), (token, "fresh")], [(token, "fresh"), (address, "victim")]]
+    {
+        let charge = charge(debit);
         let refused = store.take(&charge).now().unwrap().decision(&charge);
         assert!(!refused.is_admitted());
         assert_eq!(refused.retry_after(), Some(Duration::from_secs(3_600)));
-        let refusing: Vec<_> = refused.standings().filter(|standing| standing.refused).collect();
+        let refusing: Vec<_> = refused.statuses().filter(|status| status.refused).collect();
         assert_eq!(refusing.len(), 1);
         assert_eq!(refusing[0].limit, address);
     }
@@ -65,7 +66,7 @@ fn what_has_room_is_charged_when_another_limit_has_none() {
     assert_eq!(admitted.iter().filter(|outcome| outcome.is_uncounted()).count(), 4);
     assert_eq!(admitted.iter().filter(|outcome| outcome.is_admitted()).count(), 4);
     let decision = admitted[0].decision(&both);
-    let told: Vec<_> = decision.standings().map(|it| (it.uncounted, it.charged)).collect();
+    let told: Vec<_> = decision.statuses().map(|it| (it.uncounted, it.charged)).collect();
     assert_eq!(told, [(true, 0), (false, 1)]);
     let strict = charge([(token.when_full(WhenFull::Refuse), "fresh"), (address, "other")]);
     assert!(store.take(&strict).now().unwrap_err().must_refuse());
@@ -78,8 +79,8 @@ fn more_to_pay_is_not_written_where_there_is_no_room() {
     let limit = Limit::per_hour(9);
     let outcome = store.take(&charge([(limit, "known")])).now().unwrap();
     let fresh = charge([(limit, "fresh")]);
-    let mark = outcome.marks().next().unwrap();
-    store.settle(fresh.owed().next().unwrap(), &mark, 5);
+    let receipt = outcome.receipts().next().unwrap();
+    store.settle(fresh.debits().next().unwrap(), &receipt, 5);
     assert_eq!(store.peek(&fresh).now().unwrap().decision(&fresh).remaining(), Some(9));
     assert_eq!(store.len(), 1);
 }
@@ -105,7 +106,7 @@ fn a_shard_stays_within_its_bound_whatever_one_charge_owes() {
     for round in 0..60_000_u64 {
         let mut pair = Charge::new();
         for name in ["a", "b"] {
-            pair.owe(Limit::per_hour(9), key((round, name)), 1).unwrap();
+            pair.add(Limit::per_hour(9), key((round, name)), 1).unwrap();
         }
         let _ = store.take(&pair).now();
     }

@@ -14,7 +14,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use sluicegate_core::{Answer, Charge, Clock, Limit, LimitError, Mark, Owed, Store};
+use sluicegate_core::{Answer, Charge, Clock, Debit, Limit, LimitError, Receipt, Store};
 
 pub use self::counts::LeaseCounts;
 use self::fetch::passed;
@@ -165,12 +165,12 @@ impl Store for Leased {
     }
 
     fn reset(&self, charge: &Charge) -> Answer<LeasedFuture> {
-        charge.owed().for_each(|owed| self.0.forget(owed));
+        charge.debits().for_each(|debit| self.0.forget(debit));
         passed(self.0.redis.reset(charge))
     }
 
-    fn settle(&self, owed: &Owed, mark: &Mark, spent: u64) {
-        self.0.settle(owed, mark, spent);
+    fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64) {
+        self.0.settle(debit, receipt, spent);
     }
 
     fn clock(&self) -> Clock {

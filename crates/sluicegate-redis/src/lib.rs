@@ -21,7 +21,7 @@
 //!
 //! # What is promised
 //!
-//! - **One script decides.** All limits that a request owes to are charged, or none, under any number of
+//! - **One script decides.** All limits that a request is charged to are charged, or none, under any number of
 //!   processes. Time is the server's, so that processes whose clocks differ agree.
 //! - **An error means that nothing is charged.** What the server charges after the deadline, or for a future
 //!   that was dropped, is given back as soon as its answer comes; a question that could not be waited for in the

@@ -17,7 +17,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use sluicegate_core::{Charge, Owed};
+use sluicegate_core::{Charge, Debit};
 
 pub(crate) use self::claim::Claim;
 pub(crate) use self::renewal::keep;
@@ -98,13 +98,14 @@ impl Places {
         keys: &[Vec<u8>],
         now: u64,
     ) -> Option<Claim> {
-        let holds = |owed: &Owed| owed.limit.is_held() && owed.cost > 0;
-        if !charge.owed().any(holds) {
+        let holds = |debit: &Debit| debit.limit.is_held() && debit.cost > 0;
+        if !charge.debits().any(holds) {
             return None;
         }
-        let places = charge.owed().enumerate().zip(keys);
-        let places = places.filter(|((_, owed), _)| holds(owed));
-        let places: Vec<_> = places.map(|((at, owed), key)| (at, key.clone(), owed.cost)).collect();
+        let places = charge.debits().enumerate().zip(keys);
+        let places = places.filter(|((_, debit), _)| holds(debit));
+        let places: Vec<_> =
+            places.map(|((at, debit), key)| (at, key.clone(), debit.cost)).collect();
         let mut held = self.lock();
         held.turn += 1;
         for (_, key, cost) in &places {

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sluicegate_core::remote::{Numbers, state};
-use sluicegate_core::{Charge, Clock, Keys, Outcome, Owed, Slot, State, decide};
+use sluicegate_core::{Charge, Clock, Debit, Keys, Outcome, Slot, State, decide};
 
 pub(crate) use self::epochs::{Epochs, Seen};
 use self::table::{Row, Table};
@@ -68,9 +68,9 @@ impl Refusals {
     #[inline]
     pub(crate) fn recall(&self, charge: &Charge) -> Option<Outcome> {
         let inner = self.0.as_deref()?;
-        let mut owed = charge.owed();
-        match (owed.next(), owed.next(), charge.patience()) {
-            (Some(owed), None, None) => inner.recall_one(charge, owed),
+        let mut debit = charge.debits();
+        match (debit.next(), debit.next(), charge.patience()) {
+            (Some(debit), None, None) => inner.recall_one(charge, debit),
             (Some(_), Some(_), None) => inner.recall_several(charge),
             _ => None,
         }
@@ -82,50 +82,51 @@ impl Refusals {
     }
 
     /// A charge that is about to be settled.
-    pub(crate) fn change(&self, owed: &Owed) -> Option<Change> {
-        self.0.as_ref().map(|inner| Change::new(inner, std::iter::once(owed)))
+    pub(crate) fn change(&self, debit: &Debit) -> Option<Change> {
+        self.0.as_ref().map(|inner| Change::new(inner, std::iter::once(debit)))
     }
 }
 
 impl Inner {
     /// Never 0.
     #[inline]
-    fn print(&self, owed: &Owed) -> u64 {
-        self.seed.hash_one((owed.limit.id(), &owed.key)).max(1)
+    fn print(&self, debit: &Debit) -> u64 {
+        self.seed.hash_one((debit.limit.id(), &debit.key)).max(1)
     }
 
     /// What was told before the last connection to that server was made, it may have forgotten.
     #[inline]
-    fn find(&self, owed: &Owed, at: u64) -> Option<Row> {
-        let row = self.table.find(self.print(owed), at)?;
+    fn find(&self, debit: &Debit, at: u64) -> Option<Row> {
+        let row = self.table.find(self.print(debit), at)?;
         self.epochs.is_current(row.seen).then_some(row)
     }
 
     #[inline]
-    fn recall_one(&self, charge: &Charge, owed: &Owed) -> Option<Outcome> {
+    fn recall_one(&self, charge: &Charge, debit: &Debit) -> Option<Outcome> {
         let at = self.clock.now();
-        let row = self.find(owed, at)?;
+        let row = self.find(debit, at)?;
         let view = row.view(at);
         if !is_remembered(charge) {
             return None;
         }
         let mut state = state(row.cell);
-        let slot = Slot { limit: &owed.limit, state: &mut state, cost: owed.cost };
+        let slot = Slot { limit: &debit.limit, state: &mut state, cost: debit.cost };
         view.refusal(decide(&mut [slot], view.now, None, Keys::One))
     }
 
     #[cold]
     fn recall_several(&self, charge: &Charge) -> Option<Outcome> {
         let at = self.clock.now();
-        let rows = charge.owed().map(|owed| self.find(owed, at));
+        let rows = charge.debits().map(|debit| self.find(debit, at));
         let rows: Vec<_> = rows.collect::<Option<_>>()?;
         let view = rows.iter().map(|row| row.view(at)).reduce(View::joined)?;
         if !is_remembered(charge) {
             return None;
         }
         let mut states: Vec<State> = rows.iter().map(|row| state(row.cell)).collect();
-        let slots = charge.owed().zip(&mut states);
-        let slots = slots.map(|(owed, state)| Slot { limit: &owed.limit, state, cost: owed.cost });
+        let slots = charge.debits().zip(&mut states);
+        let slots =
+            slots.map(|(debit, state)| Slot { limit: &debit.limit, state, cost: debit.cost });
         let mut slots: Vec<_> = slots.collect();
         view.refusal(decide(&mut slots, view.now, None, charge.keys()))
     }
@@ -158,7 +159,7 @@ impl View {
 /// Whether a refusal changes nothing, and time alone ends it: what is held can be given back at any moment.
 /// Limits of which two words do not tell all have no cell to be remembered.
 fn is_remembered(charge: &Charge) -> bool {
-    let mut limits = charge.owed().map(|owed| &owed.limit);
+    let mut limits = charge.debits().map(|debit| &debit.limit);
     limits.all(|limit| !limit.is_held() && !Numbers::of(limit).count_refused)
 }
 

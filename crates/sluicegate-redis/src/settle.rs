@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 
 use sluicegate_core::remote;
-use sluicegate_core::{Charge, Mark, Owed};
+use sluicegate_core::{Charge, Debit, Receipt};
 
 use crate::ask::Question;
 use crate::failure::{Failure, FailureKind};
@@ -16,17 +16,17 @@ use crate::script::{Call, Reply, Row};
 use crate::shared::Shared;
 use crate::visit::{Late, read};
 
-/// Makes the charge that `mark` stands for into one of `spent`.
+/// Makes the charge that `receipt` stands for into one of `spent`.
 ///
 /// It is handed to the connection before this returns, where there is one: what the same task asks next
 /// is decided after it.
-pub(crate) fn settle(shared: &Arc<Shared>, owed: &Owed, mark: &Mark, spent: u64) {
-    if spent == owed.cost || mark.is_void() {
+pub(crate) fn settle(shared: &Arc<Shared>, debit: &Debit, receipt: &Receipt, spent: u64) {
+    if spent == debit.cost || receipt.is_void() {
         return;
     }
-    let change = shared.refusals.change(owed);
-    let held = owed.limit.is_held() && spent < owed.cost;
-    let claim = held.then(|| shared.places.returned(shared.key(owed), owed.cost - spent));
+    let change = shared.refusals.change(debit);
+    let held = debit.limit.is_held() && spent < debit.cost;
+    let claim = held.then(|| shared.places.returned(shared.key(debit), debit.cost - spent));
     if shared.runtime.handle().is_none() {
         return shared.counters.settlement_dropped(&outside());
     }
@@ -35,7 +35,7 @@ pub(crate) fn settle(shared: &Arc<Shared>, owed: &Owed, mark: &Mark, spent: u64)
         let full = Failure::because(FailureKind::TooSlow, "too much is under way already");
         return shared.counters.settlement_dropped(&full);
     };
-    let question = settlement(shared, owed, mark, spent);
+    let question = settlement(shared, debit, receipt, spent);
     let settling = Arc::clone(shared);
     let mut task = Box::pin(async move {
         let delivered = in_time(&settling, deliver(&settling, &question)).await;
@@ -107,10 +107,10 @@ async fn give_back(
     if !reply.verdict.is_admitted() {
         return true;
     }
-    let charged = charge.owed().zip(marks(&reply)).filter(|(_, mark)| !mark.is_void());
-    for (owed, mark) in charged {
-        let _change = shared.refusals.change(owed);
-        let question = settlement(shared, owed, &mark, 0);
+    let charged = charge.debits().zip(receipts(&reply)).filter(|(_, receipt)| !receipt.is_void());
+    for (debit, receipt) in charged {
+        let _change = shared.refusals.change(debit);
+        let question = settlement(shared, debit, &receipt, 0);
         let delivered = async {
             match question.ask(Arc::clone(&node), on.clone()).await {
                 Err(failure) if !failure.may_be_applied() => deliver(shared, &question).await,
@@ -127,14 +127,14 @@ async fn give_back(
 }
 
 /// What it takes to give back what was charged, in the order of what was owed.
-pub(crate) fn marks(reply: &Reply) -> Vec<Mark> {
-    remote::outcome(reply.verdict, reply.facts.iter().cloned()).marks().collect()
+pub(crate) fn receipts(reply: &Reply) -> Vec<Receipt> {
+    remote::outcome(reply.verdict, reply.facts.iter().cloned()).receipts().collect()
 }
 
-fn settlement(shared: &Arc<Shared>, owed: &Owed, mark: &Mark, spent: u64) -> Question {
-    let key = shared.key(owed);
-    let row = Row { key: &key, owed };
-    let call = Call::settle(&row, mark, spent, shared.asker(None));
+fn settlement(shared: &Arc<Shared>, debit: &Debit, receipt: &Receipt, spent: u64) -> Question {
+    let key = shared.key(debit);
+    let row = Row { key: &key, debit };
+    let call = Call::settle(&row, receipt, spent, shared.asker(None));
     Question::new(shared, shared.route.slot(&key), &call)
 }
 

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sluicegate_core::remote::{self, Fact};
-use sluicegate_core::{Charge, Mark, Outcome, Owed, Standing, Verdict};
+use sluicegate_core::{Charge, Debit, LimitStatus, Outcome, Receipt, Verdict};
 
 use crate::failure::Failure;
 use crate::script::Reply;
-use crate::settle::{marks, settle};
+use crate::settle::{receipts, settle};
 use crate::shared::{Ask, Shared};
 use crate::visit::Visit;
 
@@ -27,15 +27,15 @@ pub(crate) struct Part {
 /// They have no patience: the moment at which a part is let in would not be that of the others.
 pub(crate) fn parts(charge: &Charge, keys: Vec<Vec<u8>>, slots: &[u16]) -> Vec<Part> {
     let mut parts = BTreeMap::new();
-    for (place, ((owed, key), slot)) in charge.owed().zip(keys).zip(slots).enumerate() {
+    for (place, ((debit, key), slot)) in charge.debits().zip(keys).zip(slots).enumerate() {
         let part = parts.entry(*slot).or_insert_with(|| Part {
             slot: *slot,
             places: Vec::new(),
             charge: Charge::new(),
             keys: Vec::new(),
         });
-        let owed = part.charge.owe(owed.limit, owed.key, owed.cost);
-        owed.expect("what fits a charge fits a part of it");
+        let debit = part.charge.add(debit.limit, debit.key, debit.cost);
+        debit.expect("what fits a charge fits a part of it");
         part.places.push(place);
         part.keys.push(key);
     }
@@ -45,12 +45,12 @@ pub(crate) fn parts(charge: &Charge, keys: Vec<Vec<u8>>, slots: &[u16]) -> Vec<P
 /// What was charged so far: given back when this is dropped.
 struct Charged<'s> {
     shared: &'s Arc<Shared>,
-    paid: Vec<(Owed, Mark)>,
+    paid: Vec<(Debit, Receipt)>,
 }
 
 impl Charged<'_> {
     fn add(&mut self, part: &Part, reply: &Reply) {
-        self.paid.extend(part.charge.owed().cloned().zip(marks(reply)));
+        self.paid.extend(part.charge.debits().cloned().zip(receipts(reply)));
     }
 
     fn keep(mut self) {
@@ -60,8 +60,8 @@ impl Charged<'_> {
 
 impl Drop for Charged<'_> {
     fn drop(&mut self) {
-        for (owed, mark) in &self.paid {
-            settle(self.shared, owed, mark, 0);
+        for (debit, receipt) in &self.paid {
+            settle(self.shared, debit, receipt, 0);
         }
     }
 }
@@ -140,7 +140,7 @@ fn outcome(verdict: Verdict, parts: &[Part], replies: Vec<Option<Reply>>) -> Out
     let mut facts = BTreeMap::new();
     for (part, reply) in parts.iter().zip(replies) {
         let unknown =
-            || part.charge.owed().map(|owed| Fact::of_standing(Standing::fresh(owed.limit)));
+            || part.charge.debits().map(|debit| Fact::of_standing(LimitStatus::fresh(debit.limit)));
         let told = reply.map_or_else(|| unknown().collect(), |reply| reply.facts);
         facts.extend(part.places.iter().copied().zip(told));
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sluicegate_core::{Charge, ManualClock, Owed};
+use sluicegate_core::{Charge, Debit, ManualClock};
 
 use crate::ask::Question;
 use crate::background::Background;
@@ -52,8 +52,8 @@ impl Shared {
         }
     }
 
-    pub(crate) fn key(&self, owed: &Owed) -> Vec<u8> {
-        row_key(&self.naming, &owed.key, &owed.limit)
+    pub(crate) fn key(&self, debit: &Debit) -> Vec<u8> {
+        row_key(&self.naming, &debit.key, &debit.limit)
     }
 
     /// The question whether `charge` is admitted, whose rows have these `keys`.
@@ -64,7 +64,8 @@ impl Shared {
         keys: &[Vec<u8>],
         (slot, claim): (u16, Option<&Claim>),
     ) -> Question {
-        let rows: Vec<_> = charge.owed().zip(keys).map(|(owed, key)| Row { key, owed }).collect();
+        let rows: Vec<_> =
+            charge.debits().zip(keys).map(|(debit, key)| Row { key, debit }).collect();
         let (of, by) = (charge.keys(), self.asker(claim));
         let call = match ask {
             Ask::Take => Call::take(&rows, charge.patience(), of, by),

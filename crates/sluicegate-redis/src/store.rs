@@ -1,7 +1,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use sluicegate_core::{Answer, Charge, Clock, Keys, Limit, LimitError, Mark, Outcome, Owed, Store};
+use sluicegate_core::{
+    Answer, Charge, Clock, Debit, Keys, Limit, LimitError, Outcome, Receipt, Store,
+};
 
 use crate::builder::{ConfigError, RedisBuilder};
 use crate::counts::RedisCounts;
@@ -114,7 +116,7 @@ impl Redis {
         if shared.route.is_shut() {
             return Err(Failure::new(FailureKind::BreakerOpen));
         }
-        let keys: Vec<_> = charge.owed().map(|owed| shared.key(owed)).collect();
+        let keys: Vec<_> = charge.debits().map(|debit| shared.key(debit)).collect();
         let slots: Vec<_> = keys.iter().map(|key| shared.route.slot(key)).collect();
         if slots.iter().all(|slot| *slot == slots[0]) {
             let within = (slots[0], shared.deadline);
@@ -144,8 +146,8 @@ impl Store for Redis {
         self.ask(Ask::Reset, charge)
     }
 
-    fn settle(&self, owed: &Owed, mark: &Mark, spent: u64) {
-        settle::settle(&self.0, owed, mark, spent);
+    fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64) {
+        settle::settle(&self.0, debit, receipt, spent);
     }
 
     fn clock(&self) -> Clock {

@@ -57,7 +57,7 @@ impl Part {
     }
 
     /// What it owes.
-    fn owed(&self) -> &[u8] {
+    fn debits(&self) -> &[u8] {
         &self.args[CLOCK + ALIKE..]
     }
 
@@ -247,9 +247,9 @@ impl Many {
     /// `ARGV[1]`; there is no other.
     pub(crate) fn args(&self) -> Vec<u8> {
         let mut args = self.0[0].clock().to_vec();
-        for alike in self.0.chunk_by(|one, other| one.owed() == other.owed()) {
+        for alike in self.0.chunk_by(|one, other| one.debits() == other.debits()) {
             args.extend_from_slice(&(alike.len() as f64).to_le_bytes());
-            args.extend_from_slice(alike[0].owed());
+            args.extend_from_slice(alike[0].debits());
         }
         args
     }

@@ -247,7 +247,7 @@ impl Future for Visit {
         }
         match (&mut visit.claim, &reply) {
             (Some(claim), Ok(reply)) if reply.verdict.is_admitted() => {
-                claim.admitted(&settle::marks(reply));
+                claim.admitted(&settle::receipts(reply));
             }
             (Some(claim), Err(_)) if may_be_applied => claim.doubt(),
             _ => {}
@@ -268,6 +268,6 @@ impl Drop for Visit {
 
 /// What the answer to a charge says.
 pub(crate) fn read(charge: &Charge, answer: &[u8]) -> Result<Reply, Failure> {
-    Reply::parse(charge.owed(), answer)
+    Reply::parse(charge.debits(), answer)
         .map_err(|malformed| Failure::because(FailureKind::Script, malformed.to_string()))
 }

@@ -31,10 +31,10 @@ pub(crate) fn status(refusal: &Refusal) -> Status {
 }
 
 fn exhausted(decision: &Decision, wait: Option<Duration>) -> Status {
-    let refusing = decision.standings().filter(|standing| standing.refused);
-    let violations = refusing.map(|standing| QuotaViolation {
-        subject: standing.limit.name().to_string(),
-        description: standing.limit.to_string(),
+    let refusing = decision.statuses().filter(|status| status.refused);
+    let violations = refusing.map(|status| QuotaViolation {
+        subject: status.limit.name().to_string(),
+        description: status.limit.to_string(),
         ..QuotaViolation::default()
     });
     let mut details = ErrorDetails::with_quota_failure(violations.collect::<Vec<_>>());

@@ -1,7 +1,7 @@
 //! Rate limiting for tower services.
 //!
 //! [`RateLimitLayer`] limits how fast clients may use a service: a [`Rule`] says which [`Limit`]s a
-//! request owes to and on whose key, a [`Store`] decides, and a [`Rejection`] says what happens to
+//! request is charged to and by which key, a [`Store`] decides, and a [`Rejection`] says what happens to
 //! what exceeds them. [`Limiter`] is the same for code without HTTP.
 //!
 //! ```

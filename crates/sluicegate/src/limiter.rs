@@ -79,7 +79,7 @@ impl Limiter<Memory> {
                 key.write(&mut buffer);
                 self.store.spend(limit, &buffer, cost)
             }
-            None => self.store.take(&self.owing(key, cost)).now(),
+            None => self.store.take(&self.charge_for(key, cost)).now(),
         }
     }
 }
@@ -165,7 +165,7 @@ impl<S: Store> Limiter<S> {
 
     /// Spends `cost` on `key`, if every limit admits it.
     pub fn take_n(&self, key: impl Part, cost: u64) -> Take<S::Future> {
-        let charge = self.owing(key, cost);
+        let charge = self.charge_for(key, cost);
         Take::new(self.store.take(&charge), charge, Some(&self.told))
     }
 
@@ -176,13 +176,13 @@ impl<S: Store> Limiter<S> {
 
     /// What [`take_n`](Self::take_n) would answer, without spending.
     pub fn peek_n(&self, key: impl Part, cost: u64) -> Take<S::Future> {
-        let charge = self.owing(key, cost);
+        let charge = self.charge_for(key, cost);
         Take::new(self.store.peek(&charge), charge, None)
     }
 
     /// Forgets what was spent on `key`; answers as [`peek`](Self::peek) afterwards.
     pub fn reset(&self, key: impl Part) -> Take<S::Future> {
-        let charge = self.owing(key, 1);
+        let charge = self.charge_for(key, 1);
         Take::new(self.store.reset(&charge), charge, None)
     }
 
@@ -216,7 +216,7 @@ impl<S: Store> Limiter<S> {
         let written = KeyBuf::of(key);
         let mut charge = Charge::new();
         for limit in self.limits.iter().filter(|limit| !limit.is_held()) {
-            charge.owe(*limit, written, 0).expect("limits of one list fit a charge");
+            charge.add(*limit, written, 0).expect("limits of one list fit a charge");
         }
         SetSpent::new(self.store.clone(), charge, amount)
     }
@@ -251,14 +251,14 @@ impl<S: Store> Limiter<S> {
         if !decision.is_admitted() {
             return;
         }
-        for (owed, standing) in self.owing(key, 1).owed().zip(decision.standings()) {
-            let spent = spent(standing.charged, owed.limit.is_held());
-            if standing.mark.is_void() || spent == standing.charged {
+        for (debit, status) in self.charge_for(key, 1).debits().zip(decision.statuses()) {
+            let spent = spent(status.charged, debit.limit.is_held());
+            if status.receipt.is_void() || spent == status.charged {
                 continue;
             }
-            let mut owed = owed.clone();
-            owed.cost = standing.charged;
-            self.store.settle(&owed, &standing.mark, spent);
+            let mut debit = debit.clone();
+            debit.cost = status.charged;
+            self.store.settle(&debit, &status.receipt, spent);
         }
     }
 
@@ -313,19 +313,19 @@ impl<S: Store> Limiter<S> {
     where
         S: Clone,
     {
-        let charge = self.owing(key, cost).patient(max_wait);
+        let charge = self.charge_for(key, cost).patient(max_wait);
         let answer = self.store.take(&charge);
         let (store, told, gate) = (self.store.clone(), self.told.clone(), self.gate.clone());
         let asked = Asked { charge, store, told, gate };
         Acquire::new(answer, asked, self.clock.clone())
     }
 
-    fn owing(&self, key: impl Part, cost: u64) -> Charge {
+    fn charge_for(&self, key: impl Part, cost: u64) -> Charge {
         let written = KeyBuf::of(key);
         let mut charge = Charge::new();
         for limit in self.limits.iter() {
             // `Limits` holds no more than fit, and none that are alike.
-            charge.owe(*limit, written, cost).expect("limits of one list fit a charge");
+            charge.add(*limit, written, cost).expect("limits of one list fit a charge");
         }
         charge
     }

@@ -7,8 +7,8 @@ use std::task::{Context, Poll};
 use http::header::{HeaderMap, HeaderValue, RETRY_AFTER};
 use http::{Request, Response};
 use sluicegate_core::{
-    Answer, Charge, Course, Degraded, Desk, Field, Fields, Hold, Known, Mark, Memory, Owed, Paid,
-    Policy, Refusal, Refused, Rest, Rule, Store, Ticket, is_stored_for_others,
+    Answer, Charge, Course, Debit, Degraded, Desk, Field, Fields, Hold, Known, Memory, Paid,
+    Policy, Receipt, Refusal, Refused, Rest, Rule, Store, Ticket, is_stored_for_others,
 };
 use tower::Service;
 
@@ -66,7 +66,7 @@ where
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         let mut charge = Charge::new();
         let Limited { rule, policy, .. } = &*self.limited;
-        if let Err(missing) = rule.owes(&HttpView::<B, W>::new(&request), &mut charge) {
+        if let Err(missing) = rule.charge(&HttpView::<B, W>::new(&request), &mut charge) {
             let refusal = policy.keyless(missing);
             return ResponseFuture::refused(self.limited.answer(refusal, &request));
         }
@@ -150,8 +150,8 @@ impl<R, S: Store, P> Store for Limited<R, S, P> {
         self.policy.store.reset(charge)
     }
 
-    fn settle(&self, owed: &Owed, mark: &Mark, spent: u64) {
-        self.policy.store.settle(owed, mark, spent);
+    fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64) {
+        self.policy.store.settle(debit, receipt, spent);
     }
 }
 

@@ -15,8 +15,9 @@ use http::{HeaderMap, Request, Response};
 use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::{BodyExt, Empty, Full};
 use sluicegate::{
-    Answer, Body, By, Charge, Clock, Cost, Fields, Global, Header, Hold, InFlight, InFlightLayer,
-    Limit, Mark, Memory, Owed, RateLimitLayer, Rejection, RunningCost, Store, reply_header,
+    Answer, Body, By, Charge, Clock, Cost, Debit, Fields, Global, Header, Hold, InFlight,
+    InFlightLayer, Limit, Memory, RateLimitLayer, Receipt, Rejection, RunningCost, Store,
+    reply_header,
 };
 use tower::{Layer, Service, ServiceBuilder, ServiceExt, service_fn};
 
@@ -113,9 +114,9 @@ impl Store for Ledger {
         self.store.reset(charge)
     }
 
-    fn settle(&self, owed: &Owed, mark: &Mark, spent: u64) {
+    fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64) {
         self.settled.fetch_add(1, Ordering::SeqCst);
-        self.store.settle(owed, mark, spent);
+        self.store.settle(debit, receipt, spent);
     }
 
     fn clock(&self) -> Clock {

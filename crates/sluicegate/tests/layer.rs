@@ -419,7 +419,7 @@ async fn a_full_store_is_never_too_many_requests() {
 #[tokio::test]
 #[should_panic(expected = "the store cannot keep the limit `100/minute`")]
 async fn a_store_says_at_the_start_what_it_cannot_keep() {
-    use sluicegate::{Answer, Charge, LimitError, Mark, Owed, Store};
+    use sluicegate::{Answer, Charge, Debit, LimitError, Receipt, Store};
 
     #[derive(Clone)]
     struct Picky;
@@ -436,7 +436,7 @@ async fn a_store_says_at_the_start_what_it_cannot_keep() {
         fn reset(&self, _: &Charge) -> Answer<Self::Future> {
             unreachable!("it is not asked")
         }
-        fn settle(&self, _: &Owed, _: &Mark, _: u64) {}
+        fn settle(&self, _: &Debit, _: &Receipt, _: u64) {}
         fn check(&self, _: &Limit) -> Result<(), LimitError> {
             Err("".parse::<Limit>().unwrap_err())
         }

@@ -8,7 +8,8 @@ use std::future::pending;
 use common::{App, Text, get, handler, remaining, secs, store};
 use http::{Request, Response};
 use sluicegate::{
-    Answer, By, Charge, Clock, Header, Limit, Mark, Memory, Owed, RateLimitLayer, Rejection, Store,
+    Answer, By, Charge, Clock, Debit, Header, Limit, Memory, RateLimitLayer, Receipt, Rejection,
+    Store,
 };
 use tokio_test::{assert_pending, assert_ready, task};
 use tower::util::BoxCloneSyncService;
@@ -121,7 +122,7 @@ impl Store for Silent {
         Answer::Later(pending())
     }
 
-    fn settle(&self, _: &Owed, _: &Mark, _: u64) {}
+    fn settle(&self, _: &Debit, _: &Receipt, _: u64) {}
 
     fn clock(&self) -> Clock {
         sluicegate::ManualClock::new().into()

@@ -274,7 +274,7 @@ fn setting_what_was_spent_leaves_places_held_and_works_for_several_limits_and_st
     let held = limiter.charge("alice", 1).now().unwrap();
     limiter.set_spent("alice", 10).now().unwrap();
     let left: Vec<_> =
-        limiter.peek("alice").now().unwrap().standings().map(|s| s.remaining).collect();
+        limiter.peek("alice").now().unwrap().statuses().map(|s| s.remaining).collect();
     assert_eq!(left, [90, 0, 0]);
     drop(held);
     let mut awaited = task::spawn(limiter.set_spent("alice", 0));
@@ -297,7 +297,7 @@ fn a_key_is_blocked_by_hand_until_exactly_the_time_is_over() {
     for refused in [limiter.peek("alice"), limiter.take("alice")] {
         let refused = refused.now().unwrap();
         assert_eq!((refused.is_admitted(), refused.retry_after()), (false, Some(SECOND * 60)));
-        let names: Vec<_> = refused.standings().map(|s| s.limit.name().to_string()).collect();
+        let names: Vec<_> = refused.statuses().map(|s| s.limit.name().to_string()).collect();
         assert_eq!((names, refused.remaining()), (vec!["blocked".to_owned()], Some(0)));
     }
     let mut waiting = task::spawn(limiter.acquire("alice", SECOND * 100));

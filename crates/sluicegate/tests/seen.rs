@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 
 use common::{App, app, get, millis, secs, send, store};
 use sluicegate::{
-    Answer, Charge, Header, KeySecret, Limit, Limiter, Mark, Memory, Outcome, Owed, RateLimitLayer,
-    Rejection, ShowKeys, Store, StoreError, Watch,
+    Answer, Charge, Debit, Header, KeySecret, Limit, Limiter, Memory, Outcome, RateLimitLayer,
+    Receipt, Rejection, ShowKeys, Store, StoreError, Watch,
 };
 use tokio_test::{assert_pending, assert_ready, task};
 use tower::ServiceExt;
@@ -193,8 +193,8 @@ impl Store for Remote {
         self.0.reset(charge)
     }
 
-    fn settle(&self, owed: &Owed, mark: &Mark, spent: u64) {
-        self.0.settle(owed, mark, spent);
+    fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64) {
+        self.0.settle(debit, receipt, spent);
     }
 }
 

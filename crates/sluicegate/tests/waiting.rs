@@ -8,8 +8,8 @@ use std::task::{Context, Poll};
 use common::{app, get, millis, secs, send, store};
 use http::{Request, Response};
 use sluicegate::{
-    Answer, Charge, Header, Limit, ManualClock, Mark, Memory, OnStoreError, Owed, RateLimitLayer,
-    Rejection, Store,
+    Answer, Charge, Debit, Header, Limit, ManualClock, Memory, OnStoreError, RateLimitLayer,
+    Receipt, Rejection, Store,
 };
 use tokio_test::{assert_pending, assert_ready, task};
 use tower::{Layer, Service, ServiceExt};
@@ -296,7 +296,7 @@ impl Store for Silent {
     fn reset(&self, _: &Charge) -> Answer<Self::Future> {
         Answer::Later(std::future::pending())
     }
-    fn settle(&self, _: &Owed, _: &Mark, _: u64) {}
+    fn settle(&self, _: &Debit, _: &Receipt, _: u64) {}
     fn clock(&self) -> sluicegate::Clock {
         (&self.0).into()
     }

@@ -58,8 +58,8 @@ pub fn a_debt_drains_at_the_old_rate_until_the_change(subject: &Subject<impl Sto
     assert!(subject.spend(slow, "alice", 6).is_admitted());
     subject.pass(SECOND * 15);
     let half = subject.spend(quick, "alice", 0);
-    let standing = half.standings().next().expect("one limit");
-    assert_eq!((standing.remaining, standing.window), (55, Some(Duration::from_millis(500))));
+    let status = half.statuses().next().expect("one limit");
+    assert_eq!((status.remaining, status.window), (55, Some(Duration::from_millis(500))));
     subject.pass(SECOND / 2);
     assert_eq!(subject.remaining(quick, "alice"), 56);
 }

@@ -89,7 +89,7 @@ pub fn a_cost_above_the_capacity_is_refused_for_good(subject: &Subject<impl Stor
 pub fn a_row_that_is_owed_twice_is_charged_twice(subject: &Subject<impl Store>) {
     for limit in shapes(5).filter(|limit| subject.keeps(*limit)) {
         let mut charge = Charge::of(limit, key("alice"), 1);
-        charge.owe(limit, key("alice"), 2).expect("the same limit");
+        charge.add(limit, key("alice"), 2).expect("the same limit");
         assert!(subject.take(&charge).is_admitted(), "{limit}");
         assert!(!subject.take(&charge).is_admitted(), "{limit}");
         assert_eq!(subject.remaining(limit, "alice"), 2, "{limit}");
@@ -146,6 +146,6 @@ pub fn who_owes_nothing_is_admitted(subject: &Subject<impl Store>) {
     let decision = subject.take(&Charge::new());
     assert!(decision.is_admitted());
     assert_eq!(decision.remaining(), None);
-    assert_eq!(decision.standings().count(), 0);
+    assert_eq!(decision.statuses().count(), 0);
     assert!(subject.peek(&Charge::new()).is_admitted());
 }

@@ -98,7 +98,7 @@ pub fn a_shadow_refuses_nothing_and_tells_what_it_would(subject: &Subject<impl S
         assert!(subject.peek(&Charge::of(trial, key("alice"), 1)).is_shadowed(), "{trial}");
 
         let mut both = Charge::of(trial, key("bob"), 1);
-        both.owe(Limit::per_minute(3).named("real"), key("bob"), 1).expect("two limits");
+        both.add(Limit::per_minute(3).named("real"), key("bob"), 1).expect("two limits");
         let told = [(); 4].map(|()| subject.take(&both));
         let admitted = told.each_ref().map(|told| told.is_admitted());
         assert_eq!(admitted, [true, true, true, false], "{trial}");

@@ -24,7 +24,7 @@ pub fn a_part_can_be_given_back(subject: &Subject<impl Store>) {
     for limit in timed(10).into_iter().filter(|limit| subject.keeps(*limit)) {
         let charge = Charge::of(limit, key("alice"), 8);
         let decision = subject.take(&charge);
-        subject.settle(&charge, &decision, |owed| owed.cost);
+        subject.settle(&charge, &decision, |debit| debit.cost);
         assert_eq!(subject.remaining(limit, "alice"), 2, "{limit}");
         subject.settle(&charge, &decision, |_| 3);
         assert_eq!(subject.remaining(limit, "alice"), 7, "{limit}");

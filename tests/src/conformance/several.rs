@@ -7,10 +7,10 @@ use sluicegate_core::{Charge, Limit, Store};
 use super::{MINUTE, SECOND, TICK, shapes};
 use crate::{Subject, key};
 
-fn charge(owed: &[(Limit, &str)]) -> Charge {
+fn charge(debit: &[(Limit, &str)]) -> Charge {
     let mut charge = Charge::new();
-    for (limit, name) in owed {
-        charge.owe(*limit, key(name), 1).expect("limits of different names");
+    for (limit, name) in debit {
+        charge.add(*limit, key(name), 1).expect("limits of different names");
     }
     charge
 }
@@ -20,13 +20,13 @@ pub fn charges_all_or_none_of_the_limits(subject: &Subject<impl Store>) {
     let wide = Limit::per_minute(100).named("wide");
     for tight in shapes(3).filter(|limit| subject.keeps(*limit) && subject.keeps(wide)) {
         subject.reset(&charge(&[(wide, "alice")]));
-        for owed in [[(wide, "alice"), (tight, "alice")], [(tight, "bob"), (wide, "alice")]] {
+        for debit in [[(wide, "alice"), (tight, "alice")], [(tight, "bob"), (wide, "alice")]] {
             let before = subject.remaining(wide, "alice");
             for _ in 0..3 {
-                assert!(subject.take(&charge(&owed)).is_admitted(), "{tight}");
+                assert!(subject.take(&charge(&debit)).is_admitted(), "{tight}");
             }
             for _ in 0..5 {
-                assert!(!subject.take(&charge(&owed)).is_admitted(), "{tight}");
+                assert!(!subject.take(&charge(&debit)).is_admitted(), "{tight}");
             }
             assert_eq!(subject.remaining(wide, "alice"), before - 3, "{tight}");
         }
@@ -54,10 +54,10 @@ pub fn a_refusal_names_the_limits_that_refuse(subject: &Subject<impl Store>) {
     subject.take(&both);
     subject.take(&both);
     let decision = subject.take(&both);
-    let standings: Vec<_> = decision.standings().collect();
-    assert_eq!([standings[0].limit, standings[1].limit], [hour, minute]);
-    assert_eq!([standings[0].refused, standings[1].refused], [false, true]);
-    assert_eq!([standings[0].remaining, standings[1].remaining], [98, 0]);
+    let statuses: Vec<_> = decision.statuses().collect();
+    assert_eq!([statuses[0].limit, statuses[1].limit], [hour, minute]);
+    assert_eq!([statuses[0].refused, statuses[1].refused], [false, true]);
+    assert_eq!([statuses[0].remaining, statuses[1].remaining], [98, 0]);
     assert_eq!(decision.retry_after(), Some(SECOND * 30));
 }
 
@@ -111,8 +111,8 @@ pub fn sixteen_limits_are_charged_together(subject: &Subject<impl Store>) {
     if !limits.iter().all(|limit| subject.keeps(*limit)) {
         return;
     }
-    let owed: Vec<_> = limits.iter().map(|limit| (*limit, "alice")).collect();
-    let all = charge(&owed);
+    let debit: Vec<_> = limits.iter().map(|limit| (*limit, "alice")).collect();
+    let all = charge(&debit);
     let admitted = (0..20).filter(|_| subject.take(&all).is_admitted()).count();
     assert_eq!(admitted, 11);
     for (limit, left) in limits.iter().zip(0..) {

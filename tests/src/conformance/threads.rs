@@ -51,12 +51,12 @@ pub fn threads_on_several_limits_are_charged_all_or_none(subject: &Subject<impl 
     let admitted = [const { AtomicU64::new(0) }; THREADS];
     together(|thread| {
         let names = ["all".to_owned(), format!("group {}", thread / 2), format!("own {thread}")];
-        let mut owed = [all, group, own].into_iter().zip(names).collect::<Vec<_>>();
+        let mut debit = [all, group, own].into_iter().zip(names).collect::<Vec<_>>();
         // Locks that are taken in the order of the charge would meet head on.
-        owed.rotate_left(thread % 3);
+        debit.rotate_left(thread % 3);
         let mut charge = Charge::new();
-        for (limit, name) in owed {
-            charge.owe(limit, key(&name), 1).expect("limits of different names");
+        for (limit, name) in debit {
+            charge.add(limit, key(&name), 1).expect("limits of different names");
         }
         for _ in 0..EACH {
             let one = u64::from(subject.take(&charge).is_admitted());

@@ -31,9 +31,9 @@ pub fn the_window_is_announced_exactly(subject: &Subject<impl Store>) {
     for limit in timed(7).into_iter().filter(|limit| subject.keeps(*limit)) {
         subject.pass(Duration::from_micros(12_345_678));
         let decision = subject.spend(limit, "alice", 5);
-        let standing = decision.standings().next().expect("one limit");
-        assert_eq!(standing.remaining, 2, "{limit}");
-        let window = standing.window.expect("time alone makes room");
+        let status = decision.statuses().next().expect("one limit");
+        assert_eq!(status.remaining, 2, "{limit}");
+        let window = status.window.expect("time alone makes room");
         subject.pass(window - TICK);
         assert_eq!(subject.remaining(limit, "alice"), 2, "{limit}");
         subject.pass(TICK);

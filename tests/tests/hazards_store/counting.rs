@@ -130,7 +130,7 @@ fn earlier_limits_stay_charged_when_a_later_one_refuses() {
     let subject = memory();
     let (second, day) = (Limit::per_second(10), Limit::per_day(3));
     let mut both = Charge::of(second, key("alice"), 1);
-    both.owe(day, key("alice"), 1).expect("two limits");
+    both.add(day, key("alice"), 1).expect("two limits");
     let admitted = (0..10).filter(|_| subject.take(&both).is_admitted()).count();
     assert_eq!(admitted, 3);
     assert_eq!(subject.remaining(second, "alice"), 7);

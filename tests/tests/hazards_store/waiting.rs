@@ -43,7 +43,7 @@ fn unfair_waiting() {
 fn a_queue_behind_several_limits_keeps_its_order() {
     let subject = memory();
     let mut charge = Charge::of(Limit::per_second(2).burst(1), key("alice"), 1);
-    charge.owe(Limit::sliding_log(5, SECOND * 10), key("alice"), 1).expect("two limits");
+    charge.add(Limit::sliding_log(5, SECOND * 10), key("alice"), 1).expect("two limits");
     let charge = charge.patient(MINUTE);
     let waits: Vec<_> = (0..12).map(|_| subject.take(&charge).wait()).collect();
     assert!(waits.is_sorted());

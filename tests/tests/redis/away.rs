@@ -79,7 +79,7 @@ fn no_reconnect_by_the_older_protocol() {
     assert!(decides(&store, &charge(PLENTY)));
 }
 
-/// Standing still for a while: the connection is there, and nobody answers. What was charged too late is
+/// LimitStatus still for a while: the connection is there, and nobody answers. What was charged too late is
 /// given back.
 #[test]
 fn no_deadline() {
@@ -135,8 +135,8 @@ fn what_is_held_is_given_back_to_a_server_that_stands_still() {
     assert_eq!(left(&store, limit, "alice"), 0);
     server.pause();
     for outcome in &held {
-        let owed = charge.owed().next().expect("one limit");
-        store.settle(owed, &outcome.marks().next().expect("one limit"), 0);
+        let debit = charge.debits().next().expect("one limit");
+        store.settle(debit, &outcome.receipts().next().expect("one limit"), 0);
     }
     // Enough to open the breaker, and to give the connection up.
     assert!(attempts(&store, &charge, 4, 20).failed > 0);

@@ -36,8 +36,8 @@ fn the_count_is_exact_while_its_slot_moves() {
     let prefix = own_prefix();
     let store = open(patient().cluster(cluster.urls()).prefix(&prefix));
     let mut charge = Charge::of(Limit::fixed_window(4_000, DAY).from_first(), key("alice"), 1);
-    charge.owe(Limit::per_day(5_000).burst(5_000), key("alice"), 1).expect("two limits");
-    charge.owe(Limit::sliding_log(6_000, DAY), key("alice"), 1).expect("three limits");
+    charge.add(Limit::per_day(5_000).burst(5_000), key("alice"), 1).expect("two limits");
+    charge.add(Limit::sliding_log(6_000, DAY), key("alice"), 1).expect("three limits");
     let mut tally = attempts(&store, &charge, 1, 1);
     let slot = cluster.slot(only_row(&cluster, &prefix));
     let load = Load::start(&store, &charge, 8);
@@ -107,7 +107,7 @@ fn earlier_limits_stay_charged_when_a_later_node_fails() {
     let names: Vec<_> =
         cluster.masters().iter().map(|server| name_of_one(server, &prefix)).collect();
     let mut charge = Charge::new();
-    names.iter().for_each(|name| charge.owe(limit, key(name), 1).expect("three keys"));
+    names.iter().for_each(|name| charge.add(limit, key(name), 1).expect("three keys"));
     let before: Vec<_> = names.iter().map(|name| left(&store, limit, name)).collect();
     for server in cluster.masters() {
         server.pause();

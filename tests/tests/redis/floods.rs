@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sluicegate_core::{Charge, Limit, ManualClock, Mark, Store};
+use sluicegate_core::{Charge, Limit, ManualClock, Receipt, Store};
 use sluicegate_redis::{Redis, RedisBuilder};
 use sluicegate_tests::servers::{Server, until};
 use sluicegate_tests::{answer, conformance, key};
@@ -78,7 +78,7 @@ fn what_comes_back_is_admitted_during_a_flood() {
 fn who_owes_on_several_keys_of_a_cluster_is_asked() {
     let store = open(remembering(patient()).cluster(shared_cluster().urls()));
     let mut charge = Charge::of(TEN, key("alice"), 1);
-    charge.owe(TEN, key("everybody"), 1).expect("two keys");
+    charge.add(TEN, key("everybody"), 1).expect("two keys");
     let tally = attempts(&store, &charge, 1, 20);
     assert_eq!((tally.admitted, tally.refused), (10, 10));
     assert_eq!(store.counts().refused_locally, 0);
@@ -95,24 +95,25 @@ fn what_is_given_back_is_seen() {
     let store = on(by_hand(&clock).remember_refusals(16, SECOND));
     let other = on(by_hand(&clock));
     let charge = Charge::of(TEN, key("alice"), 1);
-    let owed = charge.owed().next().expect("one");
+    let debit = charge.debits().next().expect("one");
     let take = |store: &Redis| answer(store.take(&charge)).expect("the store answers");
     let spend_all = || {
-        let marks = std::iter::repeat_with(|| take(&store)).take_while(|taken| taken.is_admitted());
-        let last = marks.last().and_then(|taken| taken.marks().next());
+        let receipts =
+            std::iter::repeat_with(|| take(&store)).take_while(|taken| taken.is_admitted());
+        let last = receipts.last().and_then(|taken| taken.receipts().next());
         assert!(!take(&store).is_admitted());
         last.unwrap_or_default()
     };
 
-    let mark = spend_all();
-    store.settle(owed, &mark, 0);
+    let receipt = spend_all();
+    store.settle(debit, &receipt, 0);
     assert!(take(&store).is_admitted(), "given back");
     spend_all();
     answer(store.reset(&charge)).expect("the store answers");
     assert!(take(&store).is_admitted(), "reset");
 
-    let mark = spend_all();
-    other.settle(owed, &mark, 0);
+    let receipt = spend_all();
+    other.settle(debit, &receipt, 0);
     settled(&other);
     clock.advance(SECOND - Duration::from_micros(1));
     assert!(!take(&store).is_admitted(), "nobody has told");
@@ -170,7 +171,7 @@ impl Drawn {
         let mut charge = Charge::new();
         for _ in 0..[1, 1, 1, 2][self.below(4) as usize] {
             let limit = limits[self.below(6) as usize];
-            charge.owe(limit, key("alice"), self.below(4)).expect("few limits");
+            charge.add(limit, key("alice"), self.below(4)).expect("few limits");
         }
         charge
     }
@@ -182,7 +183,7 @@ fn who_remembers_decides_as_who_does_not() {
     let both = [remembering(by_hand(&clock)), by_hand(&clock)];
     let both = both.map(|builder| open(builder.url(&shared().url())));
     let mut drawn = Drawn(7);
-    let mut paid: Vec<(Charge, [Vec<Mark>; 2])> = Vec::new();
+    let mut paid: Vec<(Charge, [Vec<Receipt>; 2])> = Vec::new();
     for _ in 0..6_000 {
         match drawn.below(16) {
             0 => {
@@ -192,11 +193,11 @@ fn who_remembers_decides_as_who_does_not() {
                 }
             }
             1 if !paid.is_empty() => {
-                let (charge, marks) = paid.swap_remove(drawn.below(paid.len() as u64) as usize);
+                let (charge, receipts) = paid.swap_remove(drawn.below(paid.len() as u64) as usize);
                 let spent = drawn.below(5);
-                for (store, marks) in both.iter().zip(&marks) {
-                    for (owed, mark) in charge.owed().zip(marks) {
-                        store.settle(owed, mark, spent);
+                for (store, receipts) in both.iter().zip(&receipts) {
+                    for (debit, receipt) in charge.debits().zip(receipts) {
+                        store.settle(debit, receipt, spent);
                     }
                 }
             }
@@ -207,7 +208,7 @@ fn who_remembers_decides_as_who_does_not() {
                 let [one, other] = taken.map(|taken| taken.expect("an answer"));
                 assert_eq!(one.decision(&charge), other.decision(&charge));
                 if one.is_admitted() {
-                    paid.push((charge, [one, other].map(|taken| taken.marks().collect())));
+                    paid.push((charge, [one, other].map(|taken| taken.receipts().collect())));
                 }
             }
         }

@@ -215,7 +215,7 @@ fn a_restart_of_the_server() {
 fn what_cannot_be_leased_is_passed_on() {
     let (store, redis) = pair(shared(), 1..=50);
     let mut several = charge(Limit::fixed_window(90, DAY).from_first());
-    several.owe(HUNDRED, key("alice"), 1).expect("two limits");
+    several.add(HUNDRED, key("alice"), 1).expect("two limits");
     let others = [
         charge(Limit::sliding_log(100, DAY)),
         charge(Limit::per_day(100).refill(100, DAY)),

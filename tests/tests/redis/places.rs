@@ -25,8 +25,8 @@ fn take(store: &Redis, charge: &Charge) -> Outcome {
 }
 
 fn give_back(store: &Redis, charge: &Charge, outcome: &Outcome) {
-    let (owed, mark) = (charge.owed().next(), outcome.marks().next());
-    store.settle(owed.expect("one"), &mark.expect("one"), 0);
+    let (debit, receipt) = (charge.debits().next(), outcome.receipts().next());
+    store.settle(debit.expect("one"), &receipt.expect("one"), 0);
     settled(store);
 }
 

@@ -51,8 +51,8 @@ fn works(store: &Redis) {
         for _ in 0..2 {
             let outcome = answer(store.take(&charge)).expect("a decision");
             assert!(outcome.is_admitted(), "{limit}");
-            let owed = charge.owed().next().expect("one limit");
-            store.settle(owed, &outcome.marks().next().expect("one limit"), 0);
+            let debit = charge.debits().next().expect("one limit");
+            store.settle(debit, &outcome.receipts().next().expect("one limit"), 0);
         }
         settled(store);
         answer(store.peek(&charge)).expect("a look");

@@ -159,8 +159,8 @@ fn no_row_is_kept_of_what_is_as_good_as_new() {
         assert_eq!(kept.row(), None, "{limit}: for a cost of nothing");
         let kept = Kept::new(limit, 2);
         let outcome = kept.take();
-        let (owed, mark) = (kept.charge.owed().next(), outcome.marks().next());
-        kept.store.settle(owed.expect("one"), &mark.expect("one"), 0);
+        let (debit, receipt) = (kept.charge.debits().next(), outcome.receipts().next());
+        kept.store.settle(debit.expect("one"), &receipt.expect("one"), 0);
         settled(&kept.store);
         assert_eq!(kept.row(), None, "{limit}: given back");
     }

@@ -26,7 +26,7 @@ fn earlier_limits_stay_charged_when_a_later_one_refuses() {
     ];
     let mut charge = Charge::new();
     for (limit, _) in limits {
-        charge.owe(limit, key("alice"), 1).expect("five limits");
+        charge.add(limit, key("alice"), 1).expect("five limits");
     }
     let tally = attempts(&store, &charge, 16, 20);
     assert_eq!((tally.admitted, tally.refused, tally.failed), (60, 260, 0));
@@ -66,13 +66,13 @@ fn multi_key_script_without_a_hash_tag() {
 /// What everybody owes to one key, every other two to another, and each to its own.
 fn owed_by(thread: usize) -> Charge {
     let mut charge = Charge::new();
-    let owed = [
+    let debit = [
         (ALL, "all".to_owned()),
         (GROUP, format!("group {}", thread / 2)),
         (OWN, format!("own {thread}")),
     ];
-    for (limit, name) in owed {
-        charge.owe(limit, key(&name), 1).expect("three limits");
+    for (limit, name) in debit {
+        charge.add(limit, key(&name), 1).expect("three limits");
     }
     charge
 }

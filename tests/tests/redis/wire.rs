@@ -56,7 +56,7 @@ fn client_clock_in_the_script() {
         assert!(sent.iter().all(|words| *words == sent[0]), "{sent:#?}");
         let asked = called.iter().filter(|words| words.as_str() == "\"TIME\"").count();
         assert_eq!(asked, 6, "{limits} limits: {called:#?}");
-        charge.owe(Limit::sliding_log(100, DAY), key("alice"), 1).expect("two limits");
+        charge.add(Limit::sliding_log(100, DAY), key("alice"), 1).expect("two limits");
     }
 }
 
@@ -101,7 +101,7 @@ fn a_decision_is_one_script_whatever_number_of_limits_it_carries() {
     let store = on(&server);
     let mut charge = Charge::new();
     for count in 1..=8 {
-        charge.owe(Limit::per_day(count * 1_000), key("alice"), 1).expect("eight limits");
+        charge.add(Limit::per_day(count * 1_000), key("alice"), 1).expect("eight limits");
         attempts(&store, &charge, 1, 1);
         let before = evaluated(&server);
         assert_eq!(attempts(&store, &charge, 8, 10).admitted, 80);

@@ -184,7 +184,7 @@ impl Warnings<'_> {
         let sum: usize = self.document.rules.iter().map(most).sum();
         if sum > MAX_LIMITS {
             let message = format!(
-                "a request to which all rules apply owes to {sum} limits, and is answered with an error \
+                "a request to which all rules apply is charged to {sum} limits, and is answered with an error \
                  beyond {MAX_LIMITS}: let no request meet so many"
             );
             self.warn(&Path::Root.name("rules"), message);

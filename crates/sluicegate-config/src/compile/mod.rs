@@ -91,7 +91,7 @@ impl Policies {
         let fewest: usize = rules.list.iter().map(|rule| rule.fewest).sum();
         if fewest > MAX_LIMITS {
             let message = format!(
-                "every request owes to {fewest} limits at least, and none can owe to more than \
+                "every request is charged to at least {fewest} limits, and none can be charged to more than \
                  {MAX_LIMITS}: expected fewer, or `when` for some"
             );
             context.wrong(&list, message);
@@ -142,8 +142,8 @@ impl Rules {
 }
 
 impl<V: View> CoreRule<V> for Policies {
-    fn owes(&self, view: &V, charge: &mut Charge) -> Result<(), Missing> {
-        self.rules.list.iter().try_for_each(|rule| rule.owes(view, charge))
+    fn charge(&self, view: &V, charge: &mut Charge) -> Result<(), Missing> {
+        self.rules.list.iter().try_for_each(|rule| rule.charge(view, charge))
     }
 }
 

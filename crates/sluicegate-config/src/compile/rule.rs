@@ -86,10 +86,10 @@ fn may_be_absent(key: &document::Key) -> bool {
 
 impl<V: View> CoreRule<V> for Rule {
     #[inline]
-    fn owes(&self, view: &V, charge: &mut Charge) -> Result<(), Missing> {
+    fn charge(&self, view: &V, charge: &mut Charge) -> Result<(), Missing> {
         match &self.when {
             Some(when) if !when.holds(view)? => Ok(()),
-            _ => self.by.owes(view, charge),
+            _ => self.by.charge(view, charge),
         }
     }
 }

@@ -165,8 +165,8 @@ impl Live {
 }
 
 impl<V: View> Rule<V> for Live {
-    fn owes(&self, view: &V, charge: &mut Charge) -> Result<(), Missing> {
-        self.shared.in_force().owes(view, charge)
+    fn charge(&self, view: &V, charge: &mut Charge) -> Result<(), Missing> {
+        self.shared.in_force().charge(view, charge)
     }
 }
 

@@ -21,11 +21,11 @@ fn told(limit: &Limit) -> String {
     format!("{} {}", limit.name(), limit.count())
 }
 
-/// The limits that `request` owes to.
-fn owes(rule: &impl Rule<Request>, request: &Request) -> Vec<String> {
+/// The limits that `request` is charged to.
+fn charge(rule: &impl Rule<Request>, request: &Request) -> Vec<String> {
     let mut charge = Charge::new();
-    rule.owes(request, &mut charge).expect("a key");
-    charge.owed().map(|owed| told(&owed.limit)).collect()
+    rule.charge(request, &mut charge).expect("a key");
+    charge.debits().map(|debit| told(&debit.limit)).collect()
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn the_first_condition_that_holds_decides() {
     let x = Request { path: "/x".into(), ..Request::default() };
     let both = request("POST").header("x-beta", "1");
     for (request, count) in [(both, 1), (beta, 2), (x, 3), (request("GET"), 4)] {
-        assert_eq!(owes(&rule, &request), [format!("api/minute {count}")]);
+        assert_eq!(charge(&rule, &request), [format!("api/minute {count}")]);
     }
 }
 
@@ -54,11 +54,11 @@ fn a_list_of_cases_decides_as_code_does() {
     for (method, count) in [("POST", 1), ("PUT", 2), ("GET", 3)] {
         // The client chooses: each is a budget of its own.
         let expected = [format!("{count}/minute {count}")];
-        assert_eq!(owes(&rule, &request(method)), expected);
+        assert_eq!(charge(&rule, &request(method)), expected);
     }
     let none: Vec<(crate::condition::MethodIs, Limits)> = Vec::new();
     let rule = Cases::try_new(none, Limit::per_minute(3)).unwrap().by(Global);
-    assert_eq!(owes(&rule, &request("GET")), ["3/minute 3"]);
+    assert_eq!(charge(&rule, &request("GET")), ["3/minute 3"]);
 }
 
 /// In a case that only the server chooses.
@@ -76,9 +76,9 @@ fn limits_of_one_period_are_called_the_same() {
         .or(case("PUT"), [Limit::per_day(7), Limit::per_minute(2)])
         .otherwise([Limit::per_minute(3).named("each minute"), Limit::per_hour(9)])
         .by(Global);
-    assert_eq!(owes(&rule, &claims("POST")), ["each minute 1", "own 5"]);
-    assert_eq!(owes(&rule, &claims("PUT")), ["7/day 7", "each minute 2"]);
-    assert_eq!(owes(&rule, &claims("GET")), ["each minute 3", "9/hour 9"]);
+    assert_eq!(charge(&rule, &claims("POST")), ["each minute 1", "own 5"]);
+    assert_eq!(charge(&rule, &claims("PUT")), ["7/day 7", "each minute 2"]);
+    assert_eq!(charge(&rule, &claims("GET")), ["each minute 3", "9/hour 9"]);
 }
 
 #[test]
@@ -86,8 +86,8 @@ fn a_limit_with_a_name_leaves_the_place_to_one_without() {
     let rule = when(case("POST"), Limit::per_minute(1))
         .otherwise([Limit::per_minute(9).named("other"), Limit::per_minute(3)])
         .by(Global);
-    assert_eq!(owes(&rule, &claims("POST")), ["3/minute 1"]);
-    assert_eq!(owes(&rule, &claims("GET")), ["other 9", "3/minute 3"]);
+    assert_eq!(charge(&rule, &claims("POST")), ["3/minute 1"]);
+    assert_eq!(charge(&rule, &claims("GET")), ["other 9", "3/minute 3"]);
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn what_was_spent_in_one_case_is_spent_in_the_other() {
         .by(Global);
     let admitted = |claims: Claims| {
         let mut charge = Charge::new();
-        rule.owes(&Request::default().extension(claims), &mut charge).expect("a key");
+        rule.charge(&Request::default().extension(claims), &mut charge).expect("a key");
         store.take(&charge).now().expect("room").is_admitted()
     };
     let day = Claims::new;
@@ -141,7 +141,7 @@ fn served(rule: &impl Rule<Request>, requests: &[Request], rounds: u32, gap: Dur
     for _ in 0..rounds {
         for (request, admitted) in requests.iter().zip(&mut admitted) {
             let mut charge = Charge::new();
-            rule.owes(request, &mut charge).expect("a key");
+            rule.charge(request, &mut charge).expect("a key");
             *admitted += u64::from(store.take(&charge).now().expect("room").is_admitted());
         }
         clock.advance(gap);
@@ -197,8 +197,8 @@ fn a_hundred_a_day_stay_a_hundred_beside_twenty_a_second() {
 fn cases_that_the_client_chooses_keep_their_rows_in_any_order_and_tell_equal_limits_apart() {
     let identities = |rule: &Cases<Vec<crate::condition::MethodIs>>, method: &'static str| {
         let mut charge = Charge::new();
-        rule.clone().by(Global).owes(&request(method), &mut charge).expect("a key");
-        charge.owed().map(|owed| owed.limit.id()).collect::<Vec<_>>()
+        rule.clone().by(Global).charge(&request(method), &mut charge).expect("a key");
+        charge.debits().map(|debit| debit.limit.id()).collect::<Vec<_>>()
     };
     let case = |method: &'static str, limit: Limit| (Method.is(method), Limits::from(limit));
     let (ten, own) = (Limit::per_minute(10), Limit::per_minute(20).named("own"));
@@ -277,7 +277,7 @@ fn a_mixed_condition_has_a_budget_of_its_own_and_the_server_s_cases_share() {
     let admitted = |path: &str, name: &'static str| {
         let request = Request { path: path.into(), ..claims(name) };
         let mut charge = Charge::new();
-        rule.owes(&request, &mut charge).expect("a key");
+        rule.charge(&request, &mut charge).expect("a key");
         store.take(&charge).now().expect("room").is_admitted()
     };
     assert_eq!([(); 3].map(|()| admitted("/x", "busy")), [true, true, false]);

@@ -32,11 +32,11 @@ fn one_row_is_owed_once_with_all_that_it_costs() {
     let limit = Limit::per_minute(10);
     let mut charge = Charge::new();
     assert!(charge.is_empty());
-    charge.owe(limit, key(b"a"), 1).expect("room");
-    charge.owe(limit, key(b"b"), 2).expect("room");
-    charge.owe(limit, key(b"a"), 3).expect("room");
-    charge.owe(limit, key(b"b"), u64::MAX).expect("room");
-    let costs: Vec<_> = charge.owed().map(|owed| owed.cost).collect();
+    charge.add(limit, key(b"a"), 1).expect("room");
+    charge.add(limit, key(b"b"), 2).expect("room");
+    charge.add(limit, key(b"a"), 3).expect("room");
+    charge.add(limit, key(b"b"), u64::MAX).expect("room");
+    let costs: Vec<_> = charge.debits().map(|debit| debit.cost).collect();
     assert_eq!(costs, [4, u64::MAX]);
     assert_eq!(charge.len(), 2);
 }
@@ -54,12 +54,12 @@ fn two_rules_that_owe_to_one_row_are_settled_each_its_own_way() {
     };
     for (first, second) in [(None, failures()), (failures(), None)] {
         let mut charge = Charge::new();
-        charge.owe_on_account(limit, key(b"a"), 2, first).expect("room");
-        charge.owe_on_account(limit, key(b"a"), 2, second).expect("room");
-        let owed = charge.owed().next().expect("one row");
-        assert_eq!(owed.cost, 4);
-        assert_eq!(owed.spent(&Response(401)), 4);
-        assert_eq!(owed.spent(&Response(200)), 2);
+        charge.add_on_account(limit, key(b"a"), 2, first).expect("room");
+        charge.add_on_account(limit, key(b"a"), 2, second).expect("room");
+        let debit = charge.debits().next().expect("one row");
+        assert_eq!(debit.cost, 4);
+        assert_eq!(debit.spent(&Response(401)), 4);
+        assert_eq!(debit.spent(&Response(200)), 2);
     }
 }
 
@@ -67,16 +67,16 @@ fn two_rules_that_owe_to_one_row_are_settled_each_its_own_way() {
 fn no_request_owes_to_more_limits_than_the_bound() {
     let mut charge = Charge::new();
     for i in 1..=MAX_LIMITS as u64 {
-        charge.owe(Limit::per_minute(i), key(b"a"), 1).expect("room");
+        charge.add(Limit::per_minute(i), key(b"a"), 1).expect("room");
     }
-    let error = charge.owe(Limit::per_hour(1), key(b"a"), 1).expect_err("one too many");
+    let error = charge.add(Limit::per_hour(1), key(b"a"), 1).expect_err("one too many");
     assert!(error.is_server());
     assert_eq!(
         error.to_string(),
-        "the server lacks room for another limit: let no request owe to more than 16 limits"
+        "the server lacks room for another limit: charge no request to more than 16 limits"
     );
     // What is owed already may still grow.
-    charge.owe(Limit::per_minute(1), key(b"a"), 1).expect("the same row");
+    charge.add(Limit::per_minute(1), key(b"a"), 1).expect("the same row");
     assert_eq!(charge.len(), MAX_LIMITS);
 }
 
@@ -85,13 +85,13 @@ fn two_limits_that_would_share_a_row_are_told_apart_by_name() {
     let one = Limit::per_minute(10).named("api");
     let other = one.burst(5);
     let mut charge = Charge::of(one, key(b"a"), 1);
-    let error = charge.owe(other, key(b"a"), 1).expect_err("they share a row");
+    let error = charge.add(other, key(b"a"), 1).expect_err("they share a row");
     assert!(error.is_server());
     assert_eq!(
         error.to_string(),
         "the server lacks a name that tells `10/minute named \"api\"` from `10/minute burst 5 named \"api\"`: \
          give each limit of a rule its own `.named(..)`"
     );
-    charge.owe(other.named("burst"), key(b"a"), 1).expect("another name");
-    charge.owe(other, key(b"b"), 1).expect("another key");
+    charge.add(other.named("burst"), key(b"a"), 1).expect("another name");
+    charge.add(other, key(b"b"), 1).expect("another key");
 }

@@ -11,7 +11,7 @@ use crate::rule::Rule;
 fn holds(condition: impl Condition<Request>, request: &Request) -> bool {
     let mut charge = Charge::new();
     let rule = Limit::per_minute(1).by(Global).when(condition);
-    rule.owes(request, &mut charge).expect("a key");
+    rule.charge(request, &mut charge).expect("a key");
     !charge.is_empty()
 }
 
@@ -154,7 +154,7 @@ fn a_claim_is_what_the_application_said() {
 fn a_condition_that_the_server_cannot_tell_is_an_error_not_a_no() {
     let rule = |condition| Limit::per_minute(1).by(Global).when(condition);
     let missing = |rule: &dyn Rule<Request>| {
-        rule.owes(&Request::default(), &mut Charge::new()).expect_err("nothing is wired up")
+        rule.charge(&Request::default(), &mut Charge::new()).expect_err("nothing is wired up")
     };
     let claim = missing(&rule(Claim("plan").equals("paid")));
     assert!(claim.is_server() && claim.hint().contains("Claims::new()"), "{claim}");

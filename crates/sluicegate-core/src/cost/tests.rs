@@ -138,19 +138,20 @@ fn bounds_that_cross_are_refused() {
 /// The rule is asked for its key first: who owes nothing need not say how much.
 #[test]
 fn a_request_that_owes_nothing_may_be_silent_about_its_cost() {
-    let owes = |rule: &dyn Rule<Request>, request: &Request| {
+    let charge = |rule: &dyn Rule<Request>, request: &Request| {
         let mut charge = Charge::new();
-        rule.owes(request, &mut charge).map(|()| charge.owed().map(|owed| owed.cost).collect())
+        rule.charge(request, &mut charge)
+            .map(|()| charge.debits().map(|debit| debit.cost).collect())
     };
     let rule = Limit::per_minute(10).by(Optional(Header("x-key"))).cost(from());
     let silent = Request::default().header("x-key", "a");
-    assert_eq!(owes(&rule, &Request::default()), Ok(vec![]));
-    assert_eq!(owes(&rule, &silent).unwrap_err().what(), "the `x-n` header");
-    assert_eq!(owes(&rule, &silent.header("x-n", "3")), Ok(vec![3]));
+    assert_eq!(charge(&rule, &Request::default()), Ok(vec![]));
+    assert_eq!(charge(&rule, &silent).unwrap_err().what(), "the `x-n` header");
+    assert_eq!(charge(&rule, &silent.header("x-n", "3")), Ok(vec![3]));
 
     // What is owed to one rule is not left standing when another cannot be told.
     let both = (Limit::per_hour(10).by(Global), Limit::per_minute(10).by(Global).cost(from()));
-    assert!(owes(&both, &Request::default()).is_err());
+    assert!(charge(&both, &Request::default()).is_err());
 }
 
 struct Response(Option<&'static str>);
@@ -178,7 +179,7 @@ fn a_response_says_what_its_request_has_cost() {
     let settled = |response| {
         let rule = Limit::per_minute(100).by(Global).cost(10).settle_cost(reply_header("x-used"));
         let mut charge = Charge::new();
-        rule.owes(&Request::default(), &mut charge).unwrap();
+        rule.charge(&Request::default(), &mut charge).unwrap();
         charge.only().unwrap().spent(&Response(response))
     };
     assert_eq!(settled(Some("3")), 3);

@@ -69,9 +69,9 @@ impl Store for Slow {
         self.answer(Ask::Reset, charge)
     }
 
-    fn settle(&self, owed: &Owed, mark: &Mark, spent: u64) {
+    fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64) {
         self.settled.fetch_add(1, Ordering::SeqCst);
-        self.store.settle(owed, mark, spent);
+        self.store.settle(debit, receipt, spent);
     }
 
     fn check(&self, limit: &Limit) -> Result<(), LimitError> {
@@ -126,8 +126,8 @@ fn the_second_decides_what_the_first_cannot_and_settling_reaches_who_decided() {
         assert_eq!(decided.remaining(), Some(4), "{case}");
         assert_eq!(other.remaining(), Some(5), "{case}");
 
-        let (charge, mark) = (charge(), decision.marks().next().expect("one"));
-        store.settle(charge.owed().next().expect("one"), &mark, 0);
+        let (charge, receipt) = (charge(), decision.receipts().next().expect("one"));
+        store.settle(charge.debits().next().expect("one"), &receipt, 0);
         assert_eq!(decided.settled.load(Ordering::SeqCst), 1, "{case}");
         assert_eq!(other.settled.load(Ordering::SeqCst), 0, "{case}");
         assert_eq!(decided.remaining(), Some(5), "{case}");
@@ -146,8 +146,8 @@ fn settling_finds_its_way_through_fallbacks_of_fallbacks() {
         let store = |i| Slow::new(i % 2, i < decides);
         let four = Fallback(Fallback(store(0), store(1)), Fallback(store(2), store(3)));
         let decision = polled(four.take(&charge())).0.expect("one of them decides");
-        let (charge, mark) = (charge(), decision.marks().next().expect("one"));
-        four.settle(charge.owed().next().expect("one"), &mark, 0);
+        let (charge, receipt) = (charge(), decision.receipts().next().expect("one"));
+        four.settle(charge.debits().next().expect("one"), &receipt, 0);
         let settled = [&four.0.0, &four.0.1, &four.1.0, &four.1.1]
             .map(|store| store.settled.load(Ordering::SeqCst));
         let mut expected = [0; 4];

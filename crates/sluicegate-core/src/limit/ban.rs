@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::exact::{EXACT, bounded};
 use super::make::{micros, valid};
-use super::state::{Mark, State};
+use super::state::{Receipt, State};
 use super::{Cell, Enter, Limit, LimitError};
 
 impl Limit {
@@ -131,11 +131,11 @@ impl Limit {
 
     /// Lifts what a charge that is given back was a reason for: a ban that began while it counted, and
     /// refusals that are counted towards one, once as much is given back as has been refused since.
-    pub(super) fn pardon(&self, state: &mut State, mark: &Mark, now: u64, back: u64) {
+    pub(super) fn pardon(&self, state: &mut State, receipt: &Receipt, now: u64, back: u64) {
         let is_banned = banned_for(state.ban, now) > 0;
         let since = if is_banned { state.ban[0] } else { state.strikes[0] };
         let is_on_record = is_banned || self.struck_for(state, now) > 0;
-        if is_on_record && !mark.banned && self.counted(mark, since) {
+        if is_on_record && !receipt.banned && self.counted(receipt, since) {
             // All that has been refused would have been admitted, had this never been charged.
             state.refused = state.refused.saturating_sub(back);
             if state.refused == 0 {

@@ -173,12 +173,12 @@ impl Bucket {
 
     /// Gives back what of this request has not drained. Where others wait behind it, their places
     /// were booked on its account, so only the last in line can give its place back.
-    pub(super) fn give(&self, cell: &mut Cell, mark: Cell, now: u64, back: u64) {
+    pub(super) fn give(&self, cell: &mut Cell, receipt: Cell, now: u64, back: u64) {
         let debt = self.debt(*cell, now);
-        if debt > self.free && *cell != mark {
+        if debt > self.free && *cell != receipt {
             return;
         }
-        let own = self.debt(mark, now).min(back.saturating_mul(self.unit));
+        let own = self.debt(receipt, now).min(back.saturating_mul(self.unit));
         cell[1] -= own.min(debt);
     }
 

@@ -7,7 +7,7 @@ use super::ban::banned_for;
 use super::exact::bounded;
 use super::make::valid;
 use super::shape::NONE;
-use super::state::{Mark, State, Written};
+use super::state::{Receipt, State, Written};
 use super::{Cell, Limit, LimitError};
 
 /// Accounts in a row beside the one that decides. Cases and tiers whose numbers take turns are rarely more; of
@@ -220,23 +220,23 @@ impl Limit {
     pub(super) fn give_others(
         &self,
         state: &mut State,
-        mark: &Mark,
+        receipt: &Receipt,
         now: u64,
         cost: u64,
         back: u64,
     ) {
-        let Some(others) = state.others.as_mut().filter(|_| mark.by_all) else { return };
+        let Some(others) = state.others.as_mut().filter(|_| receipt.by_all) else { return };
         for other in &mut others.accounts {
-            if other.written.since <= mark.since {
+            if other.written.since <= receipt.since {
                 let shape = self.shape.by(other.written.numbers);
-                shape.give_charged(&mut other.cell, mark.since, now, cost, back);
+                shape.give_charged(&mut other.cell, receipt.since, now, cost, back);
             }
         }
     }
 
     /// Whether a charge of that mark can be told in the state; then its account stands in the state's own words.
-    pub(super) fn knows(&self, state: &mut State, mark: &Mark) -> bool {
-        !self.carried || self.find(state) && state.written.since <= mark.since
+    pub(super) fn knows(&self, state: &mut State, receipt: &Receipt) -> bool {
+        !self.carried || self.find(state) && state.written.since <= receipt.since
     }
 
     /// Microseconds until no account tells anything any more; `None`: when what is held is given back.

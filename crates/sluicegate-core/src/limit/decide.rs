@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::exact::bounded;
 use super::outcome::{Fact, Outcome, Spent};
-use super::state::{Mark, State};
+use super::state::{Receipt, State};
 use super::step::Stepped;
-use super::{Enter, Limit, Standing};
+use super::{Enter, Limit, LimitStatus};
 use crate::few::Few;
 
 /// A limit, the state of one key, and what is to be spent there.
@@ -96,7 +96,7 @@ impl Verdict {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
     verdict: Verdict,
-    standings: Few<Standing>,
+    statuses: Few<LimitStatus>,
 }
 
 /// Charges every slot, or none of them, at `now` microseconds since the Unix epoch; where they do not
@@ -146,8 +146,8 @@ pub(super) fn settle_on<'a>(
         let fact = match slot.limit.is_shadow() {
             true => slot.in_shadow(now, Course::Admit, true),
             false => {
-                let mark = slot.limit.spend(slot.state, now, slot.cost, wait);
-                slot.fact(now, mark, Role::Charged)
+                let receipt = slot.limit.spend(slot.state, now, slot.cost, wait);
+                slot.fact(now, receipt, Role::Charged)
             }
         };
         each(slot, fact);
@@ -186,7 +186,7 @@ pub fn preview(
         Some(wait) => {
             facts.extend(slots.iter_mut().map(|slot| match slot.limit.is_shadow() {
                 true => slot.in_shadow(now, Course::Admit, false),
-                false => slot.fact(now, Mark::default(), Role::Asked),
+                false => slot.fact(now, Receipt::default(), Role::Asked),
             }));
             Verdict::Admit { wait: Duration::from_micros(wait) }
         }
@@ -386,7 +386,7 @@ fn refusal<'a>(
         if refused && record {
             slot.limit.refuse(slot.state, now, slot.cost);
         }
-        let fact = slot.fact(now, Mark::default(), Role::Refused(refused));
+        let fact = slot.fact(now, Receipt::default(), Role::Refused(refused));
         each(slot, fact);
     }
     if is_never {
@@ -457,31 +457,31 @@ impl Slot<'_> {
             if takes {
                 self.limit.refuse(self.state, now, self.cost);
             }
-            return self.fact(now, Mark { void: true, ..Mark::default() }, Role::Shadowed);
+            return self.fact(now, Receipt { void: true, ..Receipt::default() }, Role::Shadowed);
         }
         match (course, takes) {
-            (Course::Refuse, _) => self.fact(now, Mark::default(), Role::Refused(false)),
-            (Course::Admit, false) => self.fact(now, Mark::default(), Role::Asked),
+            (Course::Refuse, _) => self.fact(now, Receipt::default(), Role::Refused(false)),
+            (Course::Admit, false) => self.fact(now, Receipt::default(), Role::Asked),
             (Course::Admit, true) => {
-                let mark = self.limit.spend(self.state, now, self.cost, 0);
-                self.fact(now, mark, Role::Charged)
+                let receipt = self.limit.spend(self.state, now, self.cost, 0);
+                self.fact(now, receipt, Role::Charged)
             }
         }
     }
 
     /// What there is to know of the limit once the request has been decided.
-    fn fact(&self, now: u64, mark: Mark, role: Role) -> Fact {
+    fn fact(&self, now: u64, receipt: Receipt, role: Role) -> Fact {
         if !self.limit.is_wide() {
             return Fact::of_cell(self.state.cell, now, role);
         }
-        let mut standing = self.limit.standing(self.state, now, mark);
+        let mut status = self.limit.status(self.state, now, receipt);
         if role.is_refused() {
-            standing.retry = self.limit.retry(self.state, now, self.cost);
+            status.retry = self.limit.retry(self.state, now, self.cost);
         }
-        standing.charged = if role == Role::Charged { self.cost } else { 0 };
-        standing.refused = role == Role::Refused(true);
-        standing.shadowed = role == Role::Shadowed;
-        Fact::told(standing)
+        status.charged = if role == Role::Charged { self.cost } else { 0 };
+        status.refused = role == Role::Refused(true);
+        status.shadowed = role == Role::Shadowed;
+        Fact::told(status)
     }
 
     fn books(&self, now: u64, wait: u64, keys: Keys) -> bool {
@@ -490,8 +490,8 @@ impl Slot<'_> {
 }
 
 impl Decision {
-    pub(super) fn new(verdict: Verdict, standings: Few<Standing>) -> Self {
-        Self { verdict, standings }
+    pub(super) fn new(verdict: Verdict, statuses: Few<LimitStatus>) -> Self {
+        Self { verdict, statuses }
     }
 
     /// The verdict.
@@ -515,7 +515,7 @@ impl Decision {
     }
 
     /// Whether the request can never be admitted as it is: see [`Verdict::Never`]. The standings that are
-    /// [`refused`](Standing::refused) are those of the limits that it is too much for.
+    /// [`refused`](LimitStatus::refused) are those of the limits that it is too much for.
     pub fn never_fits(&self) -> bool {
         self.verdict.never_fits()
     }
@@ -527,39 +527,39 @@ impl Decision {
     }
 
     /// How the key stands with each limit, in the order of the rule; empty where nothing was owed.
-    pub fn standings(&self) -> impl DoubleEndedIterator<Item = &Standing> + Clone {
-        self.standings.iter()
+    pub fn statuses(&self) -> impl DoubleEndedIterator<Item = &LimitStatus> + Clone {
+        self.statuses.iter()
     }
 
     /// The least that remains with any limit that is no [shadow](Limit::shadow); `None` where nothing was
     /// owed to one.
     pub fn remaining(&self) -> Option<u64> {
-        self.told().map(|standing| standing.remaining).min()
+        self.told().map(|status| status.remaining).min()
     }
 
     /// The standings that clients are told of: those of a shadow, and of a limit that was not counted, are not
     /// among them.
-    pub(crate) fn told(&self) -> impl DoubleEndedIterator<Item = &Standing> + Clone {
-        self.standings().filter(|standing| !standing.limit.is_shadow() && !standing.uncounted)
+    pub(crate) fn told(&self) -> impl DoubleEndedIterator<Item = &LimitStatus> + Clone {
+        self.statuses().filter(|status| !status.limit.is_shadow() && !status.uncounted)
     }
 
     /// Whether a limit was not counted, because the store had no room for the key.
     pub fn is_uncounted(&self) -> bool {
-        self.standings().any(|standing| standing.uncounted)
+        self.statuses().any(|status| status.uncounted)
     }
 
     /// Whether a soft limit is exceeded.
     pub fn is_soft(&self) -> bool {
-        self.told().any(|standing| standing.soft)
+        self.told().any(|status| status.soft)
     }
 
     /// Whether a limit that is a [shadow](Limit::shadow) would have refused the request, or held it up.
     pub fn is_shadowed(&self) -> bool {
-        self.standings().any(|standing| standing.shadowed)
+        self.statuses().any(|status| status.shadowed)
     }
 
     /// Whether a ban is what refuses.
     pub fn is_banned(&self) -> bool {
-        self.standings().any(|standing| standing.refused && standing.banned)
+        self.statuses().any(|status| status.refused && status.banned)
     }
 }

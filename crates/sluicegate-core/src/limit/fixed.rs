@@ -117,11 +117,11 @@ impl Fixed {
     }
 
     /// Gives back in the window in which it was spent, and only while nobody is booked behind it.
-    pub(super) fn give(&self, cell: &mut Cell, mark: Cell, now: u64, back: u64) {
+    pub(super) fn give(&self, cell: &mut Cell, receipt: Cell, now: u64, back: u64) {
         let [start, spent] = self.current(*cell, now);
-        let (own, _) = self.last_window(mark[1]);
+        let (own, _) = self.last_window(receipt[1]);
         let (last, fill) = self.last_window(spent);
-        if self.begin(mark[0], own) == self.begin(start, last) {
+        if self.begin(receipt[0], own) == self.begin(start, last) {
             *cell = [start, spent - back.min(fill)];
         }
     }

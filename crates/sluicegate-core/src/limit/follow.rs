@@ -2,7 +2,7 @@
 
 use super::exact::bounded;
 use super::shape::Shape;
-use super::state::{Mark, State};
+use super::state::{Receipt, State};
 use super::{Cell, Limit};
 
 impl Limit {
@@ -21,22 +21,22 @@ impl Limit {
         }
         let more = (spent - charged).min(self.room(state, bounded(now)));
         if more > 0 {
-            self.settle(state, now, &Mark::default(), 0, more);
+            self.settle(state, now, &Receipt::default(), 0, more);
         }
     }
 
     fn room(&self, state: &State, now: u64) -> u64 {
         match &self.shape {
             Shape::Bucket(bucket) if !self.carried => bucket.room_twice(state.cell, now),
-            _ => self.standing(state, now, Mark::default()).remaining,
+            _ => self.status(state, now, Receipt::default()).remaining,
         }
     }
 
     /// Stands for what was charged last.
-    fn latest(&self, state: &State) -> Mark {
+    fn latest(&self, state: &State) -> Receipt {
         let newest = state.log.as_deref().and_then(|log| log.newest());
         let cell: Cell = newest.map_or(state.cell, |stamp| [stamp, 0]);
-        Mark { since: state.written.since, ..Mark::from_words(cell) }
+        Receipt { since: state.written.since, ..Receipt::from_words(cell) }
     }
 }
 

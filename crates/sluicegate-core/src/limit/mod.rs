@@ -23,8 +23,8 @@ mod shadow;
 mod shape;
 mod share;
 mod sliding;
-mod standing;
 mod state;
+mod status;
 mod step;
 mod stepped;
 mod text;
@@ -43,8 +43,8 @@ pub use self::full::WhenFull;
 pub use self::list::{Limits, MAX_LIMITS};
 pub use self::outcome::Outcome;
 pub(crate) use self::outcome::{Counted, Spent};
-pub use self::standing::Standing;
-pub use self::state::{Mark, State};
+pub use self::state::{Receipt, State};
+pub use self::status::LimitStatus;
 
 pub(crate) use self::exact::bounded;
 use self::name::Name;
@@ -148,7 +148,7 @@ impl Enter {
 }
 
 impl Limit {
-    /// The most that can be spent at once, and what [`Standing::remaining`] counts down from: the
+    /// The most that can be spent at once, and what [`LimitStatus::remaining`] counts down from: the
     /// burst of a token bucket, one more than the queue of a leaky bucket, else the count.
     pub const fn capacity(&self) -> u64 {
         match self.kind {

@@ -1,10 +1,10 @@
 use std::time::Duration;
 
 use super::decide::{Role, Verdict};
-use super::state::Mark;
+use super::state::Receipt;
 use super::step::Stepped;
-use super::{Cell, Decision, Enter, Limit, Standing};
-use crate::charge::{Charge, Owed};
+use super::{Cell, Decision, Enter, Limit, LimitStatus};
+use crate::charge::{Charge, Debit};
 
 /// What a store answers: the verdict, and what it takes to say how the key stands with each limit.
 ///
@@ -83,7 +83,7 @@ pub(super) struct Told {
     banned: bool,
     /// Decided by this limit instead of the one that was charged.
     instead: Option<Box<Limit>>,
-    pub(super) mark: Mark,
+    pub(super) receipt: Receipt,
 }
 
 impl Outcome {
@@ -116,8 +116,8 @@ impl Outcome {
 
     /// An outcome worked out elsewhere: for stores that do not decide by [`decide`](super::decide). The
     /// standings are those of what the charge owes, in that order.
-    pub fn from_parts(verdict: Verdict, standings: impl IntoIterator<Item = Standing>) -> Self {
-        Self::new(verdict, standings.into_iter().map(Fact::told).collect())
+    pub fn from_parts(verdict: Verdict, statuses: impl IntoIterator<Item = LimitStatus>) -> Self {
+        Self::new(verdict, statuses.into_iter().map(Fact::told).collect())
     }
 
     /// The refusal of a charge by `limit`, which was asked before what is owed, for those keys that `is_meant` says.
@@ -125,17 +125,17 @@ impl Outcome {
         left: Duration,
         limit: Limit,
         charge: &Charge,
-        is_meant: impl Fn(&Owed) -> bool,
+        is_meant: impl Fn(&Debit) -> bool,
     ) -> Self {
-        let facts = charge.owed().map(|owed| {
-            if !is_meant(owed) {
-                return Fact::told(Standing::fresh(owed.limit));
+        let facts = charge.debits().map(|debit| {
+            if !is_meant(debit) {
+                return Fact::told(LimitStatus::fresh(debit.limit));
             }
             let left = Some(left);
-            let fresh = Standing::fresh(limit);
+            let fresh = LimitStatus::fresh(limit);
             Fact::Told(Told {
                 instead: Some(Box::new(limit)),
-                ..Told::of(Standing {
+                ..Told::of(LimitStatus {
                     remaining: 0,
                     window: left,
                     reset: left,
@@ -177,7 +177,7 @@ impl Outcome {
     }
 
     /// Whether the request was admitted without one of its limits, which the store had no room to count: see
-    /// [`Standing::uncounted`](super::Standing::uncounted).
+    /// [`LimitStatus::uncounted`](super::LimitStatus::uncounted).
     #[inline]
     pub const fn is_uncounted(&self) -> bool {
         self.notes & UNCOUNTED != 0
@@ -242,16 +242,16 @@ impl Outcome {
 
     /// Tells how the key stands with each limit of the charge that this is the outcome of.
     pub fn decision(&self, charge: &Charge) -> Decision {
-        self.about(charge.owed().map(|owed| (&owed.limit, owed.cost)))
+        self.about(charge.debits().map(|debit| (&debit.limit, debit.cost)))
     }
 
     /// The same for the limits that were charged, and what they were charged.
-    pub(crate) fn about<'l>(&self, owed: impl Iterator<Item = (&'l Limit, u64)>) -> Decision {
-        let standings = owed.enumerate().filter_map(|(i, (limit, cost))| match &self.any {
-            None => (i == 0).then(|| self.one.standing(limit, cost)),
-            Some(facts) => Some(facts.get(i)?.standing(limit, cost)),
+    pub(crate) fn about<'l>(&self, debit: impl Iterator<Item = (&'l Limit, u64)>) -> Decision {
+        let statuses = debit.enumerate().filter_map(|(i, (limit, cost))| match &self.any {
+            None => (i == 0).then(|| self.one.status(limit, cost)),
+            Some(facts) => Some(facts.get(i)?.status(limit, cost)),
         });
-        Decision::new(self.verdict(), standings.collect())
+        Decision::new(self.verdict(), statuses.collect())
     }
 
     /// What is left of the one limit that was charged, until when, and whether that is soft.
@@ -288,9 +288,9 @@ impl Outcome {
     }
 
     /// What the store needs to give each charge back, in the order of what was owed.
-    pub fn marks(&self) -> impl Iterator<Item = Mark> {
-        let one = self.any.is_none().then(|| self.one.mark());
-        let any = self.any.iter().flat_map(|facts| facts.iter().map(Fact::mark));
+    pub fn receipts(&self) -> impl Iterator<Item = Receipt> {
+        let one = self.any.is_none().then(|| self.one.receipt());
+        let any = self.any.iter().flat_map(|facts| facts.iter().map(Fact::receipt));
         one.into_iter().chain(any)
     }
 
@@ -301,7 +301,7 @@ impl Outcome {
         for fact in self.any.iter_mut().flat_map(|facts| facts.iter_mut()) {
             match fact {
                 Fact::Words(words) => pass(&mut words.via),
-                Fact::Told(told) => pass(&mut told.mark.via),
+                Fact::Told(told) => pass(&mut told.receipt.via),
             }
         }
         self
@@ -362,8 +362,8 @@ impl Fact {
     }
 
     /// Of a limit that remembers more.
-    pub(super) fn told(standing: Standing) -> Self {
-        Self::Told(Told::of(standing))
+    pub(super) fn told(status: LimitStatus) -> Self {
+        Self::Told(Told::of(status))
     }
     fn is_shadowed(&self) -> bool {
         match self {
@@ -378,29 +378,29 @@ impl Fact {
 
     /// Of a limit that had no part in the decision.
     fn uncounted(limit: Limit) -> Self {
-        let mark = Mark { void: true, ..Mark::default() };
-        Self::told(Standing { uncounted: true, mark, ..Standing::fresh(limit) })
+        let receipt = Receipt { void: true, ..Receipt::default() };
+        Self::told(LimitStatus { uncounted: true, receipt, ..LimitStatus::fresh(limit) })
     }
 
     /// The same of a charge to a row that several keys share.
     fn together(self, limit: &Limit, cost: u64) -> Self {
-        let mut standing = self.standing(limit, cost);
-        standing.together = true;
-        standing.mark.together = true;
-        Self::told(standing)
+        let mut status = self.status(limit, cost);
+        status.together = true;
+        status.receipt.together = true;
+        Self::told(status)
     }
 
-    fn mark(&self) -> Mark {
+    fn receipt(&self) -> Receipt {
         match self {
-            Self::Words(words) => words.mark(),
-            Self::Told(told) => told.mark,
+            Self::Words(words) => words.receipt(),
+            Self::Told(told) => told.receipt,
         }
     }
 
-    pub(super) fn standing(&self, limit: &Limit, cost: u64) -> Standing {
+    pub(super) fn status(&self, limit: &Limit, cost: u64) -> LimitStatus {
         match self {
-            Self::Words(words) => words.standing(limit, cost),
-            Self::Told(told) => Standing {
+            Self::Words(words) => words.status(limit, cost),
+            Self::Told(told) => LimitStatus {
                 limit: told.instead.as_deref().map_or(*limit, |instead| *instead),
                 remaining: told.remaining,
                 window: told.window,
@@ -413,50 +413,50 @@ impl Fact {
                 retry: told.retry,
                 soft: told.soft,
                 banned: told.banned,
-                mark: told.mark,
+                receipt: told.receipt,
             },
         }
     }
 }
 
 impl Told {
-    fn of(standing: Standing) -> Self {
+    fn of(status: LimitStatus) -> Self {
         Self {
-            remaining: standing.remaining,
-            window: standing.window,
-            reset: standing.reset,
-            retry: standing.retry,
-            charged: standing.charged,
-            refused: standing.refused,
-            shadowed: standing.shadowed,
-            uncounted: standing.uncounted,
-            together: standing.together,
-            soft: standing.soft,
-            banned: standing.banned,
+            remaining: status.remaining,
+            window: status.window,
+            reset: status.reset,
+            retry: status.retry,
+            charged: status.charged,
+            refused: status.refused,
+            shadowed: status.shadowed,
+            uncounted: status.uncounted,
+            together: status.together,
+            soft: status.soft,
+            banned: status.banned,
             instead: None,
-            mark: standing.mark,
+            receipt: status.receipt,
         }
     }
 }
 
 impl Words {
     /// What was written is what stands there; where nothing was charged, nothing can be given back.
-    fn mark(&self) -> Mark {
+    fn receipt(&self) -> Receipt {
         let words = if self.role == Role::Charged { [self.first, self.second] } else { [0; 2] };
         let void = self.role == Role::Shadowed;
-        Mark { via: self.via, void, ..Mark::from_words(words) }
+        Receipt { via: self.via, void, ..Receipt::from_words(words) }
     }
 
-    fn standing(&self, limit: &Limit, cost: u64) -> Standing {
+    fn status(&self, limit: &Limit, cost: u64) -> LimitStatus {
         let cell = [self.first, self.second];
-        let mut standing = limit.standing_of(cell, self.now);
+        let mut status = limit.standing_of(cell, self.now);
         if self.role.is_refused() {
-            standing.retry = limit.retry_of(cell, self.now, cost);
+            status.retry = limit.retry_of(cell, self.now, cost);
         }
-        standing.mark = self.mark();
-        standing.charged = if self.role == Role::Charged { cost } else { 0 };
-        standing.refused = self.role == Role::Refused(true);
-        standing.shadowed = self.role == Role::Shadowed;
-        standing
+        status.receipt = self.receipt();
+        status.charged = if self.role == Role::Charged { cost } else { 0 };
+        status.refused = self.role == Role::Refused(true);
+        status.shadowed = self.role == Role::Shadowed;
+        status
     }
 }

@@ -20,8 +20,8 @@ use super::ban::banned_for;
 use super::carry::Account as Carried;
 use super::decide::Verdict;
 use super::outcome::{Fact as Known, Outcome};
-use super::state::{Mark, State, Written};
-use super::{Kind, Limit, Standing, shape};
+use super::state::{Receipt, State, Written};
+use super::{Kind, Limit, LimitStatus, shape};
 
 pub use super::decide::Role;
 
@@ -235,28 +235,28 @@ impl From<&State> for Held {
 }
 
 /// A mark, of the cell and the gap that were written, and whether a ban was in force.
-pub fn mark(cell: [u64; 2], gap: [u64; 2], banned: bool) -> Mark {
-    Mark { gap, banned, ..Mark::from_words(cell) }
+pub fn receipt(cell: [u64; 2], gap: [u64; 2], banned: bool) -> Receipt {
+    Receipt { gap, banned, ..Receipt::from_words(cell) }
 }
 
 /// The mark of a shadow that was not charged, though the request was admitted.
-pub fn void() -> Mark {
-    Mark { void: true, ..Mark::default() }
+pub fn void() -> Receipt {
+    Receipt { void: true, ..Receipt::default() }
 }
 
 /// The same mark, of a row that is carried over: when it was charged, and whether all accounts took all of it.
-pub fn mark_since(mark: Mark, since: u64, by_all: bool) -> Mark {
-    Mark { since, by_all, ..mark }
+pub fn mark_since(receipt: Receipt, since: u64, by_all: bool) -> Receipt {
+    Receipt { since, by_all, ..receipt }
 }
 
 /// What [`mark_since`] was given.
-pub fn since(mark: &Mark) -> (u64, bool) {
-    (mark.since, mark.by_all)
+pub fn since(receipt: &Receipt) -> (u64, bool) {
+    (receipt.since, receipt.by_all)
 }
 
-/// What [`mark`] was given.
-pub fn mark_numbers(mark: &Mark) -> ([u64; 2], [u64; 2], bool) {
-    (mark.cell, mark.gap, mark.banned)
+/// What [`receipt`] was given.
+pub fn mark_numbers(receipt: &Receipt) -> ([u64; 2], [u64; 2], bool) {
+    (receipt.cell, receipt.gap, receipt.banned)
 }
 
 /// The state of which [`Held`] shows the cell, and nothing else.
@@ -297,22 +297,22 @@ impl Fact {
     ) -> Self {
         let [cell, gap, ban, strikes] = words;
         let state = State { cell, gap, ban, strikes, ..State::default() };
-        let mut standing = limit.standing(&state, now, Mark::default());
-        standing.shadowed = role == Role::Shadowed;
+        let mut status = limit.status(&state, now, Receipt::default());
+        status.shadowed = role == Role::Shadowed;
         if role.is_refused() {
-            standing.retry = limit.retry(&state, now, cost);
-            standing.refused = role == Role::Refused(true);
+            status.retry = limit.retry(&state, now, cost);
+            status.refused = role == Role::Refused(true);
         }
-        if standing.shadowed {
-            standing.mark = void();
+        if status.shadowed {
+            status.receipt = void();
         }
         if role == Role::Charged {
-            standing.charged = cost;
+            status.charged = cost;
             // Limits that share the row may ban where this one does not.
             let is_banned = banned_for(ban, now) > 0 || limit.struck_for(&state, now) > 0;
-            standing.mark = mark_since(mark(cell, gap, is_banned), since, by_all);
+            status.receipt = mark_since(receipt(cell, gap, is_banned), since, by_all);
         }
-        Self::of_standing(standing)
+        Self::of_standing(status)
     }
 
     /// What [`of_cell`](Self::of_cell) was given: the two words.
@@ -321,8 +321,8 @@ impl Fact {
     }
 
     /// Of a limit of which all was worked out elsewhere.
-    pub fn of_standing(standing: Standing) -> Self {
-        Self(Known::told(standing))
+    pub fn of_standing(status: LimitStatus) -> Self {
+        Self(Known::told(status))
     }
 }
 

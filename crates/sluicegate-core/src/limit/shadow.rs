@@ -5,7 +5,7 @@ use super::{Limit, LimitError};
 
 impl Limit {
     /// Tries the limit on real traffic: it never refuses, and holds nobody up. What it would have refused
-    /// or held up is told in its [`Standing`](super::Standing::shadowed), to the operator, and not to
+    /// or held up is told in its [`LimitStatus`](super::LimitStatus::shadowed), to the operator, and not to
     /// clients.
     ///
     /// It is charged with what is admitted and what it would let in at once by itself; the other limits of
@@ -19,7 +19,7 @@ impl Limit {
     /// let mut state = limit.fresh();
     /// let told = [(); 2].map(|()| limit.take(&mut state, 0, 1));
     /// assert!(told.iter().all(|decision| decision.is_admitted()));
-    /// let shadowed = told.map(|decision| decision.standings().all(|standing| standing.shadowed));
+    /// let shadowed = told.map(|decision| decision.statuses().all(|status| status.shadowed));
     /// assert_eq!(shadowed, [false, true]);
     /// ```
     #[track_caller]

@@ -4,7 +4,7 @@ use super::exact::EXACT;
 use super::fixed::Fixed;
 use super::log::Sieve;
 use super::sliding::Sliding;
-use super::state::{Mark, State};
+use super::state::{Receipt, State};
 use super::stepped::Stepped;
 use super::{Cell, Enter};
 
@@ -174,15 +174,15 @@ impl Shape {
         }
     }
 
-    pub(super) fn give(&self, state: &mut State, mark: &Mark, now: u64, back: u64) {
+    pub(super) fn give(&self, state: &mut State, receipt: &Receipt, now: u64, back: u64) {
         match self {
-            Self::Bucket(bucket) => bucket.give(&mut state.cell, mark.cell, now, back),
-            Self::Stepped(stepped) => stepped.give(&mut state.cell, mark.cell, now, back),
-            Self::Fixed(fixed) => fixed.give(&mut state.cell, mark.cell, now, back),
-            Self::Sliding(sliding) => sliding.give(&mut state.cell, mark.cell, now, back),
+            Self::Bucket(bucket) => bucket.give(&mut state.cell, receipt.cell, now, back),
+            Self::Stepped(stepped) => stepped.give(&mut state.cell, receipt.cell, now, back),
+            Self::Fixed(fixed) => fixed.give(&mut state.cell, receipt.cell, now, back),
+            Self::Sliding(sliding) => sliding.give(&mut state.cell, receipt.cell, now, back),
             Self::Log(sieve) => {
                 if let Some(log) = &mut state.log {
-                    sieve.give(log, mark.cell[0], now, back);
+                    sieve.give(log, receipt.cell[0], now, back);
                 }
             }
             Self::Concurrent(_) => Concurrent::give(&mut state.cell, back),
@@ -190,11 +190,11 @@ impl Shape {
     }
 
     /// Whether a charge still counted at `then`.
-    pub(super) fn counted(&self, mark: &Mark, then: u64) -> bool {
+    pub(super) fn counted(&self, receipt: &Receipt, then: u64) -> bool {
         match self {
-            Self::Log(sieve) => mark.cell[0].saturating_add(sieve.period) > then,
+            Self::Log(sieve) => receipt.cell[0].saturating_add(sieve.period) > then,
             Self::Concurrent(_) => true,
-            _ => self.fresh_in(&State { cell: mark.cell, ..State::default() }, then) > Some(0),
+            _ => self.fresh_in(&State { cell: receipt.cell, ..State::default() }, then) > Some(0),
         }
     }
 

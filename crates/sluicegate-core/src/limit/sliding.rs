@@ -118,9 +118,9 @@ impl Sliding {
     }
 
     /// Takes back from the window in which it was spent, current or previous.
-    pub(super) fn give(&self, cell: &mut Cell, mark: Cell, now: u64, back: u64) {
+    pub(super) fn give(&self, cell: &mut Cell, receipt: Cell, now: u64, back: u64) {
         let at = self.windows(*cell, now);
-        let given = match at.index.checked_sub(mark[0]) {
+        let given = match at.index.checked_sub(receipt[0]) {
             Some(0) => Windows { current: at.current.saturating_sub(back), ..at },
             Some(1) => Windows { previous: at.previous.saturating_sub(back), ..at },
             _ => return,

@@ -60,7 +60,7 @@ impl State {
 ///
 /// Opaque: it means something only to the store that made it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Mark {
+pub struct Receipt {
     pub(crate) cell: Cell,
     pub(crate) gap: Cell,
     /// Which store of a [`Fallback`](crate::Fallback) wrote it, a bit for each fallback passed.
@@ -80,7 +80,7 @@ pub struct Mark {
     pub(crate) together: bool,
 }
 
-impl Mark {
+impl Receipt {
     /// The mark of a store that does not decide by [`decide`](super::decide): two words of its own.
     pub const fn from_words(words: [u64; 2]) -> Self {
         Self {

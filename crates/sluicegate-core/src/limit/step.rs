@@ -10,8 +10,8 @@ use super::decide::settle_on;
 use super::exact::bounded;
 use super::log::MOST_ENTRIES;
 use super::shape::{NONE, Shape};
-use super::state::{Mark, State};
-use super::{Cell, Decision, Enter, Keys, Kind, Limit, Log, Slot, Standing, decide};
+use super::state::{Receipt, State};
+use super::{Cell, Decision, Enter, Keys, Kind, Limit, LimitStatus, Log, Slot, decide};
 use crate::few::Few;
 
 /// What came of spending from two words.
@@ -114,15 +114,15 @@ impl Limit {
             let outcome = decide(slots, now, patience, Keys::One);
             return outcome.about(slots.iter().map(|slot| (slot.limit, slot.cost)));
         }
-        let mut standings = Few::new();
+        let mut statuses = Few::new();
         let verdict = settle_on(slots, now, patience, Keys::One, |slot, fact| {
-            standings.push(fact.standing(slot.limit, slot.cost));
+            statuses.push(fact.status(slot.limit, slot.cost));
         });
-        Decision::new(verdict, standings)
+        Decision::new(verdict, statuses)
     }
 
-    /// Makes a charge of `cost`, whose `mark` stands in the decision's
-    /// [`Standing`](super::Standing::mark), into one of `spent`: gives back what was too much, or
+    /// Makes a charge of `cost`, whose `receipt` stands in the decision's
+    /// [`LimitStatus`](super::LimitStatus::mark), into one of `spent`: gives back what was too much, or
     /// charges more, beyond the limit if need be.
     ///
     /// A bucket takes back what of this charge has not drained meanwhile, and is never better than
@@ -132,14 +132,14 @@ impl Limit {
     ///
     /// Giving back lifts a ban that began while the charge counted, once as much is given back as has
     /// been refused since; and refusals that are counted towards a ban likewise.
-    pub fn settle(&self, state: &mut State, now: u64, mark: &Mark, cost: u64, spent: u64) {
+    pub fn settle(&self, state: &mut State, now: u64, receipt: &Receipt, cost: u64, spent: u64) {
         let now = bounded(now);
-        if mark.void {
+        if receipt.void {
             return;
         }
         if spent > cost {
             self.meet(state, now);
-        } else if !self.knows(state, mark) {
+        } else if !self.knows(state, receipt) {
             return;
         }
         self.follow_all(state, now);
@@ -148,18 +148,18 @@ impl Limit {
             self.charge_others(state, now, spent - cost);
             return;
         }
-        self.shape.give(state, mark, now, cost - spent);
+        self.shape.give(state, receipt, now, cost - spent);
         if self.carried {
-            self.give_others(state, mark, now, cost, cost - spent);
+            self.give_others(state, receipt, now, cost, cost - spent);
         }
         // What is held is given back at its ordinary end, too: that makes nothing undone.
         if self.is_held() {
             return;
         }
         if spent == 0 && self.gap > 0 {
-            Bucket::gap(self.gap).give(&mut state.gap, mark.gap, now, 1);
+            Bucket::gap(self.gap).give(&mut state.gap, receipt.gap, now, 1);
         }
-        self.pardon(state, mark, now, cost - spent);
+        self.pardon(state, receipt, now, cost - spent);
     }
 
     /// Whether one look at two words tells all: no ban, no gap, no log, no queue of its own, nothing to
@@ -189,11 +189,11 @@ impl Limit {
         }
     }
 
-    /// The state of a [slim](Self::is_slim) limit as `mark` wrote it, if that is what is left of it:
+    /// The state of a [slim](Self::is_slim) limit as `receipt` wrote it, if that is what is left of it:
     /// giving back asks whether anybody was charged since.
-    pub(crate) fn as_written(&self, cell: Cell, mark: &Mark) -> Cell {
-        let is_same = self.is_slim() && cell[0] + cell[1] == mark.cell[0] + mark.cell[1];
-        if is_same { mark.cell } else { cell }
+    pub(crate) fn as_written(&self, cell: Cell, receipt: &Receipt) -> Cell {
+        let is_same = self.is_slim() && cell[0] + cell[1] == receipt.cell[0] + receipt.cell[1];
+        if is_same { receipt.cell } else { cell }
     }
 
     /// Microseconds until a state of two words equals a fresh one.
@@ -202,8 +202,8 @@ impl Limit {
         self.shape.fresh_in(&State::of(cell), now)
     }
 
-    pub(super) fn standing_of(&self, cell: Cell, now: u64) -> Standing {
-        self.standing(&State::of(cell), now, Mark::default())
+    pub(super) fn standing_of(&self, cell: Cell, now: u64) -> LimitStatus {
+        self.status(&State::of(cell), now, Receipt::default())
     }
 
     pub(super) fn retry_of(&self, cell: Cell, now: u64, cost: u64) -> Option<Duration> {
@@ -235,8 +235,8 @@ impl Limit {
         shape.max(gap).max(banned)
     }
 
-    pub(super) fn counted(&self, mark: &Mark, then: u64) -> bool {
-        self.shape.counted(mark, then)
+    pub(super) fn counted(&self, receipt: &Receipt, then: u64) -> bool {
+        self.shape.counted(receipt, then)
     }
 
     /// The earliest moment, `from` or more from `now`, at which a request may come in.
@@ -342,7 +342,7 @@ impl Limit {
     }
 
     #[inline]
-    pub(super) fn spend(&self, state: &mut State, now: u64, cost: u64, wait: u64) -> Mark {
+    pub(super) fn spend(&self, state: &mut State, now: u64, cost: u64, wait: u64) -> Receipt {
         let cell = self.shape.spend(state, now, cost, wait);
         if self.gap > 0 {
             Bucket::gap(self.gap).spend(&mut state.gap, now, 1, wait);
@@ -350,7 +350,7 @@ impl Limit {
         let banned = banned_for(state.ban, now) > 0 || self.struck_for(state, now) > 0;
         let (since, by_all) = self.charge_others(state, now, cost);
         let gap = state.gap;
-        Mark { cell, gap, via: 0, banned, since, by_all, void: false, together: false }
+        Receipt { cell, gap, via: 0, banned, since, by_all, void: false, together: false }
     }
 
     /// Writes down that this limit refused, where that is recorded.
@@ -368,10 +368,10 @@ impl Limit {
     }
 
     #[inline]
-    pub(super) fn standing(&self, state: &State, now: u64, mark: Mark) -> Standing {
+    pub(super) fn status(&self, state: &State, now: u64, receipt: Receipt) -> LimitStatus {
         let banned = self.ban > 0 && banned_for(state.ban, now) > 0;
         let (remaining, window, soft) = self.left_of(state, now, banned);
-        Standing {
+        LimitStatus {
             limit: *self,
             remaining,
             window,
@@ -384,7 +384,7 @@ impl Limit {
             retry: Some(Duration::ZERO),
             soft,
             banned,
-            mark,
+            receipt,
         }
     }
 

@@ -90,13 +90,13 @@ impl Stepped {
         *cell = [anchor, spent.saturating_add(cost).min(EXACT / 2)];
     }
 
-    pub(super) fn give(&self, cell: &mut Cell, mark: Cell, now: u64, back: u64) {
+    pub(super) fn give(&self, cell: &mut Cell, receipt: Cell, now: u64, back: u64) {
         let [anchor, spent] = self.refilled(*cell, now);
-        let same_phase = anchor >= mark[0] && (anchor - mark[0]) % self.every == 0;
-        if !same_phase || spent > self.cap && *cell != mark {
+        let same_phase = anchor >= receipt[0] && (anchor - receipt[0]) % self.every == 0;
+        if !same_phase || spent > self.cap && *cell != receipt {
             return;
         }
-        let own = self.refilled(mark, now)[1].min(back);
+        let own = self.refilled(receipt, now)[1].min(back);
         *cell = [anchor, spent.saturating_sub(own)];
     }
 

@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::locate::{Found, USUAL};
-use crate::charge::{Charge, Owed};
+use crate::charge::{Charge, Debit};
 use crate::limit::{Counted, Outcome, Slot, State, WhenFull, decide, preview, would_admit};
 use crate::store::StoreError;
 
@@ -42,8 +42,8 @@ impl Ask {
             Self::Reset => {
                 // What is held is held by somebody: it stands until that one gives it back. What others are
                 // counted by is not this key's to forget.
-                let rows = found.iter_mut().zip(charge.owed());
-                rows.filter(|(found, owed)| !owed.limit.is_held() && !found.is_together())
+                let rows = found.iter_mut().zip(charge.debits());
+                rows.filter(|(found, debit)| !debit.limit.is_held() && !found.is_together())
                     .for_each(|(found, _)| found.state = State::default());
                 let states = found.iter_mut().map(|found| &mut found.state);
                 Ok(with_slots(states, charge, |slots| {
@@ -61,7 +61,7 @@ impl Ask {
 /// limits. A shadow without room is not there.
 fn taken_in_part(found: &mut [Found], charge: &Charge, now: u64) -> Result<Outcome, StoreError> {
     let is_partial = left_out(found, charge).next().is_some();
-    let asks = |owed: &Owed| owed.answer_when_full() != WhenFull::Admit;
+    let asks = |debit: &Debit| debit.answer_when_full() != WhenFull::Admit;
     let refuses = left_out(found, charge).any(asks);
     let full = if refuses { StoreError::full_and_refusing } else { StoreError::full };
     let (keys, patience) = (charge.keys(), charge.patience());
@@ -91,37 +91,37 @@ fn looked_at<R>(slots: &mut [Slot<'_>], look: impl FnOnce(&mut [Slot<'_>]) -> R)
 }
 
 /// Whether the limit has no part in the decision.
-fn is_left_out(found: &Found, owed: &Owed) -> bool {
-    !found.has_room && !owed.limit.is_shadow() && owed.cost <= owed.limit.capacity()
+fn is_left_out(found: &Found, debit: &Debit) -> bool {
+    !found.has_room && !debit.limit.is_shadow() && debit.cost <= debit.limit.capacity()
 }
 
-fn left_out<'a>(found: &[Found], charge: &'a Charge) -> impl Iterator<Item = &'a Owed> {
-    let each = found.iter().zip(charge.owed());
-    each.filter(|(found, owed)| is_left_out(found, owed)).map(|(_, owed)| owed)
+fn left_out<'a>(found: &[Found], charge: &'a Charge) -> impl Iterator<Item = &'a Debit> {
+    let each = found.iter().zip(charge.debits());
+    each.filter(|(found, debit)| is_left_out(found, debit)).map(|(_, debit)| debit)
 }
 
 fn counted<'a>(found: &'a mut [Found], charge: &'a Charge) -> SmallVec<[Slot<'a>; USUAL]> {
-    let each = found.iter_mut().zip(charge.owed());
-    each.filter(|(found, owed)| !is_left_out(found, owed)).map(slot).collect()
+    let each = found.iter_mut().zip(charge.debits());
+    each.filter(|(found, debit)| !is_left_out(found, debit)).map(slot).collect()
 }
 
 fn all<'a>(found: &'a mut [Found], charge: &'a Charge) -> SmallVec<[Slot<'a>; USUAL]> {
-    found.iter_mut().zip(charge.owed()).map(slot).collect()
+    found.iter_mut().zip(charge.debits()).map(slot).collect()
 }
 
-fn slot<'a>((found, owed): (&'a mut Found, &'a Owed)) -> Slot<'a> {
-    Slot { limit: &owed.limit, state: &mut found.state, cost: owed.cost }
+fn slot<'a>((found, debit): (&'a mut Found, &'a Debit)) -> Slot<'a> {
+    Slot { limit: &debit.limit, state: &mut found.state, cost: debit.cost }
 }
 
 /// The outcome for all of the charge, which says how each limit was counted.
 fn filled_in(outcome: Outcome, found: &[Found], charge: &Charge) -> Outcome {
-    let counted = |found: &Found, owed: &Owed| match found.is_together() {
+    let counted = |found: &Found, debit: &Debit| match found.is_together() {
         true => Counted::Together,
-        false if is_left_out(found, owed) => Counted::No,
+        false if is_left_out(found, debit) => Counted::No,
         false => Counted::Alone,
     };
-    let each = found.iter().zip(charge.owed());
-    outcome.filled_in(each.map(|(found, owed)| (&owed.limit, owed.cost, counted(found, owed))))
+    let each = found.iter().zip(charge.debits());
+    outcome.filled_in(each.map(|(found, debit)| (&debit.limit, debit.cost, counted(found, debit))))
 }
 
 /// Runs `run` on a slot for each state and what is owed to it; one is common and does not allocate.
@@ -130,8 +130,8 @@ fn with_slots<'a, R>(
     charge: &'a Charge,
     run: impl FnOnce(&mut [Slot<'a>]) -> R,
 ) -> R {
-    let mut slots = states.zip(charge.owed()).map(|(state, owed)| {
-        let (limit, cost) = (&owed.limit, owed.cost);
+    let mut slots = states.zip(charge.debits()).map(|(state, debit)| {
+        let (limit, cost) = (&debit.limit, debit.cost);
         Slot { limit, state, cost }
     });
     match (slots.next(), charge.len()) {

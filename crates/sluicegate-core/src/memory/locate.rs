@@ -11,7 +11,7 @@ use super::row::{Four, Narrow};
 use super::slim::{LAST, Slim};
 use super::table::{CHOICES, Table, ticks};
 use super::together::Shared;
-use crate::charge::{Charge, Owed};
+use crate::charge::{Charge, Debit};
 use crate::limit::{Cell, Limit, MOST_ENTRIES, State};
 
 /// Requests owe to no more limits than that, mostly: what is known of so many is not allocated.
@@ -74,7 +74,7 @@ impl Found {
 }
 
 pub(super) struct Wanted<'a> {
-    pub(super) owed: &'a Owed,
+    pub(super) debit: &'a Debit,
     pub(super) limit: &'a Limit,
     pub(super) print: u64,
 }
@@ -157,9 +157,9 @@ impl Inner {
         run: impl FnOnce(&mut [Found], u64) -> R,
     ) -> R {
         let wanted = match charge.only() {
-            Some(owed) if !owed.limit.is_wide() => {
-                let wanted = self.wanted(owed);
-                let run = match owed.limit.is_slim() {
+            Some(debit) if !debit.limit.is_wide() => {
+                let wanted = self.wanted(debit);
+                let run = match debit.limit.is_slim() {
                     true => self.one(&self.slim, &wanted, find, run),
                     false => self.one(&self.narrow, &wanted, find, run),
                 };
@@ -168,14 +168,16 @@ impl Inner {
                     Err(run) => return self.everywhere(&[wanted], find, run),
                 }
             }
-            Some(owed) => {
-                let wanted = self.wanted(owed);
+            Some(debit) => {
+                let wanted = self.wanted(debit);
                 match self.one_wide(&wanted, find, run) {
                     Ok(result) => return result,
                     Err(run) => return self.within_first(&[wanted], find, run),
                 }
             }
-            None => charge.owed().map(|owed| self.wanted(owed)).collect::<SmallVec<[_; USUAL]>>(),
+            None => {
+                charge.debits().map(|debit| self.wanted(debit)).collect::<SmallVec<[_; USUAL]>>()
+            }
         };
         self.within_first(&wanted, find, run)
     }
@@ -202,9 +204,9 @@ impl Inner {
         }
     }
 
-    pub(super) fn wanted<'a>(&self, owed: &'a Owed) -> Wanted<'a> {
-        let limit = &owed.limit;
-        Wanted { owed, limit, print: self.seed.print(limit.id(), &owed.key) }
+    pub(super) fn wanted<'a>(&self, debit: &'a Debit) -> Wanted<'a> {
+        let limit = &debit.limit;
+        Wanted { debit, limit, print: self.seed.print(limit.id(), &debit.key) }
     }
 
     /// One row in its first bucket, under the lock, without allocating; hands `run` back when the others

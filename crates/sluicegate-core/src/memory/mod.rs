@@ -40,10 +40,10 @@ use self::slim::Slim;
 use self::spend::Passed;
 use self::table::Table;
 use self::together::Together;
-use crate::charge::{Charge, Owed};
+use crate::charge::{Charge, Debit};
 use crate::clock::Clock;
 use crate::key::KeyBuf;
-use crate::limit::{Limit, LimitError, Mark, Outcome};
+use crate::limit::{Limit, LimitError, Outcome, Receipt};
 use crate::store::{Answer, Never, Store, StoreError};
 
 /// Counts in the memory of this process, for a bounded number of keys.
@@ -249,7 +249,7 @@ impl Memory {
         &self,
         passed: Passed,
         charge: &Charge,
-        Owed { limit, key, cost, .. }: &Owed,
+        Debit { limit, key, cost, .. }: &Debit,
     ) -> Result<Outcome, StoreError> {
         match self.0.spend_otherwise(passed, limit, key, *cost) {
             Some(spent) => Ok(spent.into()),
@@ -284,14 +284,14 @@ impl Store for Memory {
 
     #[inline]
     fn take(&self, charge: &Charge) -> Answer<Never> {
-        let Some(owed) = charge.only().filter(|_| charge.patience().is_none()) else {
+        let Some(debit) = charge.only().filter(|_| charge.patience().is_none()) else {
             return Answer::Now(self.decided(charge, Find::OrInsert, Ask::Take));
         };
-        let Owed { limit, key, cost, .. } = owed;
+        let Debit { limit, key, cost, .. } = debit;
         match self.0.spend_first(limit, key, *cost) {
             // Made where it is returned: moving what has just been written makes the processor wait.
             Ok(spent) => Answer::Now(Ok(spent.into())),
-            Err(passed) => Answer::Now(self.take_otherwise(passed, charge, owed)),
+            Err(passed) => Answer::Now(self.take_otherwise(passed, charge, debit)),
         }
     }
 
@@ -303,15 +303,15 @@ impl Store for Memory {
         Answer::Now(self.decided(charge, Find::Only, Ask::Reset))
     }
 
-    fn settle(&self, owed: &Owed, mark: &Mark, spent: u64) {
-        if mark.is_void() {
+    fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64) {
+        if receipt.is_void() {
             return;
         }
-        let charge = Charge::of(owed.limit, owed.key, owed.cost);
+        let charge = Charge::of(debit.limit, debit.key, debit.cost);
         // A key that was forgotten has nothing to be given back, but may yet have more to pay.
-        let more = spent > owed.cost;
-        if mark.is_together() {
-            let settled = self.0.settle_shared(owed, mark, spent);
+        let more = spent > debit.cost;
+        if receipt.is_together() {
+            let settled = self.0.settle_shared(debit, receipt, spent);
             if !settled {
                 self.turn_away();
             }
@@ -319,12 +319,12 @@ impl Store for Memory {
                 return;
             }
         }
-        let is_elsewhere = mark.is_together();
+        let is_elsewhere = receipt.is_together();
         let find = if more && !is_elsewhere { Find::OrInsert } else { Find::Only };
         let settled = self.0.rows(&charge, find, |rows, now| {
             for found in rows.iter_mut().filter(|found| found.has_room) {
-                found.state.cell = owed.limit.as_written(found.state.cell, mark);
-                owed.limit.settle(&mut found.state, now, mark, owed.cost, spent);
+                found.state.cell = debit.limit.as_written(found.state.cell, receipt);
+                debit.limit.settle(&mut found.state, now, receipt, debit.cost, spent);
             }
             rows.iter().all(|found| found.has_room)
         });
@@ -333,13 +333,13 @@ impl Store for Memory {
         }
     }
 
-    fn follow(&self, owed: &Owed, charged: u64, spent: u64) {
-        let charge = Charge::of(owed.limit, owed.key, 0);
+    fn follow(&self, debit: &Debit, charged: u64, spent: u64) {
+        let charge = Charge::of(debit.limit, debit.key, 0);
         let find = if spent > charged { Find::OrInsert } else { Find::Only };
         // What there is no room for was decided by somebody else: nobody is turned away.
         self.0.rows(&charge, find, |rows, now| {
             for found in rows.iter_mut().filter(|found| found.has_room) {
-                owed.limit.follow_charge(&mut found.state, now, charged, spent);
+                debit.limit.follow_charge(&mut found.state, now, charged, spent);
             }
         });
     }

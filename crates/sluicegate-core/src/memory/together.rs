@@ -15,9 +15,9 @@ use super::room::copy_of;
 use super::row::{Four, Wide};
 use super::sync::{AtomicU32, AtomicU64, Ordering};
 use super::table::{CHOICES, NEVER, Table};
-use crate::charge::Owed;
+use crate::charge::Debit;
 use crate::key::KeyBuf;
-use crate::limit::{Limit, Mark, State, WhenFull};
+use crate::limit::{Limit, Receipt, State, WhenFull};
 
 /// Rows of each limit that its newcomers share.
 const ROWS: u64 = 256;
@@ -105,8 +105,8 @@ impl Inner {
         wanted: &Wanted<'_>,
         used: &[Option<Place>],
     ) -> Option<Place> {
-        let Wanted { owed, limit, print } = wanted;
-        if limit.is_shadow() || owed.answer_when_full() != WhenFull::CountTogether {
+        let Wanted { debit, limit, print } = wanted;
+        if limit.is_shadow() || debit.answer_when_full() != WhenFull::CountTogether {
             return None;
         }
         let print = self.shared_print(limit, *print);
@@ -154,11 +154,11 @@ impl Inner {
     }
 
     /// Settles a charge in the shared row that it was written to; says whether that was possible.
-    pub(super) fn settle_shared(&self, owed: &Owed, mark: &Mark, spent: u64) -> bool {
+    pub(super) fn settle_shared(&self, debit: &Debit, receipt: &Receipt, spent: u64) -> bool {
         let Moment { now, .. } = self.moment_in_order();
-        let wanted = self.wanted(owed);
+        let wanted = self.wanted(debit);
         let mut shared = self.shared(std::slice::from_ref(&wanted), now);
-        let more = spent > owed.cost;
+        let more = spent > debit.cost;
         let place = match self.live_in(&shared, &wanted) {
             // A row that has recovered has nothing to be given back, but may yet have more to pay.
             None if more => self.insert_in(&mut shared, &wanted, &[]),
@@ -166,8 +166,8 @@ impl Inner {
         };
         let Some(place) = place else { return !more };
         let find = if more { Find::OrInsert } else { Find::Only };
-        let mut found = self.take_shared(&shared, &owed.limit, place, find, now);
-        owed.limit.settle(&mut found.state, now, mark, owed.cost, spent);
+        let mut found = self.take_shared(&shared, &debit.limit, place, find, now);
+        debit.limit.settle(&mut found.state, now, receipt, debit.cost, spent);
         self.put_shared(&shared, &wanted, place, found, now);
         true
     }

@@ -26,8 +26,8 @@ impl<'a> Tightest<'a> {
 impl All {
     pub(super) fn admitted(&self, charge: &Charge, outcome: &Outcome, told: Told) {
         let mut tightest = None;
-        for (at, owed) in charge.owed().enumerate() {
-            let policy = self.of(&owed.limit);
+        for (at, debit) in charge.debits().enumerate() {
+            let policy = self.of(&debit.limit);
             if outcome.shadows(at) {
                 policy.count(Told::Shadowed);
                 continue;
@@ -37,8 +37,8 @@ impl All {
                 continue;
             }
             policy.count(told);
-            let remaining = outcome.remaining_of(at, &owed.limit);
-            tightest = Some(Tightest::with(tightest, policy, remaining, owed.limit.capacity()));
+            let remaining = outcome.remaining_of(at, &debit.limit);
+            tightest = Some(Tightest::with(tightest, policy, remaining, debit.limit.capacity()));
         }
         if let Some(Tightest { policy, share }) = tightest {
             policy.remaining.record(share);
@@ -51,11 +51,11 @@ impl All {
     /// A limit that would have admitted the request has decided nothing.
     pub(super) fn refused(&self, decision: &Decision, told: Told) {
         let mut tightest = None;
-        for standing in decision.standings().filter(|standing| standing.refused) {
-            let policy = self.of(&standing.limit);
+        for status in decision.statuses().filter(|status| status.refused) {
+            let policy = self.of(&status.limit);
             policy.count(told);
-            let capacity = standing.limit.capacity();
-            tightest = Some(Tightest::with(tightest, policy, standing.remaining, capacity));
+            let capacity = status.limit.capacity();
+            tightest = Some(Tightest::with(tightest, policy, status.remaining, capacity));
         }
         if let Some(Tightest { policy, share }) = tightest {
             policy.remaining.record(share);

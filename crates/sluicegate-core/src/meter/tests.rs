@@ -32,7 +32,7 @@ impl Layer {
         for _ in 0..times {
             let mut charge = Charge::new();
             for limit in limits {
-                charge.owe(*limit, KeyBuf::of("alice"), 1).expect("there is room");
+                charge.add(*limit, KeyBuf::of("alice"), 1).expect("there is room");
             }
             let _place = self.policy.queue(&mut charge);
             let answer = self.policy.store.take(&charge);

@@ -63,10 +63,10 @@ impl View for Request {
 }
 
 /// The limits and costs that `request` owes.
-fn owes(rule: &impl Rule<Request>, request: &Request) -> Result<Vec<(Limit, u64)>, Missing> {
+fn charge(rule: &impl Rule<Request>, request: &Request) -> Result<Vec<(Limit, u64)>, Missing> {
     let mut charge = Charge::new();
-    rule.owes(request, &mut charge)?;
-    Ok(charge.owed().map(|owed| (owed.limit, owed.cost)).collect())
+    rule.charge(request, &mut charge)?;
+    Ok(charge.debits().map(|debit| (debit.limit, debit.cost)).collect())
 }
 
 fn known(rule: &impl KnownLimits) -> Vec<Limit> {
@@ -81,46 +81,46 @@ const HOUR: Limit = Limit::per_hour(100);
 #[test]
 fn a_rule_owes_one_to_each_of_its_limits() {
     let rule = Limits::from([MINUTE, HOUR]).by(Global);
-    assert_eq!(owes(&rule, &FREE), Ok(vec![(MINUTE, 1), (HOUR, 1)]));
+    assert_eq!(charge(&rule, &FREE), Ok(vec![(MINUTE, 1), (HOUR, 1)]));
     assert_eq!(known(&rule), [MINUTE, HOUR]);
 }
 
 #[test]
 fn a_tuple_owes_what_each_of_its_rules_owes() {
     let rule = (MINUTE.by(Global).cost(3), (HOUR.by(Global), MINUTE.by(Const("other"))));
-    assert_eq!(owes(&rule, &FREE), Ok(vec![(MINUTE, 3), (HOUR, 1), (MINUTE, 1)]));
+    assert_eq!(charge(&rule, &FREE), Ok(vec![(MINUTE, 3), (HOUR, 1), (MINUTE, 1)]));
     assert_eq!(known(&rule), [MINUTE, HOUR, MINUTE]);
 }
 
 #[test]
 fn the_cost_can_be_worked_out_from_the_request() {
     let rule = MINUTE.by(Global).cost(cost_fn(|request: &Request| request.bytes / 100));
-    assert_eq!(owes(&rule, &FREE), Ok(vec![(MINUTE, 3)]));
+    assert_eq!(charge(&rule, &FREE), Ok(vec![(MINUTE, 3)]));
 }
 
 #[test]
 fn the_limit_can_be_chosen_by_the_request() {
     let rule = choose(|request: &Request| if request.paid { HOUR } else { MINUTE }).by(Global);
-    assert_eq!(owes(&rule, &FREE), Ok(vec![(MINUTE, 1)]));
-    assert_eq!(owes(&rule, &Request { paid: true, ..FREE }), Ok(vec![(HOUR, 1)]));
+    assert_eq!(charge(&rule, &FREE), Ok(vec![(MINUTE, 1)]));
+    assert_eq!(charge(&rule, &Request { paid: true, ..FREE }), Ok(vec![(HOUR, 1)]));
     assert_eq!(known(&rule), []);
 }
 
 #[test]
 fn a_rule_can_apply_to_some_requests_only() {
     let rule = MINUTE.by(Global).when(|request: &Request| !request.paid);
-    assert_eq!(owes(&rule, &FREE), Ok(vec![(MINUTE, 1)]));
-    assert_eq!(owes(&rule, &Request { paid: true, ..FREE }), Ok(vec![]));
+    assert_eq!(charge(&rule, &FREE), Ok(vec![(MINUTE, 1)]));
+    assert_eq!(charge(&rule, &Request { paid: true, ..FREE }), Ok(vec![]));
     assert_eq!(known(&rule), [MINUTE]);
 }
 
 #[test]
 fn a_rule_can_write_the_charge_itself() {
     let rule = rule_fn(|request: &Request, charge: &mut Charge| {
-        charge.owe(MINUTE, KeyBuf::new(), request.bytes)?;
-        charge.owe(HOUR, KeyBuf::new(), 1)
+        charge.add(MINUTE, KeyBuf::new(), request.bytes)?;
+        charge.add(HOUR, KeyBuf::new(), 1)
     });
-    assert_eq!(owes(&rule, &FREE), Ok(vec![(MINUTE, 300), (HOUR, 1)]));
+    assert_eq!(charge(&rule, &FREE), Ok(vec![(MINUTE, 300), (HOUR, 1)]));
     assert_eq!(known(&rule), []);
 }
 
@@ -128,11 +128,11 @@ fn a_rule_can_write_the_charge_itself() {
 #[test]
 fn a_missing_key_is_an_error_unless_it_is_optional() {
     let nobody = Request { user: None, ..FREE };
-    let missing = owes(&MINUTE.by(Query("user")), &nobody).expect_err("no user");
+    let missing = charge(&MINUTE.by(Query("user")), &nobody).expect_err("no user");
     assert!(missing.is_client());
-    assert!(owes(&(HOUR.by(Global), MINUTE.by(Query("user"))), &nobody).is_err());
-    assert_eq!(owes(&MINUTE.by(Optional(Query("user"))), &nobody), Ok(vec![]));
-    assert_eq!(owes(&MINUTE.by(Optional(Query("user"))), &FREE), Ok(vec![(MINUTE, 1)]));
+    assert!(charge(&(HOUR.by(Global), MINUTE.by(Query("user"))), &nobody).is_err());
+    assert_eq!(charge(&MINUTE.by(Optional(Query("user"))), &nobody), Ok(vec![]));
+    assert_eq!(charge(&MINUTE.by(Optional(Query("user"))), &FREE), Ok(vec![(MINUTE, 1)]));
 }
 
 #[test]
@@ -140,5 +140,5 @@ fn too_many_limits_are_an_error() {
     let limits = |from: u64| -> Vec<_> { (from..from + 9).map(Limit::per_minute).collect() };
     let rule = (Limits::from(limits(1)).by(Global), Limits::from(limits(10)).by(Global));
     assert!(known(&rule).len() > MAX_LIMITS);
-    assert!(owes(&rule, &FREE).expect_err("18 limits").is_server());
+    assert!(charge(&rule, &FREE).expect_err("18 limits").is_server());
 }

@@ -68,9 +68,9 @@ fn what_is_told_is_the_limit_s_name_and_the_part_s_rest() {
     let limit = Limit::per_minute(100).named("api");
     let charge = charge(limit, 5);
     let decision = now(quarter().take(&charge)).decision(&charge);
-    let standing = decision.standings().next().expect("one");
-    assert_eq!(standing.limit, limit);
-    assert_eq!((standing.remaining, standing.charged), (20, 5));
+    let status = decision.statuses().next().expect("one");
+    assert_eq!(status.limit, limit);
+    assert_eq!((status.remaining, status.charged), (20, 5));
 }
 
 #[test]
@@ -86,12 +86,12 @@ fn a_cost_above_the_share_is_refused_for_good() {
 fn limits_that_have_the_same_share_stay_apart() {
     let mut charge = Charge::new();
     for count in [4, 5] {
-        charge.owe(Limit::per_minute(count), KeyBuf::of("alice"), 1).expect("room");
+        charge.add(Limit::per_minute(count), KeyBuf::of("alice"), 1).expect("room");
     }
     let store = quarter();
     let outcome = now(store.take(&charge));
     assert!(outcome.is_admitted());
-    assert_eq!(outcome.decision(&charge).standings().count(), 2);
+    assert_eq!(outcome.decision(&charge).statuses().count(), 2);
     assert!(!now(store.take(&charge)).is_admitted());
 }
 
@@ -100,9 +100,9 @@ fn what_is_given_back_reaches_the_share() {
     for limit in eight() {
         let (store, charge) = (Fallback(quarter(), quarter()), charge(limit, 2));
         let outcome = now(store.take(&charge));
-        let mark = outcome.marks().next().expect("one");
+        let receipt = outcome.receipts().next().expect("one");
         assert!(!now(store.take(&charge)).is_admitted(), "{limit}");
-        store.settle(charge.owed().next().expect("one"), &mark, 0);
+        store.settle(charge.debits().next().expect("one"), &receipt, 0);
         assert!(now(store.take(&charge)).is_admitted(), "{limit}");
     }
 }
@@ -120,7 +120,7 @@ fn a_soft_limit_is_shared_too() {
     let store = quarter();
     let charge = charge(Limit::per_minute(16).soft(8), 1);
     let soft: Vec<_> = (0..4)
-        .map(|_| now(store.take(&charge)).decision(&charge).standings().next().expect("one").soft)
+        .map(|_| now(store.take(&charge)).decision(&charge).statuses().next().expect("one").soft)
         .collect();
     assert_eq!(soft, [false, false, true, true]);
 }
@@ -145,6 +145,6 @@ fn what_was_spent_of_a_part_is_carried_over_and_a_shadow_of_it_tells_what_it_wou
     let told = [(); 2].map(|()| now(store.take(&trial)));
     assert_eq!(told.each_ref().map(Outcome::is_admitted), [true, true]);
     assert_eq!(told.each_ref().map(Outcome::is_shadowed), [false, true]);
-    let mark = told[1].marks().next().expect("one limit");
-    assert!(mark.is_void());
+    let receipt = told[1].receipts().next().expect("one limit");
+    assert!(receipt.is_void());
 }

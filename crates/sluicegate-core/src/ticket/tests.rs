@@ -75,7 +75,7 @@ fn both() -> Charge {
 
 fn on_account(account: Option<Account>) -> Charge {
     let mut charge = Charge::of(HELD, alice(), 1);
-    charge.owe_on_account(RATE, alice(), 10, account).expect("two limits");
+    charge.add_on_account(RATE, alice(), 10, account).expect("two limits");
     charge
 }
 

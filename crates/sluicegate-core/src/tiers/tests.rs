@@ -43,11 +43,11 @@ fn told(limit: &Limit) -> String {
     format!("{} {}", limit.name(), limit.count())
 }
 
-/// The limits that `request` owes to.
-fn owes(rule: &impl Rule<Request>, request: &Request) -> Result<Vec<String>, Missing> {
+/// The limits that `request` is charged to.
+fn charge(rule: &impl Rule<Request>, request: &Request) -> Result<Vec<String>, Missing> {
     let mut charge = Charge::new();
-    rule.owes(request, &mut charge)?;
-    Ok(charge.owed().map(|owed| told(&owed.limit)).collect())
+    rule.charge(request, &mut charge)?;
+    Ok(charge.debits().map(|debit| told(&debit.limit)).collect())
 }
 
 fn free() -> Result<Vec<String>, Missing> {
@@ -61,9 +61,9 @@ fn paid() -> Result<Vec<String>, Missing> {
 #[test]
 fn a_claim_of_the_plan_chooses_the_tier() {
     let rule = tiers().by_tier(Claim("plan")).by(Global);
-    assert_eq!(owes(&rule, &plan("free")), free());
-    assert_eq!(owes(&rule, &plan("paid")), paid());
-    assert_eq!(owes(&rule, &plan("partner")), Ok(vec![]));
+    assert_eq!(charge(&rule, &plan("free")), free());
+    assert_eq!(charge(&rule, &plan("paid")), paid());
+    assert_eq!(charge(&rule, &plan("partner")), Ok(vec![]));
 }
 
 #[test]
@@ -71,8 +71,8 @@ fn whoever_is_unknown_is_in_the_tier_that_holds_otherwise() {
     let by_tier = tiers().by_tier(Claim("plan")).by(Global);
     let by_customer = tiers().by_customer(Claim("customer")).by(Global);
     for request in [claims(Claims::new()), plan(""), plan("gold"), plan("Paid"), customer("?")] {
-        assert_eq!(owes(&by_tier, &request), free());
-        assert_eq!(owes(&by_customer, &request), free());
+        assert_eq!(charge(&by_tier, &request), free());
+        assert_eq!(charge(&by_customer, &request), free());
     }
 }
 
@@ -81,8 +81,8 @@ fn whoever_is_unknown_is_in_the_tier_that_holds_otherwise() {
 fn a_stranger_without_claims_is_in_the_tier_that_holds_otherwise() {
     let stranger = Request::from("192.0.2.1");
     let key = || First((Claim("customer"), Ip::peer()));
-    assert_eq!(owes(&tiers().by_customer(Claim("customer")).by(key()), &stranger), free());
-    assert_eq!(owes(&tiers().by_tier(Claim("plan")).by(key()), &stranger), free());
+    assert_eq!(charge(&tiers().by_customer(Claim("customer")).by(key()), &stranger), free());
+    assert_eq!(charge(&tiers().by_tier(Claim("plan")).by(key()), &stranger), free());
     struct Plan;
     impl AsRef<str> for Plan {
         fn as_ref(&self) -> &str {
@@ -90,10 +90,10 @@ fn a_stranger_without_claims_is_in_the_tier_that_holds_otherwise() {
         }
     }
     let by_extension = tiers().by_tier(Extension::<Plan>::new()).by(key());
-    assert_eq!(owes(&by_extension, &stranger), free());
+    assert_eq!(charge(&by_extension, &stranger), free());
     // A key that is missing stays an error: there is nobody to charge.
     let by_claim = tiers().by_customer(Claim("customer")).by(Claim("customer"));
-    assert!(owes(&by_claim, &stranger).unwrap_err().is_server());
+    assert!(charge(&by_claim, &stranger).unwrap_err().is_server());
 }
 
 #[test]
@@ -107,24 +107,24 @@ fn an_extension_and_a_constant_choose_a_tier_too() {
     }
 
     let rule = tiers().by_tier(Extension::<Plan>::new()).by(Global);
-    assert_eq!(owes(&rule, &Request::default().extension(Plan("paid".into()))), paid());
-    assert_eq!(owes(&tiers().by_tier(Const("paid")).by(Global), &Request::default()), paid());
+    assert_eq!(charge(&rule, &Request::default().extension(Plan("paid".into()))), paid());
+    assert_eq!(charge(&tiers().by_tier(Const("paid")).by(Global), &Request::default()), paid());
 }
 
 #[test]
 fn a_customer_is_looked_up_and_a_change_holds_from_the_next_request_on() {
     let tiers = tiers();
     let rule = tiers.by_customer(Claim("customer")).by(Claim("customer"));
-    assert_eq!(owes(&rule, &customer("acme")), free());
+    assert_eq!(charge(&rule, &customer("acme")), free());
     tiers.clone().assign("acme", "paid").unwrap();
-    assert_eq!(owes(&rule, &customer("acme")), paid());
-    assert_eq!(owes(&rule, &customer("other")), free());
+    assert_eq!(charge(&rule, &customer("acme")), paid());
+    assert_eq!(charge(&rule, &customer("other")), free());
     assert_eq!(&*tiers.tier_of("acme"), "paid");
     tiers.assign("acme", "partner").unwrap();
-    assert_eq!(owes(&rule, &customer("acme")), Ok(vec![]));
+    assert_eq!(charge(&rule, &customer("acme")), Ok(vec![]));
     tiers.unassign("acme");
     tiers.unassign("nobody");
-    assert_eq!(owes(&rule, &customer("acme")), free());
+    assert_eq!(charge(&rule, &customer("acme")), free());
     assert_eq!(&*tiers.tier_of("acme"), "free");
 }
 
@@ -143,11 +143,11 @@ fn a_tier_is_given_other_limits_or_none() {
     let tiers = tiers();
     let rule = tiers.by_tier(Claim("plan")).by(Global);
     tiers.replace("paid", Limit::per_second(7)).unwrap();
-    assert_eq!(owes(&rule, &plan("paid")), Ok(vec!["api/second 7".into()]));
+    assert_eq!(charge(&rule, &plan("paid")), Ok(vec!["api/second 7".into()]));
     tiers.lift("paid").unwrap();
-    assert_eq!(owes(&rule, &plan("paid")), Ok(vec![]));
+    assert_eq!(charge(&rule, &plan("paid")), Ok(vec![]));
     tiers.replace("partner", Limit::per_second(9)).unwrap();
-    assert_eq!(owes(&rule, &plan("partner")), Ok(vec!["api/second 9".into()]));
+    assert_eq!(charge(&rule, &plan("partner")), Ok(vec!["api/second 9".into()]));
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn what_is_wrong_is_said_with_what_to_do() {
         assert!(done.unwrap_err().to_string().starts_with("there is no tier `gold`"));
     }
     assert!(tiers.replace("paid", two).is_err());
-    assert_eq!(owes(&tiers.by_tier(Const("paid")).by(Global), &Request::default()), paid());
+    assert_eq!(charge(&tiers.by_tier(Const("paid")).by(Global), &Request::default()), paid());
 }
 
 #[test]
@@ -206,11 +206,11 @@ fn looking_up_a_tier_does_not_allocate() {
     let (acme, paid) = (customer("acme"), plan("paid"));
     let mut charge = Charge::new();
     // A thread's first look at such a table makes its place among the readers.
-    by_customer.owes(&acme, &mut charge).unwrap();
+    by_customer.charge(&acme, &mut charge).unwrap();
     let allocated = measure(|| {
         for (rule, request) in [(&by_customer as &dyn Rule<_>, &acme), (&by_tier, &paid)] {
             let mut charge = Charge::new();
-            rule.owes(request, &mut charge).unwrap();
+            rule.charge(request, &mut charge).unwrap();
             assert_eq!(charge.len(), 1);
         }
     });
@@ -221,7 +221,7 @@ fn looking_up_a_tier_does_not_allocate() {
 fn spend<K: Key<Request>>(store: &Memory, rule: &By<K, ByTier<Claim>>, request: &Request) -> u64 {
     let admitted = || {
         let mut charge = Charge::new();
-        rule.owes(request, &mut charge).expect("a key");
+        rule.charge(request, &mut charge).expect("a key");
         store.take(&charge).now().expect("room").is_admitted()
     };
     (0..1_000).take_while(|_| admitted()).count() as u64
@@ -283,8 +283,8 @@ fn one_request_sees_one_table_whole() {
         let request = customer("acme");
         for _ in 0..2_000 {
             let mut charge = Charge::new();
-            rule.owes(&request, &mut charge).unwrap();
-            let counts: Vec<_> = charge.owed().map(|owed| owed.limit.count()).collect();
+            rule.charge(&request, &mut charge).unwrap();
+            let counts: Vec<_> = charge.debits().map(|debit| debit.limit.count()).collect();
             assert!(counts.len() == 2 && counts[0] == counts[1], "{counts:?}");
         }
     };
@@ -314,7 +314,7 @@ fn tiers_in_turn_each_admit_what_they_allow() {
     for _ in 0..36_000 {
         for (plan, admitted) in [plan("free"), plan("paid")].iter().zip(&mut admitted) {
             let mut charge = Charge::new();
-            rule.owes(plan, &mut charge).expect("a key");
+            rule.charge(plan, &mut charge).expect("a key");
             *admitted += u64::from(store.take(&charge).now().expect("room").is_admitted());
         }
         clock.advance(Duration::from_millis(100));

@@ -126,9 +126,9 @@ impl Watch {
 
     /// Notes the keys that `decision` about `charge` refuses, or would refuse were the limit not on trial.
     pub fn saw(&self, decision: &Decision, charge: &Charge) {
-        for (standing, owed) in decision.standings().zip(charge.owed()) {
-            if standing.refused || standing.shadowed {
-                self.refused(&owed.limit, &owed.key);
+        for (status, debit) in decision.statuses().zip(charge.debits()) {
+            if status.refused || status.shadowed {
+                self.refused(&debit.limit, &debit.key);
             }
         }
     }

@@ -4,7 +4,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Instant;
 
-use sluicegate_core::Owed;
+use sluicegate_core::Debit;
 
 use crate::ask::Question;
 use crate::background::Place;
@@ -28,9 +28,9 @@ pub(super) enum Came {
 }
 
 /// Asks for a lease, and counts what comes of it.
-pub(super) async fn ask(shared: &Arc<Shared>, owed: &Owed, wanted: Wanted) -> Came {
+pub(super) async fn ask(shared: &Arc<Shared>, debit: &Debit, wanted: Wanted) -> Came {
     let begun = Instant::now();
-    let came = ask_in_time(shared, owed, wanted).await.unwrap_or_else(Came::Not);
+    let came = ask_in_time(shared, debit, wanted).await.unwrap_or_else(Came::Not);
     let counters = &shared.counters;
     match &came {
         Came::InTime(lease) => counters.decided(lease.taken > 0, begun.elapsed()),
@@ -47,8 +47,8 @@ pub(super) async fn ask(shared: &Arc<Shared>, owed: &Owed, wanted: Wanted) -> Ca
     came
 }
 
-async fn ask_in_time(shared: &Arc<Shared>, owed: &Owed, wanted: Wanted) -> Result<Came, Failure> {
-    let question = question(shared, owed, wanted);
+async fn ask_in_time(shared: &Arc<Shared>, debit: &Debit, wanted: Wanted) -> Result<Came, Failure> {
+    let question = question(shared, debit, wanted);
     let mut deadline = pin!(shared.runtime.sleep(shared.deadline));
     let (node, mut permit, connection) = reach(shared, question.slot, deadline.as_mut()).await?;
     let place = shared.background.reserve().ok_or_else(|| Failure::new(FailureKind::Full))?;
@@ -70,9 +70,9 @@ async fn ask_in_time(shared: &Arc<Shared>, owed: &Owed, wanted: Wanted) -> Resul
     }
 }
 
-fn question(shared: &Arc<Shared>, owed: &Owed, wanted: Wanted) -> Question {
-    let key = shared.key(owed);
-    let row = Row { key: &key, owed };
+fn question(shared: &Arc<Shared>, debit: &Debit, wanted: Wanted) -> Question {
+    let key = shared.key(debit);
+    let row = Row { key: &key, debit };
     let call = Call::lease(&row, wanted, shared.asker(None));
     Question::new(shared, shared.route.slot(&key), &call)
 }

@@ -3,7 +3,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use sluicegate_core::{Outcome, Owed, StoreError};
+use sluicegate_core::{Debit, Outcome, StoreError};
 use tokio::sync::oneshot::Receiver;
 
 use super::Inner;
@@ -20,7 +20,7 @@ enum Asking {
     /// As it was.
     Passed(RedisFuture),
     /// Together with all who wait for the same.
-    Waiting { answer: Receiver<Result<Outcome, Failure>>, inner: Arc<Inner>, owed: Box<Owed> },
+    Waiting { answer: Receiver<Result<Outcome, Failure>>, inner: Arc<Inner>, debit: Box<Debit> },
 }
 
 impl LeasedFuture {
@@ -31,10 +31,10 @@ impl LeasedFuture {
     pub(super) fn waiting(
         answer: Receiver<Result<Outcome, Failure>>,
         inner: &Arc<Inner>,
-        owed: &Owed,
+        debit: &Debit,
     ) -> Self {
-        let (inner, owed) = (Arc::clone(inner), Box::new(owed.clone()));
-        Self(Asking::Waiting { answer, inner, owed })
+        let (inner, debit) = (Arc::clone(inner), Box::new(debit.clone()));
+        Self(Asking::Waiting { answer, inner, debit })
     }
 }
 
@@ -59,10 +59,10 @@ fn abandoned() -> Failure {
 
 impl Drop for LeasedFuture {
     fn drop(&mut self) {
-        if let Asking::Waiting { answer, inner, owed } = &mut self.0 {
+        if let Asking::Waiting { answer, inner, debit } = &mut self.0 {
             answer.close();
             if let Ok(Ok(outcome)) = answer.try_recv() {
-                inner.undo(owed, &outcome);
+                inner.undo(debit, &outcome);
             }
         }
     }

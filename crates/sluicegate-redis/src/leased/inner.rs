@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use sluicegate_core::remote::mark_numbers;
-use sluicegate_core::{Answer, Charge, Clock, Mark, Outcome, Owed, Store};
+use sluicegate_core::{Answer, Charge, Clock, Debit, Outcome, Receipt, Store};
 use tokio::sync::oneshot;
 
 use super::LeasedFuture;
@@ -41,14 +41,14 @@ impl Inner {
 
     /// What is owed, and what it is worth, if that can be leased.
     #[inline]
-    fn leasable<'c>(&self, charge: &'c Charge) -> Option<(&'c Owed, Worth)> {
+    fn leasable<'c>(&self, charge: &'c Charge) -> Option<(&'c Debit, Worth)> {
         if charge.len() != 1 || charge.patience().is_some() {
             return None;
         }
-        let owed = charge.owed().next()?;
-        let worth = Worth::of(&owed.limit)?;
-        let fits = owed.cost > 0 && owed.cost <= worth.most().min(*self.batch.end());
-        fits.then_some((owed, worth))
+        let debit = charge.debits().next()?;
+        let worth = Worth::of(&debit.limit)?;
+        let fits = debit.cost > 0 && debit.cost <= worth.most().min(*self.batch.end());
+        fits.then_some((debit, worth))
     }
 
     fn pass_on(&self, charge: &Charge) -> Answer<LeasedFuture> {
@@ -58,15 +58,15 @@ impl Inner {
     }
 
     pub(super) fn take(self: &Arc<Self>, charge: &Charge) -> Answer<LeasedFuture> {
-        let Some((owed, worth)) = self.leasable(charge) else { return self.pass_on(charge) };
-        let (at, mut shelf) = (self.moment(), self.table.lock(owed));
-        let found = shelf.find_or_make(owed, worth, &self.batch, at);
+        let Some((debit, worth)) = self.leasable(charge) else { return self.pass_on(charge) };
+        let (at, mut shelf) = (self.moment(), self.table.lock(debit));
+        let found = shelf.find_or_make(debit, worth, &self.batch, at);
         let Some((share, totals)) = found else {
             drop(shelf);
             return self.pass_on(charge);
         };
         share.tidy(at, totals);
-        match share.step(at.now, owed.cost, totals) {
+        match share.step(at.now, debit.cost, totals) {
             Step::Decide(outcome, false) => Answer::Now(Ok(outcome)),
             // A clock that a test turns meanwhile would step back when the question arrives.
             Step::Decide(outcome, true) if at.is_manual => Answer::Now(Ok(outcome)),
@@ -77,22 +77,22 @@ impl Inner {
                 }
                 drop(shelf);
                 if let Some(wanted) = wanted {
-                    self.fetch(owed.clone(), wanted);
+                    self.fetch(debit.clone(), wanted);
                 }
                 Answer::Now(Ok(outcome))
             }
             Step::Wait if self.can_ask() => {
                 let (sender, receiver) = oneshot::channel();
-                share.wait(Waiter { cost: owed.cost, answer: sender });
+                share.wait(Waiter { cost: debit.cost, answer: sender });
                 let wanted = share.ask(at.now, &self.batch);
                 if wanted.is_some() {
                     shelf.tell();
                 }
                 drop(shelf);
                 if let Some(wanted) = wanted {
-                    self.fetch(owed.clone(), wanted);
+                    self.fetch(debit.clone(), wanted);
                 }
-                Answer::Later(LeasedFuture::waiting(receiver, self, owed))
+                Answer::Later(LeasedFuture::waiting(receiver, self, debit))
             }
             Step::Wait | Step::PassOn => {
                 drop(shelf);
@@ -107,36 +107,36 @@ impl Inner {
         shared.runtime.handle().is_some() && !shared.route.is_shut()
     }
 
-    pub(super) fn settle(&self, owed: &Owed, mark: &Mark, spent: u64) {
-        if spent == owed.cost || !self.settle_here(owed, mark, spent) {
-            self.redis.settle(owed, mark, spent);
+    pub(super) fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64) {
+        if spent == debit.cost || !self.settle_here(debit, receipt, spent) {
+            self.redis.settle(debit, receipt, spent);
         }
     }
 
-    fn settle_here(&self, owed: &Owed, mark: &Mark, spent: u64) -> bool {
-        if Worth::of(&owed.limit).is_none() {
+    fn settle_here(&self, debit: &Debit, receipt: &Receipt, spent: u64) -> bool {
+        if Worth::of(&debit.limit).is_none() {
             return false;
         }
-        let (at, mut shelf) = (self.moment(), self.table.lock(owed));
-        let Some((share, totals)) = shelf.find(owed) else { return false };
+        let (at, mut shelf) = (self.moment(), self.table.lock(debit));
+        let Some((share, totals)) = shelf.find(debit) else { return false };
         share.tidy(at, totals);
-        if spent > owed.cost {
-            return share.charge_more(spent - owed.cost, totals);
+        if spent > debit.cost {
+            return share.charge_more(spent - debit.cost, totals);
         }
         share.forget_refusal();
-        let (mark, _, _) = mark_numbers(mark);
-        share.take_back(mark, owed.cost - spent, at, totals)
+        let (receipt, _, _) = mark_numbers(receipt);
+        share.take_back(receipt, debit.cost - spent, at, totals)
     }
 
     /// Gives back what was charged for somebody who is not there any more.
-    pub(super) fn undo(&self, owed: &Owed, outcome: &Outcome) {
+    pub(super) fn undo(&self, debit: &Debit, outcome: &Outcome) {
         if outcome.is_admitted() {
-            outcome.marks().for_each(|mark| self.settle(owed, &mark, 0));
+            outcome.receipts().for_each(|receipt| self.settle(debit, &receipt, 0));
         }
     }
 
-    pub(super) fn forget(&self, owed: &Owed) {
-        if let Some((share, totals)) = self.table.lock(owed).find(owed) {
+    pub(super) fn forget(&self, debit: &Debit) {
+        if let Some((share, totals)) = self.table.lock(debit).find(debit) {
             share.reset(totals);
         }
     }
@@ -149,12 +149,12 @@ impl Inner {
             let (shares, totals) = shelf.all();
             let parts = shares.iter_mut().flat_map(|share| {
                 share.tidy(at, totals);
-                let owed = share.owed.clone();
-                share.hand_over().map(move |part| (owed.clone(), part))
+                let debit = share.debit.clone();
+                share.hand_over().map(move |part| (debit.clone(), part))
             });
             parts.collect()
         };
-        unspent.iter().for_each(|(owed, part)| self.give_back(owed, part));
+        unspent.iter().for_each(|(debit, part)| self.give_back(debit, part));
         self.table.shelf(shelf).tell();
         unspent.len()
     }

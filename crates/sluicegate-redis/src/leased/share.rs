@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use sluicegate_core::remote::{self, Fact, Role};
-use sluicegate_core::{Outcome, Owed, Verdict};
+use sluicegate_core::{Debit, Outcome, Verdict};
 use tokio::sync::oneshot::Sender;
 
 use self::demand::Demand;
@@ -38,7 +38,7 @@ const WAITING: usize = 16_384;
 #[derive(Debug)]
 pub(super) struct Share {
     /// The limit and the key; the cost means nothing.
-    pub(super) owed: Owed,
+    pub(super) debit: Debit,
     pub(super) worth: Worth,
     /// The older first; the second has tokens only while the first does.
     parts: [Part; 2],
@@ -96,9 +96,9 @@ pub(super) enum Step {
 }
 
 impl Share {
-    pub(super) fn new(owed: &Owed, worth: Worth, batch: &RangeInclusive<u64>) -> Self {
+    pub(super) fn new(debit: &Debit, worth: Worth, batch: &RangeInclusive<u64>) -> Self {
         Self {
-            owed: owed.clone(),
+            debit: debit.clone(),
             worth,
             parts: [Part::default(); 2],
             size: *batch.start(),
@@ -217,18 +217,18 @@ impl Share {
     /// Takes back what was charged from here and has not drained. False: it was charged elsewhere.
     pub(super) fn take_back(
         &mut self,
-        mark: [u64; 2],
+        receipt: [u64; 2],
         back: u64,
         at: Moment,
         totals: &mut Totals,
     ) -> bool {
         let worth = self.worth;
         let found = self.parts.iter_mut().find_map(|part| {
-            let position = part.position(&worth, mark)?;
+            let position = part.position(&worth, receipt)?;
             Some((part, position))
         });
         let Some((part, position)) = found else {
-            return self.take_the_place(mark, back, at, totals);
+            return self.take_the_place(receipt, back, at, totals);
         };
         let good = worth.good(part, at.since(part.asked));
         if good == 0 {
@@ -247,7 +247,7 @@ impl Share {
     /// not drained, it is as if a token of what is at hand had not been spent, whose place has not either.
     fn take_the_place(
         &mut self,
-        mark: [u64; 2],
+        receipt: [u64; 2],
         back: u64,
         at: Moment,
         totals: &mut Totals,
@@ -256,7 +256,7 @@ impl Share {
         let Some(part) = self.parts.iter_mut().find(|part| part.taken > 0) else { return false };
         let elapsed = at.since(part.asked);
         let room = worth.good(part, elapsed).saturating_sub(part.unspent);
-        let own = worth.undrained(mark, part.at.saturating_add(elapsed)).min(back);
+        let own = worth.undrained(receipt, part.at.saturating_add(elapsed)).min(back);
         if own == 0 || room < own {
             return false;
         }

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use foldhash::SharedSeed;
 use foldhash::quality::FoldHasher;
-use sluicegate_core::Owed;
+use sluicegate_core::Debit;
 
 use super::counts::Totals;
 use super::share::Share;
@@ -44,10 +44,10 @@ impl Table {
     }
 
     /// Where the share of this limit and key stands, if it does.
-    pub(super) fn lock(&self, owed: &Owed) -> MutexGuard<'_, Shelf> {
-        let mut hasher = FoldHasher::with_seed(self.seed.0 ^ owed.limit.id(), &self.seed.1);
-        hasher.write_u64(owed.key.lengths() as u64);
-        owed.key.words().iter().for_each(|word| hasher.write_u64(*word));
+    pub(super) fn lock(&self, debit: &Debit) -> MutexGuard<'_, Shelf> {
+        let mut hasher = FoldHasher::with_seed(self.seed.0 ^ debit.limit.id(), &self.seed.1);
+        hasher.write_u64(debit.key.lengths() as u64);
+        debit.key.words().iter().for_each(|word| hasher.write_u64(*word));
         let shelf = hasher.finish() as usize & (self.shelves.len() - 1);
         locked(&self.shelves[shelf])
     }
@@ -74,28 +74,28 @@ fn locked(shelf: &Mutex<Shelf>) -> MutexGuard<'_, Shelf> {
 
 impl Shelf {
     /// The share of this limit and key, and what to count by, if there is one.
-    pub(super) fn find(&mut self, owed: &Owed) -> Option<(&mut Share, &mut Totals)> {
-        let share = self.shares.iter_mut().find(|share| is_of(share, owed))?;
+    pub(super) fn find(&mut self, debit: &Debit) -> Option<(&mut Share, &mut Totals)> {
+        let share = self.shares.iter_mut().find(|share| is_of(share, debit))?;
         Some((share, &mut self.totals))
     }
 
     /// The same; one is made, if there is room for it.
     pub(super) fn find_or_make(
         &mut self,
-        owed: &Owed,
+        debit: &Debit,
         worth: Worth,
         batch: &RangeInclusive<u64>,
         at: Moment,
     ) -> Option<(&mut Share, &mut Totals)> {
-        let found = self.shares.iter().position(|share| is_of(share, owed));
+        let found = self.shares.iter().position(|share| is_of(share, debit));
         let place = match found {
             Some(place) => place,
-            None => self.room(at, || Share::new(owed, worth, batch))?,
+            None => self.room(at, || Share::new(debit, worth, batch))?,
         };
         let share = self.shares.get_mut(place)?;
         if share.worth != worth {
             // The same limit with another burst or count: what a token weighs has not changed.
-            share.owed.limit = owed.limit;
+            share.debit.limit = debit.limit;
             share.worth = worth;
             share.forget_refusal();
         }
@@ -130,6 +130,6 @@ impl Shelf {
     }
 }
 
-fn is_of(share: &Share, owed: &Owed) -> bool {
-    share.owed.limit.id() == owed.limit.id() && share.owed.key == owed.key
+fn is_of(share: &Share, debit: &Debit) -> bool {
+    share.debit.limit.id() == debit.limit.id() && share.debit.key == debit.key
 }

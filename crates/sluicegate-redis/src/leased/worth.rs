@@ -191,10 +191,11 @@ impl Part {
 
     /// How many of the part's first tokens have been spent, or have expired, once the charge of this mark
     /// was made; none, if it was made from elsewhere.
-    pub(super) fn position(&self, worth: &Worth, mark: [u64; 2]) -> Option<u64> {
+    pub(super) fn position(&self, worth: &Worth, receipt: [u64; 2]) -> Option<u64> {
         let before = self.cell[1].saturating_sub(worth.weight(self.taken));
-        let is_own = mark[0] == self.cell[0] && mark[1] > before && mark[1] <= self.cell[1];
-        is_own.then(|| (mark[1] - before) / worth.weight(1))
+        let is_own =
+            receipt[0] == self.cell[0] && receipt[1] > before && receipt[1] <= self.cell[1];
+        is_own.then(|| (receipt[1] - before) / worth.weight(1))
     }
 }
 

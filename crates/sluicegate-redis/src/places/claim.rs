@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use sluicegate_core::Mark;
+use sluicegate_core::Receipt;
 
 use super::Places;
 
@@ -23,10 +23,10 @@ impl Claim {
         self.turn
     }
 
-    /// The request was admitted, and charged where these `marks`, in the order of what was owed, are not void:
+    /// The request was admitted, and charged where these `receipts`, in the order of what was owed, are not void:
     /// that is held until it is [given back](Places::returned).
-    pub(crate) fn admitted(&mut self, marks: &[Mark]) {
-        self.rows.retain(|(at, ..)| marks.get(*at).is_none_or(Mark::is_void));
+    pub(crate) fn admitted(&mut self, receipts: &[Receipt]) {
+        self.rows.retain(|(at, ..)| receipts.get(*at).is_none_or(Receipt::is_void));
     }
 
     /// Whether the server counts these places may never be known: it is told at the next renewal.

@@ -1,5 +1,5 @@
 use sluicegate_core::remote::void;
-use sluicegate_core::{KeyBuf, Limit, Mark};
+use sluicegate_core::{KeyBuf, Limit, Receipt};
 
 use super::*;
 
@@ -26,7 +26,7 @@ fn claim(places: &Arc<Places>, name: &str, cost: u64, now: u64) -> Claim {
 
 /// It is known to be held.
 fn hold(places: &Arc<Places>, name: &str, cost: u64, now: u64) {
-    claim(places, name, cost, now).admitted(&[Mark::default()]);
+    claim(places, name, cost, now).admitted(&[Receipt::default()]);
 }
 
 fn due(places: &Places, now: u64) -> Option<Rows> {

@@ -1,7 +1,7 @@
 mod process;
 
 use fastrand::Rng;
-use sluicegate_core::{KeyBuf, Limit, Mark, Verdict};
+use sluicegate_core::{KeyBuf, Limit, Receipt, Verdict};
 
 use self::process::Process;
 use super::*;
@@ -40,7 +40,7 @@ fn charge(random: &mut Rng, limits: &[Limit]) -> Charge {
         let limit = limits[random.usize(..limits.len())];
         // Two different limits of one name cannot be owed together.
         let key = KeyBuf::of(u64::from(random.bool()));
-        let _ = charge.owe(limit, key, random.u64(..4));
+        let _ = charge.add(limit, key, random.u64(..4));
     }
     if random.u8(..8) == 0 { charge.patient(SECOND / 4) } else { charge }
 }
@@ -53,15 +53,15 @@ fn what_is_remembered_is_what_the_server_would_say() {
         // Some have to make room for each other.
         let mut process = Process::new([4, 64][random.usize(..2)], SECOND * random.u32(1..4));
         let limits = random.choose_multiple(limits(), 4);
-        let mut paid: Vec<(Charge, Vec<Mark>)> = Vec::new();
+        let mut paid: Vec<(Charge, Vec<Receipt>)> = Vec::new();
         for _ in 0..1_000 {
             match random.u8(..16) {
                 0 => process.reset(&charge(&mut random, &limits)),
                 1 if !paid.is_empty() => {
-                    let (charge, marks) = paid.swap_remove(random.usize(..paid.len()));
+                    let (charge, receipts) = paid.swap_remove(random.usize(..paid.len()));
                     let spent = random.u64(..5);
-                    for (owed, mark) in charge.owed().zip(&marks) {
-                        process.settle(owed, mark, spent);
+                    for (debit, receipt) in charge.debits().zip(&receipts) {
+                        process.settle(debit, receipt, spent);
                     }
                 }
                 2..4 => process.clock.advance(Duration::from_micros(1 << random.u32(..20))),
@@ -75,7 +75,7 @@ fn what_is_remembered_is_what_the_server_would_say() {
                     }
                     let outcome = process.take(&charge);
                     if outcome.is_admitted() {
-                        paid.push((charge, outcome.marks().collect()));
+                        paid.push((charge, outcome.receipts().collect()));
                     }
                 }
             }
@@ -182,12 +182,12 @@ fn a_limit_that_was_raised_is_asked_for() {
 fn an_answer_from_before_a_change_is_not_remembered() {
     let mut process = Process::new(16, Duration::MAX);
     let charge = of(Limit::per_day(1), 1);
-    let owed = charge.owed().next().expect("one");
+    let debit = charge.debits().next().expect("one");
     process.take(&charge);
     process.take(&charge);
     let early = process.refusals.watch(Ask::Take, &charge);
     assert!(process.refusals.recall(&charge).is_some());
-    let change = process.refusals.change(owed);
+    let change = process.refusals.change(debit);
     assert_eq!(process.refusals.recall(&charge), None);
     let late = process.refusals.watch(Ask::Take, &charge);
     let refused = process.server.take(&charge);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sluicegate_core::{Charge, Owed, Verdict};
+use sluicegate_core::{Charge, Debit, Verdict};
 
 use super::epochs::Seen;
 use super::table::Row;
@@ -41,7 +41,7 @@ pub(crate) struct Change {
 impl Watch {
     pub(super) fn new(inner: &Arc<Inner>, ask: Ask, charge: &Charge) -> Self {
         match ask {
-            Ask::Reset => Self::Change(Change::new(inner, charge.owed())),
+            Ask::Reset => Self::Change(Change::new(inner, charge.debits())),
             Ask::Take | Ask::Peek => Self::Decision(Before::new(inner, charge)),
         }
     }
@@ -65,8 +65,8 @@ impl Watch {
 
 impl Before {
     fn new(inner: &Arc<Inner>, charge: &Charge) -> Self {
-        let rows = charge.owed().map(|owed| {
-            let print = inner.print(owed);
+        let rows = charge.debits().map(|debit| {
+            let print = inner.print(debit);
             (print, inner.table.changes(print))
         });
         Self {
@@ -102,8 +102,8 @@ impl Before {
 }
 
 impl Change {
-    pub(super) fn new<'o>(inner: &Arc<Inner>, owed: impl Iterator<Item = &'o Owed>) -> Self {
-        let prints = owed.filter(|owed| !owed.limit.is_held()).map(|owed| inner.print(owed));
+    pub(super) fn new<'o>(inner: &Arc<Inner>, debit: impl Iterator<Item = &'o Debit>) -> Self {
+        let prints = debit.filter(|debit| !debit.limit.is_held()).map(|debit| inner.print(debit));
         let change = Self { inner: Arc::clone(inner), prints: prints.collect() };
         change.forget();
         change

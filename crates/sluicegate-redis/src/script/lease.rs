@@ -50,7 +50,7 @@ pub(crate) struct Wanted {
 
 /// The key beside a bucket's row that says what it owed when it was last leased from.
 pub(super) fn key_beside(row: &Row<'_>) -> Option<Vec<u8>> {
-    let numbers = Numbers::of(&row.owed.limit);
+    let numbers = Numbers::of(&row.debit.limit);
     let is_narrow_bucket = matches!(numbers.shape, Shape::Bucket { .. }) && !numbers.wide;
     is_narrow_bucket.then(|| [row.key, b":leased"].concat())
 }
@@ -62,7 +62,7 @@ impl<'a> Call<'a> {
         let by = by.into();
         let Wanted { least, most, waited, fill, largest } = wanted;
         let mut packed = Packed::new(11);
-        let (shape, [a, b, c, d, _]) = shape_of(&Numbers::of(&row.owed.limit).shape, by);
+        let (shape, [a, b, c, d, _]) = shape_of(&Numbers::of(&row.debit.limit).shape, by);
         packed.now(by.now).numbers([least, most, waited, fill, largest]);
         packed.code(shape).numbers([a, b, c, d]);
         let more_keys = key_beside(row).into_iter().collect();

@@ -12,7 +12,7 @@ mod reply;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use sluicegate_core::{Keys, Mark, Owed};
+use sluicegate_core::{Debit, Keys, Receipt};
 
 pub(crate) use self::asker::Asker;
 use self::pack::Op;
@@ -68,7 +68,7 @@ static SETTLE_WITH_LOG: LazyLock<Script> = joined!("log.lua", "shapes.lua", "set
 pub(crate) struct Row<'a> {
     /// The Redis key.
     pub(crate) key: &'a [u8],
-    pub(crate) owed: &'a Owed,
+    pub(crate) debit: &'a Debit,
 }
 
 /// A script with what it is called with: the rows' keys, and one packed argument.
@@ -129,10 +129,15 @@ impl<'a> Call<'a> {
         Self::decide(Op::Reset, rows, patience, keys, by.into())
     }
 
-    /// Makes the charge that `mark` stands for into one of `spent`. What is answered is a number that
+    /// Makes the charge that `receipt` stands for into one of `spent`. What is answered is a number that
     /// means nothing.
-    pub(crate) fn settle(row: &'a Row<'a>, mark: &Mark, spent: u64, by: impl Into<Asker>) -> Self {
-        let args = pack::settle(row, mark, spent, by.into());
+    pub(crate) fn settle(
+        row: &'a Row<'a>,
+        receipt: &Receipt,
+        spent: u64,
+        by: impl Into<Asker>,
+    ) -> Self {
+        let args = pack::settle(row, receipt, spent, by.into());
         let script = if pack::has_log(row) { &SETTLE_WITH_LOG } else { &SETTLE };
         let more_keys = lease::key_beside(row).into_iter().collect();
         Self { script, rows: std::slice::from_ref(row), more_keys, args }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sluicegate_core::remote::{self, EXACT, Numbers, Shape};
-use sluicegate_core::{Keys, Limit, Mark, Owed};
+use sluicegate_core::{Debit, Keys, Limit, Receipt};
 
 use super::{Asker, Row};
 
@@ -22,17 +22,17 @@ const NONE: f64 = -1.0;
 const LATEST: u64 = EXACT / 2 - 1;
 
 pub(super) fn is_plain(row: &Row<'_>) -> bool {
-    Numbers::of(&row.owed.limit).plain
+    Numbers::of(&row.debit.limit).plain
 }
 
 pub(super) fn has_log(row: &Row<'_>) -> bool {
-    matches!(Numbers::of(&row.owed.limit).shape, Shape::Log { .. })
+    matches!(Numbers::of(&row.debit.limit).shape, Shape::Log { .. })
 }
 
 pub(super) fn spend(row: &Row<'_>, by: Asker) -> Vec<u8> {
     let mut packed = Packed::new(8);
-    let (shape, [a, b, c, d, _]) = shape_of(&Numbers::of(&row.owed.limit).shape, by);
-    packed.now(by.now).code(1).number(row.owed.cost).code(shape).numbers([a, b, c, d]);
+    let (shape, [a, b, c, d, _]) = shape_of(&Numbers::of(&row.debit.limit).shape, by);
+    packed.now(by.now).code(1).number(row.debit.cost).code(shape).numbers([a, b, c, d]);
     packed.0
 }
 
@@ -46,32 +46,36 @@ pub(super) fn take(
     let mut packed = Packed::new(4 + 11 * rows.len());
     packed.now(by.now).code(op as u8).patience(patience).code(u8::from(keys == Keys::Several));
     for row in rows {
-        packed.number(row.owed.cost).limit_of(&row.owed.limit, by, never_fits(row.owed, patience));
+        packed.number(row.debit.cost).limit_of(
+            &row.debit.limit,
+            by,
+            never_fits(row.debit, patience),
+        );
     }
     packed.0
 }
 
-pub(super) fn settle(row: &Row<'_>, mark: &Mark, spent: u64, by: Asker) -> Vec<u8> {
+pub(super) fn settle(row: &Row<'_>, receipt: &Receipt, spent: u64, by: Asker) -> Vec<u8> {
     let mut packed = Packed::new(19);
-    let (cell, gap, banned) = remote::mark_numbers(mark);
-    let (since, by_all) = remote::since(mark);
-    let is_sliding = matches!(Numbers::of(&row.owed.limit).shape, Shape::Sliding { .. });
+    let (cell, gap, banned) = remote::mark_numbers(receipt);
+    let (since, by_all) = remote::since(receipt);
+    let is_sliding = matches!(Numbers::of(&row.debit.limit).shape, Shape::Sliding { .. });
     // The two counts of a sliding window are one word here, and two there.
     let second = if is_sliding { cell[1] & u64::from(u32::MAX) } else { cell[1] };
     let third = if is_sliding { cell[1] >> 32 } else { 0 };
     packed
         .now(by.now)
-        .numbers([row.owed.cost, spent, cell[0], second, third])
+        .numbers([row.debit.cost, spent, cell[0], second, third])
         .numbers(gap)
         .code(u8::from(banned) + 2 * u8::from(by_all))
         .number(since)
-        .limit(&row.owed.limit, by);
+        .limit(&row.debit.limit, by);
     packed.0
 }
 
 /// Whether the limit can never admit this. A shadow has no patience.
-fn never_fits(owed: &Owed, patience: Option<Duration>) -> bool {
-    remote::never_fits(&owed.limit, owed.cost, patience.filter(|_| !owed.limit.is_shadow()))
+fn never_fits(debit: &Debit, patience: Option<Duration>) -> bool {
+    remote::never_fits(&debit.limit, debit.cost, patience.filter(|_| !debit.limit.is_shadow()))
 }
 
 /// The shape's code, as the scripts know it, and its numbers in the order in which they read them.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use sluicegate_core::remote::{self, Fact, Numbers, Role, Shape};
-use sluicegate_core::{Limit, Owed, Standing, Verdict};
+use sluicegate_core::{Debit, Limit, LimitStatus, Verdict};
 
 /// An answer that no script of ours gives: there is something else at work in the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub(crate) struct Reply {
 impl Reply {
     /// Reads what was answered to a take, a peek or a reset of rows that owe this.
     pub(crate) fn parse<'o>(
-        owed: impl IntoIterator<Item = &'o Owed>,
+        debit: impl IntoIterator<Item = &'o Debit>,
         reply: &[u8],
     ) -> Result<Self, Malformed> {
         let mut bytes = Bytes(reply);
@@ -44,7 +44,7 @@ impl Reply {
             (false, _) if is_never => Verdict::Never,
             (false, retry_after) => Verdict::Refuse { retry_after },
         };
-        let facts = owed.into_iter().map(|owed| bytes.fact(&owed.limit, owed.cost, now));
+        let facts = debit.into_iter().map(|debit| bytes.fact(&debit.limit, debit.cost, now));
         let facts = facts.collect::<Result<_, _>>()?;
         bytes.end()?;
         Ok(Self { verdict, now, facts })
@@ -156,42 +156,42 @@ impl Bytes<'_> {
     }
 
     /// Of a log, what was worked out beside it.
-    fn log(&mut self, limit: &Limit, cost: u64, role: Role) -> Result<Standing, Malformed> {
-        let mut standing = Standing::fresh(*limit);
-        standing.remaining = self.integer()?;
-        standing.window = self.time()?;
-        standing.reset = self.time()?;
+    fn log(&mut self, limit: &Limit, cost: u64, role: Role) -> Result<LimitStatus, Malformed> {
+        let mut status = LimitStatus::fresh(*limit);
+        status.remaining = self.integer()?;
+        status.window = self.time()?;
+        status.reset = self.time()?;
         let retry = self.time()?;
         let record = self.byte()?;
         if record > 7 {
             return Err(Malformed("has something else where a ban should stand"));
         }
-        standing.banned = record % 2 == 1 && Numbers::of(limit).ban > 0;
+        status.banned = record % 2 == 1 && Numbers::of(limit).ban > 0;
         let stamp = self.integer()?;
         let gap = self.cell()?;
-        standing.soft =
-            limit.soft_limit().is_some_and(|soft| limit.capacity() - standing.remaining > soft);
+        status.soft =
+            limit.soft_limit().is_some_and(|soft| limit.capacity() - status.remaining > soft);
         if record >= 4 {
             // The gap after the last request.
-            standing.remaining = 0;
+            status.remaining = 0;
         }
         match role {
             Role::Charged => {
-                standing.charged = cost;
-                standing.mark = remote::mark([stamp, 0], gap, record % 4 > 0);
+                status.charged = cost;
+                status.receipt = remote::receipt([stamp, 0], gap, record % 4 > 0);
             }
             Role::Refused(refused) => {
-                standing.refused = refused;
-                standing.retry = retry;
+                status.refused = refused;
+                status.retry = retry;
             }
             Role::Shadowed => {
-                standing.shadowed = true;
-                standing.retry = retry;
-                standing.mark = remote::void();
+                status.shadowed = true;
+                status.retry = retry;
+                status.receipt = remote::void();
             }
             Role::Asked => {}
         }
-        Ok(standing)
+        Ok(status)
     }
 }
 

@@ -1,15 +1,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use sluicegate_core::{Charge, ManualClock, Mark, Outcome, Store};
+use sluicegate_core::{Charge, ManualClock, Outcome, Receipt, Store};
 use sluicegate_redis::Redis;
 
 use crate::fake::{Act, Fake, is_charge};
 use crate::{DEADLINE, builder, charge, store, take, until};
 
 fn give_back(store: &Redis, charge: &Charge, outcome: &Outcome) {
-    for (owed, mark) in charge.owed().zip(outcome.marks()) {
-        store.settle(owed, &mark, 0);
+    for (debit, receipt) in charge.debits().zip(outcome.receipts()) {
+        store.settle(debit, &receipt, 0);
     }
 }
 
@@ -39,8 +39,8 @@ async fn what_changes_nothing_is_not_sent() {
     let fake = Fake::well();
     let store = store(&fake, &ManualClock::new());
     let outcome = take(&store).await.expect("a decision");
-    let (charge, mark) = (charge(), outcome.marks().next().expect("one"));
-    store.settle(charge.owed().next().expect("one"), &mark, 1);
+    let (charge, receipt) = (charge(), outcome.receipts().next().expect("one"));
+    store.settle(charge.debits().next().expect("one"), &receipt, 1);
     store.flush().await;
     assert_eq!(fake.seen("EVALSHA"), 1);
 }
@@ -110,6 +110,6 @@ fn it_settles_from_a_thread_without_a_runtime() {
 fn what_cannot_be_sent_at_all_is_counted() {
     let store = Redis::connect("redis://127.0.0.1:1").expect("a good URL");
     let charge = charge();
-    store.settle(charge.owed().next().expect("one"), &Mark::default(), 0);
+    store.settle(charge.debits().next().expect("one"), &Receipt::default(), 0);
     assert_eq!(store.counts().settlements_dropped, 1);
 }

@@ -83,7 +83,7 @@ async fn keys(store: &Redis, fakes: &[Fake; 2]) -> [String; 2] {
 fn both(keys: &[String; 2]) -> Charge {
     let mut charge = Charge::new();
     for key in keys {
-        charge.owe(Limit::per_minute(100), KeyBuf::of(key), 1).expect("room");
+        charge.add(Limit::per_minute(100), KeyBuf::of(key), 1).expect("room");
     }
     charge
 }
@@ -96,7 +96,7 @@ async fn each_slot_is_asked_of_who_serves_it() {
     let before = fakes.each_ref().map(|fake| fake.seen("EVALSHA"));
     let outcome = decide(&store, &both(&keys)).await.expect("a decision");
     assert!(outcome.is_admitted());
-    assert_eq!(outcome.marks().count(), 2);
+    assert_eq!(outcome.receipts().count(), 2);
     for (fake, before) in fakes.iter().zip(before) {
         fake.wait_for("EVALSHA", before + 1);
         assert_eq!(fake.seen("EVALSHA"), before + 1);

@@ -7,8 +7,8 @@ fn take_now(store: &Leased, charge: &Charge) -> Outcome {
 }
 
 fn settle(store: &Leased, charge: &Charge, outcome: &Outcome, spent: u64) {
-    let owed = charge.owed().next().expect("one limit");
-    store.settle(owed, &outcome.marks().next().expect("one limit"), spent);
+    let debit = charge.debits().next().expect("one limit");
+    store.settle(debit, &outcome.receipts().next().expect("one limit"), spent);
 }
 
 #[test]

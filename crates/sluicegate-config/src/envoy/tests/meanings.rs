@@ -36,7 +36,7 @@ fn addresses_are_told_by_whole_networks() {
     let policies = policies(&text, &Descriptors::default());
     let from = |peer: &str| {
         let peer = peer.parse().expect("an address");
-        names(&Request { peer, ..Request::default() }.owes(&policies))
+        names(&Request { peer, ..Request::default() }.charge(&policies))
     };
     assert_eq!(from("50.0.0.1"), ["remote_address"]);
     assert_eq!(from("50.0.0.5"), ["remote_address_50.0.0.5"]);
@@ -57,8 +57,8 @@ fn the_address_behind_proxies_is_the_clients() {
     let text = file(&format!("- {{ key: remote_address, value: 50.0.0.5, {RATE} }}"));
     let policies = policies(&text, &known);
     let request = Request::default().header("x-forwarded-for", "50.0.0.5");
-    assert_eq!(names(&request.owes(&policies)), ["remote_address_50.0.0.5"]);
-    assert!(names(&Request::default().owes(&policies)).is_empty());
+    assert_eq!(names(&request.charge(&policies)), ["remote_address_50.0.0.5"]);
+    assert!(names(&Request::default().charge(&policies)).is_empty());
 }
 
 #[test]
@@ -75,24 +75,24 @@ fn parts_of_the_target_are_known() {
         host: Some(host.into()),
         ..Request::default()
     };
-    let all = request("POST", "/api/7/action", "API.example.com:443").owes(&policies);
+    let all = request("POST", "/api/7/action", "API.example.com:443").charge(&policies);
     assert_eq!(names(&all), ["path_/api/*/action", "method_POST", "host_*.example.com"]);
-    assert!(request("GET", "/api/7", "example.com").owes(&policies).is_empty());
+    assert!(request("GET", "/api/7", "example.com").charge(&policies).is_empty());
 }
 
 #[test]
 fn values_that_only_routes_know_hold_for_every_request_or_as_told() {
     let text = file(&format!("- {{ key: generic_key, value: uploads, {RATE} }}"));
     let everywhere = policies(&text, &Descriptors::default());
-    assert_eq!(names(&Request::default().owes(&everywhere)), ["generic_key_uploads"]);
+    assert_eq!(names(&Request::default().charge(&everywhere)), ["generic_key_uploads"]);
 
     let path = Some(Texts::One("/uploads/*".into()));
     let on_uploads = Condition { path, ..Condition::default() };
     let known = Descriptors::default().when("generic_key", "uploads", on_uploads);
     let there = policies(&text, &known);
     let request = |path: &str| Request { path: path.into(), ..Request::default() };
-    assert_eq!(names(&request("/uploads/7").owes(&there)), ["generic_key_uploads"]);
-    assert!(request("/other").owes(&there).is_empty());
+    assert_eq!(names(&request("/uploads/7").charge(&there)), ["generic_key_uploads"]);
+    assert!(request("/other").charge(&there).is_empty());
 
     let text = file(&format!("- {{ key: generic_key, value: other, {RATE} }}"));
     let problems = read_envoy(&text, &known).expect_err("when is it `other`?").to_string();
@@ -131,7 +131,7 @@ fn a_claim_is_what_the_application_has_verified() {
     let policies = policies(&text, &known);
     let of = |user: &str| {
         let claims = Claims::new().with("user", user.to_owned());
-        names(&Request { claims, ..Request::default() }.owes(&policies))
+        names(&Request { claims, ..Request::default() }.charge(&policies))
     };
     assert_eq!(of("alice"), ["user"]);
     assert!(of("test-7").is_empty());
@@ -145,9 +145,9 @@ fn a_header_sent_twice_is_no_way_past_a_limit() {
     let policies = policies(&text, &headers(&["user"]));
     let request = Request::default().header("user", "vip").header("user", "mallory");
     let mut charge = sluicegate_core::Charge::new();
-    let missing = sluicegate_core::Rule::owes(&policies, &request, &mut charge);
+    let missing = sluicegate_core::Rule::charge(&policies, &request, &mut charge);
     assert!(missing.expect_err("which of them?").is_ambiguous());
-    assert!(Request::default().header("user", "vip").owes(&policies).is_empty());
+    assert!(Request::default().header("user", "vip").charge(&policies).is_empty());
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn nothing_is_admitted_by_a_limit_of_nothing() {
     let text =
         file("- { key: user, value: banned, rate_limit: { unit: minute, requests_per_unit: 0 } }");
     let policies = policies(&text, &headers(&["user"]));
-    let charge = Request::default().header("user", "banned").owes(&policies);
+    let charge = Request::default().header("user", "banned").charge(&policies);
     let outcome = Memory::with_capacity(64).take(&charge).now().expect("a decision");
     assert!(!outcome.is_admitted());
 }
@@ -236,7 +236,7 @@ fn a_way_of_many_keys_is_one_budget() {
         let all = keys.iter().fold(Request::default(), |request, key| request.header(key, "1"));
         Request { headers: all.headers[..5].to_vec(), ..all }.header("g", last)
     };
-    let key = |request: Request| request.owes(&policies).owed().next().map(|owed| owed.key);
+    let key = |request: Request| request.charge(&policies).debits().next().map(|debit| debit.key);
     assert!(key(request("1")).is_some());
     assert_ne!(key(request("1")), key(request("2")));
     assert_eq!(key(Request::default().header("a", "1")), None);

@@ -187,18 +187,18 @@ proptest! {
                 None => request,
             };
             let request = KEYS.into_iter().zip(sent).fold(Request::default(), with);
-            let charge = request.owes(&policies);
-            let mut owed: Vec<_> =
-                charge.owed().map(|owed| (owed.limit.capacity(), owed.key)).collect();
-            owed.sort_by_key(|(count, _)| *count);
+            let charge = request.charge(&policies);
+            let mut debit: Vec<_> =
+                charge.debits().map(|debit| (debit.limit.capacity(), debit.key)).collect();
+            debit.sort_by_key(|(count, _)| *count);
             let expected = expected(&nodes, sent);
             let counts = |list: &[Met]| list.iter().map(|(count, _)| *count).collect::<Vec<_>>();
             prop_assert_eq!(
-                owed.iter().map(|(count, _)| *count).collect::<Vec<_>>(),
+                debit.iter().map(|(count, _)| *count).collect::<Vec<_>>(),
                 counts(&expected),
                 "{:?} of\n{}", sent, text
             );
-            seen.extend(expected.into_iter().zip(owed).map(|(met, (_, key))| (met, key)));
+            seen.extend(expected.into_iter().zip(debit).map(|(met, (_, key))| (met, key)));
         }
         // One counter there is one counter here, and two are two.
         for (met, key) in &seen {

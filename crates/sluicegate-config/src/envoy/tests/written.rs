@@ -22,8 +22,8 @@ fn path(path: &str) -> Request {
 #[test]
 fn names_that_are_known_are_known_in_any_letter_case() {
     let policies = policies(PATHS, &Descriptors::default());
-    assert_eq!(names(&path("/pay").owes(&policies)), ["PATH_/pay"]);
-    assert_eq!(names(&path("/other").owes(&policies)), ["PATH"]);
+    assert_eq!(names(&path("/pay").charge(&policies)), ["PATH_/pay"]);
+    assert_eq!(names(&path("/other").charge(&policies)), ["PATH"]);
     for key in ["Path", ":PATH", "METHOD", ":Authority", "Host", "Remote_Address", "Generic_Key"] {
         let text = format!(
             "domain: d\ndescriptors:\n- {{ key: '{key}', value: 192.0.2.1, rate_limit: {{ unit: day, \
@@ -55,11 +55,11 @@ fn a_header_that_no_request_has_is_warned_of_or_what_is_meant() {
     assert!(warning.message().contains("so that nothing is limited"), "{warning}");
     // What Envoy itself calls headers.
     let known = Descriptors::default().with("PATH", Key::Header(":path".into()));
-    assert_eq!(names(&path("/pay").owes(&policies(PATHS, &known))), ["PATH_/pay"]);
+    assert_eq!(names(&path("/pay").charge(&policies(PATHS, &known))), ["PATH_/pay"]);
     let hosts = PATHS.replace("/pay", "shop.example.com");
     let known = Descriptors::default().with("PATH", Key::Header("Host".into()));
     let request = Request { host: Some("shop.example.com".into()), ..Request::default() };
-    assert_eq!(names(&request.owes(&policies(&hosts, &known))), ["PATH_shop.example.com"]);
+    assert_eq!(names(&request.charge(&policies(&hosts, &known))), ["PATH_shop.example.com"]);
 }
 
 /// As Envoy Gateway writes it: every field, and `null` and empty texts where nothing is said.
@@ -121,12 +121,12 @@ fn what_envoy_gateway_writes_is_read() {
         peer: from.parse().expect("an address"),
         ..path(to).header("x-user", "alice")
     };
-    let limited = request("/pay", "192.0.2.7").owes(&policies);
-    assert_eq!(limited.owed().count(), 1);
-    let limit = limited.owed().next().expect("one").limit.to_string();
+    let limited = request("/pay", "192.0.2.7").charge(&policies);
+    assert_eq!(limited.debits().count(), 1);
+    let limit = limited.debits().next().expect("one").limit.to_string();
     assert!(limit.starts_with("fixed 3/hour"), "{limit}");
-    assert!(request("/pay", "203.0.113.7").owes(&policies).is_empty());
-    assert!(request("/other", "192.0.2.7").owes(&policies).is_empty());
+    assert!(request("/pay", "203.0.113.7").charge(&policies).is_empty());
+    assert!(request("/other", "192.0.2.7").charge(&policies).is_empty());
     // And without `Descriptors`, each key that only the routes know is told, once.
     let problems = read_envoy(GATEWAY, &Descriptors::default()).expect_err("which routes?");
     assert_eq!(problems.iter().count(), 2, "{problems}");
@@ -143,7 +143,7 @@ fn a_masked_address_is_compared_by_its_network() {
     let from = |value: &str, peer: &str| {
         let policies = policies(&text(value), &Descriptors::default());
         let peer = peer.parse().expect("an address");
-        !Request { peer, ..Request::default() }.owes(&policies).is_empty()
+        !Request { peer, ..Request::default() }.charge(&policies).is_empty()
     };
     assert!(from("192.0.2.0/24", "192.0.2.200") && !from("192.0.2.0/24", "192.0.3.1"));
     assert!(from("0.0.0.0/0", "8.8.8.8"));

@@ -17,7 +17,7 @@ fn a_change_is_in_force_for_the_next_request_of_every_clone() {
     place.write(&everybody(20).replace("all", "everybody"));
     let changes = live.reload().expect("valid policies");
     assert_eq!(changes.to_string(), "added everybody; removed all");
-    assert_eq!(names(&Request::default().owes(&clone)), ["everybody"]);
+    assert_eq!(names(&Request::default().charge(&clone)), ["everybody"]);
 }
 
 #[test]
@@ -195,8 +195,8 @@ impl Store for Modest {
         self.0.reset(charge)
     }
 
-    fn settle(&self, owed: &sluicegate_core::Owed, mark: &sluicegate_core::Mark, spent: u64) {
-        self.0.settle(owed, mark, spent);
+    fn settle(&self, debit: &sluicegate_core::Debit, mark: &sluicegate_core::Receipt, spent: u64) {
+        self.0.settle(debit, mark, spent);
     }
 
     fn check(&self, limit: &Limit) -> Result<(), LimitError> {

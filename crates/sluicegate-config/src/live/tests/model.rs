@@ -163,13 +163,13 @@ fn begin(accounts: &mut Vec<Account>, said: Said, now: u64) -> usize {
     accounts.len() - 1
 }
 
-fn owed(live: &Live, peer: u8) -> Charge {
-    Request { peer: [10, 0, 0, peer].into(), ..Request::default() }.owes(live)
+fn debit(live: &Live, peer: u8) -> Charge {
+    Request { peer: [10, 0, 0, peer].into(), ..Request::default() }.charge(live)
 }
 
 /// The limits of a charge, as the model says them.
 fn limits(charge: &Charge) -> Vec<String> {
-    charge.owed().map(|owed| owed.limit.to_string()).collect()
+    charge.debits().map(|debit| debit.limit.to_string()).collect()
 }
 
 fn expected(rules: &Rules) -> Vec<String> {
@@ -209,7 +209,7 @@ proptest! {
                 }
                 Act::Advance(micros) => clock.advance(Duration::from_micros(micros)),
                 Act::Request(peer) => {
-                    let charge = owed(&live, peer);
+                    let charge = debit(&live, peer);
                     prop_assert_eq!(limits(&charge), expected(&rules));
                     let outcome = store.take(&charge).now().expect("room for all");
                     let is_admitted = outcome.is_admitted();

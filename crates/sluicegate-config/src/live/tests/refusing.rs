@@ -15,7 +15,7 @@ fn rule(name: &str, count: u64, reject: &str) -> String {
 /// A decision that refuses, after as many requests as it takes.
 fn refusal(live: &Live) -> Decision {
     let store = Memory::with_capacity(64);
-    let charge = Request::default().owes(live);
+    let charge = Request::default().charge(live);
     loop {
         let outcome = store.take(&charge).now().expect("a decision");
         if !outcome.is_admitted() {

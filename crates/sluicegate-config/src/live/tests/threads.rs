@@ -24,9 +24,9 @@ fn document(count: u64, rules: usize) -> String {
     (0..rules).map(rule).collect()
 }
 
-/// The counts of the limits that a request owes to.
+/// The counts of the limits that a request is charged to.
 fn counts(live: &Live) -> Vec<u64> {
-    Request::default().owes(live).owed().map(|owed| owed.limit.capacity()).collect()
+    Request::default().charge(live).debits().map(|debit| debit.limit.capacity()).collect()
 }
 
 proptest! {
@@ -66,7 +66,7 @@ proptest! {
         let store = Memory::builder().capacity(64).clock(clock).build();
         let admitted = AtomicU64::new(0);
         let request = || {
-            let outcome = store.take(&Request::default().owes(&live)).now().expect("room");
+            let outcome = store.take(&Request::default().charge(&live)).now().expect("room");
             if outcome.is_admitted() {
                 admitted.fetch_add(1, Ordering::Relaxed);
             }

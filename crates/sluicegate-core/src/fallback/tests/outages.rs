@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::*;
-use crate::limit::Mark;
+use crate::limit::Receipt;
 use crate::share::Share;
 
 /// Microseconds from one request to the next, of all processes.
@@ -38,8 +38,8 @@ impl Store for Shared {
         self.store.reset(charge)
     }
 
-    fn settle(&self, owed: &Owed, mark: &Mark, spent: u64) {
-        self.store.settle(owed, mark, spent);
+    fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64) {
+        self.store.settle(debit, receipt, spent);
     }
 }
 
@@ -191,14 +191,14 @@ fn what_is_given_back_to_the_first_is_given_back_to_the_second() {
         "alice".write(&mut key);
         let charge = Charge::of(limit, key, 4);
         let (outcome, _) = polled(store.take(&charge));
-        let mark = outcome.expect("one decides").marks().next().expect("one limit");
+        let receipt = outcome.expect("one decides").receipts().next().expect("one limit");
         let left = || {
             let (peeked, _) = polled(store.1.peek(&charge));
             peeked.expect("it is in this process").decision(&charge).remaining()
         };
         let part = limit.count() / 2;
         assert_eq!(left(), Some(part - 4), "{limit}");
-        store.settle(charge.owed().next().expect("one"), &mark, 1);
+        store.settle(charge.debits().next().expect("one"), &receipt, 1);
         assert_eq!(left(), Some(part - 1), "{limit}");
     }
 }

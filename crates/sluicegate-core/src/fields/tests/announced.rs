@@ -76,7 +76,7 @@ fn a_refusal_announces_the_limits_that_refuse() {
     assert_eq!(rate_limit_policy(&decision), r#""daily";q=100;w=86400, "2/minute";q=2;w=60"#);
     assert_eq!(rate_limit(&decision), r#""2/minute";r=0;t=30"#);
     assert_eq!(retry_after(&decision), 30);
-    assert_eq!(tightest(&decision).map(|standing| standing.remaining), Some(0));
+    assert_eq!(tightest(&decision).map(|status| status.remaining), Some(0));
 }
 
 /// What the count has left is of no use before the gap is over.
@@ -113,9 +113,9 @@ fn a_limit_with_something_left_announces_no_window_beyond_the_moment_of_admissio
 fn the_older_fields_speak_of_the_tightest_limit() {
     let limits = [Limit::per_minute(60), Limit::fixed_window(3, MINUTE * 60)];
     let decision = spent(&limits, 1, 1);
-    let standing = tightest(&decision).expect("two limits");
-    assert_eq!(standing.limit, limits[1]);
-    assert_eq!((standing.remaining, x_reset(standing)), (2, 3_600));
+    let status = tightest(&decision).expect("two limits");
+    assert_eq!(status.limit, limits[1]);
+    assert_eq!((status.remaining, x_reset(status)), (2, 3_600));
 }
 
 #[test]

@@ -5,8 +5,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::super::testing::decide;
-use super::super::{Decision, Limit, Mark, Slot, State};
-use super::model::{Model, Receipt};
+use super::super::{Decision, Limit, Receipt, Slot, State};
+use super::model::{Model, ModelReceipt};
 use super::strategies::{Turn, changes, small_limit, turn};
 use super::{HOUR, NOW, micros};
 
@@ -40,7 +40,7 @@ struct Run {
     model: Model,
     now: u64,
     retry: Option<Duration>,
-    open: Vec<(Mark, Receipt, u64)>,
+    open: Vec<(Receipt, ModelReceipt, u64)>,
 }
 
 impl Run {
@@ -149,7 +149,7 @@ impl Run {
         (self.model.leaves(self.now, cost) - self.now).saturating_sub(patience)
     }
 
-    fn settle(&mut self, mark: &Mark, receipt: &Receipt, cost: u64, spent: u64) {
+    fn settle(&mut self, mark: &Receipt, receipt: &ModelReceipt, cost: u64, spent: u64) {
         self.limit.settle(&mut self.state, self.now, mark, cost, spent);
         if spent > cost {
             self.model.force(self.now, spent - cost);
@@ -159,8 +159,8 @@ impl Run {
     }
 }
 
-fn mark(decision: &Decision) -> Mark {
-    decision.standings().next().expect("one limit, one standing").mark
+fn mark(decision: &Decision) -> Receipt {
+    decision.statuses().next().expect("one limit, one status").receipt
 }
 
 proptest! {
@@ -235,8 +235,8 @@ proptest! {
                     prop_assert!(!decision.is_admitted(), "{:?}", decision);
                     let is_never = limits.iter().any(|limit| cost > limit.capacity());
                     prop_assert_eq!(decision.never_fits(), is_never);
-                    for (model, standing) in models.iter_mut().zip(decision.standings()) {
-                        if standing.refused && !is_never {
+                    for (model, status) in models.iter_mut().zip(decision.statuses()) {
+                        if status.refused && !is_never {
                             model.refuse(now, cost);
                         }
                     }
@@ -244,8 +244,8 @@ proptest! {
                     prop_assert_eq!(decision.retry_after(), retry);
                 }
             }
-            for (model, standing) in models.iter().zip(decision.standings()) {
-                prop_assert_eq!(standing.remaining, model.remaining(now));
+            for (model, status) in models.iter().zip(decision.statuses()) {
+                prop_assert_eq!(status.remaining, model.remaining(now));
             }
         }
     }

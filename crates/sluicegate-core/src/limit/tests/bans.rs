@@ -1,6 +1,6 @@
 //! Bans that begin with one refusal of several.
 
-use super::super::{Limit, Mark};
+use super::super::{Limit, Receipt};
 use super::{MINUTE, NOW, SECOND, admits, micros, secs};
 
 /// Banned for ten minutes after three refusals within one.
@@ -25,11 +25,11 @@ fn is_banned(limit: Limit, state: &mut super::State, now: u64) -> bool {
     decision.is_banned()
 }
 
-fn spent(limit: Limit) -> (super::State, Mark) {
+fn spent(limit: Limit) -> (super::State, Receipt) {
     let mut state = limit.fresh();
     let decision = limit.take(&mut state, NOW, 4);
     assert!(decision.is_admitted(), "{limit}");
-    (state, decision.standings().next().expect("one limit").mark)
+    (state, decision.statuses().next().expect("one limit").receipt)
 }
 
 #[test]
@@ -81,17 +81,17 @@ fn a_refusal_that_counts_keeps_the_state() {
 #[test]
 fn giving_back_takes_refusals_from_the_record() {
     for limit in limits().into_iter().filter(|limit| !limit.is_held()) {
-        let (mut state, mark) = spent(limit);
+        let (mut state, receipt) = spent(limit);
         assert!(!is_banned(limit, &mut state, NOW));
         assert!(!is_banned(limit, &mut state, NOW));
-        limit.settle(&mut state, NOW + 1, &mark, 4, 0);
+        limit.settle(&mut state, NOW + 1, &receipt, 4, 0);
         assert!(limit.take(&mut state, NOW + 1, 4).is_admitted(), "{limit}");
         assert!(!is_banned(limit, &mut state, NOW + 1), "{limit}");
 
-        let (mut state, mark) = spent(limit);
+        let (mut state, receipt) = spent(limit);
         let banned = [(); 3].map(|()| is_banned(limit, &mut state, NOW));
         assert_eq!(banned, [false, false, true]);
-        limit.settle(&mut state, NOW + 1, &mark, 4, 0);
+        limit.settle(&mut state, NOW + 1, &receipt, 4, 0);
         assert!(admits(limit, &mut state, NOW + 1), "{limit}");
     }
 }
@@ -104,7 +104,7 @@ fn what_is_charged_after_a_refusal_was_no_reason_for_it() {
     assert!(!is_banned(limit, &mut state, NOW));
     assert!(!is_banned(limit, &mut state, NOW));
     let now = NOW + SECOND;
-    let later = limit.take(&mut state, now, 1).standings().next().expect("one limit").mark;
+    let later = limit.take(&mut state, now, 1).statuses().next().expect("one limit").receipt;
     limit.settle(&mut state, now, &later, 1, 0);
     assert!(admits(limit, &mut state, now));
     assert!(is_banned(limit, &mut state, now));

@@ -2,12 +2,12 @@
 
 use proptest::prelude::*;
 
-use super::super::{Decision, Limit, LimitError, Mark};
+use super::super::{Decision, Limit, LimitError, Receipt};
 use super::strategies::{Turn, changes, small_limit, turn};
 use super::{HOUR, MINUTE, NOW, SECOND, micros, secs};
 
-fn mark(decision: &Decision) -> Mark {
-    decision.standings().next().expect("one limit, one standing").mark
+fn receipt(decision: &Decision) -> Receipt {
+    decision.statuses().next().expect("one limit, one status").receipt
 }
 
 fn plans(texts: [&str; 2]) -> [Limit; 2] {
@@ -75,8 +75,8 @@ fn a_bucket_s_debt_drains_at_the_old_rate_until_the_change() {
     let peeked = quick.peek(&state, now, 1);
     assert_eq!(remaining(&peeked), 93);
     // Half a token is left to drain: at one a second.
-    let standing = peeked.standings().next().expect("one limit");
-    assert_eq!(standing.window, Some(micros(500_000)));
+    let status = peeked.statuses().next().expect("one limit");
+    assert_eq!(status.window, Some(micros(500_000)));
     // Looking has changed nothing.
     assert_eq!(remaining(&slow.peek(&state, now, 1)), 3);
 }
@@ -131,7 +131,7 @@ fn logs_keep_their_stamps_and_what_is_held_stays_held() {
 
     let [many, few] = plans(["concurrent 9", "concurrent 2"]);
     let mut state = many.fresh();
-    let held = mark(&many.take(&mut state, NOW, 3));
+    let held = receipt(&many.take(&mut state, NOW, 3));
     assert!(!few.take(&mut state, NOW, 1).is_admitted());
     many.settle(&mut state, NOW, &held, 3, 0);
     assert!(few.take(&mut state, NOW, 2).is_admitted());
@@ -149,7 +149,7 @@ fn what_was_charged_before_is_given_back_where_that_can_be_told() {
     ] {
         let [before, after] = plans(texts);
         let mut state = before.fresh();
-        let charged = mark(&before.take(&mut state, NOW, 3));
+        let charged = receipt(&before.take(&mut state, NOW, 3));
         assert_eq!(remaining(&after.take(&mut state, NOW + 1, 1)), 5, "{after}");
         before.settle(&mut state, NOW + 2, &charged, 3, 1);
         assert_eq!(remaining(&after.peek(&state, NOW + 2, 0)), 7, "{after}");
@@ -168,7 +168,7 @@ fn what_was_charged_before_is_not_given_back_out_of_what_others_spent() {
     ] {
         let [slow, quick] = plans(texts);
         let mut state = slow.fresh();
-        let charged = mark(&slow.take(&mut state, NOW, 3));
+        let charged = receipt(&slow.take(&mut state, NOW, 3));
         assert!(quick.take(&mut state, NOW + SECOND / 2, 1).is_admitted());
         assert!(quick.take(&mut state, NOW + 3 * SECOND, 4).is_admitted(), "{quick}");
         slow.settle(&mut state, NOW + 3 * SECOND, &charged, 3, 0);
@@ -180,7 +180,7 @@ fn what_was_charged_before_is_not_given_back_out_of_what_others_spent() {
 fn what_turns_out_to_have_cost_more_is_charged_after_a_change_too() {
     let [before, after] = plans(["60/minute", "10/minute"]);
     let mut state = before.fresh();
-    let charged = mark(&before.take(&mut state, NOW, 1));
+    let charged = receipt(&before.take(&mut state, NOW, 1));
     after.take(&mut state, NOW, 1);
     before.settle(&mut state, NOW, &charged, 1, 5);
     assert_eq!(remaining(&after.peek(&state, NOW, 0)), 4);
@@ -226,12 +226,12 @@ proptest! {
             let [a, b] = [0, 1].map(|i| {
                 let decision = limits[i].take_within(&mut states[i], now, cost, micros(patience));
                 if let (Some(spent), true) = (spent, decision.is_admitted()) {
-                    limits[i].settle(&mut states[i], now, &mark(&decision), cost, spent);
+                    limits[i].settle(&mut states[i], now, &receipt(&decision), cost, spent);
                 }
                 decision
             });
             prop_assert_eq!(a.verdict(), b.verdict());
-            for (a, b) in a.standings().zip(b.standings()) {
+            for (a, b) in a.statuses().zip(b.statuses()) {
                 prop_assert_eq!((a.remaining, a.window, a.soft), (b.remaining, b.window, b.soft));
             }
             prop_assert_eq!(states[0].cell, states[1].cell);
@@ -277,7 +277,7 @@ proptest! {
         let is_kept = |limit: &Limit| limit.most_entries() == 0 || !limit.count_refused;
         prop_assume!(limits.iter().all(is_kept));
         let mut state = limits[0].fresh();
-        let (mut now, mut marks) = (NOW, Vec::new());
+        let (mut now, mut receipts) = (NOW, Vec::new());
         let mut last = (0, 0);
         for (at, turned, cost) in costs {
             let limit = limits[at % limits.len()];
@@ -285,13 +285,13 @@ proptest! {
             let decision = limit.take(&mut state, now, cost);
             if decision.is_admitted() && decision.wait().is_zero() {
                 if last.0 == now { last.1 += cost } else { last = (now, cost) }
-                marks.push((limit, mark(&decision), cost, now));
+                receipts.push((limit, receipt(&decision), cost, now));
             }
         }
         // Whatever was charged before this moment is given back; what was charged in it stands.
-        for (limit, mark, cost, at) in &marks {
+        for (limit, receipt, cost, at) in &receipts {
             if *at < now {
-                limit.settle(&mut state, now, mark, *cost, 0);
+                limit.settle(&mut state, now, receipt, *cost, 0);
             }
         }
         let here = if last.0 == now { last.1 } else { 0 };

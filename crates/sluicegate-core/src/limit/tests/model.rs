@@ -26,7 +26,7 @@ pub(super) struct Model {
 
 /// What a charge was, for giving it back.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Receipt {
+pub(super) struct ModelReceipt {
     leaves: u64,
     /// The bucket as this charge left it.
     at: u64,
@@ -123,11 +123,11 @@ impl Model {
         (now / tick + ticks as u64) * tick
     }
 
-    pub(super) fn spend(&mut self, now: u64, leaves: u64, cost: u64) -> Receipt {
+    pub(super) fn spend(&mut self, now: u64, leaves: u64, cost: u64) -> ModelReceipt {
         let debt = self.debt(now);
         let own_leave = self.leaves(now, cost);
         let Limit { period, count, .. } = self.limit;
-        let mut receipt = Receipt { leaves, at: 0, spent: 0, anchor: None };
+        let mut receipt = ModelReceipt { leaves, at: 0, spent: 0, anchor: None };
         match &mut self.shape {
             Plain::Bucket { at, debt: written, tick, .. } => {
                 let ticks = leaves / *tick - now / *tick;
@@ -135,7 +135,7 @@ impl Model {
                 let held = if leaves > own_leave { ticks * *tick * count } else { 0 };
                 *written = debt.max(i128::from(held)) + i128::from(cost * period);
                 *at = now / *tick;
-                receipt = Receipt { at: *at, spent: *written, ..receipt };
+                receipt = ModelReceipt { at: *at, spent: *written, ..receipt };
             }
             Plain::Stepped { anchor, spent } => {
                 refill(anchor, spent, &self.limit, now);
@@ -143,7 +143,7 @@ impl Model {
                 let dropped = (leaves - start) / period * count;
                 *spent = (*spent).max(i128::from(dropped)) + i128::from(cost);
                 *anchor = (*spent > 0).then_some(start);
-                receipt = Receipt { spent: *spent, anchor: *anchor, ..receipt };
+                receipt = ModelReceipt { spent: *spent, anchor: *anchor, ..receipt };
             }
             Plain::Fixed { origin, spent } => {
                 restart(self.limit.kind, origin, spent, now, period);
@@ -229,7 +229,7 @@ impl Model {
         self.gap_until = gap_until;
     }
 
-    pub(super) fn give(&mut self, now: u64, receipt: &Receipt, cost: u64, back: u64) {
+    pub(super) fn give(&mut self, now: u64, receipt: &ModelReceipt, cost: u64, back: u64) {
         let debt = self.debt(now);
         let Limit { period, count, .. } = self.limit;
         match &mut self.shape {

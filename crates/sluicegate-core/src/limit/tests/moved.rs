@@ -49,10 +49,10 @@ fn who_has_spent_half_a_million_and_is_moved_to_ten_a_day_waits_as_long_as_ten_a
         let now = NOW + HOUR;
         let refused = free.take(&mut state, now, 1);
         assert_eq!(refused.retry_after(), Some(micros(then)), "{free}");
-        let standing = refused.standings().next().expect("one limit");
-        assert_eq!((standing.remaining, standing.retry), (0, Some(micros(then))), "{free}");
-        assert_eq!(standing.window, Some(micros(then)), "{free}");
-        assert!(standing.reset <= Some(micros(2 * DAY)), "{free}");
+        let status = refused.statuses().next().expect("one limit");
+        assert_eq!((status.remaining, status.retry), (0, Some(micros(then))), "{free}");
+        assert_eq!(status.window, Some(micros(then)), "{free}");
+        assert!(status.reset <= Some(micros(2 * DAY)), "{free}");
         assert!(!admits(free, &state, now + then - 1, 1), "{free}");
         assert!(admits(free, &state, now + then, 1), "{free}");
         assert_eq!(retry(free, &state, now, 11), None, "{free} never allows as much");
@@ -113,9 +113,9 @@ fn a_charge_is_given_back_after_moving_down_and_up_again() {
         let mut state = paid.fresh();
         let now = NOW + HOUR;
         let charged = paid.take(&mut state, now, 500_000);
-        let mark = charged.standings().next().expect("one limit").mark;
+        let receipt = charged.statuses().next().expect("one limit").receipt;
         assert!(!free.take(&mut state, now, 1).is_admitted());
-        paid.settle(&mut state, now, &mark, 500_000, 3);
+        paid.settle(&mut state, now, &receipt, 500_000, 3);
         assert_eq!(paid.peek(&state, now, 0).remaining(), Some(999_997), "{paid}");
     }
 }
@@ -135,14 +135,14 @@ fn what_is_given_back_is_given_back_to_all_numbers_that_took_it() {
         assert!(free.take(&mut state, NOW, 1).is_admitted());
         for _ in 0..500 {
             let charged = paid.take(&mut state, NOW + 1, 1);
-            let mark = charged.standings().next().expect("one limit").mark;
-            paid.settle(&mut state, NOW + 2, &mark, 1, 0);
+            let receipt = charged.statuses().next().expect("one limit").receipt;
+            paid.settle(&mut state, NOW + 2, &receipt, 1, 0);
         }
         assert_eq!(free.peek(&state, NOW + 2, 0).remaining(), Some(9), "{free}");
         // Where ten had no room for all of it, nobody knows how much that was: nothing is given back there.
         let charged = paid.take(&mut state, NOW + 3, 100);
-        let mark = charged.standings().next().expect("one limit").mark;
-        paid.settle(&mut state, NOW + 3, &mark, 100, 0);
+        let receipt = charged.statuses().next().expect("one limit").receipt;
+        paid.settle(&mut state, NOW + 3, &receipt, 100, 0);
         let left = if texts[1].starts_with("sliding") { 9 } else { 0 };
         assert_eq!(free.peek(&state, NOW + 3, 0).remaining(), Some(left), "{free}");
         assert_eq!(paid.peek(&state, NOW + 3, 0).remaining(), Some(599), "{paid}");
@@ -154,9 +154,9 @@ fn what_turns_out_to_have_cost_more_is_owed_to_all_numbers() {
     let [paid, free] = plans(["600/minute", "10/minute"]);
     let mut state = free.fresh();
     let charged = free.take(&mut state, NOW, 1);
-    let mark = charged.standings().next().expect("one limit").mark;
+    let receipt = charged.statuses().next().expect("one limit").receipt;
     assert!(paid.take(&mut state, NOW, 500).is_admitted());
-    free.settle(&mut state, NOW, &mark, 1, 100);
+    free.settle(&mut state, NOW, &receipt, 1, 100);
     assert_eq!(paid.peek(&state, NOW, 0).remaining(), Some(0));
     // Ten of them were spent, and are ninety-nine more now: at ten a minute.
     assert_eq!(retry(free, &state, NOW, 1), Some(10 * MINUTE));
@@ -169,7 +169,7 @@ fn a_ban_lasts_from_when_one_would_have_been_admitted() {
     assert!(paid.take(&mut state, NOW, 600).is_admitted());
     let refused = free.take(&mut state, NOW, 1);
     assert_eq!(refused.retry_after(), Some(micros(6 * SECOND + HOUR)));
-    assert!(free.peek(&state, NOW, 0).standings().all(|standing| standing.banned));
+    assert!(free.peek(&state, NOW, 0).statuses().all(|status| status.banned));
 }
 
 #[test]

@@ -27,7 +27,7 @@ fn a_cost_beyond_the_capacity_is_told_that_it_never_fits() {
         let refused = limit.take(&mut limit.fresh(), NOW, 9);
         assert_eq!(refused.verdict(), Verdict::Never, "{limit}");
         assert_eq!((refused.never_fits(), refused.retry_after()), (true, None), "{limit}");
-        assert!(refused.standings().all(|standing| standing.refused), "{limit}");
+        assert!(refused.statuses().all(|status| status.refused), "{limit}");
         assert_eq!(refused.remaining(), Some(5), "{limit}: what remains is told as it is");
         let mut state = limit.fresh();
         assert!(limit.take(&mut state, NOW, 5).is_admitted());

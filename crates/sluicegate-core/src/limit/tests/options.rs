@@ -36,8 +36,8 @@ fn while_a_gap_lasts_nothing_remains_until_it_is_over() {
     for limit in shapes().map(|limit| limit.min_gap(micros(300_000)).soft(2)) {
         let mut state = limit.fresh();
         for decision in [limit.take(&mut state, NOW, 1), limit.take(&mut state, NOW, 1)] {
-            let standing = decision.standings().next().expect("one limit");
-            let told = (standing.remaining, standing.window, standing.soft);
+            let status = decision.statuses().next().expect("one limit");
+            let told = (status.remaining, status.window, status.soft);
             assert_eq!(told, (0, Some(micros(300_000)), false), "{limit}");
         }
         let peek = limit.peek(&state, NOW + 300_000, 1);
@@ -142,10 +142,10 @@ fn a_refusal_is_recorded_by_those_that_refuse_alone() {
     assert!(take(NOW).is_admitted());
     for _ in 0..9 {
         let refused = take(NOW + SECOND);
-        let by: Vec<_> = refused.standings().map(|standing| standing.refused).collect();
+        let by: Vec<_> = refused.statuses().map(|status| status.refused).collect();
         assert_eq!(by, [false, true]);
         // The log holds the one that was admitted.
-        assert_eq!(refused.standings().next().map(|standing| standing.remaining), Some(2));
+        assert_eq!(refused.statuses().next().map(|status| status.remaining), Some(2));
     }
 }
 
@@ -164,12 +164,12 @@ fn giving_back_lifts_a_ban_that_counted_it() {
     for limit in ["5/minute", "fixed 5/minute", "log 5/minute", "sliding 5/minute"] {
         let limit = format!("{limit} ban 5 minutes").parse::<Limit>().unwrap();
         let mut state = limit.fresh();
-        let marks = [(); 5].map(|()| {
+        let receipts = [(); 5].map(|()| {
             let decision = limit.take(&mut state, NOW, 1);
-            decision.standings().next().expect("one limit").mark
+            decision.statuses().next().expect("one limit").receipt
         });
         assert!(limit.take(&mut state, NOW, 1).is_banned(), "{limit}");
-        limit.settle(&mut state, NOW + 1, &marks[4], 1, 0);
+        limit.settle(&mut state, NOW + 1, &receipts[4], 1, 0);
         assert!(limit.take(&mut state, NOW + 1, 1).is_admitted(), "{limit}");
         assert!(limit.take(&mut state, NOW + 1, 1).is_banned(), "{limit}");
     }
@@ -179,7 +179,7 @@ fn giving_back_lifts_a_ban_that_counted_it() {
 fn giving_back_lifts_no_ban_that_it_had_no_part_in() {
     let limit = Limit::per_second(2).ban(secs(600));
     let mut state = limit.fresh();
-    let long_ago = limit.take(&mut state, NOW, 1).standings().next().expect("one limit").mark;
+    let long_ago = limit.take(&mut state, NOW, 1).statuses().next().expect("one limit").receipt;
     let now = NOW + 10_000_000;
     limit.take(&mut state, now, 2);
     assert!(limit.take(&mut state, now, 1).is_banned());
@@ -189,8 +189,8 @@ fn giving_back_lifts_no_ban_that_it_had_no_part_in() {
 
     // A place booked behind the ban, and given up, is no way out of it either.
     let booked = limit.take_within(&mut state, now + 2_000_000, 1, secs(3_600));
-    let mark = booked.standings().next().expect("one limit").mark;
-    limit.settle(&mut state, now + 2_000_001, &mark, 1, 0);
+    let receipt = booked.statuses().next().expect("one limit").receipt;
+    limit.settle(&mut state, now + 2_000_001, &receipt, 1, 0);
     assert!(limit.take(&mut state, now + 2_000_001, 1).is_banned());
 }
 
@@ -199,7 +199,7 @@ fn giving_back_lifts_no_ban_that_it_had_no_part_in() {
 fn giving_back_less_than_was_refused_lifts_no_ban() {
     let limit = Limit::per(5, secs(900)).ban(secs(3_600));
     let mut state = limit.fresh();
-    let slow = limit.take(&mut state, NOW, 1).standings().next().expect("one limit").mark;
+    let slow = limit.take(&mut state, NOW, 1).statuses().next().expect("one limit").receipt;
     limit.take(&mut state, NOW, 4);
     for _ in 0..1_000 {
         assert!(!limit.take(&mut state, NOW, 1).is_admitted());
@@ -214,16 +214,16 @@ fn giving_back_less_than_was_refused_lifts_no_ban() {
 fn gaps_and_bans_hold_for_concurrency_too() {
     let gap = Limit::concurrent(10).min_gap(secs(1));
     let mut state = gap.fresh();
-    let mark = gap.take(&mut state, NOW, 1).standings().next().expect("one limit").mark;
-    gap.settle(&mut state, NOW + 10, &mark, 1, 0);
+    let receipt = gap.take(&mut state, NOW, 1).statuses().next().expect("one limit").receipt;
+    gap.settle(&mut state, NOW + 10, &receipt, 1, 0);
     assert!(!gap.take(&mut state, NOW + 20, 1).is_admitted());
     assert!(gap.take(&mut state, NOW + SECOND, 1).is_admitted());
 
     let ban = Limit::concurrent(1).ban(secs(60));
     let mut state = ban.fresh();
-    let mark = ban.take(&mut state, NOW, 1).standings().next().expect("one limit").mark;
+    let receipt = ban.take(&mut state, NOW, 1).statuses().next().expect("one limit").receipt;
     assert!(ban.take(&mut state, NOW, 1).is_banned());
-    ban.settle(&mut state, NOW + 10, &mark, 1, 0);
+    ban.settle(&mut state, NOW + 10, &receipt, 1, 0);
     assert!(ban.take(&mut state, NOW + 20, 1).is_banned());
 }
 

@@ -20,7 +20,7 @@ fn shapes() -> [Limit; 9] {
 }
 
 fn shadowed(decision: &Decision) -> Vec<bool> {
-    decision.standings().map(|standing| standing.shadowed).collect()
+    decision.statuses().map(|status| status.shadowed).collect()
 }
 
 /// Two limits on one key, charged together.
@@ -69,10 +69,10 @@ fn a_shadow_s_standing_says_when_it_would_admit() {
         }
         let refused = limit.take(&mut state, NOW, 1);
         let told = shadow.take(&mut beside, NOW, 1);
-        let (real, told) = (refused.standings().next().unwrap(), told.standings().next().unwrap());
+        let (real, told) = (refused.statuses().next().unwrap(), told.statuses().next().unwrap());
         assert_eq!((told.retry, told.window, told.reset), (real.retry, real.window, real.reset));
         assert_eq!((told.refused, told.charged, told.remaining), (false, 0, 0), "{limit}");
-        assert!(told.mark.is_void(), "{limit}");
+        assert!(told.receipt.is_void(), "{limit}");
     }
 }
 
@@ -95,7 +95,7 @@ fn the_others_are_decided_as_if_it_were_not_there() {
             let now = NOW + second * 1_000_000;
             let (told, real) = (both.take(now), alone.take(&mut state, now, 1));
             assert_eq!(told.verdict(), real.verdict(), "{shadow}");
-            let of_real = told.standings().nth(1).map(|standing| standing.remaining);
+            let of_real = told.statuses().nth(1).map(|status| status.remaining);
             assert_eq!(of_real, real.remaining());
             assert_eq!(told.remaining(), real.remaining());
         }
@@ -108,7 +108,7 @@ fn a_shadow_is_not_charged_for_what_another_refuses() {
     assert!(both.take(NOW).is_admitted());
     for _ in 0..9 {
         let refused = both.take(NOW);
-        assert_eq!(refused.standings().next().map(|standing| standing.remaining), Some(4));
+        assert_eq!(refused.statuses().next().map(|status| status.remaining), Some(4));
         assert_eq!(shadowed(&refused), [false, false]);
     }
 }
@@ -121,7 +121,7 @@ fn a_shadow_bans_and_counts_as_it_would() {
     assert!(ban.take(&mut state, NOW, 1).is_shadowed());
     let told = ban.take(&mut state, NOW + 30_000_000, 1);
     assert!(told.is_shadowed() && told.is_admitted() && !told.is_banned());
-    assert!(told.standings().all(|standing| standing.banned));
+    assert!(told.statuses().all(|status| status.banned));
 
     let log = Limit::sliding_log(1, secs(60)).count_refused().shadow();
     let mut state = log.fresh();
@@ -135,10 +135,10 @@ fn what_was_not_charged_settles_nothing() {
         let mut state = limit.fresh();
         limit.take(&mut state, NOW, 2);
         let over = limit.take(&mut state, NOW, 1);
-        let mark = over.standings().next().unwrap().mark;
+        let receipt = over.statuses().next().unwrap().receipt;
         let before = state.clone();
-        limit.settle(&mut state, NOW, &mark, 1, 0);
-        limit.settle(&mut state, NOW, &mark, 1, 9);
+        limit.settle(&mut state, NOW, &receipt, 1, 0);
+        limit.settle(&mut state, NOW, &receipt, 1, 9);
         assert_eq!(state, before, "{limit}");
     }
 }
@@ -177,7 +177,7 @@ fn clients_are_told_nothing_of_it() {
         assert_eq!(fields::rate_limit_policy(decision), "\"real\";q=2;w=60");
         assert!(!fields::rate_limit(decision).contains("trial"));
         assert!(!decision.is_soft());
-        assert_eq!(fields::tightest(decision).map(|standing| standing.limit), Some(both.limits[1]));
+        assert_eq!(fields::tightest(decision).map(|status| status.limit), Some(both.limits[1]));
     }
     assert!(!told[2].is_admitted());
     assert_eq!(fields::retry_after(&told[2]), 30);

@@ -10,10 +10,10 @@ fn two_limits_are_charged_all_or_none() {
         let (one, other) = (kind.per_hour(2), kind.per_hour(3));
         let first = key(&store, one, [A, A, A, A]);
         let second = key(&store, other, [B, B, B, B]);
-        let takes = |owed: [(Limit, KeyBuf); 2]| {
+        let takes = |debit: [(Limit, KeyBuf); 2]| {
             let mut charge = Charge::new();
-            for (limit, key) in owed {
-                charge.owe(limit, key, 1).expect("two limits");
+            for (limit, key) in debit {
+                charge.add(limit, key, 1).expect("two limits");
             }
             let store = store.clone();
             move || store.take(&charge).now().expect("room").is_admitted()

@@ -71,8 +71,8 @@ fn a_row_is_given_back_to_while_it_is_moved() {
 
         let also = store.clone();
         let give = move || {
-            let owed = charge.owed().next().expect("one limit");
-            also.settle(owed, &taken.marks().next().expect("one limit"), 0);
+            let debit = charge.debits().next().expect("one limit");
+            also.settle(debit, &taken.receipts().next().expect("one limit"), 0);
         };
         order.both(arrives(&store, limit, newcomer), give);
         assert_eq!(remaining(&store, limit, mover), 3);

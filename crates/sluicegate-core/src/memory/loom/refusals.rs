@@ -16,8 +16,8 @@ fn a_refusal_is_not_made_of_two_states() {
 
         let also = store.clone();
         let force = move || {
-            let owed = charge.owed().next().expect("one limit");
-            also.settle(owed, &taken.marks().next().expect("one limit"), 63);
+            let debit = charge.debits().next().expect("one limit");
+            also.settle(debit, &taken.receipts().next().expect("one limit"), 63);
         };
         let also = store.clone();
         let refused = move || also.spend(&limit, &key, 1).expect("room").retry_after();

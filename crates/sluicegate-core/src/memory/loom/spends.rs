@@ -53,8 +53,8 @@ fn what_is_held_by_one_is_not_held_by_another() {
             move || {
                 let held = admits(&store, limit, key);
                 if held {
-                    let owed = charge.owed().next().expect("one limit");
-                    store.settle(owed, &Default::default(), 0);
+                    let debit = charge.debits().next().expect("one limit");
+                    store.settle(debit, &Default::default(), 0);
                 }
                 held
             }

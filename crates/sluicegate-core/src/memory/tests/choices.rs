@@ -66,7 +66,7 @@ fn the_rows_of_one_charge_do_not_displace_each_other() {
         let limits: Vec<_> = (1..=10).map(|i| Limit::per_hour(10 + i)).collect();
         let mut charge = Charge::new();
         for limit in &limits {
-            charge.owe(*limit, key(first), 1).expect("limits of different names");
+            charge.add(*limit, key(first), 1).expect("limits of different names");
         }
         let Ok(decision) = store.take(&charge).now() else { continue };
         assert!(decision.is_admitted());
@@ -87,7 +87,7 @@ fn a_recovered_row_of_a_charge_is_not_claimed_by_its_other_rows() {
         clock.advance(MINUTE);
         let mut both = Charge::of(old, key(first), 1);
         for number in 0..5 {
-            both.owe(new, key(number), 1).expect("six rows");
+            both.add(new, key(number), 1).expect("six rows");
         }
         // The rows of one charge do not make way for each other, so some find no room.
         if store.take(&both).now().is_ok() {
@@ -109,9 +109,9 @@ fn a_row_in_a_later_choice_can_be_settled_and_reset() {
     for (decision, number) in decisions.iter().zip(0..) {
         let charge = Charge::of(limit, key(number), 1);
         if number % 2 == 0 {
-            let owed = charge.owed().next().expect("one limit");
-            let mark = decision.standings().next().expect("one limit").mark;
-            store.settle(owed, &mark, 0);
+            let debit = charge.debits().next().expect("one limit");
+            let receipt = decision.statuses().next().expect("one limit").receipt;
+            store.settle(debit, &receipt, 0);
         } else {
             store.reset(&charge).now().expect("no room is needed");
         }

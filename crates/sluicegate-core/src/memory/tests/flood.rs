@@ -114,11 +114,11 @@ fn no_room_for_another_limit_frees_no_limited_key() {
     let mut full = 0;
     for number in 1..1_000 {
         let mut both = Charge::of(other, key(1_000_000 + number), 1);
-        both.owe(limit, key(0), 1).expect("two limits");
+        both.add(limit, key(0), 1).expect("two limits");
         assert!(!store.take(&both).now().expect("the refusal").is_admitted());
 
         let mut both = Charge::of(other, key(1_000_000 + number), 1);
-        both.owe(limit, key(2_000_000 + number), 1).expect("two limits");
+        both.add(limit, key(2_000_000 + number), 1).expect("two limits");
         full += u64::from(store.take(&both).now().is_err());
     }
     assert!(full > 990);

@@ -3,7 +3,7 @@
 use super::*;
 use crate::key::Global;
 use crate::key::testing::Request;
-use crate::limit::Mark;
+use crate::limit::Receipt;
 use crate::policy::{Course, Policy};
 use crate::rule::Rule;
 
@@ -23,7 +23,7 @@ pub(super) fn fill(store: &Memory, limit: Limit) {
 
 fn both(first: (Limit, u64), second: (Limit, u64)) -> Charge {
     let mut charge = Charge::of(first.0, key(first.1), 1);
-    charge.owe(second.0, key(second.1), 1).expect("two limits");
+    charge.add(second.0, key(second.1), 1).expect("two limits");
     charge
 }
 
@@ -75,10 +75,10 @@ fn a_limit_that_refuses_beside_one_without_room_charges_no_other() {
     assert!(admits(&store, limit, 1) && admits(&store, other, 1));
     fill(&store, missing);
     let mut charge = both((other, 1), (missing, 2_000_000));
-    charge.owe(limit, key(1), 1).expect("three limits");
+    charge.add(limit, key(1), 1).expect("three limits");
     let decision = store.take(&charge).now().expect("two have room").decision(&charge);
     assert!(!decision.is_admitted());
-    assert_eq!(decision.standings().filter(|standing| standing.refused).count(), 1);
+    assert_eq!(decision.statuses().filter(|status| status.refused).count(), 1);
     assert_eq!(remaining(&store, other, 1), 8);
 }
 
@@ -93,14 +93,14 @@ fn a_limit_that_was_not_counted_is_told_so_and_owes_nothing() {
     let charge = both((missing, 2_000_000), (known, 1));
     let outcome = store.take(&charge).now().expect("one has room");
     let decision = outcome.decision(&charge);
-    let told: Vec<_> = decision.standings().map(|it| (it.uncounted, it.charged)).collect();
+    let told: Vec<_> = decision.statuses().map(|it| (it.uncounted, it.charged)).collect();
     assert_eq!(told, [(true, 0), (false, 1)]);
     assert!(outcome.is_admitted() && outcome.is_uncounted() && decision.is_uncounted());
     assert_eq!(decision.remaining(), Some(7));
-    let marks: Vec<Mark> = outcome.marks().collect();
-    assert!(marks[0].is_void() && !marks[1].is_void());
-    for (owed, mark) in charge.owed().zip(&marks) {
-        store.settle(owed, mark, 0);
+    let receipts: Vec<Receipt> = outcome.receipts().collect();
+    assert!(receipts[0].is_void() && !receipts[1].is_void());
+    for (debit, receipt) in charge.debits().zip(&receipts) {
+        store.settle(debit, receipt, 0);
     }
     assert_eq!(remaining(&store, known, 1), 8);
     assert_eq!(store.turned_away(), before + 1);
@@ -135,7 +135,7 @@ fn a_layer_refuses_what_must_not_pass_and_counts_what_was_not_counted() {
     let judged = |answer| {
         let mut charge = Charge::of(missing.when_full(answer), key(2_000_000), 1);
         let alone = policy.judge(store.take(&charge).now(), &charge, None);
-        charge.owe(known, key(1), 1).expect("two limits");
+        charge.add(known, key(1), 1).expect("two limits");
         [alone, policy.judge(store.take(&charge).now(), &charge, None)]
     };
     // The row of the one that is known has to be made while there is room: here it shares one.
@@ -154,7 +154,7 @@ fn what_is_settled_by_the_response_is_counted_together() {
     fill(&store, limit);
     let rule = limit.by(Global).count_if(|status| status == 401);
     let mut charge = Charge::new();
-    rule.owes(&Request::default(), &mut charge).expect("a key");
+    rule.charge(&Request::default(), &mut charge).expect("a key");
     let admitted = [(); 20].map(|()| store.take(&charge).now().expect("a row").is_admitted());
     assert_eq!(admitted.iter().filter(|admitted| **admitted).count(), 5);
 }

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::full::fill;
 use super::*;
 use crate::limit::testing::decide;
-use crate::limit::{Mark, Slot, State};
+use crate::limit::{Receipt, Slot, State};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -31,9 +31,9 @@ fn admitted(store: &Memory, limit: Limit, numbers: impl Iterator<Item = u64>) ->
     numbers.map(|number| u64::from(admits(store, limit, number))).sum()
 }
 
-fn settle(store: &Memory, limit: Limit, number: u64, mark: &Mark, spent: u64) {
+fn settle(store: &Memory, limit: Limit, number: u64, receipt: &Receipt, spent: u64) {
     let charge = Charge::of(limit, key(number), 1);
-    store.settle(charge.owed().next().expect("one limit"), mark, spent);
+    store.settle(charge.debits().next().expect("one limit"), receipt, spent);
 }
 
 #[test]
@@ -129,15 +129,15 @@ fn places_that_are_held_together_are_given_back_where_they_were_taken() {
     fill(&store, Limit::fixed_window(1, MINUTE).from_first());
     let held = [(); 2].map(|()| take(&store, limit, 7).expect("a row"));
     assert!(held.iter().all(|decision| decision.is_admitted()));
-    let marks = held.map(|decision| decision.standings().next().expect("one limit").mark);
+    let receipts = held.map(|decision| decision.statuses().next().expect("one limit").receipt);
     assert!(!admits(&store, limit, 7));
     clock.advance(MINUTE + EXPIRED);
     assert!(!admits(&store, limit, 7));
-    settle(&store, limit, 7, &marks[0], 0);
+    settle(&store, limit, 7, &receipts[0], 0);
     let again = take(&store, limit, 7).expect("a row");
     assert!(again.is_admitted() && !admits(&store, limit, 7));
-    settle(&store, limit, 7, &marks[1], 0);
-    settle(&store, limit, 7, &again.standings().next().expect("one limit").mark, 0);
+    settle(&store, limit, 7, &receipts[1], 0);
+    settle(&store, limit, 7, &again.statuses().next().expect("one limit").receipt, 0);
     // Nothing is held any more: it has a row of its own from now on.
     let before = store.counted_together();
     assert_eq!(admitted(&store, limit, [7; 5].into_iter()), 2);
@@ -150,11 +150,11 @@ fn giving_back_to_a_shared_row_mints_nothing() {
         let (store, _clock) = memory(50);
         fill(&store, limit);
         let taken = [(); 5].map(|()| take(&store, limit, 7).expect("a row"));
-        let mark = |i: usize| taken[i].standings().next().expect("one limit").mark;
-        settle(&store, limit, 7, &mark(4), 0);
+        let receipt = |i: usize| taken[i].statuses().next().expect("one limit").receipt;
+        settle(&store, limit, 7, &receipt(4), 0);
         assert_eq!(remaining(&store, limit, 7), 1, "{limit}");
         // More than was reserved is charged to the same row.
-        settle(&store, limit, 7, &mark(3), 2);
+        settle(&store, limit, 7, &receipt(3), 2);
         assert_eq!(admitted(&store, limit, [7; 5].into_iter()), 0, "{limit}");
         assert_eq!(store.turned_away(), 100, "the keys that filled the table");
     }
@@ -181,7 +181,7 @@ fn two_keys_of_one_request_do_not_share_a_row() {
     let mut admitted = 0;
     for number in 0..3_000 {
         let mut charge = Charge::of(limit, key(2 * number), 1);
-        charge.owe(limit, key(2 * number + 1), 1).expect("two keys");
+        charge.add(limit, key(2 * number + 1), 1).expect("two keys");
         match store.take(&charge).now() {
             Ok(outcome) => admitted += u64::from(outcome.is_admitted()),
             Err(error) => assert!(error.must_refuse()),
@@ -234,9 +234,9 @@ fn limits() -> [Limit; 9] {
 }
 
 fn operation() -> impl Strategy<Value = Operation> {
-    let owed = prop::collection::vec((0..limits().len(), 0_u64..40), 1..4);
+    let debit = prop::collection::vec((0..limits().len(), 0_u64..40), 1..4);
     prop_oneof![
-        8 => owed.prop_map(Operation::Take),
+        8 => debit.prop_map(Operation::Take),
         2 => (0_usize..8, 0_u64..3).prop_map(|(ago, spent)| Operation::Settle { ago, spent }),
         3 => prop_oneof![0_u64..300_000, 0_u64..3_000_000].prop_map(Operation::Pass),
     ]
@@ -256,10 +256,10 @@ proptest! {
         for operation in operations {
             let now = clock.now();
             match operation {
-                Operation::Take(owed) => {
+                Operation::Take(debit) => {
                     let mut charge = Charge::new();
-                    for (limit, number) in &owed {
-                        let _ = charge.owe(limits()[*limit], key(*number), 1);
+                    for (limit, number) in &debit {
+                        let _ = charge.add(limits()[*limit], key(*number), 1);
                     }
                     let outcome = match store.take(&charge).now() {
                         Ok(outcome) if outcome.is_admitted() => outcome,
@@ -270,24 +270,24 @@ proptest! {
                         }
                     };
                     prop_assert!(!outcome.is_uncounted());
-                    for (owed, mark) in charge.owed().zip(outcome.marks()) {
-                        let number = (0..40).find(|number| key(*number) == owed.key).expect("a key");
-                        let state = alone.entry((owed.limit.id(), number)).or_default();
-                        let mut slot = [Slot { limit: &owed.limit, state, cost: owed.cost }];
+                    for (debit, receipt) in charge.debits().zip(outcome.receipts()) {
+                        let number = (0..40).find(|number| key(*number) == debit.key).expect("a key");
+                        let state = alone.entry((debit.limit.id(), number)).or_default();
+                        let mut slot = [Slot { limit: &debit.limit, state, cost: debit.cost }];
                         let decision = decide(&mut slot, now, None, charge.keys());
-                        prop_assert!(decision.is_admitted(), "{} for key {}", owed.limit, number);
-                        let own = decision.standings().next().expect("one limit").mark;
-                        taken.push((owed.clone(), number, mark, own));
+                        prop_assert!(decision.is_admitted(), "{} for key {}", debit.limit, number);
+                        let own = decision.statuses().next().expect("one limit").receipt;
+                        taken.push((debit.clone(), number, receipt, own));
                     }
                 }
                 Operation::Settle { ago, spent } => {
                     let Some(at) = taken.len().checked_sub(ago + 1) else { continue };
-                    let (owed, number, mark, own) = taken.remove(at);
-                    let spent = if owed.limit.is_held() { 0 } else { spent };
-                    store.settle(&owed, &mark, spent);
-                    let state = alone.entry((owed.limit.id(), number)).or_default();
-                    if spent < owed.cost {
-                        owed.limit.settle(state, now, &own, owed.cost, spent);
+                    let (debit, number, receipt, own) = taken.remove(at);
+                    let spent = if debit.limit.is_held() { 0 } else { spent };
+                    store.settle(&debit, &receipt, spent);
+                    let state = alone.entry((debit.limit.id(), number)).or_default();
+                    if spent < debit.cost {
+                        debit.limit.settle(state, now, &own, debit.cost, spent);
                     }
                 }
                 Operation::Pass(micros) => clock.advance(Duration::from_micros(micros)),

@@ -141,9 +141,9 @@ fn looking_and_giving_back_need_no_room() {
     let last = take(&store, limit, 0).expect("room");
     assert_eq!(remaining(&store, limit, 0), 4);
 
-    let mark = last.standings().next().expect("one limit").mark;
-    let owed = charge.owed().next().expect("one limit");
-    store.settle(owed, &mark, 0);
+    let receipt = last.statuses().next().expect("one limit").receipt;
+    let debit = charge.debits().next().expect("one limit");
+    store.settle(debit, &receipt, 0);
     assert_eq!(remaining(&store, limit, 0), 5);
     assert_eq!(store.turned_away(), 0);
 }
@@ -156,8 +156,8 @@ fn a_log_without_room_is_charged_with_the_other_limits() {
     let banning = Limit::per_minute(9).ban(MINUTE);
     assert_eq!(spend(&store, &clock, log, 0, 4), 4);
     let mut all = Charge::of(other, key(0), 1);
-    all.owe(log, key(0), 1).expect("three limits");
-    all.owe(banning, key(0), 1).expect("three limits");
+    all.add(log, key(0), 1).expect("three limits");
+    all.add(banning, key(0), 1).expect("three limits");
     let admitted = [(); 20].map(|()| {
         clock.advance(Duration::from_micros(1));
         store.take(&all).now().expect("a row").is_admitted()
@@ -252,8 +252,8 @@ proptest! {
             prop_assert!(exact.admits(limit, now, cost));
             exact.0.push((now, cost));
             if settled == 0 {
-                let mark = outcome.marks().next().expect("one limit");
-                store.settle(charge.owed().next().expect("one limit"), &mark, 0);
+                let receipt = outcome.receipts().next().expect("one limit");
+                store.settle(charge.debits().next().expect("one limit"), &receipt, 0);
                 exact.0.pop();
             }
         }

@@ -6,19 +6,19 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::limit::testing::{decide, preview};
-use crate::limit::{Mark, Outcome, Slot, Standing, State, Verdict};
+use crate::limit::{LimitStatus, Outcome, Receipt, Slot, State, Verdict};
 
 #[derive(Debug, Clone)]
 enum Operation {
     Take {
-        owed: Vec<(usize, u64, u64)>,
+        debit: Vec<(usize, u64, u64)>,
         patience: u64,
     },
     Peek {
-        owed: Vec<(usize, u64, u64)>,
+        debit: Vec<(usize, u64, u64)>,
     },
     Reset {
-        owed: Vec<(usize, u64, u64)>,
+        debit: Vec<(usize, u64, u64)>,
     },
     /// Settles the charge that was admitted so many charges ago.
     Settle {
@@ -51,7 +51,7 @@ fn limits() -> [Limit; 15] {
     .map(|limit| limit.when_full(WhenFull::Admit))
 }
 
-fn owed() -> impl Strategy<Value = Vec<(usize, u64, u64)>> {
+fn debit() -> impl Strategy<Value = Vec<(usize, u64, u64)>> {
     let one = (0..limits().len(), 0_u64..12, 0_u64..4);
     prop_oneof![
         3 => prop::collection::vec(one.clone(), 1),
@@ -61,10 +61,10 @@ fn owed() -> impl Strategy<Value = Vec<(usize, u64, u64)>> {
 
 fn operation() -> impl Strategy<Value = Operation> {
     prop_oneof![
-        8 => (owed(), prop_oneof![Just(0), 0_u64..2_000_000])
-            .prop_map(|(owed, patience)| Operation::Take { owed, patience }),
-        1 => owed().prop_map(|owed| Operation::Peek { owed }),
-        1 => owed().prop_map(|owed| Operation::Reset { owed }),
+        8 => (debit(), prop_oneof![Just(0), 0_u64..2_000_000])
+            .prop_map(|(debit, patience)| Operation::Take { debit, patience }),
+        1 => debit().prop_map(|debit| Operation::Peek { debit }),
+        1 => debit().prop_map(|debit| Operation::Reset { debit }),
         3 => (0_usize..8, 0_u64..6).prop_map(|(ago, spent)| Operation::Settle { ago, spent }),
         4 => prop_oneof![0_u64..300_000, 0_u64..5_000_000]
             .prop_map(|micros| Operation::Pass { micros }),
@@ -77,16 +77,16 @@ struct Model(HashMap<(u64, KeyBuf), State>);
 
 impl Model {
     fn run<R>(&mut self, charge: &Charge, run: impl FnOnce(&mut [Slot<'_>]) -> R) -> R {
-        let at = |owed: &crate::Owed| (owed.limit.id(), owed.key);
+        let at = |debit: &crate::Debit| (debit.limit.id(), debit.key);
         let mut states: Vec<State> =
-            charge.owed().map(|owed| self.0.remove(&at(owed)).unwrap_or_default()).collect();
+            charge.debits().map(|debit| self.0.remove(&at(debit)).unwrap_or_default()).collect();
         let mut slots: Vec<_> = charge
-            .owed()
+            .debits()
             .zip(&mut states)
-            .map(|(owed, state)| Slot { limit: &owed.limit, state, cost: owed.cost })
+            .map(|(debit, state)| Slot { limit: &debit.limit, state, cost: debit.cost })
             .collect();
         let result = run(&mut slots);
-        self.0.extend(charge.owed().map(at).zip(states));
+        self.0.extend(charge.debits().map(at).zip(states));
         result
     }
 
@@ -98,40 +98,40 @@ impl Model {
         result
     }
 
-    fn settle(&mut self, charge: &Charge, marks: &[Mark], now: u64, spent: u64) {
-        for (owed, mark) in charge.owed().zip(marks) {
-            let state = self.0.entry((owed.limit.id(), owed.key)).or_default();
-            owed.limit.settle(state, now, mark, owed.cost, spent);
+    fn settle(&mut self, charge: &Charge, receipts: &[Receipt], now: u64, spent: u64) {
+        for (debit, receipt) in charge.debits().zip(receipts) {
+            let state = self.0.entry((debit.limit.id(), debit.key)).or_default();
+            debit.limit.settle(state, now, receipt, debit.cost, spent);
         }
     }
 }
 
-fn charge(owed: &[(usize, u64, u64)], patience: u64) -> Charge {
+fn charge(debit: &[(usize, u64, u64)], patience: u64) -> Charge {
     let mut charge = Charge::new();
-    for (limit, number, cost) in owed {
+    for (limit, number, cost) in debit {
         // One key has but one plan at a time.
-        let _ = charge.owe(limits()[*limit], key(*number), *cost);
+        let _ = charge.add(limits()[*limit], key(*number), *cost);
     }
     if patience == 0 { charge } else { charge.patient(Duration::from_micros(patience)) }
 }
 
 /// A decision but for its marks' moments.
-fn told(decision: &Decision) -> (Verdict, Vec<Standing>) {
-    let counted = decision.standings().filter(|standing| !standing.uncounted);
-    let standings = counted.cloned().map(|mut standing| {
-        standing.mark.since = 0;
-        standing.mark.by_all = false;
-        standing
+fn told(decision: &Decision) -> (Verdict, Vec<LimitStatus>) {
+    let counted = decision.statuses().filter(|status| !status.uncounted);
+    let statuses = counted.cloned().map(|mut status| {
+        status.receipt.since = 0;
+        status.receipt.by_all = false;
+        status
     });
-    (decision.verdict(), standings.collect())
+    (decision.verdict(), statuses.collect())
 }
 
 /// The charge without what was not counted of it.
 fn counted(whole: &Charge, decision: &Decision) -> Charge {
     let mut charge = Charge::new();
-    for (owed, standing) in whole.owed().zip(decision.standings()) {
-        if !standing.uncounted {
-            charge.owe(owed.limit, owed.key, owed.cost).expect("a part of a charge");
+    for (debit, status) in whole.debits().zip(decision.statuses()) {
+        if !status.uncounted {
+            charge.add(debit.limit, debit.key, debit.cost).expect("a part of a charge");
         }
     }
     charge
@@ -140,8 +140,8 @@ fn counted(whole: &Charge, decision: &Decision) -> Charge {
 /// Takes by the way for one limit where there is a choice, every other time.
 fn take(store: &Memory, charge: &Charge, turn: usize) -> Result<Outcome, StoreError> {
     match charge.only() {
-        Some(owed) if charge.patience().is_none() && turn % 2 == 0 => {
-            store.spend(&owed.limit, &owed.key, owed.cost)
+        Some(debit) if charge.patience().is_none() && turn % 2 == 0 => {
+            store.spend(&debit.limit, &debit.key, debit.cost)
         }
         _ => store.take(charge).now(),
     }
@@ -163,8 +163,8 @@ proptest! {
         for (turn, operation) in operations.into_iter().enumerate() {
             let now = clock.now();
             match operation {
-                Operation::Take { owed, patience } => {
-                    let charge = charge(&owed, patience);
+                Operation::Take { debit, patience } => {
+                    let charge = charge(&debit, patience);
                     let patience = charge.patience();
                     let before = store.turned_away();
                     let taken = take(&store, &charge, turn);
@@ -179,20 +179,20 @@ proptest! {
                     prop_assert_eq!(told(&taken), told(&model));
                     if taken.is_admitted() {
                         // Where one has forgotten a row that was as good as none, it has begun it anew.
-                        let own = taken.standings().filter(|standing| !standing.uncounted);
-                        let marks = own.zip(model.standings());
-                        let marks: Vec<_> = marks.map(|(taken, model)| (taken.mark, model.mark)).collect();
-                        admitted.push((charge, marks));
+                        let own = taken.statuses().filter(|status| !status.uncounted);
+                        let receipts = own.zip(model.statuses());
+                        let receipts: Vec<_> = receipts.map(|(taken, model)| (taken.receipt, model.receipt)).collect();
+                        admitted.push((charge, receipts));
                     }
                 }
-                Operation::Peek { owed } => {
-                    let charge = charge(&owed, 0);
+                Operation::Peek { debit } => {
+                    let charge = charge(&debit, 0);
                     let peeked = store.peek(&charge).now().expect("peeks need no room");
                     let peeked = peeked.decision(&charge);
                     prop_assert_eq!(peeked, model.peek(&charge, |slots| preview(slots, now, charge.keys())));
                 }
-                Operation::Reset { owed } => {
-                    let charge = charge(&owed, 0);
+                Operation::Reset { debit } => {
+                    let charge = charge(&debit, 0);
                     store.reset(&charge).now().expect("no room is needed");
                     model.run(&charge, |slots| {
                         for slot in slots.iter_mut().filter(|slot| !slot.limit.is_held()) {
@@ -202,13 +202,13 @@ proptest! {
                 }
                 Operation::Settle { ago, spent } => {
                     let Some(at) = admitted.len().checked_sub(ago + 1) else { continue };
-                    let (charge, marks) = admitted.remove(at);
-                    for (owed, (own, mark)) in charge.owed().zip(&marks) {
+                    let (charge, receipts) = admitted.remove(at);
+                    for (debit, (own, receipt)) in charge.debits().zip(&receipts) {
                         let before = store.turned_away();
-                        store.settle(owed, own, spent);
+                        store.settle(debit, own, spent);
                         if store.turned_away() == before {
-                            let one = Charge::of(owed.limit, owed.key, owed.cost);
-                            model.settle(&one, &[*mark], now, spent);
+                            let one = Charge::of(debit.limit, debit.key, debit.cost);
+                            model.settle(&one, &[*receipt], now, spent);
                         }
                     }
                 }

@@ -41,7 +41,7 @@ fn a_shadow_that_there_is_no_room_for_is_not_there() {
     assert_eq!(fills, 1_000);
     assert_eq!(store.turned_away(), 0);
     let mut charge = Charge::of(shadow, key(2_000), 1);
-    charge.owe(real, key(2_000), 1).expect("two limits");
+    charge.add(real, key(2_000), 1).expect("two limits");
     let admitted = [(); 3].map(|()| store.take(&charge).now().expect("room for one").is_admitted());
     assert_eq!(admitted, [true, true, false]);
 }
@@ -94,9 +94,9 @@ fn a_row_that_is_held_is_not_reused() {
     assert!((0..100).all(|number| !admits(&store, limit, number)));
 
     let charge = Charge::of(limit, key(7), 1);
-    let owed = charge.owed().next().expect("one limit");
-    let mark = Default::default();
-    store.settle(owed, &mark, 0);
+    let debit = charge.debits().next().expect("one limit");
+    let receipt = Default::default();
+    store.settle(debit, &receipt, 0);
     assert!(admits(&store, limit, 7));
 }
 

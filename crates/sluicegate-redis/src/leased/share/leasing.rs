@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use sluicegate_core::{Charge, Owed};
+use sluicegate_core::{Charge, Debit};
 
 use super::{Refused, SOME, Share, Told, UnderWay, Waiter, Wanted, admitted, refusal};
 use crate::leased::counts::Totals;
@@ -94,7 +94,7 @@ impl Share {
                 admitted(part.cell(&self.worth), lease.now)
             } else {
                 // The server has no more than this: less was taken than was asked for.
-                let retry = retry_after(&self.owed, waiter.cost, lease);
+                let retry = retry_after(&self.debit, waiter.cost, lease);
                 refusal(lease.cell, lease.now, retry)
             };
             told.push(Told { waiter, outcome });
@@ -146,8 +146,8 @@ impl Share {
 }
 
 /// When the server would admit this cost, of which less was left.
-fn retry_after(owed: &Owed, cost: u64, lease: &Lease) -> Option<Duration> {
-    let charge = Charge::of(owed.limit, owed.key, cost);
+fn retry_after(debit: &Debit, cost: u64, lease: &Lease) -> Option<Duration> {
+    let charge = Charge::of(debit.limit, debit.key, cost);
     let decision = refusal(lease.cell, lease.now, None).decision(&charge);
-    decision.standings().next()?.retry
+    decision.statuses().next()?.retry
 }

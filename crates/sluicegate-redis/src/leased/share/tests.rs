@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use sluicegate_core::remote::{Held, Numbers, Shape, state};
-use sluicegate_core::{Charge, KeyBuf, Limit, Mark, State};
+use sluicegate_core::{Charge, KeyBuf, Limit, Receipt, State};
 
 use super::*;
 use crate::script::lease::{Lease, Wanted};
@@ -61,17 +61,17 @@ impl Server {
     }
 
     fn give_back(&mut self, part: &Part, now: u64) {
-        let (mark, spent) = (Mark::from_words(part.cell), part.taken - part.unspent);
-        self.settle(&mark, (part.taken, spent), now);
+        let (receipt, spent) = (Receipt::from_words(part.cell), part.taken - part.unspent);
+        self.settle(&receipt, (part.taken, spent), now);
     }
 
-    fn settle(&mut self, mark: &Mark, (cost, spent): (u64, u64), now: u64) {
+    fn settle(&mut self, receipt: &Receipt, (cost, spent): (u64, u64), now: u64) {
         let (before, debt, kept) =
             (self.cell(), self.debt(self.cell(), now), self.debt(self.leased, now));
-        self.limit.settle(&mut self.state, now, mark, cost, spent);
+        self.limit.settle(&mut self.state, now, receipt, cost, spent);
         let Shape::Bucket { tick, .. } = Numbers::of(&self.limit).shape else { return };
         let given = before[1] - self.cell()[1];
-        if mark.words() == self.leased {
+        if receipt.words() == self.leased {
             self.leased = [now / tick, kept.saturating_sub(given)];
         } else {
             let given = given.min(debt.saturating_sub(kept));
@@ -80,14 +80,14 @@ impl Server {
     }
 }
 
-fn owed(limit: Limit) -> Owed {
+fn debit(limit: Limit) -> Debit {
     let charge = Charge::of(limit, KeyBuf::of("alice"), 1);
-    charge.owed().next().expect("one limit").clone()
+    charge.debits().next().expect("one limit").clone()
 }
 
 fn share(limit: Limit, batch: &RangeInclusive<u64>) -> Share {
     let worth = Worth::of(&limit).expect("can be leased");
-    Share::new(&owed(limit), worth, batch)
+    Share::new(&debit(limit), worth, batch)
 }
 
 /// By a clock that shows what it should.

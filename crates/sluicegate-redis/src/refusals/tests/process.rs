@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sluicegate_core::remote::{Fact, Held, Numbers, Role};
 use sluicegate_core::{
-    Charge, Clock, KeyBuf, ManualClock, Mark, Outcome, Owed, Slot, State, decide, preview,
+    Charge, Clock, Debit, KeyBuf, ManualClock, Outcome, Receipt, Slot, State, decide, preview,
 };
 
 use crate::refusals::{Epochs, Refusals};
@@ -33,13 +33,15 @@ impl Server {
         charge: &Charge,
         decide: impl FnOnce(&mut [Slot<'_>], u64) -> Outcome,
     ) -> Outcome {
-        let at = |owed: &Owed| (owed.limit.id(), owed.key);
-        let states = charge.owed().map(|owed| self.states.remove(&at(owed)).unwrap_or_default());
+        let at = |debit: &Debit| (debit.limit.id(), debit.key);
+        let states =
+            charge.debits().map(|debit| self.states.remove(&at(debit)).unwrap_or_default());
         let mut states: Vec<State> = states.collect();
-        let slots = charge.owed().zip(&mut states);
-        let slots = slots.map(|(owed, state)| Slot { limit: &owed.limit, state, cost: owed.cost });
+        let slots = charge.debits().zip(&mut states);
+        let slots =
+            slots.map(|(debit, state)| Slot { limit: &debit.limit, state, cost: debit.cost });
         let outcome = decide(&mut slots.collect::<Vec<_>>(), ahead(&self.clock));
-        self.states.extend(charge.owed().map(at).zip(states));
+        self.states.extend(charge.debits().map(at).zip(states));
         outcome
     }
 
@@ -55,23 +57,23 @@ impl Server {
     pub(super) fn reply(&self, charge: &Charge, outcome: &Outcome) -> Reply {
         let now = ahead(&self.clock);
         let decision = outcome.decision(charge);
-        let facts = charge.owed().zip(decision.standings()).map(|(owed, standing)| {
-            let role = match standing.charged {
-                0 if !outcome.is_admitted() => Role::Refused(standing.refused),
+        let facts = charge.debits().zip(decision.statuses()).map(|(debit, status)| {
+            let role = match status.charged {
+                0 if !outcome.is_admitted() => Role::Refused(status.refused),
                 _ => Role::Charged,
             };
-            if Numbers::of(&owed.limit).wide {
-                return Fact::of_standing(standing.clone());
+            if Numbers::of(&debit.limit).wide {
+                return Fact::of_standing(status.clone());
             }
-            let cell = Held::from(&self.states[&(owed.limit.id(), owed.key)]).cell;
+            let cell = Held::from(&self.states[&(debit.limit.id(), debit.key)]).cell;
             Fact::of_cell(cell, now, role)
         });
         Reply { verdict: outcome.verdict(), now, facts: facts.collect() }
     }
 
-    pub(super) fn settle(&mut self, owed: &Owed, mark: &Mark, spent: u64) {
-        let state = self.states.entry((owed.limit.id(), owed.key)).or_default();
-        owed.limit.settle(state, ahead(&self.clock), mark, owed.cost, spent);
+    pub(super) fn settle(&mut self, debit: &Debit, receipt: &Receipt, spent: u64) {
+        let state = self.states.entry((debit.limit.id(), debit.key)).or_default();
+        debit.limit.settle(state, ahead(&self.clock), receipt, debit.cost, spent);
     }
 }
 
@@ -110,15 +112,15 @@ impl Process {
         outcome
     }
 
-    pub(super) fn settle(&mut self, owed: &Owed, mark: &Mark, spent: u64) {
-        let _change = self.refusals.change(owed);
-        self.server.settle(owed, mark, spent);
+    pub(super) fn settle(&mut self, debit: &Debit, receipt: &Receipt, spent: u64) {
+        let _change = self.refusals.change(debit);
+        self.server.settle(debit, receipt, spent);
     }
 
     pub(super) fn reset(&mut self, charge: &Charge) {
         let _watch = self.refusals.watch(Ask::Reset, charge);
-        for owed in charge.owed().filter(|owed| !owed.limit.is_held()) {
-            self.server.states.remove(&(owed.limit.id(), owed.key));
+        for debit in charge.debits().filter(|debit| !debit.limit.is_held()) {
+            self.server.states.remove(&(debit.limit.id(), debit.key));
         }
     }
 }

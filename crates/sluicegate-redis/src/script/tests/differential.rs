@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
 
 use fastrand::Rng;
-use sluicegate_core::{Charge, KeyBuf, Limit, Mark, Owed, Verdict};
+use sluicegate_core::{Charge, Debit, KeyBuf, Limit, Receipt, Verdict};
 
 use super::super::lease::can_lease;
 use super::model::{Pair, charge};
@@ -20,8 +20,8 @@ const NOW: u64 = 20_454 * DAY;
 
 /// What can be settled.
 struct Paid {
-    owed: Owed,
-    mark: Mark,
+    debit: Debit,
+    receipt: Receipt,
 }
 
 struct Episode<'a> {
@@ -90,7 +90,7 @@ impl<'a> Episode<'a> {
             let key = if same_key { key } else { self.key() };
             let cost = pick::cost(&mut self.rng, &limit);
             // Two limits of one name and shape cannot both be owed to.
-            let _ = charge.owe(limit, key, cost);
+            let _ = charge.add(limit, key, cost);
         }
         charge
     }
@@ -105,9 +105,9 @@ impl<'a> Episode<'a> {
         };
         self.told = told.map_or(0, |told| told.as_micros().min(3 * u128::from(DAY)) as u64);
         if outcome.is_admitted() {
-            let paid = charge.owed().cloned().zip(outcome.marks());
-            let paid = paid.filter(|(_, mark)| !mark.is_void());
-            self.paid.extend(paid.map(|(owed, mark)| Paid { owed, mark }));
+            let paid = charge.debits().cloned().zip(outcome.receipts());
+            let paid = paid.filter(|(_, receipt)| !receipt.is_void());
+            self.paid.extend(paid.map(|(debit, receipt)| Paid { debit, receipt }));
         }
     }
 
@@ -146,14 +146,14 @@ impl<'a> Episode<'a> {
         }
         let newest = self.paid.len() - 1;
         let at = if self.rng.bool() { newest } else { self.rng.usize(..=newest) };
-        let Paid { owed, mark } = &self.paid[at];
+        let Paid { debit, receipt } = &self.paid[at];
         let spent = match self.rng.u8(..8) {
             0..4 => 0,
-            4 | 5 => self.rng.u64(..=owed.cost),
-            6 => owed.cost + self.rng.u64(..3),
-            _ => owed.cost + self.rng.u64(..=owed.limit.capacity()),
+            4 | 5 => self.rng.u64(..=debit.cost),
+            6 => debit.cost + self.rng.u64(..3),
+            _ => debit.cost + self.rng.u64(..=debit.limit.capacity()),
         };
-        self.pair.settle(owed, mark, spent);
+        self.pair.settle(debit, receipt, spent);
         if self.rng.u8(..4) > 0 {
             self.paid.swap_remove(at);
         }
@@ -166,12 +166,12 @@ impl<'a> Episode<'a> {
         }
         let most = pick::cost(&mut self.rng, &limit).max(1);
         let least = if self.rng.bool() { 1 } else { self.rng.u64(1..=most) };
-        let owed = Charge::of(limit, self.key(), most);
-        let owed = owed.owed().next().unwrap().clone();
-        let (taken, mark) = self.pair.lease(&owed, least, most);
+        let debit = Charge::of(limit, self.key(), most);
+        let debit = debit.debits().next().unwrap().clone();
+        let (taken, receipt) = self.pair.lease(&debit, least, most);
         if taken > 0 {
-            let charge = Charge::of(limit, owed.key, taken);
-            self.paid.push(Paid { owed: charge.owed().next().unwrap().clone(), mark });
+            let charge = Charge::of(limit, debit.key, taken);
+            self.paid.push(Paid { debit: charge.debits().next().unwrap().clone(), receipt });
         }
     }
 }
@@ -208,7 +208,7 @@ fn one_limit_alone_is_charged_by_the_fast_script_and_several_by_the_other() {
     let limit = Limit::per_minute(2);
     let one = charge(limit, "alice", 1);
     let mut both = one.clone();
-    both.owe(Limit::per_hour(9), KeyBuf::of("alice"), 1).unwrap();
+    both.add(Limit::per_hour(9), KeyBuf::of("alice"), 1).unwrap();
     let mut pair = Pair::new();
     pair.turn_to(NOW);
     pair.take(&one);
@@ -224,7 +224,7 @@ fn one_limit_alone_is_charged_by_the_fast_script_and_several_by_the_other() {
 fn who_waits_for_another_limit_may_book_in_the_window_in_which_they_would_wait_anyway() {
     let time = Duration::from_secs;
     let mut charge = charge(Limit::fixed_window(1, time(60)), "alice", 1);
-    charge.owe(Limit::per(1, time(90)), KeyBuf::of("all"), 1).unwrap();
+    charge.add(Limit::per(1, time(90)), KeyBuf::of("all"), 1).unwrap();
     let mut pair = Pair::new();
     pair.turn_to(NOW);
     assert!(pair.take(&charge).is_admitted());

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fastrand::Rng;
-use sluicegate_core::remote::{mark, mark_numbers};
-use sluicegate_core::{Keys, Limit, Mark, Owed};
+use sluicegate_core::remote::{mark_numbers, receipt};
+use sluicegate_core::{Debit, Keys, Limit, Receipt};
 
 use super::super::{Asker, Call, Row, renew};
 use super::model::{charge, outcome};
@@ -19,7 +19,7 @@ const KEY: &[u8] = b"t:{alice}0";
 /// Some processes, and the server.
 struct Fleet {
     redis: Redis,
-    owed: Owed,
+    debit: Debit,
     /// Whether the script for several limits decides.
     by_the_other: bool,
     now: u64,
@@ -28,8 +28,8 @@ struct Fleet {
 
 impl Fleet {
     fn new(limit: Limit) -> Self {
-        let owed = charge(limit, "alice", 1).owed().next().unwrap().clone();
-        let fleet = Self { redis: Redis::new(), owed, by_the_other: false, now: NOW, turn: 0 };
+        let debit = charge(limit, "alice", 1).debits().next().unwrap().clone();
+        let fleet = Self { redis: Redis::new(), debit, by_the_other: false, now: NOW, turn: 0 };
         fleet.redis.turn_to(NOW);
         fleet
     }
@@ -45,27 +45,27 @@ impl Fleet {
     }
 
     /// What is held by all then, and the mark, if it is admitted.
-    fn take(&mut self, holder: u64, cost: u64) -> Option<(u64, Mark)> {
+    fn take(&mut self, holder: u64, cost: u64) -> Option<(u64, Receipt)> {
         let by = self.asker(holder);
-        let charge = charge(self.owed.limit, "alice", cost);
-        let owed = charge.owed().next().unwrap();
-        let rows = &[Row { key: KEY, owed }];
+        let charge = charge(self.debit.limit, "alice", cost);
+        let debit = charge.debits().next().unwrap();
+        let rows = &[Row { key: KEY, debit }];
         let patience = self.by_the_other.then_some(Duration::ZERO);
         let answer = self.redis.run(&Call::take(rows, patience, Keys::One, by)).unwrap();
-        let outcome = outcome(charge.owed(), &answer).unwrap();
-        let mark = outcome.marks().next().unwrap();
-        outcome.is_admitted().then(|| (mark_numbers(&mark).0[0], mark))
+        let outcome = outcome(charge.debits(), &answer).unwrap();
+        let receipt = outcome.receipts().next().unwrap();
+        outcome.is_admitted().then(|| (mark_numbers(&receipt).0[0], receipt))
     }
 
     fn admits(&mut self, holder: u64) -> bool {
         self.take(holder, 1).is_some()
     }
 
-    fn give_back(&mut self, holder: u64, mark: &Mark, cost: u64) {
+    fn give_back(&mut self, holder: u64, receipt: &Receipt, cost: u64) {
         let by = self.asker(holder);
-        let mut owed = self.owed.clone();
-        owed.cost = cost;
-        self.redis.run(&Call::settle(&Row { key: KEY, owed: &owed }, mark, 0, by)).unwrap();
+        let mut debit = self.debit.clone();
+        debit.cost = cost;
+        self.redis.run(&Call::settle(&Row { key: KEY, debit: &debit }, receipt, 0, by)).unwrap();
     }
 
     fn renew(&mut self, holder: u64, known: u64) -> u64 {
@@ -77,10 +77,10 @@ impl Fleet {
     fn left(&mut self) -> u64 {
         // Nobody's own.
         let by = self.asker(999);
-        let charge = charge(self.owed.limit, "alice", 1);
-        let rows = &[Row { key: KEY, owed: charge.owed().next().unwrap() }];
+        let charge = charge(self.debit.limit, "alice", 1);
+        let rows = &[Row { key: KEY, debit: charge.debits().next().unwrap() }];
         let answer = self.redis.run(&Call::peek(rows, None, Keys::One, by)).unwrap();
-        outcome(charge.owed(), &answer).unwrap().decision(&charge).remaining().unwrap()
+        outcome(charge.debits(), &answer).unwrap().decision(&charge).remaining().unwrap()
     }
 }
 
@@ -132,13 +132,13 @@ fn what_is_renewed_is_held_for_as_long_as_it_is() {
 #[test]
 fn a_process_that_comes_back_before_anybody_has_come_has_lost_nothing() {
     let mut fleet = Fleet::new(Limit::concurrent(3));
-    let (_, mark) = fleet.take(1, 3).unwrap();
+    let (_, receipt) = fleet.take(1, 3).unwrap();
     assert!(!fleet.admits(2));
     // In the millisecond of its expiry a row is still there.
     fleet.pass(LEASE);
     assert_eq!(fleet.renew(1, 3), 0);
     assert!(!fleet.admits(2));
-    fleet.give_back(1, &mark, 3);
+    fleet.give_back(1, &receipt, 3);
     assert_eq!(fleet.left(), 3);
 }
 
@@ -205,7 +205,7 @@ fn what_is_wrong_with_one_row_keeps_no_other_from_being_renewed() {
 #[test]
 fn a_row_of_the_old_format_is_read_and_lapses_as_one_holder() {
     for mut fleet in fleets() {
-        let words = match fleet.owed.limit {
+        let words = match fleet.debit.limit {
             limit if limit == three()[0] => 2,
             limit if limit == three()[1] => 7,
             limit if limit == three()[2] => 9,
@@ -217,13 +217,13 @@ fn a_row_of_the_old_format_is_read_and_lapses_as_one_holder() {
             row[72..88].fill(0);
         }
         fleet.redis.put(KEY, Content::Bytes(row));
-        assert!(!fleet.admits(1), "{}", fleet.owed.limit);
-        fleet.give_back(1, &mark([3, 0], [0; 2], false), 1);
+        assert!(!fleet.admits(1), "{}", fleet.debit.limit);
+        fleet.give_back(1, &receipt([3, 0], [0; 2], false), 1);
         assert_eq!(fleet.left(), 0, "it was not this process that held it");
         fleet.pass(LEASE - 1);
         assert!(!fleet.admits(1));
         fleet.pass(1);
-        assert!((0..3).all(|_| fleet.admits(1)), "{}", fleet.owed.limit);
+        assert!((0..3).all(|_| fleet.admits(1)), "{}", fleet.debit.limit);
     }
 }
 
@@ -235,7 +235,7 @@ fn a_clock_that_steps_back_does_not_make_the_dead_hold_for_longer() {
         fleet.redis.turn_to(fleet.now);
         assert!(!fleet.admits(2));
         fleet.pass(LEASE);
-        assert!(fleet.admits(2), "{}", fleet.owed.limit);
+        assert!(fleet.admits(2), "{}", fleet.debit.limit);
     }
 }
 
@@ -297,20 +297,20 @@ fn random_holders_hold_what_a_plain_list_says() {
                     let fits = seen.sum() + cost <= 3;
                     let taken = fleet.take(holder, cost);
                     assert_eq!(taken.is_some(), fits, "seed {seed}: {seen:?}");
-                    if let (true, Some((sum, mark))) = (cost > 0, taken) {
+                    if let (true, Some((sum, receipt))) = (cost > 0, taken) {
                         let new = Held { count: 0, since: fleet.turn, lapses: 0 };
                         seen.0.entry(holder).or_insert(new).count += cost;
                         assert_eq!(sum, seen.sum());
-                        paid.push((holder, mark, cost));
+                        paid.push((holder, receipt, cost));
                     }
                 }
                 5..8 if !paid.is_empty() => {
                     let at = rng.usize(..paid.len());
-                    let (payer, mark, cost) = paid.swap_remove(at);
+                    let (payer, receipt, cost) = paid.swap_remove(at);
                     holder = payer;
                     seen = plain.without_lapsed(holder, now);
-                    fleet.give_back(holder, &mark, cost);
-                    let since = mark_numbers(&mark).0[1];
+                    fleet.give_back(holder, &receipt, cost);
+                    let since = mark_numbers(&receipt).0[1];
                     if let Some(own) = seen.0.get_mut(&holder).filter(|own| own.since == since) {
                         own.count = own.count.saturating_sub(cost);
                     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sluicegate_core::{Charge, KeyBuf, Keys, Limit, Mark};
+use sluicegate_core::{Charge, KeyBuf, Keys, Limit, Receipt};
 
 use super::super::lease::{Lease, Wanted, can_lease};
 use super::super::{Call, Row};
@@ -29,14 +29,14 @@ fn limits() -> [Limit; 7] {
 /// Every call that reads a row of `limit`.
 fn answers(redis: &mut Redis, limit: Limit) -> Vec<Result<Vec<u8>, String>> {
     let charge = charge(limit, "alice", 1);
-    let owed = charge.owed().next().unwrap();
-    let row = Row { key: KEY, owed };
+    let debit = charge.debits().next().unwrap();
+    let row = Row { key: KEY, debit };
     let rows = &[row];
     let mut calls = vec![
         Call::take(rows, None, Keys::One, NOW),
         Call::take(rows, Some(Duration::ZERO), Keys::One, NOW),
         Call::peek(rows, None, Keys::One, NOW),
-        Call::settle(&row, &Mark::default(), 0, NOW),
+        Call::settle(&row, &Receipt::default(), 0, NOW),
     ];
     if can_lease(&limit) {
         calls.push(Call::lease(&row, Wanted { least: 1, most: 2, ..Wanted::default() }, NOW));
@@ -115,9 +115,9 @@ fn a_reset_clears_what_is_not_ours() {
     for limit in limits() {
         redis.put(KEY, Content::List);
         let charge = charge(limit, "alice", 1);
-        let rows = &[Row { key: KEY, owed: charge.owed().next().unwrap() }];
+        let rows = &[Row { key: KEY, debit: charge.debits().next().unwrap() }];
         let answer = redis.run(&Call::reset(rows, None, Keys::One, NOW)).unwrap();
-        assert!(outcome(charge.owed(), &answer).unwrap().is_admitted());
+        assert!(outcome(charge.debits(), &answer).unwrap().is_admitted());
         assert_eq!(redis.row(KEY), None);
     }
 }
@@ -126,7 +126,7 @@ fn a_reset_clears_what_is_not_ours() {
 fn all_kinds() -> Charge {
     let mut charge = Charge::new();
     for limit in limits() {
-        charge.owe(limit, KeyBuf::of("alice"), 1).unwrap();
+        charge.add(limit, KeyBuf::of("alice"), 1).unwrap();
     }
     charge
 }
@@ -137,13 +137,13 @@ fn an_answer_that_is_cut_short_or_goes_on_is_an_error() {
     let charge = all_kinds();
     let keys: Vec<_> = (0..charge.len()).map(|i| format!("t:{{alice}}{i}").into_bytes()).collect();
     let rows: Vec<_> =
-        keys.iter().zip(charge.owed()).map(|(key, owed)| Row { key, owed }).collect();
+        keys.iter().zip(charge.debits()).map(|(key, debit)| Row { key, debit }).collect();
     let answer = redis.run(&Call::take(&rows, None, Keys::One, NOW)).unwrap();
-    assert!(outcome(charge.owed(), &answer).unwrap().is_admitted());
+    assert!(outcome(charge.debits(), &answer).unwrap().is_admitted());
     for len in 0..answer.len() {
-        assert!(outcome(charge.owed(), &answer[..len]).is_err(), "{len} bytes");
+        assert!(outcome(charge.debits(), &answer[..len]).is_err(), "{len} bytes");
     }
-    let error = outcome(charge.owed(), &[&answer[..], &[0]].concat()).unwrap_err();
+    let error = outcome(charge.debits(), &[&answer[..], &[0]].concat()).unwrap_err();
     assert_eq!(error.to_string(), "the script's answer goes on after its end");
 }
 
@@ -155,7 +155,7 @@ fn an_answer_with_numbers_that_no_arithmetic_gives_is_an_error() {
         bytes.extend([micros, now].iter().flat_map(|number| number.to_le_bytes()));
         bytes.push(role);
         bytes.extend([word, 1.0].iter().flat_map(|number| number.to_le_bytes()));
-        outcome(charge.owed(), &bytes)
+        outcome(charge.debits(), &bytes)
     };
     assert!(answer(1, 0.0, 5.0, 1, 5.0).is_ok());
     assert!(answer(0, -1.0, 5.0, 3, 5.0).is_ok_and(|outcome| outcome.retry_after().is_none()));

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use sluicegate_core::remote::{self, Held, Numbers, Shape};
-use sluicegate_core::{Charge, KeyBuf, Limit, Mark, Outcome, Owed, Slot, State, decide, preview};
+use sluicegate_core::{
+    Charge, Debit, KeyBuf, Limit, Outcome, Receipt, Slot, State, decide, preview,
+};
 
 use super::super::lease::{Lease, Wanted};
 use super::super::reply::Malformed;
@@ -80,19 +82,19 @@ impl Pair {
 
     /// The outcome as the Rust step knows it, which counts what is held and not since when.
     fn plain(&mut self, given: &Outcome, charge: &Charge, keys: &[Vec<u8>]) -> Outcome {
-        if !charge.owed().any(|owed| owed.limit.is_held()) {
+        if !charge.debits().any(|debit| debit.limit.is_held()) {
             return given.clone();
         }
         let decision = given.decision(charge);
-        let standings =
-            decision.standings().zip(charge.owed()).zip(keys).map(|((told, owed), key)| {
-                let mut standing = told.clone();
-                if owed.limit.is_held() && !standing.mark.is_void() {
-                    let (cell, gap, banned) = remote::mark_numbers(&standing.mark);
-                    if standing.charged > 0 && cell[0] == standing.charged {
+        let statuses =
+            decision.statuses().zip(charge.debits()).zip(keys).map(|((told, debit), key)| {
+                let mut status = told.clone();
+                if debit.limit.is_held() && !status.receipt.is_void() {
+                    let (cell, gap, banned) = remote::mark_numbers(&status.receipt);
+                    if status.charged > 0 && cell[0] == status.charged {
                         self.since.insert(key.clone(), self.turn);
                     }
-                    if standing.charged > 0 {
+                    if status.charged > 0 {
                         let since = self.since.get(key);
                         assert_eq!(
                             Some(&cell[1]),
@@ -100,17 +102,17 @@ impl Pair {
                             "it is marked by the turn in which it began"
                         );
                     }
-                    let (since, by_all) = remote::since(&standing.mark);
-                    let mark = remote::mark([cell[0], 0], gap, banned);
-                    standing.mark = remote::mark_since(mark, since, by_all);
+                    let (since, by_all) = remote::since(&status.receipt);
+                    let receipt = remote::receipt([cell[0], 0], gap, banned);
+                    status.receipt = remote::mark_since(receipt, since, by_all);
                 }
-                standing
+                status
             });
-        Outcome::from_parts(given.verdict(), standings.collect::<Vec<_>>())
+        Outcome::from_parts(given.verdict(), statuses.collect::<Vec<_>>())
     }
 
-    fn key(&self, owed: &Owed) -> Vec<u8> {
-        row_key(&self.naming, &owed.key, &owed.limit)
+    fn key(&self, debit: &Debit) -> Vec<u8> {
+        row_key(&self.naming, &debit.key, &debit.limit)
     }
 
     /// What the Rust side remembers: nothing, where the row has expired.
@@ -130,8 +132,9 @@ impl Pair {
     }
 
     fn states(&mut self, charge: &Charge) -> (Vec<Vec<u8>>, Vec<State>) {
-        let keys: Vec<_> = charge.owed().map(|owed| self.key(owed)).collect();
-        let states = keys.iter().zip(charge.owed()).map(|(key, owed)| self.state(key, &owed.limit));
+        let keys: Vec<_> = charge.debits().map(|debit| self.key(debit)).collect();
+        let states =
+            keys.iter().zip(charge.debits()).map(|(key, debit)| self.state(key, &debit.limit));
         let states = states.collect();
         (keys, states)
     }
@@ -145,18 +148,18 @@ impl Pair {
         let rows = rows(&keys, charge);
         let by = self.by();
         let answer = self.redis.run(&Call::take(&rows, patience, charge.keys(), by));
-        let given = outcome(charge.owed(), &answer.unwrap()).unwrap();
+        let given = outcome(charge.debits(), &answer.unwrap()).unwrap();
         assert_equal(&self.plain(&given, charge, &keys), &expected, charge);
         let decision = expected.decision(charge);
-        for (i, (owed, standing)) in charge.owed().zip(decision.standings()).enumerate() {
-            let is_refused = standing.refused || standing.shadowed;
+        for (i, (debit, status)) in charge.debits().zip(decision.statuses()).enumerate() {
+            let is_refused = status.refused || status.shadowed;
             // What can never be admitted is no attempt to go faster.
-            let is_never = expected.never_fits() || owed.limit.never_fits(owed.cost);
-            let records =
-                is_refused && !is_never && records(&owed.limit) || has_begun(&before[i], &after[i]);
-            let charged = decision.is_admitted() && !standing.shadowed;
+            let is_never = expected.never_fits() || debit.limit.never_fits(debit.cost);
+            let records = is_refused && !is_never && records(&debit.limit)
+                || has_begun(&before[i], &after[i]);
+            let charged = decision.is_admitted() && !status.shadowed;
             let write = if charged || records { Write::Must } else { Write::MustNot };
-            self.keep(&keys[i], &owed.limit, &before[i], &after[i], write);
+            self.keep(&keys[i], &debit.limit, &before[i], &after[i], write);
         }
         given
     }
@@ -167,24 +170,24 @@ impl Pair {
         let by = self.by();
         let answer = self.redis.run(&Call::peek(&rows, charge.patience(), charge.keys(), by));
         assert!(!self.redis.has_written_any(), "who only looks writes nothing");
-        let given = outcome(charge.owed(), &answer.unwrap()).unwrap();
+        let given = outcome(charge.debits(), &answer.unwrap()).unwrap();
         self.assert_previewed(&given, &mut states, charge);
     }
 
     pub(super) fn reset(&mut self, charge: &Charge) {
         let (keys, mut states) = self.states(charge);
-        for (state, owed) in states.iter_mut().zip(charge.owed()) {
-            if !owed.limit.is_held() {
+        for (state, debit) in states.iter_mut().zip(charge.debits()) {
+            if !debit.limit.is_held() {
                 *state = State::default();
             }
         }
         let rows = rows(&keys, charge);
         let by = self.by();
         let answer = self.redis.run(&Call::reset(&rows, charge.patience(), charge.keys(), by));
-        let given = outcome(charge.owed(), &answer.unwrap()).unwrap();
+        let given = outcome(charge.debits(), &answer.unwrap()).unwrap();
         self.assert_previewed(&given, &mut states, charge);
-        for ((key, owed), state) in keys.iter().zip(charge.owed()).zip(states) {
-            assert!(owed.limit.is_held() || self.redis.row(key).is_none(), "a row was not reset");
+        for ((key, debit), state) in keys.iter().zip(charge.debits()).zip(states) {
+            assert!(debit.limit.is_held() || self.redis.row(key).is_none(), "a row was not reset");
             self.states.insert(key.clone(), state);
         }
     }
@@ -197,26 +200,26 @@ impl Pair {
         assert_equal(given, &expected, charge);
     }
 
-    pub(super) fn settle(&mut self, owed: &Owed, mark: &Mark, spent: u64) {
-        let key = self.key(owed);
-        let before = self.state(&key, &owed.limit);
+    pub(super) fn settle(&mut self, debit: &Debit, receipt: &Receipt, spent: u64) {
+        let key = self.key(debit);
+        let before = self.state(&key, &debit.limit);
         let mut after = before.clone();
         // A key that was forgotten has nothing to be given back.
-        let is_held = owed.limit.is_held();
-        let (cell, ..) = remote::mark_numbers(mark);
+        let is_held = debit.limit.is_held();
+        let (cell, ..) = remote::mark_numbers(receipt);
         let is_lost = is_held && self.since.get(&key) != Some(&cell[1]);
-        if self.redis.row(&key).is_some() || spent > owed.cost {
+        if self.redis.row(&key).is_some() || spent > debit.cost {
             // Of what is not held any more, nothing is given back.
-            let cost = if is_lost { owed.cost.min(spent) } else { owed.cost };
-            owed.limit.settle(&mut after, self.now, mark, cost, spent);
+            let cost = if is_lost { debit.cost.min(spent) } else { debit.cost };
+            debit.limit.settle(&mut after, self.now, receipt, cost, spent);
             if spent < cost {
-                self.keep_leased(&key, &owed.limit, &before, &mut after, cell);
+                self.keep_leased(&key, &debit.limit, &before, &mut after, cell);
             }
         }
-        let row = Row { key: &key, owed };
+        let row = Row { key: &key, debit };
         let by = self.by();
-        self.redis.run(&Call::settle(&row, mark, spent, by)).unwrap();
-        self.keep(&key, &owed.limit, &before, &after, Write::May);
+        self.redis.run(&Call::settle(&row, receipt, spent, by)).unwrap();
+        self.keep(&key, &debit.limit, &before, &after, Write::May);
     }
 
     /// What was leased out of a bucket drains as it was told: no more is given back than is above that, but by
@@ -227,7 +230,7 @@ impl Pair {
         limit: &Limit,
         before: &State,
         after: &mut State,
-        mark: [u64; 2],
+        receipt: [u64; 2],
     ) {
         let numbers = Numbers::of(limit);
         let Shape::Bucket { drain, tick, .. } = numbers.shape else { return };
@@ -237,34 +240,34 @@ impl Pair {
             debt.saturating_sub((self.now / tick).saturating_sub(at).saturating_mul(drain))
         };
         let (was, is) = (Held::from(before).cell, Held::from(&*after).cell);
-        if leased != mark {
+        if leased != receipt {
             let given = (was[1] - is[1]).min(debt(was).saturating_sub(debt(leased)));
             *after = remote::state([is[0], was[1] - given]);
         }
     }
 
     /// Takes a share, and hands back how much and the mark of it.
-    pub(super) fn lease(&mut self, owed: &Owed, least: u64, most: u64) -> (u64, Mark) {
-        let key = self.key(owed);
-        let before = self.state(&key, &owed.limit);
+    pub(super) fn lease(&mut self, debit: &Debit, least: u64, most: u64) -> (u64, Receipt) {
+        let key = self.key(debit);
+        let before = self.state(&key, &debit.limit);
         let mut after = before.clone();
-        let row = Row { key: &key, owed };
+        let row = Row { key: &key, debit };
         let by = self.by();
         let wanted = Wanted { least, most, ..Wanted::default() };
         let answer = self.redis.run(&Call::lease(&row, wanted, by)).unwrap();
         let given = Lease::parse(&answer).unwrap();
-        let left = owed.limit.peek(&before, self.now, 0).remaining().unwrap();
+        let left = debit.limit.peek(&before, self.now, 0).remaining().unwrap();
         let taken = if left >= least { left.min(most) } else { 0 };
-        assert_eq!(given.taken, taken, "of {left} that {} has left", owed.limit);
+        assert_eq!(given.taken, taken, "of {left} that {} has left", debit.limit);
         let cost = if taken > 0 { taken } else { least };
-        let expected = owed.limit.take(&mut after, self.now, cost);
+        let expected = debit.limit.take(&mut after, self.now, cost);
         assert_eq!(expected.is_admitted(), taken > 0);
         let retry = if taken > 0 { Some(Duration::ZERO) } else { expected.retry_after() };
         assert_eq!(given.retry_after, retry);
         assert_eq!((given.now, given.cell), (self.now, Held::from(&after).cell));
         let write = if taken > 0 { Write::Must } else { Write::MustNot };
-        self.keep(&key, &owed.limit, &before, &after, write);
-        (taken, Mark::from_words(given.cell))
+        self.keep(&key, &debit.limit, &before, &after, write);
+        (taken, Receipt::from_words(given.cell))
     }
 
     /// Holds the row to what the Rust step has made of it. Where it was not to be written, nothing but
@@ -343,10 +346,10 @@ impl Pair {
 
 /// The outcome of a charge whose rows were all decided in one call.
 pub(super) fn outcome<'o>(
-    owed: impl Iterator<Item = &'o Owed>,
+    debit: impl Iterator<Item = &'o Debit>,
     reply: &[u8],
 ) -> Result<Outcome, Malformed> {
-    let reply = Reply::parse(owed, reply)?;
+    let reply = Reply::parse(debit, reply)?;
     Ok(remote::outcome(reply.verdict, reply.facts))
 }
 
@@ -373,23 +376,23 @@ fn with_slots<T>(
     charge: &Charge,
     then: impl FnOnce(&mut [Slot<'_>]) -> T,
 ) -> T {
-    let slots = states.iter_mut().zip(charge.owed());
+    let slots = states.iter_mut().zip(charge.debits());
     let mut slots: Vec<_> =
-        slots.map(|(state, owed)| Slot { limit: &owed.limit, state, cost: owed.cost }).collect();
+        slots.map(|(state, debit)| Slot { limit: &debit.limit, state, cost: debit.cost }).collect();
     then(&mut slots)
 }
 
 fn rows<'a>(keys: &'a [Vec<u8>], charge: &'a Charge) -> Vec<Row<'a>> {
-    keys.iter().zip(charge.owed()).map(|(key, owed)| Row { key, owed }).collect()
+    keys.iter().zip(charge.debits()).map(|(key, debit)| Row { key, debit }).collect()
 }
 
 fn assert_equal(given: &Outcome, expected: &Outcome, charge: &Charge) {
     let (told, right) = (given.decision(charge), expected.decision(charge));
     assert_eq!(told.verdict(), right.verdict(), "the verdict over {charge:?}: {right:?}");
-    for (told, right) in told.standings().zip(right.standings()) {
+    for (told, right) in told.statuses().zip(right.statuses()) {
         assert_eq!(told, right);
     }
-    if !charge.owed().any(|owed| owed.limit.is_held()) {
+    if !charge.debits().any(|debit| debit.limit.is_held()) {
         assert_eq!(given, expected);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sluicegate_core::{Keys, Limit, Owed};
+use sluicegate_core::{Debit, Keys, Limit};
 
 use super::super::{Call, Row};
 use super::model::charge;
@@ -20,8 +20,8 @@ fn plain() -> [Limit; 5] {
     ]
 }
 
-fn owed(limit: Limit, cost: u64) -> Owed {
-    charge(limit, "alice", cost).owed().next().unwrap().clone()
+fn debit(limit: Limit, cost: u64) -> Debit {
+    charge(limit, "alice", cost).debits().next().unwrap().clone()
 }
 
 fn take<'a>(rows: &'a [Row<'a>]) -> Call<'a> {
@@ -40,13 +40,13 @@ fn they_are_decided_as_one_after_the_other() {
         let now = 20_454 * DAY + pick(6) * SECOND / 2;
         apart.turn_to(now);
         together.turn_to(now);
-        let owed: Vec<_> = (0..2 + pick(6))
-            .map(|_| (format!("row {}", pick(2)), owed(plain()[pick(5) as usize], pick(3))))
+        let debit: Vec<_> = (0..2 + pick(6))
+            .map(|_| (format!("row {}", pick(2)), debit(plain()[pick(5) as usize], pick(3))))
             // A row belongs to a limit.
-            .map(|(key, owed)| (format!("{key} {}", owed.limit), owed))
+            .map(|(key, debit)| (format!("{key} {}", debit.limit), debit))
             .collect();
         let rows: Vec<_> =
-            owed.iter().map(|(key, owed)| [Row { key: key.as_bytes(), owed }]).collect();
+            debit.iter().map(|(key, debit)| [Row { key: key.as_bytes(), debit }]).collect();
         let calls: Vec<_> = rows.iter().map(|rows| take(rows)).collect();
         let answers: Vec<_> = calls.iter().map(|call| apart.run(call)).collect();
         assert_eq!(together.run_together(&calls), answers);
@@ -63,9 +63,9 @@ fn they_are_decided_as_one_after_the_other() {
 fn they_take_few_commands() {
     let mut redis = Redis::new();
     redis.turn_to(20_454 * DAY);
-    let owed = owed(Limit::per_second(9), 1);
+    let debit = debit(Limit::per_second(9), 1);
     let mut commands = |keys: [&str; 4]| {
-        let rows = keys.map(|key| [Row { key: key.as_bytes(), owed: &owed }]);
+        let rows = keys.map(|key| [Row { key: key.as_bytes(), debit: &debit }]);
         let answers = redis.run_together(&rows.each_ref().map(|rows| take(rows)));
         assert!(answers.iter().all(Result::is_ok));
         redis.commands()
@@ -85,9 +85,9 @@ fn what_is_wrong_with_one_row_is_nobody_else_s_error() {
     redis.turn_to(20_454 * DAY);
     redis.put(b"list", Content::List);
     redis.put(b"long", Content::Bytes(vec![0; 17]));
-    let owed = owed(Limit::per_second(3), 1);
+    let debit = debit(Limit::per_second(3), 1);
     let rows =
-        ["good", "list", "long", "other"].map(|key| [Row { key: key.as_bytes(), owed: &owed }]);
+        ["good", "list", "long", "other"].map(|key| [Row { key: key.as_bytes(), debit: &debit }]);
     let calls = rows.each_ref().map(|rows| take(rows));
     let answers = redis.run_together(&calls);
     assert_eq!(answers.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, false, false, true]);

@@ -87,8 +87,9 @@ fn a_charge_that_is_given_back_leaves_no_row_behind() {
         let charge = charge(limit, "alice", 2);
         let outcome = pair.take(&charge);
         assert!(!pair.redis.is_empty(), "{limit}");
-        let (owed, mark) = (charge.owed().next().unwrap(), outcome.marks().next().unwrap());
-        pair.settle(owed, &mark, 0);
+        let (debit, receipt) =
+            (charge.debits().next().unwrap(), outcome.receipts().next().unwrap());
+        pair.settle(debit, &receipt, 0);
         assert!(pair.redis.is_empty(), "{limit}");
     }
 }

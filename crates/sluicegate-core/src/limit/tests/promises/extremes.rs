@@ -83,16 +83,16 @@ proptest! {
                 .collect();
             let decision = decide(&mut slots, now, Some(patience), crate::limit::Keys::One);
             prop_assert!(decision.wait() <= patience.max(decision.wait().min(micros(EXACT))));
-            for ((limit, state), standing) in
-                limits.iter().zip(&mut states).zip(decision.standings())
+            for ((limit, state), status) in
+                limits.iter().zip(&mut states).zip(decision.statuses())
             {
-                prop_assert!(standing.remaining <= limit.capacity());
-                prop_assert!(standing.retry.is_none_or(|retry| retry < micros(EXACT)));
-                prop_assert!(standing.reset.is_some_and(|reset| reset < micros(EXACT)), "{:?}", standing);
+                prop_assert!(status.remaining <= limit.capacity());
+                prop_assert!(status.retry.is_none_or(|retry| retry < micros(EXACT)));
+                prop_assert!(status.reset.is_some_and(|reset| reset < micros(EXACT)), "{:?}", status);
                 limit.peek(state, now, cost);
                 assert_exact(limit, state);
                 if decision.is_admitted() && spent != 1 {
-                    limit.settle(state, now, &standing.mark, cost, spent);
+                    limit.settle(state, now, &status.receipt, cost, spent);
                     assert_exact(limit, state);
                     limit.fresh_in(state, now.saturating_add(spent));
                 }

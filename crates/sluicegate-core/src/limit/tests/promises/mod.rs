@@ -13,7 +13,7 @@ mod waits;
 
 use std::time::Duration;
 
-use super::super::{Decision, Limit, Mark, State};
+use super::super::{Decision, Limit, Receipt, State};
 use super::strategies::Turn;
 use super::{NOW, micros};
 
@@ -48,14 +48,14 @@ impl Used {
     }
 
     /// Takes as soon as there is room.
-    fn take_when_free(&mut self, cost: u64) -> Mark {
+    fn take_when_free(&mut self, cost: u64) -> Receipt {
         let mut decision = self.take(cost);
         if let Some(retry) = self.retry {
             self.now += retry.as_micros() as u64;
             decision = self.take(cost);
         }
         assert!(decision.is_admitted(), "{decision:?}");
-        decision.standings().next().expect("one limit").mark
+        decision.statuses().next().expect("one limit").receipt
     }
 
     /// Without patience where it is 0.

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::super::super::{Kind, Limit, Mark};
+use super::super::super::{Kind, Limit, Receipt};
 use super::super::strategies::{limit, small_limit, small_shape, turn};
 use super::super::{HOUR, MINUTE, NOW, SECOND, admits, admitted, secs};
 use super::{Used, answers};
@@ -22,12 +22,12 @@ proptest! {
         let asked = limit.peek(&used.state, used.now, cost);
         used.now += asked.retry_after().map_or(0, |retry| retry.as_micros() as u64);
         let mut untouched = Used { state: used.state.clone(), ..used };
-        let mark = used.take_when_free(cost);
+        let receipt = used.take_when_free(cost);
         prop_assert_eq!(used.now, untouched.now);
         if limit.queued(&untouched.state, used.now, cost).is_some_and(|wait| wait > 0) {
             return Ok(());
         }
-        limit.settle(&mut used.state, used.now, &mark, cost, 0);
+        limit.settle(&mut used.state, used.now, &receipt, cost, 0);
         used.retry = untouched.retry;
         prop_assert_eq!(
             limit.fresh_in(&used.state, used.now),
@@ -62,7 +62,7 @@ proptest! {
         let cost = cost.min(limit.capacity());
         let spent = spent.min(cost);
         let mut without = Used { state: used.state.clone(), ..used };
-        let mark = used.take_when_free(cost);
+        let receipt = used.take_when_free(cost);
         without.now = used.now;
         if spent > 0 {
             prop_assert!(without.take(spent).is_admitted());
@@ -74,7 +74,7 @@ proptest! {
                 prop_assert!(without.take(cost).is_admitted());
             }
         }
-        limit.settle(&mut used.state, used.now, &mark, cost, spent);
+        limit.settle(&mut used.state, used.now, &receipt, cost, spent);
         for turn in probes {
             used.turn(turn);
             let refunded = answers(limit, &used.state, used.now);
@@ -93,18 +93,18 @@ proptest! {
         turns in prop::collection::vec((turn(), 1_u64..9, 0_u64..1_000, 0_usize..6, 0_u64..3), 1..40),
     ) {
         let mut used = Used::new(limit);
-        let mut open: Vec<(Mark, u64)> = Vec::new();
+        let mut open: Vec<(Receipt, u64)> = Vec::new();
         for (turn, cost, patience, which, spent) in turns {
             used.turn(turn);
             let cost = cost.min(limit.capacity());
             let decision = used.take_within(cost, patience);
             if decision.is_admitted() {
-                open.push((decision.standings().next().expect("one limit").mark, cost));
+                open.push((decision.statuses().next().expect("one limit").receipt, cost));
             }
             if which < open.len() {
-                let (mark, cost) = open.swap_remove(which);
+                let (receipt, cost) = open.swap_remove(which);
                 let before = limit.peek(&used.state, used.now, 1).remaining();
-                limit.settle(&mut used.state, used.now, &mark, cost, spent.min(cost));
+                limit.settle(&mut used.state, used.now, &receipt, cost, spent.min(cost));
                 let after = limit.peek(&used.state, used.now, 1).remaining();
                 let most = before.map(|before| before.saturating_add(cost).min(limit.capacity()));
                 // Giving back may lift a ban or a gap as well, and then there is what there was before it.
@@ -123,9 +123,9 @@ proptest! {
     ) {
         let mut used = Used::by(limit, &turns);
         let cost = cost.min(limit.capacity());
-        let mark = used.take_when_free(cost);
+        let receipt = used.take_when_free(cost);
         let mut forgotten = limit.fresh();
-        limit.settle(&mut forgotten, used.now, &mark, cost, 0);
+        limit.settle(&mut forgotten, used.now, &receipt, cost, 0);
         let fresh = answers(limit, &limit.fresh(), used.now);
         prop_assert_eq!(answers(limit, &forgotten, used.now), fresh);
     }
@@ -137,9 +137,9 @@ proptest! {
         more in 1_u64..50,
     ) {
         let mut used = Used::by(limit, &turns);
-        let mark = used.take_when_free(1);
+        let receipt = used.take_when_free(1);
         let left = limit.peek(&used.state, used.now, 1).remaining().expect("one limit");
-        limit.settle(&mut used.state, used.now, &mark, 1, 1 + more);
+        limit.settle(&mut used.state, used.now, &receipt, 1, 1 + more);
         let after = limit.peek(&used.state, used.now, 1);
         prop_assert_eq!(after.remaining(), Some(left.saturating_sub(more)));
         let mut late = Used { now: used.now, ..used };
@@ -150,19 +150,19 @@ proptest! {
     }
 }
 
-fn mark_of(limit: Limit, used: &mut Used) -> Mark {
+fn mark_of(limit: Limit, used: &mut Used) -> Receipt {
     used.limit = limit;
-    used.take(1).standings().next().expect("one limit").mark
+    used.take(1).statuses().next().expect("one limit").receipt
 }
 
 #[test]
 fn a_window_takes_back_only_what_was_spent_in_it() {
     for limit in [Limit::fixed_window(3, secs(60)), Limit::fixed_window(3, secs(60)).from_first()] {
         let mut used = Used::new(limit);
-        let mark = mark_of(limit, &mut used);
+        let receipt = mark_of(limit, &mut used);
         let next = NOW + MINUTE;
         assert_eq!(admitted(limit, &mut used.state, next, 9), 3);
-        limit.settle(&mut used.state, next, &mark, 1, 0);
+        limit.settle(&mut used.state, next, &receipt, 1, 0);
         assert!(!admits(limit, &mut used.state, next), "{limit}");
     }
 }
@@ -171,18 +171,18 @@ fn a_window_takes_back_only_what_was_spent_in_it() {
 fn two_counts_take_back_from_the_window_in_which_it_was_spent() {
     let limit = Limit::sliding_window(4, secs(60));
     let mut used = Used::new(limit);
-    let marks: Vec<_> = (0..4).map(|_| mark_of(limit, &mut used)).collect();
+    let receipts: Vec<_> = (0..4).map(|_| mark_of(limit, &mut used)).collect();
     let half = NOW + 90 * SECOND;
     assert_eq!(admitted(limit, &mut used.state, half, 9), 2);
     // Two of the previous four less: the half of two weighs one.
-    for mark in &marks[..2] {
-        limit.settle(&mut used.state, half, mark, 1, 0);
+    for receipt in &receipts[..2] {
+        limit.settle(&mut used.state, half, receipt, 1, 0);
     }
     assert_eq!(admitted(limit, &mut used.state, half, 9), 1);
     // Two windows on, nothing of it is left to give back.
     let later = NOW + 2 * MINUTE;
     assert_eq!(admitted(limit, &mut used.state, later, 9), 1);
-    limit.settle(&mut used.state, later, &marks[2], 1, 0);
+    limit.settle(&mut used.state, later, &receipts[2], 1, 0);
     assert!(!admits(limit, &mut used.state, later));
 }
 
@@ -191,11 +191,11 @@ fn a_bucket_takes_back_only_what_has_not_drained_meanwhile() {
     let limit = Limit::per_minute(60);
     let mut used = Used::new(limit);
     let decision = used.take(10);
-    let mark = decision.standings().next().expect("one limit").mark;
+    let receipt = decision.statuses().next().expect("one limit").receipt;
     // Four seconds on, six of the ten are still owed.
     used.now += 4 * SECOND;
     assert!(used.take(30).is_admitted());
-    limit.settle(&mut used.state, used.now, &mark, 10, 0);
+    limit.settle(&mut used.state, used.now, &receipt, 10, 0);
     assert_eq!(limit.peek(&used.state, used.now, 1).remaining(), Some(30));
 }
 
@@ -219,9 +219,9 @@ fn a_log_takes_back_the_very_request() {
 fn a_gap_is_given_back_with_the_request_that_never_came() {
     let limit = Limit::per_minute(60).min_gap(secs(10));
     let mut used = Used::new(limit);
-    let mark = mark_of(limit, &mut used);
+    let receipt = mark_of(limit, &mut used);
     assert!(!admits(limit, &mut used.state, NOW));
-    limit.settle(&mut used.state, NOW, &mark, 1, 0);
+    limit.settle(&mut used.state, NOW, &receipt, 1, 0);
     assert!(admits(limit, &mut used.state, NOW));
 }
 
@@ -229,10 +229,10 @@ fn a_gap_is_given_back_with_the_request_that_never_came() {
 fn a_held_place_is_free_when_it_is_given_back() {
     let limit = Limit::concurrent(2);
     let mut used = Used::new(limit);
-    let mark = mark_of(limit, &mut used);
+    let receipt = mark_of(limit, &mut used);
     assert!(admits(limit, &mut used.state, NOW));
     assert!(!admits(limit, &mut used.state, NOW + HOUR));
-    limit.settle(&mut used.state, NOW, &mark, 1, 0);
+    limit.settle(&mut used.state, NOW, &receipt, 1, 0);
     assert!(admits(limit, &mut used.state, NOW));
     assert_eq!(limit.fresh_in(&used.state, NOW), None);
 }

@@ -49,15 +49,15 @@ proptest! {
             let decision = take_all(&limits, &mut states, now, cost);
             retry = decision.retry_after();
             if decision.is_admitted() {
-                prop_assert!(decision.standings().all(|standing| !standing.refused));
+                prop_assert!(decision.statuses().all(|status| !status.refused));
                 continue;
             }
-            prop_assert!(decision.standings().any(|standing| standing.refused));
+            prop_assert!(decision.statuses().any(|status| status.refused));
             // All or none: whoever did not refuse, or does not record it, knows of nothing.
-            for ((limit, standing), (before, after)) in
-                limits.iter().zip(decision.standings()).zip(before.iter().zip(&states))
+            for ((limit, status), (before, after)) in
+                limits.iter().zip(decision.statuses()).zip(before.iter().zip(&states))
             {
-                if !standing.refused || limit.ban == 0 && !limit.count_refused {
+                if !status.refused || limit.ban == 0 && !limit.count_refused {
                     prop_assert_eq!(answers(*limit, before, now), answers(*limit, after, now));
                 }
             }
@@ -115,12 +115,12 @@ proptest! {
     ) {
         let used = Used::by(limit, &turns);
         let peek = limit.peek(&used.state, used.now, 1);
-        let standing = peek.standings().next().expect("one limit");
-        let window = standing.window.expect("time makes room").as_micros() as u64;
-        if standing.remaining == limit.capacity() {
+        let status = peek.statuses().next().expect("one limit");
+        let window = status.window.expect("time makes room").as_micros() as u64;
+        if status.remaining == limit.capacity() {
             return Ok(());
         }
-        let more = standing.remaining + 1;
+        let more = status.remaining + 1;
         prop_assert!(window > 0);
         let then = |wait: u64| limit.peek(&used.state, used.now + wait, more).is_admitted();
         prop_assert!(!then(window - 1));

@@ -81,8 +81,8 @@ proptest! {
         if !first.is_admitted() {
             return Ok(());
         }
-        let mark = first.standings().next().expect("one limit").mark;
-        limit.settle(&mut used.state, used.now, &mark, 1, 0);
+        let receipt = first.statuses().next().expect("one limit").receipt;
+        limit.settle(&mut used.state, used.now, &receipt, 1, 0);
         let again = used.take_within(1, patience);
         prop_assert_eq!(again.verdict(), first.verdict(), "{}", limit);
     }
@@ -137,7 +137,7 @@ fn a_queue_that_reaches_over_a_border_is_told_when_it_does_no_longer() {
     let mut slots: Vec<_> = slots.map(|(limit, state)| Slot { limit, state, cost: 1 }).collect();
     let decision = decide(&mut slots, now, None, Keys::One);
     assert!(!decision.is_admitted());
-    let refused: Vec<_> = decision.standings().map(|standing| standing.refused).collect();
+    let refused: Vec<_> = decision.statuses().map(|status| status.refused).collect();
     assert_eq!(refused, [false, true]);
     assert_eq!(decision.retry_after(), Some(secs(5)));
     assert_eq!(both(&limits, &mut states, now + 5 * SECOND, secs(0)), Some(5 * SECOND));
@@ -159,7 +159,7 @@ fn one_who_waits_does_not_shut_what_others_share() {
     // An hour from now would be a place in the customer's own limit, but not in the shared one.
     let refused = ask(&mut customer, secs(3_600));
     assert_eq!(refused.retry_after(), Some(secs(3_600)));
-    let refusing: Vec<_> = refused.standings().map(|standing| standing.refused).collect();
+    let refusing: Vec<_> = refused.statuses().map(|status| status.refused).collect();
     assert_eq!(refusing, [true, false]);
     for _ in 0..99 {
         assert!(ask(&mut own.fresh(), secs(0)).is_admitted());

@@ -19,7 +19,7 @@ fn charges_over_the_same_few_buckets_do_not_wait_for_each_other_for_ever() {
             let mut charge = Charge::new();
             for (limit, i) in limits.iter().zip(0..) {
                 let number = (round * i + i) % 7;
-                charge.owe(*limit, key(number), 1).expect("limits of different names");
+                charge.add(*limit, key(number), 1).expect("limits of different names");
             }
             let counter = if store.take(&charge).now().is_ok() { &decided } else { &full };
             one(true, counter);
@@ -38,7 +38,7 @@ fn several_limits_are_charged_all_or_none_beside_one() {
     let (store, _clock) = memory(4);
     let (alone, both) = (AtomicU64::new(0), AtomicU64::new(0));
     let mut charge = Charge::of(first, key(0), 1);
-    charge.owe(second, key(1), 1).expect("two limits");
+    charge.add(second, key(1), 1).expect("two limits");
     together(|thread| {
         for round in 0..ROUNDS {
             if thread % 2 == 0 {

@@ -33,8 +33,8 @@ fn what_is_given_back_can_be_spent_once_more_and_no_oftener() {
                     continue;
                 }
                 under_way.fetch_sub(1, Ordering::SeqCst);
-                let owed = charge.owed().next().expect("one limit");
-                store.settle(owed, &outcome.marks().next().expect("one limit"), 0);
+                let debit = charge.debits().next().expect("one limit");
+                store.settle(debit, &outcome.receipts().next().expect("one limit"), 0);
             }
         });
         let under_way = under_way.into_inner();
@@ -53,8 +53,8 @@ fn what_is_charged_on_top_is_never_lost() {
         for _ in 0..ROUNDS {
             let outcome = store.spend(&limit, &key(0), 1).expect("room");
             assert!(outcome.is_admitted());
-            let owed = charge.owed().next().expect("one limit");
-            store.settle(owed, &outcome.marks().next().expect("one limit"), 3);
+            let debit = charge.debits().next().expect("one limit");
+            store.settle(debit, &outcome.receipts().next().expect("one limit"), 3);
         }
     });
     assert_eq!(remaining(&store, limit, 0), 0);

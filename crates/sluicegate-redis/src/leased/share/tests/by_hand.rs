@@ -50,8 +50,8 @@ impl Pair {
     }
 }
 
-fn mark(outcome: &Outcome) -> [u64; 2] {
-    outcome.marks().next().expect("one limit").words()
+fn receipt(outcome: &Outcome) -> [u64; 2] {
+    outcome.receipts().next().expect("one limit").words()
 }
 
 #[test]
@@ -76,8 +76,8 @@ fn what_stood_before_drains_first() {
     let mut pair = Pair::new(TEN, 5..=5);
     let other = pair.server.limit.take(&mut pair.server.state, NOW, 5);
     assert!(pair.lease(NOW));
-    let mark = other.standings().next().expect("one limit").mark;
-    pair.server.settle(&mark, (5, 0), NOW);
+    let receipt = other.statuses().next().expect("one limit").receipt;
+    pair.server.settle(&receipt, (5, 0), NOW);
     assert_eq!(pair.unspent(NOW + 4 * SECOND), 4);
     let left = pair.server.limit.peek(&pair.server.state, NOW + 4 * SECOND, 1).remaining();
     assert_eq!(left, Some(4));
@@ -107,7 +107,7 @@ fn a_charge_goes_back_into_the_share() {
     let outcome = pair.take(NOW, 4).expect("it is there");
     assert_eq!(pair.unspent(NOW), 5);
     let back = |pair: &mut Pair, now| {
-        pair.share.take_back(mark(&outcome), 4, super::at(now), &mut pair.totals);
+        pair.share.take_back(receipt(&outcome), 4, super::at(now), &mut pair.totals);
         pair.unspent(now)
     };
     assert_eq!(back(&mut pair, NOW), 9);
@@ -125,11 +125,11 @@ fn a_charge_of_a_spent_lease_goes_back_into_the_next() {
     assert!(pair.lease(NOW));
     assert!(pair.take(NOW, 2).is_some_and(|outcome| outcome.is_admitted()));
     assert_eq!(pair.unspent(NOW), 0);
-    assert!(pair.share.take_back(mark(&outcome), 2, super::at(NOW), &mut pair.totals));
+    assert!(pair.share.take_back(receipt(&outcome), 2, super::at(NOW), &mut pair.totals));
     assert_eq!(pair.unspent(NOW), 2);
     // Those of the spent lease have drained by then.
     let late = NOW + 5 * SECOND;
-    assert!(!pair.share.take_back(mark(&outcome), 2, super::at(late), &mut pair.totals));
+    assert!(!pair.share.take_back(receipt(&outcome), 2, super::at(late), &mut pair.totals));
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn only_what_has_not_drained_goes_back() {
     let outcome = pair.take(NOW, 4).expect("it is there");
     let now = NOW + 3 * SECOND - 10_000;
     // The first of ten was spent by who asked, the next four by this; three have drained.
-    assert!(pair.share.take_back(mark(&outcome), 4, super::at(now), &mut pair.totals));
+    assert!(pair.share.take_back(receipt(&outcome), 4, super::at(now), &mut pair.totals));
     assert_eq!(pair.unspent(now), 7);
 }
 

@@ -1,13 +1,13 @@
 use std::time::Duration;
 
-use super::{Limit, Mark};
+use super::{Limit, Receipt};
 
 /// How a key stands with one limit, once a request has been decided.
 ///
 /// Holds durations only, never an instant: the clock is the store's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Standing {
+pub struct LimitStatus {
     /// The limit.
     pub limit: Limit,
     /// How much more could be spent at this moment: nothing while a [gap](Limit::min_gap) or a ban lasts.
@@ -37,10 +37,10 @@ pub struct Standing {
     /// Whether the key is banned.
     pub banned: bool,
     /// What the store needs to give the charge back.
-    pub mark: Mark,
+    pub receipt: Receipt,
 }
 
-impl Standing {
+impl LimitStatus {
     /// The standing of a key that nothing is known of: for stores that cannot tell more.
     pub fn fresh(limit: Limit) -> Self {
         Self {
@@ -56,7 +56,7 @@ impl Standing {
             retry: Some(Duration::ZERO),
             soft: false,
             banned: false,
-            mark: Mark::default(),
+            receipt: Receipt::default(),
         }
     }
 }
