@@ -14,7 +14,8 @@ use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Form, Router};
-use sluicegate_axum::{Extension, Ip, KeyBuf, Limit, Part, RateLimitLayer};
+use sluicegate_axum::key::{Extension, KeyBuf, Part};
+use sluicegate_axum::{Ip, Limit, RateLimitLayer};
 use tracing_subscriber::filter::LevelFilter;
 
 const MINUTE: Duration = Duration::from_secs(60);

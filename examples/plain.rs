@@ -12,7 +12,8 @@ use hyper::server::conn::http1;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use sluicegate::{Decision, Ip, Limit, Peer, RateLimitLayer};
+use sluicegate::adapter::Peer;
+use sluicegate::{Decision, Ip, Limit, RateLimitLayer};
 use tower::ServiceBuilder;
 
 #[tokio::main]

@@ -13,7 +13,8 @@ use axum::http::StatusCode;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::{get, put};
-use sluicegate_axum::{Claim, Claims, CurrentDecision, First, Ip, Limit, RateLimitLayer, Tiers};
+use sluicegate_axum::key::Claims;
+use sluicegate_axum::{Claim, CurrentDecision, First, Ip, Limit, RateLimitLayer, Tiers};
 
 type Keys = Arc<HashMap<&'static str, &'static str>>;
 

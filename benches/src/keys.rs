@@ -9,7 +9,7 @@ use std::mem;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-use sluicegate_axum::Part;
+use sluicegate_axum::key::Part;
 
 /// A key that every contender can use, as it is or as text.
 pub trait Key: Part + Hash + Eq + Clone + Debug + Send + Sync + 'static {

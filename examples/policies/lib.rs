@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
-use sluicegate::{
-    Claim, Clock, First, Framework, Global, Header, Hours, HttpView, Ip, Limit, Method, Path, Rule,
-    Tiers, cost_from, reply_header, when,
-};
+use sluicegate::adapter::{Framework, HttpView};
+use sluicegate::clock::Clock;
+use sluicegate::condition::Hours;
+use sluicegate::cost::{cost_from, reply_header};
+use sluicegate::key::{Method, Path};
+use sluicegate::rule::Rule;
+use sluicegate::{Claim, First, Global, Header, Ip, Limit, Tiers, when};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(60 * 60);

@@ -14,7 +14,8 @@ use metrics_exporter_prometheus::{
     Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder,
 };
 use serde_json::{Value, json};
-use sluicegate_axum::{Ip, Limit, Memory, RateLimitLayer, Rejection, Watch};
+use sluicegate_axum::observe::Watch;
+use sluicegate_axum::{Ip, Limit, Memory, RateLimitLayer, Rejection};
 
 const API: Limit = Limit::per_minute(60).burst(10).soft(7).named("api");
 const REPORTS: Limit = Limit::per_second(1).named("reports");

@@ -12,7 +12,8 @@ use axum::http::StatusCode;
 use axum::middleware::{Next, from_fn};
 use axum::response::Response;
 use axum::routing::{get, post};
-use sluicegate_axum::{Claims, RateLimitLayer};
+use sluicegate_axum::RateLimitLayer;
+use sluicegate_axum::key::Claims;
 use sluicegate_config::{Environment, Live};
 
 #[tokio::main]

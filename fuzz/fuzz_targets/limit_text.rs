@@ -2,7 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sluicegate_core::{Limit, Limits};
+use sluicegate_core::Limit;
+use sluicegate_core::limit::Limits;
 
 fuzz_target!(|text: &str| {
     if let Ok(limit) = text.parse::<Limit>() {

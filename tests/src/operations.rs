@@ -3,10 +3,13 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use sluicegate_core::{
-    Charge, Debit, Decision, KeyBuf, Keys, Limit, LimitStatus, ManualClock, Memory, Outcome,
-    Receipt, Slot, State, Store, Verdict, WhenFull, decide, preview,
+use sluicegate_core::adapter::{
+    Charge, Debit, Keys, Outcome, Receipt, Slot, State, decide, preview,
 };
+use sluicegate_core::key::KeyBuf;
+use sluicegate_core::limit::{LimitStatus, Verdict, WhenFull};
+use sluicegate_core::store::Store;
+use sluicegate_core::{Decision, Limit, ManualClock, Memory};
 
 use crate::subject::answer;
 

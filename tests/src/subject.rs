@@ -4,9 +4,10 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-use sluicegate_core::{
-    Answer, Charge, Debit, Decision, KeyBuf, Limit, ManualClock, Outcome, Part, Store, StoreError,
-};
+use sluicegate_core::adapter::{Answer, Charge, Debit, Outcome};
+use sluicegate_core::key::{KeyBuf, Part};
+use sluicegate_core::store::{Store, StoreError};
+use sluicegate_core::{Decision, Limit, ManualClock};
 
 /// A store under test, and the clock that it goes by.
 #[derive(Debug)]

@@ -30,8 +30,8 @@ macro_rules! refuses {
     })*};
 }
 
-type Tower = sluicegate::RateLimitLayer<sluicegate::By<Global>>;
-type Axum = sluicegate_axum::RateLimitLayer<sluicegate::By<Global>>;
+type Tower = sluicegate::RateLimitLayer<sluicegate::rule::By<Global>>;
+type Axum = sluicegate_axum::RateLimitLayer<sluicegate::rule::By<Global>>;
 
 fn full() -> Full<Bytes> {
     Full::new(Bytes::from("served"))
@@ -48,12 +48,12 @@ async fn the_default_refusal_goes_with_any_body() {
         Tower, Either::<Full<Bytes>, Empty<Bytes>>::Left(full());
         Tower, Body::from("served");
         Tower, tonic::body::Body::new(full());
-        Tower, sluicegate::Body::new(full());
+        Tower, sluicegate::response::Body::new(full());
         Axum, String::from("served");
         Axum, full();
         Axum, BoxBody::new(full());
         Axum, Body::from("served");
         Axum, tonic::body::Body::new(full());
-        Axum, sluicegate::Body::new(full());
+        Axum, sluicegate::response::Body::new(full());
     }
 }

@@ -4,10 +4,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use sluicegate_core::{
-    Answer, Charge, Clock, Debit, Fallback, Limit, LimitError, ManualClock, Memory, Outcome,
-    Receipt, Store, StoreError,
-};
+use sluicegate_core::adapter::{Answer, Charge, Debit, Outcome, Receipt};
+use sluicegate_core::clock::Clock;
+use sluicegate_core::limit::LimitError;
+use sluicegate_core::store::{Fallback, Store, StoreError};
+use sluicegate_core::{Limit, ManualClock, Memory};
 use sluicegate_governor::Governor;
 use sluicegate_tests::conformance;
 

@@ -1,6 +1,8 @@
-use sluicegate_axum::{
-    Charge, KeyBuf, Limit, Limiter, Memory, Outcome, Store, StoreError, WhenFull,
-};
+use sluicegate_axum::adapter::{Charge, Outcome};
+use sluicegate_axum::key::KeyBuf;
+use sluicegate_axum::limit::WhenFull;
+use sluicegate_axum::store::{Store, StoreError};
+use sluicegate_axum::{Limit, Limiter, Memory};
 
 use super::{Bucket, Direct, Verdict};
 use crate::keys::Key;

@@ -1,4 +1,7 @@
-use sluicegate_axum::{Answer, Charge, KeyBuf, Limit, Store};
+use sluicegate_axum::Limit;
+use sluicegate_axum::adapter::{Answer, Charge};
+use sluicegate_axum::key::KeyBuf;
+use sluicegate_axum::store::Store;
 
 use super::{BURST, Remote};
 

@@ -17,7 +17,8 @@ use actix_web::dev::{Service, ServiceFactory, ServiceRequest, ServiceResponse};
 use actix_web::http::StatusCode;
 use actix_web::test::init_service;
 use actix_web::{Error, web};
-use sluicegate_actix::{By, Fields, Ip, Memory, RateLimit};
+use sluicegate_actix::rule::By;
+use sluicegate_actix::{Fields, Ip, Memory, RateLimit};
 
 use super::{App, Budget, now};
 

@@ -9,7 +9,8 @@ use axum::error_handling::HandleErrorLayer;
 use axum::extract::ConnectInfo;
 use axum::routing::get;
 use http::{Request, StatusCode};
-use sluicegate_axum::{Bare, Fields, Ip, RateLimitLayer};
+use sluicegate_axum::response::Bare;
+use sluicegate_axum::{Fields, Ip, RateLimitLayer};
 use tower::util::MapRequestLayer;
 use tower::{Service, ServiceBuilder};
 use tower_resilience_ratelimiter::RateLimiterServiceError;
@@ -126,7 +127,7 @@ pub fn tower_governor(budget: Budget) -> Router {
     hello().layer(rivals::tower_governor(budget))
 }
 
-fn sluicegate(budget: Budget) -> RateLimitLayer<sluicegate_axum::By<Ip>> {
+fn sluicegate(budget: Budget) -> RateLimitLayer<sluicegate_axum::rule::By<Ip>> {
     RateLimitLayer::new(budget.limit().by(Ip::peer()))
 }
 

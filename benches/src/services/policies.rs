@@ -3,10 +3,10 @@
 
 use axum::body::Body;
 use http::Request;
-use sluicegate::{
-    Cases, Claim, Claims, Fields, Global, HttpView, Limit, Method, Path, Plain, RateLimitLayer,
-    Rule, Tiers, when,
-};
+use sluicegate::adapter::{HttpView, Plain};
+use sluicegate::key::{Claims, Method, Path};
+use sluicegate::rule::{Cases, Rule};
+use sluicegate::{Claim, Fields, Global, Limit, RateLimitLayer, Tiers, when};
 use sluicegate_config::{Environment, Live, Policies, read_toml};
 use tower::layer::Layer;
 

@@ -11,7 +11,7 @@ pin_project! {
     /// The body of a response that has passed the middleware: that of the service inside, as it is.
     ///
     /// Where the request holds something ([`Limit::concurrent`](crate::Limit::concurrent),
-    /// [`InFlight`](crate::InFlight)), that is let go when the last chunk has been taken, when the body
+    /// [`InFlight`](crate::condition::InFlight)), that is let go when the last chunk has been taken, when the body
     /// fails, and when it is dropped. Nothing is allocated for a body with which nothing is held.
     pub struct Body<B> {
         // Dropped first: it may report what it cost.

@@ -8,17 +8,17 @@ use actix_web::Error;
 use actix_web::body::{BoxBody, EitherBody};
 use actix_web::dev::{Service, ServiceRequest, ServiceResponse};
 use pin_project_lite::pin_project;
-use sluicegate_core::{
-    Charge, Course, DecisionSpan, Paid, Place, Store, StoreError, Ticket, listen_unserved,
-    note_unserved,
+use sluicegate_core::adapter::{
+    Charge, Course, DecisionSpan, Paid, Place, listen_unserved, note_unserved,
 };
+use sluicegate_core::store::{Store, StoreError, Ticket};
 
 use crate::body::Body;
-use crate::service::{Inside, close};
+use crate::rate_limit::{Inside, close};
 use crate::sleep::{Sleep, sleep};
 
 pin_project! {
-    /// The response of a [`RateLimitService`](crate::RateLimitService).
+    /// The response of a [`RateLimitService`](crate::service::RateLimitService).
     ///
     /// Dropped while the request waits, it gives the request's place back, and middleware further out gives
     /// its charges back.

@@ -1,5 +1,5 @@
 use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
-use sluicegate_core::{Field, Headers, Value};
+use sluicegate_core::adapter::{Field, Headers, Value};
 
 /// Fields in actix-web's type.
 pub(crate) struct ActixHeaders<'a>(pub(crate) &'a mut HeaderMap);

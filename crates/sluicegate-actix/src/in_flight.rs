@@ -5,7 +5,8 @@ use std::task::{Context, Poll, ready};
 use actix_web::Error;
 use actix_web::dev::{Service, ServiceRequest, ServiceResponse, Transform};
 use pin_project_lite::pin_project;
-use sluicegate_core::{Hold, InFlight, InFlightGuard};
+use sluicegate_core::adapter::Hold;
+use sluicegate_core::condition::{InFlight, InFlightGuard};
 
 use crate::body::Body;
 
@@ -17,7 +18,9 @@ use crate::body::Body;
 ///
 /// ```
 /// use actix_web::App;
-/// use sluicegate_actix::{InFlight, InFlightMiddleware, Ip, Limit, RateLimit, when};
+/// use sluicegate_actix::{Ip, Limit, RateLimit, when};
+/// use sluicegate_actix::condition::InFlight;
+/// use sluicegate_actix::service::InFlightMiddleware;
 /// # use actix_web::{test, web};
 ///
 /// // One for all workers: made outside of the closure that makes the app, like a store.

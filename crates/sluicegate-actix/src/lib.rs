@@ -1,7 +1,7 @@
 //! Rate limiting for actix-web.
 //!
 //! [`RateLimit`] is a middleware for a whole [`App`](actix_web::App), a scope or a resource: a
-//! [`Rule`] says which [`Limit`]s a request is charged to and by which key, a [`Store`] decides, and a
+//! [`Rule`](rule::Rule) says which [`Limit`]s a request is charged to and by which key, a [`Store`](store::Store) decides, and a
 //! [`Rejection`] says what happens to what exceeds them.
 //!
 //! ```no_run
@@ -26,12 +26,12 @@
 //!
 //! # What rules see
 //!
-//! Closures in rules ([`from_fn`], [`choose`], [`cost_fn`], `when`) are shown the
+//! Closures in rules ([`from_fn`](key::from_fn), [`choose`](rule::choose), [`cost_fn`](cost::cost_fn), `when`) are shown the
 //! [`HttpRequest`](actix_web::HttpRequest). [`Ip`] reads the address of the connection
 //! ([`peer_addr`](actix_web::HttpRequest::peer_addr)), never actix-web's `realip_remote_addr`, which
 //! believes what clients write; name your proxies with [`Ip::behind`]. [`Route`] is the pattern that
 //! matches the path, also where the limit is wrapped around the whole app; see
-//! [below](#limits-by-the-route). [`Extension`] reads the
+//! [below](#limits-by-the-route). [`Extension`](key::Extension) reads the
 //! request's extensions, then the data of the connection (`HttpServer::on_connect`); for app data use
 //! `from_fn(|request: &HttpRequest| request.app_data::<T>()…)`.
 //!
@@ -56,11 +56,11 @@
 //!
 //! # What is held, and until when
 //!
-//! A place of [`Limit::concurrent`] is held, and a request counts as [`InFlight`] in an
-//! [`InFlightMiddleware`], until the response's body has ended, failed, or been dropped because the client
+//! A place of [`Limit::concurrent`] is held, and a request counts as [`InFlight`](condition::InFlight) in an
+//! [`InFlightMiddleware`](service::InFlightMiddleware), until the response's body has ended, failed, or been dropped because the client
 //! has gone. An upgraded connection (a WebSocket) is the body of its response. With
 //! [`hold_until`](RateLimit::hold_until) it is only until the head of the response is there. A
-//! [`RunningCost`] charges a streamed answer what it used.
+//! [`RunningCost`](cost::RunningCost) charges a streamed answer what it used.
 //!
 //! # Clients that leave
 //!
@@ -94,21 +94,42 @@ mod headers;
 mod in_flight;
 mod middleware;
 mod pattern;
+mod rate_limit;
 mod reply;
 mod respond;
 mod routed;
-mod service;
 mod shared;
 mod sleep;
 mod view;
 
 #[doc(inline)]
-pub use sluicegate_core::*;
+pub use sluicegate_core::{
+    Claim, Cost, Decision, Fields, First, Global, Header, Ip, Limit, ManualClock, Memory,
+    Rejection, Route, Tiers, clock, condition, cost, key, limit, observe, rule, store, when,
+};
 
-pub use self::body::Body;
 pub use self::extract::{CurrentDecision, NotLimited};
-pub use self::future::ResponseFuture;
-pub use self::in_flight::{InFlightFuture, InFlightMiddleware, InFlightService};
 pub use self::middleware::RateLimit;
-pub use self::service::RateLimitService;
-pub use self::view::RequestView;
+
+/// What adapters for frameworks, and stores, are written against.
+pub mod adapter {
+    #[doc(inline)]
+    pub use sluicegate_core::adapter::*;
+
+    pub use crate::view::RequestView;
+}
+
+/// Responses: what is sent instead of, or around, the response of the service.
+pub mod response {
+    #[doc(inline)]
+    pub use sluicegate_core::response::*;
+
+    pub use crate::body::Body;
+}
+
+/// Services and futures that the middleware makes.
+pub mod service {
+    pub use crate::future::ResponseFuture;
+    pub use crate::in_flight::{InFlightFuture, InFlightMiddleware, InFlightService};
+    pub use crate::rate_limit::RateLimitService;
+}

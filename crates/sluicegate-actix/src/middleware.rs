@@ -7,14 +7,15 @@ use actix_web::body::EitherBody;
 use actix_web::dev::{Service, ServiceRequest, ServiceResponse, Transform};
 use actix_web::http::header::HeaderValue;
 use actix_web::{Error, HttpRequest, HttpResponse};
-use sluicegate_core::{
-    Counts, Fields, Hold, Known, KnownLimits, Memory, OnStoreError, Policy, Refusal, Rejection,
-    Rule, ShowKeys, Store, Watch, client_error,
-};
+use sluicegate_core::adapter::{Hold, Known, Policy, Refusal, client_error};
+use sluicegate_core::observe::{Counts, ShowKeys, Watch};
+use sluicegate_core::rule::{KnownLimits, Rule};
+use sluicegate_core::store::{OnStoreError, Store};
+use sluicegate_core::{Fields, Memory, Rejection};
 
 use crate::body::Body;
+use crate::rate_limit::RateLimitService;
 use crate::respond::Respond;
-use crate::service::RateLimitService;
 use crate::shared::{Shared, Site, Tally};
 use crate::view::RequestView;
 
@@ -167,11 +168,12 @@ impl<R, S> RateLimit<R, S> {
     }
 
     /// Until when a request holds its places of [`Limit::concurrent`](crate::Limit::concurrent), and when an
-    /// answer whose cost is [running](crate::RunningCost) is settled: by default when the response's body
+    /// answer whose cost is [running](crate::cost::RunningCost) is settled: by default when the response's body
     /// has ended.
     ///
     /// ```
-    /// use sluicegate_actix::{Hold, Ip, Limit, RateLimit};
+    /// use sluicegate_actix::{Ip, Limit, RateLimit};
+    /// use sluicegate_actix::adapter::Hold;
     ///
     /// // Five at work; what is still being sent to slow clients does not count.
     /// let limit = RateLimit::new(Limit::concurrent(5).by(Ip::peer())).hold_until(Hold::Head);
@@ -184,7 +186,8 @@ impl<R, S> RateLimit<R, S> {
     /// Tells `watch` who is refused: a [`Watch`] shows who that is most.
     ///
     /// ```
-    /// use sluicegate_actix::{Ip, Limit, RateLimit, Watch};
+    /// use sluicegate_actix::{Ip, Limit, RateLimit};
+    /// use sluicegate_actix::observe::Watch;
     ///
     /// let watch = Watch::new(32);
     /// let limit = RateLimit::new(Limit::per_second(10).by(Ip::peer())).watch(&watch);
@@ -202,7 +205,7 @@ impl<R, S> RateLimit<R, S> {
 
     /// Makes the response of every refusal, seeing the request: also of requests without a key (400 or 500),
     /// of those that can never be admitted (413, 422) and of a store that fails (503), so begin with the
-    /// refusal's own [`status`](crate::Refusal::status). [`respond_to_too_many`](Self::respond_to_too_many)
+    /// refusal's own [`status`](crate::adapter::Refusal::status). [`respond_to_too_many`](Self::respond_to_too_many)
     /// is for those alone that exceed a limit.
     ///
     /// Where the response does not say them itself, `Retry-After`, `Cache-Control: no-store` and the
@@ -211,7 +214,8 @@ impl<R, S> RateLimit<R, S> {
     /// ```
     /// use actix_web::http::StatusCode;
     /// use actix_web::{HttpRequest, HttpResponse};
-    /// use sluicegate_actix::{Ip, Limit, RateLimit, Refusal};
+    /// use sluicegate_actix::{Ip, Limit, RateLimit};
+    /// use sluicegate_actix::adapter::Refusal;
     ///
     /// let limit = RateLimit::new(Limit::per_second(10).by(Ip::peer())).respond_with(
     ///     |refusal: &Refusal, request: &HttpRequest| {
@@ -234,7 +238,8 @@ impl<R, S> RateLimit<R, S> {
     ///
     /// ```
     /// use actix_web::{HttpRequest, HttpResponse};
-    /// use sluicegate_actix::{Ip, Limit, RateLimit, Refusal};
+    /// use sluicegate_actix::{Ip, Limit, RateLimit};
+    /// use sluicegate_actix::adapter::Refusal;
     ///
     /// let limit = RateLimit::new(Limit::per_second(10).by(Ip::peer())).respond_to_too_many(
     ///     |refusal: &Refusal, _: &HttpRequest| {

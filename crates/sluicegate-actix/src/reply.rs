@@ -1,7 +1,9 @@
 use actix_web::dev::ServiceResponse;
 use actix_web::http::header::HeaderMap;
 use actix_web::{Error, HttpMessage};
-use sluicegate_core::{Cost, Desk, Paid, Refused, Reply, Rest, RunningCost};
+use sluicegate_core::Cost;
+use sluicegate_core::adapter::{Desk, Paid, Refused, Reply, Rest};
+use sluicegate_core::cost::RunningCost;
 
 /// What rules can see of a response.
 pub(crate) struct ActixReply<'a, B>(pub(crate) &'a ServiceResponse<B>);

@@ -5,7 +5,7 @@ use actix_web::body::BoxBody;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{CONTENT_TYPE, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse};
-use sluicegate_core::{Refusal, fields};
+use sluicegate_core::adapter::{Refusal, fields};
 
 /// Makes the response of a refusal: a problem document, unless the operator said otherwise.
 #[derive(Clone, Default)]

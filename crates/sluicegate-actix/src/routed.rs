@@ -1,5 +1,5 @@
 use actix_web::HttpRequest;
-use sluicegate_core::MAX_PATH;
+use sluicegate_core::condition::MAX_PATH;
 
 use crate::pattern::{is_filled_by, may_match, refilled};
 

@@ -9,7 +9,8 @@ use std::panic::Location;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use actix_web::rt::System;
-use sluicegate_core::{Counters, Gate, Memory};
+use sluicegate_core::Memory;
+use sluicegate_core::adapter::{Counters, Gate};
 
 static ENTRIES: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use sluicegate_core::Clock;
+use sluicegate_core::clock::Clock;
 
 /// A wait by the store's clock.
-pub(crate) type Sleep = sluicegate_core::Sleep<tokio::time::Sleep>;
+pub(crate) type Sleep = sluicegate_core::adapter::Sleep<tokio::time::Sleep>;
 
 pub(crate) fn sleep(clock: &Clock, time: Duration) -> Sleep {
     Sleep::new(clock, time, tokio::time::sleep)

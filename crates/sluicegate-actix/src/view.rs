@@ -4,7 +4,8 @@ use std::net::IpAddr;
 
 use actix_web::http::header;
 use actix_web::{HttpMessage, HttpRequest};
-use sluicegate_core::{PathReadings, View};
+use sluicegate_core::condition::PathReadings;
+use sluicegate_core::key::View;
 
 use crate::routed::Routed;
 

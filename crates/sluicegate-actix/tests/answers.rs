@@ -5,9 +5,13 @@ mod common;
 use actix_web::test::TestRequest;
 use actix_web::{App, HttpRequest, HttpResponse, test, web};
 use common::{app, body, get, handler, header, secs, send, statuses, store};
+use sluicegate_actix::adapter::Refusal;
+use sluicegate_actix::key::{Const, Optional};
+use sluicegate_actix::limit::Limits;
+use sluicegate_actix::store::OnStoreError;
 use sluicegate_actix::{
-    Const, CurrentDecision, Decision, Fields, First, Header, Ip, Limit, Limits, Memory,
-    OnStoreError, Optional, RateLimit, Refusal, Rejection, Route,
+    CurrentDecision, Decision, Fields, First, Header, Ip, Limit, Memory, RateLimit, Rejection,
+    Route,
 };
 
 const CLIENT: Header = Header("x-client");
@@ -233,7 +237,7 @@ async fn an_outer_limit_gives_its_charge_back_when_an_inner_one_refuses() {
 async fn a_full_store_is_never_too_many_requests() {
     let (_, clock) = store();
     let tiny = || Memory::builder().capacity(1).clock(&clock).build();
-    let limit = Limit::per_hour(1).when_full(sluicegate_actix::WhenFull::Admit);
+    let limit = Limit::per_hour(1).when_full(sluicegate_actix::limit::WhenFull::Admit);
     let limit = RateLimit::new(limit.by(CLIENT));
     let open = limit.clone().store(tiny());
     let counts = open.clone();

@@ -13,10 +13,14 @@ use actix_web::dev::{Service, ServiceResponse};
 use actix_web::web::Bytes;
 use actix_web::{App, Error, HttpRequest, HttpResponse, test, web};
 use common::{get, secs, send, store};
-use sluicegate_actix::{
-    By, Charge, Global, Header, Hold, InFlight, InFlightMiddleware, Key, KeyBuf, Limit, Memory,
-    RateLimit, Rejection, RequestView, RunningCost, Store,
-};
+use sluicegate_actix::adapter::{Charge, Hold, RequestView};
+use sluicegate_actix::condition::InFlight;
+use sluicegate_actix::cost::RunningCost;
+use sluicegate_actix::key::{Key, KeyBuf};
+use sluicegate_actix::rule::By;
+use sluicegate_actix::service::InFlightMiddleware;
+use sluicegate_actix::store::Store;
+use sluicegate_actix::{Global, Header, Limit, Memory, RateLimit, Rejection};
 use tokio_test::{assert_pending, task};
 
 const CLIENT: Header = Header("x-client");
@@ -70,7 +74,7 @@ async fn app<R, S>(
     limit: RateLimit<R, S>,
 ) -> impl Service<Request, Response = common::Answer, Error = Error>
 where
-    R: for<'a> sluicegate_actix::Rule<RequestView<'a>> + Clone + 'static,
+    R: for<'a> sluicegate_actix::rule::Rule<RequestView<'a>> + Clone + 'static,
     S: Store + Clone + 'static,
 {
     test::init_service(App::new().wrap(limit).default_service(web::to(handler))).await

@@ -6,7 +6,9 @@ use actix_http::Request;
 use actix_web::dev::{Service, ServiceResponse};
 use actix_web::{App, Error, HttpRequest, HttpResponse, test, web};
 use common::{get, secs, statuses, store};
-use sluicegate_actix::{Header, InFlight, InFlightMiddleware, Limit, Memory, Not, RateLimit};
+use sluicegate_actix::condition::{InFlight, Not};
+use sluicegate_actix::service::InFlightMiddleware;
+use sluicegate_actix::{Header, Limit, Memory, RateLimit};
 use tokio_test::task;
 
 const CLIENT: Header = Header("x-client");

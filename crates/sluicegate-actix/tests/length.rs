@@ -4,7 +4,8 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use actix_web::{App, HttpServer, web};
-use sluicegate_actix::{Ip, Limit, RateLimit, content_length};
+use sluicegate_actix::cost::content_length;
+use sluicegate_actix::{Ip, Limit, RateLimit};
 
 #[actix_web::test]
 async fn a_length_that_the_chunks_override_buys_nothing() {

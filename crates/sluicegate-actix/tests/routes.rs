@@ -9,7 +9,10 @@ use actix_web::dev::{Service, ServiceResponse};
 use actix_web::middleware::{NormalizePath, TrailingSlash};
 use actix_web::test::{self, TestRequest};
 use actix_web::{App, Error, HttpResponse, guard, web};
-use sluicegate_actix::{Ip, KnownLimits, Limit, Memory, Not, RateLimit, RequestView, Route, Rule};
+use sluicegate_actix::adapter::RequestView;
+use sluicegate_actix::condition::Not;
+use sluicegate_actix::rule::{KnownLimits, Rule};
+use sluicegate_actix::{Ip, Limit, Memory, RateLimit, Route};
 
 /// Ways to write `/login` of which actix-web routes each to its handler.
 const SPELLINGS: [&str; 7] =

@@ -3,7 +3,8 @@
 mod common;
 
 use common::{app, statuses, store};
-use sluicegate_actix::{Header, Limit, RateLimit, Watch};
+use sluicegate_actix::observe::Watch;
+use sluicegate_actix::{Header, Limit, RateLimit};
 
 const CLIENT: Header = Header("x-client");
 

@@ -13,9 +13,10 @@ use actix_web::rt::task::yield_now;
 use actix_web::web::{Bytes, Payload};
 use actix_web::{App, HttpResponse, HttpServer, web};
 use common::{secs, store};
-use sluicegate_actix::{
-    By, Global, InFlight, InFlightMiddleware, Limit, ManualClock, RateLimit, Rejection,
-};
+use sluicegate_actix::condition::InFlight;
+use sluicegate_actix::rule::By;
+use sluicegate_actix::service::InFlightMiddleware;
+use sluicegate_actix::{Global, Limit, ManualClock, RateLimit, Rejection};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 

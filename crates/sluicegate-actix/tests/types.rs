@@ -4,9 +4,10 @@ use actix_web::body::{EitherBody, MessageBody};
 use actix_web::dev::{Service, ServiceRequest, ServiceResponse, Transform};
 use actix_web::test::TestRequest;
 use actix_web::{Error, HttpResponse, web};
-use sluicegate_actix::{
-    Body, By, Global, Header, Ip, Limit, Memory, RateLimit, RateLimitService, ResponseFuture,
-};
+use sluicegate_actix::response::Body;
+use sluicegate_actix::rule::By;
+use sluicegate_actix::service::{RateLimitService, ResponseFuture};
+use sluicegate_actix::{Global, Header, Ip, Limit, Memory, RateLimit};
 
 type Key = (Header, Ip);
 

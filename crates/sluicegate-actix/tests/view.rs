@@ -6,10 +6,11 @@ use actix_web::dev::Service;
 use actix_web::test::{self, TestRequest};
 use actix_web::{App, HttpMessage, HttpRequest, web};
 use common::{handler, statuses};
-use sluicegate_actix::{
-    Extension, Header, Ip, KeyBuf, Limit, Part, Query, RateLimit, RequestView, Route, View, choose,
-    cost_fn, from_fn,
-};
+use sluicegate_actix::adapter::RequestView;
+use sluicegate_actix::cost::cost_fn;
+use sluicegate_actix::key::{Extension, KeyBuf, Part, Query, View, from_fn};
+use sluicegate_actix::rule::choose;
+use sluicegate_actix::{Header, Ip, Limit, RateLimit, Route};
 
 #[derive(Clone, Copy)]
 struct User(u64);

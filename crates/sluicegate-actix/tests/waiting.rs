@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use actix_web::dev::Service;
 use common::{app, get, secs, send, statuses, store};
-use sluicegate_actix::{
-    Answer, Charge, Clock, Debit, Fallback, Header, Limit, ManualClock, Memory, OnStoreError,
-    Outcome, RateLimit, Receipt, Rejection, Store, StoreError,
-};
+use sluicegate_actix::adapter::{Answer, Charge, Debit, Outcome, Receipt};
+use sluicegate_actix::clock::Clock;
+use sluicegate_actix::store::{Fallback, OnStoreError, Store, StoreError};
+use sluicegate_actix::{Header, Limit, ManualClock, Memory, RateLimit, Rejection};
 use tokio_test::{assert_pending, assert_ready, task};
 
 const CLIENT: Header = Header("x-client");
@@ -222,7 +222,7 @@ async fn a_store_that_never_answers_costs_its_deadline_and_nothing_more() {
 async fn a_store_that_fails_is_replaced_by_its_fallback() {
     let (memory, _clock) = store();
     let store = Fallback(Memory::builder().capacity(1).build(), memory);
-    let limit = Limit::per_hour(2).when_full(sluicegate_actix::WhenFull::Admit);
+    let limit = Limit::per_hour(2).when_full(sluicegate_actix::limit::WhenFull::Admit);
     let app = app(RateLimit::new(limit.by(CLIENT)).store(store)).await;
     for client in 0..50 {
         let client = client.to_string();

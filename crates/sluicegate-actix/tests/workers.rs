@@ -8,7 +8,8 @@ use std::thread;
 use actix_web::dev::Server;
 use actix_web::rt::System;
 use actix_web::{App, HttpServer, web};
-use sluicegate_actix::{Extension, Ip, KeyBuf, Limit, Memory, Part, RateLimit};
+use sluicegate_actix::key::{Extension, KeyBuf, Part};
+use sluicegate_actix::{Ip, Limit, Memory, RateLimit};
 
 const WORKERS: usize = 4;
 /// So few a day that none comes back while a test runs.

@@ -4,7 +4,8 @@ use axum::BoxError;
 use axum::body::{Bytes, HttpBody};
 use axum::extract::OriginalUri;
 use http::{Extensions, Uri};
-use sluicegate::{Body, Framework, FrameworkBody, MatchedRoute, Peer};
+use sluicegate::adapter::{Framework, FrameworkBody, MatchedRoute, Peer};
+use sluicegate::response::Body;
 
 /// Where axum keeps the peer's address, the route's pattern and the URI that the client sent.
 ///

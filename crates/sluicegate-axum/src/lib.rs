@@ -48,19 +48,49 @@ mod framework;
 mod respond;
 
 #[doc(inline)]
-pub use sluicegate::*;
+pub use sluicegate::{
+    Claim, Cost, Decision, Fields, First, Global, Header, Ip, Limit, Limiter, ManualClock, Memory,
+    Rejection, Route, Tiers, clock, condition, cost, key, limit, observe, rule, store, when,
+};
 
+use self::adapter::Axum;
 pub use self::extract::{CurrentDecision, NotLimited};
-pub use self::framework::Axum;
-pub use self::respond::{IntoResponseFn, RespondWith, TooManyIntoResponseFn};
+use self::response::Problem;
 
 /// A tower layer that limits how fast requests may pass an axum router or route.
 ///
-/// All that can be set stands with [`RateLimitLayerFor`].
-pub type RateLimitLayer<R, S = Memory, P = Problem> = RateLimitLayerFor<R, S, Axum, P>;
+/// [`RateLimitLayerFor`](service::RateLimitLayerFor) documents every setting.
+pub type RateLimitLayer<R, S = Memory, P = Problem> = service::RateLimitLayerFor<R, S, Axum, P>;
 
-/// A tower layer that counts what is under way, as [`sluicegate::InFlightLayer`] does.
-pub type InFlightLayer = InFlightLayerFor<Axum>;
+/// What adapters for frameworks, and stores, are written against.
+pub mod adapter {
+    #[doc(inline)]
+    pub use sluicegate::adapter::*;
 
-/// A service behind a [`RateLimitLayer`].
-pub type RateLimit<I, R, S = Memory, P = Problem> = RateLimitFor<I, R, S, Axum, P>;
+    pub use crate::framework::Axum;
+}
+
+/// Responses: what is sent instead of, or around, the response of a route.
+pub mod response {
+    #[doc(inline)]
+    pub use sluicegate::response::*;
+
+    pub use crate::respond::{IntoResponseFn, RespondWith, TooManyIntoResponseFn};
+}
+
+/// Services and futures that the layers make.
+pub mod service {
+    #[doc(inline)]
+    pub use sluicegate::service::*;
+
+    use crate::Memory;
+    use crate::adapter::Axum;
+    use crate::response::Problem;
+
+    /// A tower layer that counts requests in flight, as [`sluicegate::service::InFlightLayer`] does.
+    pub type InFlightLayer = sluicegate::service::InFlightLayerFor<Axum>;
+
+    /// A service behind a [`RateLimitLayer`](crate::RateLimitLayer).
+    pub type RateLimit<I, R, S = Memory, P = Problem> =
+        sluicegate::service::RateLimitFor<I, R, S, Axum, P>;
+}

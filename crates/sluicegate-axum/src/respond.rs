@@ -3,7 +3,9 @@ use std::fmt;
 use axum::body::Body;
 use axum::response::IntoResponse;
 use http::{Request, Response};
-use sluicegate::{RateLimitLayerFor, Refusal, Respond};
+use sluicegate::adapter::Refusal;
+use sluicegate::response::Respond;
+use sluicegate::service::RateLimitLayerFor;
 
 use crate::Axum;
 
@@ -16,8 +18,12 @@ where
     F: Fn(&Refusal, &Request<B>) -> T,
     T: IntoResponse,
 {
-    fn respond(&self, refusal: &Refusal, request: &Request<B>) -> Response<sluicegate::Body<Body>> {
-        (self.0)(refusal, request).into_response().map(sluicegate::Body::new)
+    fn respond(
+        &self,
+        refusal: &Refusal,
+        request: &Request<B>,
+    ) -> Response<sluicegate::response::Body<Body>> {
+        (self.0)(refusal, request).into_response().map(sluicegate::response::Body::new)
     }
 }
 
@@ -43,7 +49,9 @@ pub trait RespondWith: Sized {
     ///
     /// ```
     /// use axum::{extract::Request, http::StatusCode};
-    /// use sluicegate_axum::{Ip, Limit, RateLimitLayer, Refusal, RespondWith};
+    /// use sluicegate_axum::{Ip, Limit, RateLimitLayer};
+    /// use sluicegate_axum::adapter::Refusal;
+    /// use sluicegate_axum::response::RespondWith;
     ///
     /// let layer = RateLimitLayer::new(Limit::per_second(10).by(Ip::peer())).into_response_with(
     ///     |refusal: &Refusal, request: &Request| {
@@ -66,7 +74,9 @@ pub trait RespondWith: Sized {
     ///
     /// ```
     /// use axum::{extract::Request, http::StatusCode};
-    /// use sluicegate_axum::{Ip, Limit, RateLimitLayer, Refusal, RespondWith};
+    /// use sluicegate_axum::{Ip, Limit, RateLimitLayer};
+    /// use sluicegate_axum::adapter::Refusal;
+    /// use sluicegate_axum::response::RespondWith;
     ///
     /// let layer = RateLimitLayer::new(Limit::per_second(10).by(Ip::peer()))
     ///     .too_many_into_response_with(|refusal: &Refusal, _: &Request| {
@@ -95,11 +105,15 @@ where
     T: IntoResponse,
     P: Respond<B, Body>,
 {
-    fn respond(&self, refusal: &Refusal, request: &Request<B>) -> Response<sluicegate::Body<Body>> {
+    fn respond(
+        &self,
+        refusal: &Refusal,
+        request: &Request<B>,
+    ) -> Response<sluicegate::response::Body<Body>> {
         match refusal {
-            Refusal::TooMany(_) => {
-                (self.respond)(refusal, request).into_response().map(sluicegate::Body::new)
-            }
+            Refusal::TooMany(_) => (self.respond)(refusal, request)
+                .into_response()
+                .map(sluicegate::response::Body::new),
             _ => self.others.respond(refusal, request),
         }
     }

@@ -9,10 +9,11 @@ use axum::extract::{ConnectInfo, Request};
 use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::get;
-use sluicegate_axum::{
-    CurrentDecision, InFlight, InFlightLayer, Ip, Limit, ManualClock, Memory, Not, RateLimitLayer,
-    Refusal, RespondWith, Route,
-};
+use sluicegate_axum::adapter::Refusal;
+use sluicegate_axum::condition::{InFlight, Not};
+use sluicegate_axum::response::RespondWith;
+use sluicegate_axum::service::InFlightLayer;
+use sluicegate_axum::{CurrentDecision, Ip, Limit, ManualClock, Memory, RateLimitLayer, Route};
 use tower::ServiceExt;
 
 fn store() -> Memory {
@@ -141,7 +142,7 @@ async fn too_many_can_be_anything_that_axum_responds_with_and_other_refusals_sta
 async fn a_peer_that_something_further_out_has_set_is_taken() {
     let layer = RateLimitLayer::new(Limit::per_minute(1).by(Ip::peer())).store(store());
     let app = Router::new().route("/", get(|| async {})).layer(layer);
-    let peer = sluicegate_axum::Peer("192.0.2.9".parse().unwrap());
+    let peer = sluicegate_axum::adapter::Peer("192.0.2.9".parse().unwrap());
     for status in [200, 429] {
         let request = Request::get("/").extension(peer).body(Body::empty()).unwrap();
         assert_eq!(app.clone().oneshot(request).await.unwrap().status(), status);

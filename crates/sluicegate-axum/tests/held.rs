@@ -11,9 +11,10 @@ use axum::response::Response;
 use axum::routing::{any, get};
 use http_body_util::channel::Channel;
 use hyper_util::rt::TokioIo;
-use sluicegate_axum::{
-    Global, Hold, InFlight, InFlightLayer, Limit, ManualClock, Memory, RateLimitLayer,
-};
+use sluicegate_axum::adapter::Hold;
+use sluicegate_axum::condition::InFlight;
+use sluicegate_axum::service::InFlightLayer;
+use sluicegate_axum::{Global, Limit, ManualClock, Memory, RateLimitLayer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy, split};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, yield_now};

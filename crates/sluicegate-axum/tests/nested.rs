@@ -6,7 +6,9 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Request};
 use axum::routing::get;
-use sluicegate_axum::{Ip, Limit, Memory, Not, Path, RateLimitLayer, Route};
+use sluicegate_axum::condition::Not;
+use sluicegate_axum::key::Path;
+use sluicegate_axum::{Ip, Limit, Memory, RateLimitLayer, Route};
 use tower::{ServiceBuilder, ServiceExt};
 
 const PEER: &str = "192.0.2.1:1";

@@ -2,7 +2,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use sluicegate_core::{Clock, InFlight, Places};
+use sluicegate_core::clock::Clock;
+use sluicegate_core::condition::{InFlight, Places};
 
 use crate::request::Request;
 use crate::words::one_of;

@@ -1,7 +1,7 @@
 //! Rate limiting policies from a file, changed while the service runs.
 //!
 //! A [`Document`] is read from TOML ([`read_toml`]), from JSON ([`read_json`]) or from a file of Envoy's
-//! rate limit service ([`read_envoy`]), and compiled into [`Policies`]: a [`Rule`](sluicegate_core::Rule)
+//! rate limit service ([`read_envoy`]), and compiled into [`Policies`]: a [`Rule`](sluicegate_core::rule::Rule)
 //! that decides as the same rule written in code does. [`Live`] reads them from a file and puts another
 //! in force when it changes; [`check`] looks at a file without running anything.
 //!

@@ -1,7 +1,8 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use sluicegate_core::{Claim, Text, View};
+use sluicegate_core::Claim;
+use sluicegate_core::key::{Text, View};
 
 /// What a function of an [`Environment`](crate::Environment) sees of a request, whatever framework it came
 /// through.
@@ -48,7 +49,7 @@ impl<'a> Request<'a> {
         self.0.header(name)
     }
 
-    /// What the application's [`Claims`](sluicegate_core::Claims) say of `name`.
+    /// What the application's [`Claims`](sluicegate_core::key::Claims) say of `name`.
     pub fn claim(&self, name: &str) -> Option<String> {
         self.0.claim(name)
     }

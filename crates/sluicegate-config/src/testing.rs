@@ -2,7 +2,9 @@
 
 use std::net::IpAddr;
 
-use sluicegate_core::{Charge, Claims, Rule, View};
+use sluicegate_core::adapter::Charge;
+use sluicegate_core::key::{Claims, View};
+use sluicegate_core::rule::Rule;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Request {

@@ -1,6 +1,6 @@
 //! What is told of a file without running anything.
 
-#[path = "../../sluicegate-core/src/places/writer.rs"]
+#[path = "../../sluicegate-core/src/condition/places/writer.rs"]
 mod writer;
 
 use std::fs;

@@ -1,6 +1,6 @@
 //! What a document says decides as the same rule written in code.
 
-#[path = "../../sluicegate-core/src/places/writer.rs"]
+#[path = "../../sluicegate-core/src/condition/places/writer.rs"]
 mod writer;
 
 use std::sync::Arc;
@@ -8,13 +8,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::Request;
-use sluicegate::{HttpView, MatchedRoute, Peer};
+use sluicegate::adapter::{HttpView, MatchedRoute, Peer};
 use sluicegate_config::{Environment, Policies, read_toml};
-use sluicegate_core::{
-    AnyOf, Charge, Claim, Claims, Const, Cookie, Either, First, Global, Header, Host, Hours,
-    InFlight, Ip, KeyBuf, Limit, Limits, ManualClock, Method, Missing, Not, Optional, Path, Places,
-    Query, Room, Route, Rule, Tiers, Weekday, content_length, cost_from, when,
+use sluicegate_core::adapter::Charge;
+use sluicegate_core::condition::{AnyOf, Either, Hours, InFlight, Not, Places, Room, Weekday};
+use sluicegate_core::cost::{content_length, cost_from};
+use sluicegate_core::key::{
+    Claims, Const, Cookie, Host, KeyBuf, Method, Missing, Optional, Path, Query,
 };
+use sluicegate_core::limit::Limits;
+use sluicegate_core::rule::Rule;
+use sluicegate_core::{Claim, First, Global, Header, Ip, Limit, ManualClock, Route, Tiers, when};
 
 /// Numbers that are the same in every run, of no pattern.
 struct Dice(u64);
@@ -271,7 +275,7 @@ fn costs() {
     alike(
         "[[rules]]\nname = \"a\"\nkey = \"ip\"\nlimits = [\"5/second\"]\ncost = { call = \"by_path\" }",
         &by_path,
-        by_ip().cost(sluicegate_core::cost_fn(|request: &Request<()>| {
+        by_ip().cost(sluicegate_core::cost::cost_fn(|request: &Request<()>| {
             request.uri().path().len() as u64
         })),
     );

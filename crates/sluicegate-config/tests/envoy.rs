@@ -1,10 +1,11 @@
 //! A file of Envoy's rate limit service, from the file to the decision.
 
 use http::Request;
-use sluicegate::{HttpView, Peer};
+use sluicegate::adapter::{HttpView, Peer};
 use sluicegate_config::document::Key;
 use sluicegate_config::{Descriptors, Environment, Policies, read_envoy};
-use sluicegate_core::{Charge, Rule};
+use sluicegate_core::adapter::Charge;
+use sluicegate_core::rule::Rule;
 
 const EVERYTHING: &str = include_str!("envoy/everything.yaml");
 

@@ -1,9 +1,13 @@
 //! What was spent is kept when a document says something else.
 
 use http::Request;
-use sluicegate::{HttpView, ManualClock, Memory, Peer};
+use sluicegate::adapter::{HttpView, Peer};
+use sluicegate::{ManualClock, Memory};
 use sluicegate_config::{Environment, Policies, read_toml};
-use sluicegate_core::{Charge, Claims, Rule, Store};
+use sluicegate_core::adapter::Charge;
+use sluicegate_core::key::Claims;
+use sluicegate_core::rule::Rule;
+use sluicegate_core::store::Store;
 
 fn policies(text: &str) -> Policies {
     Policies::new(&read_toml(text).expect("a document"), &Environment::new()).expect("policies")

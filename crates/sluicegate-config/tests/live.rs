@@ -4,7 +4,8 @@ use std::convert::Infallible;
 use std::fs;
 
 use http::{Request, Response, StatusCode};
-use sluicegate::{ManualClock, Memory, Peer, RateLimitLayer};
+use sluicegate::adapter::Peer;
+use sluicegate::{ManualClock, Memory, RateLimitLayer};
 use sluicegate_config::{Environment, Live};
 use tower::{Layer, ServiceExt, service_fn};
 

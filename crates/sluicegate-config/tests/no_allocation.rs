@@ -1,9 +1,11 @@
 //! A request finds out what it owes without allocating.
 
 use http::Request;
-use sluicegate::{HttpView, Peer};
+use sluicegate::adapter::{HttpView, Peer};
 use sluicegate_config::{Environment, Policies, read_toml};
-use sluicegate_core::{Charge, Claims, Rule};
+use sluicegate_core::adapter::Charge;
+use sluicegate_core::key::Claims;
+use sluicegate_core::rule::Rule;
 
 const POLICIES: &str = "
     [tiers.free]

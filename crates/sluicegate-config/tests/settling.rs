@@ -3,7 +3,8 @@
 use std::convert::Infallible;
 
 use http::{Request, Response};
-use sluicegate::{Cost, Decision, ManualClock, Memory, Peer, RateLimitLayer};
+use sluicegate::adapter::Peer;
+use sluicegate::{Cost, Decision, ManualClock, Memory, RateLimitLayer};
 use sluicegate_config::{Environment, Policies, read_toml};
 use sluicegate_core::Rejection;
 use tower::{Layer, ServiceExt, service_fn};

@@ -1,9 +1,12 @@
 //! Whose budget a request is charged to when nothing says who sent it, and when a translator stands between.
 
 use http::Request;
-use sluicegate::{HttpView, Peer};
+use sluicegate::adapter::{HttpView, Peer};
 use sluicegate_config::{Environment, Policies, read_toml};
-use sluicegate_core::{Charge, Claim, First, Ip, Key, KeyBuf, Limit, Rule};
+use sluicegate_core::adapter::Charge;
+use sluicegate_core::key::{Key, KeyBuf};
+use sluicegate_core::rule::Rule;
+use sluicegate_core::{Claim, First, Ip, Limit};
 
 fn policies(text: &str) -> Policies {
     let document = read_toml(text).expect("a document");

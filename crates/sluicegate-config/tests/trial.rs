@@ -3,7 +3,8 @@
 use std::convert::Infallible;
 
 use http::{Request, Response, StatusCode};
-use sluicegate::{ManualClock, Memory, Peer, RateLimitLayer};
+use sluicegate::adapter::Peer;
+use sluicegate::{ManualClock, Memory, RateLimitLayer};
 use sluicegate_config::{Environment, Live, Policies, read_toml};
 use tower::{Layer, ServiceExt, service_fn};
 

@@ -1,21 +1,27 @@
-//! What every adapter obeys, and leaves behind.
+//! What adapters for frameworks, and stores, are written against.
+//!
+//! Services do not need this module. It follows semantic versioning like the others, but changes of it are
+//! expected more often.
 
-/// What happens to a request when the store cannot decide about it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum OnStoreError {
-    /// It passes, uncounted. The default.
-    #[default]
-    Admit,
-    /// It is answered with `503 Service Unavailable`; never with 429.
-    Refuse,
-}
-
-/// Left in the extensions of requests that exceed a limit under
-/// [`Rejection::degrade`](crate::Rejection::degrade): the handler should serve less.
-#[derive(Debug, Clone, Copy)]
-pub struct Degraded;
-
-/// Left in the extensions of a response by which a limit refused the request, so that a layer further
-/// out gives its own charge back.
-#[derive(Debug, Clone, Copy)]
-pub struct Refused;
+pub use crate::admission::adapter::Refused;
+pub use crate::admission::enforcer::{Course, Policy, client_error, must_keep};
+pub use crate::admission::gate::{Gate, Place, Step};
+pub use crate::admission::hold::Hold;
+pub use crate::admission::known::Known;
+pub use crate::admission::paid::{Desk, Paid, Rest, Served};
+pub use crate::admission::refusal::Refusal;
+pub use crate::admission::unserved::{listen_unserved, note_unserved};
+pub use crate::clock::sleep::Sleep;
+pub use crate::cost::account::Reply;
+pub use crate::http::fields;
+pub use crate::http::headers::{Field, Headers, Value, is_stored_for_others};
+pub use crate::limit::decide::{Keys, Slot, decide, preview};
+pub use crate::limit::outcome::Outcome;
+pub use crate::limit::remote;
+pub use crate::limit::state::{Receipt, State};
+pub use crate::observe::counts::{Counter, Counters};
+pub use crate::observe::meter::Meter;
+pub use crate::observe::span::DecisionSpan;
+pub use crate::store::charge::{Charge, Debit};
+pub use crate::store::set_spent::SetSpent;
+pub use crate::store::{Answer, AtOnce};

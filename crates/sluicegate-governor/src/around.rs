@@ -10,10 +10,11 @@ use governor::state::NotKeyed;
 use governor::state::direct::DirectStateStore;
 use governor::state::keyed::KeyedStateStore;
 use governor::{InsufficientCapacity, NotUntil, Quota, RateLimiter};
-use sluicegate_core::{
-    Answer, Charge, Debit, KeyBuf, Limit, LimitError, LimitStatus, Outcome, Receipt, Store,
-    StoreError, Verdict,
-};
+use sluicegate_core::Limit;
+use sluicegate_core::adapter::{Answer, Charge, Debit, Outcome, Receipt};
+use sluicegate_core::key::KeyBuf;
+use sluicegate_core::limit::{LimitError, LimitStatus, Verdict};
+use sluicegate_core::store::{Store, StoreError};
 
 use crate::bucket::micros;
 use crate::quota::quota;
@@ -30,7 +31,7 @@ use crate::quota::quota;
 /// - One limit for each request, the one that says the same as the quota
 ///   ([`limit`](crate::limit()) makes it). Of any other, and of several, the answer is an
 ///   [unsupported](StoreError::is_unsupported) error: test your rule, and consider
-///   [`OnStoreError::Refuse`](sluicegate_core::OnStoreError::Refuse).
+///   [`OnStoreError::Refuse`](sluicegate_core::store::OnStoreError::Refuse).
 /// - Nothing is given back: `count_if` and `settle_cost` leave the charge as it was made, and so does a
 ///   limit further in that refuses.
 /// - Nobody waits: what cannot go ahead is refused at once, with the exact time to come back.
@@ -44,7 +45,8 @@ use crate::quota::quota;
 /// use std::sync::Arc;
 /// use governor::middleware::StateInformationMiddleware;
 /// use governor::{Quota, RateLimiter};
-/// use sluicegate_core::{Global, Store};
+/// use sluicegate_core::Global;
+/// use sluicegate_core::store::Store;
 /// use sluicegate_governor::{Around, limit};
 ///
 /// let quota = Quota::per_second(50.try_into().unwrap());
@@ -57,7 +59,7 @@ use crate::quota::quota;
 /// assert!(store.check(&limit).is_ok());
 /// let rule = limit.by(Global);
 /// # let _ = rule;
-/// # Ok::<(), sluicegate_core::LimitError>(())
+/// # Ok::<(), sluicegate_core::limit::LimitError>(())
 /// ```
 pub struct Around<L> {
     limiter: Arc<L>,

@@ -12,7 +12,9 @@ use governor::middleware::NoOpMiddleware;
 use governor::nanos::Nanos;
 use governor::state::{NotKeyed, StateStore};
 use governor::{Quota, RateLimiter};
-use sluicegate_core::{Keys, Limit, LimitError, LimitStatus, Receipt};
+use sluicegate_core::Limit;
+use sluicegate_core::adapter::{Keys, Receipt};
+use sluicegate_core::limit::{LimitError, LimitStatus};
 
 use crate::clock::Now;
 use crate::quota::quota;

@@ -9,7 +9,10 @@
 //! can do what that limiter can do.
 //!
 //! ```
-//! use sluicegate_core::{Charge, KeyBuf, Limit, Part, Store};
+//! use sluicegate_core::Limit;
+//! use sluicegate_core::adapter::Charge;
+//! use sluicegate_core::key::{KeyBuf, Part};
+//! use sluicegate_core::store::Store;
 //! use sluicegate_governor::Governor;
 //!
 //! let store = Governor::new();
@@ -22,14 +25,14 @@
 //! assert!(store.take(&charge).now()?.is_admitted());
 //! assert!(store.take(&charge).now()?.is_admitted());
 //! assert!(!store.take(&charge).now()?.is_admitted());
-//! # Ok::<(), sluicegate_core::StoreError>(())
+//! # Ok::<(), sluicegate_core::store::StoreError>(())
 //! ```
 //!
 //! # What governor can keep
 //!
 //! Plain token buckets whose tokens come at an interval of whole nanoseconds: fifty a second are one
 //! each 20,000,000 ns; three a second are not one each 333,333,333 ns but a little less often, so
-//! [`Store::check`](sluicegate_core::Store::check) refuses them, as it refuses bursts beyond 32 bits and
+//! [`Store::check`](sluicegate_core::store::Store::check) refuses them, as it refuses bursts beyond 32 bits and
 //! all other shapes. [`quota`] and [`limit`] translate between the two vocabularies.
 //!
 //! Where nothing ties you to governor, [`Memory`](sluicegate_core::Memory) keeps every limit, exactly, in

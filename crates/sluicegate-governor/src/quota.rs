@@ -2,7 +2,8 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use governor::Quota;
-use sluicegate_core::{Limit, LimitError};
+use sluicegate_core::Limit;
+use sluicegate_core::limit::LimitError;
 
 const NANOS: u64 = 1_000;
 

@@ -3,10 +3,11 @@ use std::future::Ready;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sluicegate_core::{
-    Answer, Charge, Clock, Debit, Limit, LimitError, LimitStatus, Outcome, Receipt, Store,
-    StoreError, Verdict, WhenFull, remote,
-};
+use sluicegate_core::Limit;
+use sluicegate_core::adapter::{Answer, Charge, Debit, Outcome, Receipt, remote};
+use sluicegate_core::clock::Clock;
+use sluicegate_core::limit::{LimitError, LimitStatus, Verdict, WhenFull};
+use sluicegate_core::store::{Store, StoreError};
 
 use crate::bucket::{Answer as Asked, Bucket, Row, micros};
 use crate::table::{Find, Found, Table};

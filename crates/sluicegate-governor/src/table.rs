@@ -4,7 +4,8 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use sluicegate_core::{Charge, Debit, KeyBuf};
+use sluicegate_core::adapter::{Charge, Debit};
+use sluicegate_core::key::KeyBuf;
 
 use crate::bucket::Row;
 
@@ -162,7 +163,8 @@ fn of<'a, 'l>(locked: &'a mut [Locked<'l>], at: usize) -> &'a mut Locked<'l> {
 
 #[cfg(test)]
 mod tests {
-    use sluicegate_core::{Limit, Part};
+    use sluicegate_core::Limit;
+    use sluicegate_core::key::Part;
 
     use super::*;
 

@@ -8,7 +8,10 @@ use governor::middleware::StateInformationMiddleware;
 use governor::state::keyed::HashMapStateStore;
 use governor::state::{InMemoryState, NotKeyed};
 use governor::{Quota, RateLimiter};
-use sluicegate_core::{Charge, Decision, KeyBuf, Limit, Part, Store};
+use sluicegate_core::adapter::Charge;
+use sluicegate_core::key::{KeyBuf, Part};
+use sluicegate_core::store::Store;
+use sluicegate_core::{Decision, Limit};
 use sluicegate_governor::{Around, Check, limit};
 
 type Informed<K, S> = RateLimiter<K, S, FakeRelativeClock, StateInformationMiddleware>;

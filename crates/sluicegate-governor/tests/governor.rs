@@ -5,10 +5,11 @@ use std::thread;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use sluicegate_core::{
-    Charge, Decision, KeyBuf, Limit, LimitStatus, ManualClock, Memory, Outcome, Part, Store,
-    StoreError, Verdict,
-};
+use sluicegate_core::adapter::{Charge, Outcome};
+use sluicegate_core::key::{KeyBuf, Part};
+use sluicegate_core::limit::{LimitStatus, Verdict};
+use sluicegate_core::store::{Store, StoreError};
+use sluicegate_core::{Decision, Limit, ManualClock, Memory};
 use sluicegate_governor::Governor;
 
 fn key(name: impl Part) -> KeyBuf {

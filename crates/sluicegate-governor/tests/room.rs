@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
-use sluicegate_core::{Charge, KeyBuf, Limit, MAX_LIMITS, ManualClock, Part, Store, WhenFull};
+use sluicegate_core::adapter::Charge;
+use sluicegate_core::key::{KeyBuf, Part};
+use sluicegate_core::limit::{MAX_LIMITS, WhenFull};
+use sluicegate_core::store::Store;
+use sluicegate_core::{Limit, ManualClock};
 use sluicegate_governor::Governor;
 
 const NAMES: [&str; MAX_LIMITS] =

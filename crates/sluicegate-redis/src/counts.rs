@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use sluicegate_core::Clock;
+use sluicegate_core::clock::Clock;
 
 use crate::breaker::BreakerState;
 use crate::failure::{Failure, FailureKind};

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use redis::{ErrorKind, RedisError, ServerErrorKind};
-use sluicegate_core::StoreError;
+use sluicegate_core::store::StoreError;
 
 /// Why Redis did not decide.
 ///
@@ -14,7 +14,7 @@ use sluicegate_core::StoreError;
 ///
 /// ```
 /// use std::error::Error;
-/// use sluicegate_core::StoreError;
+/// use sluicegate_core::store::StoreError;
 /// use sluicegate_redis::{Failure, FailureKind};
 ///
 /// fn is_full(error: &StoreError) -> bool {

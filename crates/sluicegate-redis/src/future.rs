@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
-use sluicegate_core::{Outcome, StoreError, remote};
+use sluicegate_core::adapter::{Outcome, remote};
+use sluicegate_core::store::StoreError;
 
 use crate::failure::Failure;
 use crate::shared::Shared;

@@ -1,8 +1,9 @@
-//! A [store](sluicegate_core::Store) for sluicegate in Redis or Valkey: any number of processes share every
+//! A [store](sluicegate_core::store::Store) for sluicegate in Redis or Valkey: any number of processes share every
 //! limit, of every shape, at one round trip a decision.
 //!
 //! ```no_run
-//! use sluicegate_core::{Fallback, Limit, Memory, Share};
+//! use sluicegate_core::{Limit, Memory};
+//! use sluicegate_core::store::{Fallback, Share};
 //! use sluicegate_redis::Redis;
 //!
 //! # fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -31,9 +32,9 @@
 //! - **No decision takes longer than the deadline,** 50 ms unless [told otherwise](RedisBuilder::deadline),
 //!   whatever the server does. Nobody waits for an attempt to connect after one that failed, or for a server
 //!   that keeps failing.
-//! - **A failure is never a refusal.** It is a [`StoreError`](sluicegate_core::StoreError) whose source is a
+//! - **A failure is never a refusal.** It is a [`StoreError`](sluicegate_core::store::StoreError) whose source is a
 //!   [`Failure`]; the layer admits, refuses with 503, or asks the second store of a
-//!   [`Fallback`](sluicegate_core::Fallback), as it was told.
+//!   [`Fallback`](sluicegate_core::store::Fallback), as it was told.
 //! - **Nothing is unbounded:** [so many](RedisBuilder::background) questions are under way, and as many settlements,
 //!   and no more. For each server there are at most two connections beside the one in use and the one being made:
 //!   those on which late answers are awaited. A connection on which a question stays unanswered for too long is
@@ -62,7 +63,7 @@
 //! nobody connects before its pause has ended. Pauses grow from 100 ms to 2 s, and go on growing until the server
 //! has answered 50 questions in time. In a cluster each node has its own breaker.
 //!
-//! Settling never waits: it is handed to the connection before [`settle`](sluicegate_core::Store::settle)
+//! Settling never waits: it is handed to the connection before [`settle`](sluicegate_core::store::Store::settle)
 //! returns, so that what the same task asks next is decided after it; where there is no connection, it is
 //! sent when there is one again, for up to 30 s. [`flush`](Redis::flush) waits for it, before a process
 //! ends. What was sent and not answered is not sent again.

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use sluicegate_core::Clock;
+use sluicegate_core::clock::Clock;
 
 /// Microseconds between two lines of one kind.
 const QUIET: u64 = 1_000_000;

@@ -5,12 +5,12 @@ use std::sync::OnceLock;
 use std::task::Poll;
 use std::time::Duration;
 
-use sluicegate_core::Clock;
+use sluicegate_core::clock::Clock;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 /// A wait by the store's clock.
-pub(crate) type Sleep = sluicegate_core::Sleep<tokio::time::Sleep>;
+pub(crate) type Sleep = sluicegate_core::adapter::Sleep<tokio::time::Sleep>;
 
 /// The runtime that connections live on, and the clock that waiting goes by.
 #[derive(Debug)]

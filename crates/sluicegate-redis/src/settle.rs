@@ -4,8 +4,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
-use sluicegate_core::remote;
-use sluicegate_core::{Charge, Debit, Receipt};
+use sluicegate_core::adapter::remote;
+use sluicegate_core::adapter::{Charge, Debit, Receipt};
 
 use crate::ask::Question;
 use crate::failure::{Failure, FailureKind};

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sluicegate_core::remote::{self, Fact};
-use sluicegate_core::{Charge, Debit, LimitStatus, Outcome, Receipt, Verdict};
+use sluicegate_core::adapter::remote::{self, Fact};
+use sluicegate_core::adapter::{Charge, Debit, Outcome, Receipt};
+use sluicegate_core::limit::{LimitStatus, Verdict};
 
 use crate::failure::Failure;
 use crate::script::Reply;

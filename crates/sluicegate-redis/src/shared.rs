@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sluicegate_core::{Charge, Debit, ManualClock};
+use sluicegate_core::ManualClock;
+use sluicegate_core::adapter::{Charge, Debit};
 
 use crate::ask::Question;
 use crate::background::Background;

@@ -1,9 +1,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use sluicegate_core::{
-    Answer, Charge, Clock, Debit, Keys, Limit, LimitError, Outcome, Receipt, Store,
-};
+use sluicegate_core::Limit;
+use sluicegate_core::adapter::{Answer, Charge, Debit, Keys, Outcome, Receipt};
+use sluicegate_core::clock::Clock;
+use sluicegate_core::limit::LimitError;
+use sluicegate_core::store::Store;
 
 use crate::builder::{ConfigError, RedisBuilder};
 use crate::counts::RedisCounts;
@@ -18,7 +20,10 @@ use crate::visit::Visit;
 /// A store in Redis or Valkey, which any number of processes share. Clones are the same store.
 ///
 /// ```no_run
-/// use sluicegate_core::{Answer, Charge, KeyBuf, Limit, Store};
+/// use sluicegate_core::Limit;
+/// use sluicegate_core::adapter::{Answer, Charge};
+/// use sluicegate_core::key::KeyBuf;
+/// use sluicegate_core::store::Store;
 /// use sluicegate_redis::Redis;
 ///
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use sluicegate_core::Charge;
+use sluicegate_core::adapter::Charge;
 
 use crate::ask::Question;
 use crate::background::Place;

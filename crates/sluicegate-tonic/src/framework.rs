@@ -1,7 +1,8 @@
 use std::net::IpAddr;
 
 use http::Extensions;
-use sluicegate::{Body, Framework, FrameworkBody, MatchedRoute, Peer};
+use sluicegate::adapter::{Framework, FrameworkBody, MatchedRoute, Peer};
+use sluicegate::response::Body;
 
 /// Where tonic keeps the peer's address.
 ///
@@ -19,7 +20,7 @@ impl Framework for Tonic {
     }
 
     const PEER_HINT: &'static str = "serve with `tonic::transport::Server`, or where connections are accepted, add \
-         `request.extensions_mut().insert(sluicegate_tonic::Peer(address.ip()))`";
+         `request.extensions_mut().insert(sluicegate_tonic::adapter::Peer(address.ip()))`";
 
     const ROUTE_HINT: &'static str =
         "a gRPC method is a path: use the key `Path`, or the condition `Path.matches(..)`";

@@ -23,7 +23,7 @@
 //! In an axum application that serves gRPC and plain HTTP on one port, use the layer of `sluicegate-axum` and give it
 //! the same responder: `RateLimitLayer::new(rule).respond(Grpc::new())`.
 //!
-//! A method of a service is a path, such as `/helloworld.Greeter/SayHello`. Use [`Path`] to limit
+//! A method of a service is a path, such as `/helloworld.Greeter/SayHello`. Use [`Path`](key::Path) to limit
 //! each method by itself.
 //!
 //! # Statuses
@@ -50,7 +50,14 @@ mod respond;
 mod status;
 
 #[doc(inline)]
-pub use sluicegate::*;
+pub use sluicegate::{
+    Claim, Cost, Decision, Fields, First, Global, Header, Ip, Limit, Limiter, ManualClock, Memory,
+    Rejection, Route, Tiers, adapter, clock, condition, cost, key, limit, observe, response, rule,
+    service, store, when,
+};
+
+use sluicegate::rule::KnownLimits;
+use sluicegate::service::{RateLimitFor, RateLimitLayerFor};
 
 pub use self::framework::Tonic;
 pub use self::respond::Grpc;

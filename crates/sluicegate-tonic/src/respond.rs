@@ -1,6 +1,7 @@
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Request, Response};
-use sluicegate::{Body, Problem, Refusal, Respond};
+use sluicegate::adapter::Refusal;
+use sluicegate::response::{Body, Problem, Respond};
 
 use crate::status::status;
 
@@ -11,7 +12,8 @@ use crate::status::status;
 /// as `RateLimit`, become metadata.
 ///
 /// ```
-/// use sluicegate::{Bare, Ip, Limit, RateLimitLayer};
+/// use sluicegate::{Ip, Limit, RateLimitLayer};
+/// use sluicegate::response::Bare;
 /// use sluicegate_tonic::Grpc;
 ///
 /// // Problem documents for requests that are not gRPC.

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use sluicegate::{Decision, Missing, Refusal, fields};
+use sluicegate::Decision;
+use sluicegate::adapter::{Refusal, fields};
+use sluicegate::key::Missing;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, QuotaViolation, StatusExt};
 

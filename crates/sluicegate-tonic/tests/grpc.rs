@@ -6,7 +6,8 @@ use std::time::Duration;
 use axum::Router;
 use axum::routing::get;
 use sluicegate::{Limit, Rejection};
-use sluicegate_tonic::{Grpc, Header, Ip, KnownLimits, RateLimitLayer, rate_limit};
+use sluicegate_tonic::rule::KnownLimits;
+use sluicegate_tonic::{Grpc, Header, Ip, RateLimitLayer, rate_limit};
 use tokio::net::TcpListener;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::transport::{Channel, Server};
@@ -22,8 +23,9 @@ const TWO: Limit = Limit::per(2, Duration::from_secs(3600)).named("two");
 async fn serve<R>(layer: RateLimitLayer<R>) -> SocketAddr
 where
     R: KnownLimits + Clone + Send + Sync + 'static,
-    for<'a> R:
-        sluicegate::Rule<sluicegate::HttpView<'a, tonic::body::Body, sluicegate_tonic::Tonic>>,
+    for<'a> R: sluicegate::rule::Rule<
+            sluicegate::adapter::HttpView<'a, tonic::body::Body, sluicegate_tonic::Tonic>,
+        >,
 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

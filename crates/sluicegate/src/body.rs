@@ -14,12 +14,12 @@ pin_project! {
     ///
     /// It is what the body inside is: as long, as soon at its end, with the same frames, errors and
     /// trailers. Where the request holds something ([`Limit::concurrent`](crate::Limit::concurrent),
-    /// [`InFlight`](crate::InFlight)), that is let go when the last frame has been taken, when the body
+    /// [`InFlight`](crate::condition::InFlight)), that is let go when the last frame has been taken, when the body
     /// fails, and when it is dropped. Nothing is allocated for a body with which nothing is held.
     ///
     /// ```
     /// use http::Response;
-    /// use sluicegate::Body;
+    /// use sluicegate::response::Body;
     ///
     /// // What a closure for refusals may return, whatever the service's own body is.
     /// let response: Response<Body<Vec<u8>>> = Response::new(Body::from_bytes("slow down\n"));

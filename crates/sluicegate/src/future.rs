@@ -7,21 +7,22 @@ use std::time::Duration;
 
 use http::{Request, Response};
 use pin_project_lite::pin_project;
-use sluicegate_core::{
-    Charge, Course, Decision, DecisionSpan, Paid, Place, Store, StoreError, Ticket,
-    listen_unserved, note_unserved,
+use sluicegate_core::Decision;
+use sluicegate_core::adapter::{
+    Charge, Course, DecisionSpan, Paid, Place, listen_unserved, note_unserved,
 };
+use sluicegate_core::store::{Store, StoreError, Ticket};
 use tower::Service;
 
 use crate::body::Body;
+use crate::rate_limit::{Limited, close};
 use crate::respond::Respond;
-use crate::service::{Limited, close};
 use crate::sleep::{Sleep, sleep};
 use crate::upgrade::Upgrade;
 use crate::view::{FrameworkBody, Plain};
 
 pin_project! {
-    /// The response of a [`RateLimit`](crate::RateLimit).
+    /// The response of a [`RateLimit`](crate::service::RateLimit).
     ///
     /// Dropped while the request waits, it gives the request's place back, and layers further out give
     /// their charges back.

@@ -1,5 +1,5 @@
 use http::header::{HeaderMap, HeaderName, HeaderValue};
-use sluicegate_core::{Field, Headers, Value};
+use sluicegate_core::adapter::{Field, Headers, Value};
 
 /// Fields in the type of the `http` crate.
 pub(crate) struct HttpHeaders<'a>(pub(crate) &'a mut HeaderMap);
@@ -59,7 +59,7 @@ fn written(value: Value<'_>) -> Option<HeaderValue> {
 mod tests {
     use http::HeaderValue;
     use http::header::{CACHE_CONTROL, EXPIRES};
-    use sluicegate_core::is_stored_for_others;
+    use sluicegate_core::adapter::is_stored_for_others;
 
     use super::*;
 

@@ -1,5 +1,8 @@
 use http::{HeaderMap, Response};
-use sluicegate_core::{Cost, Desk, InFlightGuard, Paid, Reply, Rest, RunningCost};
+use sluicegate_core::Cost;
+use sluicegate_core::adapter::{Desk, Paid, Reply, Rest};
+use sluicegate_core::condition::InFlightGuard;
+use sluicegate_core::cost::RunningCost;
 
 /// What a request holds until its response has been sent; dropped, it lets go.
 ///

@@ -6,10 +6,10 @@ use std::task::{Context, Poll, ready};
 
 use http::{Request, Response};
 use pin_project_lite::pin_project;
-use sluicegate_core::{InFlight, InFlightGuard};
+use sluicegate_core::condition::{InFlight, InFlightGuard};
 use tower::{Layer, Service};
 
-use crate::service::hold;
+use crate::rate_limit::hold;
 use crate::upgrade::Upgrade;
 use crate::view::{FrameworkBody, Plain};
 
@@ -22,7 +22,9 @@ use crate::view::{FrameworkBody, Plain};
 ///
 /// ```
 /// use http::{Request, Response};
-/// use sluicegate::{InFlight, InFlightLayer, Ip, Limit, RateLimitLayer, when};
+/// use sluicegate::{Ip, Limit, RateLimitLayer, when};
+/// use sluicegate::condition::InFlight;
+/// use sluicegate::service::InFlightLayer;
 /// use tower::ServiceBuilder;
 /// # use tower::{Service, ServiceExt};
 ///
@@ -42,7 +44,7 @@ use crate::view::{FrameworkBody, Plain};
 /// # let mut service = service;
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 /// # let mut request = Request::new(String::new());
-/// # request.extensions_mut().insert(sluicegate::Peer([192, 0, 2, 1].into()));
+/// # request.extensions_mut().insert(sluicegate::adapter::Peer([192, 0, 2, 1].into()));
 /// # let response = service.ready().await.unwrap().call(request).await.unwrap();
 /// # assert_eq!(response.body().inner().unwrap().inner().unwrap(), "1");
 /// # });
@@ -50,7 +52,7 @@ use crate::view::{FrameworkBody, Plain};
 /// ```
 pub type InFlightLayer = InFlightLayerFor<Plain>;
 
-/// [`InFlightLayer`] for a [`Framework`](crate::Framework) `W`, or [`UntilHead`].
+/// [`InFlightLayer`] for a [`Framework`](crate::adapter::Framework) `W`, or [`UntilHead`].
 #[must_use]
 pub struct InFlightLayerFor<W> {
     load: InFlight,
@@ -67,7 +69,8 @@ impl<W> InFlightLayerFor<W> {
     /// that do not speak HTTP.
     ///
     /// ```
-    /// use sluicegate::{InFlight, InFlightLayer};
+    /// use sluicegate::condition::InFlight;
+    /// use sluicegate::service::InFlightLayer;
     ///
     /// let load = InFlight::below(100);
     /// let layer = InFlightLayer::new(load.clone()).until_head();
@@ -142,7 +145,7 @@ where
 }
 
 /// Until when a request `Q` counts that is answered by `T`: as it is for every
-/// [`Framework`](crate::Framework), until its response has been sent, or [`UntilHead`].
+/// [`Framework`](crate::adapter::Framework), until its response has been sent, or [`UntilHead`].
 pub trait CountUntil<Q, T> {
     /// What the response becomes.
     type Response;

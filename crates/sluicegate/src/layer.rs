@@ -3,13 +3,14 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use http::{HeaderValue, Request, Response};
-use sluicegate_core::{
-    Counts, Fields, Hold, Known, KnownLimits, Memory, OnStoreError, Policy, Refusal, Rejection,
-    ShowKeys, Store, Watch, client_error,
-};
+use sluicegate_core::adapter::{Hold, Known, Policy, Refusal, client_error};
+use sluicegate_core::observe::{Counts, ShowKeys, Watch};
+use sluicegate_core::rule::KnownLimits;
+use sluicegate_core::store::{OnStoreError, Store};
+use sluicegate_core::{Fields, Memory, Rejection};
 
+use crate::rate_limit::{Limited, RateLimitFor};
 use crate::respond::{Problem, RespondFn, TooManyFn};
-use crate::service::{Limited, RateLimitFor};
 use crate::view::Plain;
 
 /// A tower layer that limits how fast requests may pass. All that can be set stands with
@@ -29,7 +30,7 @@ use crate::view::Plain;
 /// service that was made ready for it along.
 pub type RateLimitLayer<R, S = Memory, P = Problem> = RateLimitLayerFor<R, S, Plain, P>;
 
-/// [`RateLimitLayer`] for a [`Framework`](crate::Framework) `W`.
+/// [`RateLimitLayer`] for a [`Framework`](crate::adapter::Framework) `W`.
 ///
 /// The rule `R` says what requests owe, the store `S` decides, and `P` answers those that are refused.
 #[must_use]
@@ -104,11 +105,12 @@ impl<R, S, W, P> RateLimitLayerFor<R, S, W, P> {
     }
 
     /// Until when a request holds its places of [`Limit::concurrent`](crate::Limit::concurrent), and when an
-    /// answer whose cost is [running](crate::RunningCost) is settled: by default when the response's body
+    /// answer whose cost is [running](crate::cost::RunningCost) is settled: by default when the response's body
     /// has ended, or the upgraded connection has closed.
     ///
     /// ```
-    /// use sluicegate::{Hold, Ip, Limit, RateLimitLayer};
+    /// use sluicegate::{Ip, Limit, RateLimitLayer};
+    /// use sluicegate::adapter::Hold;
     ///
     /// // Five at work; what is still being sent to slow clients does not count.
     /// let layer = RateLimitLayer::new(Limit::concurrent(5).by(Ip::peer())).hold_until(Hold::Head);
@@ -121,7 +123,8 @@ impl<R, S, W, P> RateLimitLayerFor<R, S, W, P> {
     /// Tells `watch` who is refused: a [`Watch`] shows who that is most.
     ///
     /// ```
-    /// use sluicegate::{Ip, Limit, RateLimitLayer, Watch};
+    /// use sluicegate::{Ip, Limit, RateLimitLayer};
+    /// use sluicegate::observe::Watch;
     ///
     /// let watch = Watch::new(32);
     /// let layer = RateLimitLayer::new(Limit::per_second(10).by(Ip::peer())).watch(&watch);
@@ -139,7 +142,7 @@ impl<R, S, W, P> RateLimitLayerFor<R, S, W, P> {
 
     /// Makes the response of every refusal, seeing the request: also of requests without a key (400 or 500),
     /// of those that can never be admitted (413, 422) and of a store that fails (503), so begin with the
-    /// refusal's own [`status`](crate::Refusal::status). [`respond_to_too_many`](Self::respond_to_too_many)
+    /// refusal's own [`status`](crate::adapter::Refusal::status). [`respond_to_too_many`](Self::respond_to_too_many)
     /// is for those alone that exceed a limit.
     ///
     /// Where the response does not say them itself, `Retry-After`, `Cache-Control: no-store` and the
@@ -147,7 +150,8 @@ impl<R, S, W, P> RateLimitLayerFor<R, S, W, P> {
     ///
     /// ```
     /// use http::{HeaderValue, Request, Response};
-    /// use sluicegate::{Ip, Limit, RateLimitLayer, Refusal};
+    /// use sluicegate::{Ip, Limit, RateLimitLayer};
+    /// use sluicegate::adapter::Refusal;
     ///
     /// let layer = RateLimitLayer::new(Limit::per_second(10).by(Ip::peer())).respond_with(
     ///     |refusal: &Refusal, request: &Request<String>| {
@@ -171,7 +175,8 @@ impl<R, S, W, P> RateLimitLayerFor<R, S, W, P> {
     ///
     /// ```
     /// use http::{Request, Response};
-    /// use sluicegate::{Ip, Limit, RateLimitLayer, Refusal};
+    /// use sluicegate::{Ip, Limit, RateLimitLayer};
+    /// use sluicegate::adapter::Refusal;
     ///
     /// let layer = RateLimitLayer::new(Limit::per_second(10).by(Ip::peer())).respond_to_too_many(
     ///     |refusal: &Refusal, _: &Request<String>| {
@@ -192,12 +197,12 @@ impl<R, S, W, P> RateLimitLayerFor<R, S, W, P> {
         self.map_respond(|others| TooManyFn::new(respond, others))
     }
 
-    /// Makes the response of a refusal by a [`Respond`](crate::Respond), such as [`Bare`](crate::Bare).
+    /// Makes the response of a refusal by a [`Respond`](crate::response::Respond), such as [`Bare`](crate::response::Bare).
     pub fn respond<Q>(self, respond: Q) -> RateLimitLayerFor<R, S, W, Q> {
         self.map_respond(|_| respond)
     }
 
-    /// Makes the response of a refusal by what `respond` makes of the present [`Respond`](crate::Respond).
+    /// Makes the response of a refusal by what `respond` makes of the present [`Respond`](crate::response::Respond).
     pub fn map_respond<Q>(self, respond: impl FnOnce(P) -> Q) -> RateLimitLayerFor<R, S, W, Q> {
         let Self { rule, policy, respond: present, framework } = self;
         RateLimitLayerFor { rule, policy, respond: respond(present), framework }

@@ -1,7 +1,7 @@
 //! Rate limiting for tower services.
 //!
-//! [`RateLimitLayer`] limits how fast clients may use a service: a [`Rule`] says which [`Limit`]s a
-//! request is charged to and by which key, a [`Store`] decides, and a [`Rejection`] says what happens to
+//! [`RateLimitLayer`] limits how fast clients may use a service: a [`Rule`](rule::Rule) says which [`Limit`]s a
+//! request is charged to and by which key, a [`Store`](store::Store) decides, and a [`Rejection`] says what happens to
 //! what exceeds them. [`Limiter`] is the same for code without HTTP.
 //!
 //! ```
@@ -28,13 +28,13 @@
 //!
 //! # What is held, and until when
 //!
-//! A place of [`Limit::concurrent`] is held, and a request counts as [`InFlight`], until the response's
+//! A place of [`Limit::concurrent`] is held, and a request counts as [`InFlight`](condition::InFlight), until the response's
 //! body has ended, failed, or been dropped because the client has gone; where the response upgrades the
 //! connection (a WebSocket), until the upgraded connection is dropped. With
-//! [`hold_until`](RateLimitLayerFor::hold_until) it is only until the head of the response is there. A
-//! [`RunningCost`] charges a streamed answer what it used.
+//! [`hold_until`](service::RateLimitLayerFor::hold_until) it is only until the head of the response is there. A
+//! [`RunningCost`](cost::RunningCost) charges a streamed answer what it used.
 //!
-//! The response's body is therefore a [`Body`] around that of the service inside, whatever that is.
+//! The response's body is therefore a [`Body`](response::Body) around that of the service inside, whatever that is.
 //!
 //! # Clients that leave
 //!
@@ -43,7 +43,7 @@
 //! one another the outer ones give back too, through whatever is between them, except:
 //!
 //! - a task of its own (`tokio::spawn`): its end does not reach the outer layer;
-//! - an outer layer with [`extensions(false)`](RateLimitLayerFor::extensions): the inner one cannot tell
+//! - an outer layer with [`extensions(false)`](service::RateLimitLayerFor::extensions): the inner one cannot tell
 //!   that the request has passed it;
 //! - a retry in between, of a request that was served before: it counts as not served.
 //!
@@ -58,6 +58,7 @@
 //! Everything of `sluicegate-core` is re-exported here: a service depends on this crate alone, or on
 //! `sluicegate-axum` or `sluicegate-actix`.
 
+pub mod adapter;
 mod body;
 mod future;
 mod headers;
@@ -65,9 +66,11 @@ mod held;
 mod in_flight;
 mod layer;
 mod limiter;
+mod rate_limit;
 mod reply;
 mod respond;
-mod service;
+pub mod response;
+pub mod service;
 mod sleep;
 #[cfg(feature = "upgrades")]
 mod upgrade;
@@ -77,16 +80,10 @@ mod upgrade;
 mod view;
 
 #[doc(inline)]
-pub use sluicegate_core::*;
-
-pub use self::body::Body;
-pub use self::future::{HttpService, ResponseFuture};
-pub use self::in_flight::{
-    CountUntil, Counted, InFlightFuture, InFlightLayer, InFlightLayerFor, InFlightService,
-    UntilHead,
+pub use sluicegate_core::{
+    Claim, Cost, Decision, Fields, First, Global, Header, Ip, Limit, ManualClock, Memory,
+    Rejection, Route, Tiers, clock, condition, cost, key, limit, observe, rule, store, when,
 };
-pub use self::layer::{RateLimitLayer, RateLimitLayerFor};
-pub use self::limiter::{Acquire, AcquireError, Limiter, Take};
-pub use self::respond::{Bare, Problem, Respond, RespondFn, TooManyFn};
-pub use self::service::{RateLimit, RateLimitFor};
-pub use self::view::{Framework, FrameworkBody, HttpView, MatchedRoute, Peer, Plain};
+
+pub use self::layer::RateLimitLayer;
+pub use self::limiter::Limiter;

@@ -1,5 +1,7 @@
 use http::Response;
-use sluicegate_core::{Cost, Refused, Reply, RunningCost};
+use sluicegate_core::Cost;
+use sluicegate_core::adapter::{Refused, Reply};
+use sluicegate_core::cost::RunningCost;
 
 /// What rules can see of an `http` response.
 pub(crate) struct HttpReply<'a, B>(pub(crate) &'a Response<B>);

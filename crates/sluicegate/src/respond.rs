@@ -2,7 +2,7 @@ use std::fmt;
 
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Request, Response, StatusCode};
-use sluicegate_core::{Refusal, fields};
+use sluicegate_core::adapter::{Refusal, fields};
 
 use crate::body::Body;
 

@@ -4,7 +4,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::{Extensions, Request, Uri, header};
-use sluicegate_core::{PathReadings, View};
+use sluicegate_core::condition::PathReadings;
+use sluicegate_core::key::View;
 
 use crate::body::Body;
 
@@ -51,7 +52,7 @@ pub struct Plain;
 /// The address of the connection's other end, for [`Ip`](crate::Ip) to read.
 ///
 /// ```
-/// use sluicegate::Peer;
+/// use sluicegate::adapter::Peer;
 ///
 /// let mut request = http::Request::new(());
 /// // Where the connection is accepted:
@@ -74,9 +75,9 @@ impl Framework for Plain {
         extensions.get::<MatchedRoute>().map(|route| &*route.0)
     }
 
-    const PEER_HINT: &'static str = "where connections are accepted, add `request.extensions_mut().insert(sluicegate::Peer(address.ip()))`";
+    const PEER_HINT: &'static str = "where connections are accepted, add `request.extensions_mut().insert(sluicegate::adapter::Peer(address.ip()))`";
 
-    const ROUTE_HINT: &'static str = "in the router, add `request.extensions_mut().insert(sluicegate::MatchedRoute(pattern.into()))`";
+    const ROUTE_HINT: &'static str = "in the router, add `request.extensions_mut().insert(sluicegate::adapter::MatchedRoute(pattern.into()))`";
 }
 
 impl<B> FrameworkBody<B> for Plain {

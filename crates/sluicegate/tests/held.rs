@@ -14,11 +14,15 @@ use common::{get, store};
 use http::{HeaderMap, Request, Response};
 use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::{BodyExt, Empty, Full};
-use sluicegate::{
-    Answer, Body, By, Charge, Clock, Cost, Debit, Fields, Global, Header, Hold, InFlight,
-    InFlightLayer, Limit, Memory, RateLimitLayer, Receipt, Rejection, RunningCost, Store,
-    reply_header,
-};
+use sluicegate::adapter::{Answer, Charge, Debit, Hold, Receipt};
+use sluicegate::clock::Clock;
+use sluicegate::condition::InFlight;
+use sluicegate::cost::{RunningCost, reply_header};
+use sluicegate::response::Body;
+use sluicegate::rule::By;
+use sluicegate::service::InFlightLayer;
+use sluicegate::store::Store;
+use sluicegate::{Cost, Fields, Global, Header, Limit, Memory, RateLimitLayer, Rejection};
 use tower::{Layer, Service, ServiceBuilder, ServiceExt, service_fn};
 
 const CLIENT: Header = Header("x-client");
@@ -267,7 +271,7 @@ async fn a_body_is_as_long_and_as_soon_at_its_end_as_the_one_inside() {
 async fn nothing_is_held_where_no_limit_holds() {
     let ledger = Ledger::new();
     let limits = [Limit::per_second(9), Limit::sliding_log(9, common::secs(60)).named("log")];
-    for rule in [limits[0].into(), sluicegate::Limits::from(limits)] {
+    for rule in [limits[0].into(), sluicegate::limit::Limits::from(limits)] {
         let layer = RateLimitLayer::new(rule.by(CLIENT)).store(ledger.clone());
         let service = layered!(layer, || Response::new(Parts::of(&["one"])));
         assert!(!ask(&service).await.body().is_holding());

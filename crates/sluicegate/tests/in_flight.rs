@@ -8,7 +8,10 @@ use std::task::{Context, Poll};
 
 use common::{app, get, secs, send, store};
 use http::{Request, Response};
-use sluicegate::{Header, InFlight, InFlightLayer, Limit, Not, RateLimitLayer, choose};
+use sluicegate::condition::{InFlight, Not};
+use sluicegate::rule::choose;
+use sluicegate::service::InFlightLayer;
+use sluicegate::{Header, Limit, RateLimitLayer};
 use tokio_test::{assert_pending, assert_ready, task};
 use tower::limit::ConcurrencyLimit;
 use tower::{Layer, Service, ServiceExt};

@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::{app, get, header, secs, send, store};
 use http::{Request, Response};
-use sluicegate::{
-    Decision, Fields, Header, Ip, Limit, Limits, Memory, OnStoreError, Optional, RateLimitLayer,
-    Refusal, Rejection, Route,
-};
+use sluicegate::adapter::Refusal;
+use sluicegate::key::Optional;
+use sluicegate::limit::Limits;
+use sluicegate::store::OnStoreError;
+use sluicegate::{Decision, Fields, Header, Ip, Limit, Memory, RateLimitLayer, Rejection, Route};
 use tower::ServiceExt;
 
 const CLIENT: Header = Header("x-client");
@@ -392,7 +393,7 @@ async fn a_charge_is_settled_to_what_the_response_cost() {
 async fn a_full_store_is_never_too_many_requests() {
     let (_, clock) = store();
     let tiny = || Memory::builder().capacity(1).clock(&clock).build();
-    let limit = Limit::per_hour(1).when_full(sluicegate::WhenFull::Admit);
+    let limit = Limit::per_hour(1).when_full(sluicegate::limit::WhenFull::Admit);
     let layer = RateLimitLayer::new(limit.by(CLIENT));
 
     let open = layer.clone().store(tiny());
@@ -419,7 +420,9 @@ async fn a_full_store_is_never_too_many_requests() {
 #[tokio::test]
 #[should_panic(expected = "the store cannot keep the limit `100/minute`")]
 async fn a_store_says_at_the_start_what_it_cannot_keep() {
-    use sluicegate::{Answer, Charge, Debit, LimitError, Receipt, Store};
+    use sluicegate::adapter::{Answer, Charge, Debit, Receipt};
+    use sluicegate::limit::LimitError;
+    use sluicegate::store::Store;
 
     #[derive(Clone)]
     struct Picky;

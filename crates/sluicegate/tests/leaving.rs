@@ -7,10 +7,11 @@ use std::future::pending;
 
 use common::{App, Text, get, handler, remaining, secs, store};
 use http::{Request, Response};
-use sluicegate::{
-    Answer, By, Charge, Clock, Debit, Header, Limit, Memory, RateLimitLayer, Receipt, Rejection,
-    Store,
-};
+use sluicegate::adapter::{Answer, Charge, Debit, Receipt};
+use sluicegate::clock::Clock;
+use sluicegate::rule::By;
+use sluicegate::store::Store;
+use sluicegate::{Header, Limit, Memory, RateLimitLayer, Rejection};
 use tokio_test::{assert_pending, assert_ready, task};
 use tower::util::BoxCloneSyncService;
 use tower::{Layer, Service, ServiceBuilder, ServiceExt, service_fn};
@@ -92,7 +93,7 @@ async fn all_layers_that_it_has_passed_give_back() {
 async fn boxes_and_other_layers_in_between_do_not_matter() {
     let (store, _clock) = store();
     let inner = boxed(queueing(&store), handler());
-    let free = RateLimitLayer::new(LOG.by(CLIENT).when(sluicegate::Method.is("DELETE")));
+    let free = RateLimitLayer::new(LOG.by(CLIENT).when(sluicegate::key::Method.is("DELETE")));
     let between = ServiceBuilder::new()
         .map_request(|request: Request<String>| request)
         .layer(free)
@@ -108,7 +109,8 @@ async fn boxes_and_other_layers_in_between_do_not_matter() {
 struct Silent;
 
 impl Store for Silent {
-    type Future = std::future::Pending<Result<sluicegate::Outcome, sluicegate::StoreError>>;
+    type Future =
+        std::future::Pending<Result<sluicegate::adapter::Outcome, sluicegate::store::StoreError>>;
 
     fn take(&self, _: &Charge) -> Answer<Self::Future> {
         Answer::Later(pending())

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use sluicegate::{AcquireError, Fallback, Limit, Limiter, ManualClock, Memory, Share, WhenFull};
+use sluicegate::limit::WhenFull;
+use sluicegate::service::AcquireError;
+use sluicegate::store::{Fallback, Share};
+use sluicegate::{Limit, Limiter, ManualClock, Memory};
 use tokio_test::{assert_pending, assert_ready, assert_ready_err, task};
 
 fn limiter(limit: Limit) -> (Limiter, ManualClock) {

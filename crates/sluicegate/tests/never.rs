@@ -4,9 +4,9 @@ mod common;
 
 use common::{app, get, header, send, store};
 use http::Request;
-use sluicegate::{
-    AcquireError, Decision, Header, Limit, Limiter, RateLimitLayer, Rejection, content_length,
-};
+use sluicegate::cost::content_length;
+use sluicegate::service::AcquireError;
+use sluicegate::{Decision, Header, Limit, Limiter, RateLimitLayer, Rejection};
 use tokio_test::{assert_ready_err, task};
 use tower::ServiceExt;
 

@@ -7,10 +7,11 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use common::{App, app, get, millis, secs, send, store};
-use sluicegate::{
-    Answer, Charge, Debit, Header, KeySecret, Limit, Limiter, Memory, Outcome, RateLimitLayer,
-    Receipt, Rejection, ShowKeys, Store, StoreError, Watch,
-};
+use sluicegate::adapter::{Answer, Charge, Debit, Outcome, Receipt};
+use sluicegate::key::KeySecret;
+use sluicegate::observe::{ShowKeys, Watch};
+use sluicegate::store::{Store, StoreError};
+use sluicegate::{Header, Limit, Limiter, Memory, RateLimitLayer, Rejection};
 use tokio_test::{assert_pending, assert_ready, task};
 use tower::ServiceExt;
 use tracing_subscriber::fmt::format::FmtSpan;
@@ -130,7 +131,11 @@ async fn trials_are_told_once_a_second_with_a_count() {
 
 async fn told_once_a_second<R>(layer: RateLimitLayer<R>)
 where
-    R: for<'a> sluicegate::Rule<sluicegate::HttpView<'a, String>> + Clone + Send + Sync + 'static,
+    R: for<'a> sluicegate::rule::Rule<sluicegate::adapter::HttpView<'a, String>>
+        + Clone
+        + Send
+        + Sync
+        + 'static,
 {
     let (log, _guard) = Log::begin();
     let (store, clock) = store();
@@ -214,7 +219,7 @@ async fn a_watch_sees_what_a_limit_on_trial_would_refuse() {
     let watch = Watch::new(8);
     let (store, _clock) = store();
     let limits = [Limit::per_hour(1).named("trial").shadow(), Limit::per_hour(9).named("wide")];
-    let app = app(RateLimitLayer::new(sluicegate::Limits::from(limits).by(CLIENT))
+    let app = app(RateLimitLayer::new(sluicegate::limit::Limits::from(limits).by(CLIENT))
         .store(store)
         .watch(&watch));
     assert_eq!(statuses(&app, 3).await, [200, 200, 200]);

@@ -5,10 +5,12 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use http::{Request, Response};
-use sluicegate::{
-    Bare, Body, By, Header, HttpView, Ip, Limit, Limits, Memory, Plain, RateLimit, RateLimitLayer,
-    Refusal, RespondFn, ResponseFuture, Rule,
-};
+use sluicegate::adapter::{HttpView, Plain, Refusal};
+use sluicegate::limit::Limits;
+use sluicegate::response::{Bare, Body, RespondFn};
+use sluicegate::rule::{By, Rule};
+use sluicegate::service::{RateLimit, ResponseFuture};
+use sluicegate::{Header, Ip, Limit, Memory, RateLimitLayer};
 use tower::{Layer, Service, ServiceExt};
 
 type Key = (Header, Ip);
@@ -17,7 +19,7 @@ type Key = (Header, Ip);
 struct Named<I: Service<Request<String>, Response = Response<String>>> {
     layer: RateLimitLayer<By<Key>>,
     service: RateLimit<I, By<Key>>,
-    future: Option<ResponseFuture<I, String, By<Key>, Memory, sluicegate::Problem>>,
+    future: Option<ResponseFuture<I, String, By<Key>, Memory, sluicegate::response::Problem>>,
 }
 
 #[derive(Clone, Copy)]
@@ -97,17 +99,16 @@ fn is_a_rule<B, R: for<'a> Rule<HttpView<'a, B, Plain>>>(_: &R) {}
 
 #[test]
 fn rules_do_not_depend_on_the_body() {
-    let rule = (Limit::per_minute(1).by(Ip::peer()), Limit::per_day(9).by(sluicegate::Path));
+    let rule = (Limit::per_minute(1).by(Ip::peer()), Limit::per_day(9).by(sluicegate::key::Path));
     is_a_rule::<String, _>(&rule);
     is_a_rule::<Opaque, _>(&rule);
-    let chosen = sluicegate::choose(|request: &Request<String>| match request.uri().path() {
+    let chosen = sluicegate::rule::choose(|request: &Request<String>| match request.uri().path() {
         "/dear" => Limit::per_minute(1),
         _ => Limit::per_minute(100),
     });
-    is_a_rule::<String, _>(
-        &chosen
-            .by(sluicegate::from_fn(|request: &Request<String>| Some(request.uri().path().len()))),
-    );
+    is_a_rule::<String, _>(&chosen.by(sluicegate::key::from_fn(|request: &Request<String>| {
+        Some(request.uri().path().len())
+    })));
 }
 
 fn assert_send<T: Send>() {}
@@ -118,6 +119,6 @@ fn what_has_to_cross_threads_can() {
     assert_send::<RateLimitLayer<By<Key>>>();
     assert_sync::<RateLimitLayer<By<Key>>>();
     assert_send::<RateLimit<Inner, By<Key>>>();
-    assert_send::<ResponseFuture<Inner, String, By<Key>, Memory, sluicegate::Problem>>();
-    assert_send::<sluicegate::Acquire<Memory>>();
+    assert_send::<ResponseFuture<Inner, String, By<Key>, Memory, sluicegate::response::Problem>>();
+    assert_send::<sluicegate::service::Acquire<Memory>>();
 }

@@ -7,10 +7,9 @@ use std::task::{Context, Poll};
 
 use common::{app, get, millis, secs, send, store};
 use http::{Request, Response};
-use sluicegate::{
-    Answer, Charge, Debit, Header, Limit, ManualClock, Memory, OnStoreError, RateLimitLayer,
-    Receipt, Rejection, Store,
-};
+use sluicegate::adapter::{Answer, Charge, Debit, Receipt};
+use sluicegate::store::{OnStoreError, Store};
+use sluicegate::{Header, Limit, ManualClock, Memory, RateLimitLayer, Rejection};
 use tokio_test::{assert_pending, assert_ready, task};
 use tower::{Layer, Service, ServiceExt};
 
@@ -285,7 +284,8 @@ async fn a_request_whose_client_disconnects_keeps_its_charge() {
 struct Silent(ManualClock);
 
 impl Store for Silent {
-    type Future = std::future::Pending<Result<sluicegate::Outcome, sluicegate::StoreError>>;
+    type Future =
+        std::future::Pending<Result<sluicegate::adapter::Outcome, sluicegate::store::StoreError>>;
 
     fn take(&self, _: &Charge) -> Answer<Self::Future> {
         Answer::Later(std::future::pending())
@@ -297,7 +297,7 @@ impl Store for Silent {
         Answer::Later(std::future::pending())
     }
     fn settle(&self, _: &Debit, _: &Receipt, _: u64) {}
-    fn clock(&self) -> sluicegate::Clock {
+    fn clock(&self) -> sluicegate::clock::Clock {
         (&self.0).into()
     }
 }
@@ -324,9 +324,9 @@ async fn a_store_that_never_answers_costs_its_deadline_and_nothing_more() {
 #[tokio::test]
 async fn a_store_that_fails_is_replaced_by_its_fallback() {
     let (memory, _clock) = store();
-    let limit = Limit::per_hour(2).when_full(sluicegate::WhenFull::Admit);
+    let limit = Limit::per_hour(2).when_full(sluicegate::limit::WhenFull::Admit);
     let app = app(RateLimitLayer::new(limit.by(CLIENT))
-        .store(sluicegate::Fallback(Memory::builder().capacity(1).build(), memory)));
+        .store(sluicegate::store::Fallback(Memory::builder().capacity(1).build(), memory)));
     for client in 0..50 {
         let client = client.to_string();
         assert_eq!(send(&app, "/", &client).await.status(), 200);

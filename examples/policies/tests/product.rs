@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use http::{Request, Response};
 use proptest::prelude::*;
-use sluicegate::{
-    Claims, Decision, Fields, HttpView, ManualClock, Memory, Peer, Plain, RateLimitLayer, Rule,
-};
+use sluicegate::adapter::{HttpView, Peer, Plain};
+use sluicegate::key::Claims;
+use sluicegate::rule::Rule;
+use sluicegate::{Decision, Fields, ManualClock, Memory, RateLimitLayer};
 use sluicegate_config::{Environment, Policies, read_toml};
 use tower::{Layer, ServiceExt, service_fn};
 

@@ -1,6 +1,8 @@
 //! How much is admitted.
 
-use sluicegate_core::{Charge, Limit, Store};
+use sluicegate_core::Limit;
+use sluicegate_core::adapter::Charge;
+use sluicegate_core::store::Store;
 
 use super::{MINUTE, shapes};
 use crate::{Subject, key};

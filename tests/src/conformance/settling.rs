@@ -1,6 +1,8 @@
 //! What is given back, and charged on top.
 
-use sluicegate_core::{Charge, Limit, Store};
+use sluicegate_core::Limit;
+use sluicegate_core::adapter::Charge;
+use sluicegate_core::store::Store;
 
 use super::{MINUTE, SECOND, shapes, timed};
 use crate::{Subject, key};

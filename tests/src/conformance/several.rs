@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use sluicegate_core::{Charge, Limit, Store};
+use sluicegate_core::Limit;
+use sluicegate_core::adapter::Charge;
+use sluicegate_core::store::Store;
 
 use super::{MINUTE, SECOND, TICK, shapes};
 use crate::{Subject, key};

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use sluicegate_core::{Limit, Store};
+use sluicegate_core::Limit;
+use sluicegate_core::store::Store;
 
 use super::{MINUTE, SECOND, TICK, timed};
 use crate::Subject;

@@ -4,7 +4,8 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use sluicegate_core::{Charge, Limit};
+use sluicegate_core::Limit;
+use sluicegate_core::adapter::Charge;
 use sluicegate_tests::key;
 
 use super::*;

@@ -1,6 +1,7 @@
 //! What the client is told.
 
-use sluicegate_core::{Limit, fields};
+use sluicegate_core::Limit;
+use sluicegate_core::adapter::fields;
 
 use super::*;
 

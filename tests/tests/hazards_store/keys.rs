@@ -2,7 +2,11 @@
 
 use std::net::IpAddr;
 
-use sluicegate_core::{Charge, KeyBuf, Limit, Part, Store, WhenFull};
+use sluicegate_core::Limit;
+use sluicegate_core::adapter::Charge;
+use sluicegate_core::key::{KeyBuf, Part};
+use sluicegate_core::limit::WhenFull;
+use sluicegate_core::store::Store;
 use sluicegate_tests::answer;
 
 use super::*;

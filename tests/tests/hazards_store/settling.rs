@@ -1,6 +1,8 @@
 //! Giving back.
 
-use sluicegate_core::{Charge, Limit, Store, Ticket};
+use sluicegate_core::Limit;
+use sluicegate_core::adapter::Charge;
+use sluicegate_core::store::{Store, Ticket};
 use sluicegate_tests::{answer, key};
 
 use super::*;

@@ -1,6 +1,7 @@
 //! Waiting.
 
-use sluicegate_core::{Charge, Limit};
+use sluicegate_core::Limit;
+use sluicegate_core::adapter::Charge;
 use sluicegate_tests::key;
 
 use super::*;

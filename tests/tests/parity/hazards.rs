@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use sluicegate_config::{Environment, Policies, read_toml};
-use sluicegate_core::{
-    First, Header, Host, Ip, KeyBuf, Limit, Memory, OnStoreError, Path, Query, Route, WhenFull,
-};
+use sluicegate_core::key::{Host, KeyBuf, Path, Query};
+use sluicegate_core::limit::WhenFull;
+use sluicegate_core::store::OnStoreError;
+use sluicegate_core::{First, Header, Ip, Limit, Memory, Route};
 
 use crate::client::get;
 use crate::servers::Server;

@@ -8,7 +8,10 @@ use std::thread;
 use actix_web::{App, HttpMessage, HttpResponse, HttpServer, web};
 use axum::body::Body;
 use http::{Request, Response};
-use sluicegate_core::{Cost, Degraded, Fields, ManualClock, OnStoreError, Rejection, Rule};
+use sluicegate_core::response::Degraded;
+use sluicegate_core::rule::Rule;
+use sluicegate_core::store::OnStoreError;
+use sluicegate_core::{Cost, Fields, ManualClock, Rejection};
 
 use crate::stores::{Keep, Kept};
 
@@ -23,9 +26,10 @@ pub(crate) struct Setup<S> {
 
 /// A rule that every adapter can use.
 pub(crate) trait Anywhere:
-    for<'a> Rule<sluicegate::HttpView<'a, hyper::body::Incoming, sluicegate::Plain>>
-    + for<'a> Rule<sluicegate::HttpView<'a, Body, sluicegate_axum::Axum>>
-    + for<'a> Rule<sluicegate_actix::RequestView<'a>>
+    for<'a> Rule<
+        sluicegate::adapter::HttpView<'a, hyper::body::Incoming, sluicegate::adapter::Plain>,
+    > + for<'a> Rule<sluicegate::adapter::HttpView<'a, Body, sluicegate_axum::adapter::Axum>>
+    + for<'a> Rule<sluicegate_actix::adapter::RequestView<'a>>
     + Clone
     + Send
     + Sync
@@ -34,9 +38,10 @@ pub(crate) trait Anywhere:
 }
 
 impl<R> Anywhere for R where
-    R: for<'a> Rule<sluicegate::HttpView<'a, hyper::body::Incoming, sluicegate::Plain>>
-        + for<'a> Rule<sluicegate::HttpView<'a, Body, sluicegate_axum::Axum>>
-        + for<'a> Rule<sluicegate_actix::RequestView<'a>>
+    R: for<'a> Rule<
+            sluicegate::adapter::HttpView<'a, hyper::body::Incoming, sluicegate::adapter::Plain>,
+        > + for<'a> Rule<sluicegate::adapter::HttpView<'a, Body, sluicegate_axum::adapter::Axum>>
+        + for<'a> Rule<sluicegate_actix::adapter::RequestView<'a>>
         + Clone
         + Send
         + Sync
@@ -143,8 +148,10 @@ impl<K: Keep> Server for Tower<K> {
                 let limited = layer.layer(handler);
                 let service = tower::ServiceBuilder::new()
                     .map_request(move |mut request: Request<_>| {
-                        request.extensions_mut().insert(sluicegate::Peer(peer.ip()));
-                        request.extensions_mut().insert(sluicegate::MatchedRoute("/{any}".into()));
+                        request.extensions_mut().insert(sluicegate::adapter::Peer(peer.ip()));
+                        request
+                            .extensions_mut()
+                            .insert(sluicegate::adapter::MatchedRoute("/{any}".into()));
                         request
                     })
                     .service(limited);

@@ -4,7 +4,9 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use sluicegate_core::{ManualClock, Memory, Outcome, Store, StoreError};
+use sluicegate_core::adapter::Outcome;
+use sluicegate_core::store::{Store, StoreError};
+use sluicegate_core::{ManualClock, Memory};
 use sluicegate_redis::{Redis, RedisBuilder};
 use sluicegate_tests::servers::Server;
 

@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 use std::thread;
 use std::time::Duration;
 
-use sluicegate_core::{
-    Fields, Header, Ip, Limit, Limits, ManualClock, Memory, OnStoreError, Rejection, Route,
-    WhenFull, content_length, cost_from,
-};
+use sluicegate_core::cost::{content_length, cost_from};
+use sluicegate_core::limit::{Limits, WhenFull};
+use sluicegate_core::store::OnStoreError;
+use sluicegate_core::{Fields, Header, Ip, Limit, ManualClock, Memory, Rejection, Route};
 
 use crate::client::{Response, get};
 use crate::servers::{Anywhere, Server, Setup};

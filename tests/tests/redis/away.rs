@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use sluicegate_core::{Charge, Fallback, Limit, Memory, Store};
+use sluicegate_core::adapter::Charge;
+use sluicegate_core::store::{Fallback, Store};
+use sluicegate_core::{Limit, Memory};
 use sluicegate_redis::{BreakerState, FailureKind, Redis};
 use sluicegate_tests::servers::{Server, until};
 use sluicegate_tests::{answer, key};
@@ -112,7 +114,7 @@ fn lost_on_error_or_disconnect() {
     assert!(decides(&store, &charge(limit)));
     server.pause();
     for _ in 0..20 {
-        let sluicegate_core::Answer::Later(mut future) = store.take(&charge(limit)) else {
+        let sluicegate_core::adapter::Answer::Later(mut future) = store.take(&charge(limit)) else {
             panic!("the server is not in this process");
         };
         let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
@@ -234,7 +236,7 @@ fn a_memory_takes_over_and_hands_back() {
     let charge = charge(Limit::fixed_window(3, DAY).from_first());
     let admitted = |times| {
         let taken = (0..times).map(|_| answer(store.take(&charge)).expect("one of two decides"));
-        taken.filter(sluicegate_core::Outcome::is_admitted).count()
+        taken.filter(sluicegate_core::adapter::Outcome::is_admitted).count()
     };
     until("the server to be connected", || store.0.counts().connections.checked_sub(1));
     assert_eq!(admitted(10), 3);
@@ -242,7 +244,11 @@ fn a_memory_takes_over_and_hands_back() {
     assert_eq!(admitted(10), 0, "by the memory, which knows of those three");
     let bob = Charge::of(Limit::fixed_window(3, DAY).from_first(), key("bob"), 1);
     let taken = (0..10).map(|_| answer(store.take(&bob)).expect("one of two decides"));
-    assert_eq!(taken.filter(sluicegate_core::Outcome::is_admitted).count(), 3, "by the memory");
+    assert_eq!(
+        taken.filter(sluicegate_core::adapter::Outcome::is_admitted).count(),
+        3,
+        "by the memory"
+    );
     server.restart();
     until("the server to be asked again", || {
         let decided = store.0.counts().decisions;

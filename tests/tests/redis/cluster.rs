@@ -3,7 +3,9 @@
 use std::error::Error;
 use std::time::Duration;
 
-use sluicegate_core::{Charge, Limit, Store};
+use sluicegate_core::Limit;
+use sluicegate_core::adapter::Charge;
+use sluicegate_core::store::Store;
 use sluicegate_tests::servers::{Cluster, Server, until};
 use sluicegate_tests::{answer, key};
 

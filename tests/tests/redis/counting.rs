@@ -2,7 +2,8 @@
 
 use std::env;
 
-use sluicegate_core::{Charge, Limit};
+use sluicegate_core::Limit;
+use sluicegate_core::adapter::Charge;
 use sluicegate_tests::key;
 
 use crate::DAY;

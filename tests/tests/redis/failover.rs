@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use sluicegate_core::{Charge, Limit};
+use sluicegate_core::Limit;
+use sluicegate_core::adapter::Charge;
 use sluicegate_tests::key;
 use sluicegate_tests::servers::{Cluster, until};
 

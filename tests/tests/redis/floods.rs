@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use sluicegate_core::{Charge, Limit, ManualClock, Receipt, Store};
+use sluicegate_core::adapter::{Charge, Receipt};
+use sluicegate_core::store::Store;
+use sluicegate_core::{Limit, ManualClock};
 use sluicegate_redis::{Redis, RedisBuilder};
 use sluicegate_tests::servers::{Server, until};
 use sluicegate_tests::{answer, conformance, key};

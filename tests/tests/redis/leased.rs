@@ -7,7 +7,9 @@ mod time;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use sluicegate_core::{Answer, Charge, Limit, ManualClock, Outcome, Store, StoreError};
+use sluicegate_core::adapter::{Answer, Charge, Outcome};
+use sluicegate_core::store::{Store, StoreError};
+use sluicegate_core::{Limit, ManualClock};
 use sluicegate_redis::{Leased, Redis};
 use sluicegate_tests::conformance;
 use sluicegate_tests::servers::{Server, until};

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use sluicegate_core::{Answer, Charge, Outcome, Store, StoreError};
+use sluicegate_core::adapter::{Answer, Charge, Outcome};
+use sluicegate_core::store::{Store, StoreError};
 use sluicegate_redis::Redis;
 use sluicegate_tests::servers::until;
 use tokio::task::JoinSet;

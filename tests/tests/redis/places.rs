@@ -3,7 +3,9 @@
 use std::env;
 use std::time::Duration;
 
-use sluicegate_core::{Charge, Limit, ManualClock, Outcome, Store};
+use sluicegate_core::adapter::{Charge, Outcome};
+use sluicegate_core::store::Store;
+use sluicegate_core::{Limit, ManualClock};
 use sluicegate_redis::Redis;
 use sluicegate_tests::servers::{Server, until};
 use sluicegate_tests::{answer, key};
@@ -162,7 +164,7 @@ fn a_place_that_was_taken_over_a_connection_that_broke_is_free_again() {
     assert!(held.is_admitted());
     let lose = || {
         server.pause();
-        let sluicegate_core::Answer::Later(mut future) = store.take(&charge) else {
+        let sluicegate_core::adapter::Answer::Later(mut future) = store.take(&charge) else {
             panic!("the server is not in this process");
         };
         let mut cx = std::task::Context::from_waker(std::task::Waker::noop());

@@ -6,7 +6,10 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use http::{Request, Response};
-use sluicegate::{Claims, ManualClock, Memory, Peer, RateLimitLayer, Store};
+use sluicegate::adapter::Peer;
+use sluicegate::key::Claims;
+use sluicegate::store::Store;
+use sluicegate::{ManualClock, Memory, RateLimitLayer};
 use sluicegate_config::{Environment, Policies, read_toml};
 use tower::{Layer, ServiceExt, service_fn};
 

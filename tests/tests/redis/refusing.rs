@@ -3,7 +3,9 @@
 use std::error::Error;
 use std::time::Duration;
 
-use sluicegate_core::{Charge, Limit, Store, StoreError};
+use sluicegate_core::Limit;
+use sluicegate_core::adapter::Charge;
+use sluicegate_core::store::{Store, StoreError};
 use sluicegate_redis::{BreakerState, Failure, FailureKind, Redis};
 use sluicegate_tests::servers::{Connection, Replica, Reply, Sentinel, Server, until};
 use sluicegate_tests::{answer, key};

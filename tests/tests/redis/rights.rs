@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use sluicegate_core::{Charge, Limit, Store};
+use sluicegate_core::Limit;
+use sluicegate_core::adapter::Charge;
+use sluicegate_core::store::Store;
 use sluicegate_redis::{Leased, Redis};
 use sluicegate_tests::servers::{Cluster, Server};
 use sluicegate_tests::{answer, key};

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use sluicegate_core::{Charge, Limit, ManualClock, Outcome, Store};
+use sluicegate_core::adapter::{Charge, Outcome};
+use sluicegate_core::store::Store;
+use sluicegate_core::{Limit, ManualClock};
 use sluicegate_redis::Redis;
 use sluicegate_tests::servers::{Reply, Server};
 use sluicegate_tests::{answer, key};

@@ -4,7 +4,9 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use sluicegate_core::{Charge, Limit, ManualClock, Store};
+use sluicegate_core::adapter::Charge;
+use sluicegate_core::store::Store;
+use sluicegate_core::{Limit, ManualClock};
 use sluicegate_redis::{Redis, RedisBuilder};
 use sluicegate_tests::servers::{Cluster, Reply, Server};
 use sluicegate_tests::{answer, key};

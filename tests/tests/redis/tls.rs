@@ -6,7 +6,9 @@ use std::time::Duration;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair,
 };
-use sluicegate_core::{Charge, Limit, Store};
+use sluicegate_core::Limit;
+use sluicegate_core::adapter::Charge;
+use sluicegate_core::store::Store;
 use sluicegate_redis::{Failure, FailureKind, Redis, RedisBuilder};
 use sluicegate_tests::servers::Server;
 use sluicegate_tests::{answer, key};

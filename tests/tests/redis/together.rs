@@ -1,6 +1,7 @@
 //! All limits of a charge or none, while many ask at once.
 
-use sluicegate_core::{Charge, Limit};
+use sluicegate_core::Limit;
+use sluicegate_core::adapter::Charge;
 use sluicegate_redis::Redis;
 use sluicegate_tests::key;
 use tokio::task::JoinSet;

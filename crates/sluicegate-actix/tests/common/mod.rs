@@ -8,7 +8,11 @@ use actix_web::body::{EitherBody, MessageBody};
 use actix_web::dev::{Service, ServiceResponse};
 use actix_web::test::{self, TestRequest};
 use actix_web::{App, Error, HttpMessage, HttpRequest, HttpResponse, web};
-use sluicegate_actix::{Body, Degraded, ManualClock, Memory, RateLimit, RequestView, Rule, Store};
+use sluicegate_actix::adapter::RequestView;
+use sluicegate_actix::response::{Body, Degraded};
+use sluicegate_actix::rule::Rule;
+use sluicegate_actix::store::Store;
+use sluicegate_actix::{ManualClock, Memory, RateLimit};
 
 pub(crate) type Answer = ServiceResponse<EitherBody<Body<actix_web::body::BoxBody>>>;
 

@@ -1,6 +1,7 @@
 use std::fmt;
 
-use sluicegate_core::{Limit, WhenFull};
+use sluicegate_core::Limit;
+use sluicegate_core::limit::WhenFull;
 
 use super::warnings::warnings;
 use crate::compile::{Listed, Policies};

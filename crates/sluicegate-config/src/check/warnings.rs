@@ -1,6 +1,7 @@
 //! What is not wrong, and may not be what was meant.
 
-use sluicegate_core::{Limit, MAX_LIMITS};
+use sluicegate_core::Limit;
+use sluicegate_core::limit::MAX_LIMITS;
 
 use crate::compile::{Listed, Policies};
 use crate::document::{Condition, Cost, Document, Key, Rule};

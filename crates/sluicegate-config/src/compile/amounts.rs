@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use sluicegate_core::{
-    ByTier, ChosenBy, Condition as CoreCondition, KnownLimits, Limit, Limits, LimitsFor, Missing,
-    View,
-};
+use sluicegate_core::Limit;
+use sluicegate_core::condition::{ChosenBy, Condition as CoreCondition};
+use sluicegate_core::key::{Missing, View};
+use sluicegate_core::limit::Limits;
+use sluicegate_core::rule::{ByTier, KnownLimits, LimitsFor};
 
 use super::condition::Condition;
 use super::key::Text;

@@ -1,7 +1,8 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
-use sluicegate_core::{Hours, Ip, Limit, PlaceKey, Places};
+use sluicegate_core::condition::{Hours, PlaceKey, Places};
+use sluicegate_core::{Ip, Limit};
 
 use super::key::Name;
 use crate::document::{Document, Texts};

@@ -2,10 +2,12 @@
 
 use std::fmt;
 
-use sluicegate_core::{
-    ContentLength, CostFrom, CostOf, Header, Missing, Query, Reply, View, content_length,
-    cost_from, reply_header, reply_header_scaled,
+use sluicegate_core::Header;
+use sluicegate_core::adapter::Reply;
+use sluicegate_core::cost::{
+    ContentLength, CostFrom, CostOf, content_length, cost_from, reply_header, reply_header_scaled,
 };
+use sluicegate_core::key::{Missing, Query, View};
 
 use super::Context;
 use super::key::Name;

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use sluicegate_core::{
-    Claim, Const, Cookie, First, Global, Header, Host, Ip, Key as CoreKey, KeyBuf, Method, Missing,
-    Optional, Path as PathKey, PlaceKey, Query, Route, Text as CoreText, View,
+use sluicegate_core::condition::PlaceKey;
+use sluicegate_core::key::{
+    Const, Cookie, Host, Key as CoreKey, KeyBuf, Method, Missing, Optional, Path as PathKey, Query,
+    Text as CoreText, View,
 };
+use sluicegate_core::{Claim, First, Global, Header, Ip, Route};
 
 use super::Context;
 use crate::document;

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use sluicegate_core::{Limit, LimitError, Limits, MAX_LIMITS, WhenFull};
+use sluicegate_core::Limit;
+use sluicegate_core::limit::{LimitError, Limits, MAX_LIMITS, WhenFull};
 
 use super::Context;
 use crate::document::{self, Amount, Ban, LimitTable};

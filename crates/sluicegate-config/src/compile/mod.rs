@@ -14,9 +14,11 @@ mod tiers;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use sluicegate_core::{
-    Charge, KnownLimits, Limit, MAX_LIMITS, Missing, Rejection, Rule as CoreRule, View,
-};
+use sluicegate_core::adapter::Charge;
+use sluicegate_core::key::{Missing, View};
+use sluicegate_core::limit::MAX_LIMITS;
+use sluicegate_core::rule::{KnownLimits, Rule as CoreRule};
+use sluicegate_core::{Limit, Rejection};
 
 pub(crate) use self::amounts::Listed;
 use self::context::Context;
@@ -33,7 +35,7 @@ use crate::problem::Problems;
 ///
 /// ```
 /// use sluicegate_config::{Environment, Policies, read_toml};
-/// use sluicegate_core::KnownLimits;
+/// use sluicegate_core::rule::KnownLimits;
 ///
 /// let document = read_toml(
 ///     r#"

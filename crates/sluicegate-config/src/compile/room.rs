@@ -1,6 +1,7 @@
 use std::fmt;
 
-use sluicegate_core::{ChosenBy, Condition as CoreCondition, Cpu, InFlight, Missing, View};
+use sluicegate_core::condition::{ChosenBy, Condition as CoreCondition, Cpu, InFlight};
+use sluicegate_core::key::{Missing, View};
 
 use super::Context;
 use crate::document::{self, Amount};

@@ -1,9 +1,11 @@
 //! One rule of a document.
 
-use sluicegate_core::{
-    By, Charge, Condition as CoreCondition, KnownLimits, Limit, Limits, Missing, Rule as CoreRule,
-    View,
-};
+use sluicegate_core::Limit;
+use sluicegate_core::adapter::Charge;
+use sluicegate_core::condition::Condition as CoreCondition;
+use sluicegate_core::key::{Missing, View};
+use sluicegate_core::limit::Limits;
+use sluicegate_core::rule::{By, KnownLimits, Rule as CoreRule};
 
 use super::Context;
 use super::amounts::{Amounts, Listed};

@@ -1,6 +1,8 @@
 //! Tiers: limits by what the service knows about a customer.
 
-use sluicegate_core::{ByTier, Limits, Tiers, TiersBuilder};
+use sluicegate_core::Tiers;
+use sluicegate_core::limit::Limits;
+use sluicegate_core::rule::{ByTier, TiersBuilder};
 
 use super::Context;
 use super::amounts::Listed;

@@ -1,4 +1,6 @@
-use sluicegate_core::{Claim, Condition, Cookie, Header, Host, Missing, Query, Values, View};
+use sluicegate_core::condition::{Condition, Values};
+use sluicegate_core::key::{Cookie, Host, Missing, Query, View};
+use sluicegate_core::{Claim, Header};
 
 use crate::document::Key;
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use sluicegate_core::{Limit, LimitError, MAX_LIMITS};
+use sluicegate_core::Limit;
+use sluicegate_core::limit::{LimitError, MAX_LIMITS};
 
 use super::asked::Asked;
 use super::descriptors::{Descriptors, Meaning};

@@ -1,7 +1,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use sluicegate_core::{KnownLimits, Limit};
+use sluicegate_core::Limit;
+use sluicegate_core::rule::KnownLimits;
 
 use crate::compile::Policies;
 use crate::document::{Document, Rule};

@@ -15,7 +15,11 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use sluicegate_core::{Charge, KnownLimits, Limit, Missing, Rejection, Rule, Store, View};
+use sluicegate_core::adapter::Charge;
+use sluicegate_core::key::{Missing, View};
+use sluicegate_core::rule::{KnownLimits, Rule};
+use sluicegate_core::store::Store;
+use sluicegate_core::{Limit, Rejection};
 
 pub use self::changes::{Changes, LimitChange};
 pub use self::event::Event;

@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use arc_swap::{ArcSwap, Guard};
-use sluicegate_core::{KnownLimits, Limit, LimitError};
+use sluicegate_core::Limit;
+use sluicegate_core::limit::LimitError;
+use sluicegate_core::rule::KnownLimits;
 
 use super::changes::Changes;
 use super::event::{Event, report};

@@ -7,7 +7,9 @@ impl<T> Extension<T> {
     /// Holds where an earlier layer left a value that passes the test; not where there is none.
     ///
     /// ```
-    /// use sluicegate_core::{Extension, Ip, Limit, Not};
+    /// use sluicegate::{Ip, Limit};
+    /// use sluicegate::condition::Not;
+    /// use sluicegate::key::Extension;
     ///
     /// #[derive(Clone)]
     /// struct User { staff: bool }

@@ -10,7 +10,8 @@ impl Host {
     /// [`Host`].
     ///
     /// ```
-    /// use sluicegate_core::{Host, Ip, Limit};
+    /// use sluicegate::{Ip, Limit};
+    /// use sluicegate::key::Host;
     ///
     /// let rule = Limit::per_minute(10).by(Ip::peer()).when(Host.is("api.example.com"));
     /// ```

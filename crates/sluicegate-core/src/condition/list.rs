@@ -5,7 +5,9 @@ use crate::key::{Missing, View};
 /// for as many as a file has.
 ///
 /// ```
-/// use sluicegate_core::{AnyOf, Ip, Limit, Path};
+/// use sluicegate::{Ip, Limit};
+/// use sluicegate::condition::AnyOf;
+/// use sluicegate::key::Path;
 ///
 /// let costly = AnyOf(vec![Path.matches("/search"), Path.matches("/export/*")]);
 /// let rule = Limit::per_second(1).by(Ip::peer()).when(costly);

@@ -3,7 +3,7 @@ use std::fmt;
 /// A pattern of paths or hosts that is none; it says which and why.
 ///
 /// ```
-/// use sluicegate_core::Path;
+/// use sluicegate::key::Path;
 ///
 /// let error = Path.try_matches("users/{id}").unwrap_err();
 /// assert_eq!(error.to_string(), "the path pattern `users/{id}` does not begin with a `/`");

@@ -8,7 +8,8 @@ impl Method {
     /// Holds for requests of this method, in the same case: methods are upper case.
     ///
     /// ```
-    /// use sluicegate_core::{Ip, Limit, Method};
+    /// use sluicegate::{Ip, Limit};
+    /// use sluicegate::key::Method;
     ///
     /// let rule = Limit::per_minute(10).by(Ip::peer()).when(Method.is("POST"));
     /// ```
@@ -51,7 +52,7 @@ impl Route {
     /// `Not(Route.is(..))` for every request that another one may answer. Around a resource it is exact.
     ///
     /// ```
-    /// use sluicegate_core::{Ip, Limit, Route};
+    /// use sluicegate::{Ip, Limit, Route};
     ///
     /// let rule = Limit::per_minute(5).by(Ip::peer()).when(Route.is("/login"));
     /// ```

@@ -1,11 +1,11 @@
 use super::*;
-use crate::charge::Charge;
 use crate::key::testing::Request;
 use crate::key::{
     Claim, Claims, Cookie, Extension, Global, Header, Host, Ip, Method, Path, Query, Route,
 };
 use crate::limit::Limit;
 use crate::rule::Rule;
+use crate::store::charge::Charge;
 
 /// Whether a rule under the condition applies.
 fn holds(condition: impl Condition<Request>, request: &Request) -> bool {

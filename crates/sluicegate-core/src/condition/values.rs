@@ -82,7 +82,7 @@ conditions! {
     /// it. Of a header that is sent twice, either line may be.
     ///
     /// ```
-    /// use sluicegate_core::{Header, Ip, Limit};
+    /// use sluicegate::{Header, Ip, Limit};
     ///
     /// let rule = Limit::per_minute(10).by(Ip::peer()).when(Header("x-beta").equals("1"));
     /// ```
@@ -97,7 +97,7 @@ conditions! {
     /// Holds where the claim is `value`.
     ///
     /// ```
-    /// use sluicegate_core::{Claim, Limit};
+    /// use sluicegate::{Claim, Limit};
     ///
     /// let rule = Limit::per_minute(10).by(Claim("customer")).when(Claim("plan").equals("free"));
     /// ```

@@ -11,11 +11,12 @@ impl Ip {
     /// the peer's address, it is in no network.
     ///
     /// ```
-    /// use sluicegate_core::{Ip, Limit, Not};
+    /// use sluicegate::{Ip, Limit};
+    /// use sluicegate::condition::Not;
     ///
     /// let office = Ip::behind(["10.0.0.0/8"]).within(["192.0.2.0/24", "2001:db8::/48"])?;
     /// let rule = Limit::per_minute(10).by(Ip::behind(["10.0.0.0/8"])).when(Not(office));
-    /// # Ok::<(), sluicegate_core::NetworkError>(())
+    /// # Ok::<(), sluicegate::condition::NetworkError>(())
     /// ```
     ///
     /// # Errors

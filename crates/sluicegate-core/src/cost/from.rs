@@ -2,16 +2,17 @@ use super::number::{Wrong, quotient, scaled, whole};
 use super::{Amount, ContentLength, CostOf};
 use crate::key::{Missing, View};
 
-/// What a client writes in a [`Header`](crate::Header) or a [`Query`](crate::Query) parameter, as the
+/// What a client writes in a [`Header`](crate::Header) or a [`Query`](crate::key::Query) parameter, as the
 /// cost of its request.
 ///
 /// A client gains by understating it, so this is for what is checked elsewhere, or
-/// [settled](crate::By::settle_cost) with the response. No request costs less than 1, unless
+/// [settled](crate::rule::By::settle_cost) with the response. No request costs less than 1, unless
 /// [said](CostFrom::at_least). What is no whole number, or is [too large](CostFrom::at_most), is the
 /// client's to mend (400), and so is a header that stands there twice with values that differ.
 ///
 /// ```
-/// use sluicegate_core::{Claim, Header, Limit, cost_from};
+/// use sluicegate::{Claim, Header, Limit};
+/// use sluicegate::cost::cost_from;
 ///
 /// // 200 dollars a day, told in cents.
 /// let rule = Limit::per_day(20_000)
@@ -30,7 +31,8 @@ pub fn cost_from<S>(source: S) -> CostFrom<S> {
 /// (400), unless [`default`](CostFrom::default) says what such a request costs.
 ///
 /// ```
-/// use sluicegate_core::{Ip, Limit, content_length};
+/// use sluicegate::{Ip, Limit};
+/// use sluicegate::cost::content_length;
 ///
 /// // A hundred megabytes an hour, counted in kilobytes begun; 64 where nobody says how many.
 /// let rule = Limit::per_hour(100_000).by(Ip::peer()).cost(content_length().per(1_000).default(64));

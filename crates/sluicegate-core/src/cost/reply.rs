@@ -1,14 +1,15 @@
 use super::number::{scaled, whole};
-use crate::account::Reply;
+use crate::cost::account::Reply;
 use crate::key::trimmed;
 
 /// What a response says in its header `name`, a whole number, for
-/// [`By::settle_cost`](crate::By::settle_cost).
+/// [`By::settle_cost`](crate::rule::By::settle_cost).
 ///
 /// Where the header is absent or no number, the estimate stands.
 ///
 /// ```
-/// use sluicegate_core::{Claim, Limit, reply_header};
+/// use sluicegate::{Claim, Limit};
+/// use sluicegate::cost::reply_header;
 ///
 /// // 500 tokens reserved, then what the model's answer says that it used.
 /// let rule = Limit::per_minute(10_000)

@@ -1,10 +1,10 @@
 use super::*;
-use crate::account::Reply;
-use crate::charge::Charge;
+use crate::cost::account::Reply;
 use crate::key::testing::Request;
 use crate::key::{Global, Header, Optional, Query};
 use crate::limit::Limit;
 use crate::rule::Rule;
+use crate::store::charge::Charge;
 
 fn cost(cost: &impl CostOf<Request>, request: &Request) -> Result<u64, String> {
     cost.of(request).map_err(|missing| {

@@ -24,7 +24,7 @@ const FOLDED: u128 = 2;
 /// client sends, and nobody can make two long keys meet.
 ///
 /// ```
-/// use sluicegate_core::KeyBuf;
+/// use sluicegate::key::KeyBuf;
 ///
 /// let (mut a, mut b) = (KeyBuf::new(), KeyBuf::new());
 /// a.push(b"ab");
@@ -55,7 +55,7 @@ impl KeyBuf {
     /// The key of one value.
     ///
     /// ```
-    /// use sluicegate_core::KeyBuf;
+    /// use sluicegate::key::KeyBuf;
     ///
     /// assert_eq!(KeyBuf::of("alice"), KeyBuf::of(String::from("alice")));
     /// ```

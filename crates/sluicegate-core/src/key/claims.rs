@@ -11,7 +11,7 @@ use super::Missing;
 /// [`Claim`](super::Claim), in code or from a file.
 ///
 /// ```
-/// use sluicegate_core::Claims;
+/// use sluicegate::key::Claims;
 ///
 /// let claims = Claims::new().with("customer", "acme").with("plan", "paid");
 /// assert_eq!(claims.get("plan"), Some("paid"));

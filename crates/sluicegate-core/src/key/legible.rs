@@ -12,7 +12,7 @@ impl KeyBuf {
     /// Keys hold addresses and credentials: whoever shows this to somebody decides that they may be seen.
     ///
     /// ```
-    /// use sluicegate_core::KeyBuf;
+    /// use sluicegate::key::KeyBuf;
     ///
     /// assert_eq!(KeyBuf::of(("tenant", "acme")).legible(), "tenant,acme");
     /// ```

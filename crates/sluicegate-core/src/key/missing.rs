@@ -11,7 +11,7 @@ use super::short::ShortText;
 /// [`Optional`](super::Optional) owes nothing when it is absent.
 ///
 /// ```
-/// use sluicegate_core::Missing;
+/// use sluicegate::key::Missing;
 ///
 /// let missing = Missing::client("the `x-api-key` header");
 /// assert_eq!(missing.to_string(), "the request lacks the `x-api-key` header");

@@ -1,4 +1,16 @@
-//! Keys: whose budget a request is charged to.
+//! Keys: which budget a request is charged to.
+//!
+//! A key reads something from the request: the client's address ([`Ip`]), a header ([`Header`]), a claim of
+//! your own authentication ([`Claim`]), the route ([`Route`]). A tuple of keys is a key, and [`First`] takes
+//! the first key that is present. [`Key`] is the trait behind them.
+//!
+//! ```
+//! use sluicegate::{First, Header, Ip, Limit, Route};
+//!
+//! // One budget for each API key (or address, without one) and route.
+//! let rule = Limit::per_minute(100).by((First((Header("x-api-key"), Ip::peer())), Route));
+//! # let _ = rule;
+//! ```
 
 mod buf;
 mod claims;
@@ -44,7 +56,7 @@ pub use self::view::View;
 /// key, [`First`] takes the first that is there, [`Optional`] owes nothing where there is none.
 ///
 /// ```
-/// use sluicegate_core::{First, Header, Ip, Limit, Route};
+/// use sluicegate::{First, Header, Ip, Limit, Route};
 ///
 /// let rule = Limit::per_minute(100)
 ///     .burst(20)

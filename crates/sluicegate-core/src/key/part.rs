@@ -7,7 +7,7 @@ use super::KeyBuf;
 /// A value that can stand in a key: text, bytes, numbers, addresses, and tuples of them.
 ///
 /// ```
-/// use sluicegate_core::{KeyBuf, Part};
+/// use sluicegate::key::{KeyBuf, Part};
 ///
 /// let mut key = KeyBuf::new();
 /// ("tenant", 7_u64).write(&mut key);

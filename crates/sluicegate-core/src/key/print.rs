@@ -15,7 +15,7 @@ const KEPT: usize = 16;
 /// belong into another system, like addresses and API keys.
 ///
 /// ```
-/// use sluicegate_core::{KeyBuf, KeySecret};
+/// use sluicegate::key::{KeyBuf, KeySecret};
 ///
 /// let secret = KeySecret::new(b"a secret of this service");
 /// let mut text = String::new();
@@ -58,7 +58,7 @@ impl KeyBuf {
     /// begins with a `#` and its digest.
     ///
     /// ```
-    /// use sluicegate_core::KeyBuf;
+    /// use sluicegate::key::KeyBuf;
     ///
     /// let mut text = String::new();
     /// KeyBuf::of(("tenant", "Zoë")).print(&mut text);

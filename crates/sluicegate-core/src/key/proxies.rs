@@ -12,7 +12,7 @@ use super::network::{Network, Problem};
 /// list is fine and trusts nobody; a network that holds every address is refused.
 ///
 /// ```
-/// use sluicegate_core::Proxies;
+/// use sluicegate::key::Proxies;
 ///
 /// let proxies = Proxies::try_from(["10.0.0.0/8", "2001:db8::1"])?;
 /// assert!(proxies.contains("10.1.2.3".parse().unwrap()));
@@ -24,7 +24,7 @@ use super::network::{Network, Problem};
 ///     "the trusted proxy `10.0.0.1/8` has bits set beyond its prefix: \
 ///      the network is `10.0.0.0/8`, the one address is `10.0.0.1`",
 /// );
-/// # Ok::<(), sluicegate_core::ProxiesError>(())
+/// # Ok::<(), sluicegate::key::ProxiesError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proxies {

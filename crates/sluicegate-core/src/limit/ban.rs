@@ -43,7 +43,7 @@ impl Limit {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use sluicegate_core::Limit;
+    /// use sluicegate::Limit;
     ///
     /// let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
     /// let limit = Limit::per_minute(5).ban(minutes(10)).ban_after(3, minutes(1));

@@ -53,7 +53,7 @@ impl Limit {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use sluicegate_core::Limit;
+    /// use sluicegate::Limit;
     ///
     /// let paid = Limit::per_minute(600).named("plan").carried();
     /// let free = Limit::per_minute(10).named("plan").carried();
@@ -74,7 +74,7 @@ impl Limit {
     /// Needs a [name](Self::named), given before or in the same text.
     ///
     /// ```
-    /// use sluicegate_core::Limit;
+    /// use sluicegate::Limit;
     ///
     /// let free = Limit::per_minute(10).named("plan").carried();
     /// let paid = Limit::per_minute(600).named("plan").carried();

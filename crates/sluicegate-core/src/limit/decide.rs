@@ -7,7 +7,7 @@ use super::outcome::{Fact, Outcome, Spent};
 use super::state::{Receipt, State};
 use super::step::Stepped;
 use super::{Enter, Limit, LimitStatus};
-use crate::few::Few;
+use crate::store::few::Few;
 
 /// A limit, the state of one key, and what is to be spent there.
 #[derive(Debug)]
@@ -86,7 +86,7 @@ impl Verdict {
 /// The verdict, and how the key stands with each limit.
 ///
 /// ```
-/// use sluicegate_core::Limit;
+/// use sluicegate::Limit;
 ///
 /// let limit = Limit::per_minute(2);
 /// let decision = limit.take(&mut limit.fresh(), 0, 1);

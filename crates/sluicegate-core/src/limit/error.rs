@@ -6,7 +6,7 @@ const QUOTED: usize = 64;
 /// Why a limit cannot be made: a sentence that names the bad part.
 ///
 /// ```
-/// use sluicegate_core::Limit;
+/// use sluicegate::Limit;
 ///
 /// let error = "0/minute".parse::<Limit>().unwrap_err();
 /// assert_eq!(error.to_string(), "in `0/minute`: the count is 0: nothing would ever be admitted");
@@ -20,7 +20,7 @@ pub struct LimitError {
 }
 
 impl LimitError {
-    /// For a [`Store`](crate::Store) that cannot keep a limit: `reason` is a sentence that says what it
+    /// For a [`Store`](crate::store::Store) that cannot keep a limit: `reason` is a sentence that says what it
     /// cannot do.
     pub const fn new(reason: &'static str) -> Self {
         Self { reason, text: [0; QUOTED], len: 0 }

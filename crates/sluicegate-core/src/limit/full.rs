@@ -11,7 +11,8 @@ use super::{Kind, Limit};
 /// next new key then meets. Keys that have a row are not affected by any of it.
 ///
 /// ```
-/// use sluicegate_core::{Limit, WhenFull};
+/// use sluicegate::Limit;
+/// use sluicegate::limit::WhenFull;
 ///
 /// let login = Limit::per_hour(5);
 /// assert_eq!(login.answer_when_full(), WhenFull::CountTogether);
@@ -27,11 +28,11 @@ use super::{Kind, Limit};
 pub enum WhenFull {
     /// The limit is not counted for the request, and has no part in the decision; the request's other
     /// limits are counted. Where none of them can be counted, the store answers
-    /// [`StoreError::full`](crate::StoreError::full), and a layer does what it does when its store
+    /// [`StoreError::full`](crate::store::StoreError::full), and a layer does what it does when its store
     /// fails: it admits the request, unless told otherwise.
     Admit,
     /// The request is refused: the store answers an error that
-    /// [must refuse](crate::StoreError::must_refuse) and charges nothing, and a layer answers 503, whatever
+    /// [must refuse](crate::store::StoreError::must_refuse) and charges nothing, and a layer answers 503, whatever
     /// it does when its store fails. A request that another limit refuses is refused by that limit instead.
     Refuse,
     /// New keys are counted together: all that there is no room for share 256 rows of the limit, chosen by a

@@ -2,8 +2,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::{Limit, LimitError};
-use crate::few::Few;
 use crate::rule::By;
+use crate::store::few::Few;
 
 /// Most limits that one request can owe to.
 pub const MAX_LIMITS: usize = 16;
@@ -20,7 +20,8 @@ pub const MAX_LIMITS: usize = 16;
 /// refused, and the client is told when the queue has become short enough.
 ///
 /// ```
-/// use sluicegate_core::{Ip, Limit, Limits};
+/// use sluicegate::{Ip, Limit};
+/// use sluicegate::limit::Limits;
 ///
 /// let rule = Limits::from([Limit::per_second(10), Limit::per_day(10_000)]).by(Ip::peer());
 /// let limits: Limits = "10/second; 10000/day".parse().unwrap();

@@ -64,7 +64,7 @@ impl Limit {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use sluicegate_core::Limit;
+    /// use sluicegate::Limit;
     ///
     /// let limit = Limit::per(10, Duration::from_secs(10)).burst(5);
     /// ```
@@ -181,7 +181,7 @@ impl Limit {
 
     /// Concurrency: at most `count` at a time. What is taken is held until it is given back. The middleware
     /// does that when the response's body has ended, failed or been dropped, when the upgraded connection
-    /// has closed, or when the response is no longer awaited. With [`Hold::Head`](crate::Hold::Head) it does
+    /// has closed, or when the response is no longer awaited. With [`Hold::Head`](crate::adapter::Hold::Head) it does
     /// so when the head of the response is there.
     ///
     /// # Panics

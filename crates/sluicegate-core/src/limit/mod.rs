@@ -1,10 +1,21 @@
-//! Limits: the arithmetic of every algorithm, one file each.
+//! Limits: how much may be spent in how much time, by which algorithm. Each algorithm has a file.
+//!
+//! ```
+//! use std::time::Duration;
+//! use sluicegate::Limit;
+//!
+//! let token_bucket = Limit::per_minute(100).burst(20);
+//! let leaky_bucket = Limit::leaky_bucket(10, Duration::from_secs(1)).queue(5);
+//! let sliding_log = Limit::sliding_log(5, Duration::from_secs(900));
+//! assert_eq!("100/minute burst 20".parse(), Ok(token_bucket));
+//! # let _ = (leaky_bucket, sliding_log);
+//! ```
 
 mod ban;
 mod bucket;
 mod carry;
 mod concurrent;
-mod decide;
+pub(crate) mod decide;
 mod error;
 mod exact;
 mod fixed;
@@ -15,15 +26,16 @@ mod log;
 mod make;
 mod name;
 mod options;
-mod outcome;
+pub(crate) mod outcome;
 mod over;
 mod place;
+#[doc(hidden)]
 pub mod remote;
 mod shadow;
 mod shape;
 mod share;
 mod sliding;
-mod state;
+pub(crate) mod state;
 mod status;
 mod step;
 mod stepped;
@@ -37,13 +49,11 @@ mod tests;
 use std::fmt;
 use std::time::Duration;
 
-pub use self::decide::{Decision, Keys, Slot, Verdict, decide, preview};
+pub use self::decide::{Decision, Verdict};
 pub use self::error::LimitError;
 pub use self::full::WhenFull;
 pub use self::list::{Limits, MAX_LIMITS};
-pub use self::outcome::Outcome;
-pub(crate) use self::outcome::{Counted, Spent};
-pub use self::state::{Receipt, State};
+pub(crate) use self::outcome::{Counted, Outcome, Spent};
 pub use self::status::LimitStatus;
 
 pub(crate) use self::exact::bounded;
@@ -51,15 +61,15 @@ use self::name::Name;
 use self::shape::Shape;
 
 pub(crate) use self::bucket::Bucket;
-pub(crate) use self::decide::would_admit;
+pub(crate) use self::decide::{Keys, Slot, decide, preview, would_admit};
 pub(crate) use self::log::{Log, MOST_ENTRIES};
-pub(crate) use self::state::Cell;
+pub(crate) use self::state::{Cell, Receipt, State};
 pub(crate) use self::step::Stepped;
 
 /// How much may be spent in how much time, by which algorithm.
 ///
 /// A limit is a small plain value: it can be a constant, be compared, printed, and parsed from text.
-/// It holds no counts; those live in a [`Store`](crate::Store), one [`State`] for each key.
+/// It holds no counts; those live in a [`Store`](crate::store::Store), one [`State`] for each key.
 ///
 /// | constructor | what it does |
 /// | --- | --- |
@@ -77,7 +87,7 @@ pub(crate) use self::step::Stepped;
 /// for values that come from configuration.
 ///
 /// ```
-/// use sluicegate_core::Limit;
+/// use sluicegate::Limit;
 ///
 /// const API: Limit = Limit::per_minute(100).burst(20).named("api");
 ///
@@ -174,12 +184,12 @@ impl Limit {
     /// Whether a request of `cost` can never be admitted: it is more than the [`capacity`](Self::capacity).
     ///
     /// Waiting does not help such a request. A limit that finds one answers
-    /// [`Verdict::Never`](crate::Verdict::Never), charges nothing and records nothing: it is no attempt to
+    /// [`Verdict::Never`], charges nothing and records nothing: it is no attempt to
     /// go faster, so that it counts neither towards a [ban](Self::ban) nor as a
     /// [refused attempt](Self::count_refused).
     ///
     /// ```
-    /// use sluicegate_core::Limit;
+    /// use sluicegate::Limit;
     ///
     /// let limit = Limit::per_minute(100).burst(5);
     /// assert!(limit.never_fits(6));

@@ -36,7 +36,7 @@ impl Limit {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use sluicegate_core::Limit;
+    /// use sluicegate::Limit;
     ///
     /// // Holds 60; ten drop in every ten seconds.
     /// let limit = Limit::per_minute(60).refill(10, Duration::from_secs(10));
@@ -172,7 +172,7 @@ impl Limit {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use sluicegate_core::Limit;
+    /// use sluicegate::Limit;
     ///
     /// let day = Duration::from_secs(86_400);
     /// let log = Limit::sliding_log(3_000_000, day);

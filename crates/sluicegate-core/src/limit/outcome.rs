@@ -4,7 +4,7 @@ use super::decide::{Role, Verdict};
 use super::state::Receipt;
 use super::step::Stepped;
 use super::{Cell, Decision, Enter, Limit, LimitStatus};
-use crate::charge::{Charge, Debit};
+use crate::store::charge::{Charge, Debit};
 
 /// What a store answers: the verdict, and what it takes to say how the key stands with each limit.
 ///
@@ -12,14 +12,17 @@ use crate::charge::{Charge, Debit};
 /// by [`decision`](Self::decision).
 ///
 /// ```
-/// use sluicegate_core::{Charge, KeyBuf, Limit, Memory, Store};
+/// use sluicegate::{Limit, Memory};
+/// use sluicegate::adapter::Charge;
+/// use sluicegate::key::KeyBuf;
+/// use sluicegate::store::Store;
 ///
 /// let store = Memory::new();
 /// let charge = Charge::of(Limit::per_minute(2), KeyBuf::new(), 1);
 /// let outcome = store.take(&charge).now()?;
 /// assert!(outcome.is_admitted());
 /// assert_eq!(outcome.decision(&charge).remaining(), Some(1));
-/// # Ok::<(), sluicegate_core::StoreError>(())
+/// # Ok::<(), sluicegate::store::StoreError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {

@@ -14,7 +14,7 @@ impl Limit {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use sluicegate_core::Limit;
+    /// use sluicegate::Limit;
     ///
     /// let limit = Limit::fixed_window(100, Duration::from_secs(60)).over_percent(10);
     /// assert_eq!(limit, Limit::fixed_window(110, Duration::from_secs(60)).soft(100));

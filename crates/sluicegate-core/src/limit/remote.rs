@@ -1,12 +1,12 @@
 //! For stores that decide somewhere else: a limit's arithmetic in plain numbers, and an outcome made of
 //! the numbers that come back.
 //!
-//! [`decide`](crate::decide) is the specification. Whoever repeats it elsewhere finds here all that it
+//! [`decide`](crate::adapter::decide) is the specification. Whoever repeats it elsewhere finds here all that it
 //! reads of a limit, and hands back what it would have written:
 //!
 //! ```
-//! use sluicegate_core::Limit;
-//! use sluicegate_core::remote::{Numbers, Shape};
+//! use sluicegate::Limit;
+//! use sluicegate::adapter::remote::{Numbers, Shape};
 //!
 //! let numbers = Numbers::of(&Limit::per_second(3).burst(2));
 //! let Shape::Bucket { unit, drain, tick, cap, .. } = numbers.shape else { unreachable!() };
@@ -262,8 +262,8 @@ pub fn mark_numbers(receipt: &Receipt) -> ([u64; 2], [u64; 2], bool) {
 /// The state of which [`Held`] shows the cell, and nothing else.
 ///
 /// ```
-/// use sluicegate_core::Limit;
-/// use sluicegate_core::remote::{Held, state};
+/// use sluicegate::Limit;
+/// use sluicegate::adapter::remote::{Held, state};
 ///
 /// let limit = Limit::per_second(3);
 /// let mut written = limit.fresh();

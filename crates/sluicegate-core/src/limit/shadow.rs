@@ -13,7 +13,7 @@ impl Limit {
     /// attempts that count), it records of those that it would have refused.
     ///
     /// ```
-    /// use sluicegate_core::Limit;
+    /// use sluicegate::Limit;
     ///
     /// let limit = Limit::per_minute(1).shadow();
     /// let mut state = limit.fresh();

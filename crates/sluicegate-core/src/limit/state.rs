@@ -63,7 +63,7 @@ impl State {
 pub struct Receipt {
     pub(crate) cell: Cell,
     pub(crate) gap: Cell,
-    /// Which store of a [`Fallback`](crate::Fallback) wrote it, a bit for each fallback passed.
+    /// Which store of a [`Fallback`](crate::store::Fallback) wrote it, a bit for each fallback passed.
     pub(crate) via: u8,
     /// Whether a ban was in force, or refusals were counted towards one: what is charged during a ban was
     /// no reason for it.

@@ -27,7 +27,7 @@ pub struct LimitStatus {
     /// to it, and it had no part in the decision.
     pub uncounted: bool,
     /// Whether the key was counted together with others in a row that they share, because the store had no
-    /// room for a row of its own: see [`WhenFull::CountTogether`](crate::WhenFull::CountTogether).
+    /// room for a row of its own: see [`WhenFull::CountTogether`](crate::limit::WhenFull::CountTogether).
     pub together: bool,
     /// Until this limit would admit the request; zero when it does now, `None` when it cannot tell (only
     /// giving back makes room) or never does (the cost is more than it ever allows).

@@ -12,7 +12,7 @@ use super::log::MOST_ENTRIES;
 use super::shape::{NONE, Shape};
 use super::state::{Receipt, State};
 use super::{Cell, Decision, Enter, Keys, Kind, Limit, LimitStatus, Log, Slot, decide};
-use crate::few::Few;
+use crate::store::few::Few;
 
 /// What came of spending from two words.
 pub(crate) enum Stepped {
@@ -71,11 +71,11 @@ impl Limit {
 
     /// Spends `cost` at `now`, in microseconds since the Unix epoch, if the limit admits it.
     ///
-    /// This is the bare arithmetic, for a key whose state you hold; a [`Store`](crate::Store) holds
+    /// This is the bare arithmetic, for a key whose state you hold; a [`Store`](crate::store::Store) holds
     /// the states of many. The same step decides in both.
     ///
     /// ```
-    /// use sluicegate_core::Limit;
+    /// use sluicegate::Limit;
     ///
     /// let limit = Limit::per_second(3);
     /// let mut state = limit.fresh();
@@ -122,7 +122,7 @@ impl Limit {
     }
 
     /// Makes a charge of `cost`, whose `receipt` stands in the decision's
-    /// [`LimitStatus`](super::LimitStatus::mark), into one of `spent`: gives back what was too much, or
+    /// [`LimitStatus`](super::LimitStatus::receipt), into one of `spent`: gives back what was too much, or
     /// charges more, beyond the limit if need be.
     ///
     /// A bucket takes back what of this charge has not drained meanwhile, and is never better than

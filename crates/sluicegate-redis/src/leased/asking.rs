@@ -4,7 +4,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Instant;
 
-use sluicegate_core::Debit;
+use sluicegate_core::adapter::Debit;
 
 use crate::ask::Question;
 use crate::background::Place;

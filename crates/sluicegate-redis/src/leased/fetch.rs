@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use sluicegate_core::{Answer, Debit, Receipt, Store};
+use sluicegate_core::adapter::{Answer, Debit, Receipt};
+use sluicegate_core::store::Store;
 
 use super::asking::{Came, Coming, ask};
 use super::share::Told;

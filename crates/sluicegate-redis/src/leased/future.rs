@@ -3,7 +3,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use sluicegate_core::{Debit, Outcome, StoreError};
+use sluicegate_core::adapter::{Debit, Outcome};
+use sluicegate_core::store::StoreError;
 use tokio::sync::oneshot::Receiver;
 
 use super::Inner;

@@ -2,8 +2,10 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use sluicegate_core::remote::mark_numbers;
-use sluicegate_core::{Answer, Charge, Clock, Debit, Outcome, Receipt, Store};
+use sluicegate_core::adapter::remote::mark_numbers;
+use sluicegate_core::adapter::{Answer, Charge, Debit, Outcome, Receipt};
+use sluicegate_core::clock::Clock;
+use sluicegate_core::store::Store;
 use tokio::sync::oneshot;
 
 use super::LeasedFuture;

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use foldhash::SharedSeed;
 use foldhash::quality::FoldHasher;
-use sluicegate_core::Debit;
+use sluicegate_core::adapter::Debit;
 
 use super::counts::Totals;
 use super::share::Share;

@@ -23,7 +23,7 @@
 use std::time::Duration;
 
 use sluicegate_core::Limit;
-use sluicegate_core::remote::{Numbers, Shape};
+use sluicegate_core::adapter::remote::{Numbers, Shape};
 
 use crate::script::lease::{Lease, can_lease};
 

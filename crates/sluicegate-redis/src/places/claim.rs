@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use sluicegate_core::Receipt;
+use sluicegate_core::adapter::Receipt;
 
 use super::Places;
 

@@ -1,5 +1,7 @@
-use sluicegate_core::remote::void;
-use sluicegate_core::{KeyBuf, Limit, Receipt};
+use sluicegate_core::Limit;
+use sluicegate_core::adapter::Receipt;
+use sluicegate_core::adapter::remote::void;
+use sluicegate_core::key::KeyBuf;
 
 use super::*;
 

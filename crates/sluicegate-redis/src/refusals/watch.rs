@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use sluicegate_core::{Charge, Debit, Verdict};
+use sluicegate_core::adapter::{Charge, Debit};
+use sluicegate_core::limit::Verdict;
 
 use super::epochs::Seen;
 use super::table::Row;

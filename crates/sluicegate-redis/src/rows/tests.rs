@@ -1,6 +1,7 @@
 use std::collections::HashMap;
 
-use sluicegate_core::{KeyBuf, Limit};
+use sluicegate_core::Limit;
+use sluicegate_core::key::KeyBuf;
 
 use super::*;
 

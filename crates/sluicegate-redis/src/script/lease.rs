@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use sluicegate_core::Limit;
-use sluicegate_core::remote::{Numbers, Shape};
+use sluicegate_core::adapter::remote::{Numbers, Shape};
 
 use super::pack::{Packed, shape_of};
 use super::reply::{Bytes, Malformed};

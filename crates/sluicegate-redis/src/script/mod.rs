@@ -1,6 +1,6 @@
 //! What runs inside of Redis, and how it is asked and understood.
 //!
-//! The scripts repeat [`decide`](sluicegate_core::decide) number by number; the tests in this folder hold
+//! The scripts repeat [`decide`](sluicegate_core::adapter::decide) number by number; the tests in this folder hold
 //! them to it.
 
 mod asker;
@@ -12,7 +12,7 @@ mod reply;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use sluicegate_core::{Debit, Keys, Receipt};
+use sluicegate_core::adapter::{Debit, Keys, Receipt};
 
 pub(crate) use self::asker::Asker;
 use self::pack::Op;

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use sluicegate_core::remote::{self, EXACT, Numbers, Shape};
-use sluicegate_core::{Debit, Keys, Limit, Receipt};
+use sluicegate_core::Limit;
+use sluicegate_core::adapter::remote::{self, EXACT, Numbers, Shape};
+use sluicegate_core::adapter::{Debit, Keys, Receipt};
 
 use super::{Asker, Row};
 

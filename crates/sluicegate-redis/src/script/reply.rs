@@ -3,8 +3,10 @@
 use std::fmt;
 use std::time::Duration;
 
-use sluicegate_core::remote::{self, Fact, Numbers, Role, Shape};
-use sluicegate_core::{Debit, Limit, LimitStatus, Verdict};
+use sluicegate_core::Limit;
+use sluicegate_core::adapter::Debit;
+use sluicegate_core::adapter::remote::{self, Fact, Numbers, Role, Shape};
+use sluicegate_core::limit::{LimitStatus, Verdict};
 
 /// An answer that no script of ours gives: there is something else at work in the server.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,7 +2,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use sluicegate_core::{Answer, ManualClock, Store};
+use sluicegate_core::ManualClock;
+use sluicegate_core::adapter::Answer;
+use sluicegate_core::store::Store;
 use sluicegate_redis::{FailureKind, Redis};
 
 use crate::fake::{Act, Fake};

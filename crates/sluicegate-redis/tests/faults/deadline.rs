@@ -1,7 +1,8 @@
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-use sluicegate_core::{ManualClock, Store};
+use sluicegate_core::ManualClock;
+use sluicegate_core::store::Store;
 use sluicegate_redis::FailureKind;
 
 use crate::fake::{Act, Fake, admitted, is_charge, refused};
@@ -153,7 +154,7 @@ async fn questions_that_charge_nothing_take_no_more_than_there_is_room_for_eithe
         .build()
         .expect("a good URL");
     for asked in 1..=3 {
-        let sluicegate_core::Answer::Later(peek) = store.peek(&crate::charge()) else {
+        let sluicegate_core::adapter::Answer::Later(peek) = store.peek(&crate::charge()) else {
             panic!("it asks")
         };
         let task = tokio::spawn(peek);

@@ -13,7 +13,10 @@ mod storms;
 use std::error::Error;
 use std::time::Duration;
 
-use sluicegate_core::{Answer, Charge, KeyBuf, Limit, ManualClock, Outcome, Store, StoreError};
+use sluicegate_core::adapter::{Answer, Charge, Outcome};
+use sluicegate_core::key::KeyBuf;
+use sluicegate_core::store::{Store, StoreError};
+use sluicegate_core::{Limit, ManualClock};
 use sluicegate_redis::{Failure, FailureKind, Redis, RedisBuilder, RedisCounts, RedisFuture};
 
 use self::fake::Fake;

@@ -1,7 +1,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use sluicegate_core::{Charge, ManualClock, Outcome, Receipt, Store};
+use sluicegate_core::ManualClock;
+use sluicegate_core::adapter::{Charge, Outcome, Receipt};
+use sluicegate_core::store::Store;
 use sluicegate_redis::Redis;
 
 use crate::fake::{Act, Fake, is_charge};

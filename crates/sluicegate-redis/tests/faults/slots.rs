@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use std::time::Duration;
 
-use sluicegate_core::{Charge, KeyBuf, Limit, ManualClock};
+use sluicegate_core::adapter::Charge;
+use sluicegate_core::key::KeyBuf;
+use sluicegate_core::{Limit, ManualClock};
 use sluicegate_redis::{FailureKind, Redis};
 
 use crate::fake::{Act, Fake, admitted, full, is_charge, queued, refused};

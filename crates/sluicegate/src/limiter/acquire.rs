@@ -3,10 +3,10 @@ use std::task::{Context, Poll, ready};
 use std::{error, fmt};
 
 use pin_project_lite::pin_project;
-use sluicegate_core::{
-    Answer, AtOnce, Charge, Clock, Decision, DecisionSpan, Gate, Outcome, Place, Store, StoreError,
-    Ticket,
-};
+use sluicegate_core::Decision;
+use sluicegate_core::adapter::{Answer, AtOnce, Charge, DecisionSpan, Gate, Outcome, Place};
+use sluicegate_core::clock::Clock;
+use sluicegate_core::store::{Store, StoreError, Ticket};
 
 use super::POLLED_AGAIN;
 use super::told::{Told, decided};

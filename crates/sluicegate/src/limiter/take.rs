@@ -3,7 +3,9 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
-use sluicegate_core::{Answer, AtOnce, Charge, Decision, Outcome, StoreError};
+use sluicegate_core::Decision;
+use sluicegate_core::adapter::{Answer, AtOnce, Charge, Outcome};
+use sluicegate_core::store::StoreError;
 
 use super::POLLED_AGAIN;
 use super::told::{Told, decided};

@@ -1,4 +1,7 @@
-use sluicegate_core::{Charge, Decision, Meter, Outcome, StoreError, Watch};
+use sluicegate_core::Decision;
+use sluicegate_core::adapter::{Charge, Meter, Outcome};
+use sluicegate_core::observe::Watch;
+use sluicegate_core::store::StoreError;
 
 /// Who is told what was decided, beside the one who asks.
 #[derive(Debug, Clone, Default)]

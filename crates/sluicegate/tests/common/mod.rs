@@ -6,7 +6,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response};
-use sluicegate::{Body, Charge, HttpView, Key, KeyBuf, Limit, ManualClock, Memory, Store};
+use sluicegate::adapter::{Charge, HttpView};
+use sluicegate::key::{Key, KeyBuf};
+use sluicegate::response::Body;
+use sluicegate::store::Store;
+use sluicegate::{Limit, ManualClock, Memory};
 use tower::util::BoxCloneSyncService;
 use tower::{Layer, Service, ServiceExt};
 
@@ -57,7 +61,7 @@ impl<B: Text> Text for Body<B> {
 pub(crate) fn handler() -> App {
     BoxCloneSyncService::new(tower::service_fn(|request: Request<String>| async move {
         let status = request.uri().path().trim_start_matches('/').parse().unwrap_or(200_u16);
-        let degraded = request.extensions().get::<sluicegate::Degraded>().is_some();
+        let degraded = request.extensions().get::<sluicegate::response::Degraded>().is_some();
         let body = if degraded { "less" } else { "all" };
         Ok(Response::builder().status(status).body(body.to_owned()).unwrap())
     }))

@@ -1,4 +1,4 @@
-use sluicegate_core::Hours;
+use sluicegate_core::condition::Hours;
 
 use crate::compile::Context;
 use crate::document::{self, Weekday};
@@ -38,14 +38,14 @@ pub(super) fn hours(
     })
 }
 
-fn day(day: Weekday) -> sluicegate_core::Weekday {
+fn day(day: Weekday) -> sluicegate_core::condition::Weekday {
     match day {
-        Weekday::Mon => sluicegate_core::Weekday::Monday,
-        Weekday::Tue => sluicegate_core::Weekday::Tuesday,
-        Weekday::Wed => sluicegate_core::Weekday::Wednesday,
-        Weekday::Thu => sluicegate_core::Weekday::Thursday,
-        Weekday::Fri => sluicegate_core::Weekday::Friday,
-        Weekday::Sat => sluicegate_core::Weekday::Saturday,
-        Weekday::Sun => sluicegate_core::Weekday::Sunday,
+        Weekday::Mon => sluicegate_core::condition::Weekday::Monday,
+        Weekday::Tue => sluicegate_core::condition::Weekday::Tuesday,
+        Weekday::Wed => sluicegate_core::condition::Weekday::Wednesday,
+        Weekday::Thu => sluicegate_core::condition::Weekday::Thursday,
+        Weekday::Fri => sluicegate_core::condition::Weekday::Friday,
+        Weekday::Sat => sluicegate_core::condition::Weekday::Saturday,
+        Weekday::Sun => sluicegate_core::condition::Weekday::Sunday,
     }
 }

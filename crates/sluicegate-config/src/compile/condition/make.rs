@@ -1,9 +1,8 @@
 use std::collections::BTreeMap;
 
-use sluicegate_core::{
-    AnyOf, Claim, Cookie, Equals, Header, Host, Method, Path as PathKey, PlaceKey, Present, Query,
-    Route,
-};
+use sluicegate_core::condition::{AnyOf, Equals, PlaceKey, Present};
+use sluicegate_core::key::{Cookie, Host, Method, Path as PathKey, Query};
+use sluicegate_core::{Claim, Header, Route};
 
 use super::hours::hours;
 use super::{Condition, Test, Value};

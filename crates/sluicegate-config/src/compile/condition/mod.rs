@@ -3,10 +3,12 @@
 mod hours;
 mod make;
 
-use sluicegate_core::{
-    AnyOf, ChosenBy, Claim, Condition as CoreCondition, Cookie, Equals, Header, HostIs, Hours,
-    InPlaces, MethodIs, Missing, PathMatches, Present, Query, RouteIs, Values, View, Within,
+use sluicegate_core::condition::{
+    AnyOf, ChosenBy, Condition as CoreCondition, Equals, HostIs, Hours, InPlaces, MethodIs,
+    PathMatches, Present, RouteIs, Values, Within,
 };
+use sluicegate_core::key::{Cookie, Missing, Query, View};
+use sluicegate_core::{Claim, Header};
 
 use super::key::Name;
 use crate::envoy::Like;

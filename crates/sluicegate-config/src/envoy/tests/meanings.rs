@@ -1,6 +1,6 @@
 //! What descriptors are of a request.
 
-use sluicegate_core::Claims;
+use sluicegate_core::key::Claims;
 
 use super::{headers, policies, read_envoy};
 use crate::document::{Condition, Key, Proxies, Texts};
@@ -144,15 +144,16 @@ fn a_header_sent_twice_is_no_way_past_a_limit() {
     ));
     let policies = policies(&text, &headers(&["user"]));
     let request = Request::default().header("user", "vip").header("user", "mallory");
-    let mut charge = sluicegate_core::Charge::new();
-    let missing = sluicegate_core::Rule::charge(&policies, &request, &mut charge);
+    let mut charge = sluicegate_core::adapter::Charge::new();
+    let missing = sluicegate_core::rule::Rule::charge(&policies, &request, &mut charge);
     assert!(missing.expect_err("which of them?").is_ambiguous());
     assert!(Request::default().header("user", "vip").charge(&policies).is_empty());
 }
 
 #[test]
 fn nothing_is_admitted_by_a_limit_of_nothing() {
-    use sluicegate_core::{Memory, Store};
+    use sluicegate_core::Memory;
+    use sluicegate_core::store::Store;
 
     let text =
         file("- { key: user, value: banned, rate_limit: { unit: minute, requests_per_unit: 0 } }");
@@ -169,9 +170,12 @@ fn a_limit_is_a_fixed_window_or_a_token_bucket() {
     };
     let rate = |unit: &str, known: &Descriptors| {
         let mut limits = Vec::new();
-        sluicegate_core::KnownLimits::each_limit(&policies(&text(unit), known), &mut |limit| {
-            limits.push(limit.to_string());
-        });
+        sluicegate_core::rule::KnownLimits::each_limit(
+            &policies(&text(unit), known),
+            &mut |limit| {
+                limits.push(limit.to_string());
+            },
+        );
         limits.remove(0)
     };
     let windows = headers(&["user"]);

@@ -2,7 +2,10 @@
 
 use std::sync::mpsc::channel;
 
-use sluicegate_core::{KnownLimits, Limit, LimitError, Memory, Store};
+use sluicegate_core::limit::LimitError;
+use sluicegate_core::rule::KnownLimits;
+use sluicegate_core::store::Store;
+use sluicegate_core::{Limit, Memory};
 
 use super::{Place, admits, everybody, in_force, policies};
 use crate::live::{Event, Live};
@@ -183,19 +186,33 @@ struct Modest(Memory);
 impl Store for Modest {
     type Future = <Memory as Store>::Future;
 
-    fn take(&self, charge: &sluicegate_core::Charge) -> sluicegate_core::Answer<Self::Future> {
+    fn take(
+        &self,
+        charge: &sluicegate_core::adapter::Charge,
+    ) -> sluicegate_core::adapter::Answer<Self::Future> {
         self.0.take(charge)
     }
 
-    fn peek(&self, charge: &sluicegate_core::Charge) -> sluicegate_core::Answer<Self::Future> {
+    fn peek(
+        &self,
+        charge: &sluicegate_core::adapter::Charge,
+    ) -> sluicegate_core::adapter::Answer<Self::Future> {
         self.0.peek(charge)
     }
 
-    fn reset(&self, charge: &sluicegate_core::Charge) -> sluicegate_core::Answer<Self::Future> {
+    fn reset(
+        &self,
+        charge: &sluicegate_core::adapter::Charge,
+    ) -> sluicegate_core::adapter::Answer<Self::Future> {
         self.0.reset(charge)
     }
 
-    fn settle(&self, debit: &sluicegate_core::Debit, mark: &sluicegate_core::Receipt, spent: u64) {
+    fn settle(
+        &self,
+        debit: &sluicegate_core::adapter::Debit,
+        mark: &sluicegate_core::adapter::Receipt,
+        spent: u64,
+    ) {
         self.0.settle(debit, mark, spent);
     }
 

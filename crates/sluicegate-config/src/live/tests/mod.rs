@@ -80,7 +80,7 @@ fn policies(text: &str) -> Policies {
 /// The limits that are in force, in words.
 fn in_force(live: &Live) -> Vec<String> {
     let mut limits = Vec::new();
-    sluicegate_core::KnownLimits::each_limit(live, &mut |limit| {
+    sluicegate_core::rule::KnownLimits::each_limit(live, &mut |limit| {
         limits.push(limit.to_string());
     });
     limits

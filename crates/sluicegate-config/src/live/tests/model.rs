@@ -4,7 +4,10 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use sluicegate_core::{Charge, Clock, ManualClock, Memory, Store};
+use sluicegate_core::adapter::Charge;
+use sluicegate_core::clock::Clock;
+use sluicegate_core::store::Store;
+use sluicegate_core::{ManualClock, Memory};
 
 use super::Place;
 use crate::live::Live;

@@ -1,6 +1,8 @@
 //! What is done with refused requests.
 
-use sluicegate_core::{Decision, Gate, Memory, Step, Store};
+use sluicegate_core::adapter::{Gate, Step};
+use sluicegate_core::store::Store;
+use sluicegate_core::{Decision, Memory};
 
 use super::{Place, policies};
 use crate::live::Live;

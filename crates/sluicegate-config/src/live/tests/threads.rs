@@ -6,7 +6,9 @@ use std::thread;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use sluicegate_core::{Clock, ManualClock, Memory, Store};
+use sluicegate_core::clock::Clock;
+use sluicegate_core::store::Store;
+use sluicegate_core::{ManualClock, Memory};
 
 use super::{Place, policies};
 use crate::live::Live;

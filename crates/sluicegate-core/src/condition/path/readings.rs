@@ -27,7 +27,7 @@ const MAX_UNREAD: usize = 256;
 /// The ways to read the path of one request, worked out when the first condition asks, and kept for all
 /// others.
 ///
-/// A [`View`](crate::View) has one and lends it out. Without it each condition works them out for
+/// A [`View`](crate::key::View) has one and lends it out. Without it each condition works them out for
 /// itself.
 #[derive(Debug, Default)]
 pub struct PathReadings {

@@ -8,7 +8,7 @@ use crate::key::{Claims, Key, KeyBuf, Missing, Text, View, tag};
 /// request for a stranger's, and [`First`](super::First) goes on to its next key.
 ///
 /// ```
-/// use sluicegate_core::{Claim, First, Ip, Limit};
+/// use sluicegate::{Claim, First, Ip, Limit};
 ///
 /// // Customers by their name, strangers by address.
 /// let rule = Limit::per_minute(100).by(First((Claim("customer"), Ip::peer())));

@@ -12,7 +12,7 @@ use crate::key::{Key, KeyBuf, Missing, Part, View, tag};
 /// [`First`](super::First). Values of two types never share a key.
 ///
 /// ```
-/// use sluicegate_core::{Extension, KeyBuf, Part};
+/// use sluicegate::key::{Extension, KeyBuf, Part};
 ///
 /// #[derive(Clone)]
 /// struct Tenant(u64);

@@ -3,7 +3,7 @@ use crate::key::{Key, KeyBuf, Missing, View, tag};
 /// The first of two to four keys that is there.
 ///
 /// ```
-/// use sluicegate_core::{First, Header, Ip};
+/// use sluicegate::{First, Header, Ip};
 ///
 /// // Whoever has a key is limited by it, everybody else by address. That is for keys that are checked
 /// // further out: a client that may invent one has a fresh budget with each.

@@ -9,7 +9,7 @@ use crate::key::{Key, KeyBuf, Missing, Part, View, tag};
 /// than to copy out of it writes into a [`KeyBuf`], which is a [`Part`] too.
 ///
 /// ```
-/// use sluicegate_core::{KeyBuf, from_fn};
+/// use sluicegate::key::{KeyBuf, from_fn};
 ///
 /// struct Request {
 ///     subject: Option<String>,

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use super::super::{Keys, Limit, Slot, State, Verdict, decide};
 use super::strategies::{limit, small_limit, turn};
 use super::{NOW, secs};
-use crate::charge::Charge;
 use crate::key::KeyBuf;
+use crate::store::charge::Charge;
 
 fn shapes() -> [Limit; 8] {
     [

@@ -3,7 +3,7 @@
 use super::super::testing::{decide, preview};
 use super::super::{Decision, Keys, Limit, Slot, State};
 use super::{MINUTE, NOW, admits, micros, secs};
-use crate::fields;
+use crate::http::fields;
 
 fn shapes() -> [Limit; 9] {
     [

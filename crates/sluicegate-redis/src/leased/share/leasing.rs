@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use sluicegate_core::{Charge, Debit};
+use sluicegate_core::adapter::{Charge, Debit};
 
 use super::{Refused, SOME, Share, Told, UnderWay, Waiter, Wanted, admitted, refusal};
 use crate::leased::counts::Totals;

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use sluicegate_core::Outcome;
+use sluicegate_core::adapter::Outcome;
 
 use super::{Wanted, refusal};
 use crate::leased::worth::micros;

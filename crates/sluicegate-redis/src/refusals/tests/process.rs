@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sluicegate_core::remote::{Fact, Held, Numbers, Role};
-use sluicegate_core::{
-    Charge, Clock, Debit, KeyBuf, ManualClock, Outcome, Receipt, Slot, State, decide, preview,
-};
+use sluicegate_core::ManualClock;
+use sluicegate_core::adapter::remote::{Fact, Held, Numbers, Role};
+use sluicegate_core::adapter::{Charge, Debit, Outcome, Receipt, Slot, State, decide, preview};
+use sluicegate_core::clock::Clock;
+use sluicegate_core::key::KeyBuf;
 
 use crate::refusals::{Epochs, Refusals};
 use crate::script::Reply;

@@ -6,7 +6,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
 
 use fastrand::Rng;
-use sluicegate_core::{Charge, Debit, KeyBuf, Limit, Receipt, Verdict};
+use sluicegate_core::Limit;
+use sluicegate_core::adapter::{Charge, Debit, Receipt};
+use sluicegate_core::key::KeyBuf;
+use sluicegate_core::limit::Verdict;
 
 use super::super::lease::can_lease;
 use super::model::{Pair, charge};

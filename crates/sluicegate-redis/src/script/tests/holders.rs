@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fastrand::Rng;
-use sluicegate_core::remote::{mark_numbers, receipt};
-use sluicegate_core::{Debit, Keys, Limit, Receipt};
+use sluicegate_core::Limit;
+use sluicegate_core::adapter::remote::{mark_numbers, receipt};
+use sluicegate_core::adapter::{Debit, Keys, Receipt};
 
 use super::super::{Asker, Call, Row, renew};
 use super::model::{charge, outcome};

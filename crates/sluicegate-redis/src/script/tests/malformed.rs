@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use sluicegate_core::{Charge, KeyBuf, Keys, Limit, Receipt};
+use sluicegate_core::Limit;
+use sluicegate_core::adapter::{Charge, Keys, Receipt};
+use sluicegate_core::key::KeyBuf;
 
 use super::super::lease::{Lease, Wanted, can_lease};
 use super::super::{Call, Row};

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use sluicegate_core::remote::{self, Held, Numbers, Shape};
-use sluicegate_core::{
-    Charge, Debit, KeyBuf, Limit, Outcome, Receipt, Slot, State, decide, preview,
-};
+use sluicegate_core::Limit;
+use sluicegate_core::adapter::remote::{self, Held, Numbers, Shape};
+use sluicegate_core::adapter::{Charge, Debit, Outcome, Receipt, Slot, State, decide, preview};
+use sluicegate_core::key::KeyBuf;
 
 use super::super::lease::{Lease, Wanted};
 use super::super::reply::Malformed;

@@ -4,8 +4,9 @@ use std::mem::discriminant;
 use std::time::Duration;
 
 use fastrand::Rng;
-use sluicegate_core::remote::{Numbers, Shape};
-use sluicegate_core::{Limit, LimitError};
+use sluicegate_core::Limit;
+use sluicegate_core::adapter::remote::{Numbers, Shape};
+use sluicegate_core::limit::LimitError;
 
 pub(super) const SECOND: u64 = 1_000_000;
 pub(super) const DAY: u64 = 86_400 * SECOND;

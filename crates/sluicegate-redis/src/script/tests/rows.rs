@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use sluicegate_core::remote::{Account, Held, Numbers, Shape};
-use sluicegate_core::{Limit, State};
+use sluicegate_core::Limit;
+use sluicegate_core::adapter::State;
+use sluicegate_core::adapter::remote::{Account, Held, Numbers, Shape};
 
 /// What `row` holds of `limit`; what was taken out of the middle of a log is passed over.
 pub(super) fn held(limit: &Limit, row: &[u8]) -> Held {

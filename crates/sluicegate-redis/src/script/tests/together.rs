@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use sluicegate_core::{Debit, Keys, Limit};
+use sluicegate_core::Limit;
+use sluicegate_core::adapter::{Debit, Keys};
 
 use super::super::{Call, Row};
 use super::model::charge;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use sluicegate_core::{Charge, Limit};
+use sluicegate_core::Limit;
+use sluicegate_core::adapter::Charge;
 
 use super::model::{Pair, charge};
 use super::pick::{DAY, SECOND};

@@ -7,7 +7,7 @@ use super::super::super::{Decision, Kind, Limit, Slot, State};
 use super::super::strategies::{limit, small_limit, turn};
 use super::super::{NOW, micros};
 use super::{Used, answers};
-use crate::fields;
+use crate::http::fields;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]

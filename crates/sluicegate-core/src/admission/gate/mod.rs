@@ -1,0 +1,287 @@
+//! What is done with a decision.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use crate::limit::Decision;
+
+/// Most requests that wait behind one gate unless [`Rejection::at_most`] says otherwise: each holds a
+/// connection and some memory.
+const WAITING: usize = 1_024;
+
+/// What happens to a request that exceeds a limit.
+///
+/// ```
+/// use std::time::Duration;
+/// use sluicegate::Rejection;
+///
+/// // Wait up to 200 ms, at most 100 requests at a time; send the rest elsewhere.
+/// let rejection = Rejection::queue(Duration::from_millis(200))
+///     .at_most(100)
+///     .then(Rejection::redirect("https://busy.example.com/"));
+/// ```
+#[derive(Debug, Clone)]
+pub struct Rejection {
+    kind: Kind,
+    /// How long and how many may wait before that; `None`: nobody.
+    queue: Option<Queue>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Queue {
+    longest: Duration,
+    most: usize,
+}
+
+#[derive(Clone)]
+enum Kind {
+    Block,
+    Redirect(Redirect),
+    Degrade,
+    Shadow,
+    Choose(Arc<dyn Fn(&Decision) -> Rejection + Send + Sync>),
+}
+
+/// Where a refused request is sent instead.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Redirect {
+    /// The status: 307, unless told otherwise.
+    pub status: u16,
+    /// The target, as the operator wrote it; never taken from the request.
+    pub location: Arc<str>,
+}
+
+impl Rejection {
+    /// Refuses: `429 Too Many Requests`. The default.
+    pub const fn block() -> Self {
+        Self { kind: Kind::Block, queue: None }
+    }
+
+    /// Lets a request wait up to `longest` for its turn, in order of arrival, at most 1,024 at a time;
+    /// one that cannot be served in time is refused at once.
+    ///
+    /// Who waits in the queue of a [leaky bucket](crate::Limit::leaky_bucket) has a place here too: it waits no
+    /// longer than `longest`, and counts among those that wait. The bucket's own
+    /// [`queue`](crate::Limit::queue) holds for each key, this one for all of them together: the tighter of
+    /// the two decides. Without a queue here, the bucket's own is the only bound.
+    ///
+    /// While it waits a request holds the inner service that was made ready for it. One that owes on
+    /// several keys waits only as long as that keeps at most half of a shared bucket, and nothing of a
+    /// shared window, from others.
+    pub const fn queue(longest: Duration) -> Self {
+        Self { kind: Kind::Block, queue: Some(Queue { longest, most: WAITING }) }
+    }
+
+    /// Lets at most `most` requests wait at a time.
+    ///
+    /// # Panics
+    ///
+    /// When this is not a [`queue`](Self::queue), or `most` is zero.
+    #[must_use]
+    #[track_caller]
+    pub fn at_most(mut self, most: usize) -> Self {
+        assert!(most > 0, "a queue of at most 0 requests lets nobody wait: leave it out");
+        let queue = self.queue.as_mut().expect("`at_most` belongs to `Rejection::queue`");
+        queue.most = most;
+        self
+    }
+
+    /// What happens to a request that cannot wait, or not long enough.
+    ///
+    /// # Panics
+    ///
+    /// When this is not a [`queue`](Self::queue), or `rejection` is one.
+    #[must_use]
+    #[track_caller]
+    pub fn then(self, rejection: Self) -> Self {
+        assert!(self.queue.is_some(), "`then` belongs to `Rejection::queue`");
+        assert!(rejection.queue.is_none(), "one queue behind another: make the first one longer");
+        Self { kind: rejection.kind, queue: self.queue }
+    }
+
+    /// Sends the client to `location`, with `307 Temporary Redirect`, which keeps method and body.
+    ///
+    /// # Panics
+    ///
+    /// When the location is empty, or holds anything but visible ASCII: it goes into a header field.
+    #[track_caller]
+    pub fn redirect(location: impl AsRef<str>) -> Self {
+        let location = location.as_ref();
+        assert!(
+            !location.is_empty() && location.bytes().all(|byte| byte.is_ascii_graphic()),
+            "the redirect's location {location:?} is not a URI of visible ASCII characters",
+        );
+        let redirect = Redirect { status: 307, location: location.into() };
+        Self { kind: Kind::Redirect(redirect), queue: None }
+    }
+
+    /// Redirects with another status: 302, 303, 307 or 308.
+    ///
+    /// # Panics
+    ///
+    /// When this is not a [`redirect`](Self::redirect), or the status is none of these.
+    #[must_use]
+    #[track_caller]
+    pub fn status(mut self, status: u16) -> Self {
+        assert!(
+            matches!(status, 302 | 303 | 307 | 308),
+            "{status} does not redirect to a location: use 302, 303, 307 or 308",
+        );
+        match &mut self.kind {
+            Kind::Redirect(redirect) => redirect.status = status,
+            _ => panic!("`status` belongs to `Rejection::redirect`"),
+        }
+        self
+    }
+
+    /// Forwards the request all the same, marked, so that the handler can serve less. It is charged to none
+    /// of its limits, those that would admit it included: put what must hold all the same into a layer of
+    /// its own.
+    pub const fn degrade() -> Self {
+        Self { kind: Kind::Degrade, queue: None }
+    }
+
+    /// Forwards everything and only reports what would have been refused: for trying all limits of a layer
+    /// on real traffic. To try one beside others, there is [`Limit::shadow`](crate::Limit::shadow).
+    /// Nothing waits, either, unless a [`queue`](Self::queue) stands before it.
+    pub const fn shadow() -> Self {
+        Self { kind: Kind::Shadow, queue: None }
+    }
+
+    /// Chooses for each refused request: bans are blocked, say, and everybody else is degraded.
+    ///
+    /// A queue that the choice returns is not entered: it has been decided already that the request
+    /// cannot go ahead.
+    pub fn from_fn(choose: impl Fn(&Decision) -> Self + Send + Sync + 'static) -> Self {
+        Self { kind: Kind::Choose(Arc::new(choose)), queue: None }
+    }
+
+    fn step(&self, decision: &Decision) -> Step {
+        match &self.kind {
+            Kind::Block => Step::Reject,
+            Kind::Redirect(redirect) => Step::Redirect(redirect.clone()),
+            Kind::Degrade => Step::Degrade,
+            Kind::Shadow => Step::Shadow,
+            Kind::Choose(choose) => match choose(decision) {
+                // One choice is a choice; a chain of them could be endless.
+                Self { kind: Kind::Choose(_), .. } => Step::Reject,
+                chosen => chosen.step(decision),
+            },
+        }
+    }
+}
+
+impl Default for Rejection {
+    fn default() -> Self {
+        Self::block()
+    }
+}
+
+impl fmt::Debug for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Block => f.write_str("Block"),
+            Self::Redirect(redirect) => redirect.fmt(f),
+            Self::Degrade => f.write_str("Degrade"),
+            Self::Shadow => f.write_str("Shadow"),
+            Self::Choose(_) => f.write_str("Choose"),
+        }
+    }
+}
+
+/// What the adapter does with a request that was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// Calls the service, the request marked as one to serve less for.
+    Degrade,
+    /// Calls the service, and reports that it would have been refused.
+    Shadow,
+    /// Answers with a redirect.
+    Redirect(Redirect),
+    /// Answers with a refusal.
+    Reject,
+}
+
+/// Turns decisions into steps, and bounds how many requests wait. Clones share that bound.
+#[derive(Debug, Clone, Default)]
+pub struct Gate {
+    rejection: Rejection,
+    waiting: Arc<AtomicUsize>,
+}
+
+/// A place among those that wait; free again when dropped.
+#[derive(Debug)]
+pub struct Place {
+    waiting: Arc<AtomicUsize>,
+}
+
+impl Gate {
+    /// A gate that treats refused requests by `rejection`.
+    pub fn new(rejection: Rejection) -> Self {
+        Self { rejection, waiting: Arc::default() }
+    }
+
+    /// The same bound on how many wait, with another way to treat refused requests.
+    #[must_use]
+    pub fn with(self, rejection: Rejection) -> Self {
+        Self { rejection, ..self }
+    }
+
+    /// Takes a place in the queue, if there is a queue and a place in it, and says how long the
+    /// request may wait there.
+    pub fn place(&self) -> Option<(Place, Duration)> {
+        let queue = self.rejection.queue?;
+        // Counts only those that get a place: one that is sent away must not stand in another's way.
+        let next = |waiting| (waiting < queue.most).then_some(waiting + 1);
+        self.waiting.fetch_update(Ordering::AcqRel, Ordering::Acquire, next).ok()?;
+        Some((Place { waiting: Arc::clone(&self.waiting) }, queue.longest))
+    }
+
+    /// How long a request may wait here, if there is a queue.
+    #[inline]
+    pub fn longest(&self) -> Option<Duration> {
+        self.rejection.queue.map(|queue| queue.longest)
+    }
+
+    /// The place of a request that waits: the one that it has, or else one that is counted only, since the
+    /// limit's own queue has let it in and says how many may wait.
+    pub fn seat(&self, place: Option<Place>) -> Place {
+        place.unwrap_or_else(|| {
+            self.waiting.fetch_add(1, Ordering::AcqRel);
+            Place { waiting: Arc::clone(&self.waiting) }
+        })
+    }
+
+    /// How many requests wait: in this queue, or in that of a leaky bucket. One that has a place but whose
+    /// store has not answered yet counts, too.
+    pub fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Acquire)
+    }
+
+    /// What is to be done with a request that was refused.
+    pub fn refuse(&self, decision: &Decision) -> Step {
+        self.rejection.step(decision)
+    }
+
+    /// How long a request waits that was admitted to go in so long.
+    #[inline]
+    pub fn admit(&self, wait: Duration) -> Option<Duration> {
+        if wait.is_zero() {
+            return None;
+        }
+        // A queue in front of a shadow was asked for; a leaky bucket's own is on trial as well.
+        let waits = self.rejection.queue.is_some() || !matches!(self.rejection.kind, Kind::Shadow);
+        waits.then_some(wait)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.waiting.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,105 @@
+use crate::admission::gate::Redirect;
+use crate::http::fields::{self, Problem};
+use crate::key::Missing;
+use crate::limit::Decision;
+use crate::store::StoreError;
+
+const DEBUG: &str = "builds without debug assertions say only that there is something in the log";
+
+/// Why a request is answered without being served.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// A limit is exceeded: `429 Too Many Requests`.
+    TooMany(Decision),
+    /// The request can never be admitted as it is, because it costs more than a limit ever admits: the status
+    /// is `413 Content Too Large` where the cost is the length of the body,
+    /// `422 Unprocessable Content` otherwise, or what the layer's `never_fits_status` was given. There is no
+    /// `Retry-After`, since waiting does not help.
+    NeverFits(Decision, u16),
+    /// A limit is exceeded, and the client is sent elsewhere, with the redirect's status.
+    Elsewhere(Decision, Redirect),
+    /// The request has no key: `400 Bad Request` where the client left it out,
+    /// `500 Internal Server Error` where the server's set-up lacks something.
+    Missing(Missing),
+    /// The store failed, and the layer fails closed: `503 Service Unavailable`.
+    Unavailable(StoreError),
+}
+
+impl Refusal {
+    /// The status code.
+    pub fn status(&self) -> u16 {
+        match self {
+            Self::TooMany(_) => 429,
+            Self::NeverFits(_, status) => *status,
+            Self::Elsewhere(_, redirect) => redirect.status,
+            Self::Missing(missing) if missing.is_client() => 400,
+            Self::Missing(_) => 500,
+            Self::Unavailable(_) => 503,
+        }
+    }
+
+    /// Whether limits further out give their charge back: where another limit refused, or could not
+    /// tell. A request without a key is the client's own doing, and keeps it.
+    pub fn gives_back(&self) -> bool {
+        !matches!(self, Self::Missing(_))
+    }
+
+    /// The decision that refused, where it was one.
+    pub fn decision(&self) -> Option<&Decision> {
+        match self {
+            Self::TooMany(decision)
+            | Self::NeverFits(decision, _)
+            | Self::Elsewhere(decision, _) => Some(decision),
+            Self::Missing(_) | Self::Unavailable(_) => None,
+        }
+    }
+
+    /// The decision that refused, where it was one.
+    pub fn into_decision(self) -> Option<Decision> {
+        match self {
+            Self::TooMany(decision)
+            | Self::NeverFits(decision, _)
+            | Self::Elsewhere(decision, _) => Some(decision),
+            Self::Missing(_) | Self::Unavailable(_) => None,
+        }
+    }
+
+    /// Whole seconds until it is worth trying again, for the `Retry-After` field. None where that is never,
+    /// and none on a redirect, where it would tell the client to wait before it follows (RFC 9110, 10.2.3).
+    pub fn retry_after(&self) -> Option<u64> {
+        match self {
+            Self::TooMany(decision) => Some(fields::retry_after(decision)),
+            Self::NeverFits(..) | Self::Elsewhere(..) | Self::Missing(_) => None,
+            Self::Unavailable(_) => Some(1),
+        }
+    }
+
+    /// The body: a problem document (RFC 9457), for the media type
+    /// [`fields::PROBLEM_JSON`]. What the server's set-up lacks stands in it in builds with debug assertions
+    /// only: in others, the operator reads it in the log, or on standard error where no `tracing` subscriber
+    /// records it.
+    pub fn problem(&self) -> String {
+        let status = self.status();
+        match self {
+            Self::TooMany(decision)
+            | Self::NeverFits(decision, _)
+            | Self::Elsewhere(decision, _) => Problem::of(decision, status).written(),
+            Self::Missing(missing) if missing.is_client() => {
+                Problem::plain(status, "Bad request", &missing.to_string()).to_string()
+            }
+            // What the set-up lacks is the operator's to read, in the log; and the developer's, right here.
+            Self::Missing(missing) if cfg!(debug_assertions) => {
+                Problem::plain(status, "Internal server error", &format!("{missing} ({DEBUG})"))
+                    .to_string()
+            }
+            Self::Missing(_) => Problem::plain(
+                status,
+                "Internal server error",
+                "the server's rate limiting is not set up completely; see its log",
+            )
+            .to_string(),
+            Self::Unavailable(_) => Problem::unavailable().written(),
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Clocks: the time that stores and waits go by.
+//!
+//! A [`ManualClock`] lets tests move the time by hand.
+//!
+//! ```
+//! use std::time::Duration;
+//! use sluicegate::{Limit, Limiter, ManualClock, Memory};
+//!
+//! let clock = ManualClock::new();
+//! let limiter = Limiter::with_store(Limit::per_minute(1), Memory::new().clock(clock.clone()));
+//! assert!(limiter.check("alice").now()?.is_admitted());
+//! assert!(!limiter.check("alice").now()?.is_admitted());
+//! clock.advance(Duration::from_secs(60));
+//! assert!(limiter.check("alice").now()?.is_admitted());
+//! # Ok::<(), sluicegate::store::StoreError>(())
+//! ```
+
+mod machine;
+pub(crate) mod sleep;
+
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use self::machine::Machine;
+use crate::limit::bounded;
+
+/// What time it is, in microseconds since the Unix epoch.
+///
+/// The machine's clock is read once in the life of a process and followed by the monotonic clock from
+/// there on, so it does not step back, whatever is done to the system's time: by some microseconds at
+/// most, where the processor's counter is corrected, and what is decided does not go by those.
+#[derive(Debug, Clone)]
+pub struct Clock(Source);
+
+#[derive(Debug, Clone)]
+enum Source {
+    Machine(&'static Machine),
+    Manual(ManualClock),
+}
+
+impl Clock {
+    /// The machine's clock. The first in a process takes up to 200 ms to find out how fast the
+    /// processor's counter runs.
+    pub fn machine() -> Self {
+        Self(Source::Machine(Machine::start()))
+    }
+
+    /// Microseconds since the Unix epoch; never more than a double holds exactly, which is year 2255.
+    #[inline]
+    pub fn now(&self) -> u64 {
+        match &self.0 {
+            Source::Machine(machine) => machine.now(),
+            Source::Manual(clock) => bounded(clock.now()),
+        }
+    }
+
+    /// The same; for whoever is shown it under a lock, never before what others were shown under it.
+    pub(crate) fn now_in_order(&self) -> u64 {
+        match &self.0 {
+            Source::Machine(machine) => machine.now_in_order(),
+            Source::Manual(clock) => bounded(clock.now()),
+        }
+    }
+
+    /// The time at which something is decided that was last touched `since`: clocks are read before a
+    /// row is locked, so another thread may have come in between with a later time, but a machine's
+    /// clock is not set back.
+    #[inline]
+    pub(crate) fn at_least(&self, now: u64, since: u64) -> u64 {
+        match &self.0 {
+            Source::Machine(_) => now.max(since),
+            Source::Manual(clock) if since > now => bounded(clock.now()),
+            Source::Manual(_) => now,
+        }
+    }
+
+    /// The clock that is turned by hand, if it is one: timers wait on that instead of sleeping.
+    pub fn as_manual(&self) -> Option<&ManualClock> {
+        match &self.0 {
+            Source::Machine(_) => None,
+            Source::Manual(clock) => Some(clock),
+        }
+    }
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self::machine()
+    }
+}
+
+impl From<ManualClock> for Clock {
+    fn from(clock: ManualClock) -> Self {
+        Self(Source::Manual(clock))
+    }
+}
+
+impl From<&ManualClock> for Clock {
+    fn from(clock: &ManualClock) -> Self {
+        clock.clone().into()
+    }
+}
+
+/// A clock that stands still until a test turns it. Clones are the same clock.
+///
+/// ```
+/// use std::time::Duration;
+/// use sluicegate::{ManualClock, Memory};
+///
+/// let clock = ManualClock::new();
+/// let store = Memory::builder().clock(&clock).build();
+/// clock.advance(Duration::from_secs(60));
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct ManualClock(Arc<Hands>);
+
+#[derive(Debug, Default)]
+struct Hands {
+    now: AtomicU64,
+    sleepers: Mutex<Vec<Waker>>,
+}
+
+impl ManualClock {
+    /// A clock that stands at 2000-01-01 00:00:00 UTC.
+    pub fn new() -> Self {
+        Self::at(Duration::from_secs(946_684_800))
+    }
+
+    /// A clock that stands at `since_epoch` after the Unix epoch.
+    pub fn at(since_epoch: Duration) -> Self {
+        let clock = Self::default();
+        clock.set(since_epoch);
+        clock
+    }
+
+    /// Microseconds since the Unix epoch.
+    pub fn now(&self) -> u64 {
+        self.0.now.load(Ordering::SeqCst)
+    }
+
+    /// Turns the clock on by `time`, down to the microsecond.
+    pub fn advance(&self, time: Duration) {
+        self.0.now.fetch_add(time.as_micros() as u64, Ordering::SeqCst);
+        self.wake();
+    }
+
+    /// Sets the clock to `since_epoch` after the Unix epoch, forwards or backwards.
+    pub fn set(&self, since_epoch: Duration) {
+        self.0.now.store(since_epoch.as_micros() as u64, Ordering::SeqCst);
+        self.wake();
+    }
+
+    /// Ready once the clock shows `when`, in microseconds since the Unix epoch.
+    pub fn poll_reached(&self, when: u64, cx: &mut Context<'_>) -> Poll<()> {
+        let mut sleepers = self.0.sleepers.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.now() >= when {
+            return Poll::Ready(());
+        }
+        if !sleepers.iter().any(|waker| waker.will_wake(cx.waker())) {
+            sleepers.push(cx.waker().clone());
+        }
+        Poll::Pending
+    }
+
+    /// How many tasks have waited for the clock since it was last turned, those included that were
+    /// dropped meanwhile.
+    pub fn sleepers(&self) -> usize {
+        self.0.sleepers.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    fn wake(&self) {
+        let mut sleepers = self.0.sleepers.lock().unwrap_or_else(PoisonError::into_inner);
+        let woken = std::mem::take(&mut *sleepers);
+        drop(sleepers);
+        woken.into_iter().for_each(Waker::wake);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+mod error;
+mod meter;
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+pub use self::error::CpuError;
+
+use self::meter::{Meter, Share};
+use crate::clock::Clock;
+use crate::condition::{ChosenBy, Condition};
+use crate::key::{Missing, View};
+
+/// Holds while this process uses less than a share of the processors.
+///
+/// The share is that of all processor time that the process could have had (as many processors as the
+/// system lets it use, quotas of containers included where the standard library sees them) over the
+/// last interval of at least 100 ms. Whoever asks first after that measures: there is no thread, and no
+/// lock. Until 100 ms after the first was made it counts as idle. Other processes are not looked at.
+///
+/// On systems other than Linux and macOS it cannot be made.
+///
+/// ```
+/// use sluicegate::{Ip, Limit, when};
+/// use sluicegate::condition::Cpu;
+///
+/// # if cfg!(not(any(target_os = "linux", target_os = "macos"))) { return Ok(()); }
+/// let idle = Cpu::below(0.8)?;
+/// // Up to ten times as much while there is processor time to spare: one budget, whichever holds.
+/// let elastic = when(idle, Limit::per_minute(1_000).named("api"))
+///     .otherwise(Limit::per_minute(100).named("api"))
+///     .by(Ip::peer());
+/// assert!((0.0..=1.0).contains(&idle.share()));
+/// # let _ = elastic;
+/// # Ok::<(), sluicegate::condition::CpuError>(())
+/// ```
+#[derive(Debug, Clone, Copy)]
+#[must_use]
+pub struct Cpu {
+    process: &'static Process,
+    below: Share,
+}
+
+impl Cpu {
+    /// Holds below this share of all processors: 0.8 is four fifths.
+    ///
+    /// # Errors
+    ///
+    /// When `share` is not more than 0 and at most 1, or the system does not tell.
+    pub fn below(share: f64) -> Result<Self, CpuError> {
+        let below = Share::new(share).ok_or(CpuError::share(share))?;
+        let process = Process::start().ok_or(CpuError::system())?;
+        Ok(Self { process, below })
+    }
+
+    /// The share in use, from 0 to 1, in steps of a ten-thousandth.
+    pub fn share(&self) -> f64 {
+        self.process.share().into()
+    }
+
+    /// Whether less than that share is in use, for whoever asks without a request.
+    #[inline]
+    pub fn has_room(&self) -> bool {
+        self.process.share() < self.below
+    }
+}
+
+impl<V: View> Condition<V> for Cpu {
+    #[inline]
+    fn holds(&self, _: &V) -> Result<bool, Missing> {
+        Ok(self.has_room())
+    }
+
+    fn chosen_by(&self) -> ChosenBy {
+        ChosenBy::Server
+    }
+}
+
+/// This process: all ask one meter, and a share that was measured for one is there for all.
+#[derive(Debug)]
+struct Process {
+    clock: Clock,
+    meter: Meter,
+}
+
+impl Process {
+    fn start() -> Option<&'static Self> {
+        static PROCESS: OnceLock<Process> = OnceLock::new();
+        let used = used()?;
+        Some(PROCESS.get_or_init(|| {
+            let clock = Clock::machine();
+            let processors = std::thread::available_parallelism().map_or(1, usize::from);
+            let meter = Meter::new(clock.now(), used, processors);
+            Self { clock, meter }
+        }))
+    }
+
+    #[inline]
+    fn share(&self) -> Share {
+        self.meter.share(self.clock.now(), || used().unwrap_or_default())
+    }
+}
+
+/// The processor time that this process has used, in all of its threads, itself and on its behalf.
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+fn used() -> Option<Duration> {
+    use rustix::time::{ClockId, clock_gettime};
+
+    Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).ok()
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+fn used() -> Option<Duration> {
+    None
+}
+
+#[cfg(test)]
+mod tests;

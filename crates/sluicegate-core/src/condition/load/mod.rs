@@ -1,0 +1,74 @@
+//! Whether there is room for more, as a condition: for limits that give way while the load is low.
+
+#[cfg(feature = "cpu")]
+mod cpu;
+mod in_flight;
+
+use std::fmt;
+
+#[cfg(feature = "cpu")]
+pub use self::cpu::{Cpu, CpuError};
+pub use self::in_flight::{InFlight, InFlightGuard};
+
+use crate::condition::{ChosenBy, Condition};
+use crate::key::{Missing, View};
+
+/// Holds while the application says that it has room.
+///
+/// It is asked on every request to which its rule may apply, so the answer should be at hand, such as in
+/// an atomic that whoever measures has written.
+///
+/// The answer may change from one moment to the next. Of two rules, one for when a condition of this
+/// kind holds and one for when it does [`Not`](crate::condition::Not), a request can then owe to both, or to none:
+/// ask once, and choose between the limits of one rule, by [`when`](crate::when).
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicUsize, Ordering};
+/// use sluicegate::{Ip, Limit, when};
+/// use sluicegate::condition::Room;
+///
+/// let queued = Arc::new(AtomicUsize::new(0));
+/// let jobs = Arc::clone(&queued);
+/// let room = Room::from_fn(move || jobs.load(Ordering::Relaxed) < 1_000);
+///
+/// // Up to ten times as much while few jobs are queued: one budget, whichever of the limits holds.
+/// let elastic = when(room.clone(), Limit::per_minute(1_000).named("api"))
+///     .otherwise(Limit::per_minute(100).named("api"))
+///     .by(Ip::peer());
+/// assert!(room.has_room());
+/// queued.store(1_000, Ordering::Relaxed);
+/// assert!(!room.has_room());
+/// # let _ = elastic;
+/// ```
+#[derive(Clone, Copy)]
+#[must_use]
+pub struct Room<F>(F);
+
+impl<F: Fn() -> bool> Room<F> {
+    /// Holds while `has_room` says so.
+    pub fn from_fn(has_room: F) -> Self {
+        Self(has_room)
+    }
+
+    /// Whether there is room now, for whoever asks without a request.
+    pub fn has_room(&self) -> bool {
+        (self.0)()
+    }
+}
+
+impl<V: View, F: Fn() -> bool> Condition<V> for Room<F> {
+    fn holds(&self, _: &V) -> Result<bool, Missing> {
+        Ok(self.has_room())
+    }
+
+    fn chosen_by(&self) -> ChosenBy {
+        ChosenBy::Server
+    }
+}
+
+impl<F> fmt::Debug for Room<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Room")
+    }
+}

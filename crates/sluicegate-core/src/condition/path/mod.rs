@@ -1,0 +1,193 @@
+mod readings;
+mod segments;
+
+use std::cell::OnceCell;
+
+pub(super) use self::readings::check_length;
+pub use self::readings::{MAX_PATH, PathReadings};
+use self::readings::{Readings, step};
+use self::segments::Segments;
+use super::{Condition, PatternError};
+use crate::key::{Missing, Path, View, percent_decoded};
+
+impl Path {
+    /// Holds for requests to paths of this pattern: `/api/{id}/*`.
+    ///
+    /// A segment in braces is any one segment; a `*` at the end, or `{*name}`, is any number of them,
+    /// none included. All else is compared byte for byte, case included.
+    ///
+    /// The condition is meant for limiting more, and is generous: percent-encoded spellings, repeated
+    /// slashes, a slash at the end, and `.` and `..` are no way around it, and where servers disagree
+    /// about what a path means, it holds if any reading of it matches. `Not(Path.matches(..))` is
+    /// generous too: it holds unless every reading matches. A request with a path of more
+    /// than [`MAX_PATH`](crate::condition::MAX_PATH) bytes is refused with 400. Where the framework routes, prefer
+    /// [`Route.is`](crate::Route::is).
+    ///
+    /// The path is the one that the client wrote. In a router nested in another, which sees only the rest
+    /// of it, the pattern may also be one of the rest: within `nest("/api", ..)` both `/api/login` and
+    /// `/login` match.
+    ///
+    /// ```
+    /// use sluicegate::{Ip, Limit};
+    /// use sluicegate::key::Path;
+    ///
+    /// let rule = Limit::per_minute(5).by(Ip::peer()).when(Path.matches("/login"));
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If the pattern is none. For patterns that come from configuration there is
+    /// [`try_matches`](Self::try_matches).
+    #[track_caller]
+    pub fn matches(self, pattern: &str) -> PathMatches {
+        self.try_matches(pattern).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// [`matches`](Self::matches) for patterns that come from configuration.
+    ///
+    /// # Errors
+    ///
+    /// Says what is wrong with the pattern.
+    pub fn try_matches(self, pattern: &str) -> Result<PathMatches, PatternError> {
+        PathMatches::parse(pattern).map_err(|problem| PatternError::new("path", pattern, problem))
+    }
+}
+
+/// Holds for requests to paths of a pattern; see [`Path::matches`].
+#[derive(Debug, Clone)]
+pub struct PathMatches {
+    segments: Vec<Segment>,
+    /// Whether any number of segments may follow.
+    rest: bool,
+}
+
+#[derive(Debug, Clone)]
+enum Segment {
+    Any,
+    /// Decoded.
+    Text(Vec<u8>),
+}
+
+impl PathMatches {
+    fn parse(pattern: &str) -> Result<Self, &'static str> {
+        let pattern = pattern.strip_prefix('/').ok_or("does not begin with a `/`")?;
+        if pattern.contains(['?', '#']) {
+            return Err("has more than a path: a query is a condition of its own");
+        }
+        let pattern = pattern.strip_suffix('/').unwrap_or(pattern);
+        let mut segments: Vec<_> = pattern.split('/').filter(|_| !pattern.is_empty()).collect();
+        let rest = segments.last().is_some_and(|last| is_rest(last));
+        segments.truncate(segments.len() - usize::from(rest));
+        let segments = segments.into_iter().map(Segment::parse).collect::<Result<_, _>>()?;
+        Ok(Self { segments, rest })
+    }
+
+    /// Segment by segment, so that this takes as long as the pattern is, not the path.
+    fn matches(&self, reading: &Segments) -> bool {
+        step(1);
+        let is_long_enough = match self.rest {
+            true => reading.len() >= self.segments.len(),
+            false => reading.len() == self.segments.len(),
+        };
+        is_long_enough
+            && self.segments.iter().zip(reading.iter()).all(|(own, other)| own.matches(other))
+    }
+
+    /// Of a path that reads in one way only.
+    fn matches_plain(&self, path: &[u8]) -> bool {
+        let mut rest = path.strip_prefix(b"/").unwrap_or(path);
+        for own in &self.segments {
+            if rest.is_empty() {
+                return false;
+            }
+            let matched = match own {
+                Segment::Text(text) => {
+                    step(text.len());
+                    rest.strip_prefix(&**text)
+                }
+                Segment::Any => {
+                    let end = rest.iter().position(|byte| *byte == b'/').unwrap_or(rest.len());
+                    step(end);
+                    Some(&rest[end..])
+                }
+            };
+            rest = match matched {
+                Some([]) => &[],
+                Some([b'/', behind @ ..]) => behind,
+                _ => return false,
+            };
+        }
+        rest.is_empty() || self.rest
+    }
+
+    fn ask<V: View>(
+        &self,
+        view: &V,
+        ask: impl Fn(&Readings, &[u8], &Self) -> bool,
+    ) -> (bool, bool) {
+        let (written, routed) = (view.path(), view.routed_path());
+        let memo = view.path_readings();
+        let answer = |path: &str, memo: Option<&OnceCell<Readings>>| {
+            let path = path.as_bytes();
+            match memo {
+                Some(memo) => ask(memo.get_or_init(|| Readings::of(path)), path, self),
+                None => ask(&Readings::of(path), path, self),
+            }
+        };
+        let by_written = answer(written, memo.map(|memo| &memo.written));
+        let by_routed = match std::ptr::eq(routed, written) || routed == written {
+            true => by_written,
+            false => answer(routed, memo.map(|memo| &memo.routed)),
+        };
+        (by_written, by_routed)
+    }
+}
+
+/// `*`, or `{*name}` as axum has it.
+fn is_rest(segment: &str) -> bool {
+    let named = segment.strip_prefix("{*").and_then(|name| name.strip_suffix('}'));
+    segment == "*" || named.is_some_and(|name| !name.contains(['{', '}', '*']))
+}
+
+impl Segment {
+    fn parse(text: &str) -> Result<Self, &'static str> {
+        let name = text.strip_prefix('{').and_then(|text| text.strip_suffix('}'));
+        match name.unwrap_or(text) {
+            "" => Err("has an empty segment"),
+            "." | ".." => Err("has a segment `.` or `..`, which stands for another path"),
+            inner if inner.contains('*') => Err("has a `*` elsewhere than at its end"),
+            inner if inner.contains(['{', '}']) => {
+                Err("has a brace within a segment: braces hold a whole one, as in `/users/{id}`")
+            }
+            _ if name.is_some() => Ok(Self::Any),
+            text => Ok(Self::Text(percent_decoded(text.as_bytes()).collect())),
+        }
+    }
+
+    fn matches(&self, segment: &[u8]) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Text(text) => {
+                step(text.len());
+                segment == text
+            }
+        }
+    }
+}
+
+impl<V: View> Condition<V> for PathMatches {
+    fn holds(&self, view: &V) -> Result<bool, Missing> {
+        check_length(view)?;
+        let (written, routed) = self.ask(view, Readings::any);
+        Ok(written || routed)
+    }
+
+    fn surely_holds(&self, view: &V) -> Result<bool, Missing> {
+        check_length(view)?;
+        let (written, _) = self.ask(view, Readings::all);
+        Ok(written)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,123 @@
+//! Accounting by response: what a request cost, known only when it has been answered.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// What a rule can see of a response.
+pub trait Reply {
+    /// The status code: 200.
+    fn status(&self) -> u16;
+
+    /// The first line of the header field `name`.
+    fn header(&self, name: &str) -> Option<&[u8]>;
+
+    /// What the handler says the request really cost: the [`Cost`] in the response's extensions.
+    fn cost(&self) -> Option<u64>;
+
+    /// Whether another limit, further in, refused the request.
+    fn is_refusal(&self) -> bool;
+
+    /// Whether [`cost`](Self::cost) is still growing, because the handler reports it while it streams its
+    /// answer: a [`RunningCost`](crate::cost::RunningCost) is in the response's extensions, and the body has not ended.
+    fn is_running(&self) -> bool {
+        false
+    }
+}
+
+/// What a request really cost, left by the handler in the response's extensions for
+/// [`By::settle_cost`](crate::rule::By::settle_cost).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cost(pub u64);
+
+/// When a charge is settled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Due {
+    /// With the head of the response.
+    Head,
+    /// With the head, or with the end of the body if the cost is running until then.
+    Cost,
+    /// With the end of the body.
+    End,
+}
+
+/// How a charge is settled when the response is known.
+#[derive(Clone)]
+pub(crate) struct Account(Arc<Entry<Spent>>);
+
+struct Entry<F: ?Sized> {
+    due: Due,
+    spent: F,
+}
+
+/// From the response, what was charged, and the most that it may become, to what it becomes.
+type Spent = dyn Fn(&dyn Reply, u64, u64) -> u64 + Send + Sync;
+
+impl Account {
+    pub(crate) fn new(
+        due: Due,
+        spent: impl Fn(&dyn Reply, u64) -> u64 + Send + Sync + 'static,
+    ) -> Self {
+        Self::bounded(due, move |reply, charged, most| spent(reply, charged).min(most))
+    }
+
+    fn bounded(
+        due: Due,
+        spent: impl Fn(&dyn Reply, u64, u64) -> u64 + Send + Sync + 'static,
+    ) -> Self {
+        Self(Arc::new(Entry { due, spent }))
+    }
+
+    /// The same account with another bound than the usual one.
+    pub(crate) fn at_most(self, bound: u64) -> Self {
+        Self::bounded(self.0.due, move |reply, charged, _| (self.0.spent)(reply, charged, bound))
+    }
+
+    /// The same account, settled when the body has ended.
+    pub(crate) fn at_end(self) -> Self {
+        Self::bounded(Due::End, move |reply, charged, most| (self.0.spent)(reply, charged, most))
+    }
+
+    /// The part of `charged` that stays charged, at most `most`; all of it where there is no account.
+    pub(crate) fn spent(account: Option<&Self>, reply: &dyn Reply, charged: u64, most: u64) -> u64 {
+        account.map_or(charged, |Self(entry)| (entry.spent)(reply, charged, most))
+    }
+
+    /// Whether it may have to wait for the end of the body.
+    pub(crate) fn may_wait(&self) -> bool {
+        self.0.due != Due::Head
+    }
+
+    /// Whether it waits for the end of the body, of a response whose cost may be running.
+    pub(crate) fn waits(&self, is_running: bool) -> bool {
+        match self.0.due {
+            Due::Head => false,
+            Due::Cost => is_running,
+            Due::End => true,
+        }
+    }
+
+    /// Settles two charges to one row, each its own way.
+    pub(crate) fn joined(
+        first: Option<Self>,
+        charged_first: u64,
+        second: Option<Self>,
+        charged_second: u64,
+    ) -> Option<Self> {
+        if first.is_none() && second.is_none() {
+            return None;
+        }
+        let due =
+            |account: &Option<Self>| account.as_ref().map_or(Due::Head, |Self(entry)| entry.due);
+        let due = due(&first).max(due(&second));
+        Some(Self::bounded(due, move |reply, _, most| {
+            let first = Self::spent(first.as_ref(), reply, charged_first, most);
+            first.saturating_add(Self::spent(second.as_ref(), reply, charged_second, most))
+        }))
+    }
+}
+
+impl fmt::Debug for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Account")
+    }
+}

@@ -1,0 +1,204 @@
+//! Writing the header fields of a response, whatever type the framework keeps them in.
+
+use crate::admission::refusal::Refusal;
+use crate::http::fields;
+use crate::limit::Decision;
+
+/// The header fields of a response: what an adapter lets be written of its framework's own type.
+pub trait Headers {
+    /// Whether a line of `field` is there.
+    fn contains(&self, field: Field) -> bool;
+
+    /// Adds a line of `field`; those that are there stay.
+    fn append(&mut self, field: Field, value: Value<'_>);
+
+    /// Makes `value` the only line of `field`.
+    fn insert(&mut self, field: Field, value: Value<'_>);
+
+    /// Shows each line of `field`.
+    fn each_line(&self, field: Field, see: &mut dyn FnMut(&[u8]));
+}
+
+/// Whether the response may be stored by caches that serve other clients too, so that the fields of one client must not
+/// be in it.
+///
+/// `Cache-Control` says so by `public`, `s-maxage` or `max-age` without `private`, `no-store` or `no-cache`; without
+/// `Cache-Control`, `Expires` does (RFC 9111, 3 and 4.2.1). A `private` or `no-cache` that names fields does not cover
+/// the others. A response that says nothing is not taken for cacheable.
+pub fn is_stored_for_others(headers: &impl Headers) -> bool {
+    let (mut allowed, mut forbidden) = (false, false);
+    if !headers.contains(Field::CacheControl) {
+        if headers.contains(Field::Expires) {
+            // What is no date, such as `0`, has expired.
+            let is_date = |line: &[u8]| line.first().is_some_and(u8::is_ascii_alphabetic);
+            headers.each_line(Field::Expires, &mut |line| allowed |= is_date(line));
+        }
+        return allowed;
+    }
+    headers.each_line(Field::CacheControl, &mut |line| {
+        for directive in line.split(|byte| *byte == b',') {
+            let directive = directive.trim_ascii();
+            let mut parts = directive.splitn(2, |byte| *byte == b'=');
+            let (name, value) = (parts.next().unwrap_or_default(), parts.next());
+            let is = |other: &str| name.trim_ascii_end().eq_ignore_ascii_case(other.as_bytes());
+            let lasts =
+                value.is_some_and(|value| value.iter().any(|byte| (b'1'..=b'9').contains(byte)));
+            allowed |= is("public") || (is("max-age") || is("s-maxage")) && lasts;
+            forbidden |= value.is_none() && ["private", "no-store", "no-cache"].into_iter().any(is);
+        }
+    });
+    allowed && !forbidden
+}
+
+/// What stands in a header field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Value<'a> {
+    /// Always the same.
+    Static(&'static str),
+    /// Visible ASCII and spaces.
+    Text(&'a str),
+    /// A number.
+    Number(u64),
+}
+
+/// A header field that is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Field {
+    /// [`fields::RATE_LIMIT`]
+    RateLimit,
+    /// [`fields::RATE_LIMIT_POLICY`]
+    RateLimitPolicy,
+    /// [`fields::X_LIMIT`]
+    XLimit,
+    /// [`fields::X_REMAINING`]
+    XRemaining,
+    /// [`fields::X_RESET`]
+    XReset,
+    /// [`fields::X_WARNING`]
+    XWarning,
+    /// [`fields::RETRY_AFTER`]
+    RetryAfter,
+    /// `Cache-Control`
+    CacheControl,
+    /// `Expires`
+    Expires,
+    /// `Location`
+    Location,
+}
+
+impl Field {
+    /// The name, in lower case.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::RateLimit => fields::RATE_LIMIT,
+            Self::RateLimitPolicy => fields::RATE_LIMIT_POLICY,
+            Self::XLimit => fields::X_LIMIT,
+            Self::XRemaining => fields::X_REMAINING,
+            Self::XReset => fields::X_RESET,
+            Self::XWarning => fields::X_WARNING,
+            Self::RetryAfter => fields::RETRY_AFTER,
+            Self::CacheControl => "cache-control",
+            Self::Expires => "expires",
+            Self::Location => "location",
+        }
+    }
+}
+
+/// Which header fields tell clients how they stand.
+///
+/// ```
+/// use sluicegate::Fields;
+///
+/// let fields = Fields::DRAFT.and(Fields::X_RATE_LIMIT);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fields {
+    draft: bool,
+    x_rate_limit: bool,
+}
+
+impl Fields {
+    /// None. A refusal has its `Retry-After` all the same.
+    pub const NONE: Self = Self { draft: false, x_rate_limit: false };
+
+    /// `RateLimit` and `RateLimit-Policy`, after draft-ietf-httpapi-ratelimit-headers-11. The default.
+    pub const DRAFT: Self = Self { draft: true, ..Self::NONE };
+
+    /// `X-RateLimit-Limit`, `-Remaining` and `-Reset`, the last in seconds from now, and `-Warning`
+    /// beyond a soft limit.
+    pub const X_RATE_LIMIT: Self = Self { x_rate_limit: true, ..Self::NONE };
+
+    /// Both these and `other`.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self {
+            draft: self.draft || other.draft,
+            x_rate_limit: self.x_rate_limit || other.x_rate_limit,
+        }
+    }
+
+    /// Writes the fields of a decision. Writes none where the response [is stored for
+    /// others](is_stored_for_others): they would learn how this client stands.
+    pub fn write(self, decision: &Decision, headers: &mut impl Headers) {
+        if decision.told().next().is_none() || is_stored_for_others(headers) {
+            return;
+        }
+        if self.draft {
+            // Both are lists: with layers on top of one another, each adds its own items.
+            let (policy, line) = (fields::policy_line(decision), fields::rate_limit_line(decision));
+            headers.append(Field::RateLimitPolicy, Value::Text(policy.as_str()));
+            headers.append(Field::RateLimit, Value::Text(line.as_str()));
+        }
+        // These speak of one limit: with layers on top of one another, of the innermost one's.
+        let x_rate_limit = self.x_rate_limit && !headers.contains(Field::XLimit);
+        if let (true, Some(status)) = (x_rate_limit, fields::tightest(decision)) {
+            headers.insert(Field::XLimit, Value::Number(status.limit.capacity()));
+            headers.insert(Field::XRemaining, Value::Number(status.remaining));
+            headers.insert(Field::XReset, Value::Number(fields::x_reset(status)));
+            if decision.is_soft() {
+                headers.insert(Field::XWarning, Value::Static("soft limit exceeded"));
+            }
+        }
+    }
+
+    /// Whether these are the draft's fields and no others.
+    #[inline]
+    pub fn is_draft(self) -> bool {
+        self == Self::DRAFT
+    }
+
+    /// Writes the fields of a response that was served: nothing where somebody else has said when to
+    /// come back, since no window announced may end after that.
+    pub fn write_served(self, decision: &Decision, headers: &mut impl Headers) {
+        if self != Self::NONE && !headers.contains(Field::RetryAfter) {
+            self.write(decision, headers);
+        }
+    }
+
+    /// Writes what a refusal says beside what the operator answers.
+    pub fn write_refusal(self, refusal: &Refusal, headers: &mut impl Headers) {
+        if let (Some(seconds), false) = (refusal.retry_after(), headers.contains(Field::RetryAfter))
+        {
+            headers.insert(Field::RetryAfter, Value::Number(seconds));
+        }
+        if !headers.contains(Field::CacheControl) {
+            // RFC 6585, 4: a 429 is not stored by a cache.
+            headers.insert(Field::CacheControl, Value::Static("no-store"));
+        }
+        match refusal {
+            Refusal::TooMany(decision) | Refusal::NeverFits(decision, _) => {
+                self.write(decision, headers);
+            }
+            Refusal::Elsewhere(_, redirect) => {
+                headers.insert(Field::Location, Value::Text(&redirect.location));
+            }
+            Refusal::Missing(_) | Refusal::Unavailable(_) => {}
+        }
+    }
+}
+
+impl Default for Fields {
+    fn default() -> Self {
+        Self::DRAFT
+    }
+}

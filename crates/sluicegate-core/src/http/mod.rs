@@ -1,0 +1,5 @@
+//! HTTP: the names and values of header fields, and problem documents, without the types of a framework.
+
+pub mod fields;
+pub(crate) mod headers;
+pub(crate) mod line;

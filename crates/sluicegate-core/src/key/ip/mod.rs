@@ -1,0 +1,334 @@
+use std::borrow::Cow;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::extract::is_token;
+use super::hop::{Form, hops};
+use super::nat64::Translator;
+use super::network::cut;
+use super::{Key, KeyBuf, Missing, Proxies, ProxiesError, View, tag};
+use crate::condition::NetworkError;
+use crate::observe::report;
+
+/// Most hops that are looked at, and most proxies that can be counted. Chains of more than a handful
+/// do not occur; without a bound, a proxy that forwards to itself would decide how long we read.
+const MAX_HOPS: usize = 64;
+
+/// The client's address, as far as it can be known.
+///
+/// There is no way to guess it: a forwarding header says whatever the client wrote, followed by what
+/// the proxies added. So the operator says which proxies there are, and which one header they write.
+///
+/// - [`Ip::peer`]: nobody is in front. Headers are not looked at.
+/// - [`Ip::behind`]: these proxies are in front, by address. A request that came around them is
+///   charged to its own peer, whatever headers it has.
+/// - [`Ip::hops`]: this many proxies are in front, addresses unknown.
+///
+/// IPv4-mapped IPv6 is the IPv4 address that it is. An IPv6 address is cut to its first 64 bits,
+/// which is what one subscriber gets at least; see [`prefix_v6`](Self::prefix_v6). Clients of IPv4 that
+/// reach an IPv6 server through a translator are told apart with [`nat64`](Self::nat64).
+///
+/// For nginx, AWS, Cloudflare and Kubernetes, `docs/proxies.md` in the repository has the line of code and
+/// the configuration that belongs to it.
+///
+/// ```
+/// use sluicegate::Ip;
+///
+/// let key = Ip::behind(["10.0.0.0/8", "::1"]).header("forwarded").prefix_v6(56);
+/// # let _ = key;
+/// ```
+#[derive(Debug, Clone)]
+pub struct Ip {
+    trust: Trust,
+    header: Cow<'static, str>,
+    form: Form,
+    prefix_v4: u8,
+    prefix_v6: u8,
+    /// Translators of IPv4 to IPv6: mostly none, which costs no allocation.
+    translators: Vec<Translator>,
+    /// Whether the operator was told of a request without the header, by this key or a clone of it.
+    is_told: Arc<AtomicBool>,
+}
+
+#[derive(Debug, Clone)]
+enum Trust {
+    Nobody,
+    Named(Proxies),
+    Counted(usize),
+}
+
+impl Ip {
+    /// The other end of the connection: right where clients connect directly.
+    ///
+    /// Behind a proxy this is the proxy's address, and all clients share one budget.
+    pub fn peer() -> Self {
+        Self::new(Trust::Nobody)
+    }
+
+    /// The client behind proxies with these addresses: a [`Proxies`], or what it can be made from.
+    ///
+    /// Starting with the peer, each address that is a trusted proxy's is replaced by the one that this
+    /// proxy wrote down, from the right over all lines of the header (`x-forwarded-for` unless
+    /// [`header`](Self::header) chooses another). The first address that is not a trusted proxy's is
+    /// the client's. Where a hop does not tell its address (`unknown`, `_hidden`, nothing, garbage) or
+    /// after 64 of them, the walk ends at the last trusted address, never at a guess further left.
+    ///
+    /// Every proxy named has to add to that header, or to replace it. One that passes it on as it
+    /// came would vouch for whatever the client wrote.
+    ///
+    /// # Panics
+    ///
+    /// If an entry is no address and no network of proxies, saying which and why. For lists that come
+    /// from configuration there is [`try_behind`](Self::try_behind).
+    #[track_caller]
+    pub fn behind<P>(proxies: P) -> Self
+    where
+        P: TryInto<Proxies>,
+        P::Error: Into<ProxiesError>,
+    {
+        Self::try_behind(proxies).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// [`behind`](Self::behind) for lists that come from configuration.
+    ///
+    /// ```
+    /// use sluicegate::Ip;
+    ///
+    /// let from_configuration = "10.0.0.0/8, 192.0.2.300";
+    /// let error = Ip::try_behind(from_configuration).unwrap_err();
+    /// assert_eq!(error.entry(), "192.0.2.300");
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Names the entry that is no address and no network of proxies.
+    pub fn try_behind<P>(proxies: P) -> Result<Self, ProxiesError>
+    where
+        P: TryInto<Proxies>,
+        P::Error: Into<ProxiesError>,
+    {
+        Ok(Self::new(Trust::Named(proxies.try_into().map_err(Into::into)?)))
+    }
+
+    /// The client behind `count` proxies, where their addresses are not known.
+    ///
+    /// The peer is the nearest of them, so the client is the `count`-th address of the header counted
+    /// from the right: `hops(1)` takes the last, `hops(0)` is [`peer`](Self::peer). A header with
+    /// fewer addresses, or without one in that place, did not come through all of the proxies: such a
+    /// request is charged to its peer, which is the one address that nobody can choose.
+    ///
+    /// Only safe where nobody can reach this server except through all of the proxies. Whoever can
+    /// come around one of them chooses their own address; [`behind`](Self::behind) does not have that
+    /// weakness.
+    ///
+    /// # Panics
+    ///
+    /// If `count` is more than 64.
+    #[track_caller]
+    pub fn hops(count: usize) -> Self {
+        assert!(count <= MAX_HOPS, "{count} proxies are more than the {MAX_HOPS} that are walked");
+        Self::new(Trust::Counted(count))
+    }
+
+    /// Reads the hops from this header, and no other: `forwarded` as RFC 7239 has it, anything else
+    /// (`x-forwarded-for`, `x-real-ip`, `cf-connecting-ip`) as addresses separated by commas.
+    ///
+    /// # Panics
+    ///
+    /// If that is no header name, or after [`peer`](Self::peer), which trusts no header.
+    #[track_caller]
+    pub fn header(mut self, name: impl Into<Cow<'static, str>>) -> Self {
+        let name = name.into();
+        assert!(is_token(name.as_bytes()), "`{name}` is no header name");
+        assert!(
+            !matches!(self.trust, Trust::Nobody),
+            "`Ip::peer()` reads no header: say with `Ip::behind` whose `{name}` is to be believed"
+        );
+        self.form = match name.eq_ignore_ascii_case("forwarded") {
+            true => Form::Forwarded,
+            false => Form::List,
+        };
+        self.header = name;
+        self
+    }
+
+    /// How many leading bits of an IPv4 address make the key: 32, unless said otherwise.
+    ///
+    /// # Panics
+    ///
+    /// If `bits` is more than 32.
+    #[track_caller]
+    pub fn prefix_v4(mut self, bits: u8) -> Self {
+        assert!(bits <= 32, "an IPv4 address has no {bits} bits, only 32");
+        self.prefix_v4 = bits;
+        self
+    }
+
+    /// How many leading bits of an IPv6 address make the key: 64, unless said otherwise.
+    ///
+    /// With more than 64, one client has as many keys as it likes. Many subscribers get a /56 or
+    /// a /48 and can choose among the networks within.
+    ///
+    /// # Panics
+    ///
+    /// If `bits` is more than 128.
+    #[track_caller]
+    pub fn prefix_v6(mut self, bits: u8) -> Self {
+        assert!(bits <= 128, "an IPv6 address has no {bits} bits, only 128");
+        self.prefix_v6 = bits;
+        self
+    }
+
+    /// Reads an IPv6 address with one of these prefixes as the IPv4 address that a translator has put
+    /// into it (NAT64, RFC 6052): `64:ff9b::/96` is the well-known prefix, and an operator may have one of
+    /// its own, such as `64:ff9b:1::/96`, of 32, 40, 48, 56, 64 or 96 bits.
+    ///
+    /// Without this, all clients behind the translator are one /64, and share one budget.
+    ///
+    /// ```
+    /// use sluicegate::Ip;
+    ///
+    /// let key = Ip::peer().nat64(["64:ff9b::/96"]);
+    /// # let _ = key;
+    /// ```
+    ///
+    /// Name only prefixes that translators use: a client that has such a network for itself could take any
+    /// IPv4 address for its key.
+    ///
+    /// # Panics
+    ///
+    /// If an entry is no such prefix, saying which and why. For prefixes that come from configuration
+    /// there is [`try_nat64`](Self::try_nat64).
+    #[track_caller]
+    pub fn nat64<S: AsRef<str>>(self, prefixes: impl IntoIterator<Item = S>) -> Self {
+        self.try_nat64(prefixes).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// [`nat64`](Self::nat64) for prefixes that come from configuration.
+    ///
+    /// # Errors
+    ///
+    /// Names the entry that is no prefix of a translator.
+    pub fn try_nat64<S: AsRef<str>>(
+        mut self,
+        prefixes: impl IntoIterator<Item = S>,
+    ) -> Result<Self, NetworkError> {
+        let prefixes = prefixes.into_iter().map(|prefix| Translator::parse(prefix.as_ref().trim()));
+        self.translators = prefixes.collect::<Result<_, _>>()?;
+        Ok(self)
+    }
+
+    /// The address itself, not cut: for the log, or for a list of exceptions.
+    ///
+    /// # Errors
+    ///
+    /// If the adapter does not know the peer, saying what to add to the server.
+    #[inline]
+    pub fn address<V: View>(&self, view: &V) -> Result<IpAddr, Missing> {
+        let address = match view.peer() {
+            Some(peer) if matches!(self.trust, Trust::Nobody) => peer.to_canonical(),
+            Some(peer) => self.behind_peer(view, peer.to_canonical()),
+            None => return Err(Missing::server("the peer address", view.peer_hint())),
+        };
+        Ok(match address {
+            IpAddr::V6(v6) if !self.translators.is_empty() => {
+                let translated = self.translators.iter().find_map(|prefix| prefix.embedded(v6));
+                translated.map_or(address, IpAddr::V4)
+            }
+            _ => address,
+        })
+    }
+
+    fn behind_peer<V: View>(&self, view: &V, peer: IpAddr) -> IpAddr {
+        let hops = || hops(view.header_lines(&self.header), self.form).take(MAX_HOPS);
+        match &self.trust {
+            Trust::Nobody | Trust::Counted(0) => peer,
+            Trust::Named(proxies) => match client(peer, proxies, hops()) {
+                // Mostly somebody who came around the proxies.
+                client if client == peer => {
+                    self.charged_to_peer(view, peer, proxies.contains(peer))
+                }
+                client => client,
+            },
+            Trust::Counted(count) => match hops().nth(count - 1).flatten() {
+                Some(client) => client,
+                None => self.charged_to_peer(view, peer, true),
+            },
+        }
+    }
+
+    /// A proxy that does not write the header makes all of its clients one, which is told once.
+    #[cold]
+    fn charged_to_peer<V: View>(&self, view: &V, peer: IpAddr, is_proxy: bool) -> IpAddr {
+        let is_told = || self.is_told.load(Ordering::Relaxed);
+        if is_proxy && !is_told() && view.header_lines(&self.header).next().is_none() {
+            let is_first = !self.is_told.swap(true, Ordering::Relaxed);
+            if is_first {
+                report::unforwarded(&self.header, peer);
+            }
+        }
+        peer
+    }
+
+    fn new(trust: Trust) -> Self {
+        Self {
+            trust,
+            header: Cow::Borrowed("x-forwarded-for"),
+            form: Form::List,
+            prefix_v4: 32,
+            prefix_v6: 64,
+            translators: Vec::new(),
+            is_told: Arc::default(),
+        }
+    }
+}
+
+/// The first that is not a proxy's, or the last proxy that was sure.
+fn client(
+    peer: IpAddr,
+    proxies: &Proxies,
+    mut hops: impl Iterator<Item = Option<IpAddr>>,
+) -> IpAddr {
+    let mut client = peer;
+    while proxies.contains(client) {
+        match hops.next().flatten() {
+            Some(hop) => client = hop,
+            None => break,
+        }
+    }
+    client
+}
+
+impl<V: View> Key<V> for Ip {
+    #[inline]
+    fn write(&self, view: &V, key: &mut KeyBuf) -> Result<(), Missing> {
+        // The bits go along: a /48 and the first /64 within it read the same.
+        match self.address(view)? {
+            IpAddr::V4(v4) => push(key, tag::IPV4, self.prefix_v4, v4.into()),
+            IpAddr::V6(v6) => push(key, tag::IPV6, self.prefix_v6, v6.into()),
+        }
+        Ok(())
+    }
+}
+
+/// In one part, which is one word for IPv4, and two for what clients of IPv6 share.
+#[inline]
+fn push(key: &mut KeyBuf, tag: u8, bits: u8, address: IpAddr) {
+    match cut(address, bits) {
+        IpAddr::V4(v4) => {
+            let [a, b, c, d] = v4.octets();
+            key.push(&[tag, bits, a, b, c, d]);
+        }
+        IpAddr::V6(v6) => {
+            let mut part = [0; 18];
+            part[0] = tag;
+            part[1] = bits;
+            part[2..].copy_from_slice(&v6.octets());
+            key.push(if bits <= 64 { &part[..10] } else { &part });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,154 @@
+//! Something for each policy, found without a lock.
+
+use std::collections::BTreeSet;
+use std::fmt::{self, Write};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use crate::http::line::Line;
+use crate::limit::Limit;
+
+/// Policies that are told apart; rules that choose limits for each request can name any number.
+pub(crate) const MOST: usize = 64;
+
+/// What those are called together that came when there was no room any more.
+const OTHERS: &str = "other";
+
+/// What is kept for each policy, which is what limits of one name are together. Made when the policy is
+/// first met, and kept; of a bounded number of them.
+pub(crate) struct ByPolicy<T> {
+    /// Filled from the first one on, the last one with all that found no room.
+    slots: Box<[OnceLock<Box<Policy<T>>>]>,
+    /// Names that may be told apart, beyond this one's own bound.
+    names: Option<&'static Names>,
+}
+
+/// The names of policies that are told apart in a whole process, however many layers it has: each is a label of time
+/// series, and those cost the operator.
+pub(crate) struct Names(Mutex<BTreeSet<Box<str>>>);
+
+impl Names {
+    #[cfg(any(test, feature = "metrics"))]
+    pub(crate) const fn new() -> Self {
+        Self(Mutex::new(BTreeSet::new()))
+    }
+
+    /// Whether `name` is one of them, or there is room for it.
+    fn admit(&self, name: &str) -> bool {
+        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        names.contains(name) || names.len() < MOST && names.insert(name.into())
+    }
+}
+
+pub(crate) struct Policy<T> {
+    /// One of the limits that it is about: most policies are one limit.
+    limit: Limit,
+    pub(crate) name: Box<str>,
+    pub(crate) kept: T,
+}
+
+impl<T> ByPolicy<T> {
+    pub(crate) fn new() -> Self {
+        Self { slots: (0..=MOST).map(|_| OnceLock::new()).collect(), names: None }
+    }
+
+    /// Tells apart only policies that `names` have room for.
+    #[cfg(any(test, feature = "metrics"))]
+    pub(crate) fn within(names: &'static Names) -> Self {
+        Self { names: Some(names), ..Self::new() }
+    }
+
+    /// What is kept for the policy of `limit`, made by its name where there is nothing yet.
+    #[inline]
+    pub(crate) fn of(&self, limit: &Limit, make: impl Fn(&str) -> T) -> &Policy<T> {
+        let same = self.iter().find(|policy| policy.limit.is_same(limit));
+        same.unwrap_or_else(|| self.by_name(limit, make))
+    }
+
+    #[inline(never)]
+    fn by_name(&self, limit: &Limit, make: impl Fn(&str) -> T) -> &Policy<T> {
+        let mut line = Line::new();
+        write!(line, "{}", limit.name()).expect("a line takes everything");
+        let new =
+            |name: &str| Box::new(Policy { limit: *limit, name: name.into(), kept: make(name) });
+        let (others, slots) = self.slots.split_last().expect("there is one for all others");
+        for slot in slots {
+            let is_new = slot.get().is_none();
+            if is_new && self.names.is_some_and(|names| !names.admit(line.as_str())) {
+                break;
+            }
+            // Somebody else may fill it meanwhile, with the same or with another one.
+            let policy = slot.get_or_init(|| new(line.as_str()));
+            if *policy.name == *line.as_str() {
+                return policy;
+            }
+        }
+        others.get_or_init(|| new(OTHERS))
+    }
+
+    /// All that there are.
+    #[inline]
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Policy<T>> {
+        let (others, slots) = self.slots.split_last().expect("there is one for all others");
+        let filled = slots.iter().map_while(|slot| slot.get().map(|policy| &**policy));
+        // Not behind slots that are empty: most have one policy, and are asked for it by every request.
+        filled.chain(others.get().map(|policy| &**policy))
+    }
+}
+
+impl<T> fmt::Debug for ByPolicy<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter().map(|policy| &policy.name)).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(by_policy: &ByPolicy<String>, limit: Limit) -> String {
+        let policy = by_policy.of(&limit, str::to_owned);
+        assert_eq!(*policy.name, *policy.kept);
+        policy.kept.clone()
+    }
+
+    fn names(by_policy: &ByPolicy<String>) -> Vec<&str> {
+        by_policy.iter().map(|policy| &*policy.name).collect()
+    }
+
+    #[test]
+    fn limits_of_one_name_are_one_policy() {
+        let by_policy = ByPolicy::new();
+        assert_eq!(name(&by_policy, Limit::per_minute(5).named("api")), "api");
+        assert_eq!(name(&by_policy, Limit::per_minute(9).named("api")), "api");
+        assert_eq!(name(&by_policy, Limit::per_minute(9)), "9/minute");
+        assert_eq!(name(&by_policy, Limit::per_minute(9)), "9/minute");
+        assert_eq!(names(&by_policy), ["api", "9/minute"]);
+    }
+
+    #[test]
+    fn policies_of_all_layers_of_a_process_are_bounded_together() {
+        static NAMES: Names = Names::new();
+        let (one, other) = (ByPolicy::within(&NAMES), ByPolicy::within(&NAMES));
+        for count in 1..=MOST as u64 {
+            let layer = if count % 2 == 0 { &one } else { &other };
+            assert_eq!(name(layer, Limit::per_minute(count)), format!("{count}/minute"));
+        }
+        assert_eq!(name(&one, Limit::per_hour(1)), OTHERS);
+        assert_eq!(name(&other, Limit::per_hour(1)), OTHERS);
+        assert_eq!(name(&other, Limit::per_minute(2)), "2/minute");
+        let labels: BTreeSet<_> = names(&one).into_iter().chain(names(&other)).collect();
+        assert_eq!(labels.len(), MOST + 1);
+    }
+
+    #[test]
+    fn policies_are_bounded_and_the_rest_is_one_more() {
+        let by_policy = ByPolicy::new();
+        for count in 1..=MOST as u64 {
+            assert_eq!(name(&by_policy, Limit::per_minute(count)), format!("{count}/minute"));
+        }
+        assert_eq!(name(&by_policy, Limit::per_hour(1)), OTHERS);
+        assert_eq!(name(&by_policy, Limit::per_hour(2)), OTHERS);
+        assert_eq!(name(&by_policy, Limit::per_minute(7)), "7/minute");
+        assert_eq!(names(&by_policy).len(), MOST + 1);
+    }
+}

@@ -1,0 +1,98 @@
+//! What is measured of decisions, through the `metrics` facade.
+
+#[cfg(feature = "metrics")]
+mod handles;
+#[cfg(feature = "metrics")]
+mod measure;
+#[cfg(all(test, feature = "metrics"))]
+mod tests;
+
+use std::fmt;
+#[cfg(feature = "metrics")]
+use std::sync::Arc;
+
+use crate::key::Missing;
+use crate::limit::{Decision, Outcome};
+use crate::store::StoreError;
+use crate::store::charge::Charge;
+
+/// What an adapter measures decisions with. Without the feature `metrics` it is nothing, and does nothing.
+///
+/// What is measured of a policy is registered with the recorder when it first decides, not before: install
+/// the recorder before the first request.
+#[derive(Clone, Default)]
+pub struct Meter {
+    #[cfg(feature = "metrics")]
+    handles: Arc<handles::All>,
+}
+
+/// What became of a request, as the label `verdict` says it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(feature = "metrics"), expect(dead_code, reason = "nobody is told"))]
+pub(crate) enum Told {
+    Admitted,
+    Waited,
+    Refused,
+    Banned,
+    Degraded,
+    Redirected,
+    Shadowed,
+    Uncounted,
+}
+
+#[cfg_attr(
+    not(feature = "metrics"),
+    expect(
+        unused_variables,
+        clippy::unused_self,
+        reason = "without the feature nothing is measured"
+    )
+)]
+impl Meter {
+    /// The request goes ahead at once.
+    #[inline(always)]
+    pub fn admitted(&self, charge: &Charge, outcome: &Outcome) {
+        #[cfg(feature = "metrics")]
+        self.handles.admitted(charge, outcome, Told::Admitted);
+    }
+
+    /// The request goes ahead after a wait.
+    #[inline]
+    pub fn waited(&self, charge: &Charge, outcome: &Outcome) {
+        #[cfg(feature = "metrics")]
+        self.handles.admitted(charge, outcome, Told::Waited);
+    }
+
+    /// A limit refuses the request, and nothing softens that.
+    #[inline]
+    pub fn refused(&self, decision: &Decision) {
+        self.exceeded(decision, if decision.is_banned() { Told::Banned } else { Told::Refused });
+    }
+
+    /// A limit refuses the request, and this is what becomes of it.
+    #[inline]
+    pub(crate) fn exceeded(&self, decision: &Decision, told: Told) {
+        #[cfg(feature = "metrics")]
+        self.handles.refused(decision, told);
+    }
+
+    /// The request has no key.
+    #[inline]
+    pub(crate) fn keyless(&self, missing: &Missing) {
+        #[cfg(feature = "metrics")]
+        self.handles.keyless(missing);
+    }
+
+    /// The store did not decide.
+    #[inline]
+    pub fn failed(&self, error: &StoreError) {
+        #[cfg(feature = "metrics")]
+        self.handles.failed(error);
+    }
+}
+
+impl fmt::Debug for Meter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Meter")
+    }
+}

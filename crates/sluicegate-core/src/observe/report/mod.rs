@@ -1,0 +1,168 @@
+//! What the operator is told, as `tracing` events: written once, at the edge, for every adapter.
+#![cfg_attr(
+    not(feature = "tracing"),
+    expect(unused_variables, reason = "without the feature nobody is told")
+)]
+
+#[cfg(all(test, feature = "tracing"))]
+pub(crate) mod logged;
+mod unheard;
+
+use crate::key::Missing;
+use crate::limit::{Decision, Limit, LimitStatus};
+use crate::store::OnStoreError;
+use crate::store::StoreError;
+
+/// Whether a subscriber records events of that level from here.
+#[cfg(feature = "tracing")]
+macro_rules! heard {
+    ($level:ident) => {
+        tracing::event_enabled!(tracing::Level::$level)
+    };
+}
+#[cfg(not(feature = "tracing"))]
+macro_rules! heard {
+    ($level:ident) => {
+        false
+    };
+}
+
+/// At most one a second, for what the server lacks.
+pub(crate) fn keyless(missing: &Missing, so_far: u64) {
+    if missing.is_server() {
+        #[cfg(feature = "tracing")]
+        tracing::error!(so_far, "{missing}");
+        unheard::say_unless(heard!(ERROR), || format!("requests are answered with 500: {missing}"));
+    } else {
+        #[cfg(feature = "tracing")]
+        tracing::debug!("{missing}");
+    }
+}
+
+pub(crate) fn refused(decision: &Decision, who: impl Fn() -> Option<String>, how: &str) {
+    #[cfg(feature = "tracing")]
+    tracing::debug!(
+        limits = %Named(decision, |status| status.refused),
+        who = who(),
+        banned = decision.is_banned(),
+        retry_after = ?decision.retry_after(),
+        "{how}"
+    );
+}
+
+/// `so_far` requests would have been refused, where it is time to tell the operator; at most one a second.
+pub(crate) fn on_trial(
+    decision: &Decision,
+    who: impl Fn() -> Option<String>,
+    limits: fn(&LimitStatus) -> bool,
+    so_far: Option<u64>,
+    how: &str,
+) {
+    #[cfg(feature = "tracing")]
+    if let Some(so_far) = so_far {
+        tracing::info!(
+            limits = %Named(decision, limits),
+            who = who(),
+            banned = decision.is_banned(),
+            retry_after = ?decision.retry_after(),
+            so_far,
+            "{how}"
+        );
+    } else {
+        tracing::debug!(limits = %Named(decision, limits), who = who(), "{how}");
+    }
+}
+
+/// At most one a second; [`refused`] tells of the others.
+pub(crate) fn banned(decision: &Decision, who: impl Fn() -> Option<String>, how: &str) {
+    #[cfg(feature = "tracing")]
+    tracing::warn!(
+        limits = %Named(decision, |status| status.refused),
+        who = who(),
+        retry_after = ?decision.retry_after(),
+        "banned: {how}"
+    );
+}
+
+/// At most one a second.
+pub(crate) fn soft(limit: &Limit, who: Option<String>) {
+    #[cfg(feature = "tracing")]
+    tracing::warn!(limit = %limit.name(), who, "more than the soft limit is spent");
+}
+
+/// At most one a second.
+pub(crate) fn uncounted(decision: &Decision, so_far: u64) {
+    #[cfg(feature = "tracing")]
+    tracing::warn!(
+        limits = %Named(decision, |status| status.uncounted),
+        so_far,
+        "not counted: the store has no room for another key"
+    );
+}
+
+/// At most one a second.
+pub(crate) fn store_failed(error: &StoreError, then: OnStoreError, so_far: u64) {
+    #[cfg(feature = "tracing")]
+    tracing::warn!(
+        source = std::error::Error::source(error),
+        ?then,
+        so_far,
+        "no decision: {error}"
+    );
+    unheard::say_unless(heard!(WARN), || format!("no decision: {error}; then {then:?}"));
+}
+
+/// The names of the limits of which that is so.
+#[cfg(feature = "tracing")]
+struct Named<'a>(&'a Decision, fn(&LimitStatus) -> bool);
+
+#[cfg(feature = "tracing")]
+impl std::fmt::Display for Named<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (i, status) in self.0.statuses().filter(|status| self.1(status)).enumerate() {
+            let comma = if i > 0 { ", " } else { "" };
+            write!(f, "{comma}{}", status.limit.name())?;
+        }
+        Ok(())
+    }
+}
+
+/// When tiers are made or changed.
+pub(crate) fn unlimited(tiers: &str, tier: &str) {
+    #[cfg(feature = "tracing")]
+    tracing::info!(tiers, tier, "requests in this tier are not limited");
+}
+
+/// Once for each table of tiers.
+pub(crate) fn stranger(tiers: &str, tier: &str, missing: &Missing) {
+    #[cfg(feature = "tracing")]
+    tracing::warn!(
+        tiers,
+        tier,
+        "{missing}. Requests without it are in this tier; if no request ever has it, nobody is in \
+         another"
+    );
+}
+
+/// Once for each key by a client's address.
+pub(crate) fn unforwarded(header: &str, proxy: std::net::IpAddr) {
+    #[cfg(feature = "tracing")]
+    tracing::warn!(
+        header,
+        %proxy,
+        "a request from a trusted proxy has no such header, so it is charged to the proxy, as all its \
+         clients are: name the header that the proxy writes with `Ip::header`. A proxy's own health \
+         checks have none either"
+    );
+    unheard::say_unless(heard!(WARN), || {
+        format!(
+            "a request from the trusted proxy {proxy} has no header `{header}`: all its clients share one key"
+        )
+    });
+}
+
+/// With each request.
+pub(crate) fn passed(tiers: &str, tier: &str) {
+    #[cfg(feature = "tracing")]
+    tracing::debug!(tiers, tier, "not limited");
+}

@@ -1,0 +1,4 @@
+//! What handlers and clients see of a decision in a response.
+
+pub use crate::admission::adapter::Degraded;
+pub use crate::admission::gate::Redirect;

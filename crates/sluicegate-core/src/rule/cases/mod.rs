@@ -1,0 +1,290 @@
+//! Cases: other limits where other conditions hold.
+
+use std::fmt;
+
+use crate::condition::{ChosenBy, Condition};
+use crate::key::{Missing, View};
+use crate::limit::{Limit, LimitError, Limits};
+use crate::rule::{By, KnownLimits, LimitsFor};
+
+/// Begins with the limits that hold where `condition` does; [`or`](CasesBuilder::or) goes on, and
+/// [`otherwise`](CasesBuilder::otherwise) says what holds for everybody else. See [`Cases`].
+pub fn when<C>(condition: C, limits: impl Into<Limits>) -> CasesBuilder<[C; 1]> {
+    CasesBuilder { conditions: [condition], limits: vec![limits.into()] }
+}
+
+/// Limits by the first condition that holds.
+///
+/// ```
+/// use sluicegate::{Ip, Limit, Route, when};
+/// use sluicegate::key::Method;
+///
+/// let rule = when(Route.is("/search"), Limit::per_minute(10))
+///     .or(Method.is_any(["GET", "HEAD"]), Limit::per_minute(300))
+///     .otherwise(Limit::per_minute(60))
+///     .by(Ip::peer());
+/// ```
+///
+/// # Which cases share what was spent
+///
+/// That depends on who chooses the case, which the condition [says](Condition::chosen_by).
+///
+/// **Where the client can choose**, by the path, the method or a header, the case has a budget of its own, as
+/// all three have above: nobody gets more than 10 searches a minute by reading other pages between them, and
+/// who has read 300 pages can still search. A closure over the request counts as the client's choice, unless
+/// [`ByServer`](crate::condition::ByServer) says otherwise. A tuple is the client's choice as soon as one part is.
+///
+/// Such a budget belongs to the limit's own name, else to its numbers: the order of the cases makes no
+/// difference. Cases of equal limits are told apart by their order among each other; give them names if that
+/// may change.
+///
+/// **Where only the server chooses**, by the hour, the load or a claim, these cases and the last one share what
+/// was spent, as far as their limits are at the same place and of one algorithm. That is how limits go by the
+/// hour or by the load, without a fresh budget whenever the case changes. Each set of numbers keeps its own
+/// account of everything that was admitted; see [`Limit::carried`].
+///
+/// A place is a limit's name, or its period where it has none: it is then called what the limit of the last
+/// case is called that has this period, or after the name that is given to all of them:
+///
+/// ```
+/// # use sluicegate::{Claim, Ip, Limit, when};
+/// let paid = Claim("plan").equals("paid");
+/// let rule = when(paid, [Limit::per_second(50), Limit::per_day(100_000)])
+///     .otherwise([Limit::per_second(5), Limit::per_day(1_000)])
+///     .named("api") // `api/second` and `api/day`
+///     .by(Claim("customer"));
+/// ```
+#[derive(Clone)]
+pub struct Cases<C> {
+    conditions: C,
+    /// As they were given, for each condition and for none.
+    given: Vec<Limits>,
+    /// The same, made to share rows: for cases that the server chooses, and for none.
+    limits: Vec<Limits>,
+    /// The same, each case with rows of its own: for those that the client can choose.
+    apart: Vec<Limits>,
+}
+
+impl<C> Cases<Vec<C>> {
+    /// As many cases as a file has, and the limits that hold where no condition does.
+    ///
+    /// # Errors
+    ///
+    /// When two limits of one case are at the same place, or one cannot be named.
+    pub fn try_new(
+        cases: impl IntoIterator<Item = (C, Limits)>,
+        otherwise: impl Into<Limits>,
+    ) -> Result<Self, LimitError> {
+        let (conditions, limits) = cases.into_iter().unzip();
+        CasesBuilder { conditions, limits }.try_otherwise(otherwise)
+    }
+}
+
+impl<C> Cases<C> {
+    /// Names the limits that have no name of their own after `name` and their period: `api/second`.
+    ///
+    /// # Panics
+    ///
+    /// Where [`try_named`](Self::try_named) returns an error.
+    #[must_use]
+    #[track_caller]
+    pub fn named(self, name: &str) -> Self {
+        self.try_named(name).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// [`named`](Self::named) for names from configuration.
+    ///
+    /// # Errors
+    ///
+    /// When the name cannot be a limit's, or two limits of one case would share one.
+    pub fn try_named(self, name: &str) -> Result<Self, LimitError> {
+        let limits = placed(&self.given, |limit| format!("{name}/{}", limit.place()))?;
+        let apart = apart(&self.given, Some(name))?;
+        Ok(Self { limits, apart, ..self })
+    }
+
+    /// The rule that charges these limits to `key`.
+    pub fn by<K>(self, key: K) -> By<K, Self> {
+        By::new(self, key)
+    }
+}
+
+impl<V: View, C: Conditions<V>> LimitsFor<V> for Cases<C> {
+    fn each(
+        &self,
+        view: &V,
+        each: &mut dyn FnMut(&Limit) -> Result<(), Missing>,
+    ) -> Result<(), Missing> {
+        let case =
+            self.conditions.first(view)?.and_then(|case| match self.conditions.chosen_by(case) {
+                ChosenBy::Client => self.apart.get(case),
+                ChosenBy::Server => self.limits.get(case),
+            });
+        let mut limits = case.or(self.limits.last()).into_iter().flat_map(Limits::iter);
+        limits.try_for_each(each)
+    }
+}
+
+impl<C> KnownLimits for Cases<C> {
+    fn each_limit(&self, each: &mut dyn FnMut(&Limit)) {
+        self.limits.iter().flat_map(Limits::iter).for_each(each);
+    }
+}
+
+impl<C> fmt::Debug for Cases<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cases").field("limits", &self.limits).finish_non_exhaustive()
+    }
+}
+
+/// Cases that do not yet say what holds otherwise; see [`when`].
+#[derive(Clone)]
+pub struct CasesBuilder<C> {
+    conditions: C,
+    limits: Vec<Limits>,
+}
+
+impl<C> CasesBuilder<C> {
+    /// The limits where `condition` holds, and none before it.
+    #[must_use]
+    pub fn or<D>(mut self, condition: D, limits: impl Into<Limits>) -> CasesBuilder<(C, D)> {
+        self.limits.push(limits.into());
+        CasesBuilder { conditions: (self.conditions, condition), limits: self.limits }
+    }
+
+    /// The limits where no condition holds.
+    ///
+    /// # Panics
+    ///
+    /// Where [`try_otherwise`](Self::try_otherwise) returns an error.
+    #[track_caller]
+    pub fn otherwise(self, limits: impl Into<Limits>) -> Cases<C> {
+        self.try_otherwise(limits).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// [`otherwise`](Self::otherwise) for limits from configuration.
+    ///
+    /// # Errors
+    ///
+    /// When two limits of one case are at the same place, or one cannot be named.
+    pub fn try_otherwise(self, limits: impl Into<Limits>) -> Result<Cases<C>, LimitError> {
+        let Self { conditions, limits: mut given } = self;
+        given.push(limits.into());
+        let limits = placed(&given, |limit| name_at_place(&given, limit))?;
+        let apart = apart(&given, None)?;
+        Ok(Cases { conditions, given, limits, apart })
+    }
+}
+
+impl<C> fmt::Debug for CasesBuilder<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CasesBuilder").field("limits", &self.limits).finish_non_exhaustive()
+    }
+}
+
+fn placed(lists: &[Limits], name: impl Fn(&Limit) -> String) -> Result<Vec<Limits>, LimitError> {
+    lists.iter().map(|limits| limits.placed(&name)).collect()
+}
+
+/// The limits of each case with rows of its own.
+fn apart(lists: &[Limits], name: Option<&str>) -> Result<Vec<Limits>, LimitError> {
+    let mut rows = Vec::new();
+    lists.iter().map(|limits| limits.apart(name, &mut rows)).collect()
+}
+
+/// What the last limit of the same period is called; one without a name of its own first, since that
+/// is the place of all that have none.
+fn name_at_place(lists: &[Limits], limit: &Limit) -> String {
+    let at_place = |limits: &'_ Limits| {
+        let same = |other: &&Limit| other.period() == limit.period();
+        let nameless = |other: &&Limit| same(other) && other.own_name().is_none();
+        limits.iter().find(nameless).or_else(|| limits.iter().find(same)).copied()
+    };
+    lists.iter().rev().find_map(at_place).unwrap_or(*limit).name().to_string()
+}
+
+/// Conditions in order, of which the first that holds counts: what [`Cases`] are decided by.
+pub trait Conditions<V: View> {
+    /// Where the first one stands that holds.
+    ///
+    /// # Errors
+    ///
+    /// What a condition lacks that is asked before one holds.
+    fn first(&self, view: &V) -> Result<Option<usize>, Missing>;
+
+    /// How many there are.
+    fn count(&self) -> usize;
+
+    /// Who chooses the one that stands there.
+    fn chosen_by(&self, at: usize) -> ChosenBy;
+}
+
+impl<V: View, C: Condition<V>, const N: usize> Conditions<V> for [C; N] {
+    fn first(&self, view: &V) -> Result<Option<usize>, Missing> {
+        first_of(self, view)
+    }
+
+    fn count(&self) -> usize {
+        N
+    }
+
+    #[inline]
+    fn chosen_by(&self, at: usize) -> ChosenBy {
+        chosen_by(self, at)
+    }
+}
+
+impl<V: View, C: Condition<V>> Conditions<V> for Vec<C> {
+    fn first(&self, view: &V) -> Result<Option<usize>, Missing> {
+        first_of(self, view)
+    }
+
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    #[inline]
+    fn chosen_by(&self, at: usize) -> ChosenBy {
+        chosen_by(self, at)
+    }
+}
+
+fn first_of<V: View, C: Condition<V>>(
+    conditions: &[C],
+    view: &V,
+) -> Result<Option<usize>, Missing> {
+    for (i, condition) in conditions.iter().enumerate() {
+        if condition.holds(view)? {
+            return Ok(Some(i));
+        }
+    }
+    Ok(None)
+}
+
+fn chosen_by<V: View, C: Condition<V>>(conditions: &[C], at: usize) -> ChosenBy {
+    conditions.get(at).map_or(ChosenBy::Client, Condition::chosen_by)
+}
+
+/// Those before, and one more.
+impl<V: View, B: Conditions<V>, C: Condition<V>> Conditions<V> for (B, C) {
+    fn first(&self, view: &V) -> Result<Option<usize>, Missing> {
+        let (before, last) = self;
+        match before.first(view)? {
+            None => Ok(last.holds(view)?.then(|| before.count())),
+            first => Ok(first),
+        }
+    }
+
+    fn count(&self) -> usize {
+        self.0.count() + 1
+    }
+
+    #[inline]
+    fn chosen_by(&self, at: usize) -> ChosenBy {
+        let (before, last) = self;
+        if at < before.count() { before.chosen_by(at) } else { last.chosen_by() }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,87 @@
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+
+use arc_swap::ArcSwap;
+
+use super::table::{Table, Tier, position};
+use super::{Shared, TierError, Tiers};
+use crate::limit::Limits;
+use crate::observe::report;
+
+/// Tiers that do not yet say which of them holds otherwise; see [`Tiers::new`].
+#[derive(Debug, Clone)]
+pub struct TiersBuilder {
+    name: String,
+    /// None: unlimited.
+    tiers: Vec<(String, Option<Limits>)>,
+}
+
+impl TiersBuilder {
+    pub(super) fn new(name: String) -> Self {
+        Self { name, tiers: Vec::new() }
+    }
+
+    /// A tier with these limits.
+    #[must_use]
+    pub fn tier(self, name: impl Into<String>, limits: impl Into<Limits>) -> Self {
+        self.and(name.into(), Some(limits.into()))
+    }
+
+    /// A tier that is not limited at all. The log says so, when the tiers are made and, with each
+    /// request, at the level of debugging.
+    #[must_use]
+    pub fn unlimited(self, name: impl Into<String>) -> Self {
+        self.and(name.into(), None)
+    }
+
+    /// The tiers, of which this one is for everybody who is unknown.
+    ///
+    /// # Panics
+    ///
+    /// Where [`try_otherwise`](Self::try_otherwise) returns an error.
+    #[track_caller]
+    pub fn otherwise(self, tier: &str) -> Tiers {
+        self.try_otherwise(tier).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// [`otherwise`](Self::otherwise) for tiers from configuration.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such tier, two tiers have one name, two limits of a tier are at the same place,
+    /// or one cannot be named.
+    pub fn try_otherwise(self, tier: &str) -> Result<Tiers, TierError> {
+        let table = self.table(tier)?;
+        for tier in table.tiers.iter().filter(|tier| tier.limits.is_none()) {
+            report::unlimited(&self.name, &tier.name);
+        }
+        let table = ArcSwap::from_pointee(table);
+        let is_told = AtomicBool::new(false);
+        let shared = Shared { name: self.name, table, change: Mutex::new(()), is_told };
+        Ok(Tiers { shared: Arc::new(shared) })
+    }
+
+    fn and(mut self, name: String, limits: Option<Limits>) -> Self {
+        self.tiers.push((name, limits));
+        self
+    }
+
+    fn table(&self, otherwise: &str) -> Result<Table, TierError> {
+        let mut tiers = Vec::with_capacity(self.tiers.len());
+        for (name, limits) in &self.tiers {
+            if position(&tiers, name).is_some() {
+                return Err(TierError::twice(&self.name, name));
+            }
+            tiers.push(match limits {
+                Some(limits) => Tier::limited(&self.name, name, limits)?,
+                None => Tier::unlimited(name),
+            });
+        }
+        let mut table = Table { tiers: tiers.into(), otherwise: 0, customers: Arc::default() };
+        match table.position(otherwise) {
+            Some(at) => table.otherwise = at,
+            None => return Err(TierError::unknown(&self.name, &table, otherwise)),
+        }
+        Ok(table)
+    }
+}

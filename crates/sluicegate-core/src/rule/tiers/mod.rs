@@ -1,0 +1,200 @@
+//! Tiers: a table of limits and of customers, changed while running.
+
+mod build;
+mod by;
+mod error;
+mod table;
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::ArcSwap;
+
+pub use self::build::TiersBuilder;
+pub use self::by::ByTier;
+pub use self::error::TierError;
+use self::table::{Table, Tier};
+use crate::key::Missing;
+use crate::limit::Limits;
+use crate::observe::report;
+
+/// What a customer may do by the tier that it is in: a table that may be changed while running.
+///
+/// ```
+/// use sluicegate::{Claim, Limit, Tiers};
+///
+/// let tiers = Tiers::new("api")
+///     .tier("free", [Limit::per_second(5).burst(10), Limit::per_day(10_000)])
+///     .tier("paid", [Limit::per_second(50), Limit::per_day(1_000_000)])
+///     .unlimited("partner")
+///     .otherwise("free");
+/// let rule = tiers.clone().by_customer(Claim("customer")).by(Claim("customer"));
+///
+/// tiers.assign("acme", "paid")?;
+/// tiers.replace("free", [Limit::per_second(2), Limit::per_day(5_000)])?;
+/// # Ok::<(), sluicegate::rule::TierError>(())
+/// ```
+///
+/// Which tier a request is in says the application's own authentication, either by its name
+/// ([`by_tier`](Self::by_tier)) or by the customer's, who is then looked up here
+/// ([`by_customer`](Self::by_customer)). A request that is in no known tier is in the one that holds
+/// otherwise: that of a customer who is not in the table, and that of a stranger, for whom the
+/// application inserts no [`Claims`](crate::key::Claims). Since it may also be the set-up that inserts none,
+/// the log says so once.
+///
+/// Clones share one table. A rule reads it once for each request and sees all of a change or nothing;
+/// the next request goes by it. What was spent is kept: limits at the same place of two tiers, or of
+/// one tier before and after, count as one, as far as they are of one algorithm. A place is a limit's
+/// name. What has none is named after these tiers and its period, `api/second` and `api/day` above, and
+/// has to be the only one of its tier there.
+#[derive(Clone)]
+pub struct Tiers {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    name: String,
+    table: ArcSwap<Table>,
+    /// Held by whoever makes the next table out of this one.
+    change: Mutex<()>,
+    /// Whether the operator was told that a request came without what names the tier.
+    is_told: AtomicBool,
+}
+
+impl Tiers {
+    /// Begins with no tiers; `name` is what their limits are named after.
+    #[expect(
+        clippy::new_ret_no_self,
+        reason = "tiers are complete once they say what holds otherwise"
+    )]
+    pub fn new(name: impl Into<String>) -> TiersBuilder {
+        TiersBuilder::new(name.into())
+    }
+
+    /// The limits of the tier that `tier` names: a claim of the plan, mostly.
+    pub fn by_tier<T>(&self, tier: T) -> ByTier<T> {
+        ByTier::tier(self.clone(), tier)
+    }
+
+    /// The limits of the tier to which the customer that `customer` names is [assigned](Self::assign).
+    pub fn by_customer<T>(&self, customer: T) -> ByTier<T> {
+        ByTier::customer(self.clone(), customer)
+    }
+
+    /// Puts a customer into a tier, from the next request on.
+    ///
+    /// The table of customers is copied for it; for many at once there is
+    /// [`assign_all`](Self::assign_all).
+    ///
+    /// # Errors
+    ///
+    /// When there is no such tier.
+    pub fn assign(&self, customer: &str, tier: &str) -> Result<(), TierError> {
+        self.assign_all([(customer, tier)])
+    }
+
+    /// Puts customers into tiers, all of them at once: no request sees some of it.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such tier as one of them is to be in; then nobody is moved.
+    pub fn assign_all<C: AsRef<str>, T: AsRef<str>>(
+        &self,
+        customers: impl IntoIterator<Item = (C, T)>,
+    ) -> Result<(), TierError> {
+        // No tier ever moves or goes, so where it stands now is where it stands then.
+        let table = self.shared.table.load_full();
+        let customers = customers.into_iter().map(|(customer, tier)| {
+            Ok((Arc::from(customer.as_ref()), self.position(&table, tier.as_ref())?))
+        });
+        let customers = customers.collect::<Result<Vec<_>, TierError>>()?;
+        self.change(|table| {
+            Arc::make_mut(&mut table.customers).extend(customers);
+            Ok(())
+        })
+    }
+
+    /// Puts a customer back into the tier that holds otherwise, from the next request on.
+    pub fn unassign(&self, customer: &str) {
+        let done: Result<(), TierError> = self.change(|table| {
+            Arc::make_mut(&mut table.customers).remove(customer);
+            Ok(())
+        });
+        done.expect("taking somebody out never fails");
+    }
+
+    /// The tier in which a customer is.
+    pub fn tier_of(&self, customer: &str) -> Arc<str> {
+        let table = self.shared.table.load();
+        table.tier(table.customer(customer)).name.clone()
+    }
+
+    /// Gives a tier other limits, from the next request on; what was spent is kept.
+    ///
+    /// A store that cannot keep one of them refuses it when it is charged, not here.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such tier, two limits are at the same place, or one cannot be named.
+    pub fn replace(&self, tier: &str, limits: impl Into<Limits>) -> Result<(), TierError> {
+        let limits = limits.into();
+        self.change(|table| {
+            let at = self.position(table, tier)?;
+            let replaced = Tier::limited(&self.shared.name, tier, &limits)?;
+            Arc::make_mut(&mut table.tiers)[at] = replaced;
+            Ok(())
+        })
+    }
+
+    /// Limits a tier no longer, from the next request on.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such tier.
+    pub fn lift(&self, tier: &str) -> Result<(), TierError> {
+        self.change(|table| {
+            let at = self.position(table, tier)?;
+            Arc::make_mut(&mut table.tiers)[at] = Tier::unlimited(tier);
+            report::unlimited(&self.shared.name, tier);
+            Ok(())
+        })
+    }
+
+    /// Makes the next table. One that fails is dropped.
+    fn change(
+        &self,
+        change: impl FnOnce(&mut Table) -> Result<(), TierError>,
+    ) -> Result<(), TierError> {
+        let _one_at_a_time = self.shared.change.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut table = Table::clone(&self.shared.table.load());
+        change(&mut table)?;
+        self.shared.table.store(Arc::new(table));
+        Ok(())
+    }
+
+    fn tell_once(&self, missing: &Missing, table: &Table) {
+        if !self.shared.is_told.swap(true, Ordering::Relaxed) {
+            report::stranger(&self.shared.name, &table.tier(table.otherwise).name, missing);
+        }
+    }
+
+    fn position(&self, table: &Table, tier: &str) -> Result<usize, TierError> {
+        table.position(tier).ok_or_else(|| TierError::unknown(&self.shared.name, table, tier))
+    }
+}
+
+/// Shows how many customers there are, not who.
+impl fmt::Debug for Tiers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let table = self.shared.table.load();
+        f.debug_struct("Tiers")
+            .field("name", &self.shared.name)
+            .field("tiers", &table.tiers)
+            .field("customers", &table.customers.len())
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests;

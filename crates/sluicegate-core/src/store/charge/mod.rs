@@ -1,0 +1,301 @@
+use std::time::Duration;
+
+use crate::cost::account::{Account, Reply};
+use crate::key::{KeyBuf, Missing};
+use crate::limit::{Keys, Limit, MAX_LIMITS, WhenFull};
+use crate::store::few::Few;
+
+/// What one request owes: to which limits, on which keys, at what cost. Charged all or none.
+#[derive(Debug, Clone)]
+pub struct Charge {
+    debits: Few<Debit>,
+    patience: Option<Duration>,
+    /// Whether it may not wait because too many others do at this moment.
+    is_crowded: bool,
+}
+
+/// What a request costs, and whether that is the length of its body.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Price {
+    pub(crate) cost: u64,
+    pub(crate) is_length: bool,
+}
+
+impl From<u64> for Price {
+    fn from(cost: u64) -> Self {
+        Self { cost, is_length: false }
+    }
+}
+
+/// One limit that a request is charged to.
+#[derive(Debug, Clone)]
+pub struct Debit {
+    /// The limit.
+    pub limit: Limit,
+    /// Whose budget it is.
+    pub key: KeyBuf,
+    /// How much of it.
+    pub cost: u64,
+    pub(crate) account: Option<Account>,
+    /// Whether the cost is the length of the request's body.
+    pub(crate) is_length: bool,
+}
+
+impl Charge {
+    /// A charge that owes nothing yet.
+    #[inline]
+    pub const fn new() -> Self {
+        Self { debits: Few::new(), patience: None, is_crowded: false }
+    }
+
+    /// A charge that owes `cost` to one limit on one key.
+    #[inline]
+    pub fn of(limit: Limit, key: KeyBuf, cost: u64) -> Self {
+        let debits = Few::one(Debit { limit, key, cost, account: None, is_length: false });
+        Self { debits, patience: None, is_crowded: false }
+    }
+
+    /// Adds `cost` to what is owed to `limit` on `key`.
+    ///
+    /// # Errors
+    ///
+    /// The server's mistake: more than [`MAX_LIMITS`] limits on one request, or two different limits
+    /// with one name and shape on the same key.
+    pub fn add(&mut self, limit: Limit, key: KeyBuf, cost: u64) -> Result<(), Missing> {
+        self.add_on_account(limit, key, cost, None)
+    }
+
+    /// Begins a charge that owes nothing yet, and hands out the key, to be written where it stands: it
+    /// is large, and moving what has just been written makes the processor wait.
+    #[inline(always)]
+    pub(crate) fn begin(
+        &mut self,
+        limit: &Limit,
+        Price { cost, is_length }: Price,
+        account: Option<&Account>,
+    ) -> &mut KeyBuf {
+        let (key, account) = (KeyBuf::new(), account.cloned());
+        let debit = self.debits.begin(Debit { limit: *limit, key, cost, account, is_length });
+        &mut debit.key
+    }
+
+    /// Undoes [`begin`](Self::begin).
+    #[inline]
+    pub(crate) fn forget(&mut self) {
+        self.debits = Few::new();
+    }
+
+    #[inline]
+    pub(crate) fn add_on_account(
+        &mut self,
+        limit: Limit,
+        key: KeyBuf,
+        price: impl Into<Price>,
+        account: Option<Account>,
+    ) -> Result<(), Missing> {
+        let price = price.into();
+        if self.is_empty() {
+            let Price { cost, is_length } = price;
+            self.debits.push(Debit { limit, key, cost, account, is_length });
+            return Ok(());
+        }
+        self.add_another(limit, key, price, account)
+    }
+
+    fn add_another(
+        &mut self,
+        limit: Limit,
+        key: KeyBuf,
+        Price { cost, is_length }: Price,
+        account: Option<Account>,
+    ) -> Result<(), Missing> {
+        let same =
+            self.debits.iter_mut().find(|debit| debit.limit.id() == limit.id() && debit.key == key);
+        if let Some(debit) = same {
+            if debit.limit != limit {
+                return Err(Missing::server(
+                    format!("a name that tells `{}` from `{limit}`", debit.limit),
+                    "give each limit of a rule its own `.named(..)`",
+                ));
+            }
+            debit.account = Account::joined(debit.account.take(), debit.cost, account, cost);
+            debit.cost = debit.cost.saturating_add(cost);
+            debit.is_length |= is_length;
+            return Ok(());
+        }
+        if self.debits.len() == MAX_LIMITS {
+            return Err(Missing::server(
+                "room for another limit",
+                format!("charge no request to more than {MAX_LIMITS} limits"),
+            ));
+        }
+        self.debits.push(Debit { limit, key, cost, account, is_length });
+        Ok(())
+    }
+
+    /// The same charge, of what `map` makes of each that is owed: limits that stay apart.
+    pub(crate) fn with_each<E>(
+        &self,
+        map: impl FnMut(&Debit) -> Result<Debit, E>,
+    ) -> Result<Self, E> {
+        let debits = self.debits.iter().map(map).collect::<Result<_, _>>()?;
+        Ok(Self { debits, ..*self })
+    }
+
+    /// Lets the request wait: a place may be booked up to `patience` ahead.
+    #[must_use]
+    pub fn patient(mut self, patience: Duration) -> Self {
+        self.wait_up_to(patience);
+        self
+    }
+
+    pub(crate) fn wait_up_to(&mut self, patience: Duration) {
+        self.patience = Some(patience);
+    }
+
+    /// Too many wait at this moment: who would have to wait in a limit's own queue is refused instead.
+    pub(crate) fn crowd_out(&mut self) {
+        if self.debits.iter().any(|debit| debit.limit.has_own_queue()) {
+            (self.patience, self.is_crowded) = (Some(Duration::ZERO), true);
+        }
+    }
+
+    /// Whether it could be admitted, were there a place for one who waits for so long.
+    pub(crate) fn is_crowded_out(&self, longest: Option<Duration>) -> bool {
+        self.is_crowded && !self.never_fits_within(longest)
+    }
+
+    /// How far ahead a place may be booked. Without it, a request waits in a leaky bucket's own queue
+    /// only, and as long as that takes.
+    #[inline]
+    pub fn patience(&self) -> Option<Duration> {
+        self.patience
+    }
+
+    /// Whether one of the limits can never admit this, however long the request waits: the store answers
+    /// [`Verdict::Never`](crate::limit::Verdict::Never). A [shadow](Limit::shadow) keeps nobody out.
+    pub fn never_fits(&self) -> bool {
+        self.never_fits_within(self.patience)
+    }
+
+    fn never_fits_within(&self, patience: Option<Duration>) -> bool {
+        let patience = patience.map(micros);
+        let never = |debit: &Debit| debit.never_fits(patience);
+        self.debits.iter().any(never)
+    }
+
+    /// Whether all of it is owed by one key.
+    #[inline]
+    pub fn keys(&self) -> Keys {
+        let mut debits = self.debits.iter();
+        let first = debits.next().map(|debit| &debit.key);
+        if debits.all(|debit| Some(&debit.key) == first) { Keys::One } else { Keys::Several }
+    }
+
+    /// What is owed.
+    #[inline]
+    pub fn debits(&self) -> impl DoubleEndedIterator<Item = &Debit> + Clone {
+        self.debits.iter()
+    }
+
+    /// What is owed, if that is to one limit.
+    #[inline]
+    pub(crate) fn only(&self) -> Option<&Debit> {
+        self.debits.only()
+    }
+
+    /// Whether the client is warned before it is refused, by any of the limits.
+    #[inline]
+    pub(crate) fn has_soft(&self) -> bool {
+        match self.only() {
+            Some(debit) => debit.limit.soft_limit().is_some(),
+            None => self.debits.iter().any(|debit| debit.limit.soft_limit().is_some()),
+        }
+    }
+
+    /// To how many limits.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.debits.len()
+    }
+
+    /// Whether nothing is owed.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.debits.is_empty()
+    }
+}
+
+impl Default for Charge {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// How many times the larger of the reservation and the limit's capacity one request may be settled to, unless
+/// [`By::settle_at_most`](crate::rule::By::settle_at_most) says otherwise. A budget of tokens may well be overdrawn by one long
+/// answer. Ten times overdrawn, a bucket that fills in a minute recovers in ten: a wrong number in a response must not
+/// lock a key for years.
+const SETTLED: u64 = 10;
+
+impl Debit {
+    /// Whether the limit never admits this charge, even after a wait of this many microseconds.
+    pub(crate) fn never_fits(&self, patience: Option<u64>) -> bool {
+        !self.limit.is_shadow() && self.limit.never_admits(self.cost, patience)
+    }
+
+    /// What is done when the store has no room for the key: what the
+    /// [limit says](crate::Limit::answer_when_full). What is settled by the response is counted
+    /// [together](WhenFull::CountTogether) where nothing else was said: attempts that failed are counted so.
+    pub fn answer_when_full(&self) -> WhenFull {
+        match &self.account {
+            Some(_) if !self.limit.says_when_full() => WhenFull::CountTogether,
+            _ => self.limit.answer_when_full(),
+        }
+    }
+
+    /// Whether settling it may have to wait for the end of the response's body.
+    #[inline]
+    pub(crate) fn may_wait(&self) -> bool {
+        self.limit.is_held() || self.account.as_ref().is_some_and(Account::may_wait)
+    }
+
+    /// Whether settling it waits for the end of the body, of a response whose cost may be running.
+    pub(crate) fn waits(&self, is_running: bool) -> bool {
+        self.limit.is_held() || self.account_waits(is_running)
+    }
+
+    /// Whether the response has to be remembered until then.
+    pub(crate) fn account_waits(&self, is_running: bool) -> bool {
+        !self.limit.is_held()
+            && self.account.as_ref().is_some_and(|account| account.waits(is_running))
+    }
+
+    /// What of the cost is to stand when the body has ended, or will never be sent.
+    pub(crate) fn spent_at_end(&self, reply: Option<&dyn Reply>) -> u64 {
+        match reply {
+            Some(reply) => self.spent(reply),
+            None if self.limit.is_held() => 0,
+            None => self.cost,
+        }
+    }
+
+    /// The part of the cost that stays charged, now that the response is known.
+    pub(crate) fn spent(&self, reply: &dyn Reply) -> u64 {
+        match &self.account {
+            _ if self.limit.is_held() || reply.is_refusal() => 0,
+            account => {
+                let most = self.cost.max(self.limit.capacity()).saturating_mul(SETTLED);
+                Account::spent(account.as_ref(), reply, self.cost, most)
+            }
+        }
+    }
+}
+
+/// Whole microseconds, as many as fit.
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,144 @@
+//! What is asked of the rows of a charge, and what is answered where some of them are missing.
+
+use smallvec::SmallVec;
+
+use super::locate::{Found, USUAL};
+use crate::limit::{Counted, Outcome, Slot, State, WhenFull, decide, preview, would_admit};
+use crate::store::StoreError;
+use crate::store::charge::{Charge, Debit};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ask {
+    Take,
+    Peek,
+    Reset,
+}
+
+impl Ask {
+    pub(super) fn of(
+        self,
+        found: &mut [Found],
+        charge: &Charge,
+        now: u64,
+    ) -> Result<Outcome, StoreError> {
+        match self {
+            Self::Take if found.iter().all(|found| found.has_room && !found.is_together()) => {
+                let states = found.iter_mut().map(|found| &mut found.state);
+                Ok(with_slots(states, charge, |slots| {
+                    decide(slots, now, charge.patience(), charge.keys())
+                }))
+            }
+            Self::Take => taken_in_part(found, charge, now),
+            Self::Peek => {
+                let told = looked_at(&mut all(found, charge), |slots| {
+                    preview(slots, now, charge.patience(), charge.keys())
+                });
+                if !found.iter().any(Found::is_together) {
+                    return Ok(told);
+                }
+                found.iter_mut().for_each(|found| found.has_room = true);
+                Ok(filled_in(told, found, charge))
+            }
+            Self::Reset => {
+                // What is held is held by somebody: it stands until that one gives it back. What others are
+                // counted by is not this key's to forget.
+                let rows = found.iter_mut().zip(charge.debits());
+                rows.filter(|(found, debit)| !debit.limit.is_held() && !found.is_together())
+                    .for_each(|(found, _)| found.state = State::default());
+                let states = found.iter_mut().map(|found| &mut found.state);
+                Ok(with_slots(states, charge, |slots| {
+                    preview(slots, now, charge.patience(), charge.keys())
+                }))
+            }
+        }
+    }
+}
+
+/// Charges the limits that there is room for, all or none of them. The others have no part in it, unless they
+/// want to be asked ([`WhenFull`]), or could never admit the cost.
+///
+/// Who is refused anyway is refused all the same: no flood frees a key by leaving no room for another of its
+/// limits. A shadow without room is not there.
+fn taken_in_part(found: &mut [Found], charge: &Charge, now: u64) -> Result<Outcome, StoreError> {
+    let is_partial = left_out(found, charge).next().is_some();
+    let asks = |debit: &Debit| debit.answer_when_full() != WhenFull::Admit;
+    let refuses = left_out(found, charge).any(asks);
+    let full = if refuses { StoreError::full_and_refusing } else { StoreError::full };
+    let (keys, patience) = (charge.keys(), charge.patience());
+
+    let mut slots = counted(found, charge);
+    if is_partial && slots.iter().all(|slot| slot.limit.is_shadow()) {
+        return Err(full());
+    }
+    if refuses && looked_at(&mut slots, |slots| would_admit(slots, now, patience, keys)) {
+        return Err(full());
+    }
+    let outcome = decide(&mut slots, now, patience, keys);
+    drop(slots);
+    Ok(filled_in(outcome, found, charge))
+}
+
+/// Runs `look`, and leaves the states as they were written: what looking changes is how those are told that
+/// other numbers have written.
+fn looked_at<R>(slots: &mut [Slot<'_>], look: impl FnOnce(&mut [Slot<'_>]) -> R) -> R {
+    let written = |slot: &Slot<'_>| (slot.state.cell, slot.state.written);
+    let before: SmallVec<[_; USUAL]> = slots.iter().map(written).collect();
+    let result = look(slots);
+    for (slot, (cell, written)) in slots.iter_mut().zip(before) {
+        (slot.state.cell, slot.state.written) = (cell, written);
+    }
+    result
+}
+
+/// Whether the limit has no part in the decision.
+fn is_left_out(found: &Found, debit: &Debit) -> bool {
+    !found.has_room && !debit.limit.is_shadow() && debit.cost <= debit.limit.capacity()
+}
+
+fn left_out<'a>(found: &[Found], charge: &'a Charge) -> impl Iterator<Item = &'a Debit> {
+    let each = found.iter().zip(charge.debits());
+    each.filter(|(found, debit)| is_left_out(found, debit)).map(|(_, debit)| debit)
+}
+
+fn counted<'a>(found: &'a mut [Found], charge: &'a Charge) -> SmallVec<[Slot<'a>; USUAL]> {
+    let each = found.iter_mut().zip(charge.debits());
+    each.filter(|(found, debit)| !is_left_out(found, debit)).map(slot).collect()
+}
+
+fn all<'a>(found: &'a mut [Found], charge: &'a Charge) -> SmallVec<[Slot<'a>; USUAL]> {
+    found.iter_mut().zip(charge.debits()).map(slot).collect()
+}
+
+fn slot<'a>((found, debit): (&'a mut Found, &'a Debit)) -> Slot<'a> {
+    Slot { limit: &debit.limit, state: &mut found.state, cost: debit.cost }
+}
+
+/// The outcome for all of the charge, which says how each limit was counted.
+fn filled_in(outcome: Outcome, found: &[Found], charge: &Charge) -> Outcome {
+    let counted = |found: &Found, debit: &Debit| match found.is_together() {
+        true => Counted::Together,
+        false if is_left_out(found, debit) => Counted::No,
+        false => Counted::Alone,
+    };
+    let each = found.iter().zip(charge.debits());
+    outcome.filled_in(each.map(|(found, debit)| (&debit.limit, debit.cost, counted(found, debit))))
+}
+
+/// Runs `run` on a slot for each state and what is owed to it; one is common and does not allocate.
+fn with_slots<'a, R>(
+    states: impl Iterator<Item = &'a mut State>,
+    charge: &'a Charge,
+    run: impl FnOnce(&mut [Slot<'a>]) -> R,
+) -> R {
+    let mut slots = states.zip(charge.debits()).map(|(state, debit)| {
+        let (limit, cost) = (&debit.limit, debit.cost);
+        Slot { limit, state, cost }
+    });
+    match (slots.next(), charge.len()) {
+        (Some(mut slot), 1) => run(std::slice::from_mut(&mut slot)),
+        (first, _) => {
+            let mut slots: SmallVec<[_; USUAL]> = first.into_iter().chain(slots).collect();
+            run(&mut slots)
+        }
+    }
+}

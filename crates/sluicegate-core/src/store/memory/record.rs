@@ -1,0 +1,56 @@
+//! What a store shows of itself through the `metrics` facade.
+
+use metrics::{SharedString, Unit, counter, describe_counter, describe_gauge, gauge};
+
+use super::Memory;
+
+impl Memory {
+    /// Sets the gauges of this store to what it stands at, under the label `store`: to be called when
+    /// metrics are scraped. Nothing else does it: there is no thread, and a decision is not held up by it.
+    ///
+    /// - `sluicegate_memory_keys`: rows in use, as [`about_len`](Self::about_len) says it, in bounded time;
+    /// - `sluicegate_memory_capacity`: keys that there is room for;
+    /// - `sluicegate_memory_turned_away_total`: requests that were not counted by a limit, or refused, because
+    ///   there was no room for the key;
+    /// - `sluicegate_memory_counted_together_total`: decisions by rows that keys share for which there is no room.
+    ///
+    /// Nothing is ever evicted that is being limited: [`turned_away`](Self::turned_away) is what other
+    /// limiters would have evicted for.
+    ///
+    /// ```
+    /// use sluicegate::Memory;
+    ///
+    /// let store = Memory::new();
+    /// // In the handler of `/metrics`, before rendering:
+    /// store.record_metrics("api");
+    /// ```
+    pub fn record_metrics(&self, store: impl Into<SharedString>) {
+        describe();
+        let store = store.into();
+        gauge!("sluicegate_memory_keys", "store" => store.clone()).set(self.about_len() as f64);
+        gauge!("sluicegate_memory_capacity", "store" => store.clone()).set(self.capacity() as f64);
+        counter!("sluicegate_memory_turned_away_total", "store" => store.clone())
+            .absolute(self.turned_away());
+        counter!("sluicegate_memory_counted_together_total", "store" => store)
+            .absolute(self.counted_together());
+    }
+}
+
+fn describe() {
+    describe_gauge!(
+        "sluicegate_memory_keys",
+        Unit::Count,
+        "About how many rows are in use: one for each key and limit that has spent and not recovered."
+    );
+    describe_gauge!("sluicegate_memory_capacity", Unit::Count, "Keys that there is room for.");
+    describe_counter!(
+        "sluicegate_memory_turned_away_total",
+        Unit::Count,
+        "Requests that a limit did not count, because there was no room for the key; none is evicted for them."
+    );
+    describe_counter!(
+        "sluicegate_memory_counted_together_total",
+        Unit::Count,
+        "Decisions by rows that several keys share, because there was no room for a row of each."
+    );
+}

@@ -1,0 +1,158 @@
+//! Rows that do not stand in their first bucket.
+
+use std::collections::BTreeSet;
+
+use super::*;
+use crate::store::memory::bucket::Bucket;
+use crate::store::memory::locked::{Find, Locked, Sought};
+use crate::store::memory::row::{Four, Narrow};
+use crate::store::memory::slim::Slim;
+use crate::store::memory::table::{CHOICES, Table};
+
+/// How many of `numbers` stand in which of their choices.
+fn stand<B: Bucket>(
+    store: &Memory,
+    table: &Table<B>,
+    limit: Limit,
+    numbers: std::ops::Range<u64>,
+) -> [usize; CHOICES] {
+    let mut stand = [0; CHOICES];
+    for number in numbers {
+        let print = store.0.seed.print(limit.id(), &key(number));
+        let choice = (0..CHOICES)
+            .find(|choice| table.lock(table.choice(print, *choice)).find(print).is_some())
+            .expect("it stands in one of them");
+        stand[choice] += 1;
+    }
+    stand
+}
+
+/// Each is counted once, wherever it stands and however often others have moved it.
+fn are_found_in_each_of_their_choices(limit: Limit, keys: u64) -> Memory {
+    let (store, _clock) = memory(2_000);
+    for round in (0..limit.count()).rev() {
+        assert!((0..keys).all(|number| admits(&store, limit, number)));
+        for number in 0..keys {
+            assert_eq!(remaining(&store, limit, number), round);
+        }
+    }
+    assert!((0..keys).all(|number| !admits(&store, limit, number)));
+    assert_eq!(store.len() as u64, keys);
+    store
+}
+
+#[test]
+fn a_row_of_two_words_is_found_in_each_of_its_choices() {
+    let limit = Limit::fixed_window(3, 60 * MINUTE);
+    let store = are_found_in_each_of_their_choices(limit, 2_100);
+    let stand = stand(&store, &store.0.narrow, limit, 0..2_100);
+    assert!(stand.iter().all(|rows| *rows > 5), "{stand:?}");
+}
+
+#[test]
+fn a_row_of_one_word_is_found_in_each_of_its_choices() {
+    let limit = Limit::per_hour(3);
+    let store = are_found_in_each_of_their_choices(limit, 3_100);
+    let stand = stand(&store, &store.0.slim, limit, 0..3_100);
+    assert!(stand.iter().all(|rows| *rows > 5), "{stand:?}");
+}
+
+/// Rows of one charge are not taken for one another's room.
+#[test]
+fn the_rows_of_one_charge_do_not_displace_each_other() {
+    for first in 0..200 {
+        // Three buckets: the rows of a charge meet in one of them again and again.
+        let (store, _clock) = memory(1);
+        let limits: Vec<_> = (1..=10).map(|i| Limit::per_hour(10 + i)).collect();
+        let mut charge = Charge::new();
+        for limit in &limits {
+            charge.add(*limit, key(first), 1).expect("limits of different names");
+        }
+        let Ok(decision) = store.take(&charge).now() else { continue };
+        assert!(decision.is_admitted());
+        for limit in &limits {
+            assert_eq!(remaining(&store, *limit, first), limit.count() - 1, "{limit}");
+        }
+    }
+}
+
+/// Nor is a recovered one that is found, by one that is new.
+#[test]
+fn a_recovered_row_of_a_charge_is_not_claimed_by_its_other_rows() {
+    let mut admitted = 0;
+    for first in 0..200 {
+        let (store, clock) = memory(9);
+        let (old, new) = (Limit::per_second(10), Limit::per_hour(5));
+        assert!(admits(&store, old, first));
+        clock.advance(MINUTE);
+        let mut both = Charge::of(old, key(first), 1);
+        for number in 0..5 {
+            both.add(new, key(number), 1).expect("six rows");
+        }
+        // The rows of one charge do not make way for each other, so some find no room.
+        if store.take(&both).now().is_ok() {
+            admitted += 1;
+            assert_eq!(remaining(&store, old, first), 9);
+            assert!((0..5).all(|number| remaining(&store, new, number) == 4));
+        }
+    }
+    assert!(admitted > 150, "{admitted} of 200");
+}
+
+/// Giving back and resetting find it as well.
+#[test]
+fn a_row_in_a_later_choice_can_be_settled_and_reset() {
+    let (store, _clock) = memory(1_000);
+    let limit = Limit::per_hour(2);
+    let decisions: Vec<_> =
+        (0..1_000).map(|number| take(&store, limit, number).expect("room")).collect();
+    for (decision, number) in decisions.iter().zip(0..) {
+        let charge = Charge::of(limit, key(number), 1);
+        if number % 2 == 0 {
+            let debit = charge.debits().next().expect("one limit");
+            let receipt = decision.statuses().next().expect("one limit").receipt;
+            store.settle(debit, &receipt, 0);
+        } else {
+            store.reset(&charge).now().expect("no room is needed");
+        }
+        assert_eq!(remaining(&store, limit, number), 2);
+    }
+    assert_eq!(store.len(), 0);
+}
+
+/// A row of `print` in two of its buckets, and the one that is found at a tenth of the way to the last
+/// expiry.
+fn found<B: Bucket>(expiries: [(usize, u32); 2], content: fn(u32) -> B::Content) -> B::Content {
+    let table: Table<B> = Table::new(60, 0);
+    let choices = |print| -> Vec<usize> { (0..CHOICES).map(|c| table.choice(print, c)).collect() };
+    let print = (1_u64..)
+        .map(|number| number.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+        .find(|print| choices(*print).iter().collect::<BTreeSet<_>>().len() == CHOICES)
+        .expect("most prints have four buckets");
+    for (choice, expiry) in expiries {
+        let bucket = table.lock(choices(print)[choice]);
+        bucket.claim(0, print, 0);
+        bucket.put(0, content(expiry), expiry);
+    }
+    let mut locked = Locked::lock(&table, [print].into_iter(), CHOICES);
+    let Sought::At(place) = locked.seek(print, Find::OrInsert, CHOICES, 10 << 16, drop) else {
+        panic!("the row is there")
+    };
+    locked.take(place)
+}
+
+/// A print that stands where it had recovered must not hide the row that was moved elsewhere.
+#[test]
+fn a_recovered_row_does_not_hide_the_live_one() {
+    let cell = |expiry| [u64::from(expiry); 2];
+    assert_eq!(found::<Four<Narrow>>([(1, 5), (2, 1_000)], cell), [1_000; 2]);
+    let free_at = |expiry| u64::from(expiry) << 16;
+    assert_eq!(found::<Slim>([(1, 5), (2, 1_000)], free_at), 1_000 << 16);
+}
+
+/// Or somebody who goes by an older clock could spend from the other.
+#[test]
+fn of_two_recovered_rows_one_is_left() {
+    let free_at = |expiry| u64::from(expiry) << 16;
+    assert_eq!(found::<Slim>([(1, 5), (2, 7)], free_at), 5 << 16);
+}

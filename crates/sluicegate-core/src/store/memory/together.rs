@@ -1,0 +1,174 @@
+//! Rows that keys share which there is no room for.
+//!
+//! They stand in a small table of their own, made at first use: 256 for each limit, chosen by the print of the
+//! key. A key is charged there only while every bucket that its own row may stand in is locked and full. So it
+//! has no row of its own then, and when one is made for it later, under the lock of one of these buckets, that
+//! begins with what the shared row says.
+
+use smallvec::SmallVec;
+
+use super::Inner;
+use super::locate::{Found, USUAL, Wanted};
+use super::locked::{Find, Locked, Place, Sought};
+use super::moment::Moment;
+use super::room::copy_of;
+use super::row::{Four, Wide};
+use super::sync::{AtomicU32, AtomicU64, Ordering};
+use super::table::{CHOICES, NEVER, Table};
+use crate::key::KeyBuf;
+use crate::limit::{Limit, Receipt, State, WhenFull};
+use crate::store::charge::Debit;
+
+/// Rows of each limit that its newcomers share.
+const ROWS: u64 = 256;
+
+/// Such rows of all limits together, of about 250 bytes each: those of 64 limits. Where they do not do,
+/// newcomers are refused.
+pub(super) const MOST: usize = 64 * ROWS as usize;
+
+/// The most entries that the log of such a row has room for: each newcomer that gets a row of its own looks
+/// through all of them.
+const ENTRIES: usize = 256;
+
+/// Tells the print of a shared row from those of keys.
+const SHARED: u64 = 0x7368_6172_6564_2121;
+
+/// The shared rows of all limits.
+pub(super) struct Together {
+    pub(super) table: Table<Four<Wide>>,
+    /// The tick at which the last of them has recovered, but for those of which something is held.
+    until: AtomicU32,
+    /// What is held in them.
+    held: AtomicU64,
+    /// Decisions that were made by them.
+    pub(super) decisions: AtomicU64,
+}
+
+/// Shared rows that a charge may need, locked.
+pub(super) struct Shared<'a> {
+    rows: Locked<'a, Four<Wide>>,
+    now: u64,
+}
+
+impl Together {
+    /// With room for so many rows.
+    pub(super) fn new(rows: usize, base: u64) -> Self {
+        Self {
+            table: Table::new(rows, base),
+            until: AtomicU32::new(0),
+            held: AtomicU64::new(0),
+            decisions: AtomicU64::new(0),
+        }
+    }
+
+    /// Whether anything is counted in a shared row.
+    #[inline]
+    pub(super) fn is_live(&self, now: u64) -> bool {
+        self.until.load(Ordering::Relaxed) > self.table.tick(now)
+            || self.held.load(Ordering::Relaxed) > 0
+    }
+
+    /// Notes what became of a shared row of which so much was `held`.
+    fn note(&self, limit: &Limit, held: u64, state_held: u64, expiry: u32) {
+        if expiry != NEVER {
+            self.until.fetch_max(expiry, Ordering::Relaxed);
+        }
+        if limit.is_held() {
+            self.held.fetch_add(state_held.wrapping_sub(held), Ordering::Relaxed);
+        }
+    }
+}
+
+impl Inner {
+    /// Locks the shared rows of what is wanted. Locks of the other tables are taken before, never after.
+    pub(super) fn shared<'a>(&'a self, wanted: &[Wanted<'_>], now: u64) -> Shared<'a> {
+        let prints: SmallVec<[u64; USUAL]> =
+            wanted.iter().map(|wanted| self.shared_print(wanted.limit, wanted.print)).collect();
+        Shared { rows: Locked::lock(&self.together.table, prints.into_iter(), CHOICES), now }
+    }
+
+    /// The print of the row that the key of `print` shares with others.
+    fn shared_print(&self, limit: &Limit, print: u64) -> u64 {
+        self.seed.print(limit.id() ^ SHARED, &KeyBuf::of(print % ROWS))
+    }
+
+    /// The shared row of what is wanted, if anything is counted there.
+    pub(super) fn live_in(&self, shared: &Shared<'_>, wanted: &Wanted<'_>) -> Option<Place> {
+        shared.rows.find_live(self.shared_print(wanted.limit, wanted.print), shared.now)
+    }
+
+    /// The shared row of what is wanted, made if there is none; `None` where the limit is not counted that way
+    /// or there is no room for another row, and where another limit of the charge has the row already.
+    pub(super) fn insert_in(
+        &self,
+        shared: &mut Shared<'_>,
+        wanted: &Wanted<'_>,
+        used: &[Option<Place>],
+    ) -> Option<Place> {
+        let Wanted { debit, limit, print } = wanted;
+        if limit.is_shadow() || debit.answer_when_full() != WhenFull::CountTogether {
+            return None;
+        }
+        let print = self.shared_print(limit, *print);
+        let now = shared.now;
+        let release = |row| self.release(row);
+        match shared.rows.seek(print, Find::OrInsert, CHOICES, now, release) {
+            Sought::At(place) | Sought::New(place) => {
+                (!used.contains(&Some(place))).then_some(place)
+            }
+            Sought::Nowhere | Sought::Full | Sought::Further => None,
+        }
+    }
+
+    /// What a row of its own begins with, of a key that may have been counted in the shared row at `place`.
+    pub(super) fn seed_of(&self, shared: &Shared<'_>, place: Place) -> Option<Box<State>> {
+        shared.rows.look(place, |row| row.as_deref().map(|row| Box::new(copy_of(row))))
+    }
+
+    pub(super) fn take_shared(
+        &self,
+        shared: &Shared<'_>,
+        limit: &Limit,
+        place: Place,
+        find: Find,
+        now: u64,
+    ) -> Found {
+        let row = shared.rows.take(place);
+        let found = self.take_out_with(limit, place, row, (find, ENTRIES), now);
+        found.in_common(place)
+    }
+
+    pub(super) fn put_shared(
+        &self,
+        shared: &Shared<'_>,
+        wanted: &Wanted<'_>,
+        place: Place,
+        found: Found,
+        now: u64,
+    ) {
+        let limit = wanted.limit;
+        let (before, after) = (found.held, found.state.cell[0]);
+        let (content, expiry) = self.put_away(limit, found, now);
+        self.together.note(limit, before, after, expiry);
+        shared.rows.put(place, self.shared_print(limit, wanted.print), content, expiry);
+    }
+
+    /// Settles a charge in the shared row that it was written to; says whether that was possible.
+    pub(super) fn settle_shared(&self, debit: &Debit, receipt: &Receipt, spent: u64) -> bool {
+        let Moment { now, .. } = self.moment_in_order();
+        let wanted = self.wanted(debit);
+        let mut shared = self.shared(std::slice::from_ref(&wanted), now);
+        let more = spent > debit.cost;
+        let place = match self.live_in(&shared, &wanted) {
+            // A row that has recovered has nothing to be given back, but may yet have more to pay.
+            None if more => self.insert_in(&mut shared, &wanted, &[]),
+            place => place,
+        };
+        let Some(place) = place else { return !more };
+        let find = if more { Find::OrInsert } else { Find::Only };
+        let mut found = self.take_shared(&shared, &debit.limit, place, find, now);
+        debit.limit.settle(&mut found.state, now, receipt, debit.cost, spent);
+        self.put_shared(&shared, &wanted, place, found, now);
+        true
+    }
+}

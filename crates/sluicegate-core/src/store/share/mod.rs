@@ -1,0 +1,170 @@
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use crate::clock::Clock;
+use crate::limit::{Limit, LimitError, Outcome, Receipt, Verdict};
+use crate::store::charge::{Charge, Debit};
+use crate::store::{Answer, AtOnce, Store, StoreError};
+
+/// A store that admits a stated part of every limit: for each of several processes, while they decide on
+/// their own.
+///
+/// Counts, bursts and queues are scaled, rounded down, and at least 1; times stay as they are. A cost that
+/// is more than the part holds is refused. What remains is told of the part; names and policies are told
+/// of the whole limit.
+///
+/// The store inside is to be its own: what it counts has another meaning than without the share.
+///
+/// Four processes that share their limits elsewhere admit no more than the whole together while that
+/// fails, as long as each limit is at least 4. How much that is beside what was admitted before says
+/// [`Fallback`](crate::store::Fallback):
+///
+/// ```
+/// use sluicegate::{Limit, Memory};
+/// use sluicegate::adapter::Charge;
+/// use sluicegate::key::KeyBuf;
+/// use sluicegate::store::{Fallback, Share, Store};
+///
+/// # let shared = Memory::new();
+/// let alone = Share::new(Memory::new(), 1, 4);
+/// let charge = Charge::of(Limit::per_minute(100), KeyBuf::new(), 1);
+/// let sluicegate::adapter::Answer::Now(outcome) = alone.take(&charge) else { unreachable!() };
+/// assert_eq!(outcome?.decision(&charge).remaining(), Some(24));
+///
+/// let store = Fallback(shared, alone);
+/// # let _ = store;
+/// # Ok::<(), sluicegate::store::StoreError>(())
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Share<S> {
+    store: S,
+    parts: u64,
+    of: u64,
+}
+
+impl<S> Share<S> {
+    /// A store that admits the part `parts / of` of every limit, counted in `store`.
+    ///
+    /// # Panics
+    ///
+    /// When that is none of it, or more than all.
+    #[track_caller]
+    pub const fn new(store: S, parts: u64, of: u64) -> Self {
+        assert!(parts > 0, "a share of nothing would admit nothing");
+        assert!(parts <= of, "a share is not more than the whole");
+        Self { store, parts, of }
+    }
+
+    fn debit(&self, debit: &Debit) -> Result<Debit, LimitError> {
+        Ok(Debit { limit: debit.limit.try_share(self.parts, self.of)?, ..debit.clone() })
+    }
+
+    fn charge(&self, whole: &Charge) -> Result<Charge, LimitError> {
+        whole.with_each(|debit| self.debit(debit))
+    }
+}
+
+impl<S: Store> Share<S> {
+    fn ask(
+        &self,
+        whole: &Charge,
+        ask: impl FnOnce(&S, &Charge) -> Answer<S::Future>,
+    ) -> Answer<ShareFuture<S>> {
+        let charge = match self.charge(whole) {
+            Ok(charge) => charge,
+            Err(reason) => return Answer::Now(Err(StoreError::unsupported(reason))),
+        };
+        match ask(&self.store, &charge) {
+            Answer::Now(outcome) => {
+                Answer::Now(outcome.map(|outcome| told(&outcome, &charge, whole.never_fits())))
+            }
+            Answer::Later(future) => Answer::Later(ShareFuture {
+                future: Box::pin(future),
+                charge: Box::new(charge),
+                never_fits: whole.never_fits(),
+            }),
+        }
+    }
+}
+
+/// What the words of the part mean cannot be worked out by the whole: it is told.
+///
+/// What is too much for a part only is refused: nobody knows when the whole limit is there again.
+fn told(outcome: &Outcome, charge: &Charge, never_fits: bool) -> Outcome {
+    let decision = outcome.decision(charge);
+    let verdict = match outcome.verdict() {
+        Verdict::Never if !never_fits => Verdict::Refuse { retry_after: None },
+        verdict => verdict,
+    };
+    Outcome::from_parts(verdict, decision.statuses().cloned())
+}
+
+impl<S: Store> Store for Share<S> {
+    type Future = ShareFuture<S>;
+
+    fn take(&self, charge: &Charge) -> Answer<Self::Future> {
+        self.ask(charge, |store, charge| store.take(charge))
+    }
+
+    fn peek(&self, charge: &Charge) -> Answer<Self::Future> {
+        self.ask(charge, |store, charge| store.peek(charge))
+    }
+
+    fn reset(&self, charge: &Charge) -> Answer<Self::Future> {
+        self.ask(charge, |store, charge| store.reset(charge))
+    }
+
+    fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64) {
+        if let Ok(debit) = self.debit(debit) {
+            self.store.settle(&debit, receipt, spent);
+        }
+    }
+
+    fn follow(&self, debit: &Debit, charged: u64, spent: u64) {
+        if let Ok(debit) = self.debit(debit) {
+            self.store.follow(&debit, charged, spent);
+        }
+    }
+
+    fn clock(&self) -> Clock {
+        self.store.clock()
+    }
+
+    fn check(&self, limit: &Limit) -> Result<(), LimitError> {
+        self.store.check(&limit.try_share(self.parts, self.of)?)
+    }
+}
+
+/// The outcome from a [`Share`] that has to be awaited.
+pub struct ShareFuture<S: Store> {
+    future: Pin<Box<S::Future>>,
+    charge: Box<Charge>,
+    /// Whether the whole limit can never admit it either.
+    never_fits: bool,
+}
+
+impl<S: Store> Future for ShareFuture<S> {
+    type Output = Result<Outcome, StoreError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let polled = self.future.as_mut().poll(cx);
+        polled.map(|outcome| outcome.map(|outcome| told(&outcome, &self.charge, self.never_fits)))
+    }
+}
+
+impl<S: Store<Future: AtOnce>> AtOnce for ShareFuture<S> {
+    fn outcome(self) -> Result<Outcome, StoreError> {
+        let outcome = Pin::into_inner(self.future).outcome();
+        outcome.map(|outcome| told(&outcome, &self.charge, self.never_fits))
+    }
+}
+
+impl<S: Store> fmt::Debug for ShareFuture<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ShareFuture")
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,337 @@
+mod acquire;
+mod take;
+mod told;
+
+use std::time::Duration;
+
+use sluicegate_core::adapter::{Charge, Gate, Outcome, SetSpent, must_keep};
+use sluicegate_core::clock::Clock;
+use sluicegate_core::key::{KeyBuf, Part};
+use sluicegate_core::limit::Limits;
+use sluicegate_core::observe::Watch;
+use sluicegate_core::store::{Blocks, Store, StoreError};
+use sluicegate_core::{Decision, Memory};
+
+pub use self::acquire::{Acquire, AcquireError};
+pub use self::take::Take;
+
+use self::acquire::Asked;
+use self::told::Told;
+
+/// Limits for code without HTTP: outgoing calls, jobs, messages.
+///
+/// ```
+/// use sluicegate::{Limit, Limiter};
+///
+/// let limiter = Limiter::new(Limit::per_minute(2));
+///
+/// assert!(limiter.take("alice").now()?.is_admitted());
+/// assert!(limiter.take("alice").now()?.is_admitted());
+/// assert!(!limiter.take("alice").now()?.is_admitted());
+/// assert!(limiter.take("bob").now()?.is_admitted());
+/// # Ok::<(), sluicegate::store::StoreError>(())
+/// ```
+///
+/// Clones share one store.
+#[derive(Debug, Clone)]
+pub struct Limiter<S = Memory> {
+    limits: Limits,
+    store: S,
+    clock: Clock,
+    told: Told,
+    /// Counts those that wait.
+    gate: Gate,
+}
+
+impl Limiter {
+    /// Limits every key by `limits`, counted in the memory of this process.
+    pub fn new(limits: impl Into<Limits>) -> Self {
+        let store = Memory::new();
+        Self {
+            limits: limits.into(),
+            clock: store.clock(),
+            store,
+            told: Told::default(),
+            gate: Gate::default(),
+        }
+    }
+}
+
+impl Limiter<Memory> {
+    /// Spends `cost` on `key`, if every limit admits it, and says only whether and when: the quickest
+    /// way, where nobody asks how the key stands. It is neither measured nor told to a [`Watch`].
+    ///
+    /// ```
+    /// use sluicegate::{Limit, Limiter};
+    ///
+    /// let limiter = Limiter::new(Limit::per_minute(1));
+    /// assert!(limiter.spend("alice", 1)?.is_admitted());
+    /// assert!(limiter.spend("alice", 1)?.retry_after().is_some());
+    /// # Ok::<(), sluicegate::store::StoreError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// When the store has no room for the key.
+    #[inline(always)]
+    pub fn spend(&self, key: impl Part, cost: u64) -> Result<Outcome, StoreError> {
+        match self.limits.only() {
+            Some(limit) => {
+                // In place: moving what has just been written makes the processor wait.
+                let mut buffer = KeyBuf::new();
+                key.write(&mut buffer);
+                self.store.spend(limit, &buffer, cost)
+            }
+            None => self.store.take(&self.charge_for(key, cost)).now(),
+        }
+    }
+}
+
+impl<S> Limiter<S> {
+    /// Counts in `store`.
+    ///
+    /// # Panics
+    ///
+    /// When the store cannot keep one of the limits.
+    #[must_use]
+    #[track_caller]
+    pub fn store<T: Store>(self, store: T) -> Limiter<T> {
+        must_keep(&store, &self.limits);
+        Limiter {
+            limits: self.limits,
+            clock: store.clock(),
+            store,
+            told: self.told,
+            gate: self.gate,
+        }
+    }
+
+    /// How many [`acquire`](Limiter::acquire)s wait for their turn, in this limiter and its clones.
+    pub fn waiting(&self) -> usize {
+        self.gate.waiting()
+    }
+
+    /// Tells `watch` who is refused, except by [`spend`](Limiter::spend).
+    #[must_use]
+    pub fn watch(self, watch: &Watch) -> Self {
+        Self { told: Told { watch: Some(watch.clone()), ..self.told }, ..self }
+    }
+}
+
+impl<S: Store + Clone> Limiter<S> {
+    /// Lets keys be [blocked](Limiter::block) by hand. Every decision then looks for a block first: see [`Blocks`].
+    ///
+    /// # Panics
+    ///
+    /// When the store cannot keep blocks.
+    #[must_use]
+    #[track_caller]
+    pub fn blockable(self) -> Limiter<Blocks<S>> {
+        let store = Blocks::new(self.store.clone());
+        self.store(store)
+    }
+}
+
+impl<S: Store + Clone> Limiter<Blocks<S>> {
+    /// Refuses `key` for `duration` from now, rounded up to a microsecond, whatever it has spent: by the policy
+    /// `blocked`, and without charging anything. It replaces an earlier block of the key, longer or shorter.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use sluicegate::{Limit, Limiter};
+    ///
+    /// let limiter = Limiter::new(Limit::per_minute(60)).blockable();
+    /// limiter.block("alice", Duration::from_secs(600)).now()?;
+    /// assert!(!limiter.take("alice").now()?.is_admitted());
+    /// limiter.unblock("alice").now()?;
+    /// assert!(limiter.take("alice").now()?.is_admitted());
+    /// # Ok::<(), sluicegate::store::StoreError>(())
+    /// ```
+    pub fn block(&self, key: impl Part, duration: Duration) -> SetSpent<S> {
+        self.store.block(key, duration)
+    }
+
+    /// Ends the block of `key`, if there is one.
+    pub fn unblock(&self, key: impl Part) -> SetSpent<S> {
+        self.store.unblock(key)
+    }
+}
+
+impl<S: Store> Limiter<S> {
+    /// Spends one on `key`, if every limit admits it. Decided when called, not when first polled.
+    ///
+    /// A place of [`Limit::concurrent`](crate::Limit::concurrent) that is taken this way is held until
+    /// it is [given](Self::give) back; [`acquire`](Self::acquire) does that by itself.
+    pub fn take(&self, key: impl Part) -> Take<S::Future> {
+        self.take_n(key, 1)
+    }
+
+    /// Spends `cost` on `key`, if every limit admits it.
+    pub fn take_n(&self, key: impl Part, cost: u64) -> Take<S::Future> {
+        let charge = self.charge_for(key, cost);
+        Take::new(self.store.take(&charge), charge, Some(&self.told))
+    }
+
+    /// What [`take`](Self::take) would answer, without spending.
+    pub fn peek(&self, key: impl Part) -> Take<S::Future> {
+        self.peek_n(key, 1)
+    }
+
+    /// What [`take_n`](Self::take_n) would answer, without spending.
+    pub fn peek_n(&self, key: impl Part, cost: u64) -> Take<S::Future> {
+        let charge = self.charge_for(key, cost);
+        Take::new(self.store.peek(&charge), charge, None)
+    }
+
+    /// Forgets what was spent on `key`; answers as [`peek`](Self::peek) afterwards.
+    pub fn reset(&self, key: impl Part) -> Take<S::Future> {
+        let charge = self.charge_for(key, 1);
+        Take::new(self.store.reset(&charge), charge, None)
+    }
+
+    /// Makes what `key` has spent of each limit `amount`, at this moment, whatever it was before. The amount may lie
+    /// beyond a limit: then the key is refused until the excess has drained, or the windows are over that it fills.
+    ///
+    /// It is done in two steps: what was spent is forgotten, as by [`reset`](Self::reset), and the amount is charged. A
+    /// request that comes in between is decided by what it finds, and counts beside the amount. A charge from
+    /// before that is settled or given back afterwards is taken for a later one. For a
+    /// [`min_gap`](crate::Limit::min_gap), setting an amount other than 0 counts as one request.
+    ///
+    /// Places of [`Limit::concurrent`](crate::Limit::concurrent) are not affected: each is held by a request.
+    ///
+    /// ```
+    /// use sluicegate::{Limit, Limiter};
+    ///
+    /// let limiter = Limiter::new(Limit::per_minute(60));
+    /// limiter.set_spent("alice", 45).now()?;
+    /// assert_eq!(limiter.peek("alice").now()?.remaining(), Some(15));
+    /// // 90 seconds' worth beyond the limit.
+    /// limiter.set_spent("alice", 150).now()?;
+    /// assert!(!limiter.take("alice").now()?.is_admitted());
+    /// limiter.set_spent("alice", 0).now()?;
+    /// assert!(limiter.take("alice").now()?.is_admitted());
+    /// # Ok::<(), sluicegate::store::StoreError>(())
+    /// ```
+    pub fn set_spent(&self, key: impl Part, amount: u64) -> SetSpent<S>
+    where
+        S: Clone,
+    {
+        let written = KeyBuf::of(key);
+        let mut charge = Charge::new();
+        for limit in self.limits.iter().filter(|limit| !limit.is_held()) {
+            charge.add(*limit, written, 0).expect("limits of one list fit a charge");
+        }
+        SetSpent::new(self.store.clone(), charge, amount)
+    }
+
+    /// Gives back what `decision` charged to `key`, as far as that has not been recovered already;
+    /// a refused decision charged nothing.
+    pub fn give(&self, key: impl Part, decision: &Decision) {
+        self.settle_each(key, decision, |_, _| 0);
+    }
+
+    /// Makes what `decision` charged to `key` one of `spent`, of each limit: gives back what was too much, as
+    /// [`give`](Self::give) does, or charges what is missing, beyond the limit if need be. A refused decision
+    /// charged nothing, and places of [`Limit::concurrent`](crate::Limit::concurrent) stay held.
+    ///
+    /// Settle each decision once.
+    ///
+    /// ```
+    /// use sluicegate::{Limit, Limiter};
+    ///
+    /// let limiter = Limiter::new(Limit::fixed_window(100, std::time::Duration::from_secs(60)));
+    /// // Reserves the most that it may cost, and pays what it did.
+    /// let reserved = limiter.take_n("alice", 40).now()?;
+    /// limiter.settle("alice", &reserved, 15);
+    /// assert_eq!(limiter.peek("alice").now()?.remaining(), Some(85));
+    /// # Ok::<(), sluicegate::store::StoreError>(())
+    /// ```
+    pub fn settle(&self, key: impl Part, decision: &Decision, spent: u64) {
+        self.settle_each(key, decision, |charged, is_held| if is_held { charged } else { spent });
+    }
+
+    fn settle_each(&self, key: impl Part, decision: &Decision, spent: impl Fn(u64, bool) -> u64) {
+        if !decision.is_admitted() {
+            return;
+        }
+        for (debit, status) in self.charge_for(key, 1).debits().zip(decision.statuses()) {
+            let spent = spent(status.charged, debit.limit.is_held());
+            if status.receipt.is_void() || spent == status.charged {
+                continue;
+            }
+            let mut debit = debit.clone();
+            debit.cost = status.charged;
+            self.store.settle(&debit, &status.receipt, spent);
+        }
+    }
+
+    /// Spends `cost` on `key`, if every limit admits it at once, and hands out a
+    /// [`Ticket`](crate::store::Ticket) for it: to be settled to what it really cost, given back, or kept. It is
+    /// [`acquire_n`](Self::acquire_n) for one who does not wait.
+    ///
+    /// Dropped unsettled, the ticket keeps the charge, and gives back places of
+    /// [`Limit::concurrent`](crate::Limit::concurrent).
+    ///
+    /// ```
+    /// use sluicegate::{Limit, Limiter};
+    ///
+    /// let limiter = Limiter::new(Limit::per_day(1_000));
+    /// let ticket = limiter.charge("alice", 400).now()?;
+    /// ticket.settle_to(150);
+    /// assert_eq!(limiter.peek("alice").now()?.remaining(), Some(850));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn charge(&self, key: impl Part, cost: u64) -> Acquire<S>
+    where
+        S: Clone,
+    {
+        self.acquire_n(key, cost, Duration::ZERO)
+    }
+
+    /// Waits until `key` is admitted, at most `max_wait`, in order of arrival. What cannot be admitted
+    /// in that time is refused at once; so is what finds a leaky bucket's own
+    /// [`queue`](crate::Limit::queue) full: whichever of the two is tighter decides.
+    ///
+    /// The place is booked when this is called; dropping the future gives it back. The
+    /// [`Ticket`](crate::store::Ticket) that
+    /// it resolves to holds a place of [`Limit::concurrent`](crate::Limit::concurrent) until it is
+    /// dropped.
+    ///
+    /// # Panics
+    ///
+    /// When it has to wait outside of a tokio runtime with a timer.
+    pub fn acquire(&self, key: impl Part, max_wait: Duration) -> Acquire<S>
+    where
+        S: Clone,
+    {
+        self.acquire_n(key, 1, max_wait)
+    }
+
+    /// [`acquire`](Self::acquire) at a cost.
+    ///
+    /// # Panics
+    ///
+    /// When it has to wait outside of a tokio runtime with a timer.
+    pub fn acquire_n(&self, key: impl Part, cost: u64, max_wait: Duration) -> Acquire<S>
+    where
+        S: Clone,
+    {
+        let charge = self.charge_for(key, cost).patient(max_wait);
+        let answer = self.store.take(&charge);
+        let (store, told, gate) = (self.store.clone(), self.told.clone(), self.gate.clone());
+        let asked = Asked { charge, store, told, gate };
+        Acquire::new(answer, asked, self.clock.clone())
+    }
+
+    fn charge_for(&self, key: impl Part, cost: u64) -> Charge {
+        let written = KeyBuf::of(key);
+        let mut charge = Charge::new();
+        for limit in self.limits.iter() {
+            // `Limits` holds no more than fit, and none that are alike.
+            charge.add(*limit, written, cost).expect("limits of one list fit a charge");
+        }
+        charge
+    }
+}
+
+const POLLED_AGAIN: &str = "a future is not polled again once it is ready";
