@@ -14,6 +14,27 @@ pub use self::subject::{Subject, answer, block_on, key};
 #[doc = include_str!("../../README.md")]
 pub struct Readme;
 
+/// The READMEs of the crates, compiled and run like that of the project.
+#[cfg(doctest)]
+mod readmes {
+    #[doc = include_str!("../../crates/sluicegate/README.md")]
+    struct Sluicegate;
+    #[doc = include_str!("../../crates/sluicegate-actix/README.md")]
+    struct Actix;
+    #[doc = include_str!("../../crates/sluicegate-axum/README.md")]
+    struct Axum;
+    #[doc = include_str!("../../crates/sluicegate-config/README.md")]
+    struct Config;
+    #[doc = include_str!("../../crates/sluicegate-core/README.md")]
+    struct Core;
+    #[doc = include_str!("../../crates/sluicegate-governor/README.md")]
+    struct Governor;
+    #[doc = include_str!("../../crates/sluicegate-redis/README.md")]
+    struct Redis;
+    #[doc = include_str!("../../crates/sluicegate-tonic/README.md")]
+    struct Tonic;
+}
+
 /// The lines of code for each proxy.
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/proxies.md")]

@@ -87,6 +87,8 @@
 //!
 //! Everything of `sluicegate-core` is re-exported here.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod body;
 mod extract;
 mod future;

@@ -43,6 +43,8 @@
 //!
 //! Everything of `sluicegate` is re-exported here.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod extract;
 mod framework;
 mod respond;

@@ -70,6 +70,8 @@
 //! # Ok::<(), sluicegate_config::Problems>(())
 //! ```
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod check;
 mod compile;
 pub mod document;

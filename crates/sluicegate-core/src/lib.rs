@@ -45,6 +45,8 @@
 //! - `tracing`: events for what is refused, banned, missing or failing, and the span `rate_limit` around what is
 //!   not decided at once. Keys are in none of them, unless an adapter is told to show them.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 pub mod adapter;
 pub mod clock;
 pub mod condition;

@@ -38,6 +38,8 @@
 //! Where nothing ties you to governor, [`Memory`](sluicegate_core::Memory) keeps every limit, exactly, in
 //! less room.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod around;
 mod bucket;
 mod clock;

@@ -135,6 +135,8 @@
 //!   `docs/grafana.json` is a dashboard for all of them.
 //! - `tracing`: events when connections come and go, breakers open and close, and settlements are dropped.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod address;
 mod ask;
 mod background;

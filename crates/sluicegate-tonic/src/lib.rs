@@ -45,6 +45,8 @@
 //!
 //! Everything of `sluicegate` is re-exported here.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod framework;
 mod respond;
 mod status;

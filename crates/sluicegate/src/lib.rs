@@ -58,6 +58,8 @@
 //! Everything of `sluicegate-core` is re-exported here: a service depends on this crate alone, or on
 //! `sluicegate-axum` or `sluicegate-actix`.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 pub mod adapter;
 mod body;
 mod future;
