@@ -11,7 +11,7 @@ fuzz_target!(|text: &str| {
     for read in [read_toml, read_json] {
         let compiled = read(text).and_then(|mut document| {
             // A database would be a file of this machine, by a name that the fuzzer makes up.
-            document.places = None;
+            document.geoip = None;
             Policies::new(&document, &Environment::new())
         });
         if let Err(problems) = compiled {

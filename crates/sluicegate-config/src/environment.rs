@@ -3,7 +3,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use sluicegate_core::clock::Clock;
-use sluicegate_core::condition::{InFlight, Places};
+use sluicegate_core::condition::InFlight;
+use sluicegate_geoip::GeoDatabase;
 
 use crate::request::Request;
 use crate::words::one_of;
@@ -25,7 +26,7 @@ pub struct Environment {
     costs: BTreeMap<String, CostFn>,
     clock: Option<Clock>,
     load: Option<InFlight>,
-    places: Option<Places>,
+    geoip: Option<GeoDatabase>,
     /// Whether whatever a document names is taken to be there: for checking it without the service.
     assuming: bool,
     /// Whether files that a document names are left alone.
@@ -80,11 +81,11 @@ impl Environment {
         self
     }
 
-    /// Provides the database of places, instead of the file that documents name: one that is kept while
-    /// documents are read anew, and is itself reloaded when the application says so.
+    /// Provides the GeoIP database, instead of the file that documents name. The application keeps the
+    /// database and reloads it itself; reading a document again does not.
     #[must_use]
-    pub fn places(mut self, places: &Places) -> Self {
-        self.places = Some(places.clone());
+    pub fn geoip(mut self, database: &GeoDatabase) -> Self {
+        self.geoip = Some(database.clone());
         self
     }
 
@@ -124,8 +125,8 @@ impl Environment {
         )
     }
 
-    pub(crate) fn own_places(&self) -> Option<&Places> {
-        self.places.as_ref()
+    pub(crate) fn own_geoip(&self) -> Option<&GeoDatabase> {
+        self.geoip.as_ref()
     }
 
     pub(crate) fn own_clock(&self) -> Option<&Clock> {

@@ -1,6 +1,6 @@
 //! What is told of a file without running anything.
 
-#[path = "../../sluicegate-core/src/condition/places/writer.rs"]
+#[path = "../../sluicegate-geoip/src/writer.rs"]
 mod writer;
 
 use std::fs;
@@ -222,7 +222,7 @@ fn what_may_not_be_meant_is_warned_of() {
         ),
         (
             (0..17).map(|i| format!("[[rules]]\nname = \"{i}\"\nlimits = [\"5/second\"]\nkey = \"global\"\nwhen = {{ method = \"GET\" }}\n")).collect(),
-            "rules: a request to which all rules apply charge to 17 limits, and is answered with an error beyond \
+            "rules: a request to which all rules apply is charged to 17 limits, and is answered with an error beyond \
              16: let no request meet so many",
         ),
     ] {

@@ -1,6 +1,6 @@
 //! What a document says decides as the same rule written in code.
 
-#[path = "../../sluicegate-core/src/condition/places/writer.rs"]
+#[path = "../../sluicegate-geoip/src/writer.rs"]
 mod writer;
 
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use http::Request;
 use sluicegate::adapter::{HttpView, MatchedRoute, Peer};
 use sluicegate_config::{Environment, Policies, read_toml};
 use sluicegate_core::adapter::Charge;
-use sluicegate_core::condition::{AnyOf, Either, Hours, InFlight, Not, Places, Room, Weekday};
+use sluicegate_core::condition::{AnyOf, Either, Hours, InFlight, Not, Room, Weekday};
 use sluicegate_core::cost::{content_length, cost_from};
 use sluicegate_core::key::{
     Claims, Const, Cookie, Host, KeyBuf, Method, Missing, Optional, Path, Query,
@@ -19,6 +19,7 @@ use sluicegate_core::key::{
 use sluicegate_core::limit::Limits;
 use sluicegate_core::rule::Rule;
 use sluicegate_core::{Claim, First, Global, Header, Ip, Limit, ManualClock, Route, Tiers, when};
+use sluicegate_geoip::GeoDatabase;
 
 /// Numbers that are the same in every run, of no pattern.
 struct Dice(u64);
@@ -377,18 +378,18 @@ fn cases_by_the_hour_and_by_the_load() {
 }
 
 #[test]
-fn places() {
+fn countries_and_regions() {
     let database = writer::Writer::new("Test-Country")
         .country("192.0.2.0/24", "DE")
         .country("2001:db8::/32", "FR");
-    let places = Places::from_bytes(database.write()).expect("a database");
+    let geo = GeoDatabase::from_bytes(database.write()).expect("a database");
     alike(
         "[[rules]]\nname = \"a\"\nkey = [\"country\", \"region\"]\nlimits = [\"5/second\"]\n\
          when = { not = { country = [\"FR\", \"US\"] } }",
-        &Environment::new().places(&places),
+        &Environment::new().geoip(&geo),
         LIMIT
-            .by((places.country(Ip::peer()), places.region(Ip::peer())))
-            .when(Not(places.country(Ip::peer()).is_in(["FR", "US"]).expect("codes"))),
+            .by((geo.country(Ip::peer()), geo.region(Ip::peer())))
+            .when(Not(geo.country(Ip::peer()).is_in(["FR", "US"]).expect("codes"))),
     );
 }
 

@@ -196,7 +196,7 @@ fn a_key_that_is_none() {
         ("[]", "3:7: rules[0].key: a key is made of one to four keys, expected so many"),
         (
             "[\"country\", { cookie = \"\" }]",
-            "3:8: rules[0].key[0]: nothing tells where addresses are, expected `places` with a `database`\n\
+            "3:8: rules[0].key[0]: there is no GeoIP database, expected `geoip` with a `database`\n\
              3:30: rules[0].key[1].cookie: the name is empty, expected the name of a cookie",
         ),
     ] {
@@ -241,7 +241,7 @@ fn a_condition_that_can_never_hold_or_cannot_be_read() {
         ),
         (
             "{ country = [\"DE\"] }",
-            "4:20: rules[0].when.country: nothing tells where addresses are, expected `places` with a `database`",
+            "4:20: rules[0].when.country: there is no GeoIP database, expected `geoip` with a `database`",
         ),
         (
             "{ hours = { between = [\"25:00\", \"06:00\"] } }",
@@ -383,9 +383,9 @@ fn what_stands_around_the_rules() {
     ] {
         assert_eq!(problems(text), problem, "{text}");
     }
-    let missing = problems("places = { database = \"nowhere/countries.mmdb\" }");
+    let missing = problems("geoip = { database = \"nowhere/countries.mmdb\" }");
     let start =
-        "1:23: places.database: the database of places `nowhere/countries.mmdb` cannot be read: ";
+        "1:22: geoip.database: the GeoIP database `nowhere/countries.mmdb` cannot be read: ";
     assert!(missing.starts_with(start), "{missing}");
 }
 

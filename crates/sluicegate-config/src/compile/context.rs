@@ -1,8 +1,9 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
-use sluicegate_core::condition::{Hours, PlaceKey, Places};
+use sluicegate_core::condition::Hours;
 use sluicegate_core::{Ip, Limit};
+use sluicegate_geoip::{GeoDatabase, GeoKey};
 
 use super::key::Name;
 use crate::document::{Document, Texts};
@@ -16,7 +17,7 @@ pub(super) struct Context<'a> {
     pub(super) environment: &'a Environment,
     /// The client's address, by the proxies of the document.
     pub(super) ip: Ip,
-    places: Option<Places>,
+    geoip: Option<GeoDatabase>,
     /// In the document's time zone.
     hours: Option<Hours>,
     problems: RefCell<Vec<Problem>>,
@@ -28,7 +29,7 @@ impl<'a> Context<'a> {
             document,
             environment,
             ip: Ip::peer(),
-            places: None,
+            geoip: None,
             hours: None,
             problems: RefCell::default(),
         };
@@ -38,7 +39,7 @@ impl<'a> Context<'a> {
         if let Some(prefixes) = &document.nat64 {
             context.ip = context.translated(prefixes);
         }
-        context.places = context.open_places();
+        context.geoip = context.open_geoip();
         context.hours = context.in_zone();
         context
     }
@@ -48,16 +49,16 @@ impl<'a> Context<'a> {
         self.check(&Path::Root.name("time_zone"), Hours::in_zone(zone))
     }
 
-    fn open_places(&self) -> Option<Places> {
-        if let Some(places) = self.environment.own_places() {
-            return Some(places.clone());
+    fn open_geoip(&self) -> Option<GeoDatabase> {
+        if let Some(database) = self.environment.own_geoip() {
+            return Some(database.clone());
         }
-        let database = &self.document.places.as_ref()?.database;
+        let database = &self.document.geoip.as_ref()?.database;
         if !self.environment.opens_files() {
             return None;
         }
-        let path = Path::Root.name("places");
-        self.check(&path.name("database"), Places::open(database))
+        let path = Path::Root.name("geoip");
+        self.check(&path.name("database"), GeoDatabase::open(database))
     }
 
     /// Hours in the document's time zone.
@@ -66,23 +67,20 @@ impl<'a> Context<'a> {
     }
 
     /// The country of the client's address.
-    pub(super) fn country(&self, path: &Path<'_>) -> Option<PlaceKey> {
-        self.known_places(path).map(|places| places.country(self.ip.clone()))
+    pub(super) fn country(&self, path: &Path<'_>) -> Option<GeoKey> {
+        self.known_geoip(path).map(|geo| geo.country(self.ip.clone()))
     }
 
     /// The region of the client's address.
-    pub(super) fn region(&self, path: &Path<'_>) -> Option<PlaceKey> {
-        self.known_places(path).map(|places| places.region(self.ip.clone()))
+    pub(super) fn region(&self, path: &Path<'_>) -> Option<GeoKey> {
+        self.known_geoip(path).map(|geo| geo.region(self.ip.clone()))
     }
 
-    fn known_places(&self, path: &Path<'_>) -> Option<&Places> {
-        if self.places.is_none() && self.document.places.is_none() {
-            self.wrong(
-                path,
-                "nothing tells where addresses are, expected `places` with a `database`",
-            );
+    fn known_geoip(&self, path: &Path<'_>) -> Option<&GeoDatabase> {
+        if self.geoip.is_none() && self.document.geoip.is_none() {
+            self.wrong(path, "there is no GeoIP database, expected `geoip` with a `database`");
         }
-        self.places.as_ref()
+        self.geoip.as_ref()
     }
 
     fn address(&self) -> Option<Ip> {

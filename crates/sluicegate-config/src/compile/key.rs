@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use sluicegate_core::condition::PlaceKey;
 use sluicegate_core::key::{
     Const, Cookie, Host, Key as CoreKey, KeyBuf, Method, Missing, Optional, Path as PathKey, Query,
     Text as CoreText, View,
 };
 use sluicegate_core::{Claim, First, Global, Header, Ip, Route};
+use sluicegate_geoip::GeoKey;
 
 use super::Context;
 use crate::document;
@@ -30,7 +30,7 @@ pub(super) enum Key {
     Query(Query<Name>),
     Claim(Claim<Name>),
     Const(Name),
-    Place(Arc<PlaceKey>),
+    Geo(Arc<GeoKey>),
     Either(Arc<First<(Self, Self)>>),
     Three(Arc<First<(Self, Self, Self)>>),
     Four(Arc<First<(Self, Self, Self, Self)>>),
@@ -52,7 +52,7 @@ impl<V: View> CoreKey<V> for Key {
             Self::Query(query) => query.write(view, key),
             Self::Claim(claim) => claim.write(view, key),
             Self::Const(text) => Const(&**text).write(view, key),
-            Self::Place(place) => place.write(view, key),
+            Self::Geo(geo) => geo.write(view, key),
             Self::Either(first) => first.write(view, key),
             Self::Three(first) => first.write(view, key),
             Self::Four(first) => first.write(view, key),
@@ -86,8 +86,8 @@ impl Key {
                 Self::Optional(Arc::new(Optional(inner)))
             }
             Said::All(keys) => Self::all(keys, path, context)?,
-            Said::Country => Self::Place(Arc::new(context.country(path)?)),
-            Said::Region => Self::Place(Arc::new(context.region(path)?)),
+            Said::Country => Self::Geo(Arc::new(context.country(path)?)),
+            Said::Region => Self::Geo(Arc::new(context.region(path)?)),
         })
     }
 

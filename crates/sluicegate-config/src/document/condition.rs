@@ -41,10 +41,10 @@ pub struct Condition {
     #[serde(default)]
     pub network: Option<Texts>,
     /// The client's address is in one of these countries, by their codes, such as `["DE", "AT"]`. Needs
-    /// `places`.
+    /// `geoip`.
     #[serde(default)]
     pub country: Option<Texts>,
-    /// The client's address is in one of these regions, by their codes, such as `["DE-BY"]`. Needs `places`.
+    /// The client's address is in one of these regions, by their codes, such as `["DE-BY"]`. Needs `geoip`.
     #[serde(default)]
     pub region: Option<Texts>,
     /// It is one of these hours.

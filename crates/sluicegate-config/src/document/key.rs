@@ -23,9 +23,9 @@ pub enum Key {
     Host,
     /// One budget for everybody.
     Global,
-    /// The country of the client's address. Needs `places`.
+    /// The country of the client's address. Needs `geoip`.
     Country,
-    /// The region of the client's address. Needs `places`, with a database of cities.
+    /// The region of the client's address. Needs `geoip`, with a database of cities.
     Region,
     /// The value of this header. It is whatever the client writes: something else has to reject values
     /// that were made up, or each of them has a fresh budget.

@@ -57,9 +57,9 @@ pub struct Document {
     /// client's address with such a prefix is the IPv4 address within.
     #[serde(default)]
     pub nat64: Option<Texts>,
-    /// Where addresses are: for the keys and conditions `country` and `region`.
+    /// The GeoIP database, for the keys and conditions `country` and `region`.
     #[serde(default)]
-    pub places: Option<Places>,
+    pub geoip: Option<Geoip>,
     /// Limits by the name of a tier (a plan, a class of customers), for rules that choose by tier.
     #[serde(default)]
     pub tiers: BTreeMap<String, Tier>,
@@ -87,10 +87,10 @@ pub struct Proxies {
     pub header: Option<String>,
 }
 
-/// The database that tells where an address is.
+/// The database that knows the country and region of an address.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, remote = "Self")]
-pub struct Places {
+pub struct Geoip {
     /// A MaxMind database file (`.mmdb`) with countries or cities. A path that is not absolute is taken
     /// from the directory of this file.
     pub database: String,
@@ -99,5 +99,5 @@ pub struct Places {
 deserialize_tables! {
     Document: "a table of policies",
     Proxies: "a table such as { trusted = [\"10.0.0.0/8\"] }",
-    Places: "a table such as { database = \"countries.mmdb\" }"
+    Geoip: "a table such as { database = \"countries.mmdb\" }"
 }

@@ -92,7 +92,7 @@ fn settings(old: &Document, new: &Document) -> Vec<&'static str> {
     let settings = [
         ("time_zone", old.time_zone != new.time_zone),
         ("proxies", old.proxies != new.proxies),
-        ("places", old.places != new.places),
+        ("geoip", old.geoip != new.geoip),
         ("tiers", old.tiers != new.tiers),
         ("customers", old.customers != new.customers),
     ];

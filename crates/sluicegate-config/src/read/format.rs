@@ -45,8 +45,8 @@ impl Format {
             // A program that writes a file in place empties it first: limits hold meanwhile.
             return Err(Problem::new("", self.nothing_said()).into());
         }
-        if let (Some(places), Some(directory)) = (&mut document.places, path.parent()) {
-            places.database = directory.join(&places.database).to_string_lossy().into_owned();
+        if let (Some(geoip), Some(directory)) = (&mut document.geoip, path.parent()) {
+            geoip.database = directory.join(&geoip.database).to_string_lossy().into_owned();
         }
         Ok((document, warnings))
     }

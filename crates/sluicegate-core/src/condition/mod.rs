@@ -18,16 +18,12 @@
 #[cfg(feature = "hours")]
 pub(crate) mod hours;
 pub(crate) mod load;
-#[cfg(feature = "places")]
-pub(crate) mod places;
 
 #[cfg(feature = "hours")]
 pub use self::hours::{Hours, HoursError, Weekday};
 #[cfg(feature = "cpu")]
 pub use self::load::{Cpu, CpuError};
 pub use self::load::{InFlight, InFlightGuard, Room};
-#[cfg(feature = "places")]
-pub use self::places::{InPlaces, PlaceKey, Places, PlacesError};
 mod extension;
 mod host;
 mod list;

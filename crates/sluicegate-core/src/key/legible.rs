@@ -98,10 +98,6 @@ impl Tag {
             [tag::COOKIE] => Some(Self::Named("cookie:")),
             [tag::QUERY] => Some(Self::Named("query:")),
             [tag::CLAIM] => Some(Self::Named("claim:")),
-            #[cfg(feature = "places")]
-            [tag::COUNTRY] => Some(Self::Value("country:")),
-            #[cfg(feature = "places")]
-            [tag::REGION] => Some(Self::Value("region:")),
             [tag::FIRST, _] => Some(Self::Alternative),
             [tag::IPV4, bits, a, b, c, d] => {
                 let address = Ipv4Addr::new(a, b, c, d);
@@ -113,6 +109,7 @@ impl Tag {
                 let address = Ipv6Addr::from(octets);
                 Some(Self::Alone(with_bits(format!("ip:{address}"), bits, 128)))
             }
+            [tag] => tag::KeyTag::legible(tag).map(Self::Value),
             _ => None,
         }
     }

@@ -1,8 +1,9 @@
 use std::collections::BTreeMap;
 
-use sluicegate_core::condition::{AnyOf, Equals, PlaceKey, Present};
+use sluicegate_core::condition::{AnyOf, Equals, Present};
 use sluicegate_core::key::{Cookie, Host, Method, Path as PathKey, Query};
 use sluicegate_core::{Claim, Header, Route};
+use sluicegate_geoip::GeoKey;
 
 use super::hours::hours;
 use super::{Condition, Test, Value};
@@ -88,20 +89,20 @@ impl Maker<'_> {
             tests.extend(within.map(Test::Network));
         }
         if said.country.is_some() {
-            let place = context.country(&path.name("country"));
-            tests.extend(self.places("country", said.country.as_ref(), place));
+            let key = context.country(&path.name("country"));
+            tests.extend(self.geo("country", said.country.as_ref(), key));
         }
         if said.region.is_some() {
-            let place = context.region(&path.name("region"));
-            tests.extend(self.places("region", said.region.as_ref(), place));
+            let key = context.region(&path.name("region"));
+            tests.extend(self.geo("region", said.region.as_ref(), key));
         }
     }
 
-    fn places(&self, name: &str, said: Option<&Texts>, place: Option<PlaceKey>) -> Option<Test> {
-        let place = place?;
-        let code = |text: &str| place.clone().is_in([text]).map(|_| text.to_owned());
+    fn geo(&self, name: &str, said: Option<&Texts>, key: Option<GeoKey>) -> Option<Test> {
+        let key = key?;
+        let code = |text: &str| key.clone().is_in([text]).map(|_| text.to_owned());
         let codes = self.each(name, said, code)?;
-        place.is_in(codes).map(Test::Places).ok()
+        key.is_in(codes).map(Test::Geo).ok()
     }
 
     /// What is made of each text that is said under `name`, if all of them are sound.

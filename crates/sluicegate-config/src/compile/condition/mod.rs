@@ -4,11 +4,12 @@ mod hours;
 mod make;
 
 use sluicegate_core::condition::{
-    AnyOf, ChosenBy, Condition as CoreCondition, Equals, HostIs, Hours, InPlaces, MethodIs,
-    PathMatches, Present, RouteIs, Values, Within,
+    AnyOf, ChosenBy, Condition as CoreCondition, Equals, HostIs, Hours, MethodIs, PathMatches,
+    Present, RouteIs, Values, Within,
 };
 use sluicegate_core::key::{Cookie, Missing, Query, View};
 use sluicegate_core::{Claim, Header};
+use sluicegate_geoip::GeoIn;
 
 use super::key::Name;
 use crate::envoy::Like;
@@ -30,7 +31,7 @@ enum Test {
     Claim(Value<Claim<Name>>),
     Network(Within),
     Hours(Hours),
-    Places(InPlaces),
+    Geo(GeoIn),
     Like(Like),
     Not(Condition),
     Any(AnyOf<Condition>),
@@ -86,9 +87,7 @@ impl Test {
             | Self::Query(_)
             | Self::Cookie(_)
             | Self::Like(_) => ChosenBy::Client,
-            Self::Claim(_) | Self::Network(_) | Self::Hours(_) | Self::Places(_) => {
-                ChosenBy::Server
-            }
+            Self::Claim(_) | Self::Network(_) | Self::Hours(_) | Self::Geo(_) => ChosenBy::Server,
             Self::Not(condition) => condition.who_chooses(),
             Self::Any(AnyOf(conditions)) => {
                 let choices = conditions.iter().map(Condition::who_chooses);
@@ -111,7 +110,7 @@ impl<V: View> CoreCondition<V> for Test {
             Self::Claim(test) => test.holds(view),
             Self::Network(test) => test.holds(view),
             Self::Hours(test) => test.holds(view),
-            Self::Places(test) => test.holds(view),
+            Self::Geo(test) => test.holds(view),
             Self::Like(test) => test.holds(view),
             Self::Not(condition) => Ok(!condition.surely_holds(view)?),
             Self::Any(test) => test.holds(view),
@@ -133,7 +132,7 @@ impl<V: View> CoreCondition<V> for Test {
             | Self::Claim(_)
             | Self::Network(_)
             | Self::Hours(_)
-            | Self::Places(_)
+            | Self::Geo(_)
             | Self::Like(_) => self.holds(view),
         }
     }

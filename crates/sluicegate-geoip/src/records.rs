@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use maxminddb::{LookupResult, MaxMindDbError, PathElement, Reader, WithinOptions};
 
-use super::code::Code;
-use super::error::PlacesError;
+use crate::code::Code;
+use crate::error::GeoError;
 
 const COUNTRY: [PathElement<'_>; 2] = [PathElement::Key("country"), PathElement::Key("iso_code")];
 
@@ -15,34 +15,34 @@ const PART: [PathElement<'_>; 3] =
 
 type Found<'a> = LookupResult<'a, Vec<u8>>;
 
-/// A database whose every record can be read.
-pub(super) struct Database(Reader<Vec<u8>>);
+/// The contents of a database file. Every record was read once, so lookups do not fail.
+pub(crate) struct Records(Reader<Vec<u8>>);
 
-impl Database {
-    pub(super) fn new(bytes: Vec<u8>) -> Result<Self, PlacesError> {
-        let database = Self(Reader::from_source(bytes).map_err(PlacesError::broken)?);
-        if database.knows_countries().map_err(PlacesError::broken)? {
-            Ok(database)
+impl Records {
+    pub(crate) fn new(bytes: Vec<u8>) -> Result<Self, GeoError> {
+        let records = Self(Reader::from_source(bytes).map_err(GeoError::broken)?);
+        if records.knows_countries().map_err(GeoError::broken)? {
+            Ok(records)
         } else {
-            Err(PlacesError::no_country(&database.0.metadata().database_type))
+            Err(GeoError::no_country(&records.0.metadata().database_type))
         }
     }
 
     /// The country of `address`, if it is known.
-    pub(super) fn country(&self, address: IpAddr) -> Option<Code> {
-        // An error here would have been one when the database was taken.
+    pub(crate) fn country(&self, address: IpAddr) -> Option<Code> {
+        // `new` has read every record, so errors cannot happen here.
         Code::of_country(country(&self.0.lookup(address).ok()?).ok()??)
     }
 
     /// The region of `address`, if it is known.
-    pub(super) fn region(&self, address: IpAddr) -> Option<Code> {
+    pub(crate) fn region(&self, address: IpAddr) -> Option<Code> {
         let found = self.0.lookup(address).ok()?;
         Code::of_region(country(&found).ok()??, part(&found).ok()??)
     }
 
-    /// Reads what is ever going to be read, and says whether there is any country in it.
+    /// Reads every record once; whether any of them has a country.
     fn knows_countries(&self) -> Result<bool, MaxMindDbError> {
-        // Many networks have the same record.
+        // Many networks share a record.
         let mut read = HashSet::new();
         let mut any = false;
         let most = 3 * u64::from(self.0.metadata().node_count);
@@ -71,9 +71,9 @@ fn part<'a>(found: &Found<'a>) -> Result<Option<&'a str>, MaxMindDbError> {
     found.decode_path(&PART)
 }
 
-impl fmt::Debug for Database {
+impl fmt::Debug for Records {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let metadata = self.0.metadata();
-        write!(f, "Database({}, built {})", metadata.database_type, metadata.build_epoch)
+        write!(f, "Records({}, built {})", metadata.database_type, metadata.build_epoch)
     }
 }

@@ -1,6 +1,5 @@
-/// The codes of ISO 3166-1 that stand for a country or territory, in their order: what database and
-/// operator mean by a code, so that `UK` (it is `GB`) is found when it is written and not when nobody
-/// is ever from there.
+/// The ISO 3166-1 codes of countries and territories, in order. A code that does not exist, such as `UK` for
+/// `GB`, is an error when a rule is made, instead of a condition that never holds.
 const COUNTRIES: &str = "\
     AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ \
     BR BS BT BV BW BY BZ CA CC CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ DE DJ DK DM \
@@ -12,9 +11,9 @@ const COUNTRIES: &str = "\
     SX SY SZ TC TD TF TG TH TJ TK TL TM TN TO TR TT TV TW TZ UA UG UM US UY UZ VA VC VE VG VI \
     VN VU WF WS YE YT ZA ZM ZW";
 
-/// Whether that is a country's code, or one of those that the standard leaves to everybody's own use,
-/// among which databases have chosen `XK` for Kosovo.
-pub(super) fn is_country(code: &str) -> bool {
+/// Whether `code` is a country, or one of the codes that the standard reserves for private use. Databases
+/// use `XK` of those for Kosovo.
+pub(crate) fn is_country(code: &str) -> bool {
     let own_use = match code.as_bytes() {
         b"AA" | b"ZZ" => true,
         [b'Q', second] => (b'M'..=b'Z').contains(second),

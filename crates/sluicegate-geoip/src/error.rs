@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use maxminddb::MaxMindDbError;
 
-/// Why there is no database of places, or no condition on them.
+/// Why a GeoIP database, or a condition on it, could not be made.
 #[derive(Debug)]
-pub struct PlacesError {
+pub struct GeoError {
     problem: Problem,
     path: Option<PathBuf>,
 }
@@ -21,18 +21,18 @@ enum Problem {
     Code { code: String, form: &'static str },
 }
 
-impl PlacesError {
-    /// Whether the file could not be read; it may be there when it is tried again.
+impl GeoError {
+    /// Whether the file could not be read. A later attempt may succeed.
     pub fn is_unreadable(&self) -> bool {
         matches!(self.problem, Problem::Unreadable(_))
     }
 
-    /// Whether what was read is no database, or a broken one, or not one of places.
+    /// Whether the contents are not a valid GeoIP database.
     pub fn is_broken(&self) -> bool {
         matches!(self.problem, Problem::Broken(_) | Problem::NoCountry(_))
     }
 
-    /// The code that is none, where that is the error.
+    /// The code that is not valid, if that is the error.
     pub fn code(&self) -> Option<&str> {
         match &self.problem {
             Problem::Code { code, .. } => Some(code),
@@ -40,27 +40,27 @@ impl PlacesError {
         }
     }
 
-    pub(super) fn unreadable(path: &Path, error: io::Error) -> Self {
+    pub(crate) fn unreadable(path: &Path, error: io::Error) -> Self {
         Self::new(Problem::Unreadable(error)).in_file(path)
     }
 
-    pub(super) fn broken(error: MaxMindDbError) -> Self {
+    pub(crate) fn broken(error: MaxMindDbError) -> Self {
         Self::new(Problem::Broken(error))
     }
 
-    pub(super) fn no_country(database_type: &str) -> Self {
+    pub(crate) fn no_country(database_type: &str) -> Self {
         Self::new(Problem::NoCountry(database_type.into()))
     }
 
-    pub(super) fn no_file() -> Self {
+    pub(crate) fn no_file() -> Self {
         Self::new(Problem::NoFile)
     }
 
-    pub(super) fn code_of(code: &str, form: &'static str) -> Self {
+    pub(crate) fn code_of(code: &str, form: &'static str) -> Self {
         Self::new(Problem::Code { code: code.into(), form })
     }
 
-    pub(super) fn in_file(self, path: &Path) -> Self {
+    pub(crate) fn in_file(self, path: &Path) -> Self {
         Self { path: Some(path.into()), ..self }
     }
 
@@ -69,29 +69,29 @@ impl PlacesError {
     }
 }
 
-impl fmt::Display for PlacesError {
+impl fmt::Display for GeoError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.path {
-            Some(path) => write!(f, "the database of places `{}` ", path.display())?,
+            Some(path) => write!(f, "the GeoIP database `{}` ", path.display())?,
             None if self.code().is_some() => {}
-            None => f.write_str("the database of places ")?,
+            None => f.write_str("the GeoIP database ")?,
         }
         match &self.problem {
             Problem::Unreadable(error) => write!(f, "cannot be read: {error}"),
-            Problem::Broken(error) => write!(f, "is no sound MaxMind DB file: {error}"),
+            Problem::Broken(error) => write!(f, "is not a valid MaxMind DB file: {error}"),
             Problem::NoCountry(kind) => write!(
                 f,
-                "is one of another kind, `{kind}`: no record in it has a `country` with an `iso_code`"
+                "has the type `{kind}` and no countries: no record has a `country` with an `iso_code`"
             ),
             Problem::NoFile => {
-                f.write_str("was made from bytes and not from a file: give it others by `replace`")
+                f.write_str("was made from bytes, so there is no file to reload: use `replace`")
             }
             Problem::Code { code, form } => write!(f, "`{code}` is {form}"),
         }
     }
 }
 
-impl Error for PlacesError {
+impl Error for GeoError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match &self.problem {
             Problem::Unreadable(error) => Some(error),

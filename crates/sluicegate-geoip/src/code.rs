@@ -1,50 +1,50 @@
-use super::countries::is_country;
+use crate::countries::is_country;
 
-/// `US-CAL`, the longest that a code gets.
+/// The length of the longest code, such as `US-CAL`.
 const LONGEST: usize = 6;
 
-/// The code of a country (`DE`, ISO 3166-1) or of a region (`US-CA`, ISO 3166-2), kept in place.
+/// The code of a country (`DE`, ISO 3166-1) or of a region (`US-CA`, ISO 3166-2), stored inline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Code {
+pub(crate) struct Code {
     text: [u8; LONGEST],
     len: u8,
 }
 
 impl Code {
-    /// Two capital letters; whether any country has that code is not asked.
-    pub(super) fn of_country(text: &str) -> Option<Self> {
+    /// Accepts any two upper-case letters, even if no country has that code.
+    pub(crate) fn of_country(text: &str) -> Option<Self> {
         let sound = text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_uppercase());
         sound.then(|| Self::joined(&[text.as_bytes()]))
     }
 
-    /// A country's code, and one to three capital letters or digits for a part of it.
-    pub(super) fn of_region(country: &str, part: &str) -> Option<Self> {
+    /// Accepts the code of a country and one to three upper-case letters or digits for its part.
+    pub(crate) fn of_region(country: &str, part: &str) -> Option<Self> {
         let letter = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit();
         let sound = (1..=3).contains(&part.len()) && part.bytes().all(letter);
         Self::of_country(country).filter(|_| sound)?;
         Some(Self::joined(&[country.as_bytes(), b"-", part.as_bytes()]))
     }
 
-    /// Reads the code of a country that there is.
-    pub(super) fn parse_country(text: &str) -> Option<Self> {
+    /// Accepts the code of an existing country only.
+    pub(crate) fn parse_country(text: &str) -> Option<Self> {
         Self::of_country(text).filter(|_| is_country(text))
     }
 
-    /// Reads the code of a region in a country that there is.
-    pub(super) fn parse_region(text: &str) -> Option<Self> {
+    /// Accepts the code of a region in an existing country only.
+    pub(crate) fn parse_region(text: &str) -> Option<Self> {
         let (country, part) = text.split_once('-')?;
         Self::parse_country(country)?;
         Self::of_region(country, part)
     }
 
-    pub(super) fn as_bytes(&self) -> &[u8] {
+    pub(crate) fn as_bytes(&self) -> &[u8] {
         self.text.get(..self.len.into()).unwrap_or_default()
     }
 
     fn joined(parts: &[&[u8]]) -> Self {
         let mut text = [0; LONGEST];
         let bytes = parts.iter().copied().flatten();
-        let len = text.iter_mut().zip(bytes).map(|(place, byte)| *place = *byte).count();
+        let len = text.iter_mut().zip(bytes).map(|(slot, byte)| *slot = *byte).count();
         Self { text, len: len as u8 }
     }
 }

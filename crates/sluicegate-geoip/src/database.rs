@@ -1,0 +1,120 @@
+use std::fs;
+use std::io;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use sluicegate_core::Ip;
+
+use crate::code::Code;
+use crate::error::GeoError;
+use crate::key::{GeoKey, Level};
+use crate::records::Records;
+
+/// A GeoIP database of countries or cities in the MaxMind DB format.
+///
+/// The file is read into memory and checked once. Clones share the database. A request that is decided
+/// during a [reload](Self::reload) uses the old or the new contents, never a mixture.
+///
+/// See the [crate](crate) for an example.
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct GeoDatabase(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    path: Option<PathBuf>,
+    records: ArcSwap<Records>,
+}
+
+impl GeoDatabase {
+    /// Reads the database file at `path`.
+    ///
+    /// This takes time in proportion to the file: about half a second for a million networks. In an
+    /// asynchronous program, call it before the server starts, or on a thread that may block.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be read, if it is not a valid MaxMind DB file, or if no record has a
+    /// country. A database of network owners (ASN), for example, has none.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, GeoError> {
+        let path = path.as_ref();
+        let records = read(path)?;
+        Ok(Self::new(Some(path.into()), records))
+    }
+
+    /// Reads a database from the bytes of a file.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    pub fn from_bytes(bytes: impl Into<Vec<u8>>) -> Result<Self, GeoError> {
+        Ok(Self::new(None, Records::new(bytes.into())?))
+    }
+
+    /// Reads the file again and uses its new contents in all clones. This undoes an earlier
+    /// [`replace`](Self::replace).
+    ///
+    /// Replace the file by renaming a complete one over it, so that a reload never sees half of it.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open); also if the database was made [from bytes](Self::from_bytes) and has no
+    /// file. After an error the old contents stay in use.
+    pub fn reload(&self) -> Result<(), GeoError> {
+        let path = self.0.path.as_deref().ok_or(GeoError::no_file())?;
+        self.0.records.store(Arc::new(read(path)?));
+        Ok(())
+    }
+
+    /// Uses the database in these bytes from now on, in all clones.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open). After an error the old contents stay in use.
+    pub fn replace(&self, bytes: impl Into<Vec<u8>>) -> Result<(), GeoError> {
+        self.0.records.store(Arc::new(Records::new(bytes.into())?));
+        Ok(())
+    }
+
+    /// A key: the country of the address that `ip` finds, as an ISO 3166-1 code such as `DE`.
+    ///
+    /// Addresses without a known country share one key; see [`GeoKey`].
+    pub fn country(&self, ip: Ip) -> GeoKey {
+        GeoKey::new(self.clone(), ip, Level::Country)
+    }
+
+    /// A key: the region of the address that `ip` finds, as an ISO 3166-2 code such as `US-CA`. If the
+    /// database lists nested regions, this is the largest.
+    ///
+    /// Only databases of cities contain regions. Addresses without a known region share one key; see
+    /// [`GeoKey`].
+    pub fn region(&self, ip: Ip) -> GeoKey {
+        GeoKey::new(self.clone(), ip, Level::Region)
+    }
+
+    /// The code of `address`, if it is known.
+    pub(crate) fn code(&self, level: Level, address: IpAddr) -> Option<Code> {
+        let records = self.0.records.load();
+        match level {
+            Level::Country => records.country(address),
+            Level::Region => records.region(address),
+        }
+    }
+
+    fn new(path: Option<PathBuf>, records: Records) -> Self {
+        Self(Arc::new(Inner { path, records: ArcSwap::from_pointee(records) }))
+    }
+}
+
+fn read(path: &Path) -> Result<Records, GeoError> {
+    // Reading a pipe or a device may never end.
+    let is_file = |about: fs::Metadata| match about.is_file() {
+        true => Ok(()),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")),
+    };
+    let bytes = fs::metadata(path).and_then(is_file).and_then(|()| fs::read(path));
+    let bytes = bytes.map_err(|error| GeoError::unreadable(path, error))?;
+    Records::new(bytes).map_err(|error| error.in_file(path))
+}

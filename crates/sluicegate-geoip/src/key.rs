@@ -1,0 +1,112 @@
+use sluicegate_core::Ip;
+use sluicegate_core::adapter::KeyTag;
+use sluicegate_core::condition::{ChosenBy, Condition};
+use sluicegate_core::key::{Key, KeyBuf, Missing, View};
+
+use crate::code::Code;
+use crate::database::GeoDatabase;
+use crate::error::GeoError;
+
+/// The key of every address without a known code.
+const UNKNOWN: &[u8] = b"unknown";
+
+/// What a key reads from the database.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Level {
+    Country,
+    Region,
+}
+
+/// The country or region of the client's address, as a key.
+///
+/// Made by [`GeoDatabase::country`] and [`GeoDatabase::region`].
+///
+/// All addresses without a known country (or region) share the key `unknown`, and with it one budget:
+/// private addresses, for example, and addresses that were assigned recently. Choose a limit that is
+/// large enough for all of them together.
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct GeoKey {
+    database: GeoDatabase,
+    ip: Ip,
+    level: Level,
+}
+
+impl GeoKey {
+    pub(crate) fn new(database: GeoDatabase, ip: Ip, level: Level) -> Self {
+        Self { database, ip, level }
+    }
+
+    /// A condition: the client's address is in one of these countries (`DE`) or regions (`US-CA`).
+    /// Codes are in upper case.
+    ///
+    /// The condition does not hold for addresses without a known code. If the server does not provide
+    /// the client's address at all, the condition is an error (500), like a key.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a code is not an ISO 3166-1 country, or does not have the form of an ISO 3166-2 region.
+    pub fn is_in<C: AsRef<str>>(
+        self,
+        codes: impl IntoIterator<Item = C>,
+    ) -> Result<GeoIn, GeoError> {
+        let codes = codes.into_iter().map(|code| self.level.parse(code.as_ref()));
+        let codes = codes.collect::<Result<_, _>>()?;
+        Ok(GeoIn { key: self, codes })
+    }
+
+    /// The code for the request of `view`, if it is known.
+    fn code<V: View>(&self, view: &V) -> Result<Option<Code>, Missing> {
+        Ok(self.database.code(self.level, self.ip.address(view)?))
+    }
+}
+
+impl Level {
+    fn parse(self, code: &str) -> Result<Code, GeoError> {
+        let (read, form) = match self {
+            Self::Country => (
+                Code::parse_country(code),
+                "not the code of a country, expected two upper-case letters of ISO 3166-1 such as `DE`",
+            ),
+            Self::Region => (
+                Code::parse_region(code),
+                "not the code of a region, expected an upper-case code of ISO 3166-2 such as `US-CA`",
+            ),
+        };
+        read.ok_or_else(|| GeoError::code_of(code, form))
+    }
+
+    fn tag(self) -> KeyTag {
+        match self {
+            Self::Country => KeyTag::Country,
+            Self::Region => KeyTag::Region,
+        }
+    }
+}
+
+impl<V: View> Key<V> for GeoKey {
+    fn write(&self, view: &V, key: &mut KeyBuf) -> Result<(), Missing> {
+        let code = self.code(view)?;
+        self.level.tag().push(key, code.as_ref().map_or(UNKNOWN, Code::as_bytes));
+        Ok(())
+    }
+}
+
+/// A condition on the country or region of the client's address; made by [`GeoKey::is_in`].
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct GeoIn {
+    key: GeoKey,
+    codes: Box<[Code]>,
+}
+
+impl<V: View> Condition<V> for GeoIn {
+    fn holds(&self, view: &V) -> Result<bool, Missing> {
+        let code = self.key.code(view)?;
+        Ok(code.is_some_and(|code| self.codes.contains(&code)))
+    }
+
+    fn chosen_by(&self) -> ChosenBy {
+        ChosenBy::Server
+    }
+}
