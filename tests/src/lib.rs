@@ -35,12 +35,31 @@ mod readmes {
     struct Tonic;
 }
 
-/// The lines of code for each proxy.
+/// The pages of the guide. Their snippets use every crate, so they run here and not in `sluicegate`.
 #[cfg(doctest)]
-#[doc = include_str!("../../docs/proxies.md")]
-pub struct Proxies;
-
-/// The recipes, compiled and run as they stand there.
-#[cfg(doctest)]
-#[doc = include_str!("../../docs/recipes.md")]
-pub struct Recipes;
+mod guide {
+    #[doc = include_str!("../../crates/sluicegate/src/guide/algorithms.md")]
+    struct Algorithms;
+    #[doc = include_str!("../../crates/sluicegate/src/guide/first_limit.md")]
+    struct FirstLimit;
+    #[doc = include_str!("../../crates/sluicegate/src/guide/fleets.md")]
+    struct Fleets;
+    #[doc = include_str!("../../crates/sluicegate/src/guide/keys.md")]
+    struct Keys;
+    #[doc = include_str!("../../crates/sluicegate/src/guide/migrating.md")]
+    struct Migrating;
+    #[doc = include_str!("../../crates/sluicegate/src/guide/operating.md")]
+    struct Operating;
+    #[doc = include_str!("../../crates/sluicegate/src/guide/policies.md")]
+    struct Policies;
+    #[doc = include_str!("../../crates/sluicegate/src/guide/proxies.md")]
+    struct Proxies;
+    #[doc = include_str!("../../crates/sluicegate/src/guide/recipes.md")]
+    struct Recipes;
+    #[doc = include_str!("../../crates/sluicegate/src/guide/rejection.md")]
+    struct Rejection;
+    #[doc = include_str!("../../crates/sluicegate/src/guide/rules.md")]
+    struct Rules;
+    #[doc = include_str!("../../crates/sluicegate/src/guide/testing.md")]
+    struct Testing;
+}

@@ -7,7 +7,8 @@ use sluicegate_config::{Environment, Policies, read_toml};
 
 #[test]
 fn every_file_of_policies_on_the_page_of_proxies_is_one() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/proxies.md");
+    let page =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/sluicegate/src/guide/proxies.md");
     let page = fs::read_to_string(page).unwrap();
     let blocks = page.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
     let blocks: Vec<_> = blocks.collect();

@@ -26,6 +26,8 @@
 //! # }
 //! ```
 //!
+//! The [`guide`] leads from the first limit to production.
+//!
 //! # What is held, and until when
 //!
 //! A place of [`Limit::concurrent`] is held, and a request counts as [`InFlight`](condition::InFlight), until the response's
@@ -63,6 +65,7 @@
 pub mod adapter;
 mod body;
 mod future;
+pub mod guide;
 mod headers;
 mod held;
 mod in_flight;

@@ -29,8 +29,8 @@ const MAX_HOPS: usize = 64;
 /// which is what one subscriber gets at least; see [`prefix_v6`](Self::prefix_v6). Clients of IPv4 that
 /// reach an IPv6 server through a translator are told apart with [`nat64`](Self::nat64).
 ///
-/// For nginx, AWS, Cloudflare and Kubernetes, `docs/proxies.md` in the repository has the line of code and
-/// the configuration that belongs to it.
+/// The page `proxies` of the guide in `sluicegate` has the line of code for nginx, AWS, Cloudflare and Kubernetes, and
+/// the configuration of the proxy that belongs to it.
 ///
 /// ```
 /// use sluicegate::Ip;

@@ -1,0 +1,59 @@
+//! The guide: from the first limit to production.
+//!
+//! Read the first page, then the page for the question at hand.
+//!
+//! | page | answers |
+//! | --- | --- |
+//! | [`first_limit`] | How do I limit an API in axum, actix-web, tower, or code without HTTP? |
+//! | [`keys`] | Which budget is a request charged to? What if the key is missing? |
+//! | [`proxies`] | How do I get the client's address behind nginx, AWS, Cloudflare or Kubernetes? |
+//! | [`algorithms`] | Token bucket, window, log, or concurrency: which one? |
+//! | [`rules`] | Who may do how much? Tiers, cases, conditions, costs, and counting by response. |
+//! | [`policies`] | How do I keep the limits in a file and change them while the service runs? |
+//! | [`rejection`] | What happens to a request over the limit: refuse, queue, redirect, degrade? |
+//! | [`fleets`] | How do several processes share a limit, and what happens when Redis is away? |
+//! | [`testing`] | How do I test my limits without waiting? |
+//! | [`operating`] | How do I try limits out, watch them, and size the memory? |
+//! | [`migrating`] | I use governor, tower_governor, actix-governor or Envoy. What changes? |
+//! | [`recipes`] | Health checks, CORS, layer order, caches, gRPC, blocking a key by hand. |
+//!
+//! Every snippet on these pages is compiled and run by the tests of the project.
+
+// The pages use every crate of the project, so their snippets run as tests of `sluicegate-tests`, which
+// depends on all of them. Here they are only shown.
+
+#[cfg_attr(not(doctest), doc = include_str!("first_limit.md"))]
+pub mod first_limit {}
+
+#[cfg_attr(not(doctest), doc = include_str!("keys.md"))]
+pub mod keys {}
+
+#[cfg_attr(not(doctest), doc = include_str!("proxies.md"))]
+pub mod proxies {}
+
+#[cfg_attr(not(doctest), doc = include_str!("algorithms.md"))]
+pub mod algorithms {}
+
+#[cfg_attr(not(doctest), doc = include_str!("rules.md"))]
+pub mod rules {}
+
+#[cfg_attr(not(doctest), doc = include_str!("policies.md"))]
+pub mod policies {}
+
+#[cfg_attr(not(doctest), doc = include_str!("rejection.md"))]
+pub mod rejection {}
+
+#[cfg_attr(not(doctest), doc = include_str!("fleets.md"))]
+pub mod fleets {}
+
+#[cfg_attr(not(doctest), doc = include_str!("testing.md"))]
+pub mod testing {}
+
+#[cfg_attr(not(doctest), doc = include_str!("operating.md"))]
+pub mod operating {}
+
+#[cfg_attr(not(doctest), doc = include_str!("migrating.md"))]
+pub mod migrating {}
+
+#[cfg_attr(not(doctest), doc = include_str!("recipes.md"))]
+pub mod recipes {}
