@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use sluicegate_core::adapter::{
-    Charge, Debit, Keys, Outcome, Receipt, Slot, State, decide, preview,
+    Attempt, Charge, Debit, Keys, Outcome, Receipt, State, decide, preview,
 };
 use sluicegate_core::key::KeyBuf;
 use sluicegate_core::limit::{LimitStatus, Verdict, WhenFull};
@@ -117,7 +117,8 @@ fn drive(bytes: &[u8], clock: &ManualClock, store: &impl Driven) {
                 let decision = taken.decision(&charge);
                 // What there is no room for has no part in it.
                 let charge = counted(&charge, &decision);
-                let expected = model.run(&charge, |slots, _| decide(slots, now, patience, keys));
+                let expected =
+                    model.run(&charge, |attempts, _| decide(attempts, now, patience, keys));
                 assert_eq!(told(&decision), told(&expected));
                 if taken.is_admitted() {
                     let receipts = decision.statuses().filter(|status| !status.uncounted);
@@ -128,8 +129,8 @@ fn drive(bytes: &[u8], clock: &ManualClock, store: &impl Driven) {
             8 => {
                 let charge = script.charge(false);
                 let peeked = store.peek(&charge);
-                let expected =
-                    model.run(&charge, |slots, keys| preview(slots, now, charge.patience(), keys));
+                let expected = model
+                    .run(&charge, |attempts, keys| preview(attempts, now, charge.patience(), keys));
                 assert_eq!(told(&peeked.decision(&charge)), told(&expected));
             }
             9 => {
@@ -230,16 +231,16 @@ impl Model {
     fn run(
         &mut self,
         charge: &Charge,
-        run: impl FnOnce(&mut [Slot<'_>], Keys) -> Outcome,
+        run: impl FnOnce(&mut [Attempt<'_>], Keys) -> Outcome,
     ) -> Decision {
         let at = |debit: &Debit| (debit.limit.id(), debit.key);
         let states = charge.debits().map(|debit| self.0.remove(&at(debit)).unwrap_or_default());
         let mut states: Vec<State> = states.collect();
-        let slots = charge.debits().zip(&mut states);
-        let mut slots: Vec<_> = slots
-            .map(|(debit, state)| Slot { limit: &debit.limit, state, cost: debit.cost })
+        let attempts = charge.debits().zip(&mut states);
+        let mut attempts: Vec<_> = attempts
+            .map(|(debit, state)| Attempt { limit: &debit.limit, state, cost: debit.cost })
             .collect();
-        let outcome = run(&mut slots, charge.keys());
+        let outcome = run(&mut attempts, charge.keys());
         self.0.extend(charge.debits().map(at).zip(states));
         outcome.decision(charge)
     }
@@ -273,7 +274,7 @@ fn counted(whole: &Charge, decision: &Decision) -> Charge {
     charge
 }
 
-/// Numbers that look drawn (PCG's generator), the same in every run.
+/// LimitParameters that look drawn (PCG's generator), the same in every run.
 pub fn drawn(seed: u64, len: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let next = || {

@@ -16,7 +16,7 @@ pub use crate::cost::account::Reply;
 pub use crate::http::fields;
 pub use crate::http::headers::{Field, Headers, Value, is_stored_for_others};
 pub use crate::key::tag::KeyTag;
-pub use crate::limit::decide::{Keys, Slot, decide, preview};
+pub use crate::limit::decide::{Attempt, Keys, decide, preview};
 pub use crate::limit::outcome::Outcome;
 pub use crate::limit::remote;
 pub use crate::limit::state::{Receipt, State};

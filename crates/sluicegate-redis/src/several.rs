@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sluicegate_core::adapter::remote::{self, Fact};
+use sluicegate_core::adapter::remote::{self, LimitOutcome};
 use sluicegate_core::adapter::{Charge, Debit, Outcome, Receipt};
 use sluicegate_core::limit::{LimitStatus, Verdict};
 
@@ -140,8 +140,11 @@ fn together(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
 fn outcome(verdict: Verdict, parts: &[Part], replies: Vec<Option<Reply>>) -> Outcome {
     let mut facts = BTreeMap::new();
     for (part, reply) in parts.iter().zip(replies) {
-        let unknown =
-            || part.charge.debits().map(|debit| Fact::of_standing(LimitStatus::fresh(debit.limit)));
+        let unknown = || {
+            part.charge
+                .debits()
+                .map(|debit| LimitOutcome::of_status(LimitStatus::fresh(debit.limit)))
+        };
         let told = reply.map_or_else(|| unknown().collect(), |reply| reply.facts);
         facts.extend(part.places.iter().copied().zip(told));
     }

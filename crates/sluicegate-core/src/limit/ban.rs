@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::exact::{EXACT, bounded};
 use super::make::{micros, valid};
 use super::state::{Receipt, State};
-use super::{Cell, Enter, Limit, LimitError};
+use super::{Earliest, Limit, LimitError, Words};
 
 impl Limit {
     /// Bans whoever exceeds the limit: refused until `ban` after the moment at which it would have
@@ -115,9 +115,9 @@ impl Limit {
             state.strikes = [since, count + 1];
             return;
         }
-        let interval = match self.enter(state, now, cost, 0) {
-            Enter::At(delay) => delay,
-            Enter::Unknown | Enter::Never => 0,
+        let interval = match self.earliest(state, now, cost, 0) {
+            Earliest::At(delay) => delay,
+            Earliest::Unknown | Earliest::Never => 0,
         };
         state.strikes = [0; 2];
         state.ban = [now, bounded(interval + self.ban)];
@@ -146,6 +146,6 @@ impl Limit {
 }
 
 /// How much longer a ban lasts. A clock that stepped back cannot make it longer than it was.
-pub(super) fn banned_for([since, length]: Cell, now: u64) -> u64 {
+pub(super) fn banned_for([since, length]: Words, now: u64) -> u64 {
     length.saturating_sub(now.saturating_sub(since))
 }

@@ -3,12 +3,12 @@
 
 use smallvec::SmallVec;
 
+use super::algorithm::NO_PARAMETERS;
 use super::ban::banned_for;
 use super::exact::bounded;
 use super::make::valid;
-use super::shape::NONE;
-use super::state::{Receipt, State, Written};
-use super::{Cell, Limit, LimitError};
+use super::state::{Receipt, State, WrittenBy};
+use super::{Limit, LimitError, Words};
 
 /// Accounts in a row beside the one that decides. Cases and tiers whose numbers take turns are rarely more; of
 /// further ones the account that recovers first makes room.
@@ -16,18 +16,18 @@ const MOST: usize = 7;
 
 /// The accounts that other numbers keep in a row.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Others {
+pub(crate) struct OtherAccounts {
     pub(crate) accounts: SmallVec<[Account; MOST]>,
     /// Since when and for how long an account that begins has all spent: one that had to make room, and may
     /// be this one, had not recovered.
-    pub(crate) shut: Cell,
+    pub(crate) shut: Words,
 }
 
 /// What is spent by some numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Account {
-    pub(crate) cell: Cell,
-    pub(crate) written: Written,
+    pub(crate) words: Words,
+    pub(crate) written: WrittenBy,
 }
 
 impl Limit {
@@ -110,11 +110,11 @@ impl Limit {
 
     /// Puts the account of this limit's numbers into the state's own words, beginning one if there is none.
     pub(super) fn meet(&self, state: &mut State, now: u64) {
-        let numbers = self.shape.numbers();
-        if !self.carried || numbers == NONE {
+        let parameters = self.algorithm.parameters();
+        if !self.carried || parameters == NO_PARAMETERS {
             return;
         }
-        let is_own = state.written.numbers == numbers;
+        let is_own = state.written.parameters == parameters;
         if is_own && state.others.as_ref().is_none_or(|others| others.accounts.is_empty()) {
             return;
         }
@@ -125,57 +125,58 @@ impl Limit {
                 others.shut = [0; 2];
             }
             if !is_own {
-                (state.cell, state.written) = ([0; 2], Written::default());
+                (state.words, state.written) = ([0; 2], WrittenBy::default());
             }
         }
-        if state.written.numbers == NONE {
-            state.written = Written { numbers, since: now };
+        if state.written.parameters == NO_PARAMETERS {
+            state.written = WrittenBy { parameters, since: now };
             return;
         }
         if !self.find(state) {
-            let front = Account { cell: state.cell, written: state.written };
+            let front = Account { words: state.words, written: state.written };
             let own = self.begin(front, state.others.get_or_insert_default(), now);
-            (state.cell, state.written) = (own.cell, own.written);
+            (state.words, state.written) = (own.words, own.written);
         }
     }
 
     /// Puts the account of this limit's numbers into the state's own words, if there is one.
     fn find(&self, state: &mut State) -> bool {
-        let numbers = self.shape.numbers();
-        if state.written.numbers == numbers {
+        let parameters = self.algorithm.parameters();
+        if state.written.parameters == parameters {
             return true;
         }
         let others = state.others.iter_mut().flat_map(|others| &mut others.accounts);
-        let Some(own) = { others }.find(|other| other.written.numbers == numbers) else {
+        let Some(own) = { others }.find(|other| other.written.parameters == parameters) else {
             return false;
         };
-        std::mem::swap(&mut own.cell, &mut state.cell);
+        std::mem::swap(&mut own.words, &mut state.words);
         std::mem::swap(&mut own.written, &mut state.written);
         true
     }
 
     /// An account that takes over what is spent by others, of which the one at the `front` joins them.
-    fn begin(&self, front: Account, others: &mut Others, now: u64) -> Account {
-        let Others { accounts, shut } = others;
+    fn begin(&self, front: Account, others: &mut OtherAccounts, now: u64) -> Account {
+        let OtherAccounts { accounts, shut } = others;
         let latest = accounts.iter().map(|other| other.written.since).fold(now, u64::max);
         // Later than every charge that is not taken over in full.
         let since = bounded(latest.max(front.written.since) + 1);
-        let (mut cell, mut is_same) = self.shape.taken_over(front.cell, front.written.numbers, now);
+        let (mut words, mut is_same) =
+            self.algorithm.taken_over(front.words, front.written.parameters, now);
         let mut begun = if is_same { front.written.since } else { since };
         for other in accounts.iter() {
-            let taken = self.shape.taken_over(other.cell, other.written.numbers, now);
+            let taken = self.algorithm.taken_over(other.words, other.written.parameters, now);
             // What is spent is in the second word, by these numbers, whosever it was.
-            if taken.0[1] > cell[1] {
-                (cell, is_same) = taken;
+            if taken.0[1] > words[1] {
+                (words, is_same) = taken;
                 begun = if is_same { other.written.since } else { since };
             }
         }
         if banned_for(*shut, now) > 0 {
-            (cell, begun) = (self.shape.all_spent(now), since);
+            (words, begun) = (self.algorithm.all_spent(now), since);
         }
         let fresh_in = |account: &Account| {
-            let shape = self.shape.by(account.written.numbers);
-            shape.fresh_in(&State::of(account.cell), now).unwrap_or(0)
+            let algorithm = self.algorithm.with_parameters(account.written.parameters);
+            algorithm.fresh_in(&State::of(account.words), now).unwrap_or(0)
         };
         accounts.retain(|account| fresh_in(account) > 0);
         let mut joins = Some(front).filter(|front| fresh_in(front) > 0);
@@ -193,21 +194,24 @@ impl Limit {
             *shut = [now, banned_for(*shut, now).max(ends.min(own))];
         }
         accounts.extend(joins);
-        Account { cell, written: Written { numbers: self.shape.numbers(), since: begun } }
+        Account {
+            words,
+            written: WrittenBy { parameters: self.algorithm.parameters(), since: begun },
+        }
     }
 
     /// Charges the other accounts with what was admitted by these numbers. Says what a mark has to say of it:
     /// when it was charged, never before the account began, and whether all had room for all of it.
     pub(super) fn charge_others(&self, state: &mut State, now: u64, cost: u64) -> (u64, bool) {
-        if !self.carried || self.shape.numbers() == NONE {
+        if !self.carried || self.algorithm.parameters() == NO_PARAMETERS {
             return (0, false);
         }
         let since = now.max(state.written.since);
         let Some(others) = &mut state.others else { return (since, true) };
         let mut took_all = true;
         for other in &mut others.accounts {
-            let shape = self.shape.by(other.written.numbers);
-            if !shape.charge_up_to_all(&mut other.cell, now, cost) {
+            let algorithm = self.algorithm.with_parameters(other.written.parameters);
+            if !algorithm.charge_up_to_all(&mut other.words, now, cost) {
                 took_all = false;
                 // What was charged before cannot be told from what there was no room for.
                 other.written.since = bounded(now.max(other.written.since) + 1);
@@ -228,8 +232,8 @@ impl Limit {
         let Some(others) = state.others.as_mut().filter(|_| receipt.by_all) else { return };
         for other in &mut others.accounts {
             if other.written.since <= receipt.since {
-                let shape = self.shape.by(other.written.numbers);
-                shape.give_charged(&mut other.cell, receipt.since, now, cost, back);
+                let algorithm = self.algorithm.with_parameters(other.written.parameters);
+                algorithm.give_charged(&mut other.words, receipt.since, now, cost, back);
             }
         }
     }
@@ -241,15 +245,18 @@ impl Limit {
 
     /// Microseconds until no account tells anything any more; `None`: when what is held is given back.
     pub(super) fn accounts_fresh_in(&self, state: &State, now: u64) -> Option<u64> {
-        if !self.carried || state.written.numbers == NONE {
-            return self.shape.fresh_in(state, now);
+        if !self.carried || state.written.parameters == NO_PARAMETERS {
+            return self.algorithm.fresh_in(state, now);
         }
-        let fresh_in = |cell: Cell, written: Written| {
-            self.shape.by(written.numbers).fresh_in(&State::of(cell), now).unwrap_or(0)
+        let fresh_in = |words: Words, written: WrittenBy| {
+            self.algorithm
+                .with_parameters(written.parameters)
+                .fresh_in(&State::of(words), now)
+                .unwrap_or(0)
         };
-        let front = fresh_in(state.cell, state.written);
+        let front = fresh_in(state.words, state.written);
         let Some(others) = &state.others else { return Some(front) };
-        let others_fresh = others.accounts.iter().map(|other| fresh_in(other.cell, other.written));
+        let others_fresh = others.accounts.iter().map(|other| fresh_in(other.words, other.written));
         Some(others_fresh.fold(front.max(banned_for(others.shut, now)), u64::max))
     }
 
@@ -257,9 +264,9 @@ impl Limit {
     pub(super) fn follow_others(&self, state: &mut State, now: u64) {
         let Some(others) = &mut state.others else { return };
         for other in &mut others.accounts {
-            let mut of = State::of(other.cell);
-            self.shape.by(other.written.numbers).tidy(&mut of, now);
-            other.cell = of.cell;
+            let mut of = State::of(other.words);
+            self.algorithm.with_parameters(other.written.parameters).tidy(&mut of, now);
+            other.words = of.words;
         }
         others.shut[0] = others.shut[0].min(now);
     }

@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use super::exact::bounded;
-use super::outcome::{Fact, Outcome, Spent};
+use super::outcome::{LimitOutcome, Outcome, PlainOutcome};
 use super::state::{Receipt, State};
-use super::step::Stepped;
-use super::{Enter, Limit, LimitStatus};
+use super::step::StepResult;
+use super::{Earliest, Limit, LimitStatus};
 use crate::store::few::Few;
 
 /// A limit, the state of one key, and what is to be spent there.
 #[derive(Debug)]
-pub struct Slot<'a> {
+pub struct Attempt<'a> {
     /// The limit.
     pub limit: &'a Limit,
     /// What it remembers of the key.
@@ -20,7 +20,7 @@ pub struct Slot<'a> {
     pub cost: u64,
 }
 
-/// Whether all slots of one decision belong to one key.
+/// Whether all attempts of one decision belong to one key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keys {
     /// Whoever waits for one limit keeps nobody from another who would not wait for it too.
@@ -99,103 +99,111 @@ pub struct Decision {
     statuses: Few<LimitStatus>,
 }
 
-/// Charges every slot, or none of them, at `now` microseconds since the Unix epoch; where they do not
+/// Charges every attempt, or none of them, at `now` microseconds since the Unix epoch; where they do not
 /// all admit at once, books the earliest moment within `patience` at which they all do. Without
 /// patience, a request still waits in a leaky bucket's own queue; with it, never longer than that.
 ///
-/// This is how every store in a process decides. The slots' states must belong to different rows.
-pub fn decide(slots: &mut [Slot<'_>], now: u64, patience: Option<Duration>, keys: Keys) -> Outcome {
-    if let ([slot], None) = (&mut *slots, patience) {
-        if slot.limit.is_plain() {
+/// This is how every store in a process decides. The attempts' states must belong to different rows.
+pub fn decide(
+    attempts: &mut [Attempt<'_>],
+    now: u64,
+    patience: Option<Duration>,
+    keys: Keys,
+) -> Outcome {
+    if let ([attempt], None) = (&mut *attempts, patience) {
+        if attempt.limit.is_plain() {
             let now = bounded(now);
-            slot.limit.follow(slot.state, now);
-            let stepped = slot.limit.step(slot.state.cell, now, slot.cost);
-            let before = slot.state.cell;
-            if let Stepped::Admit { cell, .. } = stepped {
-                slot.state.cell = cell;
+            attempt.limit.follow(attempt.state, now);
+            let result = attempt.limit.step(attempt.state.words, now, attempt.cost);
+            let before = attempt.state.words;
+            if let StepResult::Admit { words, .. } = result {
+                attempt.state.words = words;
             }
-            return Spent::new(stepped, before, now).into();
+            return PlainOutcome::new(result, before, now).into();
         }
     }
-    let mut facts = Vec::with_capacity(slots.len());
-    let verdict = settle_on(slots, now, patience, keys, |_, fact| facts.push(fact));
-    Outcome::new(verdict, facts)
+    let mut limits = Vec::with_capacity(attempts.len());
+    let verdict =
+        settle_on(attempts, now, patience, keys, |_, limit_outcome| limits.push(limit_outcome));
+    Outcome::new(verdict, limits)
 }
 
 fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// [`decide`], handing out each slot's fact: nothing is allocated.
+/// [`decide`], handing out each attempt's limit_outcome: nothing is allocated.
 pub(super) fn settle_on<'a>(
-    slots: &mut [Slot<'a>],
+    attempts: &mut [Attempt<'a>],
     now: u64,
     patience: Option<Duration>,
     keys: Keys,
-    mut each: impl FnMut(&Slot<'a>, Fact),
+    mut each: impl FnMut(&Attempt<'a>, LimitOutcome),
 ) -> Verdict {
     let now = bounded(now);
-    for slot in slots.iter_mut() {
-        slot.limit.tidy(slot.state, now);
+    for attempt in attempts.iter_mut() {
+        attempt.limit.tidy(attempt.state, now);
     }
     let patience = patience.map(micros);
-    let Some(wait) = earliest_leave(slots, now, patience, keys) else {
-        return refusal(slots, now, patience, keys, true, each);
+    let Some(wait) = earliest_leave(attempts, now, patience, keys) else {
+        return refusal(attempts, now, patience, keys, true, each);
     };
-    for slot in slots {
-        let fact = match slot.limit.is_shadow() {
-            true => slot.in_shadow(now, Course::Admit, true),
+    for attempt in attempts {
+        let limit_outcome = match attempt.limit.is_shadow() {
+            true => attempt.in_shadow(now, Course::Admit, true),
             false => {
-                let receipt = slot.limit.spend(slot.state, now, slot.cost, wait);
-                slot.fact(now, receipt, Role::Charged)
+                let receipt = attempt.limit.spend(attempt.state, now, attempt.cost, wait);
+                attempt.limit_outcome(now, receipt, Role::Charged)
             }
         };
-        each(slot, fact);
+        each(attempt, limit_outcome);
     }
     Verdict::Admit { wait: Duration::from_micros(wait) }
 }
 
 /// Whether [`decide`] would admit, without spending anything or recording a refusal.
 pub(crate) fn would_admit(
-    slots: &mut [Slot<'_>],
+    attempts: &mut [Attempt<'_>],
     now: u64,
     patience: Option<Duration>,
     keys: Keys,
 ) -> bool {
     let now = bounded(now);
-    for slot in slots.iter_mut() {
-        slot.limit.tidy(slot.state, now);
+    for attempt in attempts.iter_mut() {
+        attempt.limit.tidy(attempt.state, now);
     }
-    earliest_leave(slots, now, patience.map(micros), keys).is_some()
+    earliest_leave(attempts, now, patience.map(micros), keys).is_some()
 }
 
 /// What [`decide`] would answer to a request of the same patience, without spending anything or recording a
 /// refusal. The states stay as they are.
 pub fn preview(
-    slots: &mut [Slot<'_>],
+    attempts: &mut [Attempt<'_>],
     now: u64,
     patience: Option<Duration>,
     keys: Keys,
 ) -> Outcome {
     let now = bounded(now);
-    let before: Vec<_> = slots.iter_mut().map(|slot| slot.look(now)).collect();
+    let before: Vec<_> = attempts.iter_mut().map(|attempt| attempt.look(now)).collect();
     let patience = patience.map(micros);
-    let mut facts = Vec::with_capacity(slots.len());
-    let verdict = match earliest_leave(slots, now, patience, keys) {
-        None => refusal(slots, now, patience, keys, false, |_, fact| facts.push(fact)),
+    let mut limits = Vec::with_capacity(attempts.len());
+    let verdict = match earliest_leave(attempts, now, patience, keys) {
+        None => refusal(attempts, now, patience, keys, false, |_, limit_outcome| {
+            limits.push(limit_outcome)
+        }),
         Some(wait) => {
-            facts.extend(slots.iter_mut().map(|slot| match slot.limit.is_shadow() {
-                true => slot.in_shadow(now, Course::Admit, false),
-                false => slot.fact(now, Receipt::default(), Role::Asked),
+            limits.extend(attempts.iter_mut().map(|attempt| match attempt.limit.is_shadow() {
+                true => attempt.in_shadow(now, Course::Admit, false),
+                false => attempt.limit_outcome(now, Receipt::default(), Role::Asked),
             }));
             Verdict::Admit { wait: Duration::from_micros(wait) }
         }
     };
-    for (slot, before) in slots.iter_mut().zip(before) {
-        let log = slot.state.log.take();
-        *slot.state = State { log, ..before };
+    for (attempt, before) in attempts.iter_mut().zip(before) {
+        let log = attempt.state.log.take();
+        *attempt.state = State { log, ..before };
     }
-    Outcome::new(verdict, facts)
+    Outcome::new(verdict, limits)
 }
 
 /// How often the limits are asked again to agree on one moment. Each round moves it to a border or a
@@ -204,14 +212,19 @@ const ROUNDS: usize = 16;
 
 /// When the request leaves, if every limit lets it in within the patience, or has room in its own
 /// queue. How long that queue is makes no other limit more patient.
-fn earliest_leave(slots: &[Slot<'_>], now: u64, patience: Option<u64>, keys: Keys) -> Option<u64> {
+fn earliest_leave(
+    attempts: &[Attempt<'_>],
+    now: u64,
+    patience: Option<u64>,
+    keys: Keys,
+) -> Option<u64> {
     let (mut wait, mut allowed) = (0, patience.unwrap_or(0));
-    for slot in real(slots) {
-        let Enter::At(enter) = slot.enter(now, 0) else { return None };
-        let (leave, in_time) = match slot.queued(now) {
+    for attempt in real(attempts) {
+        let Earliest::At(earliest) = attempt.earliest(now, 0) else { return None };
+        let (leave, in_time) = match attempt.queued(now) {
             // Its queue is as long as it was made: patience does not make it longer.
-            Some(queued) => (queued, enter == 0 && queued <= patience.unwrap_or(u64::MAX)),
-            None => (enter, enter <= patience.unwrap_or(0)),
+            Some(queued) => (queued, earliest == 0 && queued <= patience.unwrap_or(u64::MAX)),
+            None => (earliest, earliest <= patience.unwrap_or(0)),
         };
         if !in_time {
             return None;
@@ -224,15 +237,15 @@ fn earliest_leave(slots: &[Slot<'_>], now: u64, patience: Option<u64>, keys: Key
     }
     for _ in 0..ROUNDS {
         let asked = wait;
-        for slot in real(slots) {
-            let Enter::At(leave) = slot.enter(now, wait) else { return None };
+        for attempt in real(attempts) {
+            let Earliest::At(leave) = attempt.earliest(now, wait) else { return None };
             wait = leave;
         }
         if wait > allowed {
             return None;
         }
         if wait == asked {
-            return real(slots).all(|slot| slot.books(now, wait, keys)).then_some(wait);
+            return real(attempts).all(|attempt| attempt.books(now, wait, keys)).then_some(wait);
         }
     }
     None
@@ -240,7 +253,7 @@ fn earliest_leave(slots: &[Slot<'_>], now: u64, patience: Option<u64>, keys: Key
 
 /// The earliest moment at which the request is admitted, with nobody else spending.
 fn earliest_enter(
-    slots: &[Slot<'_>],
+    attempts: &[Attempt<'_>],
     now: u64,
     patience: Option<u64>,
     keys: Keys,
@@ -248,16 +261,16 @@ fn earliest_enter(
     let mut when = 0;
     for _ in 0..ROUNDS {
         let asked = when;
-        for slot in real(slots) {
-            let Enter::At(enter) = slot.enter(now, when) else { return None };
-            when = enter;
+        for attempt in real(attempts) {
+            let Earliest::At(earliest) = attempt.earliest(now, when) else { return None };
+            when = earliest;
         }
         if when > asked {
             continue;
         }
         // One's own queue may hold the request back for longer than another can book ahead.
         let then = bounded(now + when);
-        let wait = longest_queue(slots, then);
+        let wait = longest_queue(attempts, then);
         let too_long = wait.saturating_sub(patience.unwrap_or(u64::MAX));
         if too_long > 0 {
             // Whoever would wait too long comes back when the queue has become so much shorter. A cost
@@ -265,20 +278,27 @@ fn earliest_enter(
             when += too_long;
             continue;
         }
-        if real(slots).count() == 1 || real(slots).all(|slot| slot.books(then, wait, keys)) {
+        if real(attempts).count() == 1
+            || real(attempts).all(|attempt| attempt.books(then, wait, keys))
+        {
             return Some(Duration::from_micros(when));
         }
-        let empty = when + wait.saturating_sub(shortest_queue(slots));
-        if books_at(slots, now, empty, keys) {
-            return Some(Duration::from_micros(earliest_booking(slots, now, keys, (when, empty))));
+        let empty = when + wait.saturating_sub(shortest_queue(attempts));
+        if books_at(attempts, now, empty, keys) {
+            return Some(Duration::from_micros(earliest_booking(
+                attempts,
+                now,
+                keys,
+                (when, empty),
+            )));
         }
         // From then on the end of the queue moves on with the time: it may come to lie in a window in which
         // places can be booked.
         let then = bounded(now + empty);
-        let wait = longest_queue(slots, then);
+        let wait = longest_queue(attempts, then);
         let mut later = 0;
-        for slot in real(slots).filter(|slot| !slot.books(then, wait, keys)) {
-            later = later.max(slot.limit.window_begins(slot.state, then, wait)?);
+        for attempt in real(attempts).filter(|attempt| !attempt.books(then, wait, keys)) {
+            later = later.max(attempt.limit.window_begins(attempt.state, then, wait)?);
         }
         when = empty + later;
     }
@@ -291,14 +311,14 @@ fn earliest_enter(
 /// Till then the end of the queue stays where it is, and comes nearer as time passes: once all can book, they
 /// stay able to.
 fn earliest_booking(
-    slots: &[Slot<'_>],
+    attempts: &[Attempt<'_>],
     now: u64,
     keys: Keys,
     (mut early, mut late): (u64, u64),
 ) -> u64 {
     while late - early > 1 {
         let middle = early + (late - early) / 2;
-        if books_at(slots, now, middle, keys) {
+        if books_at(attempts, now, middle, keys) {
             late = middle;
         } else {
             early = middle;
@@ -308,30 +328,30 @@ fn earliest_booking(
 }
 
 /// Whether all can book a place at the end of the queue at that moment.
-fn books_at(slots: &[Slot<'_>], now: u64, when: u64, keys: Keys) -> bool {
+fn books_at(attempts: &[Attempt<'_>], now: u64, when: u64, keys: Keys) -> bool {
     let then = bounded(now + when);
-    let wait = longest_queue(slots, then);
-    real(slots).all(|slot| slot.books(then, wait, keys))
+    let wait = longest_queue(attempts, then);
+    real(attempts).all(|attempt| attempt.books(then, wait, keys))
 }
 
 /// How long the request waits in the limits' own queues even where it finds them empty.
-fn shortest_queue(slots: &[Slot<'_>]) -> u64 {
-    real(slots).map(|slot| slot.limit.shortest_queue(slot.cost)).max().unwrap_or(0)
+fn shortest_queue(attempts: &[Attempt<'_>]) -> u64 {
+    real(attempts).map(|attempt| attempt.limit.shortest_queue(attempt.cost)).max().unwrap_or(0)
 }
 
 /// How long the request would wait in the limits' own queues.
-fn longest_queue(slots: &[Slot<'_>], now: u64) -> u64 {
-    real(slots).filter_map(|slot| slot.queued(now)).max().unwrap_or(0)
+fn longest_queue(attempts: &[Attempt<'_>], now: u64) -> u64 {
+    real(attempts).filter_map(|attempt| attempt.queued(now)).max().unwrap_or(0)
 }
 
 /// Those that decide: a shadow is not there.
-fn real<'s, 'a>(slots: &'s [Slot<'a>]) -> impl Iterator<Item = &'s Slot<'a>> {
-    slots.iter().filter(|slot| !slot.limit.is_shadow())
+fn real<'s, 'a>(attempts: &'s [Attempt<'a>]) -> impl Iterator<Item = &'s Attempt<'a>> {
+    attempts.iter().filter(|attempt| !attempt.limit.is_shadow())
 }
 
 /// Why a limit is one of those that refuse.
 #[derive(Clone, Copy)]
-enum Ground {
+enum RefusalReason {
     /// It would let the request in later than the patience lasts.
     Patience(Option<u64>),
     /// It never lets in a request that waits no longer.
@@ -340,59 +360,64 @@ enum Ground {
     Booking(u64),
 }
 
-impl Ground {
-    fn refuses(self, slot: &Slot<'_>, now: u64, keys: Keys) -> bool {
-        match (self, slot.enter(now, 0)) {
-            (Self::Never(patience), _) => slot.never_admits(patience),
-            (Self::Booking(wait), _) => !slot.books(now, wait, keys),
-            (Self::Patience(patience), Enter::At(0)) => {
-                slot.queued(now).is_some_and(|queued| queued > patience.unwrap_or(u64::MAX))
+impl RefusalReason {
+    fn refuses(self, attempt: &Attempt<'_>, now: u64, keys: Keys) -> bool {
+        match (self, attempt.earliest(now, 0)) {
+            (Self::Never(patience), _) => attempt.never_admits(patience),
+            (Self::Booking(wait), _) => !attempt.books(now, wait, keys),
+            (Self::Patience(patience), Earliest::At(0)) => {
+                attempt.queued(now).is_some_and(|queued| queued > patience.unwrap_or(u64::MAX))
             }
-            (Self::Patience(patience), Enter::At(delay)) => {
+            (Self::Patience(patience), Earliest::At(delay)) => {
                 let late = delay > patience.unwrap_or(0);
-                late || slot.queued(now).is_some() || !slot.books(now, delay, keys)
+                late || attempt.queued(now).is_some() || !attempt.books(now, delay, keys)
             }
-            (Self::Patience(_), Enter::Unknown | Enter::Never) => true,
+            (Self::Patience(_), Earliest::Unknown | Earliest::Never) => true,
         }
     }
 }
 
 fn refusal<'a>(
-    slots: &mut [Slot<'a>],
+    attempts: &mut [Attempt<'a>],
     now: u64,
     patience: Option<u64>,
     keys: Keys,
     record: bool,
-    mut each: impl FnMut(&Slot<'a>, Fact),
+    mut each: impl FnMut(&Attempt<'a>, LimitOutcome),
 ) -> Verdict {
-    let never = Ground::Never(patience);
-    let queue = longest_queue(slots, now);
+    let never = RefusalReason::Never(patience);
+    let queue = longest_queue(attempts, now);
     // Who never gets in is told so, and no other reason. Where each would wait long enough but they find no moment in common, all that wait refuse;
     // where none waits but one is held back by another's queue, those that cannot book that far.
-    let grounds =
-        [never, Ground::Patience(patience), Ground::Patience(None), Ground::Booking(queue)];
-    let found = |ground: &Ground| real(slots).any(|slot| ground.refuses(slot, now, keys));
-    let ground = grounds.into_iter().find(found).unwrap_or(Ground::Patience(patience));
-    let is_never = matches!(ground, Ground::Never(_));
+    let grounds = [
+        never,
+        RefusalReason::Patience(patience),
+        RefusalReason::Patience(None),
+        RefusalReason::Booking(queue),
+    ];
+    let found =
+        |ground: &RefusalReason| real(attempts).any(|attempt| ground.refuses(attempt, now, keys));
+    let ground = grounds.into_iter().find(found).unwrap_or(RefusalReason::Patience(patience));
+    let is_never = matches!(ground, RefusalReason::Never(_));
     // No attempt to go faster is recorded of a request that no slower one would help.
     let record = record && !is_never;
-    for slot in slots.iter_mut() {
-        if slot.limit.is_shadow() {
-            let fact = slot.in_shadow(now, Course::Refuse, record);
-            each(slot, fact);
+    for attempt in attempts.iter_mut() {
+        if attempt.limit.is_shadow() {
+            let limit_outcome = attempt.in_shadow(now, Course::Refuse, record);
+            each(attempt, limit_outcome);
             continue;
         }
-        let refused = ground.refuses(slot, now, keys);
+        let refused = ground.refuses(attempt, now, keys);
         if refused && record {
-            slot.limit.refuse(slot.state, now, slot.cost);
+            attempt.limit.refuse(attempt.state, now, attempt.cost);
         }
-        let fact = slot.fact(now, Receipt::default(), Role::Refused(refused));
-        each(slot, fact);
+        let limit_outcome = attempt.limit_outcome(now, Receipt::default(), Role::Refused(refused));
+        each(attempt, limit_outcome);
     }
     if is_never {
         return Verdict::Never;
     }
-    Verdict::Refuse { retry_after: earliest_enter(slots, now, patience, keys) }
+    Verdict::Refuse { retry_after: earliest_enter(attempts, now, patience, keys) }
 }
 
 /// What a limit had to do with a decision.
@@ -423,9 +448,9 @@ impl Role {
     }
 }
 
-impl Slot<'_> {
+impl Attempt<'_> {
     /// Makes the state what a decision would find, and returns what it was: all but a log, which may be long,
-    /// and whose arithmetic sees through stamps that are over and a clock that stepped back.
+    /// and whose arithmetic sees through stamps that are over and a clock that result back.
     fn look(&mut self, now: u64) -> State {
         let log = self.state.log.take();
         let before = self.state.clone();
@@ -436,8 +461,8 @@ impl Slot<'_> {
 
     /// The earliest moment, `from` or more from `now`, at which the limit lets the request in.
     #[inline]
-    fn enter(&self, now: u64, from: u64) -> Enter {
-        self.limit.enter(self.state, now, self.cost, from)
+    fn earliest(&self, now: u64, from: u64) -> Earliest {
+        self.limit.earliest(self.state, now, self.cost, from)
     }
 
     fn never_admits(&self, patience: Option<u64>) -> bool {
@@ -451,28 +476,34 @@ impl Slot<'_> {
     }
 
     /// What a shadow does and tells of a request that the others have decided, writing if it `takes`.
-    fn in_shadow(&mut self, now: u64, course: Course, takes: bool) -> Fact {
-        let is_at_once = matches!(self.enter(now, 0), Enter::At(0));
+    fn in_shadow(&mut self, now: u64, course: Course, takes: bool) -> LimitOutcome {
+        let is_at_once = matches!(self.earliest(now, 0), Earliest::At(0));
         if !is_at_once || self.queued(now).is_some_and(|queued| queued > 0) {
             if takes {
                 self.limit.refuse(self.state, now, self.cost);
             }
-            return self.fact(now, Receipt { void: true, ..Receipt::default() }, Role::Shadowed);
+            return self.limit_outcome(
+                now,
+                Receipt { void: true, ..Receipt::default() },
+                Role::Shadowed,
+            );
         }
         match (course, takes) {
-            (Course::Refuse, _) => self.fact(now, Receipt::default(), Role::Refused(false)),
-            (Course::Admit, false) => self.fact(now, Receipt::default(), Role::Asked),
+            (Course::Refuse, _) => {
+                self.limit_outcome(now, Receipt::default(), Role::Refused(false))
+            }
+            (Course::Admit, false) => self.limit_outcome(now, Receipt::default(), Role::Asked),
             (Course::Admit, true) => {
                 let receipt = self.limit.spend(self.state, now, self.cost, 0);
-                self.fact(now, receipt, Role::Charged)
+                self.limit_outcome(now, receipt, Role::Charged)
             }
         }
     }
 
     /// What there is to know of the limit once the request has been decided.
-    fn fact(&self, now: u64, receipt: Receipt, role: Role) -> Fact {
-        if !self.limit.is_wide() {
-            return Fact::of_cell(self.state.cell, now, role);
+    fn limit_outcome(&self, now: u64, receipt: Receipt, role: Role) -> LimitOutcome {
+        if !self.limit.has_extra_state() {
+            return LimitOutcome::of_words(self.state.words, now, role);
         }
         let mut status = self.limit.status(self.state, now, receipt);
         if role.is_refused() {
@@ -481,7 +512,7 @@ impl Slot<'_> {
         status.charged = if role == Role::Charged { self.cost } else { 0 };
         status.refused = role == Role::Refused(true);
         status.shadowed = role == Role::Shadowed;
-        Fact::told(status)
+        LimitOutcome::computed(status)
     }
 
     fn books(&self, now: u64, wait: u64, keys: Keys) -> bool {

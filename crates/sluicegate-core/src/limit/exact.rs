@@ -1,4 +1,4 @@
-//! Numbers that are exact in `u64` here and in the doubles of Redis' Lua alike.
+//! Parameters that are exact in `u64` here and in the doubles of Redis' Lua alike.
 
 /// Every intermediate of the arithmetic stays below this, so a double holds it exactly.
 pub(super) const EXACT: u64 = 1 << 53;

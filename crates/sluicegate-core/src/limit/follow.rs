@@ -1,9 +1,9 @@
 //! What another store has decided, counted in the state that takes over when that store fails.
 
+use super::algorithm::Algorithm;
 use super::exact::bounded;
-use super::shape::Shape;
 use super::state::{Receipt, State};
-use super::{Cell, Limit};
+use super::{Limit, Words};
 
 impl Limit {
     /// Makes a charge of `charged` that was made elsewhere into one of `spent`, as far as a state can hold it
@@ -26,8 +26,8 @@ impl Limit {
     }
 
     fn room(&self, state: &State, now: u64) -> u64 {
-        match &self.shape {
-            Shape::Bucket(bucket) if !self.carried => bucket.room_twice(state.cell, now),
+        match &self.algorithm {
+            Algorithm::TokenBucket(bucket) if !self.carried => bucket.room_twice(state.words, now),
             _ => self.status(state, now, Receipt::default()).remaining,
         }
     }
@@ -35,8 +35,8 @@ impl Limit {
     /// Stands for what was charged last.
     fn latest(&self, state: &State) -> Receipt {
         let newest = state.log.as_deref().and_then(|log| log.newest());
-        let cell: Cell = newest.map_or(state.cell, |stamp| [stamp, 0]);
-        Receipt { since: state.written.since, ..Receipt::from_words(cell) }
+        let words: Words = newest.map_or(state.words, |stamp| [stamp, 0]);
+        Receipt { since: state.written.since, ..Receipt::from_words(words) }
     }
 }
 

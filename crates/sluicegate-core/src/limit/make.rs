@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use super::bucket::Bucket;
-use super::concurrent::Concurrent;
+use super::algorithm::Algorithm;
+use super::concurrency::Concurrency;
 use super::exact::EXACT;
-use super::fixed::Fixed;
-use super::log::Sieve;
+use super::fixed_window::FixedWindow;
 use super::name::Name;
-use super::shape::Shape;
-use super::sliding::Sliding;
-use super::stepped::Stepped;
-use super::{Kind, Limit, LimitError};
+use super::sliding_log::SlidingLog;
+use super::sliding_window::SlidingWindow;
+use super::stepped_bucket::SteppedBucket;
+use super::token_bucket::TokenBucket;
+use super::{AlgorithmSpec, Limit, LimitError};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
@@ -84,7 +84,7 @@ impl Limit {
     /// When the count or the period is zero, the period has a fraction of a microsecond, or the
     /// numbers are too large to stay exact.
     pub const fn try_per(count: u64, period: Duration) -> Result<Self, LimitError> {
-        Self::make(Kind::TokenBucket { burst: count }, count, period)
+        Self::make(AlgorithmSpec::TokenBucket { burst: count }, count, period)
     }
 
     /// A leaky bucket: requests leave at a fixed rate of `count` in every `period`, in order of
@@ -110,7 +110,7 @@ impl Limit {
     ///
     /// As [`try_per`](Self::try_per).
     pub const fn try_leaky_bucket(count: u64, period: Duration) -> Result<Self, LimitError> {
-        Self::make(Kind::LeakyBucket { queue: 0, delay_after: 0 }, count, period)
+        Self::make(AlgorithmSpec::LeakyBucket { queue: 0, delay_after: 0 }, count, period)
     }
 
     /// A fixed window: `count` in each window of one `period`. Windows are aligned to the Unix epoch,
@@ -133,7 +133,7 @@ impl Limit {
     ///
     /// As [`try_per`](Self::try_per).
     pub const fn try_fixed_window(count: u64, period: Duration) -> Result<Self, LimitError> {
-        Self::make(Kind::FixedWindow { from_first: false }, count, period)
+        Self::make(AlgorithmSpec::FixedWindow { from_first: false }, count, period)
     }
 
     /// A sliding log: never more than `count` in any interval of one `period`, half-open, so that at
@@ -155,7 +155,7 @@ impl Limit {
     ///
     /// As [`try_per`](Self::try_per).
     pub const fn try_sliding_log(count: u64, period: Duration) -> Result<Self, LimitError> {
-        Self::make(Kind::SlidingLog { resolution: 1 }, count, period)
+        Self::make(AlgorithmSpec::SlidingLog { resolution: 1 }, count, period)
     }
 
     /// A sliding window counter: what the current window holds, plus the previous one's count
@@ -176,7 +176,7 @@ impl Limit {
     ///
     /// As [`try_per`](Self::try_per).
     pub const fn try_sliding_window(count: u64, period: Duration) -> Result<Self, LimitError> {
-        Self::make(Kind::SlidingWindow, count, period)
+        Self::make(AlgorithmSpec::SlidingWindow, count, period)
     }
 
     /// Concurrency: at most `count` at a time. What is taken is held until it is given back. The middleware
@@ -199,16 +199,20 @@ impl Limit {
     /// When the count is zero, or 2^52 and more.
     pub const fn try_concurrent(count: u64) -> Result<Self, LimitError> {
         // Any period will do: the arithmetic has none.
-        Self::make(Kind::Concurrent, count, SECOND)
+        Self::make(AlgorithmSpec::Concurrent, count, SECOND)
     }
 
-    pub(super) const fn make(kind: Kind, count: u64, period: Duration) -> Result<Self, LimitError> {
+    pub(super) const fn make(
+        spec: AlgorithmSpec,
+        count: u64,
+        period: Duration,
+    ) -> Result<Self, LimitError> {
         let period = match micros(period) {
             Ok(period) => period,
             Err(reason) => return Err(LimitError::new(reason)),
         };
         let limit = Self {
-            kind,
+            spec,
             count,
             period,
             soft: None,
@@ -222,7 +226,7 @@ impl Limit {
             when_full: None,
             plain: false,
             name: Name::NONE,
-            shape: Shape::Concurrent(Concurrent::new(count)),
+            algorithm: Algorithm::Concurrency(Concurrency::new(count)),
             id: 0,
         };
         limit.checked()
@@ -236,23 +240,25 @@ impl Limit {
         if self.count >= EXACT / 2 {
             return Err(LimitError::new("the count is 2^52 or more: too large to stay exact"));
         }
-        self.shape = match self.kind {
-            Kind::TokenBucket { burst } | Kind::Stepped { burst } if burst == 0 => {
+        self.algorithm = match self.spec {
+            AlgorithmSpec::TokenBucket { burst } | AlgorithmSpec::SteppedBucket { burst }
+                if burst == 0 =>
+            {
                 return Err(LimitError::new("the burst is 0: nothing would ever be admitted"));
             }
-            Kind::TokenBucket { burst } => {
-                match Bucket::new(self.count, self.period, burst, burst) {
-                    Some(bucket) => Shape::Bucket(bucket),
+            AlgorithmSpec::TokenBucket { burst } => {
+                match TokenBucket::new(self.count, self.period, burst, burst) {
+                    Some(bucket) => Algorithm::TokenBucket(bucket),
                     None => return Err(TOO_LARGE_BURST),
                 }
             }
-            Kind::Stepped { burst } => {
+            AlgorithmSpec::SteppedBucket { burst } => {
                 if burst >= EXACT / 2 {
                     return Err(TOO_LARGE_BURST);
                 }
-                Shape::Stepped(Stepped::new(self.count, self.period, burst))
+                Algorithm::SteppedBucket(SteppedBucket::new(self.count, self.period, burst))
             }
-            Kind::LeakyBucket { queue, delay_after } => {
+            AlgorithmSpec::LeakyBucket { queue, delay_after } => {
                 if delay_after > queue {
                     return Err(LimitError::new(
                         "the delay begins after more requests than the queue holds",
@@ -261,22 +267,26 @@ impl Limit {
                 if queue >= EXACT / 2 {
                     return Err(TOO_LARGE_QUEUE);
                 }
-                match Bucket::new(self.count, self.period, queue + 1, delay_after + 1) {
-                    Some(bucket) => Shape::Bucket(bucket),
+                match TokenBucket::new(self.count, self.period, queue + 1, delay_after + 1) {
+                    Some(bucket) => Algorithm::TokenBucket(bucket),
                     None => return Err(TOO_LARGE_QUEUE),
                 }
             }
-            Kind::FixedWindow { from_first } => {
-                Shape::Fixed(Fixed::new(self.count, self.period, from_first))
+            AlgorithmSpec::FixedWindow { from_first } => {
+                Algorithm::FixedWindow(FixedWindow::new(self.count, self.period, from_first))
             }
-            Kind::SlidingLog { resolution } => {
+            AlgorithmSpec::SlidingLog { resolution } => {
                 if resolution == 0 || self.period % resolution != 0 {
                     return Err(LimitError::new("the resolution does not divide the period"));
                 }
-                Shape::Log(Sieve { count: self.count, period: self.period, resolution })
+                Algorithm::SlidingLog(SlidingLog {
+                    count: self.count,
+                    period: self.period,
+                    resolution,
+                })
             }
-            Kind::SlidingWindow => match Sliding::new(self.count, self.period) {
-                Some(sliding) => Shape::Sliding(sliding),
+            AlgorithmSpec::SlidingWindow => match SlidingWindow::new(self.count, self.period) {
+                Some(sliding) => Algorithm::SlidingWindow(sliding),
                 None => {
                     return Err(LimitError::new(
                         "the count times the period is too large to stay exact (below 2^52), \
@@ -284,7 +294,7 @@ impl Limit {
                     ));
                 }
             },
-            Kind::Concurrent => Shape::Concurrent(Concurrent::new(self.count)),
+            AlgorithmSpec::Concurrent => Algorithm::Concurrency(Concurrency::new(self.count)),
         };
         if let Some(soft) = self.soft {
             if soft >= self.capacity() {
@@ -293,9 +303,9 @@ impl Limit {
                 ));
             }
         }
-        match self.kind {
-            Kind::SlidingWindow | Kind::SlidingLog { .. } => {}
-            Kind::FixedWindow { .. } if self.count_refused => {
+        match self.spec {
+            AlgorithmSpec::SlidingWindow | AlgorithmSpec::SlidingLog { .. } => {}
+            AlgorithmSpec::FixedWindow { .. } if self.count_refused => {
                 return Err(LimitError::new(
                     "a fixed window is empty at its end, however many attempts it refused: count them by a \
                      sliding window or a sliding log, or ban",
@@ -313,26 +323,26 @@ impl Limit {
                 "what was spent is carried over under a name: name the limit before",
             ));
         }
-        let queues = matches!(self.kind, Kind::LeakyBucket { .. });
-        self.plain = !self.is_wide() && !self.count_refused && !queues && !self.shadow;
+        let queues = matches!(self.spec, AlgorithmSpec::LeakyBucket { .. });
+        self.plain = !self.has_extra_state() && !self.count_refused && !queues && !self.shadow;
         self.id = self.identity();
         Ok(self)
     }
 
     /// Tells the states of algorithms apart. Windows from first use are those of others where what was
     /// spent is carried over.
-    const fn algorithm(&self) -> u64 {
-        let algorithm = match self.kind {
-            Kind::TokenBucket { .. } => 1,
-            Kind::LeakyBucket { .. } => 2,
-            Kind::Stepped { .. } => 3,
-            Kind::FixedWindow { from_first } if from_first && !self.carried => 5,
-            Kind::FixedWindow { .. } => 4,
-            Kind::SlidingLog { .. } => 6,
-            Kind::SlidingWindow => 7,
-            Kind::Concurrent => 8,
+    const fn algorithm_code(&self) -> u64 {
+        let code = match self.spec {
+            AlgorithmSpec::TokenBucket { .. } => 1,
+            AlgorithmSpec::LeakyBucket { .. } => 2,
+            AlgorithmSpec::SteppedBucket { .. } => 3,
+            AlgorithmSpec::FixedWindow { from_first } if from_first && !self.carried => 5,
+            AlgorithmSpec::FixedWindow { .. } => 4,
+            AlgorithmSpec::SlidingLog { .. } => 6,
+            AlgorithmSpec::SlidingWindow => 7,
+            AlgorithmSpec::Concurrent => 8,
         };
-        if self.carried { CARRIED + algorithm } else { algorithm }
+        if self.carried { CARRIED + code } else { code }
     }
 
     /// FNV-1a over what gives a state its meaning: the same in every process and every version.
@@ -344,9 +354,11 @@ impl Limit {
     /// Of a limit without a name: two that differ in anything but what a client is warned of are two, and so
     /// is one that is on trial the one that it becomes.
     const fn identity_by_numbers(&self) -> u64 {
-        let (more, further) = match self.kind {
-            Kind::TokenBucket { burst } | Kind::Stepped { burst } => (burst, 0),
-            Kind::LeakyBucket { queue, delay_after } => (queue, delay_after),
+        let (more, further) = match self.spec {
+            AlgorithmSpec::TokenBucket { burst } | AlgorithmSpec::SteppedBucket { burst } => {
+                (burst, 0)
+            }
+            AlgorithmSpec::LeakyBucket { queue, delay_after } => (queue, delay_after),
             _ => (0, 0),
         };
         let numbers =
@@ -362,25 +374,27 @@ impl Limit {
 
     /// The numbers that give a state its meaning, and the table that it is kept in.
     const fn meaning(&self) -> u64 {
-        let numbers = match (self.kind, self.shape) {
+        let numbers = match (self.spec, self.algorithm) {
             // Stamps that were rounded up mean other moments where they are finer, and a shorter period would
             // drop those that a longer one still counts.
-            (Kind::SlidingLog { resolution }, _) if self.carried => [resolution, self.period, 0],
+            (AlgorithmSpec::SlidingLog { resolution }, _) if self.carried => {
+                [resolution, self.period, 0]
+            }
             _ if self.carried => [0; 3],
-            (_, Shape::Bucket(bucket)) => bucket.scale(),
-            (Kind::Stepped { .. }, _) => [self.count, self.period, 0],
-            // Spent beyond the count means places booked in later windows, so the count gives the
+            (_, Algorithm::TokenBucket(bucket)) => bucket.scale(),
+            (AlgorithmSpec::SteppedBucket { .. }, _) => [self.count, self.period, 0],
+            // PlainOutcome beyond the count means places booked in later windows, so the count gives the
             // number its meaning.
-            (Kind::FixedWindow { .. }, _) => [self.period, self.count, 0],
-            (Kind::SlidingLog { resolution }, _) => [self.period, resolution, 0],
-            (_, Shape::Sliding(sliding)) => [self.period, sliding.tick(), 0],
+            (AlgorithmSpec::FixedWindow { .. }, _) => [self.period, self.count, 0],
+            (AlgorithmSpec::SlidingLog { resolution }, _) => [self.period, resolution, 0],
+            (_, Algorithm::SlidingWindow(sliding)) => [self.period, sliding.tick(), 0],
             _ => [0; 3],
         };
         let [a, b, c] = numbers;
-        let hash = fnv_numbers(0xcbf2_9ce4_8422_2325, &[self.algorithm(), a, b, c]);
+        let hash = fnv_numbers(0xcbf2_9ce4_8422_2325, &[self.algorithm_code(), a, b, c]);
         // States of different make are kept in different tables.
         let counts_refusals = self.after > 0 && !self.carried;
-        fnv(hash, &[self.is_wide() as u8 + 2 * counts_refusals as u8])
+        fnv(hash, &[self.has_extra_state() as u8 + 2 * counts_refusals as u8])
     }
 }
 

@@ -11,18 +11,16 @@
 //! # let _ = (leaky_bucket, sliding_log);
 //! ```
 
+mod algorithm;
 mod ban;
-mod bucket;
 mod carry;
-mod concurrent;
+mod concurrency;
 pub(crate) mod decide;
 mod error;
 mod exact;
-mod fixed;
+mod fixed_window;
 mod follow;
-mod full;
 mod list;
-mod log;
 mod make;
 mod name;
 mod options;
@@ -32,14 +30,16 @@ mod place;
 #[doc(hidden)]
 pub mod remote;
 mod shadow;
-mod shape;
 mod share;
-mod sliding;
+mod sliding_log;
+mod sliding_window;
 pub(crate) mod state;
 mod status;
 mod step;
-mod stepped;
+mod stepped_bucket;
 mod text;
+mod token_bucket;
+mod when_full;
 
 #[cfg(test)]
 pub(crate) mod testing;
@@ -51,20 +51,20 @@ use std::time::Duration;
 
 pub use self::decide::{Decision, Verdict};
 pub use self::error::LimitError;
-pub use self::full::WhenFull;
 pub use self::list::{Limits, MAX_LIMITS};
-pub(crate) use self::outcome::{Counted, Outcome, Spent};
+pub(crate) use self::outcome::{Counted, Outcome, PlainOutcome};
 pub use self::status::LimitStatus;
+pub use self::when_full::WhenFull;
 
+use self::algorithm::Algorithm;
 pub(crate) use self::exact::bounded;
 use self::name::Name;
-use self::shape::Shape;
 
-pub(crate) use self::bucket::Bucket;
-pub(crate) use self::decide::{Keys, Slot, decide, preview, would_admit};
-pub(crate) use self::log::{Log, MOST_ENTRIES};
-pub(crate) use self::state::{Cell, Receipt, State};
-pub(crate) use self::step::Stepped;
+pub(crate) use self::decide::{Attempt, Keys, decide, preview, would_admit};
+pub(crate) use self::sliding_log::{Log, MOST_ENTRIES};
+pub(crate) use self::state::{Receipt, State, Words};
+pub(crate) use self::step::StepResult;
+pub(crate) use self::token_bucket::TokenBucket;
 
 /// How much may be spent in how much time, by which algorithm.
 ///
@@ -96,7 +96,7 @@ pub(crate) use self::step::Stepped;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Limit {
-    kind: Kind,
+    spec: AlgorithmSpec,
     count: u64,
     /// Microseconds; without a meaning for concurrency.
     period: u64,
@@ -120,15 +120,15 @@ pub struct Limit {
     plain: bool,
     name: Name,
     /// What follows from the above.
-    shape: Shape,
+    algorithm: Algorithm,
     id: u64,
 }
 
-/// The algorithm as it was asked for; [`Shape`] is the arithmetic made of it.
+/// The algorithm as it was asked for; [`Algorithm`] is the arithmetic made of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Kind {
+enum AlgorithmSpec {
     TokenBucket { burst: u64 },
-    Stepped { burst: u64 },
+    SteppedBucket { burst: u64 },
     LeakyBucket { queue: u64, delay_after: u64 },
     FixedWindow { from_first: bool },
     SlidingLog { resolution: u64 },
@@ -138,7 +138,7 @@ enum Kind {
 
 /// The earliest moment that a request may come in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Enter {
+pub(crate) enum Earliest {
     /// So many microseconds from now.
     At(u64),
     /// When somebody gives back what is held.
@@ -147,7 +147,7 @@ pub(crate) enum Enter {
     Never,
 }
 
-impl Enter {
+impl Earliest {
     /// How long that is from now, where it can be told.
     fn time(self) -> Option<Duration> {
         match self {
@@ -161,9 +161,9 @@ impl Limit {
     /// The most that can be spent at once, and what [`LimitStatus::remaining`] counts down from: the
     /// burst of a token bucket, one more than the queue of a leaky bucket, else the count.
     pub const fn capacity(&self) -> u64 {
-        match self.kind {
-            Kind::TokenBucket { burst } | Kind::Stepped { burst } => burst,
-            Kind::LeakyBucket { queue, .. } => queue + 1,
+        match self.spec {
+            AlgorithmSpec::TokenBucket { burst } | AlgorithmSpec::SteppedBucket { burst } => burst,
+            AlgorithmSpec::LeakyBucket { queue, .. } => queue + 1,
             _ => self.count,
         }
     }
@@ -178,7 +178,7 @@ impl Limit {
         };
         numbers(self) == numbers(other)
             && options(self) == options(other)
-            && self.kind == other.kind
+            && self.spec == other.spec
     }
 
     /// Whether a request of `cost` can never be admitted: it is more than the [`capacity`](Self::capacity).
@@ -203,7 +203,7 @@ impl Limit {
     /// bucket's.
     #[inline]
     pub(crate) const fn has_own_queue(&self) -> bool {
-        matches!(self.kind, Kind::LeakyBucket { .. })
+        matches!(self.spec, AlgorithmSpec::LeakyBucket { .. })
     }
 
     /// How much may be spent in one period.
@@ -213,15 +213,15 @@ impl Limit {
 
     /// The period, or `None` for concurrency, which knows no time.
     pub const fn period(&self) -> Option<Duration> {
-        match self.kind {
-            Kind::Concurrent => None,
+        match self.spec {
+            AlgorithmSpec::Concurrent => None,
             _ => Some(Duration::from_micros(self.period)),
         }
     }
 
     /// Whether what is spent is held, and given back when the request has ended.
     pub const fn is_held(&self) -> bool {
-        matches!(self.kind, Kind::Concurrent)
+        matches!(self.spec, AlgorithmSpec::Concurrent)
     }
 
     /// Whether this is a token bucket that refills continuously, and nothing besides: no ban, no gap,
@@ -230,7 +230,9 @@ impl Limit {
     /// [`soft_limit`](Self::soft_limit) then say all that there is to it, for stores with an engine of
     /// their own.
     pub const fn is_plain_bucket(&self) -> bool {
-        matches!(self.kind, Kind::TokenBucket { .. }) && !self.is_wide() && !self.shadow
+        matches!(self.spec, AlgorithmSpec::TokenBucket { .. })
+            && !self.has_extra_state()
+            && !self.shadow
     }
 
     /// From where on the client is warned, as set by [`soft`](Self::soft).

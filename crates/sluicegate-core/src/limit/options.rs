@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::log::MOST_ENTRIES;
 use super::make::{micros, valid};
 use super::name::Name;
-use super::{Kind, Limit, LimitError};
+use super::sliding_log::MOST_ENTRIES;
+use super::{AlgorithmSpec, Limit, LimitError};
 
 impl Limit {
     /// At most `burst` at once, instead of the count. Token buckets only.
@@ -24,8 +24,10 @@ impl Limit {
     ///
     /// When the burst is zero or too large to stay exact, or the limit is not a token bucket.
     pub const fn try_burst(mut self, most: u64) -> Result<Self, LimitError> {
-        match &mut self.kind {
-            Kind::TokenBucket { burst } | Kind::Stepped { burst } => *burst = most,
+        match &mut self.spec {
+            AlgorithmSpec::TokenBucket { burst } | AlgorithmSpec::SteppedBucket { burst } => {
+                *burst = most
+            }
             _ => return Err(LimitError::new("a burst belongs to a token bucket")),
         }
         self.checked()
@@ -56,8 +58,10 @@ impl Limit {
     ///
     /// When the amount or the time is zero or too large, or the limit is not a token bucket.
     pub const fn try_refill(mut self, amount: u64, every: Duration) -> Result<Self, LimitError> {
-        self.kind = match self.kind {
-            Kind::TokenBucket { burst } | Kind::Stepped { burst } => Kind::Stepped { burst },
+        self.spec = match self.spec {
+            AlgorithmSpec::TokenBucket { burst } | AlgorithmSpec::SteppedBucket { burst } => {
+                AlgorithmSpec::SteppedBucket { burst }
+            }
             _ => return Err(LimitError::new("a refill in steps belongs to a token bucket")),
         };
         self.count = amount;
@@ -85,8 +89,8 @@ impl Limit {
     /// When the queue is too long to stay exact or shorter than `delay_after`, or the limit is not a
     /// leaky bucket.
     pub const fn try_queue(mut self, len: u64) -> Result<Self, LimitError> {
-        match &mut self.kind {
-            Kind::LeakyBucket { queue, .. } => *queue = len,
+        match &mut self.spec {
+            AlgorithmSpec::LeakyBucket { queue, .. } => *queue = len,
             _ => return Err(LimitError::new("a queue belongs to a leaky bucket")),
         }
         self.checked()
@@ -109,8 +113,8 @@ impl Limit {
     ///
     /// When the queue is shorter, or the limit is not a leaky bucket.
     pub const fn try_delay_after(mut self, requests: u64) -> Result<Self, LimitError> {
-        match &mut self.kind {
-            Kind::LeakyBucket { delay_after, .. } => *delay_after = requests,
+        match &mut self.spec {
+            AlgorithmSpec::LeakyBucket { delay_after, .. } => *delay_after = requests,
             _ => return Err(LimitError::new("a delay belongs to a leaky bucket")),
         }
         self.checked()
@@ -132,8 +136,10 @@ impl Limit {
     ///
     /// When the limit is not a fixed window.
     pub const fn try_from_first(mut self) -> Result<Self, LimitError> {
-        match self.kind {
-            Kind::FixedWindow { .. } => self.kind = Kind::FixedWindow { from_first: true },
+        match self.spec {
+            AlgorithmSpec::FixedWindow { .. } => {
+                self.spec = AlgorithmSpec::FixedWindow { from_first: true }
+            }
             _ => return Err(LimitError::new("only a fixed window begins from first use")),
         }
         self.checked()
@@ -157,9 +163,9 @@ impl Limit {
     ///
     /// When the resolution does not divide the period, or the limit is not a sliding log.
     pub const fn try_resolution(mut self, step: Duration) -> Result<Self, LimitError> {
-        match (&mut self.kind, micros(step)) {
-            (Kind::SlidingLog { resolution }, Ok(step)) => *resolution = step,
-            (Kind::SlidingLog { .. }, Err(_)) => {
+        match (&mut self.spec, micros(step)) {
+            (AlgorithmSpec::SlidingLog { resolution }, Ok(step)) => *resolution = step,
+            (AlgorithmSpec::SlidingLog { .. }, Err(_)) => {
                 return Err(LimitError::new("the resolution is not a time in whole microseconds"));
             }
             _ => return Err(LimitError::new("a resolution belongs to a sliding log")),
@@ -195,7 +201,7 @@ impl Limit {
     }
 
     /// Records refused attempts too, so that whoever hammers stays out until the hammering stops.
-    /// Sliding windows and sliding logs only: a fixed window is empty at its end, whatever it refused.
+    /// SlidingWindow windows and sliding logs only: a fixed window is empty at its end, whatever it refused.
     ///
     /// # Panics
     ///

@@ -2,8 +2,8 @@ use std::time::Duration;
 
 use super::decide::{Role, Verdict};
 use super::state::Receipt;
-use super::step::Stepped;
-use super::{Cell, Decision, Enter, Limit, LimitStatus};
+use super::step::StepResult;
+use super::{Decision, Earliest, Limit, LimitStatus, Words};
 use crate::store::charge::{Charge, Debit};
 
 /// What a store answers: the verdict, and what it takes to say how the key stands with each limit.
@@ -32,10 +32,10 @@ pub struct Outcome {
     /// Microseconds until it goes, if it is admitted; else until it may come again, [`UNKNOWN`] or [`NEVER`].
     micros: u64,
     /// Of the one limit whose state is two words: most requests owe to one.
-    one: Words,
+    one: DeferredStatus,
     /// Of whatever else it is: any number of limits, or one that remembers more.
     #[expect(clippy::box_collection, reason = "one word, because it is nearly always empty")]
-    any: Option<Box<Vec<Fact>>>,
+    any: Option<Box<Vec<LimitOutcome>>>,
 }
 
 /// A shadow would not have admitted it.
@@ -52,9 +52,9 @@ const NEVER: u64 = u64::MAX;
 
 /// What is known of one limit, once the request has been decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Fact {
-    Words(Words),
-    Told(Told),
+pub(super) enum LimitOutcome {
+    Deferred(DeferredStatus),
+    Computed(ComputedStatus),
 }
 
 /// The two words as they are now: everything follows from them.
@@ -62,7 +62,7 @@ pub(super) enum Fact {
 /// Plain numbers, so that each is written once, where the outcome is returned: what is written in one
 /// size and read in another makes a processor wait.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Words {
+pub(super) struct DeferredStatus {
     first: u64,
     second: u64,
     now: u64,
@@ -72,7 +72,7 @@ pub(super) struct Words {
 
 /// What was worked out while the state was at hand.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct ComputedStatus {
     remaining: u64,
     window: Option<Duration>,
     reset: Option<Duration>,
@@ -90,7 +90,7 @@ pub(super) struct Told {
 }
 
 impl Outcome {
-    pub(super) fn new(verdict: Verdict, mut facts: Vec<Fact>) -> Self {
+    pub(super) fn new(verdict: Verdict, mut limits: Vec<LimitOutcome>) -> Self {
         let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(UNKNOWN);
         let micros = match verdict {
             Verdict::Admit { wait } => micros(wait).min(UNKNOWN),
@@ -98,15 +98,16 @@ impl Outcome {
             Verdict::Never => NEVER,
         };
         let admitted = verdict.is_admitted();
-        let note =
-            |note: u8, is_so: fn(&Fact) -> bool| if facts.iter().any(is_so) { note } else { 0 };
-        let uncounted = if admitted { note(UNCOUNTED, Fact::is_uncounted) } else { 0 };
-        let notes = note(SHADOWED, Fact::is_shadowed) | uncounted;
-        let (one, any) = match facts.pop() {
-            Some(Fact::Words(words)) if facts.is_empty() => (words, None),
+        let note = |note: u8, is_so: fn(&LimitOutcome) -> bool| {
+            if limits.iter().any(is_so) { note } else { 0 }
+        };
+        let uncounted = if admitted { note(UNCOUNTED, LimitOutcome::is_uncounted) } else { 0 };
+        let notes = note(SHADOWED, LimitOutcome::is_shadowed) | uncounted;
+        let (one, any) = match limits.pop() {
+            Some(LimitOutcome::Deferred(deferred)) if limits.is_empty() => (deferred, None),
             last => {
-                facts.extend(last);
-                (Words::default(), Some(Box::new(facts)))
+                limits.extend(last);
+                (DeferredStatus::default(), Some(Box::new(limits)))
             }
         };
         Self { admitted, notes, micros, one, any }
@@ -120,7 +121,7 @@ impl Outcome {
     /// An outcome worked out elsewhere: for stores that do not decide by [`decide`](super::decide). The
     /// standings are those of what the charge owes, in that order.
     pub fn from_parts(verdict: Verdict, statuses: impl IntoIterator<Item = LimitStatus>) -> Self {
-        Self::new(verdict, statuses.into_iter().map(Fact::told).collect())
+        Self::new(verdict, statuses.into_iter().map(LimitOutcome::computed).collect())
     }
 
     /// The refusal of a charge by `limit`, which was asked before what is owed, for those keys that `is_meant` says.
@@ -130,15 +131,15 @@ impl Outcome {
         charge: &Charge,
         is_meant: impl Fn(&Debit) -> bool,
     ) -> Self {
-        let facts = charge.debits().map(|debit| {
+        let limits = charge.debits().map(|debit| {
             if !is_meant(debit) {
-                return Fact::told(LimitStatus::fresh(debit.limit));
+                return LimitOutcome::computed(LimitStatus::fresh(debit.limit));
             }
             let left = Some(left);
             let fresh = LimitStatus::fresh(limit);
-            Fact::Told(Told {
+            LimitOutcome::Computed(ComputedStatus {
                 instead: Some(Box::new(limit)),
-                ..Told::of(LimitStatus {
+                ..ComputedStatus::of(LimitStatus {
                     remaining: 0,
                     window: left,
                     reset: left,
@@ -148,7 +149,7 @@ impl Outcome {
                 })
             })
         });
-        Self::new(Verdict::Refuse { retry_after: Some(left) }, facts.collect())
+        Self::new(Verdict::Refuse { retry_after: Some(left) }, limits.collect())
     }
 
     /// The verdict.
@@ -191,14 +192,16 @@ impl Outcome {
     pub(crate) fn shadows(&self, at: usize) -> bool {
         match &self.any {
             None => self.is_shadowed(),
-            Some(facts) => facts.get(at).is_some_and(Fact::is_shadowed),
+            Some(limits) => limits.get(at).is_some_and(LimitOutcome::is_shadowed),
         }
     }
 
     /// Whether the limit at this place was not counted.
     #[cfg(feature = "metrics")]
     pub(crate) fn leaves_out(&self, at: usize) -> bool {
-        self.any.as_ref().is_some_and(|facts| facts.get(at).is_some_and(Fact::is_uncounted))
+        self.any
+            .as_ref()
+            .is_some_and(|limits| limits.get(at).is_some_and(LimitOutcome::is_uncounted))
     }
 
     /// The outcome for all limits of a charge, of one that was decided without some of them: `each` says of
@@ -209,16 +212,18 @@ impl Outcome {
     ) -> Self {
         let verdict = self.verdict();
         let mut known = match self.any {
-            None => vec![Fact::Words(self.one)],
-            Some(facts) => *facts,
+            None => vec![LimitOutcome::Deferred(self.one)],
+            Some(limits) => *limits,
         }
         .into_iter();
-        let facts = each.filter_map(|(limit, cost, counted)| match counted {
+        let limits = each.filter_map(|(limit, cost, counted)| match counted {
             Counted::Alone => known.next(),
-            Counted::Together => known.next().map(|fact| fact.together(limit, cost)),
-            Counted::No => Some(Fact::uncounted(*limit)),
+            Counted::Together => {
+                known.next().map(|limit_outcome| limit_outcome.together(limit, cost))
+            }
+            Counted::No => Some(LimitOutcome::uncounted(*limit)),
         });
-        Self::new(verdict, facts.collect())
+        Self::new(verdict, limits.collect())
     }
 
     /// How long an admitted request waits before it goes; zero for a refused one.
@@ -252,7 +257,7 @@ impl Outcome {
     pub(crate) fn about<'l>(&self, debit: impl Iterator<Item = (&'l Limit, u64)>) -> Decision {
         let statuses = debit.enumerate().filter_map(|(i, (limit, cost))| match &self.any {
             None => (i == 0).then(|| self.one.status(limit, cost)),
-            Some(facts) => Some(facts.get(i)?.status(limit, cost)),
+            Some(limits) => Some(limits.get(i)?.status(limit, cost)),
         });
         Decision::new(self.verdict(), statuses.collect())
     }
@@ -267,9 +272,13 @@ impl Outcome {
     pub(crate) fn left_of(&self, at: usize, limit: &Limit) -> (u64, Option<Duration>, bool) {
         match &self.any {
             None => limit.left([self.one.first, self.one.second], self.one.now),
-            Some(facts) => match facts.get(at) {
-                Some(Fact::Told(told)) => (told.remaining, told.window, told.soft),
-                Some(Fact::Words(words)) => limit.left([words.first, words.second], words.now),
+            Some(limits) => match limits.get(at) {
+                Some(LimitOutcome::Computed(computed)) => {
+                    (computed.remaining, computed.window, computed.soft)
+                }
+                Some(LimitOutcome::Deferred(deferred)) => {
+                    limit.left([deferred.first, deferred.second], deferred.now)
+                }
                 None => (limit.capacity(), Some(Duration::ZERO), false),
             },
         }
@@ -279,21 +288,21 @@ impl Outcome {
     #[cfg(feature = "metrics")]
     #[inline]
     pub(crate) fn remaining_of(&self, at: usize, limit: &Limit) -> u64 {
-        let words = match &self.any {
+        let deferred = match &self.any {
             None => self.one,
-            Some(facts) => match facts.get(at) {
-                Some(Fact::Told(told)) => return told.remaining,
-                Some(Fact::Words(words)) => *words,
+            Some(limits) => match limits.get(at) {
+                Some(LimitOutcome::Computed(computed)) => return computed.remaining,
+                Some(LimitOutcome::Deferred(deferred)) => *deferred,
                 None => return limit.capacity(),
             },
         };
-        limit.remaining_of([words.first, words.second], words.now)
+        limit.remaining_of([deferred.first, deferred.second], deferred.now)
     }
 
     /// What the store needs to give each charge back, in the order of what was owed.
     pub fn receipts(&self) -> impl Iterator<Item = Receipt> {
         let one = self.any.is_none().then(|| self.one.receipt());
-        let any = self.any.iter().flat_map(|facts| facts.iter().map(Fact::receipt));
+        let any = self.any.iter().flat_map(|limits| limits.iter().map(LimitOutcome::receipt));
         one.into_iter().chain(any)
     }
 
@@ -301,10 +310,10 @@ impl Outcome {
     pub(crate) fn passed_on(mut self, store: u8) -> Self {
         let pass = |via: &mut u8| *via = *via << 1 | store;
         pass(&mut self.one.via);
-        for fact in self.any.iter_mut().flat_map(|facts| facts.iter_mut()) {
-            match fact {
-                Fact::Words(words) => pass(&mut words.via),
-                Fact::Told(told) => pass(&mut told.receipt.via),
+        for limit_outcome in self.any.iter_mut().flat_map(|limits| limits.iter_mut()) {
+            match limit_outcome {
+                LimitOutcome::Deferred(deferred) => pass(&mut deferred.via),
+                LimitOutcome::Computed(computed) => pass(&mut computed.receipt.via),
             }
         }
         self
@@ -313,30 +322,30 @@ impl Outcome {
 
 /// The outcome for one [plain](super::Plain) limit, in plain numbers that stay in registers.
 #[derive(Clone, Copy)]
-pub(crate) struct Spent {
-    words: Words,
+pub(crate) struct PlainOutcome {
+    status: DeferredStatus,
     micros: u64,
 }
 
-impl Spent {
-    /// What came of a step at `now`, from a cell as it was `before`.
+impl PlainOutcome {
+    /// What came of a step at `now`, from words as they were `before`.
     #[inline]
-    pub(crate) fn new(stepped: Stepped, before: Cell, now: u64) -> Self {
-        let ([first, second], micros, role) = match stepped {
-            Stepped::Admit { cell, .. } => (cell, 0, Role::Charged),
-            Stepped::Refuse(Enter::At(delay)) => (before, delay, Role::Refused(true)),
-            Stepped::Refuse(Enter::Unknown) => (before, UNKNOWN, Role::Refused(true)),
-            Stepped::Refuse(Enter::Never) => (before, NEVER, Role::Refused(true)),
+    pub(crate) fn new(result: StepResult, before: Words, now: u64) -> Self {
+        let ([first, second], micros, role) = match result {
+            StepResult::Admit { words, .. } => (words, 0, Role::Charged),
+            StepResult::Refuse(Earliest::At(delay)) => (before, delay, Role::Refused(true)),
+            StepResult::Refuse(Earliest::Unknown) => (before, UNKNOWN, Role::Refused(true)),
+            StepResult::Refuse(Earliest::Never) => (before, NEVER, Role::Refused(true)),
         };
-        Self { words: Words { first, second, now, role, via: 0 }, micros }
+        Self { status: DeferredStatus { first, second, now, role, via: 0 }, micros }
     }
 }
 
-impl From<Spent> for Outcome {
+impl From<PlainOutcome> for Outcome {
     #[inline]
-    fn from(Spent { words, micros }: Spent) -> Self {
-        let admitted = words.role == Role::Charged;
-        Self { admitted, notes: 0, micros, one: words, any: None }
+    fn from(PlainOutcome { status, micros }: PlainOutcome) -> Self {
+        let admitted = status.role == Role::Charged;
+        Self { admitted, notes: 0, micros, one: status, any: None }
     }
 }
 
@@ -351,38 +360,38 @@ pub(crate) enum Counted {
     No,
 }
 
-impl Fact {
+impl LimitOutcome {
     /// Of a limit whose state is two words.
-    pub(super) fn of_cell([first, second]: Cell, now: u64, role: Role) -> Self {
-        Self::Words(Words { first, second, now, role, via: 0 })
+    pub(super) fn of_words([first, second]: Words, now: u64, role: Role) -> Self {
+        Self::Deferred(DeferredStatus { first, second, now, role, via: 0 })
     }
 
-    pub(super) fn cell(&self) -> Option<Cell> {
+    pub(super) fn words(&self) -> Option<Words> {
         match self {
-            Self::Words(words) => Some([words.first, words.second]),
-            Self::Told(_) => None,
+            Self::Deferred(deferred) => Some([deferred.first, deferred.second]),
+            Self::Computed(_) => None,
         }
     }
 
     /// Of a limit that remembers more.
-    pub(super) fn told(status: LimitStatus) -> Self {
-        Self::Told(Told::of(status))
+    pub(super) fn computed(status: LimitStatus) -> Self {
+        Self::Computed(ComputedStatus::of(status))
     }
     fn is_shadowed(&self) -> bool {
         match self {
-            Self::Words(words) => words.role == Role::Shadowed,
-            Self::Told(told) => told.shadowed,
+            Self::Deferred(deferred) => deferred.role == Role::Shadowed,
+            Self::Computed(computed) => computed.shadowed,
         }
     }
 
     fn is_uncounted(&self) -> bool {
-        matches!(self, Self::Told(Told { uncounted: true, .. }))
+        matches!(self, Self::Computed(ComputedStatus { uncounted: true, .. }))
     }
 
     /// Of a limit that had no part in the decision.
     fn uncounted(limit: Limit) -> Self {
         let receipt = Receipt { void: true, ..Receipt::default() };
-        Self::told(LimitStatus { uncounted: true, receipt, ..LimitStatus::fresh(limit) })
+        Self::computed(LimitStatus { uncounted: true, receipt, ..LimitStatus::fresh(limit) })
     }
 
     /// The same of a charge to a row that several keys share.
@@ -390,39 +399,39 @@ impl Fact {
         let mut status = self.status(limit, cost);
         status.together = true;
         status.receipt.together = true;
-        Self::told(status)
+        Self::computed(status)
     }
 
     fn receipt(&self) -> Receipt {
         match self {
-            Self::Words(words) => words.receipt(),
-            Self::Told(told) => told.receipt,
+            Self::Deferred(deferred) => deferred.receipt(),
+            Self::Computed(computed) => computed.receipt,
         }
     }
 
     pub(super) fn status(&self, limit: &Limit, cost: u64) -> LimitStatus {
         match self {
-            Self::Words(words) => words.status(limit, cost),
-            Self::Told(told) => LimitStatus {
-                limit: told.instead.as_deref().map_or(*limit, |instead| *instead),
-                remaining: told.remaining,
-                window: told.window,
-                reset: told.reset,
-                charged: told.charged,
-                refused: told.refused,
-                shadowed: told.shadowed,
-                uncounted: told.uncounted,
-                together: told.together,
-                retry: told.retry,
-                soft: told.soft,
-                banned: told.banned,
-                receipt: told.receipt,
+            Self::Deferred(deferred) => deferred.status(limit, cost),
+            Self::Computed(computed) => LimitStatus {
+                limit: computed.instead.as_deref().map_or(*limit, |instead| *instead),
+                remaining: computed.remaining,
+                window: computed.window,
+                reset: computed.reset,
+                charged: computed.charged,
+                refused: computed.refused,
+                shadowed: computed.shadowed,
+                uncounted: computed.uncounted,
+                together: computed.together,
+                retry: computed.retry,
+                soft: computed.soft,
+                banned: computed.banned,
+                receipt: computed.receipt,
             },
         }
     }
 }
 
-impl Told {
+impl ComputedStatus {
     fn of(status: LimitStatus) -> Self {
         Self {
             remaining: status.remaining,
@@ -442,7 +451,7 @@ impl Told {
     }
 }
 
-impl Words {
+impl DeferredStatus {
     /// What was written is what stands there; where nothing was charged, nothing can be given back.
     fn receipt(&self) -> Receipt {
         let words = if self.role == Role::Charged { [self.first, self.second] } else { [0; 2] };
@@ -451,10 +460,10 @@ impl Words {
     }
 
     fn status(&self, limit: &Limit, cost: u64) -> LimitStatus {
-        let cell = [self.first, self.second];
-        let mut status = limit.standing_of(cell, self.now);
+        let words = [self.first, self.second];
+        let mut status = limit.status_of_words(words, self.now);
         if self.role.is_refused() {
-            status.retry = limit.retry_of(cell, self.now, cost);
+            status.retry = limit.retry_of_words(words, self.now, cost);
         }
         status.receipt = self.receipt();
         status.charged = if self.role == Role::Charged { cost } else { 0 };

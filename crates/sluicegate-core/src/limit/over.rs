@@ -2,7 +2,7 @@
 
 use super::exact::EXACT;
 use super::make::valid;
-use super::{Kind, Limit, LimitError};
+use super::{AlgorithmSpec, Limit, LimitError};
 
 impl Limit {
     /// Makes what was the limit its [soft](Self::soft) limit, and admits so many percent more: of the count
@@ -52,9 +52,11 @@ impl Limit {
         if most >= (EXACT / 2) as u128 {
             return Err(LimitError::new("so many percent over the limit are 2^52 or more"));
         }
-        match &mut self.kind {
-            Kind::TokenBucket { burst } | Kind::Stepped { burst } => *burst = most as u64,
-            Kind::LeakyBucket { .. } => {
+        match &mut self.spec {
+            AlgorithmSpec::TokenBucket { burst } | AlgorithmSpec::SteppedBucket { burst } => {
+                *burst = most as u64
+            }
+            AlgorithmSpec::LeakyBucket { .. } => {
                 return Err(LimitError::new(
                     "a leaky bucket admits nothing over its queue: make the queue longer",
                 ));

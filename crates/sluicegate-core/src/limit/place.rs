@@ -1,7 +1,7 @@
 //! Limits at the same place share rows, though their numbers differ: those of one tier and of another,
 //! of the day and of the night.
 
-use super::{Kind, Limit, LimitError, Limits};
+use super::{AlgorithmSpec, Limit, LimitError, Limits};
 
 impl Limit {
     /// The name given by [`named`](Self::named), if one was.
@@ -12,8 +12,8 @@ impl Limit {
     /// What a limit that has no name stands for among others on the same key: its period in words, such as
     /// `minute` or `30 days`, or `concurrent`.
     pub fn place(&self) -> String {
-        match self.kind {
-            Kind::Concurrent => "concurrent".into(),
+        match self.spec {
+            AlgorithmSpec::Concurrent => "concurrent".into(),
             _ => self.period_text(),
         }
     }

@@ -6,10 +6,10 @@
 //!
 //! ```
 //! use sluicegate::Limit;
-//! use sluicegate::adapter::remote::{Numbers, Shape};
+//! use sluicegate::adapter::remote::{LimitParameters, Algorithm};
 //!
-//! let numbers = Numbers::of(&Limit::per_second(3).burst(2));
-//! let Shape::Bucket { unit, drain, tick, cap, .. } = numbers.shape else { unreachable!() };
+//! let parameters = LimitParameters::of(&Limit::per_second(3).burst(2));
+//! let Algorithm::TokenBucket { unit, drain, tick, cap, .. } = parameters.algorithm else { unreachable!() };
 //! // A token weighs as much as drains in a third of a second.
 //! assert_eq!((unit, drain, tick, cap), (1_000_000, 3, 1, 2_000_000));
 //! ```
@@ -19,9 +19,9 @@ use std::time::Duration;
 use super::ban::banned_for;
 use super::carry::Account as Carried;
 use super::decide::Verdict;
-use super::outcome::{Fact as Known, Outcome};
-use super::state::{Receipt, State, Written};
-use super::{Kind, Limit, LimitStatus, shape};
+use super::outcome::{LimitOutcome as Known, Outcome};
+use super::state::{Receipt, State, WrittenBy};
+use super::{AlgorithmSpec, Limit, LimitStatus, algorithm};
 
 pub use super::decide::Role;
 
@@ -31,9 +31,9 @@ pub const EXACT: u64 = super::exact::EXACT;
 /// What the arithmetic of a limit reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Numbers {
+pub struct LimitParameters {
     /// The algorithm and its numbers.
-    pub shape: Shape,
+    pub algorithm: Algorithm,
     /// Microseconds between two that are admitted; 0 for none.
     pub gap: u64,
     /// Microseconds that a ban lasts; 0 for none.
@@ -51,7 +51,7 @@ pub struct Numbers {
     /// Whether one look at two words tells all.
     pub plain: bool,
     /// Whether the state is more than two words.
-    pub wide: bool,
+    pub extra_state: bool,
 }
 
 /// An algorithm and its numbers. Times are in microseconds, those of a bucket and a sliding window in
@@ -59,9 +59,9 @@ pub struct Numbers {
 ///
 /// Exhaustive: whoever decides elsewhere must know every one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
-    /// A debt that drains. The cell is the tick of the last write, and the debt then.
-    Bucket {
+pub enum Algorithm {
+    /// A debt that drains. The words are the tick of the last write, and the debt then.
+    TokenBucket {
         /// What one token weighs.
         unit: u64,
         /// What drains in one tick.
@@ -75,9 +75,9 @@ pub enum Shape {
         /// Whether it has a queue of its own, be it one of no length.
         queues: bool,
     },
-    /// Refilled in steps. The cell is the time of the refill that was counted last, and the tokens
+    /// Refilled in steps. The words are the time of the refill that was counted last, and the tokens
     /// spent.
-    Stepped {
+    SteppedBucket {
         /// Tokens that drop in at a step.
         amount: u64,
         /// The time from one step to the next.
@@ -85,8 +85,8 @@ pub enum Shape {
         /// The most that can be spent.
         cap: u64,
     },
-    /// The cell is the start of the window, and what was spent since.
-    Fixed {
+    /// The words are the start of the window, and what was spent since.
+    FixedWindow {
         /// How much fits into one window.
         count: u64,
         /// How long a window is.
@@ -94,8 +94,8 @@ pub enum Shape {
         /// Whether a window begins with the first request in it.
         from_first: bool,
     },
-    /// The cell is the window's index, and two counts: the previous window's in the upper 32 bits.
-    Sliding {
+    /// The words are the window's index, and two counts: the previous window's in the upper 32 bits.
+    SlidingWindow {
         /// How much fits.
         count: u64,
         /// Ticks in a window.
@@ -103,8 +103,8 @@ pub enum Shape {
         /// Microseconds in a tick.
         tick: u64,
     },
-    /// A stamp for each request; no cell.
-    Log {
+    /// A stamp for each request; no words.
+    SlidingLog {
         /// How much fits into any interval of one period.
         count: u64,
         /// How long that is.
@@ -112,18 +112,18 @@ pub enum Shape {
         /// Stamps are rounded up to a multiple of this, and merged.
         resolution: u64,
     },
-    /// The cell is what is held, and 0.
-    Concurrent {
+    /// The words are what is held, and 0.
+    Concurrency {
         /// How much can be held.
         count: u64,
     },
 }
 
-impl Numbers {
+impl LimitParameters {
     /// The numbers of `limit`.
     pub fn of(limit: &Limit) -> Self {
         Self {
-            shape: Shape::of(limit),
+            algorithm: Algorithm::of(limit),
             gap: limit.gap,
             ban: limit.ban,
             after: limit.after,
@@ -132,47 +132,55 @@ impl Numbers {
             carried: limit.carried,
             shadow: limit.shadow,
             plain: limit.is_plain(),
-            wide: limit.is_wide(),
+            extra_state: limit.has_extra_state(),
         }
     }
 }
 
-impl Numbers {
-    /// Those that give a cell its meaning and say how much it holds, by which the accounts of a row are told
+impl LimitParameters {
+    /// Those that give the words their meaning and say how much it holds, by which the accounts of a row are told
     /// from each other where it is carried over; zeros where there is but one. A sliding window's account is
     /// the same for every count.
     pub fn written(&self) -> [u64; 4] {
-        match self.shape {
-            Shape::Bucket { unit, drain, tick, cap, .. } => [unit, drain, tick, cap],
-            Shape::Stepped { amount, every, cap } => [amount, every, 0, cap],
-            Shape::Fixed { count, period, from_first } => [count, period, u64::from(from_first), 0],
-            Shape::Sliding { period, tick, .. } => [0, period, tick, 0],
-            Shape::Log { .. } | Shape::Concurrent { .. } => [0; 4],
+        match self.algorithm {
+            Algorithm::TokenBucket { unit, drain, tick, cap, .. } => [unit, drain, tick, cap],
+            Algorithm::SteppedBucket { amount, every, cap } => [amount, every, 0, cap],
+            Algorithm::FixedWindow { count, period, from_first } => {
+                [count, period, u64::from(from_first), 0]
+            }
+            Algorithm::SlidingWindow { period, tick, .. } => [0, period, tick, 0],
+            Algorithm::SlidingLog { .. } | Algorithm::Concurrency { .. } => [0; 4],
         }
     }
 }
 
-impl Shape {
+impl Algorithm {
     fn of(limit: &Limit) -> Self {
         let (count, period) = (limit.count, limit.period);
-        match (limit.kind, limit.shape) {
-            (kind, shape::Shape::Bucket(bucket)) => {
+        match (limit.spec, limit.algorithm) {
+            (spec, algorithm::Algorithm::TokenBucket(bucket)) => {
                 let [unit, drain, tick] = bucket.scale();
                 let cap = limit.capacity() * unit;
-                let (free, queues) = match kind {
-                    Kind::LeakyBucket { delay_after, .. } => ((delay_after + 1) * unit, true),
+                let (free, queues) = match spec {
+                    AlgorithmSpec::LeakyBucket { delay_after, .. } => {
+                        ((delay_after + 1) * unit, true)
+                    }
                     _ => (cap, false),
                 };
-                Self::Bucket { unit, drain, tick, cap, free, queues }
+                Self::TokenBucket { unit, drain, tick, cap, free, queues }
             }
-            (_, shape::Shape::Sliding(sliding)) => {
+            (_, algorithm::Algorithm::SlidingWindow(sliding)) => {
                 let tick = sliding.tick();
-                Self::Sliding { count, period: period / tick, tick }
+                Self::SlidingWindow { count, period: period / tick, tick }
             }
-            (Kind::FixedWindow { from_first }, _) => Self::Fixed { count, period, from_first },
-            (Kind::SlidingLog { resolution }, _) => Self::Log { count, period, resolution },
-            (Kind::Concurrent, _) => Self::Concurrent { count },
-            _ => Self::Stepped { amount: count, every: period, cap: limit.capacity() },
+            (AlgorithmSpec::FixedWindow { from_first }, _) => {
+                Self::FixedWindow { count, period, from_first }
+            }
+            (AlgorithmSpec::SlidingLog { resolution }, _) => {
+                Self::SlidingLog { count, period, resolution }
+            }
+            (AlgorithmSpec::Concurrent, _) => Self::Concurrency { count },
+            _ => Self::SteppedBucket { amount: count, every: period, cap: limit.capacity() },
         }
     }
 }
@@ -180,9 +188,9 @@ impl Shape {
 /// What a [`State`] holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Held {
+pub struct StateFields {
     /// The shape's two words.
-    pub cell: [u64; 2],
+    pub words: [u64; 2],
     /// The two words of a bucket of one, for the gap.
     pub gap: [u64; 2],
     /// Since when and for how long the key is banned.
@@ -191,7 +199,7 @@ pub struct Held {
     pub refused: u64,
     /// Since when refusals are counted towards a ban, and how many there were.
     pub strikes: [u64; 2],
-    /// What is spent by each set of numbers, where they can change; the cell is that of one of them.
+    /// What is spent by each set of numbers, where they can change; the words are that of one of them.
     pub accounts: Vec<Account>,
     /// Since when and for how long an account that begins has all spent.
     pub shut: [u64; 2],
@@ -204,39 +212,39 @@ pub struct Held {
 /// What is spent of a row by one set of numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Account {
-    /// See [`Numbers::written`].
-    pub numbers: [u64; 4],
+    /// See [`LimitParameters::written`].
+    pub parameters: [u64; 4],
     /// The shape's two words.
-    pub cell: [u64; 2],
+    pub words: [u64; 2],
     /// Since when it is there.
     pub since: u64,
 }
 
 impl From<Carried> for Account {
-    fn from(Carried { cell, written: Written { numbers, since } }: Carried) -> Self {
-        Self { numbers, cell, since }
+    fn from(Carried { words, written: WrittenBy { parameters, since } }: Carried) -> Self {
+        Self { parameters, words, since }
     }
 }
 
-impl From<&State> for Held {
+impl From<&State> for StateFields {
     fn from(state: &State) -> Self {
         let (seen, entries) = state.log.as_deref().map(|log| log.numbers()).unwrap_or_default();
-        let State { cell, gap, ban, refused, strikes, .. } = *state;
-        let own = Carried { cell, written: state.written };
-        let own = Some(own).filter(|own| own.written != Written::default());
+        let State { words, gap, ban, refused, strikes, .. } = *state;
+        let own = Carried { words, written: state.written };
+        let own = Some(own).filter(|own| own.written != WrittenBy::default());
         let others = state.others.as_deref();
         let accounts = own
             .into_iter()
             .chain(others.into_iter().flat_map(|others| others.accounts.iter().copied()));
         let accounts = accounts.map(Account::from).collect();
         let shut = others.map(|others| others.shut).unwrap_or_default();
-        Self { cell, gap, ban, refused, strikes, accounts, shut, seen, entries }
+        Self { words, gap, ban, refused, strikes, accounts, shut, seen, entries }
     }
 }
 
-/// A mark, of the cell and the gap that were written, and whether a ban was in force.
-pub fn receipt(cell: [u64; 2], gap: [u64; 2], banned: bool) -> Receipt {
-    Receipt { gap, banned, ..Receipt::from_words(cell) }
+/// A mark, of the words and the gap that were written, and whether a ban was in force.
+pub fn receipt(words: [u64; 2], gap: [u64; 2], banned: bool) -> Receipt {
+    Receipt { gap, banned, ..Receipt::from_words(words) }
 }
 
 /// The mark of a shadow that was not charged, though the request was admitted.
@@ -245,49 +253,49 @@ pub fn void() -> Receipt {
 }
 
 /// The same mark, of a row that is carried over: when it was charged, and whether all accounts took all of it.
-pub fn mark_since(receipt: Receipt, since: u64, by_all: bool) -> Receipt {
+pub fn receipt_since(receipt: Receipt, since: u64, by_all: bool) -> Receipt {
     Receipt { since, by_all, ..receipt }
 }
 
-/// What [`mark_since`] was given.
+/// What [`receipt_since`] was given.
 pub fn since(receipt: &Receipt) -> (u64, bool) {
     (receipt.since, receipt.by_all)
 }
 
 /// What [`receipt`] was given.
-pub fn mark_numbers(receipt: &Receipt) -> ([u64; 2], [u64; 2], bool) {
-    (receipt.cell, receipt.gap, receipt.banned)
+pub fn receipt_words(receipt: &Receipt) -> ([u64; 2], [u64; 2], bool) {
+    (receipt.words, receipt.gap, receipt.banned)
 }
 
-/// The state of which [`Held`] shows the cell, and nothing else.
+/// The state of which [`StateFields`] shows the words, and nothing else.
 ///
 /// ```
 /// use sluicegate::Limit;
-/// use sluicegate::adapter::remote::{Held, state};
+/// use sluicegate::adapter::remote::{StateFields, state};
 ///
 /// let limit = Limit::per_second(3);
 /// let mut written = limit.fresh();
 /// limit.take(&mut written, 0, 2);
-/// assert_eq!(state(Held::from(&written).cell), written);
+/// assert_eq!(state(StateFields::from(&written).words), written);
 /// ```
-pub fn state(cell: [u64; 2]) -> State {
-    State { cell, ..State::default() }
+pub fn state(words: [u64; 2]) -> State {
+    State { words, ..State::default() }
 }
 
 /// What is known of one limit, once the request has been decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fact(Known);
+pub struct LimitOutcome(Known);
 
-impl Fact {
+impl LimitOutcome {
     /// Of a limit whose state is two words, as they are at `now`.
-    pub fn of_cell(cell: [u64; 2], now: u64, role: Role) -> Self {
-        Self(Known::of_cell(cell, now, role))
+    pub fn of_words(words: [u64; 2], now: u64, role: Role) -> Self {
+        Self(Known::of_words(words, now, role))
     }
 
     /// Of a limit that remembers more, but no stamps, by its two words, those of its gap, of its ban,
     /// and of the refusals that are counted towards one; and by what its mark says beside, where it is carried
-    /// over: see [`mark_since`].
-    pub fn of_wide(
+    /// over: see [`receipt_since`].
+    pub fn of_extra_state(
         limit: &Limit,
         cost: u64,
         words: [[u64; 2]; 4],
@@ -295,8 +303,8 @@ impl Fact {
         now: u64,
         role: Role,
     ) -> Self {
-        let [cell, gap, ban, strikes] = words;
-        let state = State { cell, gap, ban, strikes, ..State::default() };
+        let [words, gap, ban, strikes] = words;
+        let state = State { words, gap, ban, strikes, ..State::default() };
         let mut status = limit.status(&state, now, Receipt::default());
         status.shadowed = role == Role::Shadowed;
         if role.is_refused() {
@@ -310,19 +318,19 @@ impl Fact {
             status.charged = cost;
             // Limits that share the row may ban where this one does not.
             let is_banned = banned_for(ban, now) > 0 || limit.struck_for(&state, now) > 0;
-            status.receipt = mark_since(receipt(cell, gap, is_banned), since, by_all);
+            status.receipt = receipt_since(receipt(words, gap, is_banned), since, by_all);
         }
-        Self::of_standing(status)
+        Self::of_status(status)
     }
 
-    /// What [`of_cell`](Self::of_cell) was given: the two words.
-    pub fn cell(&self) -> Option<[u64; 2]> {
-        self.0.cell()
+    /// What [`of_words`](Self::of_words) was given: the two words.
+    pub fn words(&self) -> Option<[u64; 2]> {
+        self.0.words()
     }
 
     /// Of a limit of which all was worked out elsewhere.
-    pub fn of_standing(status: LimitStatus) -> Self {
-        Self(Known::told(status))
+    pub fn of_status(status: LimitStatus) -> Self {
+        Self(Known::computed(status))
     }
 }
 
@@ -334,6 +342,6 @@ pub fn never_fits(limit: &Limit, cost: u64, patience: Option<Duration>) -> bool 
 }
 
 /// The outcome of a charge, with a fact for each limit that it owes to, in that order.
-pub fn outcome(verdict: Verdict, facts: impl IntoIterator<Item = Fact>) -> Outcome {
-    Outcome::new(verdict, facts.into_iter().map(|Fact(known)| known).collect())
+pub fn outcome(verdict: Verdict, facts: impl IntoIterator<Item = LimitOutcome>) -> Outcome {
+    Outcome::new(verdict, facts.into_iter().map(|LimitOutcome(known)| known).collect())
 }

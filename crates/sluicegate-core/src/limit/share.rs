@@ -1,6 +1,6 @@
 //! A part of a limit, for whoever decides alone over a part of the requests.
 
-use super::{Kind, Limit, LimitError};
+use super::{AlgorithmSpec, Limit, LimitError};
 
 impl Limit {
     /// The part `parts / of` of the limit: what it counts is scaled, rounded down, and at least 1; its
@@ -12,16 +12,20 @@ impl Limit {
             let part = u128::from(whole) * u128::from(parts) / u128::from(of);
             u64::try_from(part).unwrap_or(u64::MAX).max(1)
         };
-        let kind = match self.kind {
-            Kind::TokenBucket { burst } => Kind::TokenBucket { burst: scale(burst) },
-            Kind::Stepped { burst } => Kind::Stepped { burst: scale(burst) },
-            Kind::LeakyBucket { queue, delay_after } => Kind::LeakyBucket {
+        let spec = match self.spec {
+            AlgorithmSpec::TokenBucket { burst } => {
+                AlgorithmSpec::TokenBucket { burst: scale(burst) }
+            }
+            AlgorithmSpec::SteppedBucket { burst } => {
+                AlgorithmSpec::SteppedBucket { burst: scale(burst) }
+            }
+            AlgorithmSpec::LeakyBucket { queue, delay_after } => AlgorithmSpec::LeakyBucket {
                 queue: scale(queue + 1) - 1,
                 delay_after: scale(delay_after + 1) - 1,
             },
             other => other,
         };
-        let mut share = Self { kind, count: scale(self.count), soft: None, ..self };
+        let mut share = Self { spec, count: scale(self.count), soft: None, ..self };
         // What is too small to be soft below is not.
         share.soft = self.soft.map(scale).filter(|soft| *soft < share.capacity());
         Ok(Self { id: self.id, ..share.checked()? })

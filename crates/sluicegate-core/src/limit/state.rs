@@ -1,9 +1,9 @@
-use super::carry::Others;
-use super::log::Log;
-use super::shape::Numbers;
+use super::algorithm::Parameters;
+use super::carry::OtherAccounts;
+use super::sliding_log::Log;
 
 /// Two words: all that a bucket or a window remembers. What they mean is the shape's own affair.
-pub(crate) type Cell = [u64; 2];
+pub(crate) type Words = [u64; 2];
 
 /// What one limit remembers of one key.
 ///
@@ -12,20 +12,20 @@ pub(crate) type Cell = [u64; 2];
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct State {
     /// The shape's own two words.
-    pub(crate) cell: Cell,
+    pub(crate) words: Words,
     /// A bucket of one, for `min_gap`.
-    pub(crate) gap: Cell,
+    pub(crate) gap: Words,
     /// Since when and for how long the key is banned.
-    pub(crate) ban: Cell,
+    pub(crate) ban: Words,
     /// What has been refused since the ban began, or since refusals are counted towards one, less what
     /// has been given back that counted then.
     pub(crate) refused: u64,
     /// Since when refusals are counted towards a ban, and how many there were.
-    pub(crate) strikes: Cell,
-    /// Whose numbers the cell was written by, where that can change.
-    pub(crate) written: Written,
+    pub(crate) strikes: Words,
+    /// Whose numbers the words was written by, where that can change.
+    pub(crate) written: WrittenBy,
     /// What is spent by other numbers, once there are any.
-    pub(crate) others: Option<Box<Others>>,
+    pub(crate) others: Option<Box<OtherAccounts>>,
     /// The stamps of a sliding log.
     pub(crate) log: Option<Box<Log>>,
 }
@@ -33,17 +33,17 @@ pub struct State {
 impl State {
     /// The same without the stamps of a log.
     pub(crate) fn without_log(&self) -> Self {
-        let Self { cell, gap, ban, refused, strikes, written, .. } = *self;
+        let Self { words, gap, ban, refused, strikes, written, .. } = *self;
         let others = self.others.clone();
-        Self { cell, gap, ban, refused, strikes, written, others, log: None }
+        Self { words, gap, ban, refused, strikes, written, others, log: None }
     }
 }
 
-/// The numbers that give a cell its meaning, of the limit that wrote it.
+/// The numbers that give the words their meaning, of the limit that wrote it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Written {
-    /// As [`Shape::numbers`](super::shape::Shape::numbers) tells them; zeros where nothing is written.
-    pub(crate) numbers: Numbers,
+pub(crate) struct WrittenBy {
+    /// As [`Algorithm::numbers`](super::algorithm::Algorithm::numbers) tells them; zeros where nothing is written.
+    pub(crate) parameters: Parameters,
     /// Since when the account is there: what was charged earlier was not charged to it.
     pub(crate) since: u64,
 }
@@ -51,8 +51,8 @@ pub(crate) struct Written {
 impl State {
     /// The state of two words, and nothing else.
     #[inline]
-    pub(crate) fn of(cell: Cell) -> Self {
-        Self { cell, ..Self::default() }
+    pub(crate) fn of(words: Words) -> Self {
+        Self { words, ..Self::default() }
     }
 }
 
@@ -61,8 +61,8 @@ impl State {
 /// Opaque: it means something only to the store that made it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Receipt {
-    pub(crate) cell: Cell,
-    pub(crate) gap: Cell,
+    pub(crate) words: Words,
+    pub(crate) gap: Words,
     /// Which store of a [`Fallback`](crate::store::Fallback) wrote it, a bit for each fallback passed.
     pub(crate) via: u8,
     /// Whether a ban was in force, or refusals were counted towards one: what is charged during a ban was
@@ -84,7 +84,7 @@ impl Receipt {
     /// The mark of a store that does not decide by [`decide`](super::decide): two words of its own.
     pub const fn from_words(words: [u64; 2]) -> Self {
         Self {
-            cell: words,
+            words,
             gap: [0; 2],
             via: 0,
             banned: false,
@@ -108,6 +108,6 @@ impl Receipt {
 
     /// The words that [`from_words`](Self::from_words) was given.
     pub const fn words(&self) -> [u64; 2] {
-        self.cell
+        self.words
     }
 }

@@ -4,49 +4,51 @@
 
 use std::time::Duration;
 
+use super::algorithm::{Algorithm, NO_PARAMETERS};
 use super::ban::banned_for;
-use super::bucket::Bucket;
 use super::decide::settle_on;
 use super::exact::bounded;
-use super::log::MOST_ENTRIES;
-use super::shape::{NONE, Shape};
+use super::sliding_log::MOST_ENTRIES;
 use super::state::{Receipt, State};
-use super::{Cell, Decision, Enter, Keys, Kind, Limit, LimitStatus, Log, Slot, decide};
+use super::token_bucket::TokenBucket;
+use super::{
+    AlgorithmSpec, Attempt, Decision, Earliest, Keys, Limit, LimitStatus, Log, Words, decide,
+};
 use crate::store::few::Few;
 
 /// What came of spending from two words.
-pub(crate) enum Stepped {
+pub(crate) enum StepResult {
     /// It is spent.
     Admit {
         /// What stands there now.
-        cell: Cell,
+        words: Words,
         /// In how many microseconds that equals a fresh one; `None`: when it is given back.
         fresh_in: Option<u64>,
     },
     /// Nothing has changed.
-    Refuse(Enter),
+    Refuse(Earliest),
 }
 
 impl Limit {
     /// The earliest moment at which a state of two words can have been written.
-    pub(crate) fn since(&self, cell: Cell) -> u64 {
-        self.shape.since(cell)
+    pub(crate) fn since(&self, words: Words) -> u64 {
+        self.algorithm.since(words)
     }
 
-    /// Spends `cost` by a [plain](Self::is_plain) limit, if that may come in at once. The cell must not be
+    /// Spends `cost` by a [plain](Self::is_plain) limit, if that may come in at once. The words must not be
     /// of a later time.
-    pub(crate) fn step(&self, cell: Cell, now: u64, cost: u64) -> Stepped {
-        if let Shape::Bucket(bucket) = &self.shape {
-            return bucket.step(cell, now, cost);
+    pub(crate) fn step(&self, words: Words, now: u64, cost: u64) -> StepResult {
+        if let Algorithm::TokenBucket(bucket) = &self.algorithm {
+            return bucket.step(words, now, cost);
         }
-        let mut state = State::of(cell);
-        match self.shape.enter(&state, now, cost, 0) {
-            Enter::At(0) => {
-                self.shape.spend(&mut state, now, cost, 0);
-                let fresh_in = self.shape.fresh_in(&state, now);
-                Stepped::Admit { cell: state.cell, fresh_in }
+        let mut state = State::of(words);
+        match self.algorithm.earliest(&state, now, cost, 0) {
+            Earliest::At(0) => {
+                self.algorithm.spend(&mut state, now, cost, 0);
+                let fresh_in = self.algorithm.fresh_in(&state, now);
+                StepResult::Admit { words: state.words, fresh_in }
             }
-            enter => Stepped::Refuse(enter),
+            earliest => StepResult::Refuse(earliest),
         }
     }
 }
@@ -58,11 +60,11 @@ impl Limit {
     /// them (1 MiB), so that [`take`](Self::take) never allocates.
     pub fn fresh(&self) -> State {
         let mut state = State::default();
-        if self.carried && self.shape.numbers() != NONE {
+        if self.carried && self.algorithm.parameters() != NO_PARAMETERS {
             // Whatever other numbers come, there is room for their accounts.
             state.others = Some(Box::default());
         }
-        if let Shape::Log(sieve) = self.shape {
+        if let Algorithm::SlidingLog(sieve) = self.algorithm {
             let log = state.log.get_or_insert_default();
             log.reserve_exact(sieve.entries().min(MOST_ENTRIES as u64) as usize);
         }
@@ -86,7 +88,7 @@ impl Limit {
     /// assert_eq!(refused.retry_after().unwrap().as_micros(), 333_334);
     /// ```
     pub fn take(&self, state: &mut State, now: u64, cost: u64) -> Decision {
-        self.told(&mut [Slot { limit: self, state, cost }], now, None)
+        self.told(&mut [Attempt { limit: self, state, cost }], now, None)
     }
 
     /// The same, booking a place ahead if one is free within `patience`: then the decision says how
@@ -99,24 +101,24 @@ impl Limit {
         cost: u64,
         patience: Duration,
     ) -> Decision {
-        self.told(&mut [Slot { limit: self, state, cost }], now, Some(patience))
+        self.told(&mut [Attempt { limit: self, state, cost }], now, Some(patience))
     }
 
     /// What [`take`](Self::take) would answer, without spending.
     pub fn peek(&self, state: &State, now: u64, cost: u64) -> Decision {
         let state = &mut state.clone();
-        let slots = &mut [Slot { limit: self, state, cost }];
-        super::preview(slots, now, None, Keys::One).about(std::iter::once((self, cost)))
+        let attempts = &mut [Attempt { limit: self, state, cost }];
+        super::preview(attempts, now, None, Keys::One).about(std::iter::once((self, cost)))
     }
 
-    fn told(&self, slots: &mut [Slot<'_>], now: u64, patience: Option<Duration>) -> Decision {
+    fn told(&self, attempts: &mut [Attempt<'_>], now: u64, patience: Option<Duration>) -> Decision {
         if self.is_plain() {
-            let outcome = decide(slots, now, patience, Keys::One);
-            return outcome.about(slots.iter().map(|slot| (slot.limit, slot.cost)));
+            let outcome = decide(attempts, now, patience, Keys::One);
+            return outcome.about(attempts.iter().map(|attempt| (attempt.limit, attempt.cost)));
         }
         let mut statuses = Few::new();
-        let verdict = settle_on(slots, now, patience, Keys::One, |slot, fact| {
-            statuses.push(fact.status(slot.limit, slot.cost));
+        let verdict = settle_on(attempts, now, patience, Keys::One, |attempt, fact| {
+            statuses.push(fact.status(attempt.limit, attempt.cost));
         });
         Decision::new(verdict, statuses)
     }
@@ -144,11 +146,11 @@ impl Limit {
         }
         self.follow_all(state, now);
         if spent > cost {
-            self.shape.force(state, now, spent - cost);
+            self.algorithm.force(state, now, spent - cost);
             self.charge_others(state, now, spent - cost);
             return;
         }
-        self.shape.give(state, receipt, now, cost - spent);
+        self.algorithm.give(state, receipt, now, cost - spent);
         if self.carried {
             self.give_others(state, receipt, now, cost, cost - spent);
         }
@@ -157,7 +159,7 @@ impl Limit {
             return;
         }
         if spent == 0 && self.gap > 0 {
-            Bucket::gap(self.gap).give(&mut state.gap, receipt.gap, now, 1);
+            TokenBucket::gap(self.gap).give(&mut state.gap, receipt.gap, now, 1);
         }
         self.pardon(state, receipt, now, cost - spent);
     }
@@ -171,9 +173,9 @@ impl Limit {
 
     /// The bucket of a plain limit of which a microsecond drains one, as of most.
     #[inline]
-    pub(crate) const fn slim_bucket(&self) -> Option<&Bucket> {
-        match &self.shape {
-            Shape::Bucket(bucket) if self.plain && bucket.is_even() => Some(bucket),
+    pub(crate) const fn slim_bucket(&self) -> Option<&TokenBucket> {
+        match &self.algorithm {
+            Algorithm::TokenBucket(bucket) if self.plain && bucket.is_even() => Some(bucket),
             _ => None,
         }
     }
@@ -182,32 +184,34 @@ impl Limit {
     /// same when it becomes one that refuses.
     #[inline]
     pub(crate) const fn is_slim(&self) -> bool {
-        let queues = matches!(self.kind, Kind::LeakyBucket { .. });
-        match &self.shape {
-            Shape::Bucket(bucket) => bucket.is_even() && !self.is_wide() && !queues,
+        let queues = matches!(self.spec, AlgorithmSpec::LeakyBucket { .. });
+        match &self.algorithm {
+            Algorithm::TokenBucket(bucket) => {
+                bucket.is_even() && !self.has_extra_state() && !queues
+            }
             _ => false,
         }
     }
 
     /// The state of a [slim](Self::is_slim) limit as `receipt` wrote it, if that is what is left of it:
     /// giving back asks whether anybody was charged since.
-    pub(crate) fn as_written(&self, cell: Cell, receipt: &Receipt) -> Cell {
-        let is_same = self.is_slim() && cell[0] + cell[1] == receipt.cell[0] + receipt.cell[1];
-        if is_same { receipt.cell } else { cell }
+    pub(crate) fn as_written(&self, words: Words, receipt: &Receipt) -> Words {
+        let is_same = self.is_slim() && words[0] + words[1] == receipt.words[0] + receipt.words[1];
+        if is_same { receipt.words } else { words }
     }
 
     /// Microseconds until a state of two words equals a fresh one.
     #[inline]
-    pub(crate) fn cell_fresh_in(&self, cell: Cell, now: u64) -> Option<u64> {
-        self.shape.fresh_in(&State::of(cell), now)
+    pub(crate) fn words_fresh_in(&self, words: Words, now: u64) -> Option<u64> {
+        self.algorithm.fresh_in(&State::of(words), now)
     }
 
-    pub(super) fn standing_of(&self, cell: Cell, now: u64) -> LimitStatus {
-        self.status(&State::of(cell), now, Receipt::default())
+    pub(super) fn status_of_words(&self, words: Words, now: u64) -> LimitStatus {
+        self.status(&State::of(words), now, Receipt::default())
     }
 
-    pub(super) fn retry_of(&self, cell: Cell, now: u64, cost: u64) -> Option<Duration> {
-        self.retry(&State::of(cell), now, cost)
+    pub(super) fn retry_of_words(&self, words: Words, now: u64, cost: u64) -> Option<Duration> {
+        self.retry(&State::of(words), now, cost)
     }
 
     /// Until `state` equals a fresh one and may be forgotten, by the numbers that have written it; `None`:
@@ -224,43 +228,44 @@ impl Limit {
 
     /// Until the account of this limit's numbers has recovered.
     fn own_fresh_in(&self, state: &State, now: u64) -> Option<Duration> {
-        let shape = self.shape.fresh_in(state, now)?;
+        let shape = self.algorithm.fresh_in(state, now)?;
         Some(Duration::from_micros(self.or_kept_out(shape, state, now)))
     }
 
     /// The longer of that time and what a gap or a ban still lasts.
     fn or_kept_out(&self, shape: u64, state: &State, now: u64) -> u64 {
-        let gap = if self.has_gap() { Bucket::gap(self.gap).fresh_in(state.gap, now) } else { 0 };
+        let gap =
+            if self.has_gap() { TokenBucket::gap(self.gap).fresh_in(state.gap, now) } else { 0 };
         let banned = banned_for(state.ban, now).max(self.struck_for(state, now));
         shape.max(gap).max(banned)
     }
 
     pub(super) fn counted(&self, receipt: &Receipt, then: u64) -> bool {
-        self.shape.counted(receipt, then)
+        self.algorithm.counted(receipt, then)
     }
 
     /// The earliest moment, `from` or more from `now`, at which a request may come in.
     #[inline]
-    pub(super) fn enter(&self, state: &State, now: u64, cost: u64, from: u64) -> Enter {
+    pub(super) fn earliest(&self, state: &State, now: u64, cost: u64, from: u64) -> Earliest {
         let mut from = from;
         if self.ban > 0 {
             from = from.max(banned_for(state.ban, now));
         }
         if self.gap > 0 {
-            if let Enter::At(at) = Bucket::gap(self.gap).enter(state.gap, now, 1, from) {
+            if let Earliest::At(at) = TokenBucket::gap(self.gap).earliest(state.gap, now, 1, from) {
                 from = at;
             }
         }
-        self.shape.enter(state, now, cost, from)
+        self.algorithm.earliest(state, now, cost, from)
     }
 
     /// How long a request that comes in now waits in the limit's own queue, be it one of no length;
     /// `None` where it is patience that waits.
     #[inline]
     pub(super) fn queued(&self, state: &State, now: u64, cost: u64) -> Option<u64> {
-        match (self.kind, self.shape) {
-            (Kind::LeakyBucket { .. }, Shape::Bucket(bucket)) => {
-                Some(bucket.leave(state.cell, now, cost))
+        match (self.spec, self.algorithm) {
+            (AlgorithmSpec::LeakyBucket { .. }, Algorithm::TokenBucket(bucket)) => {
+                Some(bucket.leave(state.words, now, cost))
             }
             _ => None,
         }
@@ -275,17 +280,19 @@ impl Limit {
 
     /// How long a request waits in the limit's own queue even where it finds that empty.
     pub(super) fn shortest_queue(&self, cost: u64) -> u64 {
-        match (self.kind, self.shape) {
-            (Kind::LeakyBucket { .. }, Shape::Bucket(bucket)) => bucket.shortest_leave(cost),
+        match (self.spec, self.algorithm) {
+            (AlgorithmSpec::LeakyBucket { .. }, Algorithm::TokenBucket(bucket)) => {
+                bucket.shortest_leave(cost)
+            }
             _ => 0,
         }
     }
 
     /// Until the window begins in which a place `wait` ahead stands, where there are windows.
     pub(super) fn window_begins(&self, state: &State, now: u64, wait: u64) -> Option<u64> {
-        match self.shape {
-            Shape::Fixed(fixed) => Some(fixed.window_begins(state.cell, now, wait)),
-            Shape::Sliding(sliding) => Some(sliding.window_begins(now, wait)),
+        match self.algorithm {
+            Algorithm::FixedWindow(fixed) => Some(fixed.window_begins(state.words, now, wait)),
+            Algorithm::SlidingWindow(sliding) => Some(sliding.window_begins(now, wait)),
             _ => None,
         }
     }
@@ -293,12 +300,12 @@ impl Limit {
     pub(super) fn books(&self, state: &State, now: u64, cost: u64, wait: u64, keys: Keys) -> bool {
         let own = self.queued(state, now, cost).unwrap_or(0);
         let on_its_own =
-            matches!(self.enter(state, now, cost, 0), Enter::At(at) if wait <= own.max(at));
+            matches!(self.earliest(state, now, cost, 0), Earliest::At(at) if wait <= own.max(at));
         let another = keys == Keys::Several && !on_its_own;
-        self.shape.books(state, now, cost, wait, another)
+        self.algorithm.books(state, now, cost, wait, another)
     }
 
-    /// Goes on by the account of the limit's own numbers, follows a clock that stepped back, and drops what is
+    /// Goes on by the account of the limit's own numbers, follows a clock that result back, and drops what is
     /// remembered in vain.
     #[inline]
     pub(crate) fn tidy(&self, state: &mut State, now: u64) {
@@ -310,12 +317,12 @@ impl Limit {
 
     #[inline]
     fn follow_all(&self, state: &mut State, now: u64) {
-        self.shape.tidy(state, now);
+        self.algorithm.tidy(state, now);
         if self.carried {
             self.follow_others(state, now);
         }
         if self.has_gap() {
-            Bucket::gap(self.gap).follow(&mut state.gap, now);
+            TokenBucket::gap(self.gap).follow(&mut state.gap, now);
         }
         if self.ban > 0 || self.carried {
             state.ban[0] = state.ban[0].min(now);
@@ -331,26 +338,26 @@ impl Limit {
     /// [`tidy`](Self::tidy) of a plain limit.
     #[inline]
     pub(super) fn follow(&self, state: &mut State, now: u64) {
-        self.shape.tidy(state, now);
+        self.algorithm.tidy(state, now);
     }
 
     /// Drops what a log holds in vain, and nothing else.
     pub(crate) fn tidy_log(&self, state: &mut State, now: u64) {
         if self.most_entries() > 0 {
-            self.shape.tidy(state, now);
+            self.algorithm.tidy(state, now);
         }
     }
 
     #[inline]
     pub(super) fn spend(&self, state: &mut State, now: u64, cost: u64, wait: u64) -> Receipt {
-        let cell = self.shape.spend(state, now, cost, wait);
+        let words = self.algorithm.spend(state, now, cost, wait);
         if self.gap > 0 {
-            Bucket::gap(self.gap).spend(&mut state.gap, now, 1, wait);
+            TokenBucket::gap(self.gap).spend(&mut state.gap, now, 1, wait);
         }
         let banned = banned_for(state.ban, now) > 0 || self.struck_for(state, now) > 0;
         let (since, by_all) = self.charge_others(state, now, cost);
         let gap = state.gap;
-        Receipt { cell, gap, via: 0, banned, since, by_all, void: false, together: false }
+        Receipt { words, gap, via: 0, banned, since, by_all, void: false, together: false }
     }
 
     /// Writes down that this limit refused, where that is recorded.
@@ -363,7 +370,7 @@ impl Limit {
             self.strike(state, now, cost);
         }
         if self.count_refused {
-            self.shape.record_refused(state, now, cost);
+            self.algorithm.record_refused(state, now, cost);
         }
     }
 
@@ -390,7 +397,7 @@ impl Limit {
 
     /// What remains, until when, and whether that is beyond the soft limit.
     fn left_of(&self, state: &State, now: u64, banned: bool) -> (u64, Option<Duration>, bool) {
-        let left = if banned { 0 } else { self.shape.remaining(state, now) };
+        let left = if banned { 0 } else { self.algorithm.remaining(state, now) };
         // While the gap lasts nothing can be spent, however much the count has left.
         let remaining = if self.gap_left(state, now) > 0 { 0 } else { left };
         let window = if remaining < self.capacity() {
@@ -404,46 +411,49 @@ impl Limit {
 
     /// How much longer the gap lasts.
     fn gap_left(&self, state: &State, now: u64) -> u64 {
-        if self.gap == 0 { 0 } else { Bucket::gap(self.gap).fresh_in(state.gap, now) }
+        if self.gap == 0 { 0 } else { TokenBucket::gap(self.gap).fresh_in(state.gap, now) }
     }
 
     /// The same of a state of two words.
-    pub(super) fn left(&self, cell: Cell, now: u64) -> (u64, Option<Duration>, bool) {
-        self.left_of(&State::of(cell), now, false)
+    pub(super) fn left(&self, words: Words, now: u64) -> (u64, Option<Duration>, bool) {
+        self.left_of(&State::of(words), now, false)
     }
 
     /// What remains, of a state of two words.
     #[cfg(feature = "metrics")]
     #[inline]
-    pub(super) fn remaining_of(&self, cell: Cell, now: u64) -> u64 {
-        self.shape.remaining(&State::of(cell), now)
+    pub(super) fn remaining_of(&self, words: Words, now: u64) -> u64 {
+        self.algorithm.remaining(&State::of(words), now)
     }
 
     /// How long until this limit alone would admit `cost`.
     #[inline]
     pub(super) fn retry(&self, state: &State, now: u64, cost: u64) -> Option<Duration> {
-        self.enter(state, now, cost, 0).time()
+        self.earliest(state, now, cost, 0).time()
     }
 
     /// The most entries that a log needs room for, without places booked ahead.
     pub(crate) fn most_entries(&self) -> usize {
-        match self.shape {
-            Shape::Log(sieve) => usize::try_from(sieve.entries()).unwrap_or(usize::MAX),
+        match self.algorithm {
+            Algorithm::SlidingLog(sieve) => usize::try_from(sieve.entries()).unwrap_or(usize::MAX),
             _ => 0,
         }
     }
 
     /// The log of a state, where this limit keeps one.
     pub(crate) fn log_of<'s>(&self, state: &'s mut State) -> Option<&'s mut Log> {
-        match self.kind {
-            Kind::SlidingLog { .. } => Some(state.log.get_or_insert_default()),
+        match self.spec {
+            AlgorithmSpec::SlidingLog { .. } => Some(state.log.get_or_insert_default()),
             _ => None,
         }
     }
 
     /// Whether the state holds more than the shape's two words.
     #[inline]
-    pub(crate) const fn is_wide(&self) -> bool {
-        self.ban > 0 || self.gap > 0 || self.carried || matches!(self.kind, Kind::SlidingLog { .. })
+    pub(crate) const fn has_extra_state(&self) -> bool {
+        self.ban > 0
+            || self.gap > 0
+            || self.carried
+            || matches!(self.spec, AlgorithmSpec::SlidingLog { .. })
     }
 }

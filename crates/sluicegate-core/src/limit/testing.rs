@@ -2,19 +2,19 @@
 
 use std::time::Duration;
 
-use super::{Decision, Keys, Slot};
+use super::{Attempt, Decision, Keys};
 
 pub(crate) fn decide(
-    slots: &mut [Slot<'_>],
+    attempts: &mut [Attempt<'_>],
     now: u64,
     patience: Option<Duration>,
     keys: Keys,
 ) -> Decision {
-    let outcome = super::decide(slots, now, patience, keys);
-    outcome.about(slots.iter().map(|slot| (slot.limit, slot.cost)))
+    let outcome = super::decide(attempts, now, patience, keys);
+    outcome.about(attempts.iter().map(|attempt| (attempt.limit, attempt.cost)))
 }
 
-pub(crate) fn preview(slots: &mut [Slot<'_>], now: u64, keys: Keys) -> Decision {
-    let outcome = super::preview(slots, now, None, keys);
-    outcome.about(slots.iter().map(|slot| (slot.limit, slot.cost)))
+pub(crate) fn preview(attempts: &mut [Attempt<'_>], now: u64, keys: Keys) -> Decision {
+    let outcome = super::preview(attempts, now, None, keys);
+    outcome.about(attempts.iter().map(|attempt| (attempt.limit, attempt.cost)))
 }

@@ -11,13 +11,13 @@
 //!         | "when-full" ("admit" | "refuse" | "together") | "named" word | "named" '"' text '"'
 //! ```
 //!
-//! Words may be in upper or lower case; names keep theirs. A month has 30 days and a year has 365.
+//! Tokens may be in upper or lower case; names keep theirs. A month has 30 days and a year has 365.
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::{Kind, Limit, LimitError, WhenFull};
+use super::{AlgorithmSpec, Limit, LimitError, WhenFull};
 
 /// The units that are printed, largest first; microseconds divide everything.
 const UNITS: [(&str, u64); 7] = [
@@ -39,18 +39,20 @@ const YEAR: u64 = 365 * 86_400_000_000;
 /// Prints what [`FromStr`](str::parse) reads.
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.kind {
-            Kind::LeakyBucket { .. } => "leaky ",
-            Kind::FixedWindow { .. } => "fixed ",
-            Kind::SlidingLog { .. } => "log ",
-            Kind::SlidingWindow => "sliding ",
+        f.write_str(match self.spec {
+            AlgorithmSpec::LeakyBucket { .. } => "leaky ",
+            AlgorithmSpec::FixedWindow { .. } => "fixed ",
+            AlgorithmSpec::SlidingLog { .. } => "log ",
+            AlgorithmSpec::SlidingWindow => "sliding ",
             _ => "",
         })?;
         self.write_rate(f)?;
-        match self.kind {
-            Kind::TokenBucket { burst } if burst != self.count => write!(f, " burst {burst}")?,
-            Kind::Stepped { burst } => write!(f, " stepped burst {burst}")?,
-            Kind::LeakyBucket { queue, delay_after } => {
+        match self.spec {
+            AlgorithmSpec::TokenBucket { burst } if burst != self.count => {
+                write!(f, " burst {burst}")?
+            }
+            AlgorithmSpec::SteppedBucket { burst } => write!(f, " stepped burst {burst}")?,
+            AlgorithmSpec::LeakyBucket { queue, delay_after } => {
                 if queue > 0 {
                     write!(f, " queue {queue}")?;
                 }
@@ -58,8 +60,8 @@ impl fmt::Display for Limit {
                     write!(f, " delay-after {delay_after}")?;
                 }
             }
-            Kind::FixedWindow { from_first: true } => f.write_str(" from-first")?,
-            Kind::SlidingLog { resolution } if resolution > 1 => {
+            AlgorithmSpec::FixedWindow { from_first: true } => f.write_str(" from-first")?,
+            AlgorithmSpec::SlidingLog { resolution } if resolution > 1 => {
                 write!(f, " resolution {}", Time(resolution))?;
             }
             _ => {}
@@ -95,7 +97,7 @@ impl fmt::Display for Limit {
 impl Limit {
     /// The rate alone, which is also the name of a limit that has none.
     pub(super) fn write_rate(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Kind::Concurrent = self.kind {
+        if let AlgorithmSpec::Concurrent = self.spec {
             return write!(f, "concurrent {}", self.count);
         }
         match largest_unit(self.period) {
@@ -136,57 +138,57 @@ impl FromStr for Limit {
 
     fn from_str(text: &str) -> Result<Self, LimitError> {
         let text = text.trim();
-        parse(&mut Words(text)).map_err(|error| error.in_text(text))
+        parse(&mut Tokens(text)).map_err(|error| error.in_text(text))
     }
 }
 
-fn parse(words: &mut Words<'_>) -> Result<Limit, LimitError> {
-    let shape = words.shape()?;
+fn parse(tokens: &mut Tokens<'_>) -> Result<Limit, LimitError> {
+    let shape = tokens.shape()?;
     let mut limit = if shape == "concurrent" {
-        Limit::try_concurrent(words.number()?)?
+        Limit::try_concurrent(tokens.number()?)?
     } else {
-        let count = words.number()?;
-        match words.word()?.as_str() {
+        let count = tokens.number()?;
+        match tokens.word()?.as_str() {
             "/" | "per" => {}
             "," => return Err(LimitError::new(COMMA)),
             _ => return Err(LimitError::new("after the count comes `/` or `per`, and a time")),
         }
-        let period = words.time()?;
+        let period = tokens.time()?;
         match shape {
             "leaky" => Limit::try_leaky_bucket(count, period)?,
             "fixed" => Limit::try_fixed_window(count, period)?,
             "log" => Limit::try_sliding_log(count, period)?,
             "sliding" => Limit::try_sliding_window(count, period)?,
             // Said of a bucket at once: one that is refilled continuously may not stay exact.
-            _ if words.clone().next().as_deref() == Some("stepped") => {
-                Limit::make(Kind::Stepped { burst: count }, count, period)?
+            _ if tokens.clone().next().as_deref() == Some("stepped") => {
+                Limit::make(AlgorithmSpec::SteppedBucket { burst: count }, count, period)?
             }
             _ => Limit::try_per(count, period)?,
         }
     };
     // Said of the whole: the name may come after it.
     let mut carried = false;
-    while let Some(option) = words.next() {
+    while let Some(option) = tokens.next() {
         limit = match option.as_str() {
-            "burst" => limit.try_burst(words.number()?)?,
+            "burst" => limit.try_burst(tokens.number()?)?,
             "stepped" => limit.try_refill(limit.count, Duration::from_micros(limit.period))?,
-            "queue" => limit.try_queue(words.number()?)?,
-            "delay-after" => limit.try_delay_after(words.number()?)?,
+            "queue" => limit.try_queue(tokens.number()?)?,
+            "delay-after" => limit.try_delay_after(tokens.number()?)?,
             "from-first" => limit.try_from_first()?,
-            "resolution" => limit.try_resolution(words.time()?)?,
+            "resolution" => limit.try_resolution(tokens.time()?)?,
             "count-refused" => limit.try_count_refused()?,
-            "min-gap" => limit.try_min_gap(words.time()?)?,
-            "soft" => limit.try_soft(words.number()?)?,
-            "over" => limit.try_over_percent(words.percent()?)?,
-            "ban" => words.ban(limit)?,
+            "min-gap" => limit.try_min_gap(tokens.time()?)?,
+            "soft" => limit.try_soft(tokens.number()?)?,
+            "over" => limit.try_over_percent(tokens.percent()?)?,
+            "ban" => tokens.ban(limit)?,
             "shadow" => limit.try_shadow()?,
-            "when-full" => limit.when_full(words.when_full()?),
+            "when-full" => limit.when_full(tokens.when_full()?),
             "carried" => {
                 carried = true;
                 limit
             }
             "named" => {
-                let name = words.name()?;
+                let name = tokens.name()?;
                 limit.try_named(&name)?
             }
             "," => return Err(LimitError::new(COMMA)),
@@ -207,11 +209,11 @@ fn parse(words: &mut Words<'_>) -> Result<Limit, LimitError> {
 /// Said of a comma, whether it separates limits or the digits of a number.
 const COMMA: &str = "a comma has no meaning here: separate limits by `;`, and write 10000 or 10_000 for a large number";
 
-/// The rest of the text; a number, a word and a `/` need no space between them. Words are read in lower case.
+/// The rest of the text; a number, a word and a `/` need no space between them. Tokens are read in lower case.
 #[derive(Clone)]
-struct Words<'a>(&'a str);
+struct Tokens<'a>(&'a str);
 
-impl Words<'_> {
+impl Tokens<'_> {
     fn shape(&mut self) -> Result<&'static str, LimitError> {
         let rest = self.0.trim_start();
         if rest.starts_with(|char: char| char.is_ascii_digit()) {
@@ -322,7 +324,7 @@ impl Words<'_> {
     }
 }
 
-impl Iterator for Words<'_> {
+impl Iterator for Tokens<'_> {
     type Item = String;
 
     fn next(&mut self) -> Option<String> {

@@ -2,7 +2,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use sluicegate_core::adapter::remote::mark_numbers;
+use sluicegate_core::adapter::remote::receipt_words;
 use sluicegate_core::adapter::{Answer, Charge, Debit, Outcome, Receipt};
 use sluicegate_core::clock::Clock;
 use sluicegate_core::store::Store;
@@ -126,7 +126,7 @@ impl Inner {
             return share.charge_more(spent - debit.cost, totals);
         }
         share.forget_refusal();
-        let (receipt, _, _) = mark_numbers(receipt);
+        let (receipt, _, _) = receipt_words(receipt);
         share.take_back(receipt, debit.cost - spent, at, totals)
     }
 

@@ -23,7 +23,7 @@
 use std::time::Duration;
 
 use sluicegate_core::Limit;
-use sluicegate_core::adapter::remote::{Numbers, Shape};
+use sluicegate_core::adapter::remote::{Algorithm, LimitParameters};
 
 use crate::script::lease::{Lease, can_lease};
 
@@ -69,11 +69,11 @@ impl Worth {
         if !can_lease(limit) {
             return None;
         }
-        match Numbers::of(limit).shape {
-            Shape::Bucket { unit, drain, tick, cap, .. } => {
+        match LimitParameters::of(limit).algorithm {
+            Algorithm::TokenBucket { unit, drain, tick, cap, .. } => {
                 Some(Self::Bucket { unit, drain, tick, cap })
             }
-            Shape::Fixed { count, period, .. } => Some(Self::Window { count, period }),
+            Algorithm::FixedWindow { count, period, .. } => Some(Self::Window { count, period }),
             _ => None,
         }
     }

@@ -14,8 +14,8 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
-use sluicegate_core::adapter::remote::{Numbers, state};
-use sluicegate_core::adapter::{Charge, Debit, Keys, Outcome, Slot, State, decide};
+use sluicegate_core::adapter::remote::{LimitParameters, state};
+use sluicegate_core::adapter::{Attempt, Charge, Debit, Keys, Outcome, State, decide};
 use sluicegate_core::clock::Clock;
 
 pub(crate) use self::epochs::{Epochs, Seen};
@@ -111,8 +111,8 @@ impl Inner {
             return None;
         }
         let mut state = state(row.cell);
-        let slot = Slot { limit: &debit.limit, state: &mut state, cost: debit.cost };
-        view.refusal(decide(&mut [slot], view.now, None, Keys::One))
+        let attempt = Attempt { limit: &debit.limit, state: &mut state, cost: debit.cost };
+        view.refusal(decide(&mut [attempt], view.now, None, Keys::One))
     }
 
     #[cold]
@@ -125,11 +125,11 @@ impl Inner {
             return None;
         }
         let mut states: Vec<State> = rows.iter().map(|row| state(row.cell)).collect();
-        let slots = charge.debits().zip(&mut states);
-        let slots =
-            slots.map(|(debit, state)| Slot { limit: &debit.limit, state, cost: debit.cost });
-        let mut slots: Vec<_> = slots.collect();
-        view.refusal(decide(&mut slots, view.now, None, charge.keys()))
+        let attempts = charge.debits().zip(&mut states);
+        let attempts =
+            attempts.map(|(debit, state)| Attempt { limit: &debit.limit, state, cost: debit.cost });
+        let mut attempts: Vec<_> = attempts.collect();
+        view.refusal(decide(&mut attempts, view.now, None, charge.keys()))
     }
 }
 
@@ -161,7 +161,7 @@ impl View {
 /// Limits of which two words do not tell all have no cell to be remembered.
 fn is_remembered(charge: &Charge) -> bool {
     let mut limits = charge.debits().map(|debit| &debit.limit);
-    limits.all(|limit| !limit.is_held() && !Numbers::of(limit).count_refused)
+    limits.all(|limit| !limit.is_held() && !LimitParameters::of(limit).count_refused)
 }
 
 fn micros(time: Duration) -> u64 {

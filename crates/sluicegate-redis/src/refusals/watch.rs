@@ -94,7 +94,7 @@ impl Before {
         let took = told.saturating_sub(self.asked);
         let until = told.saturating_add(retry_after.min(self.inner.longest));
         for ((print, changes), fact) in self.rows.iter().zip(&reply.facts) {
-            if let Some(cell) = fact.cell() {
+            if let Some(cell) = fact.words() {
                 let row = Row { print: *print, cell, now: reply.now, told, took, seen, until };
                 self.inner.table.put(row, *changes);
             }

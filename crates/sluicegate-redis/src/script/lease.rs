@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use sluicegate_core::Limit;
-use sluicegate_core::adapter::remote::{Numbers, Shape};
+use sluicegate_core::adapter::remote::{Algorithm, LimitParameters};
 
 use super::pack::{Packed, shape_of};
 use super::reply::{Bytes, Malformed};
@@ -31,8 +31,12 @@ pub(crate) struct Lease {
 /// Whether shares of a limit can be taken out: those of a token bucket that refills continuously, and of
 /// a fixed window, with nothing besides.
 pub(crate) fn can_lease(limit: &Limit) -> bool {
-    let numbers = Numbers::of(limit);
-    numbers.plain && matches!(numbers.shape, Shape::Bucket { .. } | Shape::Fixed { .. })
+    let numbers = LimitParameters::of(limit);
+    numbers.plain
+        && matches!(
+            numbers.algorithm,
+            Algorithm::TokenBucket { .. } | Algorithm::FixedWindow { .. }
+        )
 }
 
 /// What is asked for.
@@ -50,8 +54,9 @@ pub(crate) struct Wanted {
 
 /// The key beside a bucket's row that says what it owed when it was last leased from.
 pub(super) fn key_beside(row: &Row<'_>) -> Option<Vec<u8>> {
-    let numbers = Numbers::of(&row.debit.limit);
-    let is_narrow_bucket = matches!(numbers.shape, Shape::Bucket { .. }) && !numbers.wide;
+    let numbers = LimitParameters::of(&row.debit.limit);
+    let is_narrow_bucket =
+        matches!(numbers.algorithm, Algorithm::TokenBucket { .. }) && !numbers.extra_state;
     is_narrow_bucket.then(|| [row.key, b":leased"].concat())
 }
 
@@ -62,7 +67,8 @@ impl<'a> Call<'a> {
         let by = by.into();
         let Wanted { least, most, waited, fill, largest } = wanted;
         let mut packed = Packed::new(11);
-        let (shape, [a, b, c, d, _]) = shape_of(&Numbers::of(&row.debit.limit).shape, by);
+        let (shape, [a, b, c, d, _]) =
+            shape_of(&LimitParameters::of(&row.debit.limit).algorithm, by);
         packed.now(by.now).numbers([least, most, waited, fill, largest]);
         packed.code(shape).numbers([a, b, c, d]);
         let more_keys = key_beside(row).into_iter().collect();

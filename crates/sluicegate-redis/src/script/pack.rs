@@ -1,9 +1,9 @@
-//! Numbers to one packed argument: doubles, least byte first.
+//! LimitParameters to one packed argument: doubles, least byte first.
 
 use std::time::Duration;
 
 use sluicegate_core::Limit;
-use sluicegate_core::adapter::remote::{self, EXACT, Numbers, Shape};
+use sluicegate_core::adapter::remote::{self, Algorithm, EXACT, LimitParameters};
 use sluicegate_core::adapter::{Debit, Keys, Receipt};
 
 use super::{Asker, Row};
@@ -23,16 +23,16 @@ const NONE: f64 = -1.0;
 const LATEST: u64 = EXACT / 2 - 1;
 
 pub(super) fn is_plain(row: &Row<'_>) -> bool {
-    Numbers::of(&row.debit.limit).plain
+    LimitParameters::of(&row.debit.limit).plain
 }
 
 pub(super) fn has_log(row: &Row<'_>) -> bool {
-    matches!(Numbers::of(&row.debit.limit).shape, Shape::Log { .. })
+    matches!(LimitParameters::of(&row.debit.limit).algorithm, Algorithm::SlidingLog { .. })
 }
 
 pub(super) fn spend(row: &Row<'_>, by: Asker) -> Vec<u8> {
     let mut packed = Packed::new(8);
-    let (shape, [a, b, c, d, _]) = shape_of(&Numbers::of(&row.debit.limit).shape, by);
+    let (shape, [a, b, c, d, _]) = shape_of(&LimitParameters::of(&row.debit.limit).algorithm, by);
     packed.now(by.now).code(1).number(row.debit.cost).code(shape).numbers([a, b, c, d]);
     packed.0
 }
@@ -58,9 +58,10 @@ pub(super) fn take(
 
 pub(super) fn settle(row: &Row<'_>, receipt: &Receipt, spent: u64, by: Asker) -> Vec<u8> {
     let mut packed = Packed::new(19);
-    let (cell, gap, banned) = remote::mark_numbers(receipt);
+    let (cell, gap, banned) = remote::receipt_words(receipt);
     let (since, by_all) = remote::since(receipt);
-    let is_sliding = matches!(Numbers::of(&row.debit.limit).shape, Shape::Sliding { .. });
+    let is_sliding =
+        matches!(LimitParameters::of(&row.debit.limit).algorithm, Algorithm::SlidingWindow { .. });
     // The two counts of a sliding window are one word here, and two there.
     let second = if is_sliding { cell[1] & u64::from(u32::MAX) } else { cell[1] };
     let third = if is_sliding { cell[1] >> 32 } else { 0 };
@@ -80,16 +81,20 @@ fn never_fits(debit: &Debit, patience: Option<Duration>) -> bool {
 }
 
 /// The shape's code, as the scripts know it, and its numbers in the order in which they read them.
-pub(super) fn shape_of(shape: &Shape, by: Asker) -> (u8, [u64; 5]) {
+pub(super) fn shape_of(shape: &Algorithm, by: Asker) -> (u8, [u64; 5]) {
     match *shape {
-        Shape::Bucket { unit, drain, tick, cap, free, .. } => (1, [unit, drain, tick, cap, free]),
-        Shape::Stepped { amount, every, cap } => (2, [amount, every, cap, 0, 0]),
-        Shape::Fixed { count, period, from_first } => {
+        Algorithm::TokenBucket { unit, drain, tick, cap, free, .. } => {
+            (1, [unit, drain, tick, cap, free])
+        }
+        Algorithm::SteppedBucket { amount, every, cap } => (2, [amount, every, cap, 0, 0]),
+        Algorithm::FixedWindow { count, period, from_first } => {
             (3, [count, period, u64::from(from_first), 0, 0])
         }
-        Shape::Sliding { count, period, tick } => (4, [count, period, tick, 0, 0]),
-        Shape::Log { count, period, resolution } => (5, [count, period, resolution, 0, 0]),
-        Shape::Concurrent { count } => (6, [count, by.lease, by.holder, by.turn, 0]),
+        Algorithm::SlidingWindow { count, period, tick } => (4, [count, period, tick, 0, 0]),
+        Algorithm::SlidingLog { count, period, resolution } => {
+            (5, [count, period, resolution, 0, 0])
+        }
+        Algorithm::Concurrency { count } => (6, [count, by.lease, by.holder, by.turn, 0]),
     }
 }
 
@@ -137,9 +142,9 @@ impl Packed {
 
     /// A limit that never admits what is owed to it, or one that may.
     fn limit_of(&mut self, limit: &Limit, by: Asker, never_fits: bool) -> &mut Self {
-        let numbers = Numbers::of(limit);
-        let (shape, parameters) = shape_of(&numbers.shape, by);
-        let queues = matches!(numbers.shape, Shape::Bucket { queues: true, .. });
+        let numbers = LimitParameters::of(limit);
+        let (shape, parameters) = shape_of(&numbers.algorithm, by);
+        let queues = matches!(numbers.algorithm, Algorithm::TokenBucket { queues: true, .. });
         let option = u8::from(queues)
             + 2 * u8::from(numbers.count_refused)
             + 4 * u8::from(numbers.carried)

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sluicegate_core::Limit;
 use sluicegate_core::adapter::Debit;
-use sluicegate_core::adapter::remote::{self, Fact, Numbers, Role, Shape};
+use sluicegate_core::adapter::remote::{self, Algorithm, LimitOutcome, LimitParameters, Role};
 use sluicegate_core::limit::{LimitStatus, Verdict};
 
 /// An answer that no script of ours gives: there is something else at work in the server.
@@ -26,7 +26,7 @@ pub(crate) struct Reply {
     pub(crate) verdict: Verdict,
     /// When it was decided, by the clock of the store, in microseconds since the Unix epoch.
     pub(crate) now: u64,
-    pub(crate) facts: Vec<Fact>,
+    pub(crate) facts: Vec<LimitOutcome>,
 }
 
 impl Reply {
@@ -119,8 +119,8 @@ impl Bytes<'_> {
     }
 
     /// The two counts of a sliding window stand in 32 bits each, the previous one first.
-    fn cell_of(&mut self, shape: &Shape) -> Result<[u64; 2], Malformed> {
-        if !matches!(shape, Shape::Sliding { .. }) {
+    fn cell_of(&mut self, shape: &Algorithm) -> Result<[u64; 2], Malformed> {
+        if !matches!(shape, Algorithm::SlidingWindow { .. }) {
             return self.cell();
         }
         let index = self.integer()?;
@@ -140,21 +140,21 @@ impl Bytes<'_> {
         }
     }
 
-    fn fact(&mut self, limit: &Limit, cost: u64, now: u64) -> Result<Fact, Malformed> {
+    fn fact(&mut self, limit: &Limit, cost: u64, now: u64) -> Result<LimitOutcome, Malformed> {
         let role = self.role()?;
-        let numbers = Numbers::of(limit);
-        if let Shape::Log { .. } = numbers.shape {
-            return Ok(Fact::of_standing(self.log(limit, cost, role)?));
+        let numbers = LimitParameters::of(limit);
+        if let Algorithm::SlidingLog { .. } = numbers.algorithm {
+            return Ok(LimitOutcome::of_status(self.log(limit, cost, role)?));
         }
-        let cell = self.cell_of(&numbers.shape)?;
-        if !numbers.wide {
-            return Ok(Fact::of_cell(cell, now, role));
+        let cell = self.cell_of(&numbers.algorithm)?;
+        if !numbers.extra_state {
+            return Ok(LimitOutcome::of_words(cell, now, role));
         }
         let (gap, ban) = (self.cell()?, self.cell()?);
         let strikes = if numbers.after > 0 { self.cell()? } else { [0; 2] };
         let words = [cell, gap, ban, strikes];
         let charged = if numbers.carried { self.charged()? } else { Default::default() };
-        Ok(Fact::of_wide(limit, cost, words, charged, now, role))
+        Ok(LimitOutcome::of_extra_state(limit, cost, words, charged, now, role))
     }
 
     /// Of a log, what was worked out beside it.
@@ -168,7 +168,7 @@ impl Bytes<'_> {
         if record > 7 {
             return Err(Malformed("has something else where a ban should stand"));
         }
-        status.banned = record % 2 == 1 && Numbers::of(limit).ban > 0;
+        status.banned = record % 2 == 1 && LimitParameters::of(limit).ban > 0;
         let stamp = self.integer()?;
         let gap = self.cell()?;
         status.soft =

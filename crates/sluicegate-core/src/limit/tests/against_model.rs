@@ -5,7 +5,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::super::testing::decide;
-use super::super::{Decision, Limit, Receipt, Slot, State};
+use super::super::{Attempt, Decision, Limit, Receipt, State};
 use super::model::{Model, ModelReceipt};
 use super::strategies::{Turn, changes, small_limit, turn};
 use super::{HOUR, NOW, micros};
@@ -213,10 +213,10 @@ proptest! {
         for (cost, turned, patience) in operations {
             now += turned.micros(&limits[0], retry);
             let patience = patience.micros(&limits[0], retry);
-            let mut slots: Vec<_> = limits.iter().zip(&mut states)
-                .map(|(limit, state)| Slot { limit, state, cost })
+            let mut attempts: Vec<_> = limits.iter().zip(&mut states)
+                .map(|(limit, state)| Attempt { limit, state, cost })
                 .collect();
-            let decision = decide(&mut slots, now, Some(micros(patience)), crate::limit::Keys::One);
+            let decision = decide(&mut attempts, now, Some(micros(patience)), crate::limit::Keys::One);
 
             let enters = |models: &[Model]| -> Option<u64> {
                 models.iter().map(|model| model.enters(now, cost)).try_fold(now, |latest, enters| {

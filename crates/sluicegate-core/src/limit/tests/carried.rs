@@ -234,7 +234,7 @@ proptest! {
             for (a, b) in a.statuses().zip(b.statuses()) {
                 prop_assert_eq!((a.remaining, a.window, a.soft), (b.remaining, b.window, b.soft));
             }
-            prop_assert_eq!(states[0].cell, states[1].cell);
+            prop_assert_eq!(states[0].words, states[1].words);
             retry = a.retry_after();
         }
     }

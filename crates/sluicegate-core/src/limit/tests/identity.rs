@@ -159,11 +159,11 @@ fn near() -> impl Strategy<Value = Limit> {
     );
     (kinds, 2_u64..5, prop::sample::select(vec!["second", "minute"]), options).prop_filter_map(
         "no limit",
-        |(kind, count, period, options)| {
-            let (before, after) = match kind {
+        |(spec, count, period, options)| {
+            let (before, after) = match spec {
                 "stepped" => ("", " stepped"),
                 "first" => ("fixed ", " from-first"),
-                kind => (kind, ""),
+                spec => (spec, ""),
             };
             let text = format!("{before}{count}/{period}{after} {}", options.join(" "));
             text.trim().parse().ok()

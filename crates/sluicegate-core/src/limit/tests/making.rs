@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::{Kind, Limit, LimitError};
+use super::super::{AlgorithmSpec, Limit, LimitError};
 use super::{micros, secs};
 
 /// Checked when the tests are compiled.
@@ -22,7 +22,9 @@ const EVERYTHING: [Limit; 9] = [
 fn limits_are_constants() {
     assert_eq!(EVERYTHING[0], Limit::per_second(50).burst(10).named("token"));
     assert_eq!(EVERYTHING.map(|limit| limit.capacity()), [10, 3, 60, 21, 5, 5, 5, 5, 3]);
-    assert!(EVERYTHING.iter().all(|limit| limit.is_held() == (limit.kind == Kind::Concurrent)));
+    assert!(
+        EVERYTHING.iter().all(|limit| limit.is_held() == (limit.spec == AlgorithmSpec::Concurrent))
+    );
     assert_eq!(EVERYTHING[8].period(), None);
     assert_eq!(EVERYTHING[1].period(), Some(Duration::from_millis(100)));
 }

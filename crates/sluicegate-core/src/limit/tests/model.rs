@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use super::super::shape::Shape;
-use super::super::{Kind, Limit};
+use super::super::algorithm::Algorithm;
+use super::super::{AlgorithmSpec, Limit};
 
 /// What one key has spent, in the plainest form.
 #[derive(Debug, Clone)]
@@ -66,21 +66,21 @@ enum Plain {
 
 impl Model {
     pub(super) fn new(limit: Limit) -> Self {
-        let shape = match (limit.kind, limit.shape) {
-            (Kind::TokenBucket { burst }, Shape::Bucket(bucket)) => {
+        let shape = match (limit.spec, limit.algorithm) {
+            (AlgorithmSpec::TokenBucket { burst }, Algorithm::TokenBucket(bucket)) => {
                 Plain::Bucket { at: 0, debt: 0, tick: bucket.scale()[2], free: burst }
             }
-            (Kind::LeakyBucket { delay_after, .. }, Shape::Bucket(bucket)) => {
+            (AlgorithmSpec::LeakyBucket { delay_after, .. }, Algorithm::TokenBucket(bucket)) => {
                 Plain::Bucket { at: 0, debt: 0, tick: bucket.scale()[2], free: delay_after + 1 }
             }
-            (Kind::Stepped { .. }, _) => Plain::Stepped { anchor: None, spent: 0 },
-            (Kind::FixedWindow { from_first }, _) => {
+            (AlgorithmSpec::SteppedBucket { .. }, _) => Plain::Stepped { anchor: None, spent: 0 },
+            (AlgorithmSpec::FixedWindow { from_first }, _) => {
                 Plain::Fixed { origin: (!from_first).then_some(0), spent: BTreeMap::new() }
             }
-            (Kind::SlidingWindow, Shape::Sliding(sliding)) => {
+            (AlgorithmSpec::SlidingWindow, Algorithm::SlidingWindow(sliding)) => {
                 Plain::Sliding { spent: BTreeMap::new(), tick: sliding.tick() }
             }
-            (Kind::SlidingLog { .. }, _) => Plain::Log { stamps: Vec::new() },
+            (AlgorithmSpec::SlidingLog { .. }, _) => Plain::Log { stamps: Vec::new() },
             _ => unreachable!("concurrency has no time to model"),
         };
         let (others, next, is_met, strikes) = (Vec::new(), None, false, (0, 0));
@@ -146,7 +146,7 @@ impl Model {
                 receipt = ModelReceipt { spent: *spent, anchor: *anchor, ..receipt };
             }
             Plain::Fixed { origin, spent } => {
-                restart(self.limit.kind, origin, spent, now, period);
+                restart(self.limit.spec, origin, spent, now, period);
                 let start = origin.unwrap_or(now);
                 let (here, window) = ((now - start) / period, (leaves - start) / period);
                 if window > here {
@@ -161,7 +161,9 @@ impl Model {
                 *spent.entry(receipt.at).or_default() += i128::from(cost);
             }
             Plain::Log { stamps } => {
-                let Kind::SlidingLog { resolution } = self.limit.kind else { unreachable!() };
+                let AlgorithmSpec::SlidingLog { resolution } = self.limit.spec else {
+                    unreachable!()
+                };
                 receipt.at = leaves.div_ceil(resolution) * resolution;
                 stamps.push((receipt.at, cost));
             }
@@ -192,7 +194,7 @@ impl Model {
                 *anchor = (*spent > 0).then_some(start);
             }
             Plain::Fixed { origin, spent } => {
-                restart(self.limit.kind, origin, spent, now, period);
+                restart(self.limit.spec, origin, spent, now, period);
                 let start = origin.unwrap_or(now);
                 let here = (now - start) / period;
                 let total = booked(spent, here, count);
@@ -214,7 +216,7 @@ impl Model {
         let gap_until = self.gap_until;
         let Limit { period, count, .. } = self.limit;
         if let Plain::Fixed { origin, spent } = &mut self.shape {
-            restart(self.limit.kind, origin, spent, now, period);
+            restart(self.limit.spec, origin, spent, now, period);
             let start = *origin.get_or_insert(now);
             let last = spent.iter().rev().find(|(_, spent)| **spent > 0);
             let mut window = last.map_or(0, |(window, _)| *window).max((now - start) / period);
@@ -254,7 +256,7 @@ impl Model {
                 }
             }
             Plain::Fixed { origin, spent } => {
-                restart(self.limit.kind, origin, spent, now, period);
+                restart(self.limit.spec, origin, spent, now, period);
                 let start = origin.unwrap_or(now);
                 let here = (now - start) / period;
                 let last = spent.iter_mut().rev().find(|(_, spent)| **spent > 0);
@@ -346,17 +348,17 @@ impl Model {
     pub(super) fn meet(&mut self, now: u64) {
         self.is_met = true;
         let next = self.next.take();
-        let numbers = next.unwrap_or(self.limit).shape.numbers();
+        let numbers = next.unwrap_or(self.limit).algorithm.parameters();
         if self.is_over(next.unwrap_or(self.limit), now) {
             // As if nobody had ever come.
             self.others.clear();
-            if let Some(after) = next.filter(|_| self.limit.shape.numbers() != numbers) {
+            if let Some(after) = next.filter(|_| self.limit.algorithm.parameters() != numbers) {
                 (self.shape, self.limit) = (Self::new(after).shape, after);
             }
         }
         let Some(after) = next else { return };
-        if self.limit.shape.numbers() != numbers {
-            let is_own = |other: &Self| other.limit.shape.numbers() == numbers;
+        if self.limit.algorithm.parameters() != numbers {
+            let is_own = |other: &Self| other.limit.algorithm.parameters() == numbers;
             match self.others.iter().position(is_own) {
                 Some(at) => {
                     std::mem::swap(&mut self.shape, &mut self.others[at].shape);
@@ -412,7 +414,7 @@ impl Model {
                 *spent
             }
             Plain::Fixed { origin, spent } => {
-                restart(limit.kind, origin, spent, now, limit.period);
+                restart(limit.spec, origin, spent, now, limit.period);
                 let here = (now - origin.unwrap_or(now)) / limit.period;
                 i128::from(booked(spent, here, limit.count))
             }
@@ -434,8 +436,8 @@ impl Model {
         let old = before.limit;
         match (before.shape, Self::new(after).shape) {
             (Plain::Bucket { .. }, Plain::Bucket { tick, free, .. }) => {
-                let unit = match after.shape {
-                    Shape::Bucket(bucket) => i128::from(bucket.scale()[0]),
+                let unit = match after.algorithm {
+                    Algorithm::TokenBucket(bucket) => i128::from(bucket.scale()[0]),
                     _ => unreachable!("a bucket stays one"),
                 };
                 let (old, new) = (i128::from(old.period), i128::from(after.period));
@@ -451,8 +453,8 @@ impl Model {
             (Plain::Fixed { origin, .. }, _) => {
                 let start = origin.unwrap_or(now);
                 let begun = start + (now - start) / old.period * old.period;
-                let (origin, here) = match after.kind {
-                    Kind::FixedWindow { from_first: false } => (0, now / after.period),
+                let (origin, here) = match after.spec {
+                    AlgorithmSpec::FixedWindow { from_first: false } => (0, now / after.period),
                     _ if begun + after.period > now => (begun, 0),
                     _ => (now, 0),
                 };
@@ -485,7 +487,7 @@ impl Model {
             }
             Plain::Fixed { origin, spent } => {
                 let (mut origin, mut spent) = (*origin, spent.clone());
-                restart(self.limit.kind, &mut origin, &mut spent, now, period);
+                restart(self.limit.spec, &mut origin, &mut spent, now, period);
                 let window = (then - origin.unwrap_or(then)) / period;
                 let last = spent.iter().rev().find(|(_, spent)| **spent > 0);
                 last.is_none_or(|(last, spent)| {
@@ -532,7 +534,7 @@ fn overlap(spent: &BTreeMap<u64, i128>, ticks: u64, period: u64) -> i128 {
 
 /// Windows that begin from first use begin anew when nothing is spent in the present or a later one.
 fn restart(
-    kind: Kind,
+    spec: AlgorithmSpec,
     origin: &mut Option<u64>,
     spent: &mut BTreeMap<u64, u64>,
     now: u64,
@@ -541,7 +543,7 @@ fn restart(
     let Some(start) = *origin else { return };
     let here = (now - start) / period;
     let over = spent.iter().all(|(window, spent)| *window < here || *spent == 0);
-    if kind == (Kind::FixedWindow { from_first: true }) && over {
+    if spec == (AlgorithmSpec::FixedWindow { from_first: true }) && over {
         *origin = None;
         spent.clear();
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::super::testing::decide;
-use super::super::{Keys, Kind, Limit, Slot, State};
+use super::super::{AlgorithmSpec, Attempt, Keys, Limit, State};
 use super::strategies::{changes, turn};
 use super::{DAY, HOUR, MINUTE, NOW, SECOND, micros, secs};
 
@@ -284,10 +284,10 @@ fn larger_and_smaller() -> impl Strategy<Value = [Limit; 2]> {
         prop::sample::select(vec!["", "leaky", "fixed", "from-first", "sliding", "stepped", "log"]);
     let counts = (1_u64..9, 0_u64..9);
     let period = prop::sample::select(vec![1_u64, 3, 10, 100, 1_000, 86_400 * SECOND]);
-    (kinds, counts, period, 1_u64..4).prop_map(|(kind, (count, more), period, slower)| {
+    (kinds, counts, period, 1_u64..4).prop_map(|(spec, (count, more), period, slower)| {
         let of = |count: u64, slower: u64| {
             let period = micros(period * slower);
-            let limit = match kind {
+            let limit = match spec {
                 "leaky" => Limit::leaky_bucket(count, period).queue(count),
                 "fixed" => Limit::fixed_window(count, period),
                 "from-first" => Limit::fixed_window(count, period).from_first(),
@@ -299,7 +299,7 @@ fn larger_and_smaller() -> impl Strategy<Value = [Limit; 2]> {
             limit.named("a").carried()
         };
         // Windows and steps that begin at other moments are not told apart by which is larger.
-        let slower = if matches!(kind, "" | "leaky") { slower } else { 1 };
+        let slower = if matches!(spec, "" | "leaky") { slower } else { 1 };
         [of(count + more, 1), of(count, slower)]
     })
 }
@@ -317,7 +317,7 @@ proptest! {
         prop_assume!(limits.iter().all(|limit| !limit.count_refused));
         // When a step or a window begins that is counted from first use depends on who came first.
         prop_assume!(limits.iter().all(|limit| {
-            !matches!(limit.kind, Kind::Stepped { .. } | Kind::FixedWindow { from_first: true })
+            !matches!(limit.spec, AlgorithmSpec::SteppedBucket { .. } | AlgorithmSpec::FixedWindow { from_first: true })
         }));
         let mut state = limits[0].fresh();
         let mut alone: Vec<_> = limits.iter().map(|limit| {
@@ -354,7 +354,7 @@ proptest! {
             admitted += u64::from(decision.is_admitted());
             most += u64::from(larger.take(&mut alone, now, 1).is_admitted());
             // A full bucket has no phase, and one that is not has: a step can come as much sooner.
-            let sooner = if matches!(larger.kind, Kind::Stepped { .. }) { larger.count } else { 0 };
+            let sooner = if matches!(larger.spec, AlgorithmSpec::SteppedBucket { .. }) { larger.count } else { 0 };
             prop_assert!(admitted <= most + sooner, "{} and {}: {} of {}", larger, smaller, admitted, most);
         }
     }
@@ -409,10 +409,10 @@ proptest! {
             now += turned.micros(&pair[0], told);
             let cost = cost.min(pair[0].capacity()).min(pair[1].capacity());
             let take = |states: &mut [State; 2], now: u64| {
-                let slots = pair.iter().zip(states);
-                let mut slots: Vec<_> =
-                    slots.map(|(limit, state)| Slot { limit, state, cost }).collect();
-                decide(&mut slots, now, None, Keys::One)
+                let attempts = pair.iter().zip(states);
+                let mut attempts: Vec<_> =
+                    attempts.map(|(limit, state)| Attempt { limit, state, cost }).collect();
+                decide(&mut attempts, now, None, Keys::One)
             };
             let decision = take(&mut states, now);
             told = decision.retry_after();

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::super::{Keys, Limit, Slot, State, Verdict, decide};
+use super::super::{Attempt, Keys, Limit, State, Verdict, decide};
 use super::strategies::{limit, small_limit, turn};
 use super::{NOW, secs};
 use crate::key::KeyBuf;
@@ -72,8 +72,8 @@ fn what_never_fits_counts_towards_no_ban_and_as_no_refused_attempt() {
 }
 
 fn take_all(limits: &[Limit], states: &mut [State], cost: u64) -> Verdict {
-    let slots = limits.iter().zip(states).map(|(limit, state)| Slot { limit, state, cost });
-    decide(&mut slots.collect::<Vec<_>>(), NOW, None, Keys::One).verdict()
+    let attempts = limits.iter().zip(states).map(|(limit, state)| Attempt { limit, state, cost });
+    decide(&mut attempts.collect::<Vec<_>>(), NOW, None, Keys::One).verdict()
 }
 
 #[test]
@@ -110,8 +110,8 @@ proptest! {
             if let Some(patience) = patience {
                 charge = charge.patient(patience);
             }
-            let mut slots = [Slot { limit: &limit, state: &mut state, cost }];
-            let outcome = decide(&mut slots, now, patience, Keys::One);
+            let mut attempts = [Attempt { limit: &limit, state: &mut state, cost }];
+            let outcome = decide(&mut attempts, now, patience, Keys::One);
             prop_assert_eq!(outcome.never_fits(), charge.never_fits());
             retry = outcome.retry_after();
             if !outcome.is_admitted() && !outcome.never_fits() {

@@ -1,7 +1,7 @@
 //! What the options of a limit add to every shape.
 
 use super::super::testing::decide;
-use super::super::{Limit, Slot};
+use super::super::{Attempt, Limit};
 use super::{MINUTE, NOW, SECOND, admits, micros, secs};
 
 fn shapes() -> [Limit; 7] {
@@ -134,10 +134,10 @@ fn a_refusal_is_recorded_by_those_that_refuse_alone() {
         [Limit::sliding_log(3, secs(60)).count_refused(), Limit::per_minute(1).ban(secs(600))];
     let mut states = limits.each_ref().map(Limit::fresh);
     let mut take = |now| {
-        let slots = limits.iter().zip(&mut states);
-        let mut slots: Vec<_> =
-            slots.map(|(limit, state)| Slot { limit, state, cost: 1 }).collect();
-        decide(&mut slots, now, None, crate::limit::Keys::One)
+        let attempts = limits.iter().zip(&mut states);
+        let mut attempts: Vec<_> =
+            attempts.map(|(limit, state)| Attempt { limit, state, cost: 1 }).collect();
+        decide(&mut attempts, now, None, crate::limit::Keys::One)
     };
     assert!(take(NOW).is_admitted());
     for _ in 0..9 {

@@ -1,7 +1,7 @@
 //! Limits on trial.
 
 use super::super::testing::{decide, preview};
-use super::super::{Decision, Keys, Limit, Slot, State};
+use super::super::{Attempt, Decision, Keys, Limit, State};
 use super::{MINUTE, NOW, admits, micros, secs};
 use crate::http::fields;
 
@@ -34,13 +34,13 @@ impl Both {
         Self { limits, states: limits.map(|limit| limit.fresh()) }
     }
 
-    fn slots(&mut self) -> Vec<Slot<'_>> {
-        let slots = self.limits.iter().zip(&mut self.states);
-        slots.map(|(limit, state)| Slot { limit, state, cost: 1 }).collect()
+    fn attempts(&mut self) -> Vec<Attempt<'_>> {
+        let attempts = self.limits.iter().zip(&mut self.states);
+        attempts.map(|(limit, state)| Attempt { limit, state, cost: 1 }).collect()
     }
 
     fn take(&mut self, now: u64) -> Decision {
-        decide(&mut self.slots(), now, None, Keys::One)
+        decide(&mut self.attempts(), now, None, Keys::One)
     }
 }
 
@@ -157,11 +157,11 @@ fn a_state_is_the_same_when_a_shadow_becomes_a_limit_that_refuses() {
 fn a_preview_of_several_leaves_a_shadow_out() {
     let mut both = Both::new([Limit::per_minute(1).shadow(), Limit::per_minute(2).named("real")]);
     both.take(NOW);
-    let told = preview(&mut both.slots(), NOW, Keys::One);
+    let told = preview(&mut both.attempts(), NOW, Keys::One);
     assert!(told.is_admitted());
     assert_eq!(shadowed(&told), [true, false]);
     both.take(NOW);
-    let told = preview(&mut both.slots(), NOW + MINUTE / 4, Keys::One);
+    let told = preview(&mut both.attempts(), NOW + MINUTE / 4, Keys::One);
     assert_eq!(told.retry_after(), Some(micros(15_000_000)));
     assert_eq!(shadowed(&told), [true, false]);
 }

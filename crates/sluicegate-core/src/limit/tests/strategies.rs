@@ -39,8 +39,8 @@ pub(super) fn small_shape() -> impl Strategy<Value = Limit> {
 /// What a limit under one name becomes, one after the other: of one algorithm, and carried over.
 pub(super) fn changes() -> impl Strategy<Value = Vec<Limit>> {
     let carried = |limit: Limit| limit.named("a").carried();
-    let of = move |kind| {
-        let shape = shape_of(Just(kind), 1_u64..9, small_period());
+    let of = move |spec| {
+        let shape = shape_of(Just(spec), 1_u64..9, small_period());
         prop::collection::vec(with_options(shape).prop_map(carried), 2..5).prop_map(of_one_row)
     };
     // Windows from first use are told from the others by a number alone.
@@ -69,14 +69,14 @@ const LONGEST_LOG: u64 = 20_000;
 const KINDS: i32 = 10;
 
 fn shape_of(
-    kind: impl Strategy<Value = i32>,
+    spec: impl Strategy<Value = i32>,
     count: impl Strategy<Value = u64>,
     period: impl Strategy<Value = Duration>,
 ) -> impl Strategy<Value = Limit> {
-    (kind, count, period, 1_u64..30, 0_u64..8, 0_u64..8).prop_filter_map(
+    (spec, count, period, 1_u64..30, 0_u64..8, 0_u64..8).prop_filter_map(
         "the numbers do not stay exact",
-        |(kind, count, period, burst, queue, delay)| {
-            let limit = match kind {
+        |(spec, count, period, burst, queue, delay)| {
+            let limit = match spec {
                 0 | 1 => Limit::try_per(count, period),
                 2 => Limit::try_per(count, period).and_then(|limit| limit.try_burst(burst)),
                 3 => Limit::try_per(burst, period)

@@ -1,7 +1,7 @@
 //! Examples from the literature that the algorithms come from, with the answers given there.
 
 use super::super::testing::decide;
-use super::super::{Limit, Slot, State};
+use super::super::{Attempt, Limit, State};
 use super::{HOUR, MINUTE, NOW, SECOND, admits, admitted, secs};
 
 /// A time of day.
@@ -126,6 +126,7 @@ fn several_limits_on_one_route_hold_at_once() {
 }
 
 fn all_admit(limits: &[Limit; 3], states: &mut [State; 3], now: u64) -> bool {
-    let slots = limits.iter().zip(states).map(|(limit, state)| Slot { limit, state, cost: 1 });
-    decide(&mut slots.collect::<Vec<_>>(), now, None, crate::limit::Keys::One).is_admitted()
+    let attempts =
+        limits.iter().zip(states).map(|(limit, state)| Attempt { limit, state, cost: 1 });
+    decide(&mut attempts.collect::<Vec<_>>(), now, None, crate::limit::Keys::One).is_admitted()
 }

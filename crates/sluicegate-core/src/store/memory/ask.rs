@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::locate::{Found, USUAL};
-use crate::limit::{Counted, Outcome, Slot, State, WhenFull, decide, preview, would_admit};
+use crate::limit::{Attempt, Counted, Outcome, State, WhenFull, decide, preview, would_admit};
 use crate::store::StoreError;
 use crate::store::charge::{Charge, Debit};
 
@@ -24,14 +24,14 @@ impl Ask {
         match self {
             Self::Take if found.iter().all(|found| found.has_room && !found.is_together()) => {
                 let states = found.iter_mut().map(|found| &mut found.state);
-                Ok(with_slots(states, charge, |slots| {
-                    decide(slots, now, charge.patience(), charge.keys())
+                Ok(with_attempts(states, charge, |attempts| {
+                    decide(attempts, now, charge.patience(), charge.keys())
                 }))
             }
             Self::Take => taken_in_part(found, charge, now),
             Self::Peek => {
-                let told = looked_at(&mut all(found, charge), |slots| {
-                    preview(slots, now, charge.patience(), charge.keys())
+                let told = looked_at(&mut all(found, charge), |attempts| {
+                    preview(attempts, now, charge.patience(), charge.keys())
                 });
                 if !found.iter().any(Found::is_together) {
                     return Ok(told);
@@ -46,8 +46,8 @@ impl Ask {
                 rows.filter(|(found, debit)| !debit.limit.is_held() && !found.is_together())
                     .for_each(|(found, _)| found.state = State::default());
                 let states = found.iter_mut().map(|found| &mut found.state);
-                Ok(with_slots(states, charge, |slots| {
-                    preview(slots, now, charge.patience(), charge.keys())
+                Ok(with_attempts(states, charge, |attempts| {
+                    preview(attempts, now, charge.patience(), charge.keys())
                 }))
             }
         }
@@ -66,26 +66,26 @@ fn taken_in_part(found: &mut [Found], charge: &Charge, now: u64) -> Result<Outco
     let full = if refuses { StoreError::full_and_refusing } else { StoreError::full };
     let (keys, patience) = (charge.keys(), charge.patience());
 
-    let mut slots = counted(found, charge);
-    if is_partial && slots.iter().all(|slot| slot.limit.is_shadow()) {
+    let mut attempts = counted(found, charge);
+    if is_partial && attempts.iter().all(|attempt| attempt.limit.is_shadow()) {
         return Err(full());
     }
-    if refuses && looked_at(&mut slots, |slots| would_admit(slots, now, patience, keys)) {
+    if refuses && looked_at(&mut attempts, |attempts| would_admit(attempts, now, patience, keys)) {
         return Err(full());
     }
-    let outcome = decide(&mut slots, now, patience, keys);
-    drop(slots);
+    let outcome = decide(&mut attempts, now, patience, keys);
+    drop(attempts);
     Ok(filled_in(outcome, found, charge))
 }
 
 /// Runs `look`, and leaves the states as they were written: what looking changes is how those are told that
 /// other numbers have written.
-fn looked_at<R>(slots: &mut [Slot<'_>], look: impl FnOnce(&mut [Slot<'_>]) -> R) -> R {
-    let written = |slot: &Slot<'_>| (slot.state.cell, slot.state.written);
-    let before: SmallVec<[_; USUAL]> = slots.iter().map(written).collect();
-    let result = look(slots);
-    for (slot, (cell, written)) in slots.iter_mut().zip(before) {
-        (slot.state.cell, slot.state.written) = (cell, written);
+fn looked_at<R>(attempts: &mut [Attempt<'_>], look: impl FnOnce(&mut [Attempt<'_>]) -> R) -> R {
+    let written = |attempt: &Attempt<'_>| (attempt.state.words, attempt.state.written);
+    let before: SmallVec<[_; USUAL]> = attempts.iter().map(written).collect();
+    let result = look(attempts);
+    for (attempt, (words, written)) in attempts.iter_mut().zip(before) {
+        (attempt.state.words, attempt.state.written) = (words, written);
     }
     result
 }
@@ -100,17 +100,17 @@ fn left_out<'a>(found: &[Found], charge: &'a Charge) -> impl Iterator<Item = &'a
     each.filter(|(found, debit)| is_left_out(found, debit)).map(|(_, debit)| debit)
 }
 
-fn counted<'a>(found: &'a mut [Found], charge: &'a Charge) -> SmallVec<[Slot<'a>; USUAL]> {
+fn counted<'a>(found: &'a mut [Found], charge: &'a Charge) -> SmallVec<[Attempt<'a>; USUAL]> {
     let each = found.iter_mut().zip(charge.debits());
-    each.filter(|(found, debit)| !is_left_out(found, debit)).map(slot).collect()
+    each.filter(|(found, debit)| !is_left_out(found, debit)).map(attempt).collect()
 }
 
-fn all<'a>(found: &'a mut [Found], charge: &'a Charge) -> SmallVec<[Slot<'a>; USUAL]> {
-    found.iter_mut().zip(charge.debits()).map(slot).collect()
+fn all<'a>(found: &'a mut [Found], charge: &'a Charge) -> SmallVec<[Attempt<'a>; USUAL]> {
+    found.iter_mut().zip(charge.debits()).map(attempt).collect()
 }
 
-fn slot<'a>((found, debit): (&'a mut Found, &'a Debit)) -> Slot<'a> {
-    Slot { limit: &debit.limit, state: &mut found.state, cost: debit.cost }
+fn attempt<'a>((found, debit): (&'a mut Found, &'a Debit)) -> Attempt<'a> {
+    Attempt { limit: &debit.limit, state: &mut found.state, cost: debit.cost }
 }
 
 /// The outcome for all of the charge, which says how each limit was counted.
@@ -124,21 +124,21 @@ fn filled_in(outcome: Outcome, found: &[Found], charge: &Charge) -> Outcome {
     outcome.filled_in(each.map(|(found, debit)| (&debit.limit, debit.cost, counted(found, debit))))
 }
 
-/// Runs `run` on a slot for each state and what is owed to it; one is common and does not allocate.
-fn with_slots<'a, R>(
+/// Runs `run` on a attempt for each state and what is owed to it; one is common and does not allocate.
+fn with_attempts<'a, R>(
     states: impl Iterator<Item = &'a mut State>,
     charge: &'a Charge,
-    run: impl FnOnce(&mut [Slot<'a>]) -> R,
+    run: impl FnOnce(&mut [Attempt<'a>]) -> R,
 ) -> R {
-    let mut slots = states.zip(charge.debits()).map(|(state, debit)| {
+    let mut attempts = states.zip(charge.debits()).map(|(state, debit)| {
         let (limit, cost) = (&debit.limit, debit.cost);
-        Slot { limit, state, cost }
+        Attempt { limit, state, cost }
     });
-    match (slots.next(), charge.len()) {
-        (Some(mut slot), 1) => run(std::slice::from_mut(&mut slot)),
+    match (attempts.next(), charge.len()) {
+        (Some(mut attempt), 1) => run(std::slice::from_mut(&mut attempt)),
         (first, _) => {
-            let mut slots: SmallVec<[_; USUAL]> = first.into_iter().chain(slots).collect();
-            run(&mut slots)
+            let mut attempts: SmallVec<[_; USUAL]> = first.into_iter().chain(attempts).collect();
+            run(&mut attempts)
         }
     }
 }

@@ -11,7 +11,7 @@ use super::row::{Four, Narrow};
 use super::slim::{LAST, Slim};
 use super::table::{CHOICES, Table, ticks};
 use super::together::Shared;
-use crate::limit::{Cell, Limit, MOST_ENTRIES, State};
+use crate::limit::{Limit, MOST_ENTRIES, State, Words};
 use crate::store::charge::{Charge, Debit};
 
 /// Requests owe to no more limits than that, mostly: what is known of so many is not allocated.
@@ -37,9 +37,9 @@ pub(super) struct Found {
 }
 
 impl Found {
-    fn of_cell(cell: Cell, place: Option<Place>) -> Self {
-        let state = State { cell, ..State::default() };
-        let (has_room, held) = (place.is_some(), cell[0]);
+    fn of_words(words: Words, place: Option<Place>) -> Self {
+        let state = State { words, ..State::default() };
+        let (has_room, held) = (place.is_some(), words[0]);
         Self {
             state,
             has_room,
@@ -89,14 +89,14 @@ struct Spot {
 }
 
 /// Rows that hold the two words of a limit, each in its way.
-trait Cells: Bucket {
-    fn cell(content: Self::Content, moment: Moment) -> Cell;
+trait WordRows: Bucket {
+    fn words(content: Self::Content, moment: Moment) -> Words;
 
-    /// What stands for a cell that was decided about at `now`, and the tick at which it has recovered.
+    /// What stands for words that was decided about at `now`, and the tick at which it has recovered.
     fn content(
         table: &Table<Self>,
         limit: &Limit,
-        cell: Cell,
+        words: Words,
         moment: Moment,
         now: u64,
     ) -> (Self::Content, u32);
@@ -105,13 +105,19 @@ trait Cells: Bucket {
     fn time(moment: Moment) -> u64;
 }
 
-impl Cells for Four<Narrow> {
-    fn cell(cell: Cell, _: Moment) -> Cell {
-        cell
+impl WordRows for Four<Narrow> {
+    fn words(words: Words, _: Moment) -> Words {
+        words
     }
 
-    fn content(table: &Table<Self>, limit: &Limit, cell: Cell, _: Moment, now: u64) -> (Cell, u32) {
-        (cell, table.expiry(limit.cell_fresh_in(cell, now), now))
+    fn content(
+        table: &Table<Self>,
+        limit: &Limit,
+        words: Words,
+        _: Moment,
+        now: u64,
+    ) -> (Words, u32) {
+        (words, table.expiry(limit.words_fresh_in(words, now), now))
     }
 
     fn time(moment: Moment) -> u64 {
@@ -119,8 +125,8 @@ impl Cells for Four<Narrow> {
     }
 }
 
-impl Cells for Slim {
-    fn cell(free_at: u64, moment: Moment) -> Cell {
+impl WordRows for Slim {
+    fn words(free_at: u64, moment: Moment) -> Words {
         match free_at.saturating_sub(moment.since) {
             0 => [0; 2],
             debt => [moment.now, debt],
@@ -130,11 +136,11 @@ impl Cells for Slim {
     fn content(
         _: &Table<Self>,
         _: &Limit,
-        [last, debt]: Cell,
+        [last, debt]: Words,
         Moment { now, since }: Moment,
         _: u64,
     ) -> (u64, u32) {
-        // The cell tells when it was written, which may be later than the moment.
+        // The words tells when it was written, which may be later than the moment.
         let free_at = match debt {
             0 => 0,
             debt => ((since + last).saturating_sub(now) + debt).min(LAST),
@@ -157,7 +163,7 @@ impl Inner {
         run: impl FnOnce(&mut [Found], u64) -> R,
     ) -> R {
         let wanted = match charge.only() {
-            Some(debit) if !debit.limit.is_wide() => {
+            Some(debit) if !debit.limit.has_extra_state() => {
                 let wanted = self.wanted(debit);
                 let run = match debit.limit.is_slim() {
                     true => self.one(&self.slim, &wanted, find, run),
@@ -211,7 +217,7 @@ impl Inner {
 
     /// One row in its first bucket, under the lock, without allocating; hands `run` back when the others
     /// have to be looked at.
-    fn one<R, B: Cells, F: FnOnce(&mut [Found], u64) -> R>(
+    fn one<R, B: WordRows, F: FnOnce(&mut [Found], u64) -> R>(
         &self,
         table: &Table<B>,
         &Wanted { limit, print, .. }: &Wanted<'_>,
@@ -234,13 +240,13 @@ impl Inner {
                 return Err(run);
             }
         }
-        let cell = row.map_or([0; 2], |row| B::cell(bucket.take(row), moment));
-        let now = self.clock.at_least(moment.now, limit.since(cell));
-        let mut found = [Found::of_cell(cell, row.map(|row| (0, row)))];
+        let words = row.map_or([0; 2], |row| B::words(bucket.take(row), moment));
+        let now = self.clock.at_least(moment.now, limit.since(words));
+        let mut found = [Found::of_words(words, row.map(|row| (0, row)))];
         let result = run(&mut found, now);
         if let Some(row) = row {
-            let [Found { state: State { cell, .. }, .. }] = found;
-            let (content, expiry) = B::content(table, limit, cell, moment, now);
+            let [Found { state: State { words, .. }, .. }] = found;
+            let (content, expiry) = B::content(table, limit, words, moment, now);
             bucket.put(row, content, expiry);
         }
         Ok(result)
@@ -335,7 +341,7 @@ impl Inner {
         let taken = wanted.iter().zip(spots).map(|(Wanted { limit, .. }, spot)| {
             let Spot { own, common, seed } = spot;
             let found = match (own, common, Kind::of(limit)) {
-                (None, None, _) => return Found::of_cell(Cell::default(), None),
+                (None, None, _) => return Found::of_words(Words::default(), None),
                 (None, Some(at), _) => {
                     let shared = shared.as_ref().expect("a row was found there");
                     return self.take_shared(shared, limit, at, find, now);
@@ -345,19 +351,20 @@ impl Inner {
                     self.take_out(limit, at, seed.clone().or(row), find, now)
                 }
                 (Some(at), _, kind) => {
-                    let cell = match kind {
-                        Kind::Slim => Slim::cell(slim.take(at), moment),
+                    let words = match kind {
+                        Kind::Slim => Slim::words(slim.take(at), moment),
                         _ => narrow.take(at),
                     };
-                    Found::of_cell(seed.as_ref().map_or(cell, |seed| seed.cell), own)
+                    Found::of_words(seed.as_ref().map_or(words, |seed| seed.words), own)
                 }
             };
             found.begun_with(seed)
         });
         let mut found: SmallVec<[_; USUAL]> = taken.collect();
 
-        let narrow_since = found.iter().zip(wanted).filter(|(_, wanted)| !wanted.limit.is_wide());
-        let since = narrow_since.map(|(found, wanted)| wanted.limit.since(found.state.cell));
+        let narrow_since =
+            found.iter().zip(wanted).filter(|(_, wanted)| !wanted.limit.has_extra_state());
+        let since = narrow_since.map(|(found, wanted)| wanted.limit.since(found.state.words));
         let now = self.clock.at_least(now, since.max().unwrap_or(0));
         let result = run(&mut found, now);
 
@@ -372,7 +379,7 @@ impl Inner {
             match Kind::of(limit) {
                 Kind::Slim => {
                     let (content, expiry) =
-                        Cells::content(&self.slim, limit, found.state.cell, moment, now);
+                        WordRows::content(&self.slim, limit, found.state.words, moment, now);
                     slim.put(place, *print, content, expiry);
                     if is_in_vain {
                         slim.give_up(place);
@@ -380,7 +387,7 @@ impl Inner {
                 }
                 Kind::Narrow => {
                     let (content, expiry) =
-                        Cells::content(&self.narrow, limit, found.state.cell, moment, now);
+                        WordRows::content(&self.narrow, limit, found.state.words, moment, now);
                     narrow.put(place, *print, content, expiry);
                     if is_in_vain {
                         narrow.give_up(place);
@@ -427,7 +434,7 @@ impl Inner {
         if find == Find::OrInsert {
             self.give_room(limit, &mut state, most);
         }
-        let (counted, held) = (room_of(&state), state.cell[0]);
+        let (counted, held) = (room_of(&state), state.words[0]);
         let (place, kept) = (Some(place), Some(kept));
         Found { place, has_room: true, common: None, held, seed: None, counted, state, kept }
     }
@@ -461,7 +468,7 @@ impl Kind {
     fn of(limit: &Limit) -> Self {
         match limit.is_slim() {
             true => Self::Slim,
-            false if limit.is_wide() => Self::Wide,
+            false if limit.has_extra_state() => Self::Wide,
             false => Self::Narrow,
         }
     }

@@ -324,7 +324,7 @@ impl Store for Memory {
         let find = if more && !is_elsewhere { Find::OrInsert } else { Find::Only };
         let settled = self.0.rows(&charge, find, |rows, now| {
             for found in rows.iter_mut().filter(|found| found.has_room) {
-                found.state.cell = debit.limit.as_written(found.state.cell, receipt);
+                found.state.words = debit.limit.as_written(found.state.words, receipt);
                 debit.limit.settle(&mut found.state, now, receipt, debit.cost, spent);
             }
             rows.iter().all(|found| found.has_room)

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use super::bucket::{Bucket, Guard};
 use super::lock::Lock;
 use super::sync::{AtomicU32, AtomicU64, Ordering};
-use crate::limit::{Cell, State};
+use crate::limit::{State, Words};
 
 /// With four rows of two words, all that is looked through fills one cache line and the rows another
 /// beside it, which are fetched together.
@@ -95,8 +95,8 @@ impl<R: Row> Bucket for Four<R> {
 
 impl Four<Narrow> {
     #[inline]
-    pub(super) fn cell(&self, row: usize) -> Cell {
-        self.rows[row % ROWS].cell()
+    pub(super) fn words(&self, row: usize) -> Words {
+        self.rows[row % ROWS].words()
     }
 
     /// Has the cache line of the rows fetched while that of the prints is looked through, rather than
@@ -121,25 +121,25 @@ impl<R: Row> Guard<'_, Four<R>> {
 
 impl Narrow {
     #[inline]
-    fn cell(&self) -> Cell {
+    fn words(&self) -> Words {
         [self.0[0].load(Ordering::Relaxed), self.0[1].load(Ordering::Relaxed)]
     }
 }
 
 impl Row for Narrow {
-    type Content = Cell;
+    type Content = Words;
 
     #[inline]
-    fn take(&self) -> Cell {
-        let cell = self.cell();
-        self.put(Cell::default());
-        cell
+    fn take(&self) -> Words {
+        let words = self.words();
+        self.put(Words::default());
+        words
     }
 
     #[inline]
-    fn put(&self, cell: Cell) {
-        self.0[0].store(cell[0], Ordering::Relaxed);
-        self.0[1].store(cell[1], Ordering::Relaxed);
+    fn put(&self, words: Words) {
+        self.0[0].store(words[0], Ordering::Relaxed);
+        self.0[1].store(words[1], Ordering::Relaxed);
     }
 }
 

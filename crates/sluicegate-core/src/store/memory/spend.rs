@@ -7,7 +7,7 @@ use super::row::{Four, Narrow};
 use super::sync::spin;
 use super::table::CHOICES;
 use crate::key::KeyBuf;
-use crate::limit::{Limit, Spent, Stepped};
+use crate::limit::{Limit, PlainOutcome, StepResult};
 
 /// How often a row is looked at without the lock when others are at work there, and how long the first
 /// pause is; each is twice as long as the one before.
@@ -34,7 +34,7 @@ impl Inner {
         limit: &Limit,
         key: &KeyBuf,
         cost: u64,
-    ) -> Result<Spent, Passed> {
+    ) -> Result<PlainOutcome, Passed> {
         match limit.slim_bucket() {
             Some(bucket) => self.spend_slim(limit.id(), bucket, key, cost),
             None => self.spend_narrow(limit, key, cost),
@@ -49,7 +49,7 @@ impl Inner {
         limit: &Limit,
         key: &KeyBuf,
         cost: u64,
-    ) -> Option<Spent> {
+    ) -> Option<PlainOutcome> {
         let passed = match passed {
             Passed::Elsewhere => match self.spend_elsewhere(limit, key, cost) {
                 Ok(spent) => return Some(spent),
@@ -64,7 +64,7 @@ impl Inner {
     /// the row at hand: taking turns after each would carry it from one processor to the other all the
     /// time.
     #[cold]
-    fn spend_later(&self, limit: &Limit, key: &KeyBuf, cost: u64) -> Option<Spent> {
+    fn spend_later(&self, limit: &Limit, key: &KeyBuf, cost: u64) -> Option<PlainOutcome> {
         for turn in 0..TURNS {
             (0..PAUSE << turn).for_each(|_| spin());
             match self.spend_first(limit, key, cost) {
@@ -77,7 +77,7 @@ impl Inner {
     }
 
     #[inline(never)]
-    fn spend_narrow(&self, limit: &Limit, key: &KeyBuf, cost: u64) -> Result<Spent, Passed> {
+    fn spend_narrow(&self, limit: &Limit, key: &KeyBuf, cost: u64) -> Result<PlainOutcome, Passed> {
         if !limit.is_plain() {
             return Err(Passed::Nowhere);
         }
@@ -109,25 +109,30 @@ impl Inner {
         row: usize,
         now: u64,
         cost: u64,
-    ) -> Option<Spent> {
-        let before = bucket.cell(row);
+    ) -> Option<PlainOutcome> {
+        let before = bucket.words(row);
         // Words of two states, or of another limit's, must not be calculated with: they may overflow.
         // Measured, it costs nothing.
         if !bucket.is_still(seen) {
             return None;
         }
         let now = self.not_before(limit.since(before), now)?;
-        let stepped = limit.step(before, now, cost);
-        if let Stepped::Admit { cell, fresh_in } = stepped {
+        let result = limit.step(before, now, cost);
+        if let StepResult::Admit { words, fresh_in } = result {
             let bucket = bucket.lock_if_still(seen)?;
-            bucket.put(row, cell, self.narrow.expiry(fresh_in, now));
+            bucket.put(row, words, self.narrow.expiry(fresh_in, now));
         }
-        Some(Spent::new(stepped, before, now))
+        Some(PlainOutcome::new(result, before, now))
     }
 
     /// A row that stands in another of its choices.
     #[cold]
-    fn spend_elsewhere(&self, limit: &Limit, key: &KeyBuf, cost: u64) -> Result<Spent, Passed> {
+    fn spend_elsewhere(
+        &self,
+        limit: &Limit,
+        key: &KeyBuf,
+        cost: u64,
+    ) -> Result<PlainOutcome, Passed> {
         if let Some(bucket) = limit.slim_bucket() {
             return self.spend_slim_elsewhere(limit.id(), bucket, key, cost);
         }
@@ -163,16 +168,16 @@ impl Inner {
         row: usize,
         now: u64,
         cost: u64,
-    ) -> Option<Spent> {
+    ) -> Option<PlainOutcome> {
         let table = &self.narrow;
-        let before = other.cell(row);
+        let before = other.words(row);
         if !other.is_still(seen_there) {
             return None;
         }
         let tick = table.tick(now);
         let now = self.not_before(limit.since(before), now)?;
-        let stepped = limit.step(before, now, cost);
-        if let Stepped::Admit { cell, fresh_in } = stepped {
+        let result = limit.step(before, now, cost);
+        if let StepResult::Admit { words, fresh_in } = result {
             let expiry = table.expiry(fresh_in, now);
             // What the first bucket says has to hold for longer, or at least not to have been overtaken:
             // once it does not hold, another row may be made there. Neither lock is waited for, so that
@@ -188,11 +193,11 @@ impl Inner {
                 None if first.is_still(seen) => {}
                 None => return None,
             }
-            other.put(row, cell, expiry);
+            other.put(row, words, expiry);
         } else if !first.is_still(seen) {
             return None;
         }
-        Some(Spent::new(stepped, before, now))
+        Some(PlainOutcome::new(result, before, now))
     }
 
     /// The clock is read without the lock, so another thread may have come in between with a later time.

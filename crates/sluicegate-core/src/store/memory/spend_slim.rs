@@ -7,7 +7,7 @@ use super::slim::{Slim, Word};
 use super::spend::Passed;
 use super::table::{CHOICES, ticks};
 use crate::key::KeyBuf;
-use crate::limit::{Bucket, Spent, Stepped};
+use crate::limit::{PlainOutcome, StepResult, TokenBucket};
 
 impl Inner {
     /// [`spend_first`](Self::spend_first) for limits that have such rows.
@@ -15,10 +15,10 @@ impl Inner {
     pub(super) fn spend_slim(
         &self,
         id: u64,
-        limit: &Bucket,
+        limit: &TokenBucket,
         key: &KeyBuf,
         cost: u64,
-    ) -> Result<Spent, Passed> {
+    ) -> Result<PlainOutcome, Passed> {
         let table = &self.slim;
         let print = self.seed.print(id, key);
         let bucket = table.bucket(table.choice(print, 0));
@@ -37,10 +37,10 @@ impl Inner {
     pub(super) fn spend_slim_elsewhere(
         &self,
         id: u64,
-        limit: &Bucket,
+        limit: &TokenBucket,
         key: &KeyBuf,
         cost: u64,
-    ) -> Result<Spent, Passed> {
+    ) -> Result<PlainOutcome, Passed> {
         let table = &self.slim;
         let print = self.seed.print(id, key);
         let first = table.bucket(table.choice(print, 0));
@@ -83,20 +83,20 @@ impl Inner {
 /// between.
 #[inline(always)]
 fn spend_from(
-    limit: &Bucket,
+    limit: &TokenBucket,
     bucket: &Slim,
     (row, word): (usize, Word),
     Moment { now, since }: Moment,
     cost: u64,
     may: impl FnOnce(u64) -> bool,
-) -> Option<Spent> {
+) -> Option<PlainOutcome> {
     let before = [now, word.free_at().saturating_sub(since)];
-    let stepped = limit.step(before, now, cost);
-    if let Stepped::Admit { cell: [_, debt], .. } = stepped {
+    let result = limit.step(before, now, cost);
+    if let StepResult::Admit { words: [_, debt], .. } = result {
         let free_at = since + debt;
         if !may(free_at) || !bucket.replace(row, word, free_at) {
             return None;
         }
     }
-    Some(Spent::new(stepped, before, now))
+    Some(PlainOutcome::new(result, before, now))
 }

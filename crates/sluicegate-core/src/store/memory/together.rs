@@ -147,7 +147,7 @@ impl Inner {
         now: u64,
     ) {
         let limit = wanted.limit;
-        let (before, after) = (found.held, found.state.cell[0]);
+        let (before, after) = (found.held, found.state.words[0]);
         let (content, expiry) = self.put_away(limit, found, now);
         self.together.note(limit, before, after, expiry);
         shared.rows.put(place, self.shared_print(limit, wanted.print), content, expiry);

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use sluicegate_core::adapter::remote::{self, Fact, Role};
+use sluicegate_core::adapter::remote::{self, LimitOutcome, Role};
 use sluicegate_core::adapter::{Debit, Outcome};
 use sluicegate_core::limit::Verdict;
 use tokio::sync::oneshot::Sender;
@@ -304,12 +304,12 @@ impl Share {
 }
 
 fn admitted(cell: [u64; 2], now: u64) -> Outcome {
-    let fact = Fact::of_cell(cell, now, Role::Charged);
+    let fact = LimitOutcome::of_words(cell, now, Role::Charged);
     remote::outcome(Verdict::Admit { wait: Duration::ZERO }, [fact])
 }
 
 fn refusal(cell: [u64; 2], now: u64, retry_after: Option<Duration>) -> Outcome {
-    let fact = Fact::of_cell(cell, now, Role::Refused(true));
+    let fact = LimitOutcome::of_words(cell, now, Role::Refused(true));
     remote::outcome(Verdict::Refuse { retry_after }, [fact])
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sluicegate_core::ManualClock;
-use sluicegate_core::adapter::remote::{Fact, Held, Numbers, Role};
-use sluicegate_core::adapter::{Charge, Debit, Outcome, Receipt, Slot, State, decide, preview};
+use sluicegate_core::adapter::remote::{LimitOutcome, LimitParameters, Role, StateFields};
+use sluicegate_core::adapter::{Attempt, Charge, Debit, Outcome, Receipt, State, decide, preview};
 use sluicegate_core::clock::Clock;
 use sluicegate_core::key::KeyBuf;
 
@@ -32,27 +32,29 @@ impl Server {
     fn decide(
         &mut self,
         charge: &Charge,
-        decide: impl FnOnce(&mut [Slot<'_>], u64) -> Outcome,
+        decide: impl FnOnce(&mut [Attempt<'_>], u64) -> Outcome,
     ) -> Outcome {
         let at = |debit: &Debit| (debit.limit.id(), debit.key);
         let states =
             charge.debits().map(|debit| self.states.remove(&at(debit)).unwrap_or_default());
         let mut states: Vec<State> = states.collect();
-        let slots = charge.debits().zip(&mut states);
-        let slots =
-            slots.map(|(debit, state)| Slot { limit: &debit.limit, state, cost: debit.cost });
-        let outcome = decide(&mut slots.collect::<Vec<_>>(), ahead(&self.clock));
+        let attempts = charge.debits().zip(&mut states);
+        let attempts =
+            attempts.map(|(debit, state)| Attempt { limit: &debit.limit, state, cost: debit.cost });
+        let outcome = decide(&mut attempts.collect::<Vec<_>>(), ahead(&self.clock));
         self.states.extend(charge.debits().map(at).zip(states));
         outcome
     }
 
     pub(super) fn take(&mut self, charge: &Charge) -> Outcome {
-        self.decide(charge, |slots, now| decide(slots, now, charge.patience(), charge.keys()))
+        self.decide(charge, |attempts, now| decide(attempts, now, charge.patience(), charge.keys()))
     }
 
     /// What it would answer.
     pub(super) fn expected(&mut self, charge: &Charge) -> Outcome {
-        self.decide(charge, |slots, now| preview(slots, now, charge.patience(), charge.keys()))
+        self.decide(charge, |attempts, now| {
+            preview(attempts, now, charge.patience(), charge.keys())
+        })
     }
 
     pub(super) fn reply(&self, charge: &Charge, outcome: &Outcome) -> Reply {
@@ -63,11 +65,11 @@ impl Server {
                 0 if !outcome.is_admitted() => Role::Refused(status.refused),
                 _ => Role::Charged,
             };
-            if Numbers::of(&debit.limit).wide {
-                return Fact::of_standing(status.clone());
+            if LimitParameters::of(&debit.limit).extra_state {
+                return LimitOutcome::of_status(status.clone());
             }
-            let cell = Held::from(&self.states[&(debit.limit.id(), debit.key)]).cell;
-            Fact::of_cell(cell, now, role)
+            let cell = StateFields::from(&self.states[&(debit.limit.id(), debit.key)]).words;
+            LimitOutcome::of_words(cell, now, role)
         });
         Reply { verdict: outcome.verdict(), now, facts: facts.collect() }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use sluicegate_core::Limit;
-use sluicegate_core::adapter::remote::{mark_numbers, receipt};
+use sluicegate_core::adapter::remote::{receipt, receipt_words};
 use sluicegate_core::adapter::{Debit, Keys, Receipt};
 
 use super::super::{Asker, Call, Row, renew};
@@ -55,7 +55,7 @@ impl Fleet {
         let answer = self.redis.run(&Call::take(rows, patience, Keys::One, by)).unwrap();
         let outcome = outcome(charge.debits(), &answer).unwrap();
         let receipt = outcome.receipts().next().unwrap();
-        outcome.is_admitted().then(|| (mark_numbers(&receipt).0[0], receipt))
+        outcome.is_admitted().then(|| (receipt_words(&receipt).0[0], receipt))
     }
 
     fn admits(&mut self, holder: u64) -> bool {
@@ -311,7 +311,7 @@ fn random_holders_hold_what_a_plain_list_says() {
                     holder = payer;
                     seen = plain.without_lapsed(holder, now);
                     fleet.give_back(holder, &receipt, cost);
-                    let since = mark_numbers(&receipt).0[1];
+                    let since = receipt_words(&receipt).0[1];
                     if let Some(own) = seen.0.get_mut(&holder).filter(|own| own.since == since) {
                         own.count = own.count.saturating_sub(cost);
                     }

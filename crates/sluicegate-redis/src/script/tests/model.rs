@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use sluicegate_core::Limit;
-use sluicegate_core::adapter::remote::{self, Held, Numbers, Shape};
-use sluicegate_core::adapter::{Charge, Debit, Outcome, Receipt, Slot, State, decide, preview};
+use sluicegate_core::adapter::remote::{self, Algorithm, LimitParameters, StateFields};
+use sluicegate_core::adapter::{Attempt, Charge, Debit, Outcome, Receipt, State, decide, preview};
 use sluicegate_core::key::KeyBuf;
 
 use super::super::lease::{Lease, Wanted};
@@ -90,7 +90,7 @@ impl Pair {
             decision.statuses().zip(charge.debits()).zip(keys).map(|((told, debit), key)| {
                 let mut status = told.clone();
                 if debit.limit.is_held() && !status.receipt.is_void() {
-                    let (cell, gap, banned) = remote::mark_numbers(&status.receipt);
+                    let (cell, gap, banned) = remote::receipt_words(&status.receipt);
                     if status.charged > 0 && cell[0] == status.charged {
                         self.since.insert(key.clone(), self.turn);
                     }
@@ -104,7 +104,7 @@ impl Pair {
                     }
                     let (since, by_all) = remote::since(&status.receipt);
                     let receipt = remote::receipt([cell[0], 0], gap, banned);
-                    status.receipt = remote::mark_since(receipt, since, by_all);
+                    status.receipt = remote::receipt_since(receipt, since, by_all);
                 }
                 status
             });
@@ -143,8 +143,9 @@ impl Pair {
         let (keys, before) = self.states(charge);
         let mut after = before.clone();
         let (now, patience) = (self.now, charge.patience());
-        let expected =
-            with_slots(&mut after, charge, |slots| decide(slots, now, patience, charge.keys()));
+        let expected = with_attempts(&mut after, charge, |attempts| {
+            decide(attempts, now, patience, charge.keys())
+        });
         let rows = rows(&keys, charge);
         let by = self.by();
         let answer = self.redis.run(&Call::take(&rows, patience, charge.keys(), by));
@@ -194,8 +195,8 @@ impl Pair {
 
     fn assert_previewed(&self, given: &Outcome, states: &mut [State], charge: &Charge) {
         let now = self.now;
-        let expected = with_slots(states, charge, |slots| {
-            preview(slots, now, charge.patience(), charge.keys())
+        let expected = with_attempts(states, charge, |attempts| {
+            preview(attempts, now, charge.patience(), charge.keys())
         });
         assert_equal(given, &expected, charge);
     }
@@ -206,7 +207,7 @@ impl Pair {
         let mut after = before.clone();
         // A key that was forgotten has nothing to be given back.
         let is_held = debit.limit.is_held();
-        let (cell, ..) = remote::mark_numbers(receipt);
+        let (cell, ..) = remote::receipt_words(receipt);
         let is_lost = is_held && self.since.get(&key) != Some(&cell[1]);
         if self.redis.row(&key).is_some() || spent > debit.cost {
             // Of what is not held any more, nothing is given back.
@@ -232,14 +233,14 @@ impl Pair {
         after: &mut State,
         receipt: [u64; 2],
     ) {
-        let numbers = Numbers::of(limit);
-        let Shape::Bucket { drain, tick, .. } = numbers.shape else { return };
-        let leased = self.redis.row(&[key, b":leased"].concat()).filter(|_| !numbers.wide);
-        let Some(leased) = leased.map(|row| held(limit, &row).cell) else { return };
+        let numbers = LimitParameters::of(limit);
+        let Algorithm::TokenBucket { drain, tick, .. } = numbers.algorithm else { return };
+        let leased = self.redis.row(&[key, b":leased"].concat()).filter(|_| !numbers.extra_state);
+        let Some(leased) = leased.map(|row| held(limit, &row).words) else { return };
         let debt = |[at, debt]: [u64; 2]| {
             debt.saturating_sub((self.now / tick).saturating_sub(at).saturating_mul(drain))
         };
-        let (was, is) = (Held::from(before).cell, Held::from(&*after).cell);
+        let (was, is) = (StateFields::from(before).words, StateFields::from(&*after).words);
         if leased != receipt {
             let given = (was[1] - is[1]).min(debt(was).saturating_sub(debt(leased)));
             *after = remote::state([is[0], was[1] - given]);
@@ -264,7 +265,7 @@ impl Pair {
         assert_eq!(expected.is_admitted(), taken > 0);
         let retry = if taken > 0 { Some(Duration::ZERO) } else { expected.retry_after() };
         assert_eq!(given.retry_after, retry);
-        assert_eq!((given.now, given.cell), (self.now, Held::from(&after).cell));
+        assert_eq!((given.now, given.cell), (self.now, StateFields::from(&after).words));
         let write = if taken > 0 { Write::Must } else { Write::MustNot };
         self.keep(&key, &debit.limit, &before, &after, write);
         (taken, Receipt::from_words(given.cell))
@@ -273,7 +274,8 @@ impl Pair {
     /// Holds the row to what the Rust step has made of it. Where it was not to be written, nothing but
     /// stamps that have left the window may have changed.
     fn keep(&mut self, key: &[u8], limit: &Limit, before: &State, after: &State, write: Write) {
-        let (was, is) = (in_any_order(Held::from(before)), in_any_order(Held::from(after)));
+        let (was, is) =
+            (in_any_order(StateFields::from(before)), in_any_order(StateFields::from(after)));
         let gone = dropped(&was, &is);
         if !self.redis.has_written(key) {
             let fresh = limit.fresh_in(after, self.now).is_some_and(|fresh| fresh.is_zero());
@@ -307,7 +309,7 @@ impl Pair {
                     length.saturating_sub(self.now.saturating_sub(since))
                 };
                 let strikes = if is.strikes[1] > 0 {
-                    left([is.strikes[0], Numbers::of(limit).within])
+                    left([is.strikes[0], LimitParameters::of(limit).within])
                 } else {
                     0
                 };
@@ -355,8 +357,9 @@ pub(super) fn outcome<'o>(
 
 /// Whether a refusal is written down.
 fn records(limit: &Limit) -> bool {
-    let numbers = Numbers::of(limit);
-    let counts = matches!(numbers.shape, Shape::Log { .. } | Shape::Sliding { .. });
+    let numbers = LimitParameters::of(limit);
+    let counts =
+        matches!(numbers.algorithm, Algorithm::SlidingLog { .. } | Algorithm::SlidingWindow { .. });
     numbers.ban > 0 || numbers.count_refused && counts
 }
 
@@ -364,22 +367,23 @@ fn records(limit: &Limit) -> bool {
 fn has_begun(before: &State, after: &State) -> bool {
     let numbers = |state: &State| {
         let mut all: Vec<_> =
-            Held::from(state).accounts.iter().map(|account| account.numbers).collect();
+            StateFields::from(state).accounts.iter().map(|account| account.parameters).collect();
         all.sort_unstable();
         all
     };
     !numbers(before).is_empty() && numbers(before) != numbers(after)
 }
 
-fn with_slots<T>(
+fn with_attempts<T>(
     states: &mut [State],
     charge: &Charge,
-    then: impl FnOnce(&mut [Slot<'_>]) -> T,
+    then: impl FnOnce(&mut [Attempt<'_>]) -> T,
 ) -> T {
-    let slots = states.iter_mut().zip(charge.debits());
-    let mut slots: Vec<_> =
-        slots.map(|(state, debit)| Slot { limit: &debit.limit, state, cost: debit.cost }).collect();
-    then(&mut slots)
+    let attempts = states.iter_mut().zip(charge.debits());
+    let mut attempts: Vec<_> = attempts
+        .map(|(state, debit)| Attempt { limit: &debit.limit, state, cost: debit.cost })
+        .collect();
+    then(&mut attempts)
 }
 
 fn rows<'a>(keys: &'a [Vec<u8>], charge: &'a Charge) -> Vec<Row<'a>> {

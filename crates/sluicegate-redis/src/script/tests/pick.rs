@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use sluicegate_core::Limit;
-use sluicegate_core::adapter::remote::{Numbers, Shape};
+use sluicegate_core::adapter::remote::{Algorithm, LimitParameters};
 use sluicegate_core::limit::LimitError;
 
 pub(super) const SECOND: u64 = 1_000_000;
@@ -132,8 +132,8 @@ fn with_options(rng: &mut Rng, limit: Limit) -> Result<Limit, LimitError> {
 /// A carried limit with other numbers: what a reloaded file makes of it.
 pub(super) fn changed(rng: &mut Rng, before: &Limit) -> Limit {
     let algorithm = |limit: &Limit| {
-        let shape = Numbers::of(limit).shape;
-        let queues = matches!(shape, Shape::Bucket { queues: true, .. });
+        let shape = LimitParameters::of(limit).algorithm;
+        let queues = matches!(shape, Algorithm::TokenBucket { queues: true, .. });
         (discriminant(&shape), queues)
     };
     loop {

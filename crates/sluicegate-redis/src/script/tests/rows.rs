@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use sluicegate_core::Limit;
 use sluicegate_core::adapter::State;
-use sluicegate_core::adapter::remote::{Account, Held, Numbers, Shape};
+use sluicegate_core::adapter::remote::{Account, Algorithm, LimitParameters, StateFields};
 
 /// What `row` holds of `limit`; what was taken out of the middle of a log is passed over.
-pub(super) fn held(limit: &Limit, row: &[u8]) -> Held {
-    let numbers = Numbers::of(limit);
-    let mut held = Held::default();
+pub(super) fn held(limit: &Limit, row: &[u8]) -> StateFields {
+    let numbers = LimitParameters::of(limit);
+    let mut held = StateFields::default();
     let counts_refusals = numbers.after > 0 || numbers.carried;
-    if let Shape::Log { .. } = numbers.shape {
+    if let Algorithm::SlidingLog { .. } = numbers.algorithm {
         let [seen, total, head, len, gap1, gap2, ban1, ban2, refused] = doubles(&row[..72]);
         let head_size = if counts_refusals { 88 } else { 72 };
         if counts_refusals {
@@ -24,7 +24,7 @@ pub(super) fn held(limit: &Limit, row: &[u8]) -> Held {
         return held;
     }
     let (cell, mut rest) = row.split_at(16);
-    if let Shape::Concurrent { .. } = numbers.shape {
+    if let Algorithm::Concurrency { .. } = numbers.algorithm {
         let head = if numbers.carried {
             96
         } else if counts_refusals {
@@ -32,14 +32,14 @@ pub(super) fn held(limit: &Limit, row: &[u8]) -> Held {
         } else {
             40
         };
-        let (words, holders) = rest.split_at(if numbers.wide { head } else { 0 });
+        let (words, holders) = rest.split_at(if numbers.extra_state { head } else { 0 });
         rest = words;
         let holders: Vec<[u64; 6]> = holders.chunks(48).map(doubles).collect();
         let sum: u64 = holders.iter().map(|[_, held, ..]| held).sum();
         assert_eq!(doubles(&cell[..8]), [sum], "a row tells what all hold");
     }
-    held.cell = cell_of(&numbers.shape, cell);
-    if numbers.wide {
+    held.words = cell_of(&numbers.algorithm, cell);
+    if numbers.extra_state {
         let (words, rest) = rest.split_at(40);
         let [gap1, gap2, ban1, ban2, refused] = doubles(words);
         (held.gap, held.ban, held.refused) = ([gap1, gap2], [ban1, ban2], refused);
@@ -53,11 +53,11 @@ pub(super) fn held(limit: &Limit, row: &[u8]) -> Held {
                 held.shut = doubles(shut);
                 accounts
             });
-            let own = account(held.cell, own);
-            held.accounts.extend(Some(own).filter(|own| own.numbers != [0; 4]));
+            let own = account(held.words, own);
+            held.accounts.extend(Some(own).filter(|own| own.parameters != [0; 4]));
             held.accounts.extend(accounts.chunks(56).map(|other| {
                 let (cell, written) = other.split_at(16);
-                account(cell_of(&numbers.shape, cell), written)
+                account(cell_of(&numbers.algorithm, cell), written)
             }));
         } else {
             assert!(rest.is_empty(), "nothing else belongs there");
@@ -69,10 +69,10 @@ pub(super) fn held(limit: &Limit, row: &[u8]) -> Held {
 }
 
 /// The words of a shape; the two counts of a sliding window stand in 32 bits each.
-fn cell_of(shape: &Shape, cell: &[u8]) -> [u64; 2] {
+fn cell_of(shape: &Algorithm, cell: &[u8]) -> [u64; 2] {
     match shape {
-        Shape::Sliding { .. } => {}
-        Shape::Concurrent { .. } => return [doubles::<2>(cell)[0], 0],
+        Algorithm::SlidingWindow { .. } => {}
+        Algorithm::Concurrency { .. } => return [doubles::<2>(cell)[0], 0],
         _ => return doubles(cell),
     }
     let count = |at: usize| u64::from(u32::from_le_bytes(cell[at..at + 4].try_into().unwrap()));
@@ -82,13 +82,13 @@ fn cell_of(shape: &Shape, cell: &[u8]) -> [u64; 2] {
 
 fn account(cell: [u64; 2], written: &[u8]) -> Account {
     let [first, second, third, fourth, since] = doubles(written);
-    Account { numbers: [first, second, third, fourth], cell, since }
+    Account { parameters: [first, second, third, fourth], words: cell, since }
 }
 
 /// The same, whichever of the accounts stands first.
-pub(super) fn in_any_order(mut held: Held) -> Held {
+pub(super) fn in_any_order(mut held: StateFields) -> StateFields {
     if !held.accounts.is_empty() {
-        held.cell = [0; 2];
+        held.words = [0; 2];
         held.accounts.sort_unstable();
     }
     held
@@ -107,7 +107,7 @@ fn doubles<const N: usize>(bytes: &[u8]) -> [u64; N] {
 }
 
 /// Whether the one became the other by dropping old stamps, and how many.
-pub(super) fn dropped(before: &Held, after: &Held) -> Option<usize> {
+pub(super) fn dropped(before: &StateFields, after: &StateFields) -> Option<usize> {
     let gone = before.entries.len().checked_sub(after.entries.len())?;
     let mut rest = before.clone();
     rest.entries.drain(..gone);
@@ -117,13 +117,13 @@ pub(super) fn dropped(before: &Held, after: &Held) -> Option<usize> {
 /// How much longer a row may stand than it is worth: a bucket's as long as it was worth when its words were
 /// written.
 pub(super) fn slack(limit: &Limit, state: &State) -> Duration {
-    let numbers = Numbers::of(limit);
-    let tick = match numbers.shape {
-        Shape::Bucket { tick, .. } => tick,
-        Shape::Stepped { .. } => 1,
+    let numbers = LimitParameters::of(limit);
+    let tick = match numbers.algorithm {
+        Algorithm::TokenBucket { tick, .. } => tick,
+        Algorithm::SteppedBucket { .. } => 1,
         _ => return Duration::ZERO,
     };
-    let written = Held::from(state).cell[0] * tick;
-    let worth = (!numbers.wide).then(|| limit.fresh_in(state, written)).flatten();
+    let written = StateFields::from(state).words[0] * tick;
+    let worth = (!numbers.extra_state).then(|| limit.fresh_in(state, written)).flatten();
     worth.unwrap_or_default()
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::limit::testing::decide;
-use crate::limit::{Slot, State};
+use crate::limit::{Attempt, State};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
@@ -15,9 +15,10 @@ const MINUTE: Duration = Duration::from_secs(60);
 fn spent(limits: &[Limit], cost: u64, times: usize) -> Decision {
     let mut states = vec![State::default(); limits.len()];
     let mut take = || {
-        let slots = limits.iter().zip(&mut states);
-        let mut slots: Vec<_> = slots.map(|(limit, state)| Slot { limit, state, cost }).collect();
-        decide(&mut slots, 946_684_800_000_000, None, crate::limit::Keys::One)
+        let attempts = limits.iter().zip(&mut states);
+        let mut attempts: Vec<_> =
+            attempts.map(|(limit, state)| Attempt { limit, state, cost }).collect();
+        decide(&mut attempts, 946_684_800_000_000, None, crate::limit::Keys::One)
     };
     (0..times).map(|_| take()).last().expect("at least once")
 }

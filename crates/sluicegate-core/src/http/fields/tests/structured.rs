@@ -159,10 +159,10 @@ proptest! {
         let mut now = 946_684_800_000_000;
         for (cost, passed) in costs {
             now += passed;
-            let slots = limits.iter().zip(&mut states);
-            let mut slots: Vec<_> =
-                slots.map(|(limit, state)| Slot { limit, state, cost }).collect();
-            let decision = decide(&mut slots, now, None, crate::limit::Keys::One);
+            let attempts = limits.iter().zip(&mut states);
+            let mut attempts: Vec<_> =
+                attempts.map(|(limit, state)| Attempt { limit, state, cost }).collect();
+            let decision = decide(&mut attempts, now, None, crate::limit::Keys::One);
 
             let policies = Reader::list(&rate_limit_policy(&decision)).expect("a list");
             prop_assert_eq!(policies.len(), limits.len());

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::super::super::{Kind, Limit};
+use super::super::super::{AlgorithmSpec, Limit};
 use super::super::strategies::{limit, small_limit, turn};
 use super::super::{HOUR, NOW, SECOND, admits, secs};
 use super::Used;
@@ -10,11 +10,11 @@ use super::Used;
 /// How much longer than before a refusal may last: windows and steps begin where the clock stands,
 /// the others remember what was left of the wait.
 fn at_most_longer(limit: &Limit) -> u64 {
-    match limit.kind {
-        Kind::TokenBucket { .. } | Kind::LeakyBucket { .. } => 0,
-        Kind::SlidingLog { resolution } => resolution - 1,
-        Kind::Stepped { .. } | Kind::FixedWindow { .. } => limit.period,
-        Kind::SlidingWindow | Kind::Concurrent => 2 * limit.period,
+    match limit.spec {
+        AlgorithmSpec::TokenBucket { .. } | AlgorithmSpec::LeakyBucket { .. } => 0,
+        AlgorithmSpec::SlidingLog { resolution } => resolution - 1,
+        AlgorithmSpec::SteppedBucket { .. } | AlgorithmSpec::FixedWindow { .. } => limit.period,
+        AlgorithmSpec::SlidingWindow | AlgorithmSpec::Concurrent => 2 * limit.period,
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::super::super::testing::decide;
-use super::super::super::{Decision, Keys, Limit, Slot, State};
+use super::super::super::{Attempt, Decision, Keys, Limit, State};
 use super::super::{DAY, NOW, micros};
 
 /// Half small, half anywhere up to `most` in size.
@@ -19,9 +19,9 @@ fn beside() -> impl Strategy<Value = Limit> {
     let periods = prop_oneof![number(42), Just(250_000), Just(DAY), 1..3 * DAY];
     (0..5, number(40), periods, number(30)).prop_filter_map(
         "too large",
-        |(kind, count, period, burst)| {
+        |(spec, count, period, burst)| {
             let period = micros(period);
-            let limit = match kind {
+            let limit = match spec {
                 0 => Limit::try_per(count, period).and_then(|limit| limit.try_burst(burst)),
                 1 => {
                     Limit::try_per(burst, period).and_then(|limit| limit.try_refill(count, period))
@@ -43,16 +43,19 @@ fn queue() -> impl Strategy<Value = Limit> {
 }
 
 fn take(limits: &[Limit], states: &mut [State], now: u64, keys: Keys) -> Decision {
-    let slots = limits.iter().zip(states).map(|(limit, state)| Slot { limit, state, cost: 1 });
-    decide(&mut slots.collect::<Vec<_>>(), now, None, keys)
+    let attempts =
+        limits.iter().zip(states).map(|(limit, state)| Attempt { limit, state, cost: 1 });
+    decide(&mut attempts.collect::<Vec<_>>(), now, None, keys)
 }
 
 /// The earliest moment at which a place can be booked in a fresh bucket by one that leaves at `leaves`: what
 /// drains until then, a cost and the bucket stay below 2^53, and beside a limit on another key it keeps at most
 /// half of the bucket. Every number is wide, every moment tried in halves.
 fn booked_at(limit: &Limit, now: u64, leaves: u64, keys: Keys) -> Option<u64> {
-    let [unit, drain, tick] = match limit.shape {
-        super::super::super::shape::Shape::Bucket(bucket) => bucket.scale().map(u128::from),
+    let [unit, drain, tick] = match limit.algorithm {
+        super::super::super::algorithm::Algorithm::TokenBucket(bucket) => {
+            bucket.scale().map(u128::from)
+        }
         _ => return None,
     };
     let cap = u128::from(limit.capacity()) * unit;
@@ -113,11 +116,11 @@ proptest! {
         prop_assert!(queue.take(&mut waiting, start, 1).is_admitted());
         let leaves = start + queue.peek(&waiting, start, 1).wait().as_micros() as u64;
         let Some(expected) = booked_at(&beside, start, leaves, keys) else { return Ok(()) };
-        let mut slots = [
-            Slot { limit: &beside, state: &mut fresh, cost: 1 },
-            Slot { limit: &queue, state: &mut waiting, cost: 1 },
+        let mut attempts = [
+            Attempt { limit: &beside, state: &mut fresh, cost: 1 },
+            Attempt { limit: &queue, state: &mut waiting, cost: 1 },
         ];
-        let decision = decide(&mut slots, start, None, keys);
+        let decision = decide(&mut attempts, start, None, keys);
         prop_assert_eq!(decision.is_admitted(), expected == start);
         if !decision.is_admitted() {
             let retry = decision.retry_after();

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
+use super::super::super::algorithm::Algorithm;
 use super::super::super::exact::EXACT;
-use super::super::super::shape::Shape;
 use super::super::super::testing::decide;
-use super::super::super::{Limit, Slot, State};
+use super::super::super::{Attempt, Limit, State};
 use super::super::strategies::{limit, small_limit};
 use super::super::{DAY, NOW, SECOND, micros};
 
@@ -35,9 +35,9 @@ fn large() -> impl Strategy<Value = Limit> {
     let number = || prop_oneof![1_u64..10, (0_u32..52).prop_map(|bits| (1 << bits) + 1)];
     (0..8, number(), number(), number()).prop_filter_map(
         "too large",
-        |(kind, count, period, more)| {
+        |(spec, count, period, more)| {
             let period = micros(period);
-            let limit = match kind {
+            let limit = match spec {
                 0 => Limit::try_per(count, period),
                 1 => Limit::try_per(count, period).and_then(|limit| limit.try_burst(more)),
                 2 => Limit::try_per(1, period)
@@ -55,10 +55,10 @@ fn large() -> impl Strategy<Value = Limit> {
 }
 
 fn assert_exact(limit: &Limit, state: &State) {
-    let mut words = vec![state.gap[0], state.gap[1], state.ban[0], state.ban[1], state.cell[0]];
+    let mut words = vec![state.gap[0], state.gap[1], state.ban[0], state.ban[1], state.words[0]];
     // Two counts of 32 bits each are told apart before they are used.
-    if !matches!(limit.shape, Shape::Sliding(_)) {
-        words.push(state.cell[1]);
+    if !matches!(limit.algorithm, Algorithm::SlidingWindow(_)) {
+        words.push(state.words[1]);
     }
     assert!(words.iter().all(|word| *word < EXACT), "{limit}: {words:?}");
 }
@@ -78,10 +78,10 @@ proptest! {
             calls.sort_by_key(|(now, ..)| *now);
         }
         for (now, cost, patience, spent) in calls {
-            let mut slots: Vec<_> = limits.iter().zip(&mut states)
-                .map(|(limit, state)| Slot { limit, state, cost })
+            let mut attempts: Vec<_> = limits.iter().zip(&mut states)
+                .map(|(limit, state)| Attempt { limit, state, cost })
                 .collect();
-            let decision = decide(&mut slots, now, Some(patience), crate::limit::Keys::One);
+            let decision = decide(&mut attempts, now, Some(patience), crate::limit::Keys::One);
             prop_assert!(decision.wait() <= patience.max(decision.wait().min(micros(EXACT))));
             for ((limit, state), status) in
                 limits.iter().zip(&mut states).zip(decision.statuses())

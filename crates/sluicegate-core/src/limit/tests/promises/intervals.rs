@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 
-use super::super::super::shape::Shape;
-use super::super::super::{Kind, Limit};
+use super::super::super::algorithm::Algorithm;
+use super::super::super::{AlgorithmSpec, Limit};
 use super::super::strategies::{Turn, limit, small_limit, turn};
 use super::Used;
 
@@ -49,10 +49,13 @@ fn patience() -> impl Strategy<Value = Turn> {
 fn check(limit: &Limit, from: u64, to: u64, left: &[Left]) {
     let sum: u128 = left.iter().map(|(_, cost)| u128::from(*cost)).sum();
     let (count, period) = (u128::from(limit.count), u128::from(limit.period));
-    match (limit.kind, limit.shape) {
-        (Kind::TokenBucket { .. } | Kind::LeakyBucket { .. }, Shape::Bucket(bucket)) => {
-            let at_once = match limit.kind {
-                Kind::LeakyBucket { delay_after, .. } => delay_after + 1,
+    match (limit.spec, limit.algorithm) {
+        (
+            AlgorithmSpec::TokenBucket { .. } | AlgorithmSpec::LeakyBucket { .. },
+            Algorithm::TokenBucket(bucket),
+        ) => {
+            let at_once = match limit.spec {
+                AlgorithmSpec::LeakyBucket { delay_after, .. } => delay_after + 1,
                 _ => limit.capacity(),
             };
             let largest = left.iter().map(|(_, cost)| *cost).max().unwrap_or(0).max(at_once);
@@ -62,15 +65,15 @@ fn check(limit: &Limit, from: u64, to: u64, left: &[Left]) {
             let most = u128::from(largest) * period + ticks * u128::from(tick) * count;
             assert!(sum * period <= most, "{limit}: {sum} in {} µs", to - from);
         }
-        (Kind::Stepped { burst }, _) => {
+        (AlgorithmSpec::SteppedBucket { burst }, _) => {
             let steps = u128::from(to - from) / period + 1;
             assert!(sum <= u128::from(burst) + steps * count, "{limit}: {sum}");
         }
-        (Kind::SlidingLog { .. }, _) if to - from < limit.period => {
+        (AlgorithmSpec::SlidingLog { .. }, _) if to - from < limit.period => {
             assert!(sum <= count, "{limit}: {sum} in {} µs", to - from);
         }
         // Windows that begin anywhere: an interval shorter than one touches two at most.
-        (Kind::FixedWindow { .. }, _) if to - from < limit.period => {
+        (AlgorithmSpec::FixedWindow { .. }, _) if to - from < limit.period => {
             assert!(sum <= 2 * count, "{limit}: {sum}");
         }
         _ => {}
@@ -86,11 +89,11 @@ fn check_windows(limit: &Limit, left: &[Left]) {
     for (i, &(when, _)) in left.iter().enumerate() {
         let (index, into) = (when / limit.period, when % limit.period);
         let current = in_window(index, i);
-        match (limit.kind, limit.shape) {
-            (Kind::FixedWindow { from_first: false }, _) => {
+        match (limit.spec, limit.algorithm) {
+            (AlgorithmSpec::FixedWindow { from_first: false }, _) => {
                 assert!(current <= u128::from(limit.count), "{limit}");
             }
-            (Kind::SlidingWindow, Shape::Sliding(sliding)) => {
+            (AlgorithmSpec::SlidingWindow, Algorithm::SlidingWindow(sliding)) => {
                 // What is booked within a window counts from the booking on, so it weighs enough.
                 let tick = sliding.tick();
                 let overlap = u128::from((limit.period - into).div_ceil(tick) * tick);

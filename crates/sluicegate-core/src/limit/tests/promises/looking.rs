@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::super::super::{Keys, Limit, Slot, State, Verdict, decide, preview};
+use super::super::super::{Attempt, Keys, Limit, State, Verdict, decide, preview};
 use super::super::strategies::{changes, limit, small_limit, turn};
 use super::super::{NOW, micros};
 
-fn slots<'a>(limits: &'a [Limit], states: &'a mut [State], cost: u64) -> Vec<Slot<'a>> {
-    limits.iter().zip(states).map(|(limit, state)| Slot { limit, state, cost }).collect()
+fn attempts<'a>(limits: &'a [Limit], states: &'a mut [State], cost: u64) -> Vec<Attempt<'a>> {
+    limits.iter().zip(states).map(|(limit, state)| Attempt { limit, state, cost }).collect()
 }
 
 /// Both verdicts, of a look and of what is done then; a look that changes anything is an error.
@@ -21,9 +21,9 @@ fn look_and_take(
     keys: Keys,
 ) -> [Verdict; 2] {
     let before = states.to_vec();
-    let looked = preview(&mut slots(limits, states, cost), now, patience, keys);
+    let looked = preview(&mut attempts(limits, states, cost), now, patience, keys);
     assert_eq!(before, states, "{limits:?}");
-    let taken = decide(&mut slots(limits, states, cost), now, patience, keys);
+    let taken = decide(&mut attempts(limits, states, cost), now, patience, keys);
     let both = [&looked, &taken];
     if !taken.is_admitted() && !records(limits) {
         // Nothing was charged: all of it is told alike.

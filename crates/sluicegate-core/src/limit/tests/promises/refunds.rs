@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::super::super::{Kind, Limit, Receipt};
+use super::super::super::{AlgorithmSpec, Limit, Receipt};
 use super::super::strategies::{limit, small_limit, small_shape, turn};
 use super::super::{HOUR, MINUTE, NOW, SECOND, admits, admitted, secs};
 use super::{Used, answers};
@@ -54,7 +54,7 @@ proptest! {
         probes in prop::collection::vec(turn(), 1..10),
     ) {
         // A step or a window that begins with the first request begins with another without it.
-        let phased = matches!(limit.kind, Kind::Stepped { .. } | Kind::FixedWindow { from_first: true });
+        let phased = matches!(limit.spec, AlgorithmSpec::SteppedBucket { .. } | AlgorithmSpec::FixedWindow { from_first: true });
         if phased {
             return Ok(());
         }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::super::super::testing::{decide, preview};
-use super::super::super::{Decision, Kind, Limit, Slot, State};
+use super::super::super::{AlgorithmSpec, Attempt, Decision, Limit, State};
 use super::super::strategies::{limit, small_limit, turn};
 use super::super::{NOW, micros};
 use super::{Used, answers};
@@ -63,8 +63,8 @@ proptest! {
             }
             let Some(retry) = retry else {
                 // Where a queue always reaches beyond what another limit can book.
-                let queue = |limit: &Limit| matches!(limit.kind, Kind::LeakyBucket { .. });
-                let counter = |limit: &Limit| limit.kind == Kind::SlidingWindow;
+                let queue = |limit: &Limit| matches!(limit.spec, AlgorithmSpec::LeakyBucket { .. });
+                let counter = |limit: &Limit| limit.spec == AlgorithmSpec::SlidingWindow;
                 prop_assert!(limits.iter().any(queue) && limits.iter().any(counter));
                 continue;
             };
@@ -91,8 +91,8 @@ proptest! {
             let before = used.state.clone();
             let peek = limit.peek(&used.state, used.now, cost);
             prop_assert_eq!(&before, &used.state);
-            let mut slots = [Slot { limit: &limit, state: &mut used.state, cost }];
-            prop_assert_eq!(&preview(&mut slots, used.now, crate::limit::Keys::One), &peek);
+            let mut attempts = [Attempt { limit: &limit, state: &mut used.state, cost }];
+            prop_assert_eq!(&preview(&mut attempts, used.now, crate::limit::Keys::One), &peek);
             prop_assert_eq!(&before, &used.state);
 
             let take = used.take(cost);
@@ -155,6 +155,6 @@ proptest! {
 }
 
 fn take_all(limits: &[Limit], states: &mut [State], now: u64, cost: u64) -> Decision {
-    let slots = limits.iter().zip(states).map(|(limit, state)| Slot { limit, state, cost });
-    decide(&mut slots.collect::<Vec<_>>(), now, None, crate::limit::Keys::One)
+    let attempts = limits.iter().zip(states).map(|(limit, state)| Attempt { limit, state, cost });
+    decide(&mut attempts.collect::<Vec<_>>(), now, None, crate::limit::Keys::One)
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::super::super::testing::decide;
-use super::super::super::{Keys, Kind, Limit, Slot, State};
+use super::super::super::{AlgorithmSpec, Attempt, Keys, Limit, State};
 use super::super::strategies::{limit, small_limit, turn};
 use super::super::{NOW, SECOND, secs};
 use super::Used;
@@ -26,7 +26,7 @@ proptest! {
             let peek = limit.peek(&used.state, used.now, cost.min(limit.capacity()));
             let decision = used.take_within(cost, patience);
             let wait = decision.wait().as_micros() as u64;
-            if matches!(limit.kind, Kind::LeakyBucket { .. }) {
+            if matches!(limit.spec, AlgorithmSpec::LeakyBucket { .. }) {
                 // The queue has a length; patience makes it no longer.
                 let in_time = patience == 0 || peek.wait() <= super::micros(patience);
                 prop_assert_eq!(peek.is_admitted() && in_time, decision.is_admitted());
@@ -34,7 +34,7 @@ proptest! {
             } else {
                 prop_assert!(wait <= patience);
                 prop_assert!(decision.is_admitted() || peek.retry_after() > Some(super::micros(patience))
-                    || limit.kind == Kind::SlidingWindow, "refused though it would have waited");
+                    || limit.spec == AlgorithmSpec::SlidingWindow, "refused though it would have waited");
             }
             if decision.is_admitted() {
                 prop_assert!(used.now + wait >= last, "{}: overtaken", limit);
@@ -72,7 +72,7 @@ proptest! {
         patience in turn(),
     ) {
         // A gap that begins when its request leaves the queue cannot be told from an earlier one.
-        if matches!(limit.kind, Kind::LeakyBucket { .. }) && limit.gap > 0 {
+        if matches!(limit.spec, AlgorithmSpec::LeakyBucket { .. }) && limit.gap > 0 {
             return Ok(());
         }
         let mut used = Used::by(limit, &turns);
@@ -89,9 +89,10 @@ proptest! {
 }
 
 fn both(limits: &[Limit; 2], states: &mut [State; 2], now: u64, patience: Duration) -> Option<u64> {
-    let slots = limits.iter().zip(states).map(|(limit, state)| Slot { limit, state, cost: 1 });
+    let attempts =
+        limits.iter().zip(states).map(|(limit, state)| Attempt { limit, state, cost: 1 });
     let decision = decide(
-        &mut slots.collect::<Vec<_>>(),
+        &mut attempts.collect::<Vec<_>>(),
         now,
         Some(patience).filter(|time| !time.is_zero()),
         Keys::One,
@@ -133,9 +134,10 @@ fn a_queue_that_reaches_over_a_border_is_told_when_it_does_no_longer() {
     let mut states = limits.each_ref().map(Limit::fresh);
     let now = NOW + 55 * SECOND;
     assert_eq!(both(&limits, &mut states, now, secs(0)), Some(0));
-    let slots = limits.iter().zip(&mut states);
-    let mut slots: Vec<_> = slots.map(|(limit, state)| Slot { limit, state, cost: 1 }).collect();
-    let decision = decide(&mut slots, now, None, Keys::One);
+    let attempts = limits.iter().zip(&mut states);
+    let mut attempts: Vec<_> =
+        attempts.map(|(limit, state)| Attempt { limit, state, cost: 1 }).collect();
+    let decision = decide(&mut attempts, now, None, Keys::One);
     assert!(!decision.is_admitted());
     let refused: Vec<_> = decision.statuses().map(|status| status.refused).collect();
     assert_eq!(refused, [false, true]);
@@ -149,11 +151,11 @@ fn one_who_waits_does_not_shut_what_others_share() {
     let (own, shared) = (Limit::per_hour(1), Limit::per_second(100));
     let (mut customer, mut all) = (own.fresh(), shared.fresh());
     let mut ask = |customer: &mut State, patience| {
-        let mut slots = [
-            Slot { limit: &own, state: customer, cost: 1 },
-            Slot { limit: &shared, state: &mut all, cost: 1 },
+        let mut attempts = [
+            Attempt { limit: &own, state: customer, cost: 1 },
+            Attempt { limit: &shared, state: &mut all, cost: 1 },
         ];
-        decide(&mut slots, NOW, Some(patience), Keys::Several)
+        decide(&mut attempts, NOW, Some(patience), Keys::Several)
     };
     assert!(ask(&mut customer, secs(0)).is_admitted());
     // An hour from now would be a place in the customer's own limit, but not in the shared one.
@@ -177,9 +179,9 @@ fn a_place_too_far_ahead_to_be_counted_is_told_when_it_is_near_enough() {
     assert_eq!(both(&limits, &mut states, NOW, secs(0)), Some(0));
     let ask = |now: u64| {
         let mut states = states.clone();
-        let slots = limits.iter().zip(&mut states);
-        let slots = slots.map(|(limit, state)| Slot { limit, state, cost: 1 });
-        decide(&mut slots.collect::<Vec<_>>(), now, None, Keys::One)
+        let attempts = limits.iter().zip(&mut states);
+        let attempts = attempts.map(|(limit, state)| Attempt { limit, state, cost: 1 });
+        decide(&mut attempts.collect::<Vec<_>>(), now, None, Keys::One)
     };
     let retry = ask(NOW).retry_after().expect("time makes room");
     // What drains until it leaves stays below 2^53, the bucket and one cost left out.

@@ -7,7 +7,7 @@ use super::*;
 /// Adds one to both words of a row, if nobody comes in between.
 fn add(bucket: &Four<Narrow>) -> Option<()> {
     let seen = bucket.look()?;
-    let [first, second] = bucket.cell(0);
+    let [first, second] = bucket.words(0);
     let bucket = bucket.lock_if_still(seen)?;
     bucket.put(0, [first + 1, second + 1], 9);
     Some(())
@@ -16,8 +16,8 @@ fn add(bucket: &Four<Narrow>) -> Option<()> {
 /// Reads both words, if nobody comes in between.
 fn read(bucket: &Four<Narrow>) -> Option<[u64; 2]> {
     let seen = bucket.look()?;
-    let cell = bucket.cell(0);
-    bucket.is_still(seen).then_some(cell)
+    let words = bucket.words(0);
+    bucket.is_still(seen).then_some(words)
 }
 
 fn bucket() -> Arc<Four<Narrow>> {
@@ -36,7 +36,7 @@ fn of_three_writers_none_is_lost() {
         let (first, (second, third)) = order.both(adds(), move || order.both(second, third));
         let added = [first, second, third].into_iter().filter(|added| *added).count() as u64;
         assert!(added > 0, "somebody comes first");
-        assert_eq!(bucket.cell(0), [added, added]);
+        assert_eq!(bucket.words(0), [added, added]);
     });
 }
 
@@ -68,7 +68,7 @@ fn who_waits_for_the_lock_sees_what_was_written() {
             let bucket = Arc::clone(&bucket);
             move || {
                 let bucket = bucket.lock();
-                let [first, second] = bucket.cell(0);
+                let [first, second] = bucket.words(0);
                 bucket.put(0, [first + 1, second + 1], 9);
             }
         };

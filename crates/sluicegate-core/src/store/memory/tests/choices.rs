@@ -144,8 +144,8 @@ fn found<B: Bucket>(expiries: [(usize, u32); 2], content: fn(u32) -> B::Content)
 /// A print that stands where it had recovered must not hide the row that was moved elsewhere.
 #[test]
 fn a_recovered_row_does_not_hide_the_live_one() {
-    let cell = |expiry| [u64::from(expiry); 2];
-    assert_eq!(found::<Four<Narrow>>([(1, 5), (2, 1_000)], cell), [1_000; 2]);
+    let words = |expiry| [u64::from(expiry); 2];
+    assert_eq!(found::<Four<Narrow>>([(1, 5), (2, 1_000)], words), [1_000; 2]);
     let free_at = |expiry| u64::from(expiry) << 16;
     assert_eq!(found::<Slim>([(1, 5), (2, 1_000)], free_at), 1_000 << 16);
 }

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::full::fill;
 use super::*;
 use crate::limit::testing::decide;
-use crate::limit::{Receipt, Slot, State};
+use crate::limit::{Attempt, Receipt, State};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -90,7 +90,7 @@ fn a_key_that_gets_a_row_begins_with_what_was_counted_together() {
         let (store, clock) = memory(50);
         // In the same table, and gone in a minute.
         let brief = match limit {
-            limit if limit.is_wide() => Limit::sliding_log(1, MINUTE),
+            limit if limit.has_extra_state() => Limit::sliding_log(1, MINUTE),
             limit if limit.is_slim() => Limit::per_minute(1),
             _ => Limit::fixed_window(1, MINUTE).from_first(),
         };
@@ -273,8 +273,8 @@ proptest! {
                     for (debit, receipt) in charge.debits().zip(outcome.receipts()) {
                         let number = (0..40).find(|number| key(*number) == debit.key).expect("a key");
                         let state = alone.entry((debit.limit.id(), number)).or_default();
-                        let mut slot = [Slot { limit: &debit.limit, state, cost: debit.cost }];
-                        let decision = decide(&mut slot, now, None, charge.keys());
+                        let mut attempt = [Attempt { limit: &debit.limit, state, cost: debit.cost }];
+                        let decision = decide(&mut attempt, now, None, charge.keys());
                         prop_assert!(decision.is_admitted(), "{} for key {}", debit.limit, number);
                         let own = decision.statuses().next().expect("one limit").receipt;
                         taken.push((debit.clone(), number, receipt, own));

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::limit::testing::decide;
-use crate::limit::{Slot, State};
+use crate::limit::{Attempt, State};
 
 fn logs(entries: usize) -> (Memory, ManualClock) {
     let clock = ManualClock::new();
@@ -276,9 +276,9 @@ proptest! {
         for wait in waits {
             clock.advance(Duration::from_micros(wait));
             let admitted = admits(&store, limit, 0);
-            let mut slot = [Slot { limit: &limit, state: &mut state, cost: 1 }];
+            let mut attempt = [Attempt { limit: &limit, state: &mut state, cost: 1 }];
             let keys = crate::limit::Keys::One;
-            let decision = decide(&mut slot, clock.now(), None, keys);
+            let decision = decide(&mut attempt, clock.now(), None, keys);
             prop_assert_eq!(admitted, decision.is_admitted());
         }
     }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::limit::testing::{decide, preview};
-use crate::limit::{LimitStatus, Outcome, Receipt, Slot, State, Verdict};
+use crate::limit::{Attempt, LimitStatus, Outcome, Receipt, State, Verdict};
 
 #[derive(Debug, Clone)]
 enum Operation {
@@ -76,22 +76,22 @@ fn operation() -> impl Strategy<Value = Operation> {
 struct Model(HashMap<(u64, KeyBuf), State>);
 
 impl Model {
-    fn run<R>(&mut self, charge: &Charge, run: impl FnOnce(&mut [Slot<'_>]) -> R) -> R {
+    fn run<R>(&mut self, charge: &Charge, run: impl FnOnce(&mut [Attempt<'_>]) -> R) -> R {
         let at = |debit: &crate::adapter::Debit| (debit.limit.id(), debit.key);
         let mut states: Vec<State> =
             charge.debits().map(|debit| self.0.remove(&at(debit)).unwrap_or_default()).collect();
-        let mut slots: Vec<_> = charge
+        let mut attempts: Vec<_> = charge
             .debits()
             .zip(&mut states)
-            .map(|(debit, state)| Slot { limit: &debit.limit, state, cost: debit.cost })
+            .map(|(debit, state)| Attempt { limit: &debit.limit, state, cost: debit.cost })
             .collect();
-        let result = run(&mut slots);
+        let result = run(&mut attempts);
         self.0.extend(charge.debits().map(at).zip(states));
         result
     }
 
     /// Looks, and leaves all as it is.
-    fn peek<R>(&mut self, charge: &Charge, run: impl FnOnce(&mut [Slot<'_>]) -> R) -> R {
+    fn peek<R>(&mut self, charge: &Charge, run: impl FnOnce(&mut [Attempt<'_>]) -> R) -> R {
         let before = self.0.clone();
         let result = self.run(charge, run);
         self.0 = before;
@@ -175,7 +175,7 @@ proptest! {
                     let taken = taken.decision(&charge);
                     // What there is no room for has no part in it.
                     let charge = counted(&charge, &taken);
-                    let model = model.run(&charge, |slots| decide(slots, now, patience, keys));
+                    let model = model.run(&charge, |attempts| decide(attempts, now, patience, keys));
                     prop_assert_eq!(told(&taken), told(&model));
                     if taken.is_admitted() {
                         // Where one has forgotten a row that was as good as none, it has begun it anew.
@@ -189,14 +189,14 @@ proptest! {
                     let charge = charge(&debit, 0);
                     let peeked = store.peek(&charge).now().expect("peeks need no room");
                     let peeked = peeked.decision(&charge);
-                    prop_assert_eq!(peeked, model.peek(&charge, |slots| preview(slots, now, charge.keys())));
+                    prop_assert_eq!(peeked, model.peek(&charge, |attempts| preview(attempts, now, charge.keys())));
                 }
                 Operation::Reset { debit } => {
                     let charge = charge(&debit, 0);
                     store.reset(&charge).now().expect("no room is needed");
-                    model.run(&charge, |slots| {
-                        for slot in slots.iter_mut().filter(|slot| !slot.limit.is_held()) {
-                            *slot.state = State::default();
+                    model.run(&charge, |attempts| {
+                        for attempt in attempts.iter_mut().filter(|attempt| !attempt.limit.is_held()) {
+                            *attempt.state = State::default();
                         }
                     });
                 }

@@ -257,7 +257,8 @@ impl Fleet {
 
     /// In any interval.
     pub(super) fn never_exceeds_the_limit(&self) {
-        let Shape::Bucket { unit, drain, tick, cap, .. } = Numbers::of(&self.server.limit).shape
+        let Algorithm::TokenBucket { unit, drain, tick, cap, .. } =
+            LimitParameters::of(&self.server.limit).algorithm
         else {
             panic!("a bucket")
         };

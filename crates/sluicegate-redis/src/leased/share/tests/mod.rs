@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use sluicegate_core::Limit;
-use sluicegate_core::adapter::remote::{Held, Numbers, Shape, state};
+use sluicegate_core::adapter::remote::{Algorithm, LimitParameters, StateFields, state};
 use sluicegate_core::adapter::{Charge, Receipt, State};
 use sluicegate_core::key::KeyBuf;
 
@@ -43,12 +43,13 @@ impl Server {
     }
 
     fn cell(&self) -> [u64; 2] {
-        Held::from(&self.state).cell
+        StateFields::from(&self.state).words
     }
 
     /// As much more as fills half of a bucket.
     fn most(&self, wanted: Wanted, left: u64, now: u64) -> u64 {
-        let (Shape::Bucket { unit, .. }, true) = (Numbers::of(&self.limit).shape, wanted.fill > 0)
+        let (Algorithm::TokenBucket { unit, .. }, true) =
+            (LimitParameters::of(&self.limit).algorithm, wanted.fill > 0)
         else {
             return wanted.most;
         };
@@ -58,7 +59,10 @@ impl Server {
     }
 
     fn debt(&self, [at, debt]: [u64; 2], now: u64) -> u64 {
-        let Shape::Bucket { drain, tick, .. } = Numbers::of(&self.limit).shape else { return 0 };
+        let Algorithm::TokenBucket { drain, tick, .. } = LimitParameters::of(&self.limit).algorithm
+        else {
+            return 0;
+        };
         debt.saturating_sub((now / tick).saturating_sub(at).saturating_mul(drain))
     }
 
@@ -71,7 +75,9 @@ impl Server {
         let (before, debt, kept) =
             (self.cell(), self.debt(self.cell(), now), self.debt(self.leased, now));
         self.limit.settle(&mut self.state, now, receipt, cost, spent);
-        let Shape::Bucket { tick, .. } = Numbers::of(&self.limit).shape else { return };
+        let Algorithm::TokenBucket { tick, .. } = LimitParameters::of(&self.limit).algorithm else {
+            return;
+        };
         let given = before[1] - self.cell()[1];
         if receipt.words() == self.leased {
             self.leased = [now / tick, kept.saturating_sub(given)];

@@ -1,14 +1,14 @@
-//! Sliding window counter: the current window's count, plus the previous one's weighted by how much
+//! SlidingWindow window counter: the current window's count, plus the previous one's weighted by how much
 //! of it still overlaps, in integers.
 //!
-//! The cell is `[index of the window, previous count << 32 | current count]`.
+//! The words are `[index of the window, previous count << 32 | current count]`.
 
+use super::algorithm::Parameters;
 use super::exact::{EXACT, TICKS};
-use super::shape::Numbers;
-use super::{Cell, Enter};
+use super::{Earliest, Words};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Sliding {
+pub(super) struct SlidingWindow {
     count: u64,
     /// Ticks in a window.
     period: u64,
@@ -25,7 +25,7 @@ struct Windows {
     current: u64,
 }
 
-impl Sliding {
+impl SlidingWindow {
     /// `None` when the count times the period does not stay exact at any tick.
     pub(super) const fn new(count: u64, period: u64) -> Option<Self> {
         let mut i = 0;
@@ -46,44 +46,44 @@ impl Sliding {
         self.tick
     }
 
-    /// The numbers that give a cell its meaning: what is spent is the same for every count.
-    pub(super) const fn numbers(&self) -> Numbers {
+    /// The numbers that give the words their meaning: what is spent is the same for every count.
+    pub(super) const fn parameters(&self) -> Parameters {
         [0, self.period, self.tick, 0]
     }
 
-    /// A window that says what a cell of those numbers means, and admits nothing.
-    pub(super) const fn by([_, period, tick, _]: Numbers) -> Self {
+    /// A window that says what words of those numbers means, and admits nothing.
+    pub(super) const fn with_parameters([_, period, tick, _]: Parameters) -> Self {
         Self { count: 0, period, tick }
     }
 
-    /// What is spent by a cell of other numbers, in the present window.
-    pub(super) fn taken_over(&self, cell: Cell, numbers: Numbers, now: u64) -> Cell {
-        let before = Self::by(numbers);
-        let at = before.windows(cell, now);
+    /// What is spent by words of other numbers, in the present window.
+    pub(super) fn taken_over(&self, words: Words, parameters: Parameters, now: u64) -> Words {
+        let before = Self::with_parameters(parameters);
+        let at = before.windows(words, now);
         let current = at.current + at.previous * (before.period - at.into) / before.period;
         [now / self.tick / self.period, current.min(self.count)]
     }
 
-    pub(super) fn all_spent(&self, now: u64) -> Cell {
+    pub(super) fn all_spent(&self, now: u64) -> Words {
         [now / self.tick / self.period, self.count]
     }
 
     /// Gives back in the window in which it was charged, current or previous.
-    pub(super) fn give_charged(&self, cell: &mut Cell, then: u64, now: u64, back: u64) {
-        self.give(cell, [then / self.tick / self.period, 0], now, back);
+    pub(super) fn give_charged(&self, words: &mut Words, then: u64, now: u64, back: u64) {
+        self.give(words, [then / self.tick / self.period, 0], now, back);
     }
 
-    pub(super) fn enter(&self, cell: Cell, now: u64, cost: u64, from: u64) -> Enter {
+    pub(super) fn earliest(&self, words: Words, now: u64, cost: u64, from: u64) -> Earliest {
         if cost > self.count {
-            return Enter::Never;
+            return Earliest::Never;
         }
-        let mut followed = cell;
+        let mut followed = words;
         self.follow(&mut followed, now);
         let mut at = self.windows(followed, now + from);
         loop {
             if let Some(into) = self.room(at, cost) {
                 let when = (at.index * self.period + into) * self.tick;
-                return Enter::At(from.max(when.saturating_sub(now)));
+                return Earliest::At(from.max(when.saturating_sub(now)));
             }
             // Ends: two windows on, nothing overlaps any more.
             at = Windows { index: at.index + 1, into: 0, previous: at.current, current: 0 };
@@ -101,41 +101,41 @@ impl Sliding {
     }
 
     /// Follows a clock that stepped back into the window that it shows.
-    pub(super) fn follow(&self, cell: &mut Cell, now: u64) {
-        if self.since(*cell) > now {
-            self.write(cell, self.windows(*cell, now));
+    pub(super) fn follow(&self, words: &mut Words, now: u64) {
+        if self.since(*words) > now {
+            self.write(words, self.windows(*words, now));
         }
     }
 
-    /// The earliest moment at which the cell can have been written.
-    pub(super) fn since(&self, [index, _]: Cell) -> u64 {
+    /// The earliest moment at which the words can have been written.
+    pub(super) fn since(&self, [index, _]: Words) -> u64 {
         index.saturating_mul(self.period * self.tick)
     }
 
-    pub(super) fn spend(&self, cell: &mut Cell, now: u64, cost: u64) {
-        let at = self.windows(*cell, now);
-        self.write(cell, Windows { current: at.current.saturating_add(cost), ..at });
+    pub(super) fn spend(&self, words: &mut Words, now: u64, cost: u64) {
+        let at = self.windows(*words, now);
+        self.write(words, Windows { current: at.current.saturating_add(cost), ..at });
     }
 
     /// Takes back from the window in which it was spent, current or previous.
-    pub(super) fn give(&self, cell: &mut Cell, receipt: Cell, now: u64, back: u64) {
-        let at = self.windows(*cell, now);
+    pub(super) fn give(&self, words: &mut Words, receipt: Words, now: u64, back: u64) {
+        let at = self.windows(*words, now);
         let given = match at.index.checked_sub(receipt[0]) {
             Some(0) => Windows { current: at.current.saturating_sub(back), ..at },
             Some(1) => Windows { previous: at.previous.saturating_sub(back), ..at },
             _ => return,
         };
-        self.write(cell, given);
+        self.write(words, given);
     }
 
-    pub(super) fn remaining(&self, cell: Cell, now: u64) -> u64 {
-        let at = self.windows(cell, now);
+    pub(super) fn remaining(&self, words: Words, now: u64) -> u64 {
+        let at = self.windows(words, now);
         self.count.saturating_sub(at.current + at.previous * (self.period - at.into) / self.period)
     }
 
     /// When both counts have left the window.
-    pub(super) fn fresh_in(&self, cell: Cell, now: u64) -> u64 {
-        let at = self.windows(cell, now);
+    pub(super) fn fresh_in(&self, words: Words, now: u64) -> u64 {
+        let at = self.windows(words, now);
         let windows = match (at.previous, at.current) {
             (0, 0) => return 0,
             (_, 0) => 1,
@@ -157,7 +157,7 @@ impl Sliding {
 
     /// In a window before its own, where the clock stepped back to, all that was spent counts as spent
     /// there: it could be late in that window, when the previous count hardly weighs any more.
-    fn windows(&self, [index, counts]: Cell, now: u64) -> Windows {
+    fn windows(&self, [index, counts]: Words, now: u64) -> Windows {
         let ticks = now / self.tick;
         let (at, into) = (ticks / self.period, ticks % self.period);
         let (previous, current) = (counts >> 32, counts & u64::from(u32::MAX));
@@ -175,9 +175,9 @@ impl Sliding {
         (EXACT / 2 / self.period).min(u64::from(u32::MAX))
     }
 
-    fn write(&self, cell: &mut Cell, at: Windows) {
+    fn write(&self, words: &mut Words, at: Windows) {
         let most = self.most();
-        *cell = [at.index, at.previous.min(most) << 32 | at.current.min(most)];
+        *words = [at.index, at.previous.min(most) << 32 | at.current.min(most)];
     }
 }
 
@@ -185,33 +185,33 @@ impl Sliding {
 mod tests {
     use super::*;
 
-    fn sliding() -> Sliding {
-        Sliding::new(10, 100).expect("stays exact")
+    fn sliding() -> SlidingWindow {
+        SlidingWindow::new(10, 100).expect("stays exact")
     }
 
     #[test]
     fn the_overlap_is_rounded_down() {
-        let mut cell = [0; 2];
-        sliding().spend(&mut cell, 1_000, 10);
-        assert_eq!(sliding().remaining(cell, 1_099), 0);
-        assert_eq!(sliding().remaining(cell, 1_100), 0);
+        let mut words = [0; 2];
+        sliding().spend(&mut words, 1_000, 10);
+        assert_eq!(sliding().remaining(words, 1_099), 0);
+        assert_eq!(sliding().remaining(words, 1_100), 0);
         // 10 × 99 / 100 is 9.9.
-        assert_eq!(sliding().remaining(cell, 1_101), 1);
-        assert_eq!(sliding().remaining(cell, 1_110), 1);
-        assert_eq!(sliding().remaining(cell, 1_111), 2);
-        assert_eq!(sliding().remaining(cell, 1_199), 10);
-        assert_eq!(sliding().fresh_in(cell, 1_101), 99);
+        assert_eq!(sliding().remaining(words, 1_101), 1);
+        assert_eq!(sliding().remaining(words, 1_110), 1);
+        assert_eq!(sliding().remaining(words, 1_111), 2);
+        assert_eq!(sliding().remaining(words, 1_199), 10);
+        assert_eq!(sliding().fresh_in(words, 1_101), 99);
     }
 
     #[test]
     fn the_first_tick_that_fits_is_told() {
-        let mut cell = [0; 2];
-        sliding().spend(&mut cell, 1_050, 10);
-        assert_eq!(sliding().enter(cell, 1_050, 1, 0), Enter::At(51));
-        assert_eq!(sliding().enter(cell, 1_050, 10, 0), Enter::At(141));
-        assert_eq!(sliding().enter(cell, 1_050, 11, 0), Enter::Never);
+        let mut words = [0; 2];
+        sliding().spend(&mut words, 1_050, 10);
+        assert_eq!(sliding().earliest(words, 1_050, 1, 0), Earliest::At(51));
+        assert_eq!(sliding().earliest(words, 1_050, 10, 0), Earliest::At(141));
+        assert_eq!(sliding().earliest(words, 1_050, 11, 0), Earliest::Never);
         // Asked about a later moment, it fits there if it fits before.
-        assert_eq!(sliding().enter(cell, 1_050, 1, 70), Enter::At(70));
+        assert_eq!(sliding().earliest(words, 1_050, 1, 70), Earliest::At(70));
     }
 
     #[test]
@@ -225,13 +225,13 @@ mod tests {
 
     #[test]
     fn refused_attempts_without_end_stay_exact() {
-        let sliding = Sliding::new(4_000_000_000, 1_000_000).expect("stays exact");
-        let mut cell = [0; 2];
+        let sliding = SlidingWindow::new(4_000_000_000, 1_000_000).expect("stays exact");
+        let mut words = [0; 2];
         for _ in 0..3 {
-            sliding.spend(&mut cell, 0, u64::MAX);
+            sliding.spend(&mut words, 0, u64::MAX);
         }
-        let full = cell[1] & u64::from(u32::MAX);
+        let full = words[1] & u64::from(u32::MAX);
         assert!(full >= 4_000_000_000 && full * 1_000_000 < EXACT);
-        assert_eq!(sliding.remaining(cell, 2_000_000), 4_000_000_000);
+        assert_eq!(sliding.remaining(words, 2_000_000), 4_000_000_000);
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::state::State;
-use super::{Kind, Limit};
+use super::{AlgorithmSpec, Limit};
 
 /// What a bounded store does with a key that is new to it when every row that could hold it is in use.
 ///
@@ -110,12 +110,15 @@ impl Limit {
     }
 
     fn recovers_soon(&self) -> bool {
-        if self.ban > 0 || self.count_refused || matches!(self.kind, Kind::SlidingLog { .. }) {
+        if self.ban > 0
+            || self.count_refused
+            || matches!(self.spec, AlgorithmSpec::SlidingLog { .. })
+        {
             return false;
         }
         let mut spent = State::default();
-        self.shape.spend(&mut spent, 0, self.capacity(), 0);
-        let recovery = self.shape.fresh_in(&spent, 0);
+        self.algorithm.spend(&mut spent, 0, self.capacity(), 0);
+        let recovery = self.algorithm.fresh_in(&spent, 0);
         recovery.is_some_and(|recovery| recovery.max(self.gap) <= SOON)
     }
 }

@@ -1,9 +1,9 @@
-//! Sliding log: when each request came, so that no interval of one period ever holds more than
+//! SlidingWindow log: when each request came, so that no interval of one period ever holds more than
 //! `count`. Half-open: at exactly one period a place is free again.
 
 use std::collections::VecDeque;
 
-use super::Enter;
+use super::Earliest;
 use super::exact::{EXACT, bounded};
 
 /// The most entries that a log ever holds, 1 MiB of them. One that would need more is coarser than it was asked
@@ -11,7 +11,7 @@ use super::exact::{EXACT, bounded};
 pub(crate) const MOST_ENTRIES: usize = 1 << 16;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Sieve {
+pub(super) struct SlidingLog {
     pub(super) count: u64,
     pub(super) period: u64,
     /// Stamps are rounded up to a multiple of this and merged; 1 keeps each microsecond apart.
@@ -135,18 +135,18 @@ impl Log {
     }
 }
 
-impl Sieve {
+impl SlidingLog {
     /// The most entries that a log of this shape ever holds without places booked ahead.
     pub(super) fn entries(&self) -> u64 {
         // Stamps are whole microseconds, or multiples of the resolution, and those that are equal are one entry.
         self.count.min(self.period / self.resolution + 2)
     }
 
-    pub(super) fn enter(&self, log: Option<&Log>, now: u64, cost: u64, from: u64) -> Enter {
+    pub(super) fn earliest(&self, log: Option<&Log>, now: u64, cost: u64, from: u64) -> Earliest {
         if cost > self.count {
-            return Enter::Never;
+            return Earliest::Never;
         }
-        let Some(log) = log else { return Enter::At(from) };
+        let Some(log) = log else { return Earliest::At(from) };
         let back = self.back(log, now);
         let mut excess = (log.total + cost).saturating_sub(self.count);
         let mut when = now + from;
@@ -157,7 +157,7 @@ impl Sieve {
             excess = excess.saturating_sub(entry.cost);
             when = when.max(entry.stamp.saturating_sub(back) + self.period);
         }
-        Enter::At(bounded(when - now))
+        Earliest::At(bounded(when - now))
     }
 
     /// How far the clock stepped back since the last write, in whole resolutions: stamps stay multiples
@@ -256,10 +256,10 @@ impl Sieve {
 mod tests {
     use super::*;
 
-    const EXACTLY: Sieve = Sieve { count: 3, period: 100, resolution: 1 };
-    const MERGED: Sieve = Sieve { count: 30, period: 100, resolution: 10 };
+    const EXACTLY: SlidingLog = SlidingLog { count: 3, period: 100, resolution: 1 };
+    const MERGED: SlidingLog = SlidingLog { count: 30, period: 100, resolution: 10 };
 
-    fn spent(sieve: Sieve, stamps: &[u64]) -> Log {
+    fn spent(sieve: SlidingLog, stamps: &[u64]) -> Log {
         let mut log = Log::default();
         for stamp in stamps {
             sieve.spend(&mut log, *stamp, 1, 0);
@@ -272,9 +272,9 @@ mod tests {
         let log = spent(EXACTLY, &[1_000, 1_030, 1_060]);
         assert_eq!(EXACTLY.remaining(Some(&log), 1_099), 0);
         assert_eq!(EXACTLY.remaining(Some(&log), 1_100), 1);
-        assert_eq!(EXACTLY.enter(Some(&log), 1_060, 1, 0), Enter::At(40));
-        assert_eq!(EXACTLY.enter(Some(&log), 1_060, 3, 0), Enter::At(100));
-        assert_eq!(EXACTLY.enter(Some(&log), 1_060, 4, 0), Enter::Never);
+        assert_eq!(EXACTLY.earliest(Some(&log), 1_060, 1, 0), Earliest::At(40));
+        assert_eq!(EXACTLY.earliest(Some(&log), 1_060, 3, 0), Earliest::At(100));
+        assert_eq!(EXACTLY.earliest(Some(&log), 1_060, 4, 0), Earliest::Never);
     }
 
     #[test]
@@ -290,7 +290,7 @@ mod tests {
     fn the_log_is_no_longer_than_its_resolution_allows() {
         let mut log = Log::default();
         for now in 1_000..3_000 {
-            if MERGED.enter(Some(&log), now, 1, 0) == Enter::At(0) {
+            if MERGED.earliest(Some(&log), now, 1, 0) == Earliest::At(0) {
                 MERGED.spend(&mut log, now, 1, 0);
             }
             assert!(log.entries.len() as u64 <= MERGED.entries());
@@ -316,16 +316,16 @@ mod tests {
         }
         assert_eq!(log.capacity(), capacity);
         assert_eq!(log.entries.front().map(|entry| entry.stamp), Some(1_497));
-        assert_eq!(EXACTLY.enter(Some(&log), 1_500, 1, 0), Enter::At(97));
+        assert_eq!(EXACTLY.earliest(Some(&log), 1_500, 1, 0), Earliest::At(97));
     }
 
     #[test]
     fn a_refused_attempt_that_costs_nothing_makes_no_room() {
         let mut log = spent(EXACTLY, &[1_000, 1_001]);
         EXACTLY.spend(&mut log, 1_001, 2, 99);
-        assert_eq!(EXACTLY.enter(Some(&log), 1_002, 0, 0), Enter::At(98));
+        assert_eq!(EXACTLY.earliest(Some(&log), 1_002, 0, 0), Earliest::At(98));
         EXACTLY.record(&mut log, 1_002, 0);
-        assert_eq!(EXACTLY.enter(Some(&log), 1_002, 0, 0), Enter::At(98));
+        assert_eq!(EXACTLY.earliest(Some(&log), 1_002, 0, 0), Earliest::At(98));
     }
 
     #[test]
@@ -334,14 +334,14 @@ mod tests {
         EXACTLY.spend(&mut log, 1_001, 2, 99);
         EXACTLY.record(&mut log, 1_002, 3);
         // Free when the attempt, and then the place booked for 1,100, is a period ago.
-        assert_eq!(EXACTLY.enter(Some(&log), 1_002, 1, 0), Enter::At(100));
-        assert_eq!(EXACTLY.enter(Some(&log), 1_002, 3, 0), Enter::At(198));
+        assert_eq!(EXACTLY.earliest(Some(&log), 1_002, 1, 0), Earliest::At(100));
+        assert_eq!(EXACTLY.earliest(Some(&log), 1_002, 3, 0), Earliest::At(198));
     }
 
     /// However often it is made coarser: each stamp is put off, and by no more than a step.
     #[test]
     fn a_coarser_log_holds_everything_at_least_as_long() {
-        const WIDE: Sieve = Sieve { count: 10_000, period: 1_000_000, resolution: 1 };
+        const WIDE: SlidingLog = SlidingLog { count: 10_000, period: 1_000_000, resolution: 1 };
         for most in [4, 5, 8, 33, 256] {
             let mut log = Log::default();
             let mut stamps = VecDeque::new();
@@ -369,10 +369,10 @@ mod tests {
 
     #[test]
     fn a_short_period_bounds_a_log_of_any_count() {
-        const SHORT: Sieve = Sieve { count: 1_000_003, period: 17, resolution: 1 };
+        const SHORT: SlidingLog = SlidingLog { count: 1_000_003, period: 17, resolution: 1 };
         let mut log = Log::default();
         for now in 0..1_000 {
-            assert_eq!(SHORT.enter(Some(&log), now, 9, 0), Enter::At(0));
+            assert_eq!(SHORT.earliest(Some(&log), now, 9, 0), Earliest::At(0));
             SHORT.spend(&mut log, now, 9, 0);
             assert!(log.entries.len() as u64 <= SHORT.entries());
         }
@@ -380,16 +380,17 @@ mod tests {
 
     #[test]
     fn a_log_never_holds_more_entries_than_its_bound() {
-        const HUGE: Sieve = Sieve { count: 3_000_000, period: 86_400_000_000, resolution: 1 };
+        const HUGE: SlidingLog =
+            SlidingLog { count: 3_000_000, period: 86_400_000_000, resolution: 1 };
         let mut log = Log::default();
         for now in 0..300_000 {
-            assert_eq!(HUGE.enter(Some(&log), now, 1, 0), Enter::At(0));
+            assert_eq!(HUGE.earliest(Some(&log), now, 1, 0), Earliest::At(0));
             HUGE.spend(&mut log, now, 1, 0);
         }
         assert!(log.entries.len() <= MOST_ENTRIES);
         assert_eq!(log.total, 300_000);
         HUGE.spend(&mut log, 300_000, 2_700_000, 0);
-        assert!(matches!(HUGE.enter(Some(&log), 300_001, 1, 0), Enter::At(1..)));
+        assert!(matches!(HUGE.earliest(Some(&log), 300_001, 1, 0), Earliest::At(1..)));
     }
 
     #[test]
@@ -398,7 +399,7 @@ mod tests {
         for turn in 0..1_000 {
             let now = 50_000 - 7 * turn;
             MERGED.tidy(&mut log, now);
-            if MERGED.enter(Some(&log), now, 1, 0) == Enter::At(0) {
+            if MERGED.earliest(Some(&log), now, 1, 0) == Earliest::At(0) {
                 MERGED.spend(&mut log, now, 1, 0);
             }
             assert!(log.entries.len() as u64 <= MERGED.entries());
@@ -410,9 +411,9 @@ mod tests {
     #[test]
     fn stamps_follow_a_clock_that_steps_back() {
         let mut log = spent(EXACTLY, &[10_000, 10_050, 10_060]);
-        assert_eq!(EXACTLY.enter(Some(&log), 5_060, 1, 0), Enter::At(40));
+        assert_eq!(EXACTLY.earliest(Some(&log), 5_060, 1, 0), Earliest::At(40));
         EXACTLY.tidy(&mut log, 5_060);
-        assert_eq!(EXACTLY.enter(Some(&log), 5_060, 1, 0), Enter::At(40));
-        assert_eq!(EXACTLY.enter(Some(&log), 5_099, 1, 0), Enter::At(1));
+        assert_eq!(EXACTLY.earliest(Some(&log), 5_060, 1, 0), Earliest::At(40));
+        assert_eq!(EXACTLY.earliest(Some(&log), 5_099, 1, 0), Earliest::At(1));
     }
 }

@@ -1,19 +1,19 @@
-//! Token bucket and leaky bucket: one arithmetic, the generic cell rate algorithm (ITU-T I.371) in
+//! Token bucket and leaky bucket: one arithmetic, the generic words rate algorithm (ITU-T I.371) in
 //! the form of a debt that drains.
 //!
 //! A token weighs `unit`, the debt drains by `drain` a tick; `count / period = drain / unit` reduced
 //! by their greatest common divisor, so nothing is ever rounded: 3 per second is 3 per second for
-//! ever. The cell is `[tick of the last write, debt then]`. A token bucket admits while the debt
+//! ever. The words are `[tick of the last write, debt then]`. A token bucket admits while the debt
 //! fits below `cap`; a leaky bucket is the same, and lets a request leave only when the debt has
 //! drained to `free`.
 
+use super::algorithm::Parameters;
 use super::exact::{EXACT, TICKS, bounded, gcd, micros_until, rescaled};
-use super::shape::Numbers;
-use super::step::Stepped;
-use super::{Cell, Enter};
+use super::step::StepResult;
+use super::{Earliest, Words};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Bucket {
+pub(crate) struct TokenBucket {
     /// What one token weighs.
     unit: u64,
     /// What drains in one tick.
@@ -28,7 +28,7 @@ pub(crate) struct Bucket {
     even: bool,
 }
 
-impl Bucket {
+impl TokenBucket {
     /// `None` when no tick keeps the products exact.
     pub(super) const fn new(count: u64, period: u64, cap: u64, free: u64) -> Option<Self> {
         let mut i = 0;
@@ -57,72 +57,79 @@ impl Bucket {
         Self { unit: gap, drain: 1, tick: 1, cap: gap, free: gap, even: true }
     }
 
-    /// The numbers that give a cell its meaning.
+    /// The numbers that give the words their meaning.
     pub(super) const fn scale(&self) -> [u64; 3] {
         [self.unit, self.drain, self.tick]
     }
 
     /// The same, and how much it holds.
-    pub(super) const fn numbers(&self) -> Numbers {
+    pub(super) const fn parameters(&self) -> Parameters {
         [self.unit, self.drain, self.tick, self.cap]
     }
 
     /// The bucket of those numbers, whatever leaves it at once.
-    pub(super) const fn by([unit, drain, tick, cap]: Numbers) -> Self {
+    pub(super) const fn with_parameters([unit, drain, tick, cap]: Parameters) -> Self {
         Self { unit, drain, tick, cap, free: cap, even: false }
     }
 
-    /// What is owed by a cell of other numbers, token for token, the rest of one rounded up.
-    pub(super) fn taken_over(&self, cell: Cell, numbers: Numbers, now: u64) -> Cell {
-        let before = Self::by(numbers);
-        let debt = rescaled(before.debt(cell, now), before.unit, self.unit);
+    /// What is owed by words of other numbers, token for token, the rest of one rounded up.
+    pub(super) fn taken_over(&self, words: Words, parameters: Parameters, now: u64) -> Words {
+        let before = Self::with_parameters(parameters);
+        let debt = rescaled(before.debt(words, now), before.unit, self.unit);
         [self.ticks(now), debt.map_or(self.cap, |debt| debt.min(self.cap))]
     }
 
-    pub(super) fn all_spent(&self, now: u64) -> Cell {
+    pub(super) fn all_spent(&self, now: u64) -> Words {
         [self.ticks(now), self.cap]
     }
 
     /// Charges up to the brim, parts of a token too: a bucket that is full by a part stays so.
-    pub(super) fn charge_up_to_all(&self, cell: &mut Cell, now: u64, cost: u64) -> bool {
-        let debt = self.debt(*cell, now);
+    pub(super) fn charge_up_to_all(&self, words: &mut Words, now: u64, cost: u64) -> bool {
+        let debt = self.debt(*words, now);
         let after = debt.saturating_add(cost.saturating_mul(self.unit));
-        *cell = [self.ticks(now), after.min(self.cap).max(debt)];
+        *words = [self.ticks(now), after.min(self.cap).max(debt)];
         after <= self.cap
     }
 
     /// Gives back what of a charge made at `then` has not drained, had it begun to drain at once.
-    pub(super) fn give_charged(&self, cell: &mut Cell, then: u64, now: u64, cost: u64, back: u64) {
+    pub(super) fn give_charged(
+        &self,
+        words: &mut Words,
+        then: u64,
+        now: u64,
+        cost: u64,
+        back: u64,
+    ) {
         let passed = self.ticks(now).saturating_sub(self.ticks(then));
         let left = cost.saturating_mul(self.unit).saturating_sub(passed.saturating_mul(self.drain));
-        let debt = self.debt(*cell, now);
-        *cell = [self.ticks(now), debt - left.min(back.saturating_mul(self.unit)).min(debt)];
+        let debt = self.debt(*words, now);
+        *words = [self.ticks(now), debt - left.min(back.saturating_mul(self.unit)).min(debt)];
     }
 
-    /// Whether a microsecond drains one: then when the debt is gone says all that a cell does.
+    /// Whether a microsecond drains one: then when the debt is gone says all that words does.
     #[inline]
     pub(super) const fn is_even(&self) -> bool {
         self.even
     }
 
     /// How many tokens fit into a bucket of twice the size.
-    pub(super) fn room_twice(&self, cell: Cell, now: u64) -> u64 {
-        (2 * self.cap).saturating_sub(self.debt(cell, now)) / self.unit
+    pub(super) fn room_twice(&self, words: Words, now: u64) -> u64 {
+        (2 * self.cap).saturating_sub(self.debt(words, now)) / self.unit
     }
 
     /// When the request may come in.
     #[inline]
-    pub(super) fn enter(&self, cell: Cell, now: u64, cost: u64, from: u64) -> Enter {
-        match self.after(cell, now, cost) {
-            Some(after) => Enter::At(from.max(self.drained_to(self.cap, after, now))),
-            None => Enter::Never,
+    pub(super) fn earliest(&self, words: Words, now: u64, cost: u64, from: u64) -> Earliest {
+        match self.after(words, now, cost) {
+            Some(after) => Earliest::At(from.max(self.drained_to(self.cap, after, now))),
+            None => Earliest::Never,
         }
     }
 
     /// When a request that comes in now may leave.
     #[inline]
-    pub(super) fn leave(&self, cell: Cell, now: u64, cost: u64) -> u64 {
-        self.after(cell, now, cost).map_or(0, |after| self.drained_to(self.free, after, now))
+    pub(super) fn leave(&self, words: Words, now: u64, cost: u64) -> u64 {
+        self.after(words, now, cost).map_or(0, |after| self.drained_to(self.free, after, now))
     }
 
     /// The shortest time in which a request ever leaves: one that finds nobody before it, at the best moment
@@ -136,65 +143,72 @@ impl Bucket {
     }
 
     #[inline]
-    pub(super) fn spend(&self, cell: &mut Cell, now: u64, cost: u64, wait: u64) {
-        let mut debt = self.debt(*cell, now);
-        if wait > self.leave(*cell, now, cost) {
+    pub(super) fn spend(&self, words: &mut Words, now: u64, cost: u64, wait: u64) {
+        let mut debt = self.debt(*words, now);
+        if wait > self.leave(*words, now, cost) {
             // Another limit holds the request back: the debt begins when it leaves.
             debt = debt.max(self.idle(now, wait));
         }
-        *cell = [self.ticks(now), self.bounded(debt, cost)];
+        *words = [self.ticks(now), self.bounded(debt, cost)];
     }
 
     /// Whether a place `wait` ahead can be booked: its debt has to stay exact, and where `another`
     /// limit holds the request back, what it keeps from everybody else meanwhile is at most half of
     /// the bucket. One who waits must not shut a bucket that many share.
     #[inline]
-    pub(super) fn books(&self, cell: Cell, now: u64, cost: u64, wait: u64, another: bool) -> bool {
-        let debt = self.debt(cell, now);
+    pub(super) fn books(
+        &self,
+        words: Words,
+        now: u64,
+        cost: u64,
+        wait: u64,
+        another: bool,
+    ) -> bool {
+        let debt = self.debt(words, now);
         let kept = self.idle(now, wait).saturating_sub(debt);
         let after = debt.saturating_add(kept).saturating_add(cost.saturating_mul(self.unit));
         (!another || kept <= self.cap / 2) && after < EXACT - self.cap
     }
 
-    /// Follows a clock that stepped back: what drains from here on does so at once, not only when the
+    /// Follows a clock that result back: what drains from here on does so at once, not only when the
     /// clock shows again what it showed before.
     #[inline]
-    pub(super) fn follow(&self, cell: &mut Cell, now: u64) {
-        if self.since(*cell) > now {
-            cell[0] = self.ticks(now);
+    pub(super) fn follow(&self, words: &mut Words, now: u64) {
+        if self.since(*words) > now {
+            words[0] = self.ticks(now);
         }
     }
 
     /// Charges what has been spent already, beyond the limit if need be.
-    pub(super) fn force(&self, cell: &mut Cell, now: u64, cost: u64) {
-        let debt = self.debt(*cell, now);
-        *cell = [self.ticks(now), self.bounded(debt, cost)];
+    pub(super) fn force(&self, words: &mut Words, now: u64, cost: u64) {
+        let debt = self.debt(*words, now);
+        *words = [self.ticks(now), self.bounded(debt, cost)];
     }
 
     /// Gives back what of this request has not drained. Where others wait behind it, their places
     /// were booked on its account, so only the last in line can give its place back.
-    pub(super) fn give(&self, cell: &mut Cell, receipt: Cell, now: u64, back: u64) {
-        let debt = self.debt(*cell, now);
-        if debt > self.free && *cell != receipt {
+    pub(super) fn give(&self, words: &mut Words, receipt: Words, now: u64, back: u64) {
+        let debt = self.debt(*words, now);
+        if debt > self.free && *words != receipt {
             return;
         }
         let own = self.debt(receipt, now).min(back.saturating_mul(self.unit));
-        cell[1] -= own.min(debt);
+        words[1] -= own.min(debt);
     }
 
     #[inline]
-    pub(super) fn remaining(&self, cell: Cell, now: u64) -> u64 {
-        self.cap.saturating_sub(self.debt(cell, now)) / self.unit
+    pub(super) fn remaining(&self, words: Words, now: u64) -> u64 {
+        self.cap.saturating_sub(self.debt(words, now)) / self.unit
     }
 
     #[inline]
-    pub(super) fn fresh_in(&self, cell: Cell, now: u64) -> u64 {
-        self.drained_to(0, self.debt(cell, now), now)
+    pub(super) fn fresh_in(&self, words: Words, now: u64) -> u64 {
+        self.drained_to(0, self.debt(words, now), now)
     }
 
-    /// A clock that stepped back drains nothing and takes nothing away.
+    /// A clock that result back drains nothing and takes nothing away.
     #[inline]
-    fn debt(&self, [last, debt]: Cell, now: u64) -> u64 {
+    fn debt(&self, [last, debt]: Words, now: u64) -> u64 {
         let passed = self.ticks(now).saturating_sub(last);
         debt.saturating_sub(passed.saturating_mul(self.drain))
     }
@@ -212,8 +226,8 @@ impl Bucket {
     }
 
     #[inline]
-    fn after(&self, cell: Cell, now: u64, cost: u64) -> Option<u64> {
-        Some(self.debt(cell, now) + self.weight(cost)?)
+    fn after(&self, words: Words, now: u64, cost: u64) -> Option<u64> {
+        Some(self.debt(words, now) + self.weight(cost)?)
     }
 
     /// What a cost weighs that is not more than the bucket ever admits.
@@ -238,37 +252,39 @@ impl Bucket {
     }
 }
 
-impl Bucket {
+impl TokenBucket {
     #[inline(never)]
-    fn step_at_length(&self, cell: Cell, now: u64, cost: u64) -> Stepped {
-        let Some(after) = self.after(cell, now, cost) else { return Stepped::Refuse(Enter::Never) };
+    fn step_at_length(&self, words: Words, now: u64, cost: u64) -> StepResult {
+        let Some(after) = self.after(words, now, cost) else {
+            return StepResult::Refuse(Earliest::Never);
+        };
         if after > self.cap {
-            return Stepped::Refuse(Enter::At(self.drained_to(self.cap, after, now)));
+            return StepResult::Refuse(Earliest::At(self.drained_to(self.cap, after, now)));
         }
         let fresh_in = Some(self.drained_to(0, after, now));
-        Stepped::Admit { cell: [self.ticks(now), after], fresh_in }
+        StepResult::Admit { words: [self.ticks(now), after], fresh_in }
     }
 
-    /// The earliest moment at which the cell can have been written.
+    /// The earliest moment at which the words can have been written.
     #[inline]
-    pub(super) fn since(&self, [last, _]: Cell) -> u64 {
+    pub(super) fn since(&self, [last, _]: Words) -> u64 {
         if self.tick == 1 { last } else { last.saturating_mul(self.tick) }
     }
 
-    /// Spends `cost` if that may come in at once, with no queue of the bucket's own. The cell must not be of
+    /// Spends `cost` if that may come in at once, with no queue of the bucket's own. The words must not be of
     /// a later time.
     #[inline]
-    pub(crate) fn step(&self, cell: Cell, now: u64, cost: u64) -> Stepped {
+    pub(crate) fn step(&self, words: Words, now: u64, cost: u64) -> StepResult {
         if cost != 1 || !self.even {
-            return self.step_at_length(cell, now, cost);
+            return self.step_at_length(words, now, cost);
         }
         // The same in fewer words: nothing here reaches 2^54.
-        let [last, debt] = cell;
+        let [last, debt] = words;
         let after = debt.saturating_sub(now - last) + self.unit;
         if after <= self.cap {
-            return Stepped::Admit { cell: [now, after], fresh_in: Some(after) };
+            return StepResult::Admit { words: [now, after], fresh_in: Some(after) };
         }
-        Stepped::Refuse(Enter::At(after - self.cap))
+        StepResult::Refuse(Earliest::At(after - self.cap))
     }
 }
 
@@ -278,8 +294,8 @@ mod tests {
 
     const SECOND: u64 = 1_000_000;
 
-    fn bucket(count: u64, period: u64, burst: u64) -> Bucket {
-        Bucket::new(count, period, burst, burst).expect("stays exact")
+    fn bucket(count: u64, period: u64, burst: u64) -> TokenBucket {
+        TokenBucket::new(count, period, burst, burst).expect("stays exact")
     }
 
     #[test]
@@ -296,39 +312,39 @@ mod tests {
         assert_eq!(bucket(1_000_003, 24 * hour, 1_000_003).scale()[2], 1_000);
         assert_eq!(bucket(999_999_937, 24 * hour, 999_999_937).scale()[2], SECOND);
         // A period that is not whole in the coarser tick has no other.
-        assert_eq!(Bucket::new(1_000_003, 24 * hour + 1, 1_000_003, 1_000_003), None);
-        assert_eq!(Bucket::new(1, hour, u64::MAX, 1), None);
+        assert_eq!(TokenBucket::new(1_000_003, 24 * hour + 1, 1_000_003, 1_000_003), None);
+        assert_eq!(TokenBucket::new(1, hour, u64::MAX, 1), None);
     }
 
     #[test]
     fn a_coarse_tick_refuses_to_its_last_microsecond() {
         let day = 86_400 * SECOND;
         let bucket = bucket(999_999_937, day, 999_999_937);
-        let mut cell = [0; 2];
+        let mut words = [0; 2];
         let now = 5 * day + 300_000;
-        bucket.spend(&mut cell, now, 999_999_937, 0);
-        assert_eq!(bucket.enter(cell, now, 1, 0), Enter::At(700_000));
-        assert_eq!(bucket.enter(cell, now + 699_999, 1, 0), Enter::At(1));
-        assert_eq!(bucket.enter(cell, now + 700_000, 1, 0), Enter::At(0));
+        bucket.spend(&mut words, now, 999_999_937, 0);
+        assert_eq!(bucket.earliest(words, now, 1, 0), Earliest::At(700_000));
+        assert_eq!(bucket.earliest(words, now + 699_999, 1, 0), Earliest::At(1));
+        assert_eq!(bucket.earliest(words, now + 700_000, 1, 0), Earliest::At(0));
     }
 
     #[test]
     fn a_cost_beyond_the_burst_never_comes_in() {
         let bucket = bucket(1, 3_600 * SECOND, 100);
-        assert_eq!(bucket.enter([0; 2], 0, 100, 0), Enter::At(0));
-        assert_eq!(bucket.enter([0; 2], 0, 101, 0), Enter::Never);
-        assert_eq!(bucket.enter([0; 2], 0, 5_124_097, 0), Enter::Never);
-        assert_eq!(bucket.enter([0; 2], 0, u64::MAX, 0), Enter::Never);
+        assert_eq!(bucket.earliest([0; 2], 0, 100, 0), Earliest::At(0));
+        assert_eq!(bucket.earliest([0; 2], 0, 101, 0), Earliest::Never);
+        assert_eq!(bucket.earliest([0; 2], 0, 5_124_097, 0), Earliest::Never);
+        assert_eq!(bucket.earliest([0; 2], 0, u64::MAX, 0), Earliest::Never);
     }
 
     #[test]
     fn what_was_charged_beyond_the_burst_drains_first() {
         let bucket = bucket(1, SECOND, 2);
-        let mut cell = [0; 2];
-        bucket.force(&mut cell, 0, 10);
-        assert_eq!(bucket.remaining(cell, 0), 0);
-        assert_eq!(bucket.enter(cell, 0, 1, 0), Enter::At(9 * SECOND));
-        assert_eq!(bucket.fresh_in(cell, 0), 10 * SECOND);
+        let mut words = [0; 2];
+        bucket.force(&mut words, 0, 10);
+        assert_eq!(bucket.remaining(words, 0), 0);
+        assert_eq!(bucket.earliest(words, 0, 1, 0), Earliest::At(9 * SECOND));
+        assert_eq!(bucket.fresh_in(words, 0), 10 * SECOND);
     }
 
     #[test]

@@ -1,0 +1,275 @@
+use super::concurrency::Concurrency;
+use super::exact::EXACT;
+use super::fixed_window::FixedWindow;
+use super::sliding_log::SlidingLog;
+use super::sliding_window::SlidingWindow;
+use super::state::{Receipt, State};
+use super::stepped_bucket::SteppedBucket;
+use super::token_bucket::TokenBucket;
+use super::{Earliest, Words};
+
+/// What tells the accounts of a row from each other, where it is carried over.
+pub(crate) type Parameters = [u64; 4];
+
+/// Of no account: nothing was written yet, or there is but one whatever the numbers are.
+pub(super) const NO_PARAMETERS: Parameters = [0; 4];
+
+/// The arithmetic of a limit, ready to run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Algorithm {
+    TokenBucket(TokenBucket),
+    SteppedBucket(SteppedBucket),
+    FixedWindow(FixedWindow),
+    SlidingWindow(SlidingWindow),
+    SlidingLog(SlidingLog),
+    Concurrency(Concurrency),
+}
+
+impl Algorithm {
+    /// The numbers that give the words their meaning, and say how much it holds; [`NO_PARAMETERS`] where it means the same by
+    /// all of them.
+    #[inline]
+    pub(super) const fn parameters(&self) -> Parameters {
+        match self {
+            Self::TokenBucket(bucket) => bucket.parameters(),
+            Self::SteppedBucket(stepped) => stepped.parameters(),
+            Self::FixedWindow(fixed) => fixed.parameters(),
+            Self::SlidingWindow(sliding) => sliding.parameters(),
+            Self::SlidingLog(_) | Self::Concurrency(_) => NO_PARAMETERS,
+        }
+    }
+
+    /// The shape of those `numbers`.
+    pub(super) const fn with_parameters(&self, parameters: Parameters) -> Self {
+        match self {
+            Self::TokenBucket(_) => Self::TokenBucket(TokenBucket::with_parameters(parameters)),
+            Self::SteppedBucket(_) => {
+                Self::SteppedBucket(SteppedBucket::with_parameters(parameters))
+            }
+            Self::FixedWindow(_) => Self::FixedWindow(FixedWindow::with_parameters(parameters)),
+            Self::SlidingWindow(_) => {
+                Self::SlidingWindow(SlidingWindow::with_parameters(parameters))
+            }
+            Self::SlidingLog(_) | Self::Concurrency(_) => *self,
+        }
+    }
+
+    /// What is spent by words of other `numbers`, as words of this algorithm, up to all that this one holds;
+    /// and whether marks of the one mean the same in the other.
+    pub(super) fn taken_over(
+        &self,
+        words: Words,
+        parameters: Parameters,
+        now: u64,
+    ) -> (Words, bool) {
+        match self {
+            Self::TokenBucket(bucket) => (bucket.taken_over(words, parameters, now), false),
+            Self::SteppedBucket(stepped) => (stepped.taken_over(words, parameters, now), false),
+            Self::FixedWindow(fixed) => fixed.taken_over(words, parameters, now),
+            Self::SlidingWindow(sliding) => (sliding.taken_over(words, parameters, now), false),
+            Self::SlidingLog(_) | Self::Concurrency(_) => (words, true),
+        }
+    }
+
+    /// Words of which all is spent.
+    pub(super) fn all_spent(&self, now: u64) -> Words {
+        match self {
+            Self::TokenBucket(bucket) => bucket.all_spent(now),
+            Self::SteppedBucket(stepped) => stepped.all_spent(now),
+            Self::FixedWindow(fixed) => fixed.all_spent(now),
+            Self::SlidingWindow(sliding) => sliding.all_spent(now),
+            Self::SlidingLog(_) | Self::Concurrency(_) => [0; 2],
+        }
+    }
+
+    /// Charges what others have admitted, up to all that the words holds; says whether that was all of it.
+    pub(super) fn charge_up_to_all(&self, words: &mut Words, now: u64, cost: u64) -> bool {
+        match self {
+            Self::TokenBucket(bucket) => bucket.charge_up_to_all(words, now, cost),
+            Self::SteppedBucket(stepped) => stepped.charge_up_to_all(words, now, cost),
+            Self::FixedWindow(fixed) => fixed.charge_up_to_all(words, now, cost),
+            Self::SlidingWindow(sliding) => {
+                sliding.spend(words, now, cost);
+                true
+            }
+            Self::SlidingLog(_) | Self::Concurrency(_) => true,
+        }
+    }
+
+    /// Gives back what the words was charged with at `then`, when others admitted it.
+    pub(super) fn give_charged(
+        &self,
+        words: &mut Words,
+        then: u64,
+        now: u64,
+        cost: u64,
+        back: u64,
+    ) {
+        match self {
+            Self::TokenBucket(bucket) => bucket.give_charged(words, then, now, cost, back),
+            Self::SteppedBucket(stepped) => stepped.give_charged(words, then, now, cost, back),
+            Self::FixedWindow(fixed) => fixed.give_charged(words, then, now, back),
+            Self::SlidingWindow(sliding) => sliding.give_charged(words, then, now, back),
+            Self::SlidingLog(_) | Self::Concurrency(_) => {}
+        }
+    }
+
+    /// The earliest moment, `from` or more microseconds from `now`, at which `cost` may come in.
+    #[inline]
+    pub(super) fn earliest(&self, state: &State, now: u64, cost: u64, from: u64) -> Earliest {
+        match self {
+            Self::TokenBucket(bucket) => bucket.earliest(state.words, now, cost, from),
+            Self::SteppedBucket(stepped) => stepped.earliest(state.words, now, cost, from),
+            Self::FixedWindow(fixed) => fixed.earliest(state.words, now, cost, from),
+            Self::SlidingWindow(sliding) => sliding.earliest(state.words, now, cost, from),
+            Self::SlidingLog(sieve) => sieve.earliest(state.log.as_deref(), now, cost, from),
+            Self::Concurrency(concurrent) => concurrent.earliest(state.words, cost, from),
+        }
+    }
+
+    /// Whether a place `wait` ahead can be written down, for a request that `another` limit may hold
+    /// back.
+    pub(super) fn books(
+        &self,
+        state: &State,
+        now: u64,
+        cost: u64,
+        wait: u64,
+        another: bool,
+    ) -> bool {
+        if wait == 0 {
+            return true;
+        }
+        let exact = now + wait < EXACT;
+        exact
+            && match self {
+                Self::TokenBucket(bucket) => bucket.books(state.words, now, cost, wait, another),
+                Self::SteppedBucket(stepped) => {
+                    stepped.books(state.words, now, cost, wait, another)
+                }
+                Self::FixedWindow(fixed) => fixed.books(state.words, now, cost, wait, another),
+                Self::SlidingWindow(sliding) => sliding.books(now, wait),
+                Self::SlidingLog(_) | Self::Concurrency(_) => true,
+            }
+    }
+
+    #[inline]
+    pub(super) fn spend(&self, state: &mut State, now: u64, cost: u64, wait: u64) -> Words {
+        match self {
+            Self::TokenBucket(bucket) => bucket.spend(&mut state.words, now, cost, wait),
+            Self::SteppedBucket(stepped) => stepped.spend(&mut state.words, now, cost, wait),
+            Self::FixedWindow(fixed) => fixed.spend(&mut state.words, now, cost, wait),
+            Self::SlidingWindow(sliding) => sliding.spend(&mut state.words, now, cost),
+            Self::SlidingLog(sieve) => {
+                return [sieve.spend(state.log.get_or_insert_default(), now, cost, wait), 0];
+            }
+            Self::Concurrency(_) => Concurrency::spend(&mut state.words, cost),
+        }
+        state.words
+    }
+
+    /// Charges what has been spent already, whether or not it fits.
+    pub(super) fn force(&self, state: &mut State, now: u64, cost: u64) {
+        match self {
+            Self::TokenBucket(bucket) => bucket.force(&mut state.words, now, cost),
+            Self::SteppedBucket(stepped) => stepped.force(&mut state.words, now, cost),
+            Self::FixedWindow(fixed) => fixed.force(&mut state.words, now, cost),
+            Self::SlidingWindow(sliding) => sliding.spend(&mut state.words, now, cost),
+            Self::SlidingLog(sieve) => {
+                sieve.force(state.log.get_or_insert_default(), now, cost);
+            }
+            // What is held is held: a response cannot turn out to have been two.
+            Self::Concurrency(_) => {}
+        }
+    }
+
+    pub(super) fn record_refused(&self, state: &mut State, now: u64, cost: u64) {
+        match self {
+            Self::SlidingLog(sieve) => sieve.record(state.log.get_or_insert_default(), now, cost),
+            Self::SlidingWindow(sliding) => sliding.spend(&mut state.words, now, cost),
+            // No other can be told to.
+            _ => {}
+        }
+    }
+
+    pub(super) fn give(&self, state: &mut State, receipt: &Receipt, now: u64, back: u64) {
+        match self {
+            Self::TokenBucket(bucket) => bucket.give(&mut state.words, receipt.words, now, back),
+            Self::SteppedBucket(stepped) => {
+                stepped.give(&mut state.words, receipt.words, now, back)
+            }
+            Self::FixedWindow(fixed) => fixed.give(&mut state.words, receipt.words, now, back),
+            Self::SlidingWindow(sliding) => {
+                sliding.give(&mut state.words, receipt.words, now, back)
+            }
+            Self::SlidingLog(sieve) => {
+                if let Some(log) = &mut state.log {
+                    sieve.give(log, receipt.words[0], now, back);
+                }
+            }
+            Self::Concurrency(_) => Concurrency::give(&mut state.words, back),
+        }
+    }
+
+    /// Whether a charge still counted at `then`.
+    pub(super) fn counted(&self, receipt: &Receipt, then: u64) -> bool {
+        match self {
+            Self::SlidingLog(sieve) => receipt.words[0].saturating_add(sieve.period) > then,
+            Self::Concurrency(_) => true,
+            _ => self.fresh_in(&State { words: receipt.words, ..State::default() }, then) > Some(0),
+        }
+    }
+
+    /// Follows a clock that stepped back, and drops what a log holds in vain.
+    #[inline]
+    pub(super) fn tidy(&self, state: &mut State, now: u64) {
+        match self {
+            Self::TokenBucket(bucket) => bucket.follow(&mut state.words, now),
+            Self::SteppedBucket(stepped) => stepped.follow(&mut state.words, now),
+            Self::FixedWindow(fixed) => fixed.follow(&mut state.words, now),
+            Self::SlidingWindow(sliding) => sliding.follow(&mut state.words, now),
+            Self::SlidingLog(sieve) => {
+                if let Some(log) = &mut state.log {
+                    sieve.tidy(log, now);
+                }
+            }
+            Self::Concurrency(_) => {}
+        }
+    }
+
+    /// The earliest moment at which a state of two words can have been written.
+    #[inline]
+    pub(super) fn since(&self, words: Words) -> u64 {
+        match self {
+            Self::TokenBucket(bucket) => bucket.since(words),
+            Self::SteppedBucket(_) | Self::FixedWindow(_) => words[0],
+            Self::SlidingWindow(sliding) => sliding.since(words),
+            Self::SlidingLog(_) | Self::Concurrency(_) => 0,
+        }
+    }
+
+    #[inline]
+    pub(super) fn remaining(&self, state: &State, now: u64) -> u64 {
+        match self {
+            Self::TokenBucket(bucket) => bucket.remaining(state.words, now),
+            Self::SteppedBucket(stepped) => stepped.remaining(state.words, now),
+            Self::FixedWindow(fixed) => fixed.remaining(state.words, now),
+            Self::SlidingWindow(sliding) => sliding.remaining(state.words, now),
+            Self::SlidingLog(sieve) => sieve.remaining(state.log.as_deref(), now),
+            Self::Concurrency(concurrent) => concurrent.remaining(state.words),
+        }
+    }
+
+    /// Microseconds until the state equals a fresh one; `None`: when it is given back.
+    #[inline]
+    pub(super) fn fresh_in(&self, state: &State, now: u64) -> Option<u64> {
+        match self {
+            Self::TokenBucket(bucket) => Some(bucket.fresh_in(state.words, now)),
+            Self::SteppedBucket(stepped) => Some(stepped.fresh_in(state.words, now)),
+            Self::FixedWindow(fixed) => Some(fixed.fresh_in(state.words, now)),
+            Self::SlidingWindow(sliding) => Some(sliding.fresh_in(state.words, now)),
+            Self::SlidingLog(sieve) => Some(sieve.fresh_in(state.log.as_deref(), now)),
+            Self::Concurrency(_) => (state.words[0] == 0).then_some(0),
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Concurrency: so many at a time, whatever the clock says. The words are `[held, unused]`.
+
+use super::{Earliest, Words};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Concurrency {
+    count: u64,
+}
+
+impl Concurrency {
+    pub(super) const fn new(count: u64) -> Self {
+        Self { count }
+    }
+
+    pub(super) fn earliest(&self, [held, _]: Words, cost: u64, from: u64) -> Earliest {
+        if cost > self.count {
+            Earliest::Never
+        } else if held + cost <= self.count {
+            Earliest::At(from)
+        } else {
+            Earliest::Unknown
+        }
+    }
+
+    pub(super) fn spend(words: &mut Words, cost: u64) {
+        words[0] += cost;
+    }
+
+    pub(super) fn give(words: &mut Words, back: u64) {
+        words[0] = words[0].saturating_sub(back);
+    }
+
+    pub(super) fn remaining(&self, [held, _]: Words) -> u64 {
+        self.count.saturating_sub(held)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_giving_back_makes_room() {
+        let three = Concurrency::new(3);
+        let mut words = [0; 2];
+        Concurrency::spend(&mut words, 2);
+        assert_eq!(three.earliest(words, 1, 0), Earliest::At(0));
+        assert_eq!(three.earliest(words, 2, 0), Earliest::Unknown);
+        assert_eq!(three.earliest(words, 4, 0), Earliest::Never);
+        Concurrency::give(&mut words, 1);
+        assert_eq!(three.earliest(words, 2, 0), Earliest::At(0));
+        // Given back twice by mistake, it is still no more than there was.
+        Concurrency::give(&mut words, 9);
+        assert_eq!(three.remaining(words), 3);
+    }
+}
