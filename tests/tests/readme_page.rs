@@ -1,0 +1,51 @@
+//! The README is short, and its table of features is complete. Its snippets run with the documentation.
+
+use std::fs;
+use std::path::Path;
+
+const MOST_BYTES: usize = 12_000;
+
+#[test]
+fn the_readme_stays_short() {
+    let readme = read("README.md");
+    assert!(readme.len() < MOST_BYTES, "{} bytes; the guide has room", readme.len());
+}
+
+#[test]
+fn the_readme_names_every_feature_of_every_library() {
+    let readme = read("README.md");
+    let mut crates = 0;
+    for entry in fs::read_dir(root().join("crates")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        if !root().join("crates").join(&name).join("src/lib.rs").is_file() {
+            continue;
+        }
+        let manifest = read(&format!("crates/{name}/Cargo.toml"));
+        if manifest.contains("publish = false") {
+            continue;
+        }
+        crates += 1;
+        let row = readme.lines().find(|line| line.starts_with(&format!("| `{name}` |")));
+        let row = row.unwrap_or_else(|| panic!("no row for {name}"));
+        for feature in features(&manifest) {
+            assert!(row.contains(&format!("`{feature}`")), "{name}: `{feature}` is not in: {row}");
+        }
+    }
+    assert!(crates >= 8);
+}
+
+/// The names in the section `[features]`, without `default`.
+fn features(manifest: &str) -> Vec<&str> {
+    let lines = manifest.lines().skip_while(|line| *line != "[features]").skip(1);
+    let lines = lines.take_while(|line| !line.starts_with('['));
+    let names = lines.filter_map(|line| line.split_once(" = [").map(|(name, _)| name));
+    names.filter(|name| *name != "default" && !name.starts_with('#')).collect()
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap()
+}
+
+fn root() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
