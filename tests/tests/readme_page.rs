@@ -30,6 +30,9 @@ fn the_readme_names_every_feature_of_every_library() {
         for feature in features(&manifest) {
             assert!(row.contains(&format!("`{feature}`")), "{name}: `{feature}` is not in: {row}");
         }
+        let named = row.split('`').skip(3).step_by(2).filter(|name| !name.starts_with('R'));
+        let unknown: Vec<_> = named.filter(|name| !features(&manifest).contains(name)).collect();
+        assert!(unknown.is_empty(), "{name} has no feature {unknown:?}");
     }
     assert!(crates >= 8);
 }
