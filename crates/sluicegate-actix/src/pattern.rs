@@ -24,7 +24,9 @@ pub(crate) fn pieces(pattern: &str) -> impl Iterator<Item = Piece<'_>> {
             return None;
         }
         let (piece, behind) = parameter(rest).unwrap_or_else(|| {
-            let end = rest[1..].find('{').map_or(rest.len(), |at| at + 1);
+            // A brace in front that closes nowhere is text.
+            let brace = rest.char_indices().skip(1).find(|(_, c)| *c == '{');
+            let end = brace.map_or(rest.len(), |(at, _)| at);
             (Piece::Text(&rest[..end]), &rest[end..])
         });
         rest = behind;

@@ -47,7 +47,8 @@ impl<'r> Routed<'r> {
     /// Whether a resource with this pattern may answer the request.
     pub(crate) fn may_be(self, pattern: &str) -> bool {
         if self.is_done() {
-            return is_filled_by(pattern, self.captured(), self.path);
+            return is_filled_by(pattern, self.captured(), self.path)
+                || self.is_filled_with_a_slash(pattern);
         }
         self.path.len() > MAX_PATH || may_match(pattern, self.path)
     }
@@ -58,7 +59,15 @@ impl<'r> Routed<'r> {
         is_filled_by(found, self.captured(), self.path) || !may_match(found, self.path)
     }
 
-    /// Whether the whole path is matched: the limit is around the resource that answers.
+    /// Whether the pattern is filled once a slash is added. The limit may be around a scope whose prefix is
+    /// the whole path, with a `NormalizePath` behind it.
+    fn is_filled_with_a_slash(self, pattern: &str) -> bool {
+        !self.path.ends_with('/')
+            && is_filled_by(pattern, self.captured(), &format!("{}/", self.path))
+    }
+
+    /// Whether the whole path is matched: the limit is around the resource that answers, or around a scope
+    /// whose prefix is the whole path.
     fn is_done(self) -> bool {
         let matched = self.request.match_info();
         matched.unprocessed().is_empty() && !self.path.is_empty()

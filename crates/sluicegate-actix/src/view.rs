@@ -33,6 +33,11 @@ impl RequestView<'_> {
     fn pattern(&self) -> Option<&str> {
         self.route.get_or_init(|| Routed::of(self.request).pattern()).as_deref()
     }
+
+    /// The pattern for the path as `NormalizePath` would make it.
+    fn tidied_pattern(&self) -> Option<&str> {
+        self.tidied.get_or_init(|| Routed::of(self.request).pattern_when_tidied()).as_deref()
+    }
 }
 
 impl fmt::Debug for RequestView<'_> {
@@ -74,19 +79,17 @@ impl View for RequestView<'_> {
     /// The pattern of the resource that answers. Guards are not known before actix-web has asked them:
     /// around an app or a scope it is the first pattern that matches the path.
     fn route(&self) -> Option<&str> {
-        let tidied = || self.tidied.get_or_init(|| Routed::of(self.request).pattern_when_tidied());
-        self.pattern().or_else(|| tidied().as_deref())
+        self.pattern().or_else(|| self.tidied_pattern())
     }
 
     fn is_route(&self, pattern: &str) -> Option<bool> {
-        let routed = Routed::of(self.request);
         if self.pattern() == Some(pattern) {
-            Some(true)
-        } else if routed.may_be(pattern) {
-            None
-        } else {
-            Some(false)
+            return Some(true);
         }
+        // A resource with several patterns is known by its first: comparing the path with that is not enough.
+        let may_be = Routed::of(self.request).may_be(pattern)
+            || self.pattern().is_none() && self.tidied_pattern() == Some(pattern);
+        if may_be { None } else { Some(false) }
     }
 
     fn peer(&self) -> Option<IpAddr> {

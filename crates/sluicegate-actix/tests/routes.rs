@@ -202,6 +202,37 @@ async fn every_pattern_of_a_resource_is_its_route() {
 }
 
 #[actix_web::test]
+async fn slashes_are_no_way_around_the_other_patterns_of_a_resource() {
+    let both = web::resource(["/in", "/login"]).to(ok);
+    let app = App::new().service(both).wrap(NormalizePath::trim()).wrap(three("/in"));
+    let app = test::init_service(app).await;
+    assert_eq!(served(&app, &["/login", "//login", "/login/"]).await, 3);
+}
+
+#[actix_web::test]
+async fn a_slash_that_is_added_behind_a_limit_around_a_scope_is_no_way_around_a_route() {
+    for pattern in ["/login/", "/login/{tail}*"] {
+        let behind = pattern.strip_prefix("/login").unwrap();
+        let scope = web::scope("/login")
+            .service(web::resource(behind).to(ok))
+            .wrap(NormalizePath::new(TrailingSlash::Always))
+            .wrap(three(pattern));
+        let app = test::init_service(App::new().service(scope)).await;
+        assert_eq!(served(&app, &["/login", "/login/"]).await, 3, "{pattern}");
+    }
+}
+
+#[actix_web::test]
+async fn a_pattern_that_is_not_ascii_is_a_route_like_others() {
+    for pattern in ["/überblick", "/é", "/a/é{id}"] {
+        let app = App::new().service(web::resource(pattern).to(ok)).wrap(three(pattern));
+        let app = test::init_service(app).await;
+        let paths = ["/%C3%BCberblick", "/%C3%A9", "/a/%C3%A9x", "/%c3%a9"];
+        assert_eq!(served(&app, &paths).await, 3, "{pattern}");
+    }
+}
+
+#[actix_web::test]
 async fn an_exception_for_a_route_is_none_for_what_may_be_another() {
     let rule = || {
         let rule = Limit::per_hour(3).by(Ip::peer()).when(Not(Route.is("/health")));

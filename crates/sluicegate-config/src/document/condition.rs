@@ -13,7 +13,7 @@ use crate::envoy::Like;
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, remote = "Self")]
 pub struct Condition {
-    /// The method is one of these, such as `["POST", "PUT"]`.
+    /// The method is one of these, such as `["POST", "PUT"]`. `GET` is also `HEAD`.
     #[serde(default)]
     pub method: Option<Texts>,
     /// The path matches a pattern, such as `/login`, `/users/{id}` or `/api/*`.

@@ -7,6 +7,10 @@ use crate::key::{Method, Missing, Path, Route, View};
 impl Method {
     /// Holds for requests of this method, in the same case: methods are upper case.
     ///
+    /// `GET` also holds for `HEAD`: axum and other frameworks answer a HEAD request by running the handler for
+    /// GET, so HEAD must be no way around a limit on GET. `Not(Method.is("GET"))` holds for HEAD as well, for
+    /// the same reason: an exception for GET is for GET alone.
+    ///
     /// ```
     /// use sluicegate::{Ip, Limit};
     /// use sluicegate::key::Method;
@@ -17,7 +21,8 @@ impl Method {
         self.is_any([method])
     }
 
-    /// Holds for requests of one of these methods, in the same case.
+    /// Holds for requests of one of these methods, in the same case. `GET` also holds for `HEAD`, as in
+    /// [`is`](Self::is).
     pub fn is_any<M: Into<Cow<'static, str>>>(
         self,
         methods: impl IntoIterator<Item = M>,
@@ -32,9 +37,20 @@ pub struct MethodIs {
     methods: Vec<Cow<'static, str>>,
 }
 
+impl MethodIs {
+    fn has(&self, method: &str) -> bool {
+        self.methods.iter().any(|own| own == method)
+    }
+}
+
 impl<V: View> Condition<V> for MethodIs {
     fn holds(&self, view: &V) -> Result<bool, Missing> {
-        Ok(self.methods.iter().any(|method| method == view.method()))
+        let method = view.method();
+        Ok(self.has(method) || method == "HEAD" && self.has("GET"))
+    }
+
+    fn surely_holds(&self, view: &V) -> Result<bool, Missing> {
+        Ok(self.has(view.method()))
     }
 }
 

@@ -21,7 +21,21 @@ fn methods_are_compared_exactly() {
     assert!(holds(Method.is("POST"), &request("POST")));
     assert!(!holds(Method.is("POST"), &request("post")));
     assert!(holds(Method.is_any(["GET", "HEAD"]), &request("HEAD")));
-    assert!(!holds(Method.is_any(vec![String::from("GET")]), &request("HEAD")));
+    assert!(!holds(Method.is_any(vec![String::from("POST")]), &request("HEAD")));
+    assert!(!holds(Method.is("GET"), &request("get")));
+}
+
+#[test]
+fn head_is_no_way_around_a_limit_on_get() {
+    let request = |method: &str| Request { method: method.into(), ..Request::default() };
+    assert!(holds(Method.is("GET"), &request("HEAD")));
+    assert!(holds(Method.is_any(["POST", "GET"]), &request("HEAD")));
+    assert!(!holds(Method.is("HEAD"), &request("GET")));
+    // Nor is it a way into an exception.
+    assert!(holds(Not(Method.is("GET")), &request("HEAD")));
+    assert!(!holds(Not(Method.is("GET")), &request("GET")));
+    assert!(!holds(Not(Method.is("HEAD")), &request("HEAD")));
+    assert!(holds(Not(Not(Method.is("GET"))), &request("HEAD")));
 }
 
 #[test]

@@ -119,13 +119,13 @@ impl<V: View> CoreCondition<V> for Test {
 
     fn surely_holds(&self, view: &V) -> Result<bool, Missing> {
         match self {
+            Self::Method(test) => test.surely_holds(view),
             Self::Path(test) => test.surely_holds(view),
             Self::Route(test) => test.surely_holds(view),
             Self::Not(condition) => Ok(!condition.holds(view)?),
             Self::Any(test) => test.surely_holds(view),
             // These can always be told.
-            Self::Method(_)
-            | Self::Host(_)
+            Self::Host(_)
             | Self::Header(_)
             | Self::Query(_)
             | Self::Cookie(_)
