@@ -11,7 +11,7 @@ use http::Request;
 use sluicegate::adapter::{HttpView, MatchedRoute, Peer};
 use sluicegate_config::{Environment, Policies, read_toml};
 use sluicegate_core::adapter::Charge;
-use sluicegate_core::condition::{AnyOf, Either, Hours, InFlight, Not, Room, Weekday};
+use sluicegate_core::condition::{AnyOf, Either, HasCapacity, Hours, InFlight, Not, Weekday};
 use sluicegate_core::cost::{content_length, cost_from};
 use sluicegate_core::key::{
     Claims, Const, Cookie, Host, KeyBuf, Method, Missing, Optional, Path, Query,
@@ -338,11 +338,11 @@ fn cases_by_the_hour_and_by_the_load() {
     let clock = ManualClock::new();
     let roomy = Arc::new(AtomicBool::new(false));
     let load = InFlight::below(1_000);
-    let has_room = Arc::clone(&roomy);
+    let has_capacity = Arc::clone(&roomy);
     let environment = Environment::new()
         .clock(&clock)
         .in_flight(&load)
-        .room("database", move || has_room.load(Ordering::Relaxed));
+        .room("database", move || has_capacity.load(Ordering::Relaxed));
     let text = "time_zone = \"Europe/Berlin\"\n\
                 [[rules]]\nname = \"a\"\nkey = \"global\"\nlimits = [\"1/second\"]\n\
                 cases = [\n\
@@ -354,8 +354,8 @@ fn cases_by_the_hour_and_by_the_load() {
         Hours::in_zone("Europe/Berlin").expect("a zone").between("22:00", "06:00").expect("times");
     let nights = nights.on([Weekday::Friday]).clock(&clock);
     let saturdays = Hours::in_zone("UTC").expect("a zone").on([Weekday::Saturday]).clock(&clock);
-    let has_room = Arc::clone(&roomy);
-    let room = Room::from_fn(move || has_room.load(Ordering::Relaxed));
+    let has_capacity = Arc::clone(&roomy);
+    let room = HasCapacity::from_fn(move || has_capacity.load(Ordering::Relaxed));
     let limit = |count| Limit::per_second(count).named("a").carried();
     let rule = || {
         when(nights.clone(), limit(2))

@@ -140,7 +140,7 @@ async fn limits_of_one_name_count_together_when_the_room_is_gone() {
     let load = InFlight::below(1);
     let room = load.clone();
     let elastic = choose(move |_: &Request<String>| {
-        Limit::sliding_window(if room.has_room() { 5 } else { 2 }, secs(60)).named("api")
+        Limit::sliding_window(if room.has_capacity() { 5 } else { 2 }, secs(60)).named("api")
     });
     let app = app(RateLimitLayer::new(elastic.by(CLIENT)).store(store));
     for _ in 0..3 {

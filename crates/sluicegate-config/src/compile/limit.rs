@@ -188,7 +188,7 @@ impl<'a> Names<'a> {
 
     fn name(&self, limit: &Limit, budget: Budget<'_>) -> Result<Limit, String> {
         let Self { rule, has_several, on_trial } = *self;
-        let place = format!("{rule}/{}", limit.place());
+        let place = format!("{rule}/{}", limit.period_name());
         let (name, row) = match limit.own_name() {
             Some(name) => (name.to_owned(), name.to_owned()),
             None if has_several => (place.clone(), place),
@@ -213,5 +213,5 @@ fn nameless(said: &document::Limit) -> Option<String> {
         document::Limit::Table(table) => &table.rate,
     };
     let limit = rate.parse::<Limit>().ok().filter(|limit| limit.own_name().is_none())?;
-    Some(limit.place().to_string())
+    Some(limit.period_name().to_string())
 }

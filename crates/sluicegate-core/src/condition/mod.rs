@@ -23,7 +23,7 @@ pub(crate) mod load;
 pub use self::hours::{Hours, HoursError, Weekday};
 #[cfg(feature = "cpu")]
 pub use self::load::{Cpu, CpuError};
-pub use self::load::{InFlight, InFlightGuard, Room};
+pub use self::load::{HasCapacity, InFlight, InFlightGuard};
 mod extension;
 mod host;
 mod list;
@@ -114,7 +114,7 @@ pub trait Condition<V: View> {
 /// | chosen by | conditions |
 /// | --- | --- |
 /// | the client | method, path, route, host, header, query, cookie, and closures |
-/// | the server | hours, load ([`Room`], [`InFlight`], `Cpu`), a claim and an extension, which an earlier layer has left, the network, country and region of the address |
+/// | the server | hours, load ([`HasCapacity`], [`InFlight`], `Cpu`), a claim and an extension, which an earlier layer has left, the network, country and region of the address |
 ///
 /// An address is not free to choose: one client has few of them. A combination that asks for anything that
 /// the client chooses is chosen by the client.

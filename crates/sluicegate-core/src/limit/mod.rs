@@ -26,9 +26,9 @@ mod name;
 mod options;
 pub(crate) mod outcome;
 mod over;
-mod place;
 #[doc(hidden)]
 pub mod remote;
+mod row_sharing;
 mod shadow;
 mod share;
 mod sliding_log;
@@ -52,7 +52,7 @@ use std::time::Duration;
 pub use self::decide::{Decision, Verdict};
 pub use self::error::LimitError;
 pub use self::list::{Limits, MAX_LIMITS};
-pub(crate) use self::outcome::{Counted, Outcome, PlainOutcome};
+pub(crate) use self::outcome::{CountedIn, Outcome, PlainOutcome};
 pub use self::status::LimitStatus;
 pub use self::when_full::WhenFull;
 

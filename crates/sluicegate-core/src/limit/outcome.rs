@@ -208,7 +208,7 @@ impl Outcome {
     /// every limit, in order, what it is and costs, and how it was counted.
     pub(crate) fn filled_in<'l>(
         self,
-        each: impl Iterator<Item = (&'l Limit, u64, Counted)>,
+        each: impl Iterator<Item = (&'l Limit, u64, CountedIn)>,
     ) -> Self {
         let verdict = self.verdict();
         let mut known = match self.any {
@@ -217,11 +217,11 @@ impl Outcome {
         }
         .into_iter();
         let limits = each.filter_map(|(limit, cost, counted)| match counted {
-            Counted::Alone => known.next(),
-            Counted::Together => {
+            CountedIn::OwnRow => known.next(),
+            CountedIn::SharedRow => {
                 known.next().map(|limit_outcome| limit_outcome.together(limit, cost))
             }
-            Counted::No => Some(LimitOutcome::uncounted(*limit)),
+            CountedIn::Nowhere => Some(LimitOutcome::uncounted(*limit)),
         });
         Self::new(verdict, limits.collect())
     }
@@ -351,13 +351,13 @@ impl From<PlainOutcome> for Outcome {
 
 /// Where a store has counted what was owed to a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Counted {
+pub(crate) enum CountedIn {
     /// In the key's own row.
-    Alone,
+    OwnRow,
     /// In a row that several keys share.
-    Together,
+    SharedRow,
     /// Nowhere: there was no room.
-    No,
+    Nowhere,
 }
 
 impl LimitOutcome {

@@ -341,20 +341,20 @@ mod tests {
     /// However often it is made coarser: each stamp is put off, and by no more than a step.
     #[test]
     fn a_coarser_log_holds_everything_at_least_as_long() {
-        const WIDE: SlidingLog = SlidingLog { count: 10_000, period: 1_000_000, resolution: 1 };
+        const LARGE: SlidingLog = SlidingLog { count: 10_000, period: 1_000_000, resolution: 1 };
         for most in [4, 5, 8, 33, 256] {
             let mut log = Log::default();
             let mut stamps = VecDeque::new();
             for turn in 0..20_000_u64 {
                 let now = 5_000_000 + turn * 97 + (turn * turn) % 91;
-                WIDE.tidy(&mut log, now);
+                LARGE.tidy(&mut log, now);
                 if log.entries.len() == most {
                     log.coarsen(most);
                     assert!(log.entries.len() <= most / 2 + 1);
                 }
-                WIDE.spend(&mut log, now, 1, 0);
+                LARGE.spend(&mut log, now, 1, 0);
                 stamps.push_back(now);
-                while stamps.front().is_some_and(|stamp| stamp + WIDE.period <= now) {
+                while stamps.front().is_some_and(|stamp| stamp + LARGE.period <= now) {
                     stamps.pop_front();
                 }
                 let late = 1_000_000 / (most as u64 / 4) * 2;

@@ -173,30 +173,33 @@ impl Limit {
 
     /// The bucket of a plain limit of which a microsecond drains one, as of most.
     #[inline]
-    pub(crate) const fn slim_bucket(&self) -> Option<&TokenBucket> {
+    pub(crate) const fn one_word_bucket(&self) -> Option<&TokenBucket> {
         match &self.algorithm {
-            Algorithm::TokenBucket(bucket) if self.plain && bucket.is_even() => Some(bucket),
+            Algorithm::TokenBucket(bucket) if self.plain && bucket.drains_one_per_microsecond() => {
+                Some(bucket)
+            }
             _ => None,
         }
     }
 
-    /// Whether the state is that of a [slim](Self::slim_bucket) limit: a shadow's is too, so that it is the
+    /// Whether the state is that of a limit [with a one-word row](Self::one_word_bucket): a shadow's is too, so that it is the
     /// same when it becomes one that refuses.
     #[inline]
-    pub(crate) const fn is_slim(&self) -> bool {
+    pub(crate) const fn fits_one_word(&self) -> bool {
         let queues = matches!(self.spec, AlgorithmSpec::LeakyBucket { .. });
         match &self.algorithm {
             Algorithm::TokenBucket(bucket) => {
-                bucket.is_even() && !self.has_extra_state() && !queues
+                bucket.drains_one_per_microsecond() && !self.has_extra_state() && !queues
             }
             _ => false,
         }
     }
 
-    /// The state of a [slim](Self::is_slim) limit as `receipt` wrote it, if that is what is left of it:
+    /// The state of a limit that [fits one word](Self::fits_one_word) as `receipt` wrote it, if that is what is left of it:
     /// giving back asks whether anybody was charged since.
     pub(crate) fn as_written(&self, words: Words, receipt: &Receipt) -> Words {
-        let is_same = self.is_slim() && words[0] + words[1] == receipt.words[0] + receipt.words[1];
+        let is_same =
+            self.fits_one_word() && words[0] + words[1] == receipt.words[0] + receipt.words[1];
         if is_same { receipt.words } else { words }
     }
 

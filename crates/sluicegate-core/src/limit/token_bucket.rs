@@ -25,7 +25,7 @@ pub(crate) struct TokenBucket {
     /// The most debt that leaves at once; less than `cap` in a leaky bucket.
     free: u64,
     /// Whether a microsecond drains one, as at most rates that people choose: no division is needed.
-    even: bool,
+    unit_drain: bool,
 }
 
 impl TokenBucket {
@@ -43,8 +43,15 @@ impl TokenBucket {
             if let Some(heavy) = cap.checked_mul(unit) {
                 // The debt, one more cost and the rounding of a division must fit together.
                 if heavy < EXACT / 2 && drain < EXACT / 2 && heavy * 2 + drain < EXACT {
-                    let even = tick == 1 && drain == 1;
-                    return Some(Self { unit, drain, tick, cap: heavy, free: free * unit, even });
+                    let unit_drain = tick == 1 && drain == 1;
+                    return Some(Self {
+                        unit,
+                        drain,
+                        tick,
+                        cap: heavy,
+                        free: free * unit,
+                        unit_drain,
+                    });
                 }
             }
             i += 1;
@@ -54,7 +61,7 @@ impl TokenBucket {
 
     /// One each `gap` microseconds, whatever it costs.
     pub(super) const fn gap(gap: u64) -> Self {
-        Self { unit: gap, drain: 1, tick: 1, cap: gap, free: gap, even: true }
+        Self { unit: gap, drain: 1, tick: 1, cap: gap, free: gap, unit_drain: true }
     }
 
     /// The numbers that give the words their meaning.
@@ -69,7 +76,7 @@ impl TokenBucket {
 
     /// The bucket of those numbers, whatever leaves it at once.
     pub(super) const fn with_parameters([unit, drain, tick, cap]: Parameters) -> Self {
-        Self { unit, drain, tick, cap, free: cap, even: false }
+        Self { unit, drain, tick, cap, free: cap, unit_drain: false }
     }
 
     /// What is owed by words of other numbers, token for token, the rest of one rounded up.
@@ -108,8 +115,8 @@ impl TokenBucket {
 
     /// Whether a microsecond drains one: then when the debt is gone says all that words does.
     #[inline]
-    pub(super) const fn is_even(&self) -> bool {
-        self.even
+    pub(super) const fn drains_one_per_microsecond(&self) -> bool {
+        self.unit_drain
     }
 
     /// How many tokens fit into a bucket of twice the size.
@@ -275,7 +282,7 @@ impl TokenBucket {
     /// a later time.
     #[inline]
     pub(crate) fn step(&self, words: Words, now: u64, cost: u64) -> StepResult {
-        if cost != 1 || !self.even {
+        if cost != 1 || !self.unit_drain {
             return self.step_at_length(words, now, cost);
         }
         // The same in fewer words: nothing here reaches 2^54.

@@ -21,11 +21,11 @@ use crate::key::{Missing, View};
 ///     .by(Ip::peer());
 ///
 /// let first = load.enter();
-/// assert!(load.has_room());
+/// assert!(load.has_capacity());
 /// let second = load.enter();
-/// assert!(!load.has_room());
+/// assert!(!load.has_capacity());
 /// drop(first);
-/// assert!(load.has_room());
+/// assert!(load.has_capacity());
 /// # drop((second, elastic));
 /// ```
 #[derive(Debug, Clone)]
@@ -65,7 +65,7 @@ impl InFlight {
 
     /// Whether less than the bound is under way, for whoever asks without a request.
     #[inline]
-    pub fn has_room(&self) -> bool {
+    pub fn has_capacity(&self) -> bool {
         self.count() < self.below
     }
 }
@@ -73,7 +73,7 @@ impl InFlight {
 impl<V: View> Condition<V> for InFlight {
     #[inline]
     fn holds(&self, _: &V) -> Result<bool, Missing> {
-        Ok(self.has_room())
+        Ok(self.has_capacity())
     }
 
     fn chosen_by(&self) -> ChosenBy {
@@ -102,14 +102,14 @@ mod tests {
     fn it_holds_below_the_bound_and_not_at_it() {
         let load = InFlight::below(2);
         let first = load.enter();
-        assert!(load.has_room());
+        assert!(load.has_capacity());
         let second = load.enter();
-        assert!(!load.has_room());
+        assert!(!load.has_capacity());
         drop(first);
-        assert!(load.has_room());
+        assert!(load.has_capacity());
         drop(second);
         assert_eq!(load.count(), 0);
-        assert!(!InFlight::below(0).has_room());
+        assert!(!InFlight::below(0).has_capacity());
     }
 
     #[test]
@@ -118,7 +118,7 @@ mod tests {
         let many = few.also_below(3);
         let _guards = [few.clone().enter(), many.enter()];
         assert_eq!((few.count(), many.count()), (2, 2));
-        assert!(!few.has_room() && many.has_room());
+        assert!(!few.has_capacity() && many.has_capacity());
     }
 
     #[test]

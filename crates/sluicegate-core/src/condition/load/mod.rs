@@ -26,40 +26,40 @@ use crate::key::{Missing, View};
 /// use std::sync::Arc;
 /// use std::sync::atomic::{AtomicUsize, Ordering};
 /// use sluicegate::{Ip, Limit, when};
-/// use sluicegate::condition::Room;
+/// use sluicegate::condition::HasCapacity;
 ///
 /// let queued = Arc::new(AtomicUsize::new(0));
 /// let jobs = Arc::clone(&queued);
-/// let room = Room::from_fn(move || jobs.load(Ordering::Relaxed) < 1_000);
+/// let room = HasCapacity::from_fn(move || jobs.load(Ordering::Relaxed) < 1_000);
 ///
 /// // Up to ten times as much while few jobs are queued: one budget, whichever of the limits holds.
 /// let elastic = when(room.clone(), Limit::per_minute(1_000).named("api"))
 ///     .otherwise(Limit::per_minute(100).named("api"))
 ///     .by(Ip::peer());
-/// assert!(room.has_room());
+/// assert!(room.has_capacity());
 /// queued.store(1_000, Ordering::Relaxed);
-/// assert!(!room.has_room());
+/// assert!(!room.has_capacity());
 /// # let _ = elastic;
 /// ```
 #[derive(Clone, Copy)]
 #[must_use]
-pub struct Room<F>(F);
+pub struct HasCapacity<F>(F);
 
-impl<F: Fn() -> bool> Room<F> {
-    /// Holds while `has_room` says so.
-    pub fn from_fn(has_room: F) -> Self {
-        Self(has_room)
+impl<F: Fn() -> bool> HasCapacity<F> {
+    /// Holds while `has_capacity` says so.
+    pub fn from_fn(has_capacity: F) -> Self {
+        Self(has_capacity)
     }
 
     /// Whether there is room now, for whoever asks without a request.
-    pub fn has_room(&self) -> bool {
+    pub fn has_capacity(&self) -> bool {
         (self.0)()
     }
 }
 
-impl<V: View, F: Fn() -> bool> Condition<V> for Room<F> {
+impl<V: View, F: Fn() -> bool> Condition<V> for HasCapacity<F> {
     fn holds(&self, _: &V) -> Result<bool, Missing> {
-        Ok(self.has_room())
+        Ok(self.has_capacity())
     }
 
     fn chosen_by(&self) -> ChosenBy {
@@ -67,8 +67,8 @@ impl<V: View, F: Fn() -> bool> Condition<V> for Room<F> {
     }
 }
 
-impl<F> fmt::Debug for Room<F> {
+impl<F> fmt::Debug for HasCapacity<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Room")
+        f.write_str("HasCapacity")
     }
 }

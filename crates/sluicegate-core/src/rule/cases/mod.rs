@@ -98,8 +98,8 @@ impl<C> Cases<C> {
     ///
     /// When the name cannot be a limit's, or two limits of one case would share one.
     pub fn try_named(self, name: &str) -> Result<Self, LimitError> {
-        let limits = placed(&self.given, |limit| format!("{name}/{}", limit.place()))?;
-        let apart = apart(&self.given, Some(name))?;
+        let limits = sharing_rows(&self.given, |limit| format!("{name}/{}", limit.period_name()))?;
+        let apart = with_own_rows(&self.given, Some(name))?;
         Ok(Self { limits, apart, ..self })
     }
 
@@ -170,8 +170,8 @@ impl<C> CasesBuilder<C> {
     pub fn try_otherwise(self, limits: impl Into<Limits>) -> Result<Cases<C>, LimitError> {
         let Self { conditions, limits: mut given } = self;
         given.push(limits.into());
-        let limits = placed(&given, |limit| name_at_place(&given, limit))?;
-        let apart = apart(&given, None)?;
+        let limits = sharing_rows(&given, |limit| name_at_place(&given, limit))?;
+        let apart = with_own_rows(&given, None)?;
         Ok(Cases { conditions, given, limits, apart })
     }
 }
@@ -182,14 +182,17 @@ impl<C> fmt::Debug for CasesBuilder<C> {
     }
 }
 
-fn placed(lists: &[Limits], name: impl Fn(&Limit) -> String) -> Result<Vec<Limits>, LimitError> {
-    lists.iter().map(|limits| limits.placed(&name)).collect()
+fn sharing_rows(
+    lists: &[Limits],
+    name: impl Fn(&Limit) -> String,
+) -> Result<Vec<Limits>, LimitError> {
+    lists.iter().map(|limits| limits.sharing_rows(&name)).collect()
 }
 
 /// The limits of each case with rows of its own.
-fn apart(lists: &[Limits], name: Option<&str>) -> Result<Vec<Limits>, LimitError> {
+fn with_own_rows(lists: &[Limits], name: Option<&str>) -> Result<Vec<Limits>, LimitError> {
     let mut rows = Vec::new();
-    lists.iter().map(|limits| limits.apart(name, &mut rows)).collect()
+    lists.iter().map(|limits| limits.with_own_rows(name, &mut rows)).collect()
 }
 
 /// What the last limit of the same period is called; one without a name of its own first, since that

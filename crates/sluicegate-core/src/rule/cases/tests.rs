@@ -255,7 +255,7 @@ fn a_condition_says_who_chooses_it() {
         who(claim()),
         who(Not(claim())),
         who(crate::condition::load::InFlight::below(3)),
-        who(crate::condition::load::Room::from_fn(|| true)),
+        who(crate::condition::load::HasCapacity::from_fn(|| true)),
         who(Extension::<u8>::new().is(|_| true)),
         who(Ip::peer().within(["10.0.0.0/8"]).unwrap()),
         who(crate::condition::AllOf(vec![claim(), claim()])),

@@ -45,7 +45,7 @@ pub(super) fn position(tiers: &[Tier], name: &str) -> Option<usize> {
 impl Tier {
     /// With its limits made to share rows with those of the other `tiers`.
     pub(super) fn limited(tiers: &str, name: &str, limits: &Limits) -> Result<Self, TierError> {
-        let placed = limits.placed(|limit| format!("{tiers}/{}", limit.place()));
+        let placed = limits.sharing_rows(|limit| format!("{tiers}/{}", limit.period_name()));
         let limits = placed.map_err(|error| TierError::limits(tiers, name, error))?;
         Ok(Self { name: name.into(), limits: Some(limits) })
     }

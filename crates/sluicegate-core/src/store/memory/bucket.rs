@@ -2,13 +2,13 @@
 
 use std::ops::Deref;
 
-use super::lock::{Lock, Seen};
+use super::lock::{Lock, Version};
 use super::sync::{AtomicU32, Ordering};
 
 /// Some rows, and what is known of them.
 ///
 /// What is required is done under the lock, but for looking; what is read without it counts only if
-/// [`is_still`](Self::is_still) or [`lock_if_still`](Self::lock_if_still) says so afterwards.
+/// [`is_unchanged`](Self::is_unchanged) or [`lock_if_unchanged`](Self::lock_if_unchanged) says so afterwards.
 pub(super) trait Bucket: Default {
     /// What stands in a row.
     type Content: Default;
@@ -19,20 +19,20 @@ pub(super) trait Bucket: Default {
     /// How many more rows than keys a table has, in hundredths.
     const SPARE: usize;
 
-    fn latch(&self) -> &Lock;
+    fn bucket_lock(&self) -> &Lock;
 
     /// When the last of the rows has recovered that have this bucket as their first choice and stand
     /// in another. Until then a row that is not found here is looked for there.
-    fn passed_until(&self) -> &AtomicU32;
+    fn displaced_until(&self) -> &AtomicU32;
 
-    fn print_at(&self, row: usize) -> u64;
+    fn fingerprint_at(&self, row: usize) -> u64;
 
     /// The tick at which the row has recovered.
     fn expiry_at(&self, row: usize) -> u32;
 
-    /// Makes a row that was free at `tick` that of `print`, and hands back what stood there; `None` if
+    /// Makes a row that was free at `tick` that of `fingerprint`, and hands back what stood there; `None` if
     /// it is not free any more.
-    fn claim(&self, row: usize, print: u64, tick: u32) -> Option<Self::Content>;
+    fn claim(&self, row: usize, fingerprint: u64, tick: u32) -> Option<Self::Content>;
 
     /// Takes out what stands in a row; something has to be put there again.
     fn take(&self, row: usize) -> Self::Content;
@@ -46,41 +46,41 @@ pub(super) trait Bucket: Default {
     fn clear(&self, row: usize);
 
     #[inline]
-    fn look(&self) -> Option<Seen> {
-        self.latch().look()
+    fn version(&self) -> Option<Version> {
+        self.bucket_lock().version()
     }
 
     #[inline]
-    fn is_still(&self, seen: Seen) -> bool {
-        self.latch().is_still(seen)
+    fn is_unchanged(&self, version: Version) -> bool {
+        self.bucket_lock().is_unchanged(version)
     }
 
     #[inline]
-    fn lock_if_still(&self, seen: Seen) -> Option<Guard<'_, Self>> {
-        self.latch().lock_if_still(seen).then(|| Guard(self))
+    fn lock_if_unchanged(&self, version: Version) -> Option<Guard<'_, Self>> {
+        self.bucket_lock().lock_if_unchanged(version).then(|| Guard(self))
     }
 
     fn lock(&self) -> Guard<'_, Self> {
-        self.latch().lock();
+        self.bucket_lock().lock();
         Guard(self)
     }
 
     fn try_lock(&self) -> Option<Guard<'_, Self>> {
-        self.latch().try_lock().then(|| Guard(self))
+        self.bucket_lock().try_lock().then(|| Guard(self))
     }
 
     #[inline(always)]
-    fn find(&self, print: u64) -> Option<usize> {
+    fn find(&self, fingerprint: u64) -> Option<usize> {
         // All are compared, whichever it is: a jump that depends on it is mispredicted more often than
         // not.
-        let is_at = |row| u32::from(self.print_at(row) == print) << row;
+        let is_at = |row| u32::from(self.fingerprint_at(row) == fingerprint) << row;
         let found = (0..Self::ROWS).fold(0, |found, row| found | is_at(row));
         (found != 0).then(|| found.trailing_zeros() as usize)
     }
 
-    /// The row of `print`, unless it has recovered.
-    fn find_live(&self, print: u64, tick: u32) -> Option<usize> {
-        self.find(print).filter(|row| self.is_live(*row, tick))
+    /// The row of `fingerprint`, unless it has recovered.
+    fn find_live(&self, fingerprint: u64, tick: u32) -> Option<usize> {
+        self.find(fingerprint).filter(|row| self.is_live(*row, tick))
     }
 
     #[inline]
@@ -90,31 +90,33 @@ pub(super) trait Bucket: Default {
 
     /// Whether the row is empty, or has recovered.
     fn is_free(&self, row: usize, tick: u32) -> bool {
-        self.print_at(row) == 0 || !self.is_live(row, tick)
+        self.fingerprint_at(row) == 0 || !self.is_live(row, tick)
     }
 
-    /// Makes a free row that of `print`, none of those that `taken` knows, and hands back what stood
+    /// Makes a free row that of `fingerprint`, none of those that `taken` knows, and hands back what stood
     /// there.
     fn claim_free(
         &self,
-        print: u64,
+        fingerprint: u64,
         tick: u32,
         taken: impl Fn(usize) -> bool,
     ) -> Option<(usize, Self::Content)> {
         let free = |row: &usize| self.is_free(*row, tick) && !taken(*row);
-        (0..Self::ROWS).filter(free).find_map(|row| Some((row, self.claim(row, print, tick)?)))
+        (0..Self::ROWS)
+            .filter(free)
+            .find_map(|row| Some((row, self.claim(row, fingerprint, tick)?)))
     }
 
     /// Whether a row that belongs here may stand in another of its choices.
     #[inline]
-    fn is_passed(&self, tick: u32) -> bool {
-        self.passed_until().load(Ordering::Relaxed) > tick
+    fn has_displaced(&self, tick: u32) -> bool {
+        self.displaced_until().load(Ordering::Relaxed) > tick
     }
 
     /// Whether it holds for as long as a row lasts that stands in another of its choices.
     #[inline]
-    fn is_passed_until(&self, expiry: u32) -> bool {
-        self.passed_until().load(Ordering::Relaxed) >= expiry
+    fn has_displaced_until(&self, expiry: u32) -> bool {
+        self.displaced_until().load(Ordering::Relaxed) >= expiry
     }
 
     fn live(&self, tick: u32) -> usize {
@@ -126,16 +128,16 @@ pub(super) trait Bucket: Default {
 pub(super) struct Guard<'a, B: Bucket>(&'a B);
 
 impl<B: Bucket> Guard<'_, B> {
-    pub(super) fn pass_until(&self, expiry: u32) {
-        let until = self.passed_until().load(Ordering::Relaxed).max(expiry);
-        self.passed_until().store(until, Ordering::Relaxed);
+    pub(super) fn note_displaced_until(&self, expiry: u32) {
+        let until = self.displaced_until().load(Ordering::Relaxed).max(expiry);
+        self.displaced_until().store(until, Ordering::Relaxed);
     }
 
     /// Takes a row out that is to stand in another bucket, with the tick at which it has recovered.
     pub(super) fn lift(&self, row: usize) -> (B::Content, u32) {
         let (content, expiry) = self.take_with_expiry(row);
         // Whoever no longer finds it here finds out that it may be elsewhere.
-        self.pass_until(expiry);
+        self.note_displaced_until(expiry);
         self.clear(row);
         (content, expiry)
     }
@@ -153,6 +155,6 @@ impl<B: Bucket> Deref for Guard<'_, B> {
 impl<B: Bucket> Drop for Guard<'_, B> {
     #[inline]
     fn drop(&mut self) {
-        self.latch().open();
+        self.bucket_lock().unlock();
     }
 }

@@ -2,10 +2,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use super::hash::Seed;
-use super::moment::Followed;
-use super::room::Pool;
+use super::log_budget::LogBudget;
+use super::moment::MonotonicClock;
+use super::shared_rows::{MOST, SharedRows};
 use super::table::Table;
-use super::together::{MOST, Together};
 use super::{Inner, Memory};
 use crate::clock::Clock;
 
@@ -32,7 +32,7 @@ pub struct MemoryBuilder {
 }
 
 impl MemoryBuilder {
-    /// Room for `keys` keys, each on one limit. The table for a limit is then made when a layer or limiter
+    /// Reserved for `keys` keys, each on one limit. The table for a limit is then made when a layer or limiter
     /// is made with it, 13 ms for a million keys; without this there is room for 131,072, made at first
     /// use.
     ///
@@ -75,14 +75,16 @@ impl MemoryBuilder {
         let base = clock.now();
         Memory(Arc::new(Inner {
             base,
-            followed: Followed::default(),
+            monotonic: MonotonicClock::default(),
             is_eager: self.capacity.is_some(),
-            slim: Table::new(capacity, 0),
-            narrow: Table::new(capacity, base),
-            wide: Table::new(capacity, base),
-            pool: Pool::new(self.log_entries.unwrap_or(capacity.saturating_mul(ENTRIES))),
+            one_word: Table::new(capacity, 0),
+            two_words: Table::new(capacity, base),
+            full_state: Table::new(capacity, base),
+            log_budget: LogBudget::new(
+                self.log_entries.unwrap_or(capacity.saturating_mul(ENTRIES)),
+            ),
             turned_away: AtomicU64::new(0),
-            together: Together::new(MOST, base),
+            shared_rows: SharedRows::new(MOST, base),
             seed: Seed::new(),
             capacity,
             clock,

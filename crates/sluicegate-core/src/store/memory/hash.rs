@@ -29,7 +29,7 @@ impl Seed {
 
     /// What tells the row of this limit and key from all others; never 0, which marks an empty row.
     #[inline]
-    pub(super) fn print(&self, limit: u64, key: &KeyBuf) -> u64 {
+    pub(super) fn fingerprint(&self, limit: u64, key: &KeyBuf) -> u64 {
         let mut hasher = FoldHasher::with_seed(self.own ^ limit, &self.shared);
         let [low, high] = key.length_words();
         hasher.write_u64(low);

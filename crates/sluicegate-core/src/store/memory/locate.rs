@@ -4,13 +4,13 @@ use smallvec::SmallVec;
 
 use super::Inner;
 use super::bucket::Bucket;
-use super::locked::{Find, Locked, Place, Sought};
+use super::locked::{FindMode, LockedBuckets, RowIndex, SearchResult};
+use super::log_budget::{Reserved, reserved_by};
 use super::moment::Moment;
-use super::room::{Room, room_of};
-use super::row::{Four, Narrow};
-use super::slim::{LAST, Slim};
+use super::one_word::{LAST, OneWord};
+use super::row::{FourRows, TwoWords};
+use super::shared_rows::LockedSharedRows;
 use super::table::{CHOICES, Table, ticks};
-use super::together::Shared;
 use crate::limit::{Limit, MOST_ENTRIES, State, Words};
 use crate::store::charge::{Charge, Debit};
 
@@ -18,43 +18,43 @@ use crate::store::charge::{Charge, Debit};
 pub(super) const USUAL: usize = 4;
 
 /// A row's state, taken out for the time of a decision.
-pub(super) struct Found {
+pub(super) struct CheckedOut {
     pub(super) state: State,
-    place: Option<Place>,
+    place: Option<RowIndex>,
     /// Whether one more charge can be written down.
     pub(super) has_room: bool,
     /// The row that is shared with other keys, if the state is that row's.
-    common: Option<Place>,
+    shared_row: Option<RowIndex>,
     /// What was held when the state was taken out.
     pub(super) held: u64,
     /// What a row that was made for this decision began with, as a key may have to that was counted together
     /// with others.
     seed: Option<Box<State>>,
     /// What the log is counted with.
-    counted: Room,
+    counted: Reserved,
     /// What the state of a limit that remembers more is kept in, to be put back into it.
     kept: Option<Box<State>>,
 }
 
-impl Found {
-    fn of_words(words: Words, place: Option<Place>) -> Self {
+impl CheckedOut {
+    fn of_words(words: Words, place: Option<RowIndex>) -> Self {
         let state = State { words, ..State::default() };
         let (has_room, held) = (place.is_some(), words[0]);
         Self {
             state,
             has_room,
             place,
-            common: None,
+            shared_row: None,
             held,
             seed: None,
-            counted: Room::default(),
+            counted: Reserved::default(),
             kept: None,
         }
     }
 
     /// The same of a row that keys share.
-    pub(super) fn in_common(self, place: Place) -> Self {
-        Self { place: None, common: Some(place), ..self }
+    pub(super) fn in_shared_row(self, place: RowIndex) -> Self {
+        Self { place: None, shared_row: Some(place), ..self }
     }
 
     /// The same, to be made nobody's row again if nothing is written there.
@@ -63,8 +63,8 @@ impl Found {
     }
 
     /// Whether the state is that of a row which several keys share.
-    pub(super) fn is_together(&self) -> bool {
-        self.common.is_some()
+    pub(super) fn is_shared(&self) -> bool {
+        self.shared_row.is_some()
     }
 
     /// Whether a row was made for it in vain.
@@ -73,17 +73,17 @@ impl Found {
     }
 }
 
-pub(super) struct Wanted<'a> {
+pub(super) struct Target<'a> {
     pub(super) debit: &'a Debit,
     pub(super) limit: &'a Limit,
-    pub(super) print: u64,
+    pub(super) fingerprint: u64,
 }
 
 /// Where the state of a limit is found.
 #[derive(Default)]
-struct Spot {
-    own: Option<Place>,
-    common: Option<Place>,
+struct Located {
+    own: Option<RowIndex>,
+    shared_row: Option<RowIndex>,
     /// What a new row begins with.
     seed: Option<Box<State>>,
 }
@@ -105,7 +105,7 @@ trait WordRows: Bucket {
     fn time(moment: Moment) -> u64;
 }
 
-impl WordRows for Four<Narrow> {
+impl WordRows for FourRows<TwoWords> {
     fn words(words: Words, _: Moment) -> Words {
         words
     }
@@ -125,7 +125,7 @@ impl WordRows for Four<Narrow> {
     }
 }
 
-impl WordRows for Slim {
+impl WordRows for OneWord {
     fn words(free_at: u64, moment: Moment) -> Words {
         match free_at.saturating_sub(moment.since) {
             0 => [0; 2],
@@ -159,93 +159,94 @@ impl Inner {
     pub(super) fn rows<R>(
         &self,
         charge: &Charge,
-        find: Find,
-        run: impl FnOnce(&mut [Found], u64) -> R,
+        find: FindMode,
+        run: impl FnOnce(&mut [CheckedOut], u64) -> R,
     ) -> R {
-        let wanted = match charge.only() {
+        let target = match charge.only() {
             Some(debit) if !debit.limit.has_extra_state() => {
-                let wanted = self.wanted(debit);
-                let run = match debit.limit.is_slim() {
-                    true => self.one(&self.slim, &wanted, find, run),
-                    false => self.one(&self.narrow, &wanted, find, run),
+                let target = self.target(debit);
+                let run = match debit.limit.fits_one_word() {
+                    true => self.one(&self.one_word, &target, find, run),
+                    false => self.one(&self.two_words, &target, find, run),
                 };
                 match run {
                     Ok(result) => return result,
-                    Err(run) => return self.everywhere(&[wanted], find, run),
+                    Err(run) => return self.everywhere(&[target], find, run),
                 }
             }
             Some(debit) => {
-                let wanted = self.wanted(debit);
-                match self.one_wide(&wanted, find, run) {
+                let target = self.target(debit);
+                match self.with_one_full_state(&target, find, run) {
                     Ok(result) => return result,
-                    Err(run) => return self.within_first(&[wanted], find, run),
+                    Err(run) => return self.within_first(&[target], find, run),
                 }
             }
             None => {
-                charge.debits().map(|debit| self.wanted(debit)).collect::<SmallVec<[_; USUAL]>>()
+                charge.debits().map(|debit| self.target(debit)).collect::<SmallVec<[_; USUAL]>>()
             }
         };
-        self.within_first(&wanted, find, run)
+        self.within_first(&target, find, run)
     }
 
     fn within_first<R>(
         &self,
-        wanted: &[Wanted<'_>],
-        find: Find,
-        run: impl FnOnce(&mut [Found], u64) -> R,
+        target: &[Target<'_>],
+        find: FindMode,
+        run: impl FnOnce(&mut [CheckedOut], u64) -> R,
     ) -> R {
         // Most rows stand in their first bucket: the others are locked only when they must be.
-        match self.within(wanted, find, 1, run) {
+        match self.within(target, find, 1, run) {
             Ok(result) => result,
-            Err(run) => self.everywhere(wanted, find, run),
+            Err(run) => self.everywhere(target, find, run),
         }
     }
 
     /// Makes the table that rows of `limit` stand in, if there is none yet.
     pub(super) fn make_for(&self, limit: &Limit) {
-        match Kind::of(limit) {
-            Kind::Slim => self.slim.make(),
-            Kind::Narrow => self.narrow.make(),
-            Kind::Wide => self.wide.make(),
+        match RowKind::of(limit) {
+            RowKind::OneWord => self.one_word.make(),
+            RowKind::TwoWords => self.two_words.make(),
+            RowKind::FullState => self.full_state.make(),
         }
     }
 
-    pub(super) fn wanted<'a>(&self, debit: &'a Debit) -> Wanted<'a> {
+    pub(super) fn target<'a>(&self, debit: &'a Debit) -> Target<'a> {
         let limit = &debit.limit;
-        Wanted { debit, limit, print: self.seed.print(limit.id(), &debit.key) }
+        Target { debit, limit, fingerprint: self.seed.fingerprint(limit.id(), &debit.key) }
     }
 
     /// One row in its first bucket, under the lock, without allocating; hands `run` back when the others
     /// have to be looked at.
-    fn one<R, B: WordRows, F: FnOnce(&mut [Found], u64) -> R>(
+    fn one<R, B: WordRows, F: FnOnce(&mut [CheckedOut], u64) -> R>(
         &self,
         table: &Table<B>,
-        &Wanted { limit, print, .. }: &Wanted<'_>,
-        find: Find,
+        &Target { limit, fingerprint, .. }: &Target<'_>,
+        find: FindMode,
         run: F,
     ) -> Result<R, F> {
-        let bucket = table.lock(table.choice(print, 0));
+        let bucket = table.lock(table.choice(fingerprint, 0));
         // Read under the lock: no decision on a row goes by an older clock than the one before it.
         let moment = self.moment();
         let tick = table.tick(B::time(moment));
-        let passed = bucket.is_passed(tick);
-        let mut row = bucket.find(print).filter(|row| !passed || bucket.is_live(*row, tick));
+        let has_displaced = bucket.has_displaced(tick);
+        let mut row =
+            bucket.find(fingerprint).filter(|row| !has_displaced || bucket.is_live(*row, tick));
         if row.is_none() {
             // What is counted of the key in a row that it shares must not be forgotten.
-            let is_shared = find != Find::Only && self.together.is_live(moment.now);
-            if find == Find::OrInsert && !passed && !is_shared {
-                row = bucket.claim_free(print, tick, |_| false).map(|(row, _)| row);
+            let is_shared = find != FindMode::Existing && self.shared_rows.is_live(moment.now);
+            if find == FindMode::OrInsert && !has_displaced && !is_shared {
+                row = bucket.claim_free(fingerprint, tick, |_| false).map(|(row, _)| row);
             }
-            if row.is_none() && (passed || is_shared || find == Find::OrInsert) {
+            if row.is_none() && (has_displaced || is_shared || find == FindMode::OrInsert) {
                 return Err(run);
             }
         }
         let words = row.map_or([0; 2], |row| B::words(bucket.take(row), moment));
         let now = self.clock.at_least(moment.now, limit.since(words));
-        let mut found = [Found::of_words(words, row.map(|row| (0, row)))];
+        let mut found = [CheckedOut::of_words(words, row.map(|row| (0, row)))];
         let result = run(&mut found, now);
         if let Some(row) = row {
-            let [Found { state: State { words, .. }, .. }] = found;
+            let [CheckedOut { state: State { words, .. }, .. }] = found;
             let (content, expiry) = B::content(table, limit, words, moment, now);
             bucket.put(row, content, expiry);
         }
@@ -254,17 +255,17 @@ impl Inner {
 
     /// The live row of a limit that remembers more, in its first bucket, under the lock, without
     /// allocating; hands `run` back when there is none.
-    fn one_wide<R, F: FnOnce(&mut [Found], u64) -> R>(
+    fn with_one_full_state<R, F: FnOnce(&mut [CheckedOut], u64) -> R>(
         &self,
-        &Wanted { limit, print, .. }: &Wanted<'_>,
-        find: Find,
+        &Target { limit, fingerprint, .. }: &Target<'_>,
+        find: FindMode,
         run: F,
     ) -> Result<R, F> {
-        let table = &self.wide;
-        let bucket = table.lock(table.choice(print, 0));
+        let table = &self.full_state;
+        let bucket = table.lock(table.choice(fingerprint, 0));
         // Read under the lock: no decision on a row goes by an older clock than the one before it.
         let Moment { now, .. } = self.moment_in_order();
-        let Some(row) = bucket.find_live(print, table.tick(now)) else { return Err(run) };
+        let Some(row) = bucket.find_live(fingerprint, table.tick(now)) else { return Err(run) };
         let mut found = [self.take_out(limit, (0, row), bucket.take(row), find, now)];
         let result = run(&mut found, now);
         let [found] = found;
@@ -275,131 +276,142 @@ impl Inner {
 
     fn everywhere<R>(
         &self,
-        wanted: &[Wanted<'_>],
-        find: Find,
-        run: impl FnOnce(&mut [Found], u64) -> R,
+        target: &[Target<'_>],
+        find: FindMode,
+        run: impl FnOnce(&mut [CheckedOut], u64) -> R,
     ) -> R {
-        let result = self.within(wanted, find, CHOICES, run);
+        let result = self.within(target, find, CHOICES, run);
         result.unwrap_or_else(|_| unreachable!("no row stands beyond its last choice"))
     }
 
     /// Looks in the first `choices` buckets of each row; hands `run` back when more of them have to be
     /// looked at.
-    fn within<R, F: FnOnce(&mut [Found], u64) -> R>(
+    fn within<R, F: FnOnce(&mut [CheckedOut], u64) -> R>(
         &self,
-        wanted: &[Wanted<'_>],
-        find: Find,
+        target: &[Target<'_>],
+        find: FindMode,
         choices: usize,
         run: F,
     ) -> Result<R, F> {
-        let prints = |kind| {
-            let of_kind = move |wanted: &&Wanted<'_>| Kind::of(wanted.limit) == kind;
-            wanted.iter().filter(of_kind).map(|wanted| wanted.print)
+        let fingerprints = |kind| {
+            let of_kind = move |target: &&Target<'_>| RowKind::of(target.limit) == kind;
+            target.iter().filter(of_kind).map(|target| target.fingerprint)
         };
-        let mut slim = Locked::lock(&self.slim, prints(Kind::Slim), choices);
-        let mut narrow = Locked::lock(&self.narrow, prints(Kind::Narrow), choices);
-        let mut wide = Locked::lock(&self.wide, prints(Kind::Wide), choices);
+        let mut one_word =
+            LockedBuckets::lock(&self.one_word, fingerprints(RowKind::OneWord), choices);
+        let mut two_words =
+            LockedBuckets::lock(&self.two_words, fingerprints(RowKind::TwoWords), choices);
+        let mut full_state =
+            LockedBuckets::lock(&self.full_state, fingerprints(RowKind::FullState), choices);
         // Read under the locks: no decision on a row goes by an older clock than the one before it.
         let moment = self.moment_in_order();
         let Moment { now, since } = moment;
 
-        let is_live = find != Find::Only && self.together.is_live(now);
-        let mut shared = is_live.then(|| self.shared(wanted, now));
-        let mut spots = SmallVec::<[Spot; USUAL]>::new();
-        for one in wanted {
-            let Wanted { limit, print, .. } = *one;
-            let common = shared.as_ref().and_then(|shared| self.live_in(shared, one));
+        let is_live = find != FindMode::Existing && self.shared_rows.is_live(now);
+        let mut shared = is_live.then(|| self.shared(target, now));
+        let mut located = SmallVec::<[Located; USUAL]>::new();
+        for one in target {
+            let Target { limit, fingerprint, .. } = *one;
+            let shared_row = shared.as_ref().and_then(|shared| self.live_in(shared, one));
             // What is held in a row that keys share is given back there: till then nobody leaves it.
-            let find = if common.is_some() && limit.is_held() { Find::Look } else { find };
-            let sought = match Kind::of(limit) {
-                Kind::Slim => slim.seek(print, find, choices, since, drop),
-                Kind::Narrow => narrow.seek(print, find, choices, now, drop),
-                Kind::Wide => wide.seek(print, find, choices, now, |row| self.release(row)),
+            let find = if shared_row.is_some() && limit.is_held() {
+                FindMode::ExistingOrShared
+            } else {
+                find
             };
-            spots.push(match sought {
-                Sought::At(place) => Spot { own: Some(place), ..Spot::default() },
-                Sought::New(place) => {
-                    let seed = |shared: &Shared<'_>| self.seed_of(shared, common?);
-                    let seed = shared.as_ref().and_then(seed);
-                    Spot { own: Some(place), common: None, seed }
+            let found_at = match RowKind::of(limit) {
+                RowKind::OneWord => one_word.seek(fingerprint, find, choices, since, drop),
+                RowKind::TwoWords => two_words.seek(fingerprint, find, choices, now, drop),
+                RowKind::FullState => {
+                    full_state.seek(fingerprint, find, choices, now, |row| self.release(row))
                 }
-                Sought::Nowhere => Spot { common, ..Spot::default() },
-                Sought::Full => Spot::default(),
-                Sought::Further => return Err(run),
+            };
+            located.push(match found_at {
+                SearchResult::Found(place) => Located { own: Some(place), ..Located::default() },
+                SearchResult::Inserted(place) => {
+                    let seed = |shared: &LockedSharedRows<'_>| self.seed_of(shared, shared_row?);
+                    let seed = shared.as_ref().and_then(seed);
+                    Located { own: Some(place), shared_row: None, seed }
+                }
+                SearchResult::Absent => Located { shared_row, ..Located::default() },
+                SearchResult::Full => Located::default(),
+                SearchResult::NotLocked => return Err(run),
             });
         }
-        let used = |spots: &[Spot]| -> SmallVec<[Option<Place>; USUAL]> {
-            spots.iter().map(|spot| spot.common).collect()
+        let used = |located: &[Located]| -> SmallVec<[Option<RowIndex>; USUAL]> {
+            located.iter().map(|located| located.shared_row).collect()
         };
-        for (at, one) in wanted.iter().enumerate() {
-            if find == Find::OrInsert && spots[at].own.is_none() && spots[at].common.is_none() {
-                let shared = shared.get_or_insert_with(|| self.shared(wanted, now));
-                spots[at].common = self.insert_in(shared, one, &used(&spots));
+        for (at, one) in target.iter().enumerate() {
+            if find == FindMode::OrInsert
+                && located[at].own.is_none()
+                && located[at].shared_row.is_none()
+            {
+                let shared = shared.get_or_insert_with(|| self.shared(target, now));
+                located[at].shared_row = self.insert_in(shared, one, &used(&located));
             }
         }
 
-        let taken = wanted.iter().zip(spots).map(|(Wanted { limit, .. }, spot)| {
-            let Spot { own, common, seed } = spot;
-            let found = match (own, common, Kind::of(limit)) {
-                (None, None, _) => return Found::of_words(Words::default(), None),
+        let taken = target.iter().zip(located).map(|(Target { limit, .. }, located)| {
+            let Located { own, shared_row, seed } = located;
+            let found = match (own, shared_row, RowKind::of(limit)) {
+                (None, None, _) => return CheckedOut::of_words(Words::default(), None),
                 (None, Some(at), _) => {
                     let shared = shared.as_ref().expect("a row was found there");
                     return self.take_shared(shared, limit, at, find, now);
                 }
-                (Some(at), _, Kind::Wide) => {
-                    let row = wide.take(at);
+                (Some(at), _, RowKind::FullState) => {
+                    let row = full_state.take(at);
                     self.take_out(limit, at, seed.clone().or(row), find, now)
                 }
                 (Some(at), _, kind) => {
                     let words = match kind {
-                        Kind::Slim => Slim::words(slim.take(at), moment),
-                        _ => narrow.take(at),
+                        RowKind::OneWord => OneWord::words(one_word.take(at), moment),
+                        _ => two_words.take(at),
                     };
-                    Found::of_words(seed.as_ref().map_or(words, |seed| seed.words), own)
+                    CheckedOut::of_words(seed.as_ref().map_or(words, |seed| seed.words), own)
                 }
             };
             found.begun_with(seed)
         });
         let mut found: SmallVec<[_; USUAL]> = taken.collect();
 
-        let narrow_since =
-            found.iter().zip(wanted).filter(|(_, wanted)| !wanted.limit.has_extra_state());
-        let since = narrow_since.map(|(found, wanted)| wanted.limit.since(found.state.words));
+        let plain = found.iter().zip(target).filter(|(_, target)| !target.limit.has_extra_state());
+        let since = plain.map(|(found, target)| target.limit.since(found.state.words));
         let now = self.clock.at_least(now, since.max().unwrap_or(0));
         let result = run(&mut found, now);
 
-        for (one, found) in wanted.iter().zip(found) {
-            let Wanted { limit, print, .. } = one;
-            if let (Some(place), Some(shared)) = (found.common, &shared) {
+        for (one, found) in target.iter().zip(found) {
+            let Target { limit, fingerprint, .. } = one;
+            if let (Some(place), Some(shared)) = (found.shared_row, &shared) {
                 self.put_shared(shared, one, place, found, now);
                 continue;
             }
             let Some(place) = found.place else { continue };
             let is_in_vain = found.is_in_vain();
-            match Kind::of(limit) {
-                Kind::Slim => {
+            match RowKind::of(limit) {
+                RowKind::OneWord => {
                     let (content, expiry) =
-                        WordRows::content(&self.slim, limit, found.state.words, moment, now);
-                    slim.put(place, *print, content, expiry);
+                        WordRows::content(&self.one_word, limit, found.state.words, moment, now);
+                    one_word.put(place, *fingerprint, content, expiry);
                     if is_in_vain {
-                        slim.give_up(place);
+                        one_word.give_up(place);
                     }
                 }
-                Kind::Narrow => {
+                RowKind::TwoWords => {
                     let (content, expiry) =
-                        WordRows::content(&self.narrow, limit, found.state.words, moment, now);
-                    narrow.put(place, *print, content, expiry);
+                        WordRows::content(&self.two_words, limit, found.state.words, moment, now);
+                    two_words.put(place, *fingerprint, content, expiry);
                     if is_in_vain {
-                        narrow.give_up(place);
+                        two_words.give_up(place);
                     }
                 }
-                Kind::Wide => {
+                RowKind::FullState => {
                     let (content, expiry) = self.put_away(limit, found, now);
                     if is_in_vain {
                         self.release(content);
-                        wide.give_up(place);
+                        full_state.give_up(place);
                     } else {
-                        wide.put(place, *print, content, expiry);
+                        full_state.put(place, *fingerprint, content, expiry);
                     }
                 }
             }
@@ -410,11 +422,11 @@ impl Inner {
     fn take_out(
         &self,
         limit: &Limit,
-        place: Place,
+        place: RowIndex,
         row: Option<Box<State>>,
-        find: Find,
+        find: FindMode,
         now: u64,
-    ) -> Found {
+    ) -> CheckedOut {
         self.take_out_with(limit, place, row, (find, MOST_ENTRIES), now)
     }
 
@@ -422,33 +434,42 @@ impl Inner {
     pub(super) fn take_out_with(
         &self,
         limit: &Limit,
-        place: Place,
+        place: RowIndex,
         row: Option<Box<State>>,
-        (find, most): (Find, usize),
+        (find, most): (FindMode, usize),
         now: u64,
-    ) -> Found {
+    ) -> CheckedOut {
         let mut kept = row.unwrap_or_default();
         let mut state = std::mem::take(&mut *kept);
         // What has left the window makes room before more is asked for.
         limit.tidy_log(&mut state, now);
-        if find == Find::OrInsert {
-            self.give_room(limit, &mut state, most);
+        if find == FindMode::OrInsert {
+            self.reserve_entry(limit, &mut state, most);
         }
-        let (counted, held) = (room_of(&state), state.words[0]);
+        let (counted, held) = (reserved_by(&state), state.words[0]);
         let (place, kept) = (Some(place), Some(kept));
-        Found { place, has_room: true, common: None, held, seed: None, counted, state, kept }
+        CheckedOut {
+            place,
+            has_room: true,
+            shared_row: None,
+            held,
+            seed: None,
+            counted,
+            state,
+            kept,
+        }
     }
 
     /// What is kept of a limit that remembers more, and the tick at which it has recovered.
     pub(super) fn put_away(
         &self,
         limit: &Limit,
-        found: Found,
+        found: CheckedOut,
         now: u64,
     ) -> (Option<Box<State>>, u32) {
-        let Found { state, counted, mut kept, .. } = found;
-        self.recount(counted, room_of(&state));
-        let expiry = self.wide.expiry(limit.fresh_in_micros(&state, now), now);
+        let CheckedOut { state, counted, mut kept, .. } = found;
+        self.recount(counted, reserved_by(&state));
+        let expiry = self.full_state.expiry(limit.fresh_in_micros(&state, now), now);
         if let Some(kept) = &mut kept {
             **kept = state;
         }
@@ -458,18 +479,18 @@ impl Inner {
 
 /// Which table the row of a limit stands in.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Slim,
-    Narrow,
-    Wide,
+enum RowKind {
+    OneWord,
+    TwoWords,
+    FullState,
 }
 
-impl Kind {
+impl RowKind {
     fn of(limit: &Limit) -> Self {
-        match limit.is_slim() {
-            true => Self::Slim,
-            false if limit.has_extra_state() => Self::Wide,
-            false => Self::Narrow,
+        match limit.fits_one_word() {
+            true => Self::OneWord,
+            false if limit.has_extra_state() => Self::FullState,
+            false => Self::TwoWords,
         }
     }
 }

@@ -26,27 +26,27 @@ pub(super) struct Lock(AtomicU64);
 
 /// What the lock had counted when somebody looked, with nobody holding it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Seen(u64);
+pub(super) struct Version(u64);
 
 impl Lock {
     /// Looks without taking the lock, if nobody holds it.
     #[inline]
-    pub(super) fn look(&self) -> Option<Seen> {
+    pub(super) fn version(&self) -> Option<Version> {
         let count = self.0.load(Ordering::Acquire);
-        (count % 2 == 0).then_some(Seen(count))
+        (count % 2 == 0).then_some(Version(count))
     }
 
     /// Whether nobody has taken the lock since.
     #[inline]
-    pub(super) fn is_still(&self, seen: Seen) -> bool {
+    pub(super) fn is_unchanged(&self, version: Version) -> bool {
         // What was read before is not read after this.
         fence(Ordering::Acquire);
-        self.0.load(Ordering::Relaxed) == seen.0
+        self.0.load(Ordering::Relaxed) == version.0
     }
 
     /// Takes the lock, if nobody has since: then what was read since is what stands there.
     #[inline]
-    pub(super) fn lock_if_still(&self, Seen(count): Seen) -> bool {
+    pub(super) fn lock_if_unchanged(&self, Version(count): Version) -> bool {
         let locked =
             self.0.compare_exchange(count, count + 1, Ordering::Acquire, Ordering::Relaxed).is_ok();
         // Whoever reads what is written from here on finds the lock taken.
@@ -56,7 +56,7 @@ impl Lock {
 
     #[inline]
     pub(super) fn try_lock(&self) -> bool {
-        self.look().is_some_and(|seen| self.lock_if_still(seen))
+        self.version().is_some_and(|version| self.lock_if_unchanged(version))
     }
 
     #[inline]
@@ -68,7 +68,7 @@ impl Lock {
 
     /// For whoever holds it.
     #[inline]
-    pub(super) fn open(&self) {
+    pub(super) fn unlock(&self) {
         let count = self.0.load(Ordering::Relaxed);
         self.0.store(count + 1, Ordering::Release);
     }

@@ -8,46 +8,48 @@ use super::table::{CHOICES, Table};
 
 /// What a missing row means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Find {
+pub(super) enum FindMode {
     /// Nothing was spent; none is made.
-    Only,
+    Existing,
     /// As little, and where the key is counted together with others, that is looked at.
-    Look,
+    ExistingOrShared,
     /// One is made.
     OrInsert,
 }
 
-pub(super) enum Sought {
-    At(Place),
+pub(super) enum SearchResult {
+    Found(RowIndex),
     /// A row that was made for it, with nothing in it.
-    New(Place),
-    Nowhere,
+    Inserted(RowIndex),
+    Absent,
     /// It may stand in a bucket that is not locked.
-    Further,
+    NotLocked,
     /// There is no room for another row.
     Full,
 }
 
 /// A locked bucket, and the row in it.
-pub(super) type Place = (usize, usize);
+pub(super) type RowIndex = (usize, usize);
 
 /// Buckets locked in the order in which they stand, which is the same for everybody.
-pub(super) struct Locked<'a, B: Bucket> {
+pub(super) struct LockedBuckets<'a, B: Bucket> {
     table: &'a Table<B>,
     buckets: SmallVec<[(usize, Guard<'a, B>); USUAL]>,
     /// Rows that were found for this charge: its other rows must not claim or move them.
-    taken: SmallVec<[Place; USUAL]>,
+    taken: SmallVec<[RowIndex; USUAL]>,
 }
 
-impl<'a, B: Bucket> Locked<'a, B> {
-    /// Locks the first `choices` buckets of each print.
+impl<'a, B: Bucket> LockedBuckets<'a, B> {
+    /// Locks the first `choices` buckets of each fingerprint.
     pub(super) fn lock(
         table: &'a Table<B>,
-        prints: impl Iterator<Item = u64>,
+        fingerprints: impl Iterator<Item = u64>,
         choices: usize,
     ) -> Self {
-        let mut buckets: SmallVec<[usize; USUAL]> = prints
-            .flat_map(|print| (0..choices).map(move |choice| table.choice(print, choice)))
+        let mut buckets: SmallVec<[usize; USUAL]> = fingerprints
+            .flat_map(|fingerprint| {
+                (0..choices).map(move |choice| table.choice(fingerprint, choice))
+            })
             .collect();
         buckets.sort_unstable();
         buckets.dedup();
@@ -55,91 +57,92 @@ impl<'a, B: Bucket> Locked<'a, B> {
         Self { table, buckets, taken: SmallVec::new() }
     }
 
-    /// Looks for the row in the first `choices` buckets of its print, which are locked; `release` gets
+    /// Looks for the row in the first `choices` buckets of its fingerprint, which are locked; `release` gets
     /// what stood in a recovered row that had to make way.
     pub(super) fn seek(
         &mut self,
-        print: u64,
-        find: Find,
+        fingerprint: u64,
+        find: FindMode,
         choices: usize,
         now: u64,
         release: impl FnMut(B::Content),
-    ) -> Sought {
+    ) -> SearchResult {
         let tick = self.table.tick(now);
         let mut places = [0; CHOICES];
         for (choice, place) in places[..choices].iter_mut().enumerate() {
-            let Some(locked) = self.locked(self.table.choice(print, choice)) else {
-                return Sought::Further;
+            let Some(locked) = self.locked(self.table.choice(fingerprint, choice)) else {
+                return SearchResult::NotLocked;
             };
             *place = locked;
         }
-        let sought = self.search(print, find, &places[..choices], tick, release);
-        if let Sought::At(place) | Sought::New(place) = sought {
+        let found_at = self.search(fingerprint, find, &places[..choices], tick, release);
+        if let SearchResult::Found(place) | SearchResult::Inserted(place) = found_at {
             self.taken.push(place);
         }
-        sought
+        found_at
     }
 
     fn search(
         &mut self,
-        print: u64,
-        find: Find,
+        fingerprint: u64,
+        find: FindMode,
         places: &[usize],
         tick: u32,
         mut release: impl FnMut(B::Content),
-    ) -> Sought {
+    ) -> SearchResult {
         // A row that has moved may have left another behind that had recovered: the live one counts.
-        let live = |place: &usize| Some((*place, self.buckets[*place].1.find_live(print, tick)?));
+        let live =
+            |place: &usize| Some((*place, self.buckets[*place].1.find_live(fingerprint, tick)?));
         if let Some(at) = places.iter().find_map(live) {
-            return Sought::At(at);
+            return SearchResult::Found(at);
         }
         let all = places.len() == CHOICES;
-        if !all && places.iter().any(|place| self.buckets[*place].1.is_passed(tick)) {
-            return Sought::Further;
+        if !all && places.iter().any(|place| self.buckets[*place].1.has_displaced(tick)) {
+            return SearchResult::NotLocked;
         }
-        if let Some(at) = self.recovered(print, places, tick, &mut release) {
-            return Sought::At(at);
+        if let Some(at) = self.recovered(fingerprint, places, tick, &mut release) {
+            return SearchResult::Found(at);
         }
-        if find != Find::OrInsert {
-            return Sought::Nowhere;
+        if find != FindMode::OrInsert {
+            return SearchResult::Absent;
         }
         let free = places.iter().find_map(|place| {
             let taken = |row| self.taken.contains(&(*place, row));
-            let (row, before) = self.buckets[*place].1.claim_free(print, tick, taken)?;
+            let (row, before) = self.buckets[*place].1.claim_free(fingerprint, tick, taken)?;
             Some(((*place, row), before))
         });
         if let Some((at, before)) = free {
             release(before);
-            return Sought::New(at);
+            return SearchResult::Inserted(at);
         }
         if !all {
-            return Sought::Further;
+            return SearchResult::NotLocked;
         }
-        match places.iter().find_map(|place| self.make_way(*place, print, tick)) {
+        match places.iter().find_map(|place| self.displace(*place, fingerprint, tick)) {
             Some((at, before)) => {
                 release(before);
-                Sought::New(at)
+                SearchResult::Inserted(at)
             }
-            None => Sought::Full,
+            None => SearchResult::Full,
         }
     }
 
-    /// A row of `print` that has recovered. Where there are several, no more than one is left: whoever
+    /// A row of `fingerprint` that has recovered. Where there are several, no more than one is left: whoever
     /// goes by an older clock may yet spend from one, and that one counts.
     fn recovered(
         &self,
-        print: u64,
+        fingerprint: u64,
         places: &[usize],
         tick: u32,
         mut release: impl FnMut(B::Content),
-    ) -> Option<Place> {
-        let find = |place: &usize| Some((*place, self.buckets[*place].1.find(print)?));
+    ) -> Option<RowIndex> {
+        let find = |place: &usize| Some((*place, self.buckets[*place].1.find(fingerprint)?));
         let mut found = places.iter().filter_map(find);
         let first = found.next()?;
         let mut at = first;
         for (place, row) in found.filter(|other| *other != first) {
             let bucket = &self.buckets[place].1;
-            match bucket.claim(row, print, tick) {
+            match bucket.claim(row, fingerprint, tick) {
                 Some(before) => {
                     release(before);
                     bucket.clear(row);
@@ -150,22 +153,27 @@ impl<'a, B: Bucket> Locked<'a, B> {
         Some(at)
     }
 
-    /// Moves one row of a full bucket to another of its choices, makes its place that of `print`, and
+    /// Moves one row of a full bucket to another of its choices, makes its place that of `fingerprint`, and
     /// hands back what had recovered where it went.
-    fn make_way(&mut self, place: usize, print: u64, tick: u32) -> Option<(Place, B::Content)> {
+    fn displace(
+        &mut self,
+        place: usize,
+        fingerprint: u64,
+        tick: u32,
+    ) -> Option<(RowIndex, B::Content)> {
         let index = self.buckets[place].0;
         for row in 0..B::ROWS {
             if self.taken.contains(&(place, row)) {
                 continue;
             }
-            let mover = self.buckets[place].1.print_at(row);
+            let mover = self.buckets[place].1.fingerprint_at(row);
             for choice in 0..CHOICES {
                 let to = self.table.choice(mover, choice);
                 if to == index {
                     continue;
                 }
                 if let Some(before) = self.move_row((place, row), mover, to, tick) {
-                    let nothing = self.buckets[place].1.claim(row, print, tick);
+                    let nothing = self.buckets[place].1.claim(row, fingerprint, tick);
                     debug_assert!(nothing.is_some(), "it was cleared");
                     return Some(((place, row), before));
                 }
@@ -176,35 +184,35 @@ impl<'a, B: Bucket> Locked<'a, B> {
 
     fn move_row(
         &mut self,
-        (place, row): Place,
-        print: u64,
+        (place, row): RowIndex,
+        fingerprint: u64,
         to: usize,
         tick: u32,
     ) -> Option<B::Content> {
         let from = &self.buckets[place].1;
         if let Some(to) = self.locked(to) {
             let taken = |row| self.taken.contains(&(to, row));
-            return move_to(&self.buckets[to].1, from, row, (print, tick), taken);
+            return move_to(&self.buckets[to].1, from, row, (fingerprint, tick), taken);
         }
         // Without the lock that is but a guess, and nearly always right: in a full table, taking all
         // these locks in vain would be the greater part of turning somebody away.
         let other = self.table.bucket(to);
         (0..B::ROWS).find(|row| other.is_free(*row, tick))?;
         // Whoever holds a bucket may wait for one of these: it must not be waited for.
-        move_to(&self.table.try_lock(to)?, from, row, (print, tick), |_| false)
+        move_to(&self.table.try_lock(to)?, from, row, (fingerprint, tick), |_| false)
     }
 
-    /// The row of `print`, unless it has recovered. All of its buckets are locked.
-    pub(super) fn find_live(&self, print: u64, now: u64) -> Option<Place> {
+    /// The row of `fingerprint`, unless it has recovered. All of its buckets are locked.
+    pub(super) fn find_live(&self, fingerprint: u64, now: u64) -> Option<RowIndex> {
         let tick = self.table.tick(now);
         (0..CHOICES).find_map(|choice| {
-            let place = self.locked(self.table.choice(print, choice))?;
-            Some((place, self.buckets[place].1.find_live(print, tick)?))
+            let place = self.locked(self.table.choice(fingerprint, choice))?;
+            Some((place, self.buckets[place].1.find_live(fingerprint, tick)?))
         })
     }
 
     /// Shows what stands in a row, and leaves it there.
-    pub(super) fn look<R>(&self, (place, row): Place, look: impl FnOnce(&B::Content) -> R) -> R {
+    pub(super) fn look<R>(&self, (place, row): RowIndex, look: impl FnOnce(&B::Content) -> R) -> R {
         let bucket = &self.buckets[place].1;
         let (content, expiry) = bucket.take_with_expiry(row);
         let result = look(&content);
@@ -213,20 +221,26 @@ impl<'a, B: Bucket> Locked<'a, B> {
     }
 
     /// Makes a row nobody's again that was made for a charge.
-    pub(super) fn give_up(&self, (place, row): Place) {
+    pub(super) fn give_up(&self, (place, row): RowIndex) {
         self.buckets[place].1.clear(row);
     }
 
-    pub(super) fn take(&self, (place, row): Place) -> B::Content {
+    pub(super) fn take(&self, (place, row): RowIndex) -> B::Content {
         self.buckets[place].1.take(row)
     }
 
-    /// Puts back what becomes of the row of `print`, and says when it has recovered.
-    pub(super) fn put(&self, (place, row): Place, print: u64, content: B::Content, expiry: u32) {
-        let first = self.table.choice(print, 0);
+    /// Puts back what becomes of the row of `fingerprint`, and says when it has recovered.
+    pub(super) fn put(
+        &self,
+        (place, row): RowIndex,
+        fingerprint: u64,
+        content: B::Content,
+        expiry: u32,
+    ) {
+        let first = self.table.choice(fingerprint, 0);
         if self.buckets[place].0 != first {
             if let Some(first) = self.locked(first) {
-                self.buckets[first].1.pass_until(expiry);
+                self.buckets[first].1.note_displaced_until(expiry);
             }
         }
         self.buckets[place].1.put(row, content, expiry);
@@ -237,15 +251,15 @@ impl<'a, B: Bucket> Locked<'a, B> {
     }
 }
 
-/// Moves the row of `print` into a free one, and hands back what had recovered there.
+/// Moves the row of `fingerprint` into a free one, and hands back what had recovered there.
 fn move_to<B: Bucket>(
     to: &Guard<'_, B>,
     from: &Guard<'_, B>,
     row: usize,
-    (print, tick): (u64, u32),
+    (fingerprint, tick): (u64, u32),
     taken: impl Fn(usize) -> bool,
 ) -> Option<B::Content> {
-    let (free, before) = to.claim_free(print, tick, taken)?;
+    let (free, before) = to.claim_free(fingerprint, tick, taken)?;
     let (content, expiry) = from.lift(row);
     to.put(free, content, expiry);
     Some(before)

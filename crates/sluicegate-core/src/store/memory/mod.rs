@@ -1,27 +1,27 @@
 //! The in-process store: a bounded table that tidies itself.
 
-mod ask;
 mod bucket;
 mod build;
 mod hash;
 mod locate;
 mod lock;
 mod locked;
+mod log_budget;
 #[cfg(all(test, loom))]
 mod loom;
 mod moment;
+mod one_word;
+mod operation;
 #[cfg(feature = "metrics")]
 mod record;
-mod room;
 mod row;
-mod slim;
+mod shared_rows;
 mod spend;
-mod spend_slim;
+mod spend_one_word;
 mod sync;
 mod table;
 #[cfg(test)]
 mod tests;
-mod together;
 
 use std::fmt;
 use std::sync::Arc;
@@ -29,17 +29,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use self::build::MemoryBuilder;
 
-use self::ask::Ask;
 use self::hash::Seed;
-use self::locate::Found;
-use self::locked::Find;
-use self::moment::{Followed, Moment};
-use self::room::Pool;
-use self::row::{Four, Narrow, Wide};
-use self::slim::Slim;
-use self::spend::Passed;
+use self::locate::CheckedOut;
+use self::locked::FindMode;
+use self::log_budget::LogBudget;
+use self::moment::{Moment, MonotonicClock};
+use self::one_word::OneWord;
+use self::operation::Operation;
+use self::row::{FourRows, FullState, TwoWords};
+use self::shared_rows::SharedRows;
+use self::spend::NotSpent;
 use self::table::Table;
-use self::together::Together;
 use crate::clock::Clock;
 use crate::key::KeyBuf;
 use crate::limit::{Limit, LimitError, Outcome, Receipt};
@@ -124,22 +124,22 @@ struct Inner {
     clock: Clock,
     /// When it was made.
     base: u64,
-    followed: Followed,
+    monotonic: MonotonicClock,
     seed: Seed,
     capacity: usize,
     /// Whether tables are made before they are used.
     is_eager: bool,
     /// Rows of one word, for most token buckets.
-    slim: Table<Slim>,
+    one_word: Table<OneWord>,
     /// Rows of two words.
-    narrow: Table<Four<Narrow>>,
+    two_words: Table<FourRows<TwoWords>>,
     /// Rows of limits that remember more.
-    wide: Table<Four<Wide>>,
-    /// Room for the entries of sliding logs.
-    pool: Pool,
+    full_state: Table<FourRows<FullState>>,
+    /// Reserved for the entries of sliding logs.
+    log_budget: LogBudget,
     turned_away: AtomicU64,
     /// Rows of keys that there is no room for.
-    together: Together,
+    shared_rows: SharedRows,
 }
 
 impl Memory {
@@ -177,14 +177,14 @@ impl Memory {
     /// How many decisions were made by rows that several keys share, because there was no room for a row of
     /// each: see [`WhenFull::CountTogether`](crate::limit::WhenFull::CountTogether).
     pub fn counted_together(&self) -> u64 {
-        self.0.together.decisions.load(Ordering::Relaxed)
+        self.0.shared_rows.decisions.load(Ordering::Relaxed)
     }
 
     /// How many rows are in use at this moment, keys that have not been met again since they recovered
     /// left out. Walks the whole table.
     pub fn len(&self) -> usize {
         let Moment { now, since } = self.0.moment();
-        self.0.slim.len(since) + self.0.narrow.len(now) + self.0.wide.len(now)
+        self.0.one_word.len(since) + self.0.two_words.len(now) + self.0.full_state.len(now)
     }
 
     /// About how many rows are in use, in bounded time and without holding anybody up: in a store for more than
@@ -192,7 +192,9 @@ impl Memory {
     /// in use.
     pub fn about_len(&self) -> usize {
         let Moment { now, since } = self.0.moment();
-        self.0.slim.about_len(since) + self.0.narrow.about_len(now) + self.0.wide.about_len(now)
+        self.0.one_word.about_len(since)
+            + self.0.two_words.about_len(now)
+            + self.0.full_state.about_len(now)
     }
 
     /// Whether no row is in use; see [`len`](Self::len).
@@ -226,21 +228,23 @@ impl Memory {
     pub fn spend(&self, limit: &Limit, key: &KeyBuf, cost: u64) -> Result<Outcome, StoreError> {
         match self.0.spend_first(limit, key, cost) {
             Ok(spent) => Ok(spent.into()),
-            Err(passed) => self.spend_otherwise(passed, limit, key, cost),
+            Err(not_spent) => self.spend_otherwise(not_spent, limit, key, cost),
         }
     }
 
     #[inline(never)]
     fn spend_otherwise(
         &self,
-        passed: Passed,
+        not_spent: NotSpent,
         limit: &Limit,
         key: &KeyBuf,
         cost: u64,
     ) -> Result<Outcome, StoreError> {
-        match self.0.spend_otherwise(passed, limit, key, cost) {
+        match self.0.spend_otherwise(not_spent, limit, key, cost) {
             Some(spent) => Ok(spent.into()),
-            None => self.decided(&Charge::of(*limit, *key, cost), Find::OrInsert, Ask::Take),
+            None => {
+                self.decided(&Charge::of(*limit, *key, cost), FindMode::OrInsert, Operation::Take)
+            }
         }
     }
 
@@ -248,28 +252,33 @@ impl Memory {
     #[inline(never)]
     fn take_otherwise(
         &self,
-        passed: Passed,
+        not_spent: NotSpent,
         charge: &Charge,
         Debit { limit, key, cost, .. }: &Debit,
     ) -> Result<Outcome, StoreError> {
-        match self.0.spend_otherwise(passed, limit, key, *cost) {
+        match self.0.spend_otherwise(not_spent, limit, key, *cost) {
             Some(spent) => Ok(spent.into()),
-            None => self.decided(charge, Find::OrInsert, Ask::Take),
+            None => self.decided(charge, FindMode::OrInsert, Operation::Take),
         }
     }
 
     #[inline(never)]
-    fn decided(&self, charge: &Charge, find: Find, ask: Ask) -> Result<Outcome, StoreError> {
+    fn decided(
+        &self,
+        charge: &Charge,
+        find: FindMode,
+        operation: Operation,
+    ) -> Result<Outcome, StoreError> {
         if charge.is_empty() {
             return Ok(Outcome::free());
         }
-        let (outcome, is_together) = self.0.rows(charge, find, |rows, now| {
-            (ask.of(rows, charge, now), rows.iter().any(Found::is_together))
+        let (outcome, is_shared) = self.0.rows(charge, find, |rows, now| {
+            (operation.of(rows, charge, now), rows.iter().any(CheckedOut::is_shared))
         });
-        if ask == Ask::Take && is_together {
-            self.0.together.decisions.fetch_add(1, Ordering::Relaxed);
+        if operation == Operation::Take && is_shared {
+            self.0.shared_rows.decisions.fetch_add(1, Ordering::Relaxed);
         }
-        if ask == Ask::Take && outcome.as_ref().map_or(true, Outcome::is_uncounted) {
+        if operation == Operation::Take && outcome.as_ref().map_or(true, Outcome::is_uncounted) {
             self.turn_away();
         }
         outcome
@@ -286,22 +295,22 @@ impl Store for Memory {
     #[inline]
     fn take(&self, charge: &Charge) -> Answer<Never> {
         let Some(debit) = charge.only().filter(|_| charge.patience().is_none()) else {
-            return Answer::Now(self.decided(charge, Find::OrInsert, Ask::Take));
+            return Answer::Now(self.decided(charge, FindMode::OrInsert, Operation::Take));
         };
         let Debit { limit, key, cost, .. } = debit;
         match self.0.spend_first(limit, key, *cost) {
             // Made where it is returned: moving what has just been written makes the processor wait.
             Ok(spent) => Answer::Now(Ok(spent.into())),
-            Err(passed) => Answer::Now(self.take_otherwise(passed, charge, debit)),
+            Err(not_spent) => Answer::Now(self.take_otherwise(not_spent, charge, debit)),
         }
     }
 
     fn peek(&self, charge: &Charge) -> Answer<Never> {
-        Answer::Now(self.decided(charge, Find::Look, Ask::Peek))
+        Answer::Now(self.decided(charge, FindMode::ExistingOrShared, Operation::Peek))
     }
 
     fn reset(&self, charge: &Charge) -> Answer<Never> {
-        Answer::Now(self.decided(charge, Find::Only, Ask::Reset))
+        Answer::Now(self.decided(charge, FindMode::Existing, Operation::Reset))
     }
 
     fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64) {
@@ -321,7 +330,7 @@ impl Store for Memory {
             }
         }
         let is_elsewhere = receipt.is_together();
-        let find = if more && !is_elsewhere { Find::OrInsert } else { Find::Only };
+        let find = if more && !is_elsewhere { FindMode::OrInsert } else { FindMode::Existing };
         let settled = self.0.rows(&charge, find, |rows, now| {
             for found in rows.iter_mut().filter(|found| found.has_room) {
                 found.state.words = debit.limit.as_written(found.state.words, receipt);
@@ -336,7 +345,7 @@ impl Store for Memory {
 
     fn follow(&self, debit: &Debit, charged: u64, spent: u64) {
         let charge = Charge::of(debit.limit, debit.key, 0);
-        let find = if spent > charged { Find::OrInsert } else { Find::Only };
+        let find = if spent > charged { FindMode::OrInsert } else { FindMode::Existing };
         // What there is no room for was decided by somebody else: nobody is turned away.
         self.0.rows(&charge, find, |rows, now| {
             for found in rows.iter_mut().filter(|found| found.has_room) {

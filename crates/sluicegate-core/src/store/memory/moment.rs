@@ -14,10 +14,10 @@ pub(super) struct Moment {
     pub(super) since: u64,
 }
 
-/// Makes a clock that can be set back one that stands still instead, and goes on from there: slim rows say
+/// Makes a clock that can be set back one that stands still instead, and goes on from there: one_word rows say
 /// when they are free, which a step back would put off.
 #[derive(Debug, Default)]
-pub(super) struct Followed(Mutex<Option<Steps>>);
+pub(super) struct MonotonicClock(Mutex<Option<Steps>>);
 
 #[derive(Debug, Clone, Copy)]
 struct Steps {
@@ -27,7 +27,7 @@ struct Steps {
     back: u64,
 }
 
-impl Followed {
+impl MonotonicClock {
     /// Reads the clock, under a lock: nobody is shown less than somebody before.
     fn read(&self, clock: &ManualClock, base: u64) -> Moment {
         let mut steps = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -44,7 +44,7 @@ impl Inner {
     pub(super) fn moment(&self) -> Moment {
         match self.clock.as_manual() {
             None => self.at(self.clock.now()),
-            Some(clock) => self.followed.read(clock, self.base),
+            Some(clock) => self.monotonic.read(clock, self.base),
         }
     }
 
@@ -52,7 +52,7 @@ impl Inner {
     pub(super) fn moment_in_order(&self) -> Moment {
         match self.clock.as_manual() {
             None => self.at(self.clock.now_in_order()),
-            Some(clock) => self.followed.read(clock, self.base),
+            Some(clock) => self.monotonic.read(clock, self.base),
         }
     }
 

@@ -2,8 +2,8 @@
 
 use super::Inner;
 use super::bucket::Bucket as _;
-use super::lock::Seen;
-use super::row::{Four, Narrow};
+use super::lock::Version;
+use super::row::{FourRows, TwoWords};
 use super::sync::spin;
 use super::table::CHOICES;
 use crate::key::KeyBuf;
@@ -16,7 +16,7 @@ const PAUSE: u32 = if cfg!(loom) { 1 } else { 8 };
 
 /// Why a row was not spent from where it was looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Passed {
+pub(super) enum NotSpent {
     /// It may stand in another of its choices.
     Elsewhere,
     /// There is none.
@@ -26,7 +26,7 @@ pub(super) enum Passed {
 }
 
 impl Inner {
-    /// The common case: a plain limit whose row is in the first bucket that it may stand in, with nobody
+    /// The shared_row case: a plain limit whose row is in the first bucket that it may stand in, with nobody
     /// else at work there.
     #[inline(always)]
     pub(super) fn spend_first(
@@ -34,10 +34,10 @@ impl Inner {
         limit: &Limit,
         key: &KeyBuf,
         cost: u64,
-    ) -> Result<PlainOutcome, Passed> {
-        match limit.slim_bucket() {
-            Some(bucket) => self.spend_slim(limit.id(), bucket, key, cost),
-            None => self.spend_narrow(limit, key, cost),
+    ) -> Result<PlainOutcome, NotSpent> {
+        match limit.one_word_bucket() {
+            Some(bucket) => self.spend_one_word(limit.id(), bucket, key, cost),
+            None => self.spend_two_words(limit, key, cost),
         }
     }
 
@@ -45,31 +45,31 @@ impl Inner {
     #[inline(never)]
     pub(super) fn spend_otherwise(
         &self,
-        passed: Passed,
+        not_spent: NotSpent,
         limit: &Limit,
         key: &KeyBuf,
         cost: u64,
     ) -> Option<PlainOutcome> {
-        let passed = match passed {
-            Passed::Elsewhere => match self.spend_elsewhere(limit, key, cost) {
+        let not_spent = match not_spent {
+            NotSpent::Elsewhere => match self.spend_elsewhere(limit, key, cost) {
                 Ok(spent) => return Some(spent),
-                Err(passed) => passed,
+                Err(not_spent) => not_spent,
             },
-            passed => passed,
+            not_spent => not_spent,
         };
-        if passed == Passed::Busy { self.spend_later(limit, key, cost) } else { None }
+        if not_spent == NotSpent::Busy { self.spend_after_pause(limit, key, cost) } else { None }
     }
 
     /// Looks again after a while, in which whoever was at work there can make some more decisions with
     /// the row at hand: taking turns after each would carry it from one processor to the other all the
     /// time.
     #[cold]
-    fn spend_later(&self, limit: &Limit, key: &KeyBuf, cost: u64) -> Option<PlainOutcome> {
+    fn spend_after_pause(&self, limit: &Limit, key: &KeyBuf, cost: u64) -> Option<PlainOutcome> {
         for turn in 0..TURNS {
             (0..PAUSE << turn).for_each(|_| spin());
             match self.spend_first(limit, key, cost) {
                 Ok(spent) => return Some(spent),
-                Err(Passed::Busy) => {}
+                Err(NotSpent::Busy) => {}
                 Err(_) => return None,
             }
         }
@@ -77,35 +77,40 @@ impl Inner {
     }
 
     #[inline(never)]
-    fn spend_narrow(&self, limit: &Limit, key: &KeyBuf, cost: u64) -> Result<PlainOutcome, Passed> {
+    fn spend_two_words(
+        &self,
+        limit: &Limit,
+        key: &KeyBuf,
+        cost: u64,
+    ) -> Result<PlainOutcome, NotSpent> {
         if !limit.is_plain() {
-            return Err(Passed::Nowhere);
+            return Err(NotSpent::Nowhere);
         }
-        let table = &self.narrow;
-        let print = self.seed.print(limit.id(), key);
-        let bucket = table.bucket(table.choice(print, 0));
-        let Some(seen) = bucket.look().filter(|_| bucket.fetch_rows()) else {
-            return Err(Passed::Busy);
+        let table = &self.two_words;
+        let fingerprint = self.seed.fingerprint(limit.id(), key);
+        let bucket = table.bucket(table.choice(fingerprint, 0));
+        let Some(version) = bucket.version().filter(|_| bucket.fetch_rows()) else {
+            return Err(NotSpent::Busy);
         };
         let now = self.clock.now();
         let tick = table.tick(now);
-        match bucket.find(print) {
+        match bucket.find(fingerprint) {
             // A row that has recovered here may be alive elsewhere.
-            Some(row) if bucket.is_live(row, tick) || !bucket.is_passed(tick) => {
-                let spent = self.spend_there(limit, (bucket, seen), row, now, cost);
-                spent.ok_or(Passed::Busy)
+            Some(row) if bucket.is_live(row, tick) || !bucket.has_displaced(tick) => {
+                let spent = self.spend_from_first(limit, (bucket, version), row, now, cost);
+                spent.ok_or(NotSpent::Busy)
             }
-            _ if bucket.is_passed(tick) => Err(Passed::Elsewhere),
-            _ => Err(Passed::Nowhere),
+            _ if bucket.has_displaced(tick) => Err(NotSpent::Elsewhere),
+            _ => Err(NotSpent::Nowhere),
         }
     }
 
     /// Spends from a row that was found without the lock.
     #[inline]
-    fn spend_there(
+    fn spend_from_first(
         &self,
         limit: &Limit,
-        (bucket, seen): (&Four<Narrow>, Seen),
+        (bucket, version): (&FourRows<TwoWords>, Version),
         row: usize,
         now: u64,
         cost: u64,
@@ -113,14 +118,14 @@ impl Inner {
         let before = bucket.words(row);
         // Words of two states, or of another limit's, must not be calculated with: they may overflow.
         // Measured, it costs nothing.
-        if !bucket.is_still(seen) {
+        if !bucket.is_unchanged(version) {
             return None;
         }
         let now = self.not_before(limit.since(before), now)?;
         let result = limit.step(before, now, cost);
         if let StepResult::Admit { words, fresh_in } = result {
-            let bucket = bucket.lock_if_still(seen)?;
-            bucket.put(row, words, self.narrow.expiry(fresh_in, now));
+            let bucket = bucket.lock_if_unchanged(version)?;
+            bucket.put(row, words, self.two_words.expiry(fresh_in, now));
         }
         Some(PlainOutcome::new(result, before, now))
     }
@@ -132,46 +137,52 @@ impl Inner {
         limit: &Limit,
         key: &KeyBuf,
         cost: u64,
-    ) -> Result<PlainOutcome, Passed> {
-        if let Some(bucket) = limit.slim_bucket() {
-            return self.spend_slim_elsewhere(limit.id(), bucket, key, cost);
+    ) -> Result<PlainOutcome, NotSpent> {
+        if let Some(bucket) = limit.one_word_bucket() {
+            return self.spend_one_word_elsewhere(limit.id(), bucket, key, cost);
         }
-        let table = &self.narrow;
-        let print = self.seed.print(limit.id(), key);
-        let first = table.bucket(table.choice(print, 0));
-        let Some(seen) = first.look() else { return Err(Passed::Busy) };
+        let table = &self.two_words;
+        let fingerprint = self.seed.fingerprint(limit.id(), key);
+        let first = table.bucket(table.choice(fingerprint, 0));
+        let Some(version) = first.version() else { return Err(NotSpent::Busy) };
         let now = self.clock.now();
         let tick = table.tick(now);
-        if first.find_live(print, tick).is_some() {
-            return Err(Passed::Busy);
+        if first.find_live(fingerprint, tick).is_some() {
+            return Err(NotSpent::Busy);
         }
         for choice in 1..CHOICES {
-            let other = table.bucket(table.choice(print, choice));
+            let other = table.bucket(table.choice(fingerprint, choice));
             if std::ptr::eq(other, first) {
                 continue;
             }
-            let Some(seen_there) = other.look() else { return Err(Passed::Busy) };
-            if let Some(row) = other.find_live(print, tick) {
-                let spent =
-                    self.spend_there_too(limit, (first, seen), (other, seen_there), row, now, cost);
-                return spent.ok_or(Passed::Busy);
+            let Some(other_version) = other.version() else { return Err(NotSpent::Busy) };
+            if let Some(row) = other.find_live(fingerprint, tick) {
+                let spent = self.spend_from_displaced(
+                    limit,
+                    (first, version),
+                    (other, other_version),
+                    row,
+                    now,
+                    cost,
+                );
+                return spent.ok_or(NotSpent::Busy);
             }
         }
-        Err(Passed::Nowhere)
+        Err(NotSpent::Nowhere)
     }
 
-    fn spend_there_too(
+    fn spend_from_displaced(
         &self,
         limit: &Limit,
-        (first, seen): (&Four<Narrow>, Seen),
-        (other, seen_there): (&Four<Narrow>, Seen),
+        (first, version): (&FourRows<TwoWords>, Version),
+        (other, other_version): (&FourRows<TwoWords>, Version),
         row: usize,
         now: u64,
         cost: u64,
     ) -> Option<PlainOutcome> {
-        let table = &self.narrow;
+        let table = &self.two_words;
         let before = other.words(row);
-        if !other.is_still(seen_there) {
+        if !other.is_unchanged(other_version) {
             return None;
         }
         let tick = table.tick(now);
@@ -182,19 +193,21 @@ impl Inner {
             // What the first bucket says has to hold for longer, or at least not to have been overtaken:
             // once it does not hold, another row may be made there. Neither lock is waited for, so that
             // nobody waits for somebody who waits.
-            let longer = match first.is_passed_until(expiry) {
+            let longer = match first.has_displaced_until(expiry) {
                 true => None,
-                false => Some(first.lock_if_still(seen)?),
+                false => Some(first.lock_if_unchanged(version)?),
             };
-            let other = other.lock_if_still(seen_there)?;
+            let other = other.lock_if_unchanged(other_version)?;
             match longer {
                 // Some longer than need be, so that the next ones find it so.
-                Some(first) => first.pass_until(expiry.saturating_add((expiry - tick) / 4)),
-                None if first.is_still(seen) => {}
+                Some(first) => {
+                    first.note_displaced_until(expiry.saturating_add((expiry - tick) / 4))
+                }
+                None if first.is_unchanged(version) => {}
                 None => return None,
             }
             other.put(row, words, expiry);
-        } else if !first.is_still(seen) {
+        } else if !first.is_unchanged(version) {
             return None;
         }
         Some(PlainOutcome::new(result, before, now))

@@ -45,13 +45,13 @@ impl<B: Bucket> Table<B> {
         Self { buckets: OnceLock::new(), count, base }
     }
 
-    /// The number of the bucket that is `print`'s choice number `choice`.
+    /// The number of the bucket that is `fingerprint`'s choice number `choice`.
     #[inline]
-    pub(super) fn choice(&self, print: u64, choice: usize) -> usize {
-        // Odd multipliers shuffle the print into independent places (Dietzfelbinger's method).
+    pub(super) fn choice(&self, fingerprint: u64, choice: usize) -> usize {
+        // Odd multipliers shuffle the fingerprint into independent places (Dietzfelbinger's method).
         const MIX: [u64; CHOICES] =
             [1, 0x9e37_79b9_7f4a_7c15, 0xc2b2_ae3d_27d4_eb4f, 0x1656_67b1_9e37_79f9];
-        let mixed = print.rotate_left(17 * choice as u32).wrapping_mul(MIX[choice]);
+        let mixed = fingerprint.rotate_left(17 * choice as u32).wrapping_mul(MIX[choice]);
         ((u128::from(mixed) * self.count as u128) >> 64) as usize
     }
 

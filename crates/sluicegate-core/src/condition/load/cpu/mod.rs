@@ -60,7 +60,7 @@ impl Cpu {
 
     /// Whether less than that share is in use, for whoever asks without a request.
     #[inline]
-    pub fn has_room(&self) -> bool {
+    pub fn has_capacity(&self) -> bool {
         self.process.share() < self.below
     }
 }
@@ -68,7 +68,7 @@ impl Cpu {
 impl<V: View> Condition<V> for Cpu {
     #[inline]
     fn holds(&self, _: &V) -> Result<bool, Missing> {
-        Ok(self.has_room())
+        Ok(self.has_capacity())
     }
 
     fn chosen_by(&self) -> ChosenBy {

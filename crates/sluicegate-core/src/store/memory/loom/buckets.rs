@@ -5,22 +5,22 @@ use std::sync::Arc;
 use super::*;
 
 /// Adds one to both words of a row, if nobody comes in between.
-fn add(bucket: &Four<Narrow>) -> Option<()> {
-    let seen = bucket.look()?;
+fn add(bucket: &FourRows<TwoWords>) -> Option<()> {
+    let version = bucket.version()?;
     let [first, second] = bucket.words(0);
-    let bucket = bucket.lock_if_still(seen)?;
+    let bucket = bucket.lock_if_unchanged(version)?;
     bucket.put(0, [first + 1, second + 1], 9);
     Some(())
 }
 
 /// Reads both words, if nobody comes in between.
-fn read(bucket: &Four<Narrow>) -> Option<[u64; 2]> {
-    let seen = bucket.look()?;
+fn read(bucket: &FourRows<TwoWords>) -> Option<[u64; 2]> {
+    let version = bucket.version()?;
     let words = bucket.words(0);
-    bucket.is_still(seen).then_some(words)
+    bucket.is_unchanged(version).then_some(words)
 }
 
-fn bucket() -> Arc<Four<Narrow>> {
+fn bucket() -> Arc<FourRows<TwoWords>> {
     Arc::default()
 }
 

@@ -8,8 +8,8 @@ mod charges;
 mod claims;
 mod moves;
 mod refusals;
+mod shared_rows;
 mod spends;
-mod together;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -17,12 +17,12 @@ use std::time::Duration;
 
 use super::bucket::Bucket;
 use super::hash::Seed;
-use super::moment::{Followed, Moment};
-use super::room::Pool;
-use super::row::{Four, Narrow};
-use super::slim::Slim;
+use super::log_budget::LogBudget;
+use super::moment::{Moment, MonotonicClock};
+use super::one_word::OneWord;
+use super::row::{FourRows, TwoWords};
+use super::shared_rows::SharedRows;
 use super::table::{CHOICES, Table};
-use super::together::Together;
 use super::{Inner, Memory};
 use crate::clock::ManualClock;
 use crate::key::KeyBuf;
@@ -65,12 +65,12 @@ fn interrupted(times: usize, run: impl Fn(Order) + Copy + Send + Sync + 'static)
 
 /// In which table the rows of a limit stand.
 #[derive(Debug, Clone, Copy)]
-enum Kind {
-    Slim,
-    Narrow,
+enum RowKind {
+    OneWord,
+    TwoWords,
 }
 
-impl Kind {
+impl RowKind {
     /// A bucket of so many an hour, all of them at once.
     fn per_hour(self, count: u64) -> Limit {
         self.per(count, HOUR)
@@ -80,33 +80,33 @@ impl Kind {
     /// drains more than one has rows of two words.
     fn per(self, count: u64, period: Duration) -> Limit {
         let limit = match self {
-            Self::Slim => Limit::per(count, period),
-            Self::Narrow => Limit::per(3 * count, 3 * period + TICK).burst(count),
+            Self::OneWord => Limit::per(count, period),
+            Self::TwoWords => Limit::per(3 * count, 3 * period + TICK).burst(count),
         };
         let limit = limit.when_full(WhenFull::Admit);
-        assert_eq!(limit.slim_bucket().is_some(), matches!(self, Self::Slim), "{limit}");
+        assert_eq!(limit.one_word_bucket().is_some(), matches!(self, Self::OneWord), "{limit}");
         limit
     }
 }
 
-fn model_of_both(run: impl Fn(Kind, Order) + Copy + Send + Sync + 'static) {
+fn model_of_both(run: impl Fn(RowKind, Order) + Copy + Send + Sync + 'static) {
     interrupted_of_both(INTERRUPTIONS, run);
 }
 
 /// For rows that move: whoever moves one looks at so many places that two interruptions take hours.
-fn moving_model(run: impl Fn(Kind, Order) + Copy + Send + Sync + 'static) {
+fn moving_model(run: impl Fn(RowKind, Order) + Copy + Send + Sync + 'static) {
     interrupted_of_both(1, run);
 }
 
-fn interrupted_of_both(times: usize, run: impl Fn(Kind, Order) + Copy + Send + Sync + 'static) {
-    for kind in [Kind::Slim, Kind::Narrow] {
+fn interrupted_of_both(times: usize, run: impl Fn(RowKind, Order) + Copy + Send + Sync + 'static) {
+    for kind in [RowKind::OneWord, RowKind::TwoWords] {
         interrupted(times, move |order| run(kind, order));
     }
 }
 
 /// How many rows a bucket has.
 fn rows(limit: Limit) -> usize {
-    if limit.slim_bucket().is_some() { Slim::ROWS } else { Four::<Narrow>::ROWS }
+    if limit.one_word_bucket().is_some() { OneWord::ROWS } else { FourRows::<TwoWords>::ROWS }
 }
 
 impl Order {
@@ -139,33 +139,33 @@ fn store() -> (Memory, ManualClock) {
     let clock = ManualClock::new();
     let store = Memory(Arc::new(Inner {
         base: clock.now(),
-        followed: Followed::default(),
+        monotonic: MonotonicClock::default(),
         is_eager: false,
-        slim: Table::new(0, 0),
-        narrow: Table::new(0, clock.now()),
-        wide: Table::new(0, clock.now()),
+        one_word: Table::new(0, 0),
+        two_words: Table::new(0, clock.now()),
+        full_state: Table::new(0, clock.now()),
         seed: Seed::fixed(),
         capacity: 0,
-        pool: Pool::new(0),
+        log_budget: LogBudget::new(0),
         turned_away: AtomicU64::new(0),
-        together: Together::new(0, clock.now()),
+        shared_rows: SharedRows::new(0, clock.now()),
         clock: (&clock).into(),
     }));
-    assert_eq!([store.0.slim.buckets(), store.0.narrow.buckets()], [2; 2]);
+    assert_eq!([store.0.one_word.buckets(), store.0.two_words.buckets()], [2; 2]);
     // What is made at first use is not made by loom's rules.
-    store.0.slim.make();
-    store.0.narrow.make();
-    store.0.together.table.make();
+    store.0.one_word.make();
+    store.0.two_words.make();
+    store.0.shared_rows.table.make();
     (store, clock)
 }
 
 /// Keys whose rows may stand in these buckets, in this order of choice.
 fn keys(store: &Memory, limit: Limit, choices: [usize; CHOICES]) -> impl Iterator<Item = KeyBuf> {
     // Both have as many buckets.
-    let table = &store.0.narrow;
-    let print = move |key: &KeyBuf| store.0.seed.print(limit.id(), key);
+    let table = &store.0.two_words;
+    let fingerprint = move |key: &KeyBuf| store.0.seed.fingerprint(limit.id(), key);
     let stands =
-        move |key: &KeyBuf| (0..CHOICES).all(|i| table.choice(print(key), i) == choices[i]);
+        move |key: &KeyBuf| (0..CHOICES).all(|i| table.choice(fingerprint(key), i) == choices[i]);
     (0_u64..).map(KeyBuf::of).filter(stands)
 }
 
@@ -187,20 +187,24 @@ fn remaining(store: &Memory, limit: Limit, key: KeyBuf) -> u64 {
 
 /// In which bucket the row of a key stands that has not recovered; in one at most.
 fn stands(store: &Memory, limit: Limit, key: KeyBuf) -> Option<usize> {
-    let print = store.0.seed.print(limit.id(), &key);
+    let fingerprint = store.0.seed.fingerprint(limit.id(), &key);
     let Moment { now, since } = store.0.moment();
-    let found: Vec<_> = match limit.slim_bucket() {
-        Some(_) => {
-            [A, B].into_iter().filter(|at| is_in(&store.0.slim, *at, print, since)).collect()
-        }
-        None => [A, B].into_iter().filter(|at| is_in(&store.0.narrow, *at, print, now)).collect(),
+    let found: Vec<_> = match limit.one_word_bucket() {
+        Some(_) => [A, B]
+            .into_iter()
+            .filter(|at| is_in(&store.0.one_word, *at, fingerprint, since))
+            .collect(),
+        None => [A, B]
+            .into_iter()
+            .filter(|at| is_in(&store.0.two_words, *at, fingerprint, now))
+            .collect(),
     };
     assert!(found.len() < 2, "one key is counted in two places");
     found.first().copied()
 }
 
-fn is_in<B: Bucket>(table: &Table<B>, at: usize, print: u64, now: u64) -> bool {
-    table.lock(at).find_live(print, table.tick(now)).is_some()
+fn is_in<B: Bucket>(table: &Table<B>, at: usize, fingerprint: u64, now: u64) -> bool {
+    table.lock(at).find_live(fingerprint, table.tick(now)).is_some()
 }
 
 fn two<T>(mut some: impl Iterator<Item = T>) -> [T; 2] {

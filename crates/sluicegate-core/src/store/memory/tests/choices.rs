@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::store::memory::bucket::Bucket;
-use crate::store::memory::locked::{Find, Locked, Sought};
-use crate::store::memory::row::{Four, Narrow};
-use crate::store::memory::slim::Slim;
+use crate::store::memory::locked::{FindMode, LockedBuckets, SearchResult};
+use crate::store::memory::one_word::OneWord;
+use crate::store::memory::row::{FourRows, TwoWords};
 use crate::store::memory::table::{CHOICES, Table};
 
 /// How many of `numbers` stand in which of their choices.
@@ -18,9 +18,11 @@ fn stand<B: Bucket>(
 ) -> [usize; CHOICES] {
     let mut stand = [0; CHOICES];
     for number in numbers {
-        let print = store.0.seed.print(limit.id(), &key(number));
+        let fingerprint = store.0.seed.fingerprint(limit.id(), &key(number));
         let choice = (0..CHOICES)
-            .find(|choice| table.lock(table.choice(print, *choice)).find(print).is_some())
+            .find(|choice| {
+                table.lock(table.choice(fingerprint, *choice)).find(fingerprint).is_some()
+            })
             .expect("it stands in one of them");
         stand[choice] += 1;
     }
@@ -45,7 +47,7 @@ fn are_found_in_each_of_their_choices(limit: Limit, keys: u64) -> Memory {
 fn a_row_of_two_words_is_found_in_each_of_its_choices() {
     let limit = Limit::fixed_window(3, 60 * MINUTE);
     let store = are_found_in_each_of_their_choices(limit, 2_100);
-    let stand = stand(&store, &store.0.narrow, limit, 0..2_100);
+    let stand = stand(&store, &store.0.two_words, limit, 0..2_100);
     assert!(stand.iter().all(|rows| *rows > 5), "{stand:?}");
 }
 
@@ -53,7 +55,7 @@ fn a_row_of_two_words_is_found_in_each_of_its_choices() {
 fn a_row_of_one_word_is_found_in_each_of_its_choices() {
     let limit = Limit::per_hour(3);
     let store = are_found_in_each_of_their_choices(limit, 3_100);
-    let stand = stand(&store, &store.0.slim, limit, 0..3_100);
+    let stand = stand(&store, &store.0.one_word, limit, 0..3_100);
     assert!(stand.iter().all(|rows| *rows > 5), "{stand:?}");
 }
 
@@ -120,39 +122,43 @@ fn a_row_in_a_later_choice_can_be_settled_and_reset() {
     assert_eq!(store.len(), 0);
 }
 
-/// A row of `print` in two of its buckets, and the one that is found at a tenth of the way to the last
+/// A row of `fingerprint` in two of its buckets, and the one that is found at a tenth of the way to the last
 /// expiry.
 fn found<B: Bucket>(expiries: [(usize, u32); 2], content: fn(u32) -> B::Content) -> B::Content {
     let table: Table<B> = Table::new(60, 0);
-    let choices = |print| -> Vec<usize> { (0..CHOICES).map(|c| table.choice(print, c)).collect() };
-    let print = (1_u64..)
+    let choices = |fingerprint| -> Vec<usize> {
+        (0..CHOICES).map(|c| table.choice(fingerprint, c)).collect()
+    };
+    let fingerprint = (1_u64..)
         .map(|number| number.wrapping_mul(0x9e37_79b9_7f4a_7c15))
-        .find(|print| choices(*print).iter().collect::<BTreeSet<_>>().len() == CHOICES)
-        .expect("most prints have four buckets");
+        .find(|fingerprint| choices(*fingerprint).iter().collect::<BTreeSet<_>>().len() == CHOICES)
+        .expect("most fingerprints have four buckets");
     for (choice, expiry) in expiries {
-        let bucket = table.lock(choices(print)[choice]);
-        bucket.claim(0, print, 0);
+        let bucket = table.lock(choices(fingerprint)[choice]);
+        bucket.claim(0, fingerprint, 0);
         bucket.put(0, content(expiry), expiry);
     }
-    let mut locked = Locked::lock(&table, [print].into_iter(), CHOICES);
-    let Sought::At(place) = locked.seek(print, Find::OrInsert, CHOICES, 10 << 16, drop) else {
+    let mut locked = LockedBuckets::lock(&table, [fingerprint].into_iter(), CHOICES);
+    let SearchResult::Found(place) =
+        locked.seek(fingerprint, FindMode::OrInsert, CHOICES, 10 << 16, drop)
+    else {
         panic!("the row is there")
     };
     locked.take(place)
 }
 
-/// A print that stands where it had recovered must not hide the row that was moved elsewhere.
+/// A fingerprint that stands where it had recovered must not hide the row that was moved elsewhere.
 #[test]
 fn a_recovered_row_does_not_hide_the_live_one() {
     let words = |expiry| [u64::from(expiry); 2];
-    assert_eq!(found::<Four<Narrow>>([(1, 5), (2, 1_000)], words), [1_000; 2]);
+    assert_eq!(found::<FourRows<TwoWords>>([(1, 5), (2, 1_000)], words), [1_000; 2]);
     let free_at = |expiry| u64::from(expiry) << 16;
-    assert_eq!(found::<Slim>([(1, 5), (2, 1_000)], free_at), 1_000 << 16);
+    assert_eq!(found::<OneWord>([(1, 5), (2, 1_000)], free_at), 1_000 << 16);
 }
 
 /// Or somebody who goes by an older clock could spend from the other.
 #[test]
 fn of_two_recovered_rows_one_is_left() {
     let free_at = |expiry| u64::from(expiry) << 16;
-    assert_eq!(found::<Slim>([(1, 5), (2, 7)], free_at), 5 << 16);
+    assert_eq!(found::<OneWord>([(1, 5), (2, 7)], free_at), 5 << 16);
 }

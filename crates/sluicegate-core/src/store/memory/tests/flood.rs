@@ -134,6 +134,6 @@ fn a_table_that_was_full_recovers() {
     clock.advance(SECOND + EXPIRED);
     assert_eq!(store.len(), 0);
     assert!(store.is_empty());
-    let (table, tick) = (&store.0.slim, store.0.slim.tick(store.0.moment().since));
-    assert!((0..table.buckets()).all(|bucket| !table.lock(bucket).is_passed(tick)));
+    let (table, tick) = (&store.0.one_word, store.0.one_word.tick(store.0.moment().since));
+    assert!((0..table.buckets()).all(|bucket| !table.lock(bucket).has_displaced(tick)));
 }

@@ -58,7 +58,7 @@ fn a_flood_of_networks_shares_some_hundred_budgets() {
     }
 }
 
-/// Each second some hundred keys that were never seen before, for as long as the window lasts: those that were
+/// Each second some hundred keys that were never version before, for as long as the window lasts: those that were
 /// limited stay so, and each newcomer is.
 #[test]
 fn a_table_full_of_fresh_keys_for_an_hour_frees_nobody() {
@@ -91,7 +91,7 @@ fn a_key_that_gets_a_row_begins_with_what_was_counted_together() {
         // In the same table, and gone in a minute.
         let brief = match limit {
             limit if limit.has_extra_state() => Limit::sliding_log(1, MINUTE),
-            limit if limit.is_slim() => Limit::per_minute(1),
+            limit if limit.fits_one_word() => Limit::per_minute(1),
             _ => Limit::fixed_window(1, MINUTE).from_first(),
         };
         fill(&store, brief);
@@ -206,7 +206,7 @@ fn shared_rows_are_bounded() {
         }
     }
     // A row for each key, a fifth more, and two buckets.
-    let rows = store.0.together.table.len(store.0.moment().now);
+    let rows = store.0.shared_rows.table.len(store.0.moment().now);
     assert!(rows <= 64 * 256 * 6 / 5 + 12, "{rows}");
     assert!(met >= rows as u64, "{met} in {rows} rows");
 }

@@ -14,7 +14,7 @@ fn logs(entries: usize) -> (Memory, ManualClock) {
 
 /// Entries that logs have room for beyond their own.
 fn entries(store: &Memory) -> usize {
-    store.0.pool.used()
+    store.0.log_budget.used()
 }
 
 /// Spends as often as it goes, one after the other, and says how often that was.

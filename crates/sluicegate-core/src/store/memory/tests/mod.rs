@@ -1,3 +1,4 @@
+mod capacity;
 mod choices;
 mod clock;
 mod flood;
@@ -5,7 +6,6 @@ mod full;
 mod known;
 mod logs;
 mod model;
-mod room;
 mod size;
 mod threads;
 

@@ -1,14 +1,14 @@
 use super::*;
 
-const SLIM: Limit = Limit::per_minute(60);
-const NARROW: Limit = Limit::fixed_window(60, MINUTE).from_first();
-const WIDE: Limit = Limit::sliding_log(60, MINUTE);
+const ONE_WORD: Limit = Limit::per_minute(60);
+const TWO_WORDS: Limit = Limit::fixed_window(60, MINUTE).from_first();
+const FULL_STATE: Limit = Limit::sliding_log(60, MINUTE);
 
 #[test]
 fn a_small_store_is_counted_exactly() {
     let (store, clock) = memory(1_000);
     assert_eq!(store.about_len(), 0);
-    for (limit, keys) in [(SLIM, 300), (NARROW, 40), (WIDE, 5)] {
+    for (limit, keys) in [(ONE_WORD, 300), (TWO_WORDS, 40), (FULL_STATE, 5)] {
         (0..keys).for_each(|number| assert!(admits(&store, limit, number)));
     }
     assert_eq!(store.about_len(), 345);
@@ -19,7 +19,7 @@ fn a_small_store_is_counted_exactly() {
 #[test]
 fn of_a_large_store_the_size_is_told_within_a_tenth() {
     let keys = if cfg!(miri) { return } else { 100_000 };
-    for (limit, capacity) in [(SLIM, 400_000), (NARROW, 800_000)] {
+    for (limit, capacity) in [(ONE_WORD, 400_000), (TWO_WORDS, 800_000)] {
         let (store, _clock) = memory(capacity);
         (0..keys).for_each(|number| assert!(admits(&store, limit, number)));
         let about = store.about_len() as u64;

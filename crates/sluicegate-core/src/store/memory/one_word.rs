@@ -24,10 +24,10 @@ pub(super) const LAST: u64 = TAKEN - 1;
 
 #[derive(Default)]
 #[repr(align(64))]
-pub(super) struct Slim {
+pub(super) struct OneWord {
     lock: Lock,
-    passed_until: AtomicU32,
-    prints: [AtomicU64; ROWS],
+    displaced_until: AtomicU32,
+    fingerprints: [AtomicU64; ROWS],
     words: [AtomicU64; ROWS],
 }
 
@@ -52,22 +52,22 @@ impl Word {
     }
 }
 
-impl Slim {
-    /// The word of `print`, if the row is still its own and nobody has taken the word out.
+impl OneWord {
+    /// The word of `fingerprint`, if the row is still its own and nobody has taken the word out.
     #[inline(always)]
-    pub(super) fn see(&self, row: usize, print: u64) -> Option<Word> {
+    pub(super) fn see(&self, row: usize, fingerprint: u64) -> Option<Word> {
         let word = Word(self.words[row % ROWS].load(Ordering::Acquire));
         // Whoever makes a row another's has taken the word out before.
-        let is_own = self.print_at(row) == print;
+        let is_own = self.fingerprint_at(row) == fingerprint;
         (is_own && word.free_at() != TAKEN).then_some(word)
     }
 
-    /// Writes another moment, if the word is still the one that was seen.
+    /// Writes another moment, if the word is still the one that was version.
     #[inline(always)]
-    pub(super) fn replace(&self, row: usize, seen: Word, free_at: u64) -> bool {
-        let new = seen.with(free_at);
+    pub(super) fn replace(&self, row: usize, version: Word, free_at: u64) -> bool {
+        let new = version.with(free_at);
         let word = &self.words[row % ROWS];
-        word.compare_exchange(seen.0, new, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        word.compare_exchange(version.0, new, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
     fn word(&self, row: usize) -> Word {
@@ -75,7 +75,7 @@ impl Slim {
     }
 }
 
-impl Bucket for Slim {
+impl Bucket for OneWord {
     type Content = u64;
 
     const ROWS: usize = ROWS;
@@ -85,33 +85,33 @@ impl Bucket for Slim {
     const SPARE: usize = 80;
 
     #[inline]
-    fn latch(&self) -> &Lock {
+    fn bucket_lock(&self) -> &Lock {
         &self.lock
     }
 
     #[inline]
-    fn passed_until(&self) -> &AtomicU32 {
-        &self.passed_until
+    fn displaced_until(&self) -> &AtomicU32 {
+        &self.displaced_until
     }
 
     #[inline(always)]
-    fn print_at(&self, row: usize) -> u64 {
-        self.prints[row % ROWS].load(Ordering::Acquire)
+    fn fingerprint_at(&self, row: usize) -> u64 {
+        self.fingerprints[row % ROWS].load(Ordering::Acquire)
     }
 
     fn expiry_at(&self, row: usize) -> u32 {
         ticks(self.word(row).free_at())
     }
 
-    fn claim(&self, row: usize, print: u64, tick: u32) -> Option<u64> {
+    fn claim(&self, row: usize, fingerprint: u64, tick: u32) -> Option<u64> {
         let before = self.word(row);
-        if self.print_at(row) != 0 && ticks(before.free_at()) > tick {
+        if self.fingerprint_at(row) != 0 && ticks(before.free_at()) > tick {
             return None;
         }
         let taken = before.of_another().with(TAKEN);
         let word = &self.words[row];
         word.compare_exchange(before.0, taken, Ordering::Relaxed, Ordering::Relaxed).ok()?;
-        self.prints[row].store(print, Ordering::Release);
+        self.fingerprints[row].store(fingerprint, Ordering::Release);
         Some(0)
     }
 
@@ -135,7 +135,7 @@ impl Bucket for Slim {
     }
 
     fn clear(&self, row: usize) {
-        self.prints[row].store(0, Ordering::Release);
+        self.fingerprints[row].store(0, Ordering::Release);
     }
 }
 
@@ -145,38 +145,38 @@ mod tests {
 
     #[test]
     fn three_rows_fill_a_cache_line() {
-        assert_eq!(size_of::<Slim>(), 64);
+        assert_eq!(size_of::<OneWord>(), 64);
     }
 
     #[test]
     fn a_word_that_is_another_keys_looks_different() {
-        let bucket = Slim::default();
+        let bucket = OneWord::default();
         bucket.claim(0, 7, 0).expect("it is empty");
         bucket.put(0, 50, 0);
-        let seen = bucket.see(0, 7).expect("a word");
+        let version = bucket.see(0, 7).expect("a word");
         bucket.claim(0, 8, 1).expect("it has recovered");
         bucket.put(0, 50, 0);
         assert!(bucket.see(0, 7).is_none());
-        assert!(!bucket.replace(0, seen, 60));
-        let seen = bucket.see(0, 8).expect("a word");
-        assert!(bucket.replace(0, seen, 60));
+        assert!(!bucket.replace(0, version, 60));
+        let version = bucket.see(0, 8).expect("a word");
+        assert!(bucket.replace(0, version, 60));
     }
 
     #[test]
     fn nobody_spends_from_a_word_that_is_taken_out() {
-        let bucket = Slim::default();
+        let bucket = OneWord::default();
         bucket.claim(1, 7, 0).expect("it is empty");
         assert!(bucket.see(1, 7).is_none());
         bucket.put(1, 50, 0);
-        let seen = bucket.see(1, 7).expect("a word");
+        let version = bucket.see(1, 7).expect("a word");
         assert_eq!(bucket.take(1), 50);
         assert!(bucket.see(1, 7).is_none());
-        assert!(!bucket.replace(1, seen, 60));
+        assert!(!bucket.replace(1, version, 60));
     }
 
     #[test]
     fn a_row_that_was_spent_from_meanwhile_is_not_claimed() {
-        let bucket = Slim::default();
+        let bucket = OneWord::default();
         bucket.claim(2, 7, 0).expect("it is empty");
         bucket.put(2, 5 << 16, 0);
         assert!(bucket.claim(2, 8, 4).is_none());

@@ -1,10 +1,10 @@
-//! Spending from slim rows: one look, and one compare-and-swap.
+//! Spending from one_word rows: one look, and one compare-and-swap.
 
 use super::Inner;
 use super::bucket::Bucket as _;
 use super::moment::Moment;
-use super::slim::{Slim, Word};
-use super::spend::Passed;
+use super::one_word::{OneWord, Word};
+use super::spend::NotSpent;
 use super::table::{CHOICES, ticks};
 use crate::key::KeyBuf;
 use crate::limit::{PlainOutcome, StepResult, TokenBucket};
@@ -12,48 +12,48 @@ use crate::limit::{PlainOutcome, StepResult, TokenBucket};
 impl Inner {
     /// [`spend_first`](Self::spend_first) for limits that have such rows.
     #[inline(always)]
-    pub(super) fn spend_slim(
+    pub(super) fn spend_one_word(
         &self,
         id: u64,
         limit: &TokenBucket,
         key: &KeyBuf,
         cost: u64,
-    ) -> Result<PlainOutcome, Passed> {
-        let table = &self.slim;
-        let print = self.seed.print(id, key);
-        let bucket = table.bucket(table.choice(print, 0));
-        let Some(row) = bucket.find(print) else { return Err(Passed::Elsewhere) };
-        let Some(word) = bucket.see(row, print) else { return Err(Passed::Busy) };
+    ) -> Result<PlainOutcome, NotSpent> {
+        let table = &self.one_word;
+        let fingerprint = self.seed.fingerprint(id, key);
+        let bucket = table.bucket(table.choice(fingerprint, 0));
+        let Some(row) = bucket.find(fingerprint) else { return Err(NotSpent::Elsewhere) };
+        let Some(word) = bucket.see(row, fingerprint) else { return Err(NotSpent::Busy) };
         let moment = self.moment();
         // A row that has recovered here may be alive elsewhere.
-        if word.free_at() <= moment.since && bucket.is_passed(table.tick(moment.since)) {
-            return Err(Passed::Elsewhere);
+        if word.free_at() <= moment.since && bucket.has_displaced(table.tick(moment.since)) {
+            return Err(NotSpent::Elsewhere);
         }
-        spend_from(limit, bucket, (row, word), moment, cost, |_| true).ok_or(Passed::Busy)
+        spend_from(limit, bucket, (row, word), moment, cost, |_| true).ok_or(NotSpent::Busy)
     }
 
     /// A row that stands in another of its choices.
     #[cold]
-    pub(super) fn spend_slim_elsewhere(
+    pub(super) fn spend_one_word_elsewhere(
         &self,
         id: u64,
         limit: &TokenBucket,
         key: &KeyBuf,
         cost: u64,
-    ) -> Result<PlainOutcome, Passed> {
-        let table = &self.slim;
-        let print = self.seed.print(id, key);
-        let first = table.bucket(table.choice(print, 0));
-        let Some(seen) = first.look() else { return Err(Passed::Busy) };
-        if !first.is_passed(table.tick(self.moment().since)) {
-            return Err(Passed::Nowhere);
+    ) -> Result<PlainOutcome, NotSpent> {
+        let table = &self.one_word;
+        let fingerprint = self.seed.fingerprint(id, key);
+        let first = table.bucket(table.choice(fingerprint, 0));
+        let Some(version) = first.version() else { return Err(NotSpent::Busy) };
+        if !first.has_displaced(table.tick(self.moment().since)) {
+            return Err(NotSpent::Nowhere);
         }
         for choice in 1..CHOICES {
-            let other = table.bucket(table.choice(print, choice));
-            let Some(row) = other.find(print).filter(|_| !std::ptr::eq(other, first)) else {
+            let other = table.bucket(table.choice(fingerprint, choice));
+            let Some(row) = other.find(fingerprint).filter(|_| !std::ptr::eq(other, first)) else {
                 continue;
             };
-            let Some(word) = other.see(row, print) else { return Err(Passed::Busy) };
+            let Some(word) = other.see(row, fingerprint) else { return Err(NotSpent::Busy) };
             let moment = self.moment();
             let tick = table.tick(moment.since);
             if ticks(word.free_at()) <= tick {
@@ -62,29 +62,29 @@ impl Inner {
             let mut locked = None;
             // As long as the first bucket says that the row is elsewhere, nobody begins it anew there. If
             // it has to say so for longer, nobody must have done that since it was looked at.
-            let passed_for_longer = |free_at| {
+            let displaced_for_longer = |free_at| {
                 let expiry = ticks(free_at);
-                if first.is_passed_until(expiry) {
+                if first.has_displaced_until(expiry) {
                     return true;
                 }
-                locked = first.lock_if_still(seen);
+                locked = first.lock_if_unchanged(version);
                 // Some longer than need be, so that the next ones find it so.
                 let until = expiry.saturating_add((expiry - tick) / 4);
-                locked.as_ref().map(|first| first.pass_until(until)).is_some()
+                locked.as_ref().map(|first| first.note_displaced_until(until)).is_some()
             };
-            let spent = spend_from(limit, other, (row, word), moment, cost, passed_for_longer);
-            return spent.ok_or(Passed::Busy);
+            let spent = spend_from(limit, other, (row, word), moment, cost, displaced_for_longer);
+            return spent.ok_or(NotSpent::Busy);
         }
-        Err(Passed::Nowhere)
+        Err(NotSpent::Nowhere)
     }
 }
 
-/// Spends from a row whose word was seen, if `may` agrees to when it will be free and nobody else comes in
+/// Spends from a row whose word was version, if `may` agrees to when it will be free and nobody else comes in
 /// between.
 #[inline(always)]
 fn spend_from(
     limit: &TokenBucket,
-    bucket: &Slim,
+    bucket: &OneWord,
     (row, word): (usize, Word),
     Moment { now, since }: Moment,
     cost: u64,

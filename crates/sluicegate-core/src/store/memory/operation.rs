@@ -2,27 +2,27 @@
 
 use smallvec::SmallVec;
 
-use super::locate::{Found, USUAL};
-use crate::limit::{Attempt, Counted, Outcome, State, WhenFull, decide, preview, would_admit};
+use super::locate::{CheckedOut, USUAL};
+use crate::limit::{Attempt, CountedIn, Outcome, State, WhenFull, decide, preview, would_admit};
 use crate::store::StoreError;
 use crate::store::charge::{Charge, Debit};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ask {
+pub(super) enum Operation {
     Take,
     Peek,
     Reset,
 }
 
-impl Ask {
+impl Operation {
     pub(super) fn of(
         self,
-        found: &mut [Found],
+        found: &mut [CheckedOut],
         charge: &Charge,
         now: u64,
     ) -> Result<Outcome, StoreError> {
         match self {
-            Self::Take if found.iter().all(|found| found.has_room && !found.is_together()) => {
+            Self::Take if found.iter().all(|found| found.has_room && !found.is_shared()) => {
                 let states = found.iter_mut().map(|found| &mut found.state);
                 Ok(with_attempts(states, charge, |attempts| {
                     decide(attempts, now, charge.patience(), charge.keys())
@@ -33,7 +33,7 @@ impl Ask {
                 let told = looked_at(&mut all(found, charge), |attempts| {
                     preview(attempts, now, charge.patience(), charge.keys())
                 });
-                if !found.iter().any(Found::is_together) {
+                if !found.iter().any(CheckedOut::is_shared) {
                     return Ok(told);
                 }
                 found.iter_mut().for_each(|found| found.has_room = true);
@@ -43,7 +43,7 @@ impl Ask {
                 // What is held is held by somebody: it stands until that one gives it back. What others are
                 // counted by is not this key's to forget.
                 let rows = found.iter_mut().zip(charge.debits());
-                rows.filter(|(found, debit)| !debit.limit.is_held() && !found.is_together())
+                rows.filter(|(found, debit)| !debit.limit.is_held() && !found.is_shared())
                     .for_each(|(found, _)| found.state = State::default());
                 let states = found.iter_mut().map(|found| &mut found.state);
                 Ok(with_attempts(states, charge, |attempts| {
@@ -59,7 +59,11 @@ impl Ask {
 ///
 /// Who is refused anyway is refused all the same: no flood frees a key by leaving no room for another of its
 /// limits. A shadow without room is not there.
-fn taken_in_part(found: &mut [Found], charge: &Charge, now: u64) -> Result<Outcome, StoreError> {
+fn taken_in_part(
+    found: &mut [CheckedOut],
+    charge: &Charge,
+    now: u64,
+) -> Result<Outcome, StoreError> {
     let is_partial = left_out(found, charge).next().is_some();
     let asks = |debit: &Debit| debit.answer_when_full() != WhenFull::Admit;
     let refuses = left_out(found, charge).any(asks);
@@ -91,40 +95,40 @@ fn looked_at<R>(attempts: &mut [Attempt<'_>], look: impl FnOnce(&mut [Attempt<'_
 }
 
 /// Whether the limit has no part in the decision.
-fn is_left_out(found: &Found, debit: &Debit) -> bool {
+fn is_left_out(found: &CheckedOut, debit: &Debit) -> bool {
     !found.has_room && !debit.limit.is_shadow() && debit.cost <= debit.limit.capacity()
 }
 
-fn left_out<'a>(found: &[Found], charge: &'a Charge) -> impl Iterator<Item = &'a Debit> {
+fn left_out<'a>(found: &[CheckedOut], charge: &'a Charge) -> impl Iterator<Item = &'a Debit> {
     let each = found.iter().zip(charge.debits());
     each.filter(|(found, debit)| is_left_out(found, debit)).map(|(_, debit)| debit)
 }
 
-fn counted<'a>(found: &'a mut [Found], charge: &'a Charge) -> SmallVec<[Attempt<'a>; USUAL]> {
+fn counted<'a>(found: &'a mut [CheckedOut], charge: &'a Charge) -> SmallVec<[Attempt<'a>; USUAL]> {
     let each = found.iter_mut().zip(charge.debits());
     each.filter(|(found, debit)| !is_left_out(found, debit)).map(attempt).collect()
 }
 
-fn all<'a>(found: &'a mut [Found], charge: &'a Charge) -> SmallVec<[Attempt<'a>; USUAL]> {
+fn all<'a>(found: &'a mut [CheckedOut], charge: &'a Charge) -> SmallVec<[Attempt<'a>; USUAL]> {
     found.iter_mut().zip(charge.debits()).map(attempt).collect()
 }
 
-fn attempt<'a>((found, debit): (&'a mut Found, &'a Debit)) -> Attempt<'a> {
+fn attempt<'a>((found, debit): (&'a mut CheckedOut, &'a Debit)) -> Attempt<'a> {
     Attempt { limit: &debit.limit, state: &mut found.state, cost: debit.cost }
 }
 
 /// The outcome for all of the charge, which says how each limit was counted.
-fn filled_in(outcome: Outcome, found: &[Found], charge: &Charge) -> Outcome {
-    let counted = |found: &Found, debit: &Debit| match found.is_together() {
-        true => Counted::Together,
-        false if is_left_out(found, debit) => Counted::No,
-        false => Counted::Alone,
+fn filled_in(outcome: Outcome, found: &[CheckedOut], charge: &Charge) -> Outcome {
+    let counted = |found: &CheckedOut, debit: &Debit| match found.is_shared() {
+        true => CountedIn::SharedRow,
+        false if is_left_out(found, debit) => CountedIn::Nowhere,
+        false => CountedIn::OwnRow,
     };
     let each = found.iter().zip(charge.debits());
     outcome.filled_in(each.map(|(found, debit)| (&debit.limit, debit.cost, counted(found, debit))))
 }
 
-/// Runs `run` on a attempt for each state and what is owed to it; one is common and does not allocate.
+/// Runs `run` on a attempt for each state and what is owed to it; one is shared_row and does not allocate.
 fn with_attempts<'a, R>(
     states: impl Iterator<Item = &'a mut State>,
     charge: &'a Charge,

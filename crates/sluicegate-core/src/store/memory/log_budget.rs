@@ -1,6 +1,6 @@
 //! The room that sliding logs have for their entries: counted, and bounded for all of them together.
 //!
-//! Each log has room for a few entries of its own. More comes out of a pool, of which the logs of one limit get
+//! Each log has room for a few entries of its own. More comes out of a log_budget, of which the logs of one limit get
 //! as much as they leave free at most: so there is always some for those of another. A log that gets no more is
 //! made coarser, and counts on.
 
@@ -19,38 +19,38 @@ const SWEPT: usize = 8;
 /// Fewest entries that a log is given room for.
 const FIRST_ENTRIES: usize = 4;
 
-/// Limits of which it is known what their logs use of the pool; of those that come later, some share a count.
+/// Limits of which it is known what their logs use of the log_budget; of those that come later, some share a count.
 const CLASSES: usize = 64;
 
 /// The room beyond what each log has of its own.
-pub(super) struct Pool {
+pub(super) struct LogBudget {
     /// Entries that the store has room for, and those that logs have been given room for.
     most: usize,
     used: AtomicUsize,
     /// The same for the logs of one limit each.
-    classes: Box<[Class]>,
+    classes: Box<[LimitShare]>,
     /// Where tidying up goes on.
     swept: AtomicUsize,
 }
 
 /// What the logs of one limit use.
 #[derive(Default)]
-struct Class {
+struct LimitShare {
     /// The limit; 0 as long as it is nobody's.
     id: AtomicU64,
     used: AtomicUsize,
 }
 
-/// What a log has out of the pool.
+/// What a log has out of the log_budget.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Room {
+pub(super) struct Reserved {
     class: u8,
     entries: usize,
 }
 
-impl Pool {
+impl LogBudget {
     pub(super) fn new(most: usize) -> Self {
-        let classes = (0..CLASSES).map(|_| Class::default()).collect();
+        let classes = (0..CLASSES).map(|_| LimitShare::default()).collect();
         Self { most, used: AtomicUsize::new(0), classes, swept: AtomicUsize::new(0) }
     }
 
@@ -82,16 +82,16 @@ impl Pool {
         if own.saturating_add(more) <= free {
             return true;
         }
-        self.take_back(Room { class, entries: more });
+        self.take_back(Reserved { class, entries: more });
         false
     }
 
-    fn add(&self, Room { class, entries }: Room) {
+    fn add(&self, Reserved { class, entries }: Reserved) {
         self.used.fetch_add(entries, Ordering::Relaxed);
         self.classes[usize::from(class)].used.fetch_add(entries, Ordering::Relaxed);
     }
 
-    fn take_back(&self, Room { class, entries }: Room) {
+    fn take_back(&self, Reserved { class, entries }: Reserved) {
         self.used.fetch_sub(entries, Ordering::Relaxed);
         self.classes[usize::from(class)].used.fetch_sub(entries, Ordering::Relaxed);
     }
@@ -100,7 +100,7 @@ impl Pool {
 impl Inner {
     /// Makes sure that a log can take one more entry: gives it more room, of `most` entries in all, or
     /// makes it coarser.
-    pub(super) fn give_room(&self, limit: &Limit, state: &mut State, most: usize) {
+    pub(super) fn reserve_entry(&self, limit: &Limit, state: &mut State, most: usize) {
         let Some(log) = limit.log_of(state) else { return };
         if log.room() > 0 {
             return;
@@ -110,7 +110,7 @@ impl Inner {
         let left = limit.most_entries().saturating_sub(before).max(1);
         let more = before.max(FIRST_ENTRIES).min(left);
         let more = more.min(most.min(MOST_ENTRIES).saturating_sub(before));
-        let class = self.pool.class(limit);
+        let class = self.log_budget.class(limit);
         let asked = beyond_own(before + more) - beyond_own(before);
         if more == 0 || !self.has_granted(class, asked) {
             return log.coarsen(before);
@@ -119,37 +119,37 @@ impl Inner {
         log.set_class(class);
         // The allocator may have rounded up: what is really held is what counts.
         let rounded = beyond_own(log.capacity()) - beyond_own(before + more);
-        self.pool.add(Room { class, entries: rounded });
+        self.log_budget.add(Reserved { class, entries: rounded });
     }
 
     fn has_granted(&self, class: u8, asked: usize) -> bool {
-        if asked == 0 || self.pool.grant(class, asked) {
+        if asked == 0 || self.log_budget.grant(class, asked) {
             return true;
         }
         self.sweep();
-        self.pool.grant(class, asked)
+        self.log_budget.grant(class, asked)
     }
 
     /// A log that had one room has another.
-    pub(super) fn recount(&self, before: Room, after: Room) {
+    pub(super) fn recount(&self, before: Reserved, after: Reserved) {
         if before != after {
-            self.pool.add(after);
-            self.pool.take_back(before);
+            self.log_budget.add(after);
+            self.log_budget.take_back(before);
         }
     }
 
     /// Takes back the room of a row that has recovered.
     pub(super) fn release(&self, row: Option<Box<State>>) {
         if let Some(state) = row {
-            self.recount(room_of(&state), Room::default());
+            self.recount(reserved_by(&state), Reserved::default());
         }
     }
 
     /// Empties recovered rows of the next few buckets, for the room that their logs hold.
     fn sweep(&self) {
-        let table = &self.wide;
+        let table = &self.full_state;
         let tick = table.tick(self.clock.now());
-        let from = self.pool.swept.fetch_add(SWEPT, Ordering::Relaxed);
+        let from = self.log_budget.swept.fetch_add(SWEPT, Ordering::Relaxed);
         for bucket in from..from + SWEPT {
             if let Some(bucket) = table.try_lock(bucket % table.buckets()) {
                 bucket.tidy(tick).for_each(|row| self.release(row));
@@ -158,9 +158,9 @@ impl Inner {
     }
 }
 
-/// What the log of `state` has out of the pool.
-pub(super) fn room_of(state: &State) -> Room {
-    state.log.as_ref().map_or(Room::default(), |log| Room {
+/// What the log of `state` has out of the log_budget.
+pub(super) fn reserved_by(state: &State) -> Reserved {
+    state.log.as_ref().map_or(Reserved::default(), |log| Reserved {
         class: log.class(),
         entries: beyond_own(log.capacity()),
     })

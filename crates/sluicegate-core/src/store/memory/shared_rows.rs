@@ -1,6 +1,6 @@
 //! Rows that keys share which there is no room for.
 //!
-//! They stand in a small table of their own, made at first use: 256 for each limit, chosen by the print of the
+//! They stand in a small table of their own, made at first use: 256 for each limit, chosen by the fingerprint of the
 //! key. A key is charged there only while every bucket that its own row may stand in is locked and full. So it
 //! has no row of its own then, and when one is made for it later, under the lock of one of these buckets, that
 //! begins with what the shared row says.
@@ -8,11 +8,11 @@
 use smallvec::SmallVec;
 
 use super::Inner;
-use super::locate::{Found, USUAL, Wanted};
-use super::locked::{Find, Locked, Place, Sought};
+use super::locate::{CheckedOut, Target, USUAL};
+use super::locked::{FindMode, LockedBuckets, RowIndex, SearchResult};
+use super::log_budget::copy_of;
 use super::moment::Moment;
-use super::room::copy_of;
-use super::row::{Four, Wide};
+use super::row::{FourRows, FullState};
 use super::sync::{AtomicU32, AtomicU64, Ordering};
 use super::table::{CHOICES, NEVER, Table};
 use crate::key::KeyBuf;
@@ -30,12 +30,12 @@ pub(super) const MOST: usize = 64 * ROWS as usize;
 /// through all of them.
 const ENTRIES: usize = 256;
 
-/// Tells the print of a shared row from those of keys.
+/// Tells the fingerprint of a shared row from those of keys.
 const SHARED: u64 = 0x7368_6172_6564_2121;
 
 /// The shared rows of all limits.
-pub(super) struct Together {
-    pub(super) table: Table<Four<Wide>>,
+pub(super) struct SharedRows {
+    pub(super) table: Table<FourRows<FullState>>,
     /// The tick at which the last of them has recovered, but for those of which something is held.
     until: AtomicU32,
     /// What is held in them.
@@ -44,13 +44,13 @@ pub(super) struct Together {
     pub(super) decisions: AtomicU64,
 }
 
-/// Shared rows that a charge may need, locked.
-pub(super) struct Shared<'a> {
-    rows: Locked<'a, Four<Wide>>,
+/// LockedSharedRows rows that a charge may need, locked.
+pub(super) struct LockedSharedRows<'a> {
+    rows: LockedBuckets<'a, FourRows<FullState>>,
     now: u64,
 }
 
-impl Together {
+impl SharedRows {
     /// With room for so many rows.
     pub(super) fn new(rows: usize, base: u64) -> Self {
         Self {
@@ -80,95 +80,108 @@ impl Together {
 }
 
 impl Inner {
-    /// Locks the shared rows of what is wanted. Locks of the other tables are taken before, never after.
-    pub(super) fn shared<'a>(&'a self, wanted: &[Wanted<'_>], now: u64) -> Shared<'a> {
-        let prints: SmallVec<[u64; USUAL]> =
-            wanted.iter().map(|wanted| self.shared_print(wanted.limit, wanted.print)).collect();
-        Shared { rows: Locked::lock(&self.together.table, prints.into_iter(), CHOICES), now }
+    /// Locks the shared rows of what is target. Locks of the other tables are taken before, never after.
+    pub(super) fn shared<'a>(&'a self, target: &[Target<'_>], now: u64) -> LockedSharedRows<'a> {
+        let fingerprints: SmallVec<[u64; USUAL]> = target
+            .iter()
+            .map(|target| self.shared_fingerprint(target.limit, target.fingerprint))
+            .collect();
+        LockedSharedRows {
+            rows: LockedBuckets::lock(&self.shared_rows.table, fingerprints.into_iter(), CHOICES),
+            now,
+        }
     }
 
-    /// The print of the row that the key of `print` shares with others.
-    fn shared_print(&self, limit: &Limit, print: u64) -> u64 {
-        self.seed.print(limit.id() ^ SHARED, &KeyBuf::of(print % ROWS))
+    /// The fingerprint of the row that the key of `fingerprint` shares with others.
+    fn shared_fingerprint(&self, limit: &Limit, fingerprint: u64) -> u64 {
+        self.seed.fingerprint(limit.id() ^ SHARED, &KeyBuf::of(fingerprint % ROWS))
     }
 
-    /// The shared row of what is wanted, if anything is counted there.
-    pub(super) fn live_in(&self, shared: &Shared<'_>, wanted: &Wanted<'_>) -> Option<Place> {
-        shared.rows.find_live(self.shared_print(wanted.limit, wanted.print), shared.now)
+    /// The shared row of what is target, if anything is counted there.
+    pub(super) fn live_in(
+        &self,
+        shared: &LockedSharedRows<'_>,
+        target: &Target<'_>,
+    ) -> Option<RowIndex> {
+        shared.rows.find_live(self.shared_fingerprint(target.limit, target.fingerprint), shared.now)
     }
 
-    /// The shared row of what is wanted, made if there is none; `None` where the limit is not counted that way
+    /// The shared row of what is target, made if there is none; `None` where the limit is not counted that way
     /// or there is no room for another row, and where another limit of the charge has the row already.
     pub(super) fn insert_in(
         &self,
-        shared: &mut Shared<'_>,
-        wanted: &Wanted<'_>,
-        used: &[Option<Place>],
-    ) -> Option<Place> {
-        let Wanted { debit, limit, print } = wanted;
+        shared: &mut LockedSharedRows<'_>,
+        target: &Target<'_>,
+        used: &[Option<RowIndex>],
+    ) -> Option<RowIndex> {
+        let Target { debit, limit, fingerprint } = target;
         if limit.is_shadow() || debit.answer_when_full() != WhenFull::CountTogether {
             return None;
         }
-        let print = self.shared_print(limit, *print);
+        let fingerprint = self.shared_fingerprint(limit, *fingerprint);
         let now = shared.now;
         let release = |row| self.release(row);
-        match shared.rows.seek(print, Find::OrInsert, CHOICES, now, release) {
-            Sought::At(place) | Sought::New(place) => {
+        match shared.rows.seek(fingerprint, FindMode::OrInsert, CHOICES, now, release) {
+            SearchResult::Found(place) | SearchResult::Inserted(place) => {
                 (!used.contains(&Some(place))).then_some(place)
             }
-            Sought::Nowhere | Sought::Full | Sought::Further => None,
+            SearchResult::Absent | SearchResult::Full | SearchResult::NotLocked => None,
         }
     }
 
     /// What a row of its own begins with, of a key that may have been counted in the shared row at `place`.
-    pub(super) fn seed_of(&self, shared: &Shared<'_>, place: Place) -> Option<Box<State>> {
+    pub(super) fn seed_of(
+        &self,
+        shared: &LockedSharedRows<'_>,
+        place: RowIndex,
+    ) -> Option<Box<State>> {
         shared.rows.look(place, |row| row.as_deref().map(|row| Box::new(copy_of(row))))
     }
 
     pub(super) fn take_shared(
         &self,
-        shared: &Shared<'_>,
+        shared: &LockedSharedRows<'_>,
         limit: &Limit,
-        place: Place,
-        find: Find,
+        place: RowIndex,
+        find: FindMode,
         now: u64,
-    ) -> Found {
+    ) -> CheckedOut {
         let row = shared.rows.take(place);
         let found = self.take_out_with(limit, place, row, (find, ENTRIES), now);
-        found.in_common(place)
+        found.in_shared_row(place)
     }
 
     pub(super) fn put_shared(
         &self,
-        shared: &Shared<'_>,
-        wanted: &Wanted<'_>,
-        place: Place,
-        found: Found,
+        shared: &LockedSharedRows<'_>,
+        target: &Target<'_>,
+        place: RowIndex,
+        found: CheckedOut,
         now: u64,
     ) {
-        let limit = wanted.limit;
+        let limit = target.limit;
         let (before, after) = (found.held, found.state.words[0]);
         let (content, expiry) = self.put_away(limit, found, now);
-        self.together.note(limit, before, after, expiry);
-        shared.rows.put(place, self.shared_print(limit, wanted.print), content, expiry);
+        self.shared_rows.note(limit, before, after, expiry);
+        shared.rows.put(place, self.shared_fingerprint(limit, target.fingerprint), content, expiry);
     }
 
     /// Settles a charge in the shared row that it was written to; says whether that was possible.
     pub(super) fn settle_shared(&self, debit: &Debit, receipt: &Receipt, spent: u64) -> bool {
         let Moment { now, .. } = self.moment_in_order();
-        let wanted = self.wanted(debit);
-        let mut shared = self.shared(std::slice::from_ref(&wanted), now);
+        let target = self.target(debit);
+        let mut shared = self.shared(std::slice::from_ref(&target), now);
         let more = spent > debit.cost;
-        let place = match self.live_in(&shared, &wanted) {
+        let place = match self.live_in(&shared, &target) {
             // A row that has recovered has nothing to be given back, but may yet have more to pay.
-            None if more => self.insert_in(&mut shared, &wanted, &[]),
+            None if more => self.insert_in(&mut shared, &target, &[]),
             place => place,
         };
         let Some(place) = place else { return !more };
-        let find = if more { Find::OrInsert } else { Find::Only };
+        let find = if more { FindMode::OrInsert } else { FindMode::Existing };
         let mut found = self.take_shared(&shared, &debit.limit, place, find, now);
         debit.limit.settle(&mut found.state, now, receipt, debit.cost, spent);
-        self.put_shared(&shared, &wanted, place, found, now);
+        self.put_shared(&shared, &target, place, found, now);
         true
     }
 }

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Fills both buckets for a second, and hands back the key of a newcomer.
-fn full(store: &Memory, kind: Kind, limit: Limit) -> KeyBuf {
+fn full(store: &Memory, kind: RowKind, limit: Limit) -> KeyBuf {
     let brief = kind.per(1, SECOND);
     for choices in [[A, A, A, A], [B, B, B, B]] {
         let some: Vec<_> = keys(store, brief, choices).take(rows(brief)).collect();
@@ -12,7 +12,7 @@ fn full(store: &Memory, kind: Kind, limit: Limit) -> KeyBuf {
     key(store, limit, [A, B, A, B])
 }
 
-fn together(kind: Kind) -> Limit {
+fn together(kind: RowKind) -> Limit {
     kind.per_hour(1).when_full(WhenFull::CountTogether)
 }
 

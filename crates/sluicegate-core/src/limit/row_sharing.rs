@@ -11,7 +11,7 @@ impl Limit {
 
     /// What a limit that has no name stands for among others on the same key: its period in words, such as
     /// `minute` or `30 days`, or `concurrent`.
-    pub fn place(&self) -> String {
+    pub fn period_name(&self) -> String {
         match self.spec {
             AlgorithmSpec::Concurrent => "concurrent".into(),
             _ => self.period_text(),
@@ -36,7 +36,7 @@ impl Limits {
     /// # Errors
     ///
     /// When a name is none, or two limits would share one.
-    pub(crate) fn placed(&self, name: impl Fn(&Limit) -> String) -> Result<Self, LimitError> {
+    pub(crate) fn sharing_rows(&self, name: impl Fn(&Limit) -> String) -> Result<Self, LimitError> {
         let mut placed: Vec<Limit> = Vec::new();
         for limit in self.iter() {
             let name = limit.own_name().map_or_else(|| name(limit), str::to_owned);
@@ -59,7 +59,7 @@ impl Limits {
     /// # Errors
     ///
     /// When a name is none, or two limits would share one.
-    pub(crate) fn apart(
+    pub(crate) fn with_own_rows(
         &self,
         name: Option<&str>,
         rows: &mut Vec<String>,
@@ -70,7 +70,7 @@ impl Limits {
             let (limit, row) = match (limit.own_name(), name) {
                 (Some(own), _) => (limit.try_carried(), own.to_owned()),
                 (None, Some(name)) => {
-                    let name = format!("{name}/{}", limit.place());
+                    let name = format!("{name}/{}", limit.period_name());
                     let named = limit.try_named(&name);
                     (
                         named.map_err(|error| error.in_text(&name)),
@@ -109,9 +109,9 @@ mod tests {
     use super::*;
 
     /// What the limits are called.
-    fn placed(text: &str) -> Result<Vec<String>, String> {
+    fn names_when_shared(text: &str) -> Result<Vec<String>, String> {
         let limits: Limits = text.parse().expect("limits");
-        let placed = limits.placed(|limit| format!("api/{}", limit.place()));
+        let placed = limits.sharing_rows(|limit| format!("api/{}", limit.period_name()));
         let names =
             placed.map(|limits| limits.iter().map(|limit| limit.name().to_string()).collect());
         names.map_err(|error| error.to_string())
@@ -120,7 +120,9 @@ mod tests {
     #[test]
     fn what_has_no_name_is_named_after_its_period() {
         assert_eq!(
-            placed("5/second burst 10; sliding 100 per 10 minutes; concurrent 3; 7/day named x"),
+            names_when_shared(
+                "5/second burst 10; sliding 100 per 10 minutes; concurrent 3; 7/day named x"
+            ),
             Ok(["api/second", "api/10 minutes", "api/concurrent", "x"].map(String::from).to_vec())
         );
     }
@@ -129,16 +131,20 @@ mod tests {
     fn two_limits_at_one_place_are_refused_with_what_to_do() {
         for text in ["5/minute; 6/minute", "5/minute; log 6/minute", "5/hour named api/day; 1/day"]
         {
-            let error = placed(text).unwrap_err();
+            let error = names_when_shared(text).unwrap_err();
             assert!(error.contains("give one of them a name of its own"), "{error}");
         }
-        assert!(placed("5/minute; 6/minute named other").is_ok());
-        assert!(placed("5/minute; 6/minute").unwrap_err().starts_with("in `api/minute`: two"));
+        assert!(names_when_shared("5/minute; 6/minute named other").is_ok());
+        assert!(
+            names_when_shared("5/minute; 6/minute")
+                .unwrap_err()
+                .starts_with("in `api/minute`: two")
+        );
     }
 
     #[test]
     fn a_name_that_gets_too_long_is_named() {
-        let error = placed("1 per 123456789123456 microseconds").unwrap_err();
+        let error = names_when_shared("1 per 123456789123456 microseconds").unwrap_err();
         assert!(error.contains("`api/123456789123456 microseconds`"), "{error}");
     }
 }

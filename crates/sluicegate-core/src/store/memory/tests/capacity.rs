@@ -1,7 +1,7 @@
 //! How many keys there is room for.
 
 use super::*;
-use crate::store::memory::row::{Four, Narrow, Wide};
+use crate::store::memory::row::{FourRows, FullState, TwoWords};
 
 /// Distinct keys that a store takes before it turns the first away.
 fn room(capacity: usize, limit: Limit) -> usize {
@@ -23,7 +23,7 @@ fn a_store_has_room_for_its_capacity_of_live_keys() {
 }
 
 #[test]
-fn a_store_has_room_for_its_capacity_of_wide_rows() {
+fn a_store_has_room_for_its_capacity_of_full_states() {
     for capacity in [1, 10, 100, 1_000] {
         for limit in [Limit::per_hour(1).ban(MINUTE), Limit::sliding_log(3, MINUTE)] {
             let room = room(capacity, limit);
@@ -59,8 +59,8 @@ fn a_shadow_counts_where_the_limit_does() {
 
 #[test]
 fn four_rows_fill_two_cache_lines() {
-    assert_eq!(size_of::<Four<Narrow>>(), 128);
-    assert_eq!(size_of::<Four<Wide>>(), 128);
+    assert_eq!(size_of::<FourRows<TwoWords>>(), 128);
+    assert_eq!(size_of::<FourRows<FullState>>(), 128);
 }
 
 #[test]
