@@ -7,11 +7,11 @@
 //! use sluicegate::{Limit, Limiter, ManualClock, Memory};
 //!
 //! let clock = ManualClock::new();
-//! let limiter = Limiter::with_store(Limit::per_minute(1), Memory::new().clock(clock.clone()));
-//! assert!(limiter.check("alice").now()?.is_admitted());
-//! assert!(!limiter.check("alice").now()?.is_admitted());
+//! let limiter = Limiter::new(Limit::per_minute(1)).store(Memory::builder().clock(&clock).build());
+//! assert!(limiter.take("alice").now()?.is_admitted());
+//! assert!(!limiter.take("alice").now()?.is_admitted());
 //! clock.advance(Duration::from_secs(60));
-//! assert!(limiter.check("alice").now()?.is_admitted());
+//! assert!(limiter.take("alice").now()?.is_admitted());
 //! # Ok::<(), sluicegate::store::StoreError>(())
 //! ```
 

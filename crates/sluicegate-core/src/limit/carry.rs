@@ -233,7 +233,8 @@ impl Limit {
         for other in &mut others.accounts {
             if other.written.since <= receipt.since {
                 let algorithm = self.algorithm.with_parameters(other.written.parameters);
-                algorithm.give_charged(&mut other.words, receipt.since, now, cost, back);
+                // Not from `since`, which may be later: less would have drained by then.
+                algorithm.give_charged(&mut other.words, receipt.at, now, cost, back);
             }
         }
     }

@@ -17,7 +17,7 @@
 use std::time::Duration;
 
 use super::ban::banned_for;
-use super::carry::Account as Carried;
+use super::carry::Account as OwnAccount;
 use super::decide::Verdict;
 use super::outcome::{LimitOutcome as Known, Outcome};
 use super::state::{Receipt, State, WrittenBy};
@@ -220,8 +220,8 @@ pub struct Account {
     pub since: u64,
 }
 
-impl From<Carried> for Account {
-    fn from(Carried { words, written: WrittenBy { parameters, since } }: Carried) -> Self {
+impl From<OwnAccount> for Account {
+    fn from(OwnAccount { words, written: WrittenBy { parameters, since } }: OwnAccount) -> Self {
         Self { parameters, words, since }
     }
 }
@@ -230,7 +230,7 @@ impl From<&State> for StateFields {
     fn from(state: &State) -> Self {
         let (seen, entries) = state.log.as_deref().map(|log| log.numbers()).unwrap_or_default();
         let State { words, gap, ban, refused, strikes, .. } = *state;
-        let own = Carried { words, written: state.written };
+        let own = OwnAccount { words, written: state.written };
         let own = Some(own).filter(|own| own.written != WrittenBy::default());
         let others = state.others.as_deref();
         let accounts = own
@@ -252,14 +252,27 @@ pub fn void() -> Receipt {
     Receipt { void: true, ..Receipt::default() }
 }
 
-/// The same mark, of a row that is carried over: when it was charged, and whether all accounts took all of it.
-pub fn receipt_since(receipt: Receipt, since: u64, by_all: bool) -> Receipt {
-    Receipt { since, by_all, ..receipt }
+/// How a limit that is [carried](Limit::carried) over was charged.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Carried {
+    /// When it was charged.
+    pub at: u64,
+    /// Orders the charge among the accounts of the row: later than `at` where an account began in the same
+    /// microsecond.
+    pub since: u64,
+    /// Whether every account took all of the charge.
+    pub by_all: bool,
 }
 
-/// What [`receipt_since`] was given.
-pub fn since(receipt: &Receipt) -> (u64, bool) {
-    (receipt.since, receipt.by_all)
+/// The receipt of a charge to a limit that is carried over.
+pub fn receipt_carried(receipt: Receipt, Carried { at, since, by_all }: Carried) -> Receipt {
+    Receipt { at, since, by_all, ..receipt }
+}
+
+/// What [`receipt_carried`] was given.
+pub fn carried(receipt: &Receipt) -> Carried {
+    let Receipt { at, since, by_all, .. } = *receipt;
+    Carried { at, since, by_all }
 }
 
 /// What [`receipt`] was given.
@@ -293,13 +306,13 @@ impl LimitOutcome {
     }
 
     /// Of a limit that remembers more, but no stamps, by its two words, those of its gap, of its ban,
-    /// and of the refusals that are counted towards one; and by what its mark says beside, where it is carried
-    /// over: see [`receipt_since`].
+    /// and of the refusals that are counted towards one; and how it was charged, where it is carried over: see
+    /// [`receipt_carried`].
     pub fn of_extra_state(
         limit: &Limit,
         cost: u64,
         words: [[u64; 2]; 4],
-        (since, by_all): (u64, bool),
+        carried: Carried,
         now: u64,
         role: Role,
     ) -> Self {
@@ -318,7 +331,7 @@ impl LimitOutcome {
             status.charged = cost;
             // Limits that share the row may ban where this one does not.
             let is_banned = banned_for(ban, now) > 0 || limit.struck_for(&state, now) > 0;
-            status.receipt = receipt_since(receipt(words, gap, is_banned), since, by_all);
+            status.receipt = receipt_carried(receipt(words, gap, is_banned), carried);
         }
         Self::of_status(status)
     }

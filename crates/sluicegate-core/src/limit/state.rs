@@ -68,8 +68,10 @@ pub struct Receipt {
     /// Whether a ban was in force, or refusals were counted towards one: what is charged during a ban was
     /// no reason for it.
     pub(crate) banned: bool,
-    /// When it was charged, or a little later, where that can be asked: what is carried over has several
-    /// accounts, and an account that began later knows nothing of the charge.
+    /// When a limit that is carried over was charged.
+    pub(crate) at: u64,
+    /// Orders the charge among the accounts of a limit that is carried over: an account that began later knows
+    /// nothing of the charge. Later than `at` where an account began in the same microsecond.
     pub(crate) since: u64,
     /// Whether all accounts of the row took all of the charge.
     pub(crate) by_all: bool,
@@ -88,6 +90,7 @@ impl Receipt {
             gap: [0; 2],
             via: 0,
             banned: false,
+            at: 0,
             since: 0,
             by_all: false,
             void: false,

@@ -360,7 +360,17 @@ impl Limit {
         let banned = banned_for(state.ban, now) > 0 || self.struck_for(state, now) > 0;
         let (since, by_all) = self.charge_others(state, now, cost);
         let gap = state.gap;
-        Receipt { words, gap, via: 0, banned, since, by_all, void: false, together: false }
+        Receipt {
+            words,
+            gap,
+            via: 0,
+            banned,
+            at: now.min(since),
+            since,
+            by_all,
+            void: false,
+            together: false,
+        }
     }
 
     /// Writes down that this limit refused, where that is recorded.

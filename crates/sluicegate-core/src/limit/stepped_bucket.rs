@@ -58,7 +58,8 @@ impl SteppedBucket {
         back: u64,
     ) {
         let [anchor, spent] = self.refilled(*words, now);
-        let steps = now.saturating_sub(then).div_ceil(self.every);
+        // Refills since the charge; `anchor` is the last of them.
+        let steps = anchor.saturating_sub(then).div_ceil(self.every);
         let left = cost.saturating_sub(steps.saturating_mul(self.amount));
         *words = [anchor, spent - left.min(back).min(spent)];
     }

@@ -7,7 +7,7 @@
 //! ```
 //! use sluicegate::{Limit, Limiter, Memory};
 //!
-//! let limiter = Limiter::with_store(Limit::per_minute(100), Memory::with_capacity(50_000));
+//! let limiter = Limiter::new(Limit::per_minute(100)).store(Memory::with_capacity(50_000));
 //! # let _ = limiter;
 //! ```
 

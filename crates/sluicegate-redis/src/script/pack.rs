@@ -57,9 +57,9 @@ pub(super) fn take(
 }
 
 pub(super) fn settle(row: &Row<'_>, receipt: &Receipt, spent: u64, by: Asker) -> Vec<u8> {
-    let mut packed = Packed::new(19);
+    let mut packed = Packed::new(20);
     let (cell, gap, banned) = remote::receipt_words(receipt);
-    let (since, by_all) = remote::since(receipt);
+    let remote::Carried { at, since, by_all } = remote::carried(receipt);
     let is_sliding =
         matches!(LimitParameters::of(&row.debit.limit).algorithm, Algorithm::SlidingWindow { .. });
     // The two counts of a sliding window are one word here, and two there.
@@ -71,6 +71,7 @@ pub(super) fn settle(row: &Row<'_>, receipt: &Receipt, spent: u64, by: Asker) ->
         .numbers(gap)
         .code(u8::from(banned) + 2 * u8::from(by_all))
         .number(since)
+        .number(at)
         .limit(&row.debit.limit, by);
     packed.0
 }

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use sluicegate_core::Limit;
 use sluicegate_core::adapter::Debit;
-use sluicegate_core::adapter::remote::{self, Algorithm, LimitOutcome, LimitParameters, Role};
+use sluicegate_core::adapter::remote::{
+    self, Algorithm, Carried, LimitOutcome, LimitParameters, Role,
+};
 use sluicegate_core::limit::{LimitStatus, Verdict};
 
 /// An answer that no script of ours gives: there is something else at work in the server.
@@ -113,9 +115,10 @@ impl Bytes<'_> {
         Ok([self.integer()?, self.integer()?])
     }
 
-    /// When something was charged to a row that is carried over, and whether all accounts took all of it.
-    fn charged(&mut self) -> Result<(u64, bool), Malformed> {
-        Ok((self.integer()?, self.flag()?))
+    /// How a limit that is carried over was charged at `now`.
+    fn carried(&mut self, now: u64) -> Result<Carried, Malformed> {
+        let since = self.integer()?;
+        Ok(Carried { at: now.min(since), since, by_all: self.flag()? })
     }
 
     /// The two counts of a sliding window stand in 32 bits each, the previous one first.
@@ -153,8 +156,8 @@ impl Bytes<'_> {
         let (gap, ban) = (self.cell()?, self.cell()?);
         let strikes = if numbers.after > 0 { self.cell()? } else { [0; 2] };
         let words = [cell, gap, ban, strikes];
-        let charged = if numbers.carried { self.charged()? } else { Default::default() };
-        Ok(LimitOutcome::of_extra_state(limit, cost, words, charged, now, role))
+        let carried = if numbers.carried { self.carried(now)? } else { Carried::default() };
+        Ok(LimitOutcome::of_extra_state(limit, cost, words, carried, now, role))
     }
 
     /// Of a log, what was worked out beside it.

@@ -1,6 +1,6 @@
 -- Makes a charge into one of less or more. See `Limit::settle` in sluicegate-core.
-local now, cost, spent, first, second, third, gap1, gap2, flags, since, at =
-  unpack('<dddddddddd', ARGV[1])
+local now, cost, spent, first, second, third, gap1, gap2, flags, since, charged_at, at =
+  unpack('<ddddddddddd', ARGV[1])
 now = clock(now)
 local s = limit(KEYS[1], ARGV[1], at)
 local malformed = load(s, now)
@@ -95,25 +95,25 @@ end
 local function give_others(back)
   if not by_all then return end
   for _, other in ipairs(s.accounts) do
-    local shape, passed = s.shape, least(now - since, 0)
+    local shape = s.shape
     if other.since > since then
       shape = nil
     elseif shape == BUCKET then
-      local ticks = least(floor(now / other.c) - floor(since / other.c), 0)
+      local ticks = least(floor(now / other.c) - floor(charged_at / other.c), 0)
       local left = least(cost * other.a - ticks * other.b, 0)
       local debt = bucket_debt(other, now)
       other.first, other.second = floor(now / other.c), debt - most(most(left, back * other.a), debt)
     elseif shape == STEPPED then
       local anchor, taken = refilled(other, other.first, other.second, now)
-      local left = least(cost - ceil(passed / other.b) * other.a, 0)
+      local left = least(cost - ceil(least(anchor - charged_at, 0) / other.b) * other.a, 0)
       other.first, other.second = anchor, taken - most(most(left, back), taken)
     elseif shape == FIXED then
       local start, taken = fixed_current(other, other.first, other.second, now)
-      if since >= start and taken <= other.a then
+      if charged_at >= start and taken <= other.a then
         other.first, other.second = start, least(taken - back, 0)
       end
     elseif shape == SLIDING then
-      sliding_give(other, floor(floor(since / other.c) / other.b), back)
+      sliding_give(other, floor(floor(charged_at / other.c) / other.b), back)
     end
     if shape then s.dirty = true end
   end

@@ -209,6 +209,19 @@ fn with_and_without(limit: Limit) -> [Limit; 2] {
     [limit.named("a"), limit.named("a").carried()]
 }
 
+/// An account that began in the same microsecond orders its charges later than they were made. What is given back
+/// goes by the moment of the charge.
+#[test]
+fn what_is_given_back_has_drained_since_the_moment_of_the_charge() {
+    let [first, second] = plans(["5 per 2us burst 4", "2 per 1us burst 4"]);
+    let mut state = first.fresh();
+    first.take(&mut state, NOW, 3);
+    let charged = receipt(&second.take(&mut state, NOW + 1, 2));
+    first.take(&mut state, NOW + 2, 1);
+    second.settle(&mut state, NOW + 2, &charged, 2, 0);
+    assert_eq!(remaining(&first.peek(&state, NOW + 2, 0)), 3);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 

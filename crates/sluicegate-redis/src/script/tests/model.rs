@@ -102,9 +102,9 @@ impl Pair {
                             "it is marked by the turn in which it began"
                         );
                     }
-                    let (since, by_all) = remote::since(&status.receipt);
+                    let carried = remote::carried(&status.receipt);
                     let receipt = remote::receipt([cell[0], 0], gap, banned);
-                    status.receipt = remote::receipt_since(receipt, since, by_all);
+                    status.receipt = remote::receipt_carried(receipt, carried);
                 }
                 status
             });

@@ -119,6 +119,7 @@ fn charge(debit: &[(usize, u64, u64)], patience: u64) -> Charge {
 fn told(decision: &Decision) -> (Verdict, Vec<LimitStatus>) {
     let counted = decision.statuses().filter(|status| !status.uncounted);
     let statuses = counted.cloned().map(|mut status| {
+        status.receipt.at = 0;
         status.receipt.since = 0;
         status.receipt.by_all = false;
         status
