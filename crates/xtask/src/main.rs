@@ -27,8 +27,8 @@ usage: cargo xtask <command>
   counterparts       install the programs that users run beside the project, such as a browser, and
                      test against them
   ci                 check everything else that has to hold before a merge
-  bench [words]      run the benchmarks and write BENCHMARKS.md; words choose programs by
-                     name and tables by title; --full takes longer
+  bench [words]      run the benchmarks and write BENCHMARKS.md and docs/benchmarks; words
+                     choose programs by name and tables by title; --full takes longer
 ";
 
 fn main() -> ExitCode {

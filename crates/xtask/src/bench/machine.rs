@@ -66,6 +66,7 @@ fn commit() -> String {
         "--untracked-files=no",
         "--",
         ":!BENCHMARKS.md",
+        ":!docs/benchmarks/*.md",
         ":!docs/bench-*.svg",
     ];
     match output("git", &changes) {

@@ -1,6 +1,8 @@
-//! The benchmarks: runs them, writes their tables into `BENCHMARKS.md` and draws its charts.
+//! The benchmarks: runs them, writes their tables into `BENCHMARKS.md` and `docs/benchmarks/`, and draws the charts.
 
 mod ahead;
+mod behind;
+mod book;
 mod cell;
 mod chart;
 mod machine;
@@ -9,19 +11,19 @@ mod page;
 mod program;
 mod table;
 mod wanted;
+mod weight;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::time::Instant;
 
+use self::book::Book;
 use self::machine::Machine;
-use self::page::{Page, Place};
+use self::page::Place;
 use self::table::Table;
 use self::wanted::Wanted;
 use crate::step::{Failure, Seconds, root};
-
-const PAGE: &str = "BENCHMARKS.md";
 
 /// By title.
 type Tables = BTreeMap<String, Table>;
@@ -30,18 +32,22 @@ type Tables = BTreeMap<String, Table>;
 /// well is kept even if something else did not.
 pub(crate) fn bench(arguments: Vec<OsString>) -> Result<(), Failure> {
     let manifest = read("benches/Cargo.toml")?;
-    let wanted = Wanted::read(arguments, &program::all(&manifest))?;
-    let page = Page::read(&read(PAGE)?);
-    let mut page = page.map_err(|problem| Failure(format!("{PAGE}: {problem}")))?;
+    let mut programs = program::all(&manifest);
+    programs.push(weight::PROGRAM.to_owned());
+    let wanted = Wanted::read(arguments, &programs)?;
+    let mut book = Book::open()?;
     let mut releases = program::releases(&manifest, &read("Cargo.lock")?);
     releases.push(format!("{} {}", module::NAME, module::RELEASE));
     let machine = Machine::here(&releases);
-    if !wanted.is_everything() {
-        machine.check(page.text(&Place::Machine).unwrap_or_default())?;
+    let times_anything = wanted.programs.iter().any(|program| program != weight::PROGRAM);
+    if times_anything && !wanted.is_everything() {
+        machine.check(book.text(&Place::Machine).unwrap_or_default())?;
     }
 
     let started = Instant::now();
-    program::build()?;
+    if times_anything {
+        program::build()?;
+    }
     let outcome = program::run(&wanted);
     let mut problems = outcome.problems;
     let mut tables = Tables::new();
@@ -51,17 +57,18 @@ pub(crate) fn bench(arguments: Vec<OsString>) -> Result<(), Failure> {
         }
     }
     problems.extend(wanted.in_vain(&tables.keys().map(String::as_str).collect::<Vec<_>>()));
-    problems.extend(page.homeless(tables.keys()));
+    problems.extend(book.homeless(tables.keys()));
     if wanted.is_everything() {
-        problems.extend(page.empty(|title| tables.contains_key(title)));
+        problems.extend(book.empty(|title| tables.contains_key(title)));
     }
     let mut rivals = program::rivals(&manifest);
     rivals.push(module::NAME.to_owned());
-    write_tables(&mut page, &tables, &rivals, &machine, &wanted);
-    problems.extend(draw_charts(&mut page, &tables)?);
-    write(PAGE, &page.to_string())?;
+    write_tables(&mut book, &tables, &rivals, &machine, &wanted);
+    problems.extend(draw_charts(&mut book, &tables)?);
+    book.tell_where_behind();
+    book.save()?;
 
-    eprintln!("\n{PAGE}: {} tables, in {}.", tables.len(), Seconds(started.elapsed()));
+    eprintln!("\n{}: {} tables, in {}.", book::FRONT, tables.len(), Seconds(started.elapsed()));
     match problems.is_empty() {
         true => Ok(()),
         false => Err(Failure(format!("benchmarks: {}", problems.join("; ")))),
@@ -70,7 +77,7 @@ pub(crate) fn bench(arguments: Vec<OsString>) -> Result<(), Failure> {
 
 /// After a run of everything the page says once when that was; else the tables that are new say it.
 fn write_tables(
-    page: &mut Page,
+    book: &mut Book,
     tables: &Tables,
     rivals: &[String],
     machine: &Machine,
@@ -85,26 +92,25 @@ fn write_tables(
         if !wanted.is_everything() {
             text += &format!("\nBy {run}.\n");
         }
-        page.put(&Place::Table(title.clone()), &format!("{text}\n"));
+        book.put(&Place::Table(title.clone()), &format!("{text}\n"));
     }
     if wanted.is_everything()
-        || page.text(&Place::Machine).is_some_and(|text| text.trim().is_empty())
+        || book.text(&Place::Machine).is_some_and(|text| text.trim().is_empty())
     {
-        page.put(&Place::Machine, &format!("\n{machine}- **Run**: {run}.\n\n"));
+        book.put(&Place::Machine, &format!("\n{machine}- **Run**: {run}.\n\n"));
     }
 }
 
 /// Draws the charts of the tables that are new. Returns why some could not be drawn.
-fn draw_charts(page: &mut Page, tables: &Tables) -> Result<Vec<String>, Failure> {
+fn draw_charts(book: &mut Book, tables: &Tables) -> Result<Vec<String>, Failure> {
     let mut problems = Vec::new();
-    let wishes: Vec<_> = page.charts().cloned().collect();
-    for wish in wishes {
+    for (wish, way) in book.charts() {
         let Some(table) = tables.get(&wish.title) else { continue };
         match wish.draw(table) {
             Ok(picture) => {
                 write(&wish.path(), &picture)?;
-                let link = format!("\n{}\n", wish.link());
-                page.put(&Place::Chart(wish), &link);
+                let link = format!("\n{}\n", wish.link(&way));
+                book.put(&Place::Chart(wish), &link);
             }
             Err(problem) => problems.push(problem),
         }

@@ -1,21 +1,21 @@
-//! The page: text by hand, and between pairs of comments what the benchmarks put there.
+//! A page: text by hand, and between pairs of comments what the benchmarks put there.
 //!
 //! ```text
 //! <!-- machine -->
+//! <!-- behind -->
 //! <!-- table: The step, ns -->
 //! <!-- lines bench-table: The table, ns | `u64` -->
 //! <!-- bars bench-layer: The layer, ns | request -->
 //! ```
 //!
 //! and after each of them, some lines further down, `<!-- end -->`. A chart has a name, the title of
-//! the table that it shows, and what part of the table, if not all.
+//! the table that it shows, and the part of the table, if not all.
 
-use std::collections::HashSet;
 use std::fmt;
 
 use super::chart::Wish;
 
-/// What the page consists of, in order.
+/// The parts of a page, in order.
 #[derive(Debug)]
 pub(super) struct Page {
     parts: Vec<Part>,
@@ -31,6 +31,8 @@ enum Part {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Place {
     Machine,
+    /// In which tables rivals are ahead.
+    Behind,
     /// With this title.
     Table(String),
     Chart(Wish),
@@ -64,28 +66,10 @@ impl Page {
         if let Some(Part::Block { marker, .. }) = parts.last() {
             return Err(open(marker));
         }
-        let page = Self { parts };
-        page.mistake().map_or(Ok(page), Err)
+        Ok(Self { parts })
     }
 
-    fn mistake(&self) -> Option<String> {
-        let mut seen = HashSet::new();
-        let mut twice = self.blocks().filter(|(place, ..)| !seen.insert(*place));
-        if let Some((_, marker, _)) = twice.next() {
-            return Some(format!("`{marker}` stands there twice"));
-        }
-        if self.text(&Place::Machine).is_none() {
-            return Some("there is no `<!-- machine -->`".to_owned());
-        }
-        self.blocks().find_map(|(place, marker, _)| match place {
-            Place::Chart(wish) if self.text(&Place::Table(wish.title.clone())).is_none() => {
-                Some(format!("`{marker}` names a table that no other marker names"))
-            }
-            _ => None,
-        })
-    }
-
-    fn blocks(&self) -> impl Iterator<Item = (&Place, &str, &str)> {
+    pub(super) fn blocks(&self) -> impl Iterator<Item = (&Place, &str, &str)> {
         self.parts.iter().filter_map(|part| match part {
             Part::Block { place, marker, text } => Some((place, &**marker, &**text)),
             Part::ByHand(_) => None,
@@ -107,34 +91,6 @@ impl Page {
             }
         }
     }
-
-    pub(super) fn charts(&self) -> impl Iterator<Item = &Wish> {
-        self.blocks().filter_map(|(place, ..)| match place {
-            Place::Chart(wish) => Some(wish),
-            _ => None,
-        })
-    }
-
-    /// The titles among these that have no place here.
-    pub(super) fn homeless<'a>(&self, titles: impl Iterator<Item = &'a String>) -> Vec<String> {
-        let homeless = titles.filter(|&title| self.text(&Place::Table(title.clone())).is_none());
-        homeless
-            .map(|title| {
-                format!("BENCHMARKS.md has no `<!-- table: {title} -->`, which was printed")
-            })
-            .collect()
-    }
-
-    /// The places for tables of which `has` knows nothing.
-    pub(super) fn empty(&self, has: impl Fn(&str) -> bool) -> Vec<String> {
-        let missing = self.blocks().filter(|(place, ..)| match place {
-            Place::Table(title) => !has(title),
-            _ => false,
-        });
-        missing
-            .map(|(_, marker, _)| format!("no program printed the table of `{marker}`"))
-            .collect()
-    }
 }
 
 impl Place {
@@ -147,6 +103,7 @@ impl Place {
             .map_or((comment, ""), |(head, rest)| (head.trim(), rest.trim()));
         match head.split_whitespace().collect::<Vec<_>>()[..] {
             ["machine"] => Ok(Some(Self::Machine)),
+            ["behind"] => Ok(Some(Self::Behind)),
             ["table"] if !rest.is_empty() => Ok(Some(Self::Table(rest.to_owned()))),
             [style @ ("lines" | "bars"), name] if !rest.is_empty() => {
                 Wish::read(style, name, rest).map(|wish| Some(Self::Chart(wish)))
@@ -222,21 +179,6 @@ The end.
     }
 
     #[test]
-    fn a_title_without_a_marker_is_named_and_a_marker_without_a_table() {
-        let page = Page::read(PAGE).unwrap();
-        let titles = ["The step, ns".to_owned(), "The stairs".to_owned()];
-        assert_eq!(
-            page.homeless(titles.iter()),
-            ["BENCHMARKS.md has no `<!-- table: The stairs -->`, which was printed"]
-        );
-        assert_eq!(page.empty(|title| title == "The step, ns"), [""; 0]);
-        assert_eq!(
-            page.empty(|_| false),
-            ["no program printed the table of `<!-- table: The step, ns -->`"]
-        );
-    }
-
-    #[test]
     fn a_marker_without_an_end_is_named() {
         let marker = "`<!-- table: The step, ns -->` has no `<!-- end -->`";
         let at_the_end = "<!-- machine -->\n<!-- end -->\n<!-- table: The step, ns -->\n| a |\n";
@@ -245,24 +187,8 @@ The end.
     }
 
     #[test]
-    fn a_marker_that_stands_there_twice_is_named() {
-        let twice = format!("{PAGE}<!-- table: The step, ns -->\n<!-- end -->\n");
-        assert_eq!(failure(&twice), "`<!-- table: The step, ns -->` stands there twice");
-    }
-
-    #[test]
     fn a_marker_that_cannot_be_read_is_named() {
         assert_eq!(failure("\n<!-- table: -->\n"), "line 2: `<!-- table: -->` is incomplete");
         assert_eq!(failure("<!-- bars: A -->\n"), "line 1: `<!-- bars: A -->` is incomplete");
-        assert_eq!(failure("Nothing.\n"), "there is no `<!-- machine -->`");
-    }
-
-    #[test]
-    fn a_chart_of_no_table_is_named() {
-        let chart = "<!-- bars bench-x: The stairs -->";
-        assert_eq!(
-            failure(&format!("{PAGE}{chart}\n<!-- end -->\n")),
-            format!("`{chart}` names a table that no other marker names")
-        );
     }
 }

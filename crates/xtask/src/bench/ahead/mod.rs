@@ -27,10 +27,10 @@ pub(super) fn sentence(table: &Table, rivals: &[String]) -> Option<String> {
     Some(Comparison::of(&matrix, &table.title, is_rival).sentence())
 }
 
-/// Whether it is times or sizes that stand in a table of this title, or requests a second.
+/// Whether a table of this title holds times, sizes, crates or requests a second.
 fn is_contest(title: &str) -> bool {
     let ends = [", ns", ", resident MB"].iter().any(|unit| title.ends_with(unit));
-    let starts = ["Resident", "Allocations", "Over the wire", "Redis"];
+    let starts = ["Resident", "Allocations", "Over the wire", "Redis", "Weight"];
     ends || starts.iter().any(|start| title.starts_with(start))
 }
 

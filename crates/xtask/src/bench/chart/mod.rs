@@ -52,9 +52,9 @@ impl Wish {
         format!("docs/{}.svg", self.name)
     }
 
-    /// What shows the picture on the page.
-    pub(super) fn link(&self) -> String {
-        format!("![{}]({})\n", self.heading().replace(['[', ']'], ""), self.path())
+    /// What shows the picture on a page. `way` leads from the page to the root.
+    pub(super) fn link(&self, way: &str) -> String {
+        format!("![{}]({way}{})\n", self.heading().replace(['[', ']'], ""), self.path())
     }
 
     pub(super) fn draw(&self, table: &Table) -> Result<String, String> {

@@ -70,5 +70,5 @@ fn what_cannot_be_drawn_is_named() {
 #[test]
 fn the_page_shows_the_picture() {
     let wish = Wish::read("lines", "bench-table-u64", "The table, ns | `u64`").unwrap();
-    assert_eq!(wish.link(), "![The table, ns: u64](docs/bench-table-u64.svg)\n");
+    assert_eq!(wish.link("../"), "![The table, ns: u64](../docs/bench-table-u64.svg)\n");
 }
