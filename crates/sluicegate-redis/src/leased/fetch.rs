@@ -40,8 +40,7 @@ impl Inner {
         let now = at.now;
         let (share, totals) = shelf.find(debit)?;
         share.tidy(at, totals);
-        let largest = *self.batch.end();
-        let (told, surplus) = share.grant(lease, (asked, wanted), now, largest, totals);
+        let (told, surplus) = share.grant(lease, (asked, wanted), now, totals);
         share.tidy(at, totals);
         let late = share.serve_late(now, totals);
         let more = if share.is_wanted() { share.ask(now, &self.batch) } else { None };

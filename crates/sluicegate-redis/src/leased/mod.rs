@@ -69,11 +69,12 @@ const AT_ONCE: usize = 256;
 /// that time, by what it needed in the last. Of `per_second(1_000)` that is half a second. A process that asks for
 /// 20 tokens or more in it decides 95 of 100 requests without a round trip; one that asks for fewer than 2 takes
 /// them one by one. As soon as any process leases, a bucket is kept half full, so there is half of the burst for
-/// sudden needs. A batch should be as large as the burst, or what one process spends in that time.
+/// sudden needs. In a small bucket that is too little: where the burst is less than 100, a process needs more than 2
+/// tokens to lease them, and takes those of a burst of 10 one by one. A batch should be as large as the burst, or
+/// what one process spends in that time.
 ///
-/// Of a fixed window, what one process has and does not spend is lost until the window ends. A key gets twice as
-/// much at each lease that follows soon upon another, and half as much when there was no use for more; never more
-/// than half of what is left, but for requests that wait.
+/// Of a fixed window, what one process has and does not spend is lost until the window ends. So a process takes half
+/// of what it will need until then, and never more than half of what is left, but for requests that wait.
 ///
 /// [`counts`](Self::counts) shows what expired unspent: of a bucket, that is what was taken to fill it by half.
 ///

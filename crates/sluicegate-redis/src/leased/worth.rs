@@ -30,6 +30,14 @@ use crate::script::lease::{Lease, can_lease};
 /// The rates of two clocks differ by no more than one part in this.
 const DRIFT: u64 = 1 << 10;
 
+/// Where a process needs fewer tokens of a bucket than this, it takes them one by one.
+pub(super) const SOME: u64 = 2;
+
+/// In a small bucket, the half that is kept for sudden needs is too little for many processes that take a few
+/// tokens each: at 80 % of 10 a second, eight of them had 7 % refused, and 0.3 % where they take one by one. So
+/// a process takes tokens ahead if what it needs, times what the bucket holds, is no less than this.
+const SMALL: u64 = 200;
+
 /// What makes a token of a limit good, or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Worth {
@@ -130,6 +138,11 @@ impl Worth {
         }
     }
 
+    /// How much a process needs in a [`span`](Self::span) before it takes tokens of a bucket ahead.
+    pub(super) fn some(&self) -> u64 {
+        (SMALL / self.most().max(1)).max(SOME)
+    }
+
     /// Half of a bucket, as a debt.
     pub(super) const fn half(&self) -> u64 {
         match *self {
@@ -138,14 +151,17 @@ impl Worth {
         }
     }
 
-    /// For how long so many tokens would be good for something, taken when this part was.
-    pub(super) const fn horizon(&self, part: &Part, size: u64) -> u64 {
+    /// The time over which it is counted what a process asks for.
+    pub(super) fn pace(&self) -> u64 {
         match *self {
-            Self::Bucket { unit, drain, tick, .. } => {
-                (size.saturating_mul(unit) / drain).saturating_mul(tick)
-            }
-            Self::Window { .. } => self.until_end(part),
+            Self::Bucket { .. } => self.span().unwrap_or(1),
+            Self::Window { period, .. } => period.max(1),
         }
+    }
+
+    /// When the window of a lease ends, by this process's clock.
+    pub(super) const fn ends(&self, part: &Part) -> u64 {
+        part.asked.saturating_add(self.until_end(part))
     }
 
     /// Microseconds from the lease to the end of its window.

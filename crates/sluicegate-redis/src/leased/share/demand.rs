@@ -1,4 +1,4 @@
-/// How much of a bucket one process asks for, over spans of time: what was asked for in the last one is taken
+/// How much of a limit one process asks for, over spans of time: what was asked for in the last one is taken
 /// to be asked for in the next.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Demand {
@@ -20,6 +20,16 @@ impl Demand {
         let rest = u128::from(span - now % span);
         let before = u128::from(seen.previous) * rest / u128::from(span);
         seen.current.saturating_add(before as u64)
+    }
+
+    /// What will be asked for until the span ends that is counted from `ends`, which may be long ago.
+    pub(super) fn until(&self, now: u64, span: u64, ends: u64) -> u64 {
+        let rest = match ends.checked_sub(now) {
+            Some(rest) if rest > 0 => rest.min(span),
+            _ => span - now.saturating_sub(ends) % span,
+        };
+        let expected = u128::from(self.expected(now, span));
+        (expected * u128::from(rest) / u128::from(span)) as u64
     }
 
     fn at(&self, now: u64, span: u64) -> Self {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sluicegate_core::adapter::{Charge, Debit};
 
-use super::{Refused, SOME, Share, Told, UnderWay, Waiter, Wanted, admitted, refusal};
+use super::{OF_WINDOW, Refused, SOME, Share, Told, UnderWay, Waiter, Wanted, admitted, refusal};
 use crate::leased::counts::Totals;
 use crate::leased::worth::Part;
 use crate::script::lease::Lease;
@@ -26,12 +26,7 @@ impl Share {
         let (least, served) = (costs().min().unwrap_or(1), self.waiting.len());
         let wanted = match self.worth.span() {
             Some(span) => self.of_bucket(now, span, (least, waited), batch),
-            None => {
-                self.adapt(now, batch);
-                // Not more in hand than half of what others may need.
-                let spare = self.size.min((self.left / 2).max(1));
-                Wanted { least, most: waited.max(spare), waited, ..Wanted::default() }
-            }
+            None => self.of_window(now, (least, waited), batch),
         };
         self.asked = now;
         self.under_way = Some(UnderWay { served, ..UnderWay::default() });
@@ -50,24 +45,33 @@ impl Share {
     ) -> Wanted {
         let expected = self.demand.expected(now, span);
         self.size = expected.clamp(*batch.start(), *batch.end());
-        let ahead = self.size.saturating_sub(self.unspent() / 2).max(1);
+        // Batches of a stated size are taken as they are.
+        let some = if *batch.start() > 1 { SOME } else { self.worth.some() };
+        let is_worth_it = expected >= some && *batch.end() > 1;
+        let ahead = match is_worth_it {
+            true => self.size.saturating_sub(self.unspent() / 2).max(1),
+            // Hardly anything is needed: a token in hand would drain before it is spent.
+            false => batch.start().saturating_sub(waited),
+        };
         let largest = waited.max(*batch.end());
         let most = waited.saturating_add(ahead).min(largest);
-        let is_worth_it = expected >= SOME && *batch.end() > 1;
         let fill = if is_worth_it { self.worth.half() } else { 0 };
         Wanted { least, most, waited, fill, largest }
     }
 
-    /// Twice as much, if two of the largest leases would have spared this question; else half: a key that
-    /// is hardly used needs nothing in hand.
-    fn adapt(&mut self, now: u64, batch: &RangeInclusive<u64>) {
-        let (asked, spared) = self.spared;
-        let size = if now.saturating_sub(asked) < spared {
-            self.size.saturating_mul(2)
-        } else {
-            self.size / 2
-        };
-        self.size = size.clamp(*batch.start(), *batch.end());
+    /// Half of what this process will need before the window ends. Whatever it does not spend until then is
+    /// lost, so it takes less at a time towards the end.
+    fn of_window(
+        &mut self,
+        now: u64,
+        (least, waited): (u64, u64),
+        batch: &RangeInclusive<u64>,
+    ) -> Wanted {
+        let needed = self.demand.until(now, self.worth.pace(), self.ends);
+        self.size = (needed / OF_WINDOW).clamp(*batch.start(), *batch.end());
+        // Not more in hand than half of what others may need.
+        let spare = self.size.min((self.left / 2).max(1));
+        Wanted { least, most: waited.max(spare), waited, ..Wanted::default() }
     }
 
     /// Adds what was leased, and tells those who waited. What there is no room for comes back.
@@ -76,7 +80,6 @@ impl Share {
         lease: &Lease,
         (asked, wanted): (u64, Wanted),
         now: u64,
-        largest: u64,
         totals: &mut Totals,
     ) -> (Vec<Told>, Option<Part>) {
         let UnderWay { served, is_old, is_void } = self.under_way.take().unwrap_or_default();
@@ -84,7 +87,7 @@ impl Share {
         totals.leases += 1;
         totals.leased += lease.taken;
         self.left = self.worth.left(lease.cell);
-        self.spared = (asked, self.worth.horizon(&part, largest.saturating_mul(2)));
+        self.ends = self.worth.ends(&part);
         self.refused = Refused::by(lease, asked, wanted, now).filter(|_| !is_old);
         let mut told = Vec::with_capacity(served);
         for waiter in self.waiting.drain(..served.min(self.waiting.len())) {

@@ -103,3 +103,49 @@ fn above_the_limit_the_whole_limit_is_admitted_and_no_more() {
         }
     }
 }
+
+/// What comes of requests of several processes at `percent` of a limit, and how many of as many a store that
+/// asks for each would refuse.
+fn beside_plain(limit: Limit, processes: usize, percent: u64, seconds: u64) -> ([u64; 3], u64) {
+    let period = limit.period().expect("a rate").as_micros() as u64;
+    let mean = 100 * period / (limit.count() * percent);
+    let [leased, plain] = [false, true].map(|is_plain| {
+        let mut fleet = Fleet::of(limit, processes, 1..=1_000, 7, 300);
+        fleet.is_plain = is_plain;
+        fleet.even(&vec![1; processes], mean, 1, period);
+        fleet.forget();
+        fleet.even(&vec![1; processes], mean, 1, seconds * SECOND);
+        fleet.came()
+    });
+    (leased, plain[1])
+}
+
+/// Of 10 a second, one token in hand with each of eight processes would be most of the bucket.
+#[test]
+fn a_small_bucket_refuses_hardly_more_than_without_leases() {
+    for (limit, seconds) in [
+        (Limit::per_second(10), 400),
+        (Limit::per_second(20), 200),
+        (Limit::per_second(50), 100),
+        (Limit::per_second(100).burst(20), 60),
+    ] {
+        for processes in [1, 2, 4, 8, 16] {
+            let ([requests, refused, _], plain) = beside_plain(limit, processes, 80, seconds);
+            let case = format!("{processes} processes, {limit}: {refused} of {requests}");
+            assert!(refused * 1_000 <= plain * 1_000 + requests, "{case}, without {plain}");
+        }
+    }
+}
+
+#[test]
+fn below_the_limit_of_a_window_nobody_is_refused() {
+    let window = |count, seconds| Limit::fixed_window(count, Duration::from_secs(seconds));
+    for (limit, seconds) in [(window(1_000, 1), 20), (window(6_000, 60), 180)] {
+        for processes in [1, 4, 8] {
+            for percent in [50, 82, 90] {
+                let (came, _) = beside_plain(limit, processes, percent, seconds);
+                assert_well(&format!("{processes} processes at {percent} % of {limit}"), came);
+            }
+        }
+    }
+}

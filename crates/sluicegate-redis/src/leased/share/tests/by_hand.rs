@@ -28,8 +28,7 @@ impl Pair {
         let wanted = self.share.ask(now, &self.batch).expect("nothing is under way");
         let lease = self.server.lease(wanted, now);
         let asked = (now, wanted);
-        let (granted, _) =
-            self.share.grant(&lease, asked, now, *self.batch.end(), &mut self.totals);
+        let (granted, _) = self.share.grant(&lease, asked, now, &mut self.totals);
         for Told { waiter, outcome } in granted {
             waiter.answer.send(Ok(outcome)).expect("somebody waits");
         }

@@ -48,6 +48,8 @@ pub(super) struct Fleet {
     now: u64,
     /// The longest way to the server or back.
     way: u64,
+    /// Whether each request asks the server.
+    pub(super) is_plain: bool,
 }
 
 impl Fleet {
@@ -79,6 +81,7 @@ impl Fleet {
             random: fastrand::Rng::with_seed(seed),
             now: START,
             way,
+            is_plain: false,
         }
     }
 
@@ -153,6 +156,11 @@ impl Fleet {
 
     fn request_of(&mut self, at: usize, cost: u64) {
         self.came[0] += 1;
+        if self.is_plain {
+            let taken = self.server.limit.take(&mut self.server.state, self.now, cost);
+            self.came[1] += u64::from(!taken.is_admitted());
+            return;
+        }
         let process = &mut self.processes[at];
         let now = process.clock(self.now);
         process.share.tidy(super::at(now), &mut process.totals);
@@ -216,7 +224,7 @@ impl Fleet {
         let (now, totals) = (process.clock(self.now), &mut process.totals);
         process.share.tidy(super::at(now), totals);
         let asked = (question.asked, question.wanted);
-        let (told, surplus) = process.share.grant(&lease, asked, now, *self.batch.end(), totals);
+        let (told, surplus) = process.share.grant(&lease, asked, now, totals);
         if let Some(part) = surplus {
             totals.given_back += part.unspent;
             self.server.give_back(&part, self.now);
