@@ -6,13 +6,14 @@ mod inside;
 
 use libfuzzer_sys::fuzz_target;
 use sluicegate_config::document::Key;
-use sluicegate_config::{Descriptors, Environment, Policies, read_envoy};
+use sluicegate_config::{Environment, Policies};
+use sluicegate_envoy::{Descriptors, read_yaml};
 
 fuzz_target!(|text: &str| {
     let descriptors = ["a", "b", "user"].into_iter().fold(Descriptors::default(), |known, key| {
         known.with(key, Key::Header(key.to_owned()))
     });
-    let compiled = read_envoy(text, &descriptors)
+    let compiled = read_yaml(text, &descriptors)
         .and_then(|document| Policies::new(&document, &Environment::new()));
     if let Err(problems) = compiled {
         inside::stand_inside(&problems, text);

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use sluicegate_core::clock::Clock;
 use sluicegate_core::condition::InFlight;
-use sluicegate_geoip::GeoDatabase;
 
+use crate::absent::GeoDatabase;
 use crate::request::Request;
 use crate::words::one_of;
 
@@ -83,6 +83,7 @@ impl Environment {
 
     /// Provides the GeoIP database, instead of the file that documents name. The application keeps the
     /// database and reloads it itself; reading a document again does not.
+    #[cfg(feature = "geoip")]
     #[must_use]
     pub fn geoip(mut self, database: &GeoDatabase) -> Self {
         self.geoip = Some(database.clone());
@@ -94,6 +95,7 @@ impl Environment {
         Self { assuming: true, ..Self::default() }
     }
 
+    #[cfg(any(feature = "toml", feature = "json"))]
     /// The same, and opens no file: for what can be said of a document without looking at anything else.
     pub(crate) fn guessing() -> Self {
         Self { guessing: true, ..Self::assuming() }

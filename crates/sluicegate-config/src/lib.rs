@@ -1,9 +1,9 @@
 //! Rate limiting policies from a file, changed while the service runs.
 //!
-//! A [`Document`] is read from TOML ([`read_toml`]), from JSON ([`read_json`]) or from a file of Envoy's
-//! rate limit service ([`read_envoy`]), and compiled into [`Policies`]: a [`Rule`](sluicegate_core::rule::Rule)
-//! that decides as the same rule written in code does. [`Live`] reads them from a file and puts another
-//! in force when it changes; [`check`] looks at a file without running anything.
+//! A [`Document`] is read from TOML ([`read_toml`]) or JSON ([`read_json`]) and compiled into [`Policies`]: a
+//! [`Rule`](sluicegate_core::rule::Rule) that decides like the same rule in code. [`Live`] reads a file and reloads it
+//! when it changes. [`check`](check()) looks at a file without running anything. The crate `sluicegate-envoy` reads files of
+//! Envoy's rate limit service.
 //!
 //! ```
 //! use sluicegate_config::{Environment, Policies, read_toml};
@@ -42,8 +42,8 @@
 //! # Ok::<(), sluicegate_config::Problems>(())
 //! ```
 //!
-//! The types in [`document`] say all that can stand in a file, and so does the JSON Schema that editors
-//! read: [`schema`], which is also the file `schema.json` in this crate.
+//! The types in [`document`] describe everything that a file can contain. So does the JSON Schema for editors:
+//! the file `schema.json` of this crate, which [`schema`] generates.
 //!
 //! Every problem with a file is reported with its line, column, path and what was expected. All of them are
 //! reported at once, whether a value has the wrong type, a name is not known or a limit makes no sense: see
@@ -72,17 +72,20 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod absent;
 mod check;
 mod compile;
 pub mod document;
 mod environment;
-mod envoy;
 mod live;
 mod origin;
 mod path;
+mod policy_file;
 mod problem;
 mod read;
+pub mod reader;
 mod request;
+#[cfg(feature = "schema")]
 mod schema;
 #[cfg(test)]
 mod testing;
@@ -92,10 +95,17 @@ pub use self::check::{Report, RuleReport, check, check_change};
 pub use self::compile::Policies;
 pub use self::document::Document;
 pub use self::environment::Environment;
-pub use self::envoy::{Descriptors, Like, read_envoy, read_envoy_with_warnings};
-pub use self::live::{Changes, Event, LimitChange, Live, WatchError, Watching};
+pub use self::live::{Changes, Event, LimitChange, Live};
+#[cfg(feature = "watch")]
+pub use self::live::{WatchError, Watching};
 pub use self::origin::Origin;
+pub use self::policy_file::PolicyFile;
 pub use self::problem::{Place, Problem, Problems};
-pub use self::read::{read_json, read_toml};
+pub use self::read::Format;
+#[cfg(feature = "json")]
+pub use self::read::read_json;
+#[cfg(feature = "toml")]
+pub use self::read::read_toml;
 pub use self::request::Request;
+#[cfg(feature = "schema")]
 pub use self::schema::schema;

@@ -1,48 +1,51 @@
-//! Where in a document a value stands, in words.
+//! Paths to values in a document.
 
 use std::fmt;
 
-/// A path into a document, made as it is walked: nothing is allocated until it is printed.
+/// A path to a value in a document. It borrows its parts, and allocates only when it is printed.
 ///
-/// It prints as `rules[1].limits[0].burst`; a name that is not a bare one is quoted, as in TOML.
+/// It prints as `rules[1].limits[0].burst`. Names are quoted where TOML would require it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Path<'a> {
+pub enum DocumentPath<'a> {
+    /// The document as a whole.
     Root,
+    /// The value with this name in a table.
     Name(&'a Self, &'a str),
+    /// The value at this index of a list.
     Index(&'a Self, usize),
 }
 
-impl<'a> Path<'a> {
-    /// What stands under `name` here.
-    pub(crate) fn name(&'a self, name: &'a str) -> Self {
-        Path::Name(self, name)
+impl<'a> DocumentPath<'a> {
+    /// The path to the value called `name` in this table.
+    pub fn name(&'a self, name: &'a str) -> Self {
+        DocumentPath::Name(self, name)
     }
 
-    /// All that the path goes through, from the top.
+    /// Every path from the root to this one, without the root.
     pub(crate) fn steps(&self) -> impl Iterator<Item = &Self> {
         let mut steps = Vec::new();
         let mut path = self;
-        while let Path::Name(parent, _) | Path::Index(parent, _) = path {
+        while let DocumentPath::Name(parent, _) | DocumentPath::Index(parent, _) = path {
             steps.push(path);
             path = parent;
         }
         steps.into_iter().rev()
     }
 
-    /// The `index`-th of the list that stands here.
-    pub(crate) fn index(&'a self, index: usize) -> Self {
-        Path::Index(self, index)
+    /// The path to the value at `index` in this list.
+    pub fn index(&'a self, index: usize) -> Self {
+        DocumentPath::Index(self, index)
     }
 }
 
-impl fmt::Display for Path<'_> {
+impl fmt::Display for DocumentPath<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Path::Root => Ok(()),
-            Path::Index(parent, index) => write!(f, "{parent}[{index}]"),
-            Path::Name(parent, name) => {
+            DocumentPath::Root => Ok(()),
+            DocumentPath::Index(parent, index) => write!(f, "{parent}[{index}]"),
+            DocumentPath::Name(parent, name) => {
                 parent.fmt(f)?;
-                if !matches!(parent, Path::Root) {
+                if !matches!(parent, DocumentPath::Root) {
                     f.write_str(".")?;
                 }
                 if is_bare(name) { f.write_str(name) } else { write!(f, "{name:?}") }
@@ -63,7 +66,7 @@ mod tests {
 
     #[test]
     fn a_path_reads_like_an_expression() {
-        let root = Path::Root;
+        let root = DocumentPath::Root;
         let rules = root.name("rules");
         let rule = rules.index(1);
         assert_eq!(rule.name("key").to_string(), "rules[1].key");

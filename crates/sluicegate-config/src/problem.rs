@@ -90,7 +90,7 @@ pub struct Problems {
 }
 
 /// Most problems that are told one by one: a file that was made by a program may be wrong in each line.
-pub(crate) const MOST: usize = 100;
+pub const MOST: usize = 100;
 
 impl Problems {
     /// These problems, each once, in the order in which they stand in the text; `None` if there are none.
@@ -99,10 +99,7 @@ impl Problems {
     }
 
     /// These problems, and the number of problems that were left out.
-    pub(crate) fn and_more(
-        problems: impl IntoIterator<Item = Problem>,
-        more: usize,
-    ) -> Option<Self> {
+    pub fn and_more(problems: impl IntoIterator<Item = Problem>, more: usize) -> Option<Self> {
         // What several rules use is looked at for each of them.
         let mut told = HashSet::new();
         let mut problems: Vec<_> =

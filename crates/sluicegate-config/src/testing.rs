@@ -32,11 +32,6 @@ impl Default for Request {
 }
 
 impl Request {
-    pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
-        self.headers.push((name.into(), value.into()));
-        self
-    }
-
     /// What the request is charged to `rule`.
     pub(crate) fn charge(&self, rule: &impl Rule<Self>) -> Charge {
         let mut charge = Charge::new();

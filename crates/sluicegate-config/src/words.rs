@@ -62,8 +62,8 @@ impl Display for InWords<'_, Condition> {
             );
         }
         parts.extend(said.hours.as_ref().map(hours));
-        parts.extend(said.like.iter().map(|like| {
-            format!("{} is like `{}`", InWords(&like.key), like.patterns.join("` or `"))
+        parts.extend(said.wildcards.iter().map(|wildcard| {
+            format!("{} is like `{}`", InWords(&wildcard.key), wildcard.patterns.join("` or `"))
         }));
         parts.extend(said.not.as_ref().map(|not| format!("not ({})", InWords(&**not))));
         if !said.any.is_empty() {

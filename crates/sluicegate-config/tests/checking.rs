@@ -138,7 +138,8 @@ fn what_is_wrong_is_told_with_the_file() {
     );
     assert_eq!(
         files.told("policies.ini", ""),
-        "policies.ini: the file's name has to end in .toml, .json, or .yaml for Envoy's format"
+        "policies.ini: the file's name has to end in .toml or .json, or the code has to name its format with \
+         `PolicyFile::format`"
     );
     let missing = check(files.path("missing.toml")).expect_err("there is no such file").to_string();
     assert!(missing.contains("missing.toml: the file cannot be read: "), "{missing}");
@@ -237,20 +238,4 @@ fn whoever_may_leave_a_key_out_is_told_of() {
     let warnings = warnings(&rule("key = { optional = { cookie = \"session\" } }"));
     assert_eq!(warnings[0], "4:7: rules[0].key: whoever leaves it out is not limited by rule `a`");
     assert!(warnings[1].contains("keyed by a cookie (`session`)"), "{warnings:?}");
-}
-
-#[test]
-fn a_file_of_envoys_is_checked_too() {
-    let files = Files::new();
-    let report = files.told(
-        "edge.yaml",
-        "domain: edge\ndescriptors:\n  - key: remote_address\n    rate_limit: { unit: second, requests_per_unit: 10 }\n",
-    );
-    assert!(report.starts_with("edge.yaml: 1 rule\n\nremote_address: by "), "{report}");
-    assert!(report.contains("\n  fixed 10/second (`remote_address`)"), "{report}");
-    let problems = files.told(
-        "edge.yml",
-        "domain: edge\ndescriptors:\n  - key: remote_address\n    rate_limit: { unit: fortnight, requests_per_unit: 10 }\n",
-    );
-    assert!(problems.starts_with("edge.yml:4:25: descriptors[0].rate_limit.unit: "), "{problems}");
 }

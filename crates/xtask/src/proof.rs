@@ -12,7 +12,7 @@ const TARGETS: [(&str, Option<&str>); 4] = [
     ("table", None),
     ("limit_text", None),
     ("config_document", Some("crates/sluicegate-config/tests/documents")),
-    ("envoy_document", Some("crates/sluicegate-config/tests/envoy")),
+    ("envoy_document", Some("crates/sluicegate-envoy/tests/documents")),
 ];
 
 /// How many seconds each is given.

@@ -3,22 +3,20 @@
 mod report;
 mod warnings;
 
-use std::path::Path;
-
 pub use self::report::{Report, RuleReport};
 
 use crate::compile::Policies;
 use crate::document::Document;
 use crate::environment::Environment;
 use crate::live::Changes;
+use crate::policy_file::PolicyFile;
 use crate::problem::{Problem, Problems};
-use crate::read::{Format, text_of};
+use crate::read::text_of;
 
-/// Reads and compiles the file at `path`, without running anything: in TOML, JSON or Envoy's YAML, by its
-/// extension.
+/// Reads and compiles a policy file without running anything.
 ///
-/// What only the service can provide, such as functions that the file names, is taken to be there, and
-/// stands in the [`Report`].
+/// Anything that only the service can provide, such as a function that the file names, is assumed to exist,
+/// and listed in the [`Report`].
 ///
 /// ```no_run
 /// match sluicegate_config::check("policies.toml") {
@@ -29,13 +27,13 @@ use crate::read::{Format, text_of};
 ///
 /// # Errors
 ///
-/// All that is wrong with the file, or that it cannot be read.
-pub fn check(path: impl AsRef<Path>) -> Result<Report, Problems> {
-    look(path.as_ref()).map(|looked| looked.report)
+/// Everything that is wrong with the file, or that it cannot be read.
+pub fn check(file: impl Into<PolicyFile>) -> Result<Report, Problems> {
+    look(&file.into()).map(|looked| looked.report)
 }
 
-/// Checks the file at `path` as [`check`] does, and tells what it changes of the file at `before`: what a
-/// reload would say, such as which limits get another period and begin afresh.
+/// Checks a file like [`check`], and reports what it changes compared to the file `before`. A reload would
+/// report the same, such as which limits have a new period and start from zero.
 ///
 /// ```no_run
 /// match sluicegate_config::check_change("policies.toml", "policies.new.toml") {
@@ -46,9 +44,12 @@ pub fn check(path: impl AsRef<Path>) -> Result<Report, Problems> {
 ///
 /// # Errors
 ///
-/// All that is wrong with one of the files, or that it cannot be read.
-pub fn check_change(before: impl AsRef<Path>, path: impl AsRef<Path>) -> Result<Report, Problems> {
-    let (old, new) = (look(before.as_ref())?, look(path.as_ref())?);
+/// Everything that is wrong with one of the files, or that it cannot be read.
+pub fn check_change(
+    before: impl Into<PolicyFile>,
+    file: impl Into<PolicyFile>,
+) -> Result<Report, Problems> {
+    let (old, new) = (look(&before.into())?, look(&file.into())?);
     let changes = Changes::between(
         (Some(&old.document), &old.policies),
         (Some(&new.document), &new.policies),
@@ -56,20 +57,19 @@ pub fn check_change(before: impl AsRef<Path>, path: impl AsRef<Path>) -> Result<
     Ok(new.report.with(changes))
 }
 
-/// A file that nothing is wrong with.
+/// A valid file.
 struct Looked {
     document: Document,
     policies: Policies,
     report: Report,
 }
 
-fn look(path: &Path) -> Result<Looked, Problems> {
-    let file = path.display().to_string();
+fn look(source: &PolicyFile) -> Result<Looked, Problems> {
+    let file = source.path().display().to_string();
     let looked = || {
-        let format = Format::of(path)?;
-        let text = text_of(path)
+        let text = text_of(source.path())
             .map_err(|error| Problem::new("", format!("the file cannot be read: {error}")))?;
-        let (document, idle) = format.read(&text, path)?;
+        let (document, idle) = source.read(&text)?;
         let policies = Policies::new(&document, &Environment::assuming())?;
         let report = Report::new(&file, &document, &policies, idle);
         Ok(Looked { document, policies, report })

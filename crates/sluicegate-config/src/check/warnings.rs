@@ -5,7 +5,7 @@ use sluicegate_core::limit::MAX_LIMITS;
 
 use crate::compile::{Listed, Policies};
 use crate::document::{Condition, Cost, Document, Key, Rule};
-use crate::path::Path;
+use crate::path::DocumentPath;
 use crate::problem::Problem;
 
 /// All that may not be what was meant, in the order of the text.
@@ -15,7 +15,7 @@ pub(super) fn warnings(
     idle: Vec<Problem>,
 ) -> Vec<Problem> {
     let mut warnings = Warnings { document, found: idle };
-    let list = Path::Root.name("rules");
+    let list = DocumentPath::Root.name("rules");
     for (i, (rule, listed)) in document.rules.iter().zip(policies.listed()).enumerate() {
         warnings.of_rule(rule, &list.index(i));
         warnings.of_cost(rule, listed, &list.index(i));
@@ -37,11 +37,11 @@ struct Warnings<'a> {
 }
 
 impl Warnings<'_> {
-    fn warn(&mut self, path: &Path<'_>, message: impl Into<String>) {
+    fn warn(&mut self, path: &DocumentPath<'_>, message: impl Into<String>) {
         self.found.push(self.document.origin.problem(path, message));
     }
 
-    fn of_rule(&mut self, rule: &Rule, path: &Path<'_>) {
+    fn of_rule(&mut self, rule: &Rule, path: &DocumentPath<'_>) {
         self.of_key(&rule.name, &rule.key, &path.name("key"));
         let when = rule.when.iter().map(|when| (when, path.name("when")));
         for (when, path) in when {
@@ -66,7 +66,7 @@ impl Warnings<'_> {
     }
 
     /// A limit that holds less than any request costs admits nothing.
-    fn of_cost(&mut self, rule: &Rule, listed: &[Listed], path: &Path<'_>) {
+    fn of_cost(&mut self, rule: &Rule, listed: &[Listed], path: &DocumentPath<'_>) {
         let least = match &rule.cost {
             None => 1,
             Some(Cost::Fixed(cost)) => *cost,
@@ -83,7 +83,7 @@ impl Warnings<'_> {
     }
 
     /// Limits of one name mean the same only if their time is the same.
-    fn of_names(&mut self, listed: &[Listed], path: &Path<'_>) {
+    fn of_names(&mut self, listed: &[Listed], path: &DocumentPath<'_>) {
         let differs = |first: &Limit, limit: &Limit| first.period() != limit.period();
         if let Some(limit) = Listed::different(listed, differs) {
             let name = limit.name();
@@ -95,7 +95,7 @@ impl Warnings<'_> {
         }
     }
 
-    fn of_key(&mut self, rule: &str, key: &Key, path: &Path<'_>) {
+    fn of_key(&mut self, rule: &str, key: &Key, path: &DocumentPath<'_>) {
         let warn = |kind: &str, warnings: &mut Self| {
             let message = format!(
                 "rule `{rule}` is keyed by a {kind} that the client may invent: each new one has a fresh \
@@ -128,7 +128,7 @@ impl Warnings<'_> {
         }
     }
 
-    fn of_condition(&mut self, when: &Condition, path: &Path<'_>) {
+    fn of_condition(&mut self, when: &Condition, path: &DocumentPath<'_>) {
         if let Some(not) = &when.not {
             let path = path.name("not");
             if not.path.is_some() {
@@ -151,17 +151,17 @@ impl Warnings<'_> {
         let chosen = || rules.iter().filter_map(|rule| rule.tiers.as_ref());
         if chosen().next().is_none() {
             for name in tiers.keys() {
-                self.warn(&Path::Root.name("tiers").name(name), "no rule goes by tiers");
+                self.warn(&DocumentPath::Root.name("tiers").name(name), "no rule goes by tiers");
             }
         }
         if !customers.is_empty() && chosen().all(|tiers| tiers.customer.is_none()) {
-            self.warn(&Path::Root.name("customers"), "no rule chooses tiers by `customer`");
+            self.warn(&DocumentPath::Root.name("customers"), "no rule chooses tiers by `customer`");
         }
     }
 
     /// Without proxies, an address is that of whoever is in front.
     fn of_addresses(&mut self) {
-        let path = Path::Root.name("rules");
+        let path = DocumentPath::Root.name("rules");
         let by_address =
             |rule: &Rule| uses_address(&rule.key) || rule.when.iter().any(asks_address);
         let first = self.document.rules.iter().position(by_address);
@@ -188,7 +188,7 @@ impl Warnings<'_> {
                 "a request to which all rules apply is charged to {sum} limits, and is answered with an error \
                  beyond {MAX_LIMITS}: let no request meet so many"
             );
-            self.warn(&Path::Root.name("rules"), message);
+            self.warn(&DocumentPath::Root.name("rules"), message);
         }
     }
 }

@@ -14,7 +14,7 @@ use super::limit::{Budget, Names};
 use super::room::Room;
 use super::{Context, tiers};
 use crate::document;
-use crate::path::Path;
+use crate::path::DocumentPath;
 use crate::words::InWords;
 
 const BOTH: &str = "the tiers say what the limits are, of everybody else too by `default`: \
@@ -90,7 +90,7 @@ struct Case {
 impl Amounts {
     pub(super) fn new(
         said: &document::Rule,
-        path: &Path<'_>,
+        path: &DocumentPath<'_>,
         context: &Context<'_>,
     ) -> Option<Self> {
         // Any other name will do for finding out what else is wrong.
@@ -148,7 +148,7 @@ impl Amounts {
     fn cases(
         said: &document::Rule,
         names: &Names<'_>,
-        path: &Path<'_>,
+        path: &DocumentPath<'_>,
         context: &Context<'_>,
     ) -> Vec<(Case, Limits)> {
         let mut rows = Vec::new();
@@ -179,7 +179,7 @@ fn row(said: &document::Case, rows: &mut Vec<String>) -> String {
 }
 
 impl Case {
-    fn new(said: &document::Case, path: &Path<'_>, context: &Context<'_>) -> Option<Self> {
+    fn new(said: &document::Case, path: &DocumentPath<'_>, context: &Context<'_>) -> Option<Self> {
         if said.when.is_none() && said.room.is_none() {
             context.wrong(path, "the case always holds, expected `when`, or `while`, or both");
         }

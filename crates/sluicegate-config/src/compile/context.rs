@@ -1,14 +1,13 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
-use sluicegate_core::condition::Hours;
 use sluicegate_core::{Ip, Limit};
-use sluicegate_geoip::{GeoDatabase, GeoKey};
 
 use super::key::Name;
+use crate::absent::{GeoDatabase, GeoKey, Hours};
 use crate::document::{Document, Texts};
 use crate::environment::Environment;
-use crate::path::Path;
+use crate::path::DocumentPath;
 use crate::problem::{Problem, Problems};
 
 /// What a document is compiled with, and what turns out to be wrong with it, all of it.
@@ -45,8 +44,11 @@ impl<'a> Context<'a> {
     }
 
     fn in_zone(&self) -> Option<Hours> {
+        if self.document.time_zone.is_none() && cfg!(not(feature = "hours")) {
+            return None;
+        }
         let zone = self.document.time_zone.as_deref().unwrap_or("UTC");
-        self.check(&Path::Root.name("time_zone"), Hours::in_zone(zone))
+        self.check(&DocumentPath::Root.name("time_zone"), Hours::in_zone(zone))
     }
 
     fn open_geoip(&self) -> Option<GeoDatabase> {
@@ -57,7 +59,7 @@ impl<'a> Context<'a> {
         if !self.environment.opens_files() {
             return None;
         }
-        let path = Path::Root.name("geoip");
+        let path = DocumentPath::Root.name("geoip");
         self.check(&path.name("database"), GeoDatabase::open(database))
     }
 
@@ -67,16 +69,16 @@ impl<'a> Context<'a> {
     }
 
     /// The country of the client's address.
-    pub(super) fn country(&self, path: &Path<'_>) -> Option<GeoKey> {
+    pub(super) fn country(&self, path: &DocumentPath<'_>) -> Option<GeoKey> {
         self.known_geoip(path).map(|geo| geo.country(self.ip.clone()))
     }
 
     /// The region of the client's address.
-    pub(super) fn region(&self, path: &Path<'_>) -> Option<GeoKey> {
+    pub(super) fn region(&self, path: &DocumentPath<'_>) -> Option<GeoKey> {
         self.known_geoip(path).map(|geo| geo.region(self.ip.clone()))
     }
 
-    fn known_geoip(&self, path: &Path<'_>) -> Option<&GeoDatabase> {
+    fn known_geoip(&self, path: &DocumentPath<'_>) -> Option<&GeoDatabase> {
         if self.geoip.is_none() && self.document.geoip.is_none() {
             self.wrong(path, "there is no GeoIP database, expected `geoip` with a `database`");
         }
@@ -85,7 +87,7 @@ impl<'a> Context<'a> {
 
     fn address(&self) -> Option<Ip> {
         let proxies = self.document.proxies.as_ref()?;
-        let path = Path::Root.name("proxies");
+        let path = DocumentPath::Root.name("proxies");
         let ip = self.behind(&proxies.trusted, &path.name("trusted"));
         let Some(header) = &proxies.header else { return ip };
         let header = self.header_name(header, &path.name("header"))?;
@@ -93,7 +95,7 @@ impl<'a> Context<'a> {
     }
 
     /// The address behind these proxies, each of which is looked at.
-    fn behind(&self, trusted: &[String], path: &Path<'_>) -> Option<Ip> {
+    fn behind(&self, trusted: &[String], path: &DocumentPath<'_>) -> Option<Ip> {
         for (i, proxy) in trusted.iter().enumerate() {
             self.check(&path.index(i), Ip::try_behind([proxy]));
         }
@@ -102,9 +104,10 @@ impl<'a> Context<'a> {
 
     /// The address within that of a translator, each of whose prefixes is looked at.
     fn translated(&self, said: &Texts) -> Ip {
-        let path = Path::Root.name("nat64");
+        let path = DocumentPath::Root.name("nat64");
         let prefixes = said.as_slice();
-        let check = |path: &Path<'_>, prefix| self.check(path, self.ip.clone().try_nat64([prefix]));
+        let check =
+            |path: &DocumentPath<'_>, prefix| self.check(path, self.ip.clone().try_nat64([prefix]));
         match said {
             Texts::One(prefix) => drop(check(&path, prefix)),
             Texts::Any(_) => prefixes.iter().enumerate().for_each(|(i, prefix)| {
@@ -115,22 +118,26 @@ impl<'a> Context<'a> {
     }
 
     /// Notes what is wrong with the value at `path`.
-    pub(super) fn wrong(&self, path: &Path<'_>, message: impl Into<String>) {
+    pub(super) fn wrong(&self, path: &DocumentPath<'_>, message: impl Into<String>) {
         self.problems.borrow_mut().push(self.document.origin.problem(path, message));
     }
 
     /// The value, or else a note of why there is none.
-    pub(super) fn check<T, E: ToString>(&self, path: &Path<'_>, value: Result<T, E>) -> Option<T> {
+    pub(super) fn check<T, E: ToString>(
+        &self,
+        path: &DocumentPath<'_>,
+        value: Result<T, E>,
+    ) -> Option<T> {
         value.map_err(|error| self.wrong(path, error.to_string())).ok()
     }
 
     /// A name that limits can be called after.
-    pub(super) fn rule_name<'n>(&self, name: &'n str, path: &Path<'_>) -> Option<&'n str> {
+    pub(super) fn rule_name<'n>(&self, name: &'n str, path: &DocumentPath<'_>) -> Option<&'n str> {
         self.check(path, Limit::per_second(1).try_named(name)).map(|_| name)
     }
 
     /// A name that is not empty.
-    pub(super) fn name(&self, kind: &str, name: &str, path: &Path<'_>) -> Option<Name> {
+    pub(super) fn name(&self, kind: &str, name: &str, path: &DocumentPath<'_>) -> Option<Name> {
         if name.is_empty() {
             self.wrong(path, format!("the name is empty, expected the name of a {kind}"));
             return None;
@@ -139,7 +146,7 @@ impl<'a> Context<'a> {
     }
 
     /// A name that a header can have.
-    pub(super) fn header_name(&self, name: &str, path: &Path<'_>) -> Option<Name> {
+    pub(super) fn header_name(&self, name: &str, path: &DocumentPath<'_>) -> Option<Name> {
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
         if name.is_empty() || !name.bytes().all(fits) {
             self.wrong(
@@ -152,7 +159,7 @@ impl<'a> Context<'a> {
     }
 
     /// A time, as limits have it: `90 seconds`.
-    pub(super) fn time(&self, text: &str, path: &Path<'_>) -> Option<Duration> {
+    pub(super) fn time(&self, text: &str, path: &DocumentPath<'_>) -> Option<Duration> {
         let limit = format!("fixed 1 per {text}").parse::<Limit>().ok();
         let period = limit.and_then(|limit| limit.period());
         // Nothing else may follow.
@@ -165,7 +172,7 @@ impl<'a> Context<'a> {
     }
 
     /// A percentage, from 1 to 100.
-    pub(super) fn percent(&self, text: &str, path: &Path<'_>) -> Option<u64> {
+    pub(super) fn percent(&self, text: &str, path: &DocumentPath<'_>) -> Option<u64> {
         let number = text.strip_suffix('%').map(str::trim_end);
         let digits = number.filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
         let percent = digits.and_then(|digits| digits.parse().ok());

@@ -13,7 +13,7 @@ use super::Context;
 use super::key::Name;
 use crate::document::{self, CostTable, Settle};
 use crate::environment::CostFn;
-use crate::path::Path;
+use crate::path::DocumentPath;
 use crate::request::{Request, Shown};
 
 /// What a request costs, by the same means as in code.
@@ -61,7 +61,7 @@ const ONE: &str = "a cost has one source, expected one of `header`, `query`, `bo
 impl Cost {
     pub(super) fn new(
         cost: Option<&document::Cost>,
-        path: &Path<'_>,
+        path: &DocumentPath<'_>,
         context: &Context<'_>,
     ) -> Option<Self> {
         match cost {
@@ -76,7 +76,11 @@ impl Cost {
         }
     }
 
-    fn from_table(table: &CostTable, path: &Path<'_>, context: &Context<'_>) -> Option<Self> {
+    fn from_table(
+        table: &CostTable,
+        path: &DocumentPath<'_>,
+        context: &Context<'_>,
+    ) -> Option<Self> {
         let CostTable { header, query, body, call, .. } = table;
         match (header, query, body, call) {
             (Some(name), None, None, None) => {
@@ -127,7 +131,7 @@ impl Cost {
 }
 
 /// Whether the bounds of a cost leave any.
-fn bounds_fit(table: &CostTable, path: &Path<'_>, context: &Context<'_>) -> bool {
+fn bounds_fit(table: &CostTable, path: &DocumentPath<'_>, context: &Context<'_>) -> bool {
     let mut fit = true;
     for (name, number) in [("per", table.per), ("scale", table.scale), ("most", table.most)] {
         if number == Some(0) {
@@ -162,7 +166,7 @@ pub(super) type Spent = Box<dyn Fn(&dyn Reply) -> Option<u64> + Send + Sync>;
 /// How a charge is settled, if it is: what is not counted has cost nothing, whatever else is said of it.
 pub(super) fn settlement(
     rule: &document::Rule,
-    path: &Path<'_>,
+    path: &DocumentPath<'_>,
     context: &Context<'_>,
 ) -> Option<Spent> {
     let spent = settled_cost(rule.settle.as_ref(), &path.name("settle"), context);
@@ -186,7 +190,11 @@ pub(super) fn settlement(
     }
 }
 
-fn settled_cost(settle: Option<&Settle>, path: &Path<'_>, context: &Context<'_>) -> Option<Spent> {
+fn settled_cost(
+    settle: Option<&Settle>,
+    path: &DocumentPath<'_>,
+    context: &Context<'_>,
+) -> Option<Spent> {
     match settle? {
         Settle::Response => Some(Box::new(|reply| reply.cost())),
         Settle::Table(table) => {

@@ -7,11 +7,11 @@ use sluicegate_core::key::{
     Text as CoreText, View,
 };
 use sluicegate_core::{Claim, First, Global, Header, Ip, Route};
-use sluicegate_geoip::GeoKey;
 
 use super::Context;
+use crate::absent::GeoKey;
 use crate::document;
-use crate::path::Path;
+use crate::path::DocumentPath;
 
 /// A name or a value out of a document.
 pub(super) type Name = Arc<str>;
@@ -63,7 +63,11 @@ impl<V: View> CoreKey<V> for Key {
 }
 
 impl Key {
-    pub(super) fn new(key: &document::Key, path: &Path<'_>, context: &Context<'_>) -> Option<Self> {
+    pub(super) fn new(
+        key: &document::Key,
+        path: &DocumentPath<'_>,
+        context: &Context<'_>,
+    ) -> Option<Self> {
         use document::Key as Said;
         let named = |kind: &str, name: &str| context.name(kind, name, &path.name(kind));
         Some(match key {
@@ -91,7 +95,11 @@ impl Key {
         })
     }
 
-    fn first(keys: &[document::Key], path: &Path<'_>, context: &Context<'_>) -> Option<Self> {
+    fn first(
+        keys: &[document::Key],
+        path: &DocumentPath<'_>,
+        context: &Context<'_>,
+    ) -> Option<Self> {
         let mut keys = Self::list(keys, path, context)?.into_iter();
         let keys = [keys.next(), keys.next(), keys.next(), keys.next(), keys.next()];
         Some(match keys {
@@ -105,7 +113,7 @@ impl Key {
         })
     }
 
-    fn all(keys: &[document::Key], path: &Path<'_>, context: &Context<'_>) -> Option<Self> {
+    fn all(keys: &[document::Key], path: &DocumentPath<'_>, context: &Context<'_>) -> Option<Self> {
         if keys.is_empty() || keys.len() > 4 {
             context.wrong(path, "a key is made of one to four keys, expected so many");
         }
@@ -113,7 +121,11 @@ impl Key {
     }
 
     /// All of them, or nothing, but not before each was looked at.
-    fn list(keys: &[document::Key], path: &Path<'_>, context: &Context<'_>) -> Option<Vec<Self>> {
+    fn list(
+        keys: &[document::Key],
+        path: &DocumentPath<'_>,
+        context: &Context<'_>,
+    ) -> Option<Vec<Self>> {
         let made = keys.iter().enumerate().map(|(i, key)| Self::new(key, &path.index(i), context));
         made.collect::<Vec<_>>().into_iter().collect()
     }
@@ -127,7 +139,11 @@ pub(super) enum Text {
 }
 
 impl Text {
-    pub(super) fn new(key: &document::Key, path: &Path<'_>, context: &Context<'_>) -> Option<Self> {
+    pub(super) fn new(
+        key: &document::Key,
+        path: &DocumentPath<'_>,
+        context: &Context<'_>,
+    ) -> Option<Self> {
         match key {
             document::Key::Claim(name) => {
                 let name = context.name("claim", name, &path.name("claim"))?;

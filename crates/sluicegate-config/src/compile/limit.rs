@@ -7,10 +7,14 @@ use sluicegate_core::limit::{LimitError, Limits, MAX_LIMITS, WhenFull};
 
 use super::Context;
 use crate::document::{self, Amount, Ban, LimitTable};
-use crate::path::Path;
+use crate::path::DocumentPath;
 
 /// The limits of a list, as they were said; `None` where one of them is none.
-fn list(said: &[document::Limit], path: &Path<'_>, context: &Context<'_>) -> Option<Vec<Limit>> {
+fn list(
+    said: &[document::Limit],
+    path: &DocumentPath<'_>,
+    context: &Context<'_>,
+) -> Option<Vec<Limit>> {
     if said.is_empty() {
         context.wrong(path, "there is no limit in the list, expected at least one");
     }
@@ -24,14 +28,14 @@ fn list(said: &[document::Limit], path: &Path<'_>, context: &Context<'_>) -> Opt
         .filter(|made| (1..=MAX_LIMITS).contains(&made.len()))
 }
 
-fn one(said: &document::Limit, path: &Path<'_>, context: &Context<'_>) -> Option<Limit> {
+fn one(said: &document::Limit, path: &DocumentPath<'_>, context: &Context<'_>) -> Option<Limit> {
     match said {
         document::Limit::Text(text) => context.check(path, text.parse()),
         document::Limit::Table(table) => from_table(table, path, context),
     }
 }
 
-fn from_table(table: &LimitTable, path: &Path<'_>, context: &Context<'_>) -> Option<Limit> {
+fn from_table(table: &LimitTable, path: &DocumentPath<'_>, context: &Context<'_>) -> Option<Limit> {
     let set =
         |name: &str, limit: Option<Limit>, set: &dyn Fn(Limit) -> Result<Limit, LimitError>| {
             limit.and_then(|limit| context.check(&path.name(name), set(limit)))
@@ -74,7 +78,7 @@ fn when_full(said: document::WhenFull) -> WhenFull {
 fn amount(
     amount: &Amount,
     most: Option<u64>,
-    path: &Path<'_>,
+    path: &DocumentPath<'_>,
     context: &Context<'_>,
 ) -> Option<u64> {
     match amount {
@@ -89,7 +93,7 @@ fn amount(
 fn banned(
     ban: &Ban,
     limit: Option<Limit>,
-    path: &Path<'_>,
+    path: &DocumentPath<'_>,
     context: &Context<'_>,
 ) -> Option<Limit> {
     let table = match ban {
@@ -119,7 +123,7 @@ fn banned(
 }
 
 /// Notes what is wrong with the limits of a list, which are not used yet.
-pub(super) fn look(said: &[document::Limit], path: &Path<'_>, context: &Context<'_>) {
+pub(super) fn look(said: &[document::Limit], path: &DocumentPath<'_>, context: &Context<'_>) {
     list(said, path, context);
 }
 
@@ -163,7 +167,7 @@ impl<'a> Names<'a> {
         &self,
         said: &[document::Limit],
         budget: Budget<'_>,
-        path: &Path<'_>,
+        path: &DocumentPath<'_>,
         context: &Context<'_>,
     ) -> Option<Limits> {
         let limits = list(said, path, context)?;

@@ -26,7 +26,7 @@ pub(crate) use self::reject::{BLOCKED, Refused};
 use self::rule::Rule;
 use crate::document::{Document, Reject};
 use crate::environment::Environment;
-use crate::path::Path;
+use crate::path::DocumentPath;
 use crate::problem::Problems;
 
 /// The policies of a document, compiled: a [`Rule`](CoreRule) like those that code makes.
@@ -73,7 +73,7 @@ impl Policies {
     pub fn new(document: &Document, environment: &Environment) -> Result<Self, Problems> {
         let context = Context::new(document, environment);
         tiers::look(&context);
-        let list = Path::Root.name("rules");
+        let list = DocumentPath::Root.name("rules");
         let mut rules = Rules::default();
         let mut names = BTreeSet::new();
         for (index, said) in document.rules.iter().enumerate() {
@@ -124,7 +124,7 @@ const DISARMS: &str = "a request that is served less is charged to no rule, and 
 
 impl Rules {
     /// Adds a rule whose limits have names that no other rule's have.
-    fn add(&mut self, rule: Option<Rule>, path: &Path<'_>, context: &Context<'_>) {
+    fn add(&mut self, rule: Option<Rule>, path: &DocumentPath<'_>, context: &Context<'_>) {
         let Some(rule) = rule else { return };
         let owner = self.list.len();
         let mut taken = None;

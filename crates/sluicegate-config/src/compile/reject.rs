@@ -2,7 +2,7 @@ use sluicegate_core::Rejection;
 
 use super::Context;
 use crate::document::{Redirect, Reject};
-use crate::path::Path;
+use crate::path::DocumentPath;
 
 /// What happens to a request that a rule refuses.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub(crate) struct Refused {
 impl Refused {
     pub(super) fn new(
         reject: Option<&Reject>,
-        path: &Path<'_>,
+        path: &DocumentPath<'_>,
         context: &Context<'_>,
     ) -> Option<Self> {
         let (strictness, rejection) = match reject {
@@ -33,7 +33,7 @@ pub(crate) static BLOCKED: Refused = Refused { strictness: 3, rejection: Rejecti
 
 fn redirection(
     Redirect { redirect: target, status }: &Redirect,
-    path: &Path<'_>,
+    path: &DocumentPath<'_>,
     context: &Context<'_>,
 ) -> Option<Rejection> {
     let is_uri = !target.is_empty() && target.bytes().all(|byte| byte.is_ascii_graphic());

@@ -1,12 +1,13 @@
 use std::fmt;
 
-use sluicegate_core::condition::{ChosenBy, Condition as CoreCondition, Cpu, InFlight};
+use sluicegate_core::condition::{ChosenBy, Condition as CoreCondition, InFlight};
 use sluicegate_core::key::{Missing, View};
 
 use super::Context;
+use crate::absent::Cpu;
 use crate::document::{self, Amount};
 use crate::environment::RoomFn;
-use crate::path::Path;
+use crate::path::DocumentPath;
 
 /// Whether there is room for more than the usual limits.
 #[derive(Clone)]
@@ -43,7 +44,7 @@ impl fmt::Debug for Room {
 impl Room {
     pub(super) fn new(
         said: &document::Room,
-        path: &Path<'_>,
+        path: &DocumentPath<'_>,
         context: &Context<'_>,
     ) -> Option<Self> {
         match (&said.room, said.in_flight, &said.cpu) {
@@ -71,7 +72,7 @@ impl Room {
         }
     }
 
-    fn cpu(share: &Amount, path: &Path<'_>, context: &Context<'_>) -> Option<Self> {
+    fn cpu(share: &Amount, path: &DocumentPath<'_>, context: &Context<'_>) -> Option<Self> {
         let percent = match share {
             Amount::Percent(text) => context.percent(text, path)?,
             Amount::Count(count) => {

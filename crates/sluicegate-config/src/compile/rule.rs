@@ -14,7 +14,7 @@ use super::cost::{self, Cost};
 use super::key::Key;
 use super::reject::Refused;
 use crate::document;
-use crate::path::Path;
+use crate::path::DocumentPath;
 
 /// A rule, compiled.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(super) struct Rule {
 impl Rule {
     pub(super) fn new(
         said: &document::Rule,
-        path: &Path<'_>,
+        path: &DocumentPath<'_>,
         context: &Context<'_>,
     ) -> Option<Self> {
         let key = Key::new(&said.key, &path.name("key"), context);
@@ -56,7 +56,7 @@ impl Rule {
 }
 
 /// Limits of one name are one budget, in every tier and case, only if they are of one algorithm.
-fn of_one_algorithm(listed: &[Listed], path: &Path<'_>, context: &Context<'_>) {
+fn of_one_algorithm(listed: &[Listed], path: &DocumentPath<'_>, context: &Context<'_>) {
     if let Some(limit) = Listed::different(listed, |first, limit| first.id() != limit.id()) {
         let two = match limit.to_string().starts_with("log ") {
             true => "logs of two periods, or of two algorithms",

@@ -9,14 +9,14 @@ use super::amounts::Listed;
 use super::key::Text;
 use super::limit::{Budget, Names};
 use crate::document::{self, Document, Tier};
-use crate::path::Path;
+use crate::path::DocumentPath;
 use crate::words::one_of;
 
 /// The limits of the tiers that a document defines, for one of its rules.
 pub(super) fn by_tier(
     said: &document::Tiers,
     names: &Names<'_>,
-    path: &Path<'_>,
+    path: &DocumentPath<'_>,
     context: &Context<'_>,
 ) -> Option<(ByTier<Text>, Vec<Listed>)> {
     let document = context.document;
@@ -77,7 +77,7 @@ impl Named<'_> {
 
 /// All tiers, or nothing if one of them has no sound limits.
 fn limits<'a>(names: &Names<'_>, context: &Context<'a>) -> Option<Vec<Named<'a>>> {
-    let list = Path::Root.name("tiers");
+    let list = DocumentPath::Root.name("tiers");
     let named = context.document.tiers.iter().map(|(name, tier)| {
         let path = list.name(name);
         let limits = match tier {
@@ -100,7 +100,7 @@ fn table(rule: &str, named: &[Named<'_>]) -> TiersBuilder {
 
 /// Looks at the tiers and customers of a document, whether a rule goes by them or not.
 pub(super) fn look(context: &Context<'_>) {
-    let list = Path::Root.name("tiers");
+    let list = DocumentPath::Root.name("tiers");
     for (name, tier) in &context.document.tiers {
         let path = list.name(name);
         match (tier.limits.as_slice(), tier.unlimited) {
@@ -116,7 +116,7 @@ pub(super) fn look(context: &Context<'_>) {
             (limits, false) => super::limit::look(limits, &path.name("limits"), context),
         }
     }
-    let list = Path::Root.name("customers");
+    let list = DocumentPath::Root.name("customers");
     for (customer, tier) in &context.document.customers {
         context.check(&list.name(customer), known_tier(context.document, tier));
     }

@@ -1,11 +1,13 @@
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::de::Error;
 
 use super::shaped::{Shaped, deserialize_shaped};
 
 /// A number, or a part of something in percent: `80` or `"80%"`.
-#[derive(Debug, Clone, PartialEq, JsonSchema)]
-#[schemars(untagged)]
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(untagged))]
 pub enum Amount {
     /// So many.
     Count(u64),

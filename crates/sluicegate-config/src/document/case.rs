@@ -1,3 +1,4 @@
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -5,7 +6,8 @@ use super::shaped::deserialize_tables;
 use super::{Amount, Condition, Limit};
 
 /// Other limits in a case: where `when` and `while` hold, as far as they are said.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, remote = "Self")]
 pub struct Case {
     /// What the case is called. A case with a budget of its own keeps it under this name when its conditions
@@ -28,7 +30,8 @@ pub struct Case {
 }
 
 /// How much load leaves room: one of `room`, `in_flight` and `cpu`.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, remote = "Self")]
 pub struct Room {
     /// While a function says so that the service provides by this name.

@@ -1,16 +1,17 @@
 use std::collections::BTreeMap;
 
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::value::SeqAccessDeserializer;
 use serde::de::{Error, SeqAccess};
 
-use super::Texts;
 use super::shaped::{Shaped, deserialize_shaped, deserialize_tables};
-use crate::envoy::Like;
+use super::{Texts, Wildcard};
 
 /// A condition on requests: all that is said has to hold.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, remote = "Self")]
 pub struct Condition {
     /// The method is one of these, such as `["POST", "PUT"]`. `GET` is also `HEAD`.
@@ -56,15 +57,16 @@ pub struct Condition {
     /// At least one of these conditions holds.
     #[serde(default)]
     pub any: Vec<Self>,
-    /// Keys whose texts are like patterns: only files of Envoy's say that.
+    /// Values that match a pattern. TOML and JSON files cannot express this; Envoy's files can.
     #[serde(skip)]
-    pub like: Vec<Like>,
+    pub wildcards: Vec<Wildcard>,
 }
 
 /// What is expected of a header, a cookie, a parameter or a claim: a text that it equals, a list of texts of
 /// which it equals one, `true` if it has to be there, `false` if it must not be.
-#[derive(Debug, Clone, PartialEq, JsonSchema)]
-#[schemars(untagged)]
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(untagged))]
 pub enum Expected {
     /// It is there, or it is not.
     Present(bool),
@@ -75,13 +77,14 @@ pub enum Expected {
 }
 
 /// Hours of the day and days of the week.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, remote = "Self")]
 pub struct Hours {
     /// From when to when, such as `["22:00", "06:00"]`; the end does not belong to it. An end before the
     /// beginning is on the next day.
     #[serde(default)]
-    #[schemars(length(equal = 2))]
+    #[cfg_attr(feature = "schema", schemars(length(equal = 2)))]
     pub between: Option<Vec<String>>,
     /// On which days, those on which it begins: every day, unless said otherwise.
     #[serde(default)]
@@ -92,7 +95,8 @@ pub struct Hours {
 }
 
 /// A day of the week.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
 #[expect(missing_docs, reason = "days need no explanation")]
 pub enum Weekday {

@@ -1,3 +1,4 @@
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
@@ -6,8 +7,9 @@ use serde::de::{Error, MapAccess};
 use super::shaped::{Shaped, deserialize_shaped};
 
 /// What a request costs: a number, or a table that says where it is read from.
-#[derive(Debug, Clone, PartialEq, JsonSchema)]
-#[schemars(untagged)]
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(untagged))]
 pub enum Cost {
     /// So much for each request.
     Fixed(u64),
@@ -17,7 +19,8 @@ pub enum Cost {
 
 /// Where the cost of a request is read from: one of `header`, `query`, `body` and `call`. What is there
 /// and is no number is the client's mistake, and so is a number beyond `most`.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CostTable {
     /// The name of the header that holds the number.
@@ -51,18 +54,20 @@ pub struct CostTable {
 
 /// Where the response says what the request really cost: `"response"`, which is what the handler left as
 /// `Cost` in the response's extensions, or a header of the response.
-#[derive(Debug, Clone, PartialEq, JsonSchema)]
-#[schemars(rename_all = "lowercase")]
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename_all = "lowercase"))]
 pub enum Settle {
     /// The `Cost` in the response's extensions.
     Response,
     /// A header of the response.
-    #[schemars(untagged)]
+    #[cfg_attr(feature = "schema", schemars(untagged))]
     Table(SettleTable),
 }
 
 /// The header of the response that says what the request really cost.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SettleTable {
     /// The name of the header. Where it is missing or no number, the charge stays as it was.

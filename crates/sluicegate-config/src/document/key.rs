@@ -1,3 +1,4 @@
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::value::SeqAccessDeserializer;
@@ -7,8 +8,9 @@ use super::shaped::{Shaped, deserialize_shaped};
 
 /// Whose budget a request is charged to: a name such as `ip`, a table such as `{ claim = "customer" }`,
 /// or a list of keys that make one together.
-#[derive(Debug, Clone, PartialEq, JsonSchema)]
-#[schemars(rename_all = "lowercase")]
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename_all = "lowercase"))]
 pub enum Key {
     /// The client's address. An IPv6 address is cut to its first 64 bits, which is what one subscriber
     /// gets at least.
@@ -40,12 +42,12 @@ pub enum Key {
     /// This text, for every request.
     Const(String),
     /// The first of two to four keys that is there.
-    First(#[schemars(length(min = 2, max = 4))] Vec<Self>),
+    First(#[cfg_attr(feature = "schema", schemars(length(min = 2, max = 4)))] Vec<Self>),
     /// This key, where it is there: a request without it owes nothing to the rule.
     Optional(Box<Self>),
     /// All of one to four keys, together.
-    #[schemars(untagged)]
-    All(#[schemars(length(min = 1, max = 4))] Vec<Self>),
+    #[cfg_attr(feature = "schema", schemars(untagged))]
+    All(#[cfg_attr(feature = "schema", schemars(length(min = 1, max = 4)))] Vec<Self>),
 }
 
 /// Keys that are said by their name alone.

@@ -1,3 +1,4 @@
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
@@ -14,8 +15,9 @@ use super::shaped::{Shaped, deserialize_shaped};
 /// `queue 10`, `delay-after 5`, `from-first`, `resolution 1 minute`, `count-refused`, `min-gap 250ms`,
 /// `soft 15`, `over 10%`, `ban 5 minutes`, `ban 5 minutes after 3 in 1 minute`, `shadow`, `when-full refuse`,
 /// `named daily`.
-#[derive(Debug, Clone, PartialEq, JsonSchema)]
-#[schemars(untagged)]
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(untagged))]
 pub enum Limit {
     /// A text, such as `100/minute burst 20`.
     Text(String),
@@ -24,7 +26,8 @@ pub enum Limit {
 }
 
 /// A limit, part by part.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct LimitTable {
     /// The rate, such as `100/minute` or `10 per 2 hours`; the algorithm and every option of a limit's
@@ -56,7 +59,8 @@ pub struct LimitTable {
 }
 
 /// What happens to a new key when the store has no room for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum WhenFull {
     /// The limit is not counted for it.
@@ -68,8 +72,9 @@ pub enum WhenFull {
 }
 
 /// For how long somebody is kept out: a text such as `5 minutes`, or a table.
-#[derive(Debug, Clone, PartialEq, JsonSchema)]
-#[schemars(untagged)]
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(untagged))]
 pub enum Ban {
     /// A time: the ban begins with the first refusal.
     Time(String),
@@ -78,7 +83,8 @@ pub enum Ban {
 }
 
 /// For how long somebody is kept out, and after how many refusals.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct BanTable {
     /// For how long, such as `5 minutes`.

@@ -14,9 +14,11 @@ mod rule;
 mod shaped;
 mod texts;
 mod tier;
+mod wildcard;
 
 use std::collections::BTreeMap;
 
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -30,6 +32,7 @@ pub use self::reject::{Redirect, Reject};
 pub use self::rule::{Rule, Tiers};
 pub use self::texts::Texts;
 pub use self::tier::Tier;
+pub use self::wildcard::Wildcard;
 
 use self::shaped::deserialize_tables;
 use crate::origin::Origin;
@@ -38,9 +41,10 @@ use crate::origin::Origin;
 ///
 /// Every rule whose condition holds for a request is charged; a request that one of them refuses is
 /// charged to none.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, remote = "Self")]
-#[schemars(title = "Policies of sluicegate")]
+#[cfg_attr(feature = "schema", schemars(title = "Policies of sluicegate"))]
 pub struct Document {
     /// The schema that editors check the file by. It changes nothing here.
     #[serde(default, rename = "$schema")]
@@ -75,7 +79,8 @@ pub struct Document {
 }
 
 /// The proxies in front of the service, and the header in which they tell the client's address.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, remote = "Self")]
 pub struct Proxies {
     /// Addresses and networks of the proxies, such as `10.0.0.0/8` or `::1`. Nobody else's forwarding
@@ -88,7 +93,8 @@ pub struct Proxies {
 }
 
 /// The database that knows the country and region of an address.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, remote = "Self")]
 pub struct Geoip {
     /// A MaxMind database file (`.mmdb`) with countries or cities. A path that is not absolute is taken

@@ -1,3 +1,4 @@
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
@@ -6,8 +7,9 @@ use serde::de::{Error, MapAccess};
 use super::shaped::{Shaped, deserialize_shaped};
 
 /// What happens to a request that exceeds a limit.
-#[derive(Debug, Clone, PartialEq, JsonSchema)]
-#[schemars(rename_all = "lowercase")]
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename_all = "lowercase"))]
 pub enum Reject {
     /// It is refused: `429 Too Many Requests`.
     Block,
@@ -16,12 +18,13 @@ pub enum Reject {
     /// It is served, and marked, so that the handler can serve less.
     Degrade,
     /// It is sent elsewhere.
-    #[schemars(untagged)]
+    #[cfg_attr(feature = "schema", schemars(untagged))]
     Redirect(Redirect),
 }
 
 /// Where a request is sent that exceeds a limit.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Redirect {
     /// The target, such as `https://busy.example.com/`.

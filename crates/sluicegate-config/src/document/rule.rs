@@ -1,3 +1,4 @@
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -5,7 +6,8 @@ use super::shaped::deserialize_tables;
 use super::{Case, Condition, Cost, Key, Limit, Reject, Settle};
 
 /// Limits on a key: whose budget a request is charged to, how much there is of it, and when.
-#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, remote = "Self")]
 pub struct Rule {
     /// What the rule is called, in header fields, metrics and stores: a name of its own, of at most 31
@@ -39,7 +41,7 @@ pub struct Rule {
     /// Counts a request only if its response has one of these statuses, such as `[401, 403]` for failed
     /// logins; all others are given back what they were charged.
     #[serde(default)]
-    #[schemars(inner(range(min = 100, max = 999)))]
+    #[cfg_attr(feature = "schema", schemars(inner(range(min = 100, max = 999))))]
     pub count_if: Vec<u16>,
     /// What happens to a request that this rule refuses: `block`, unless said otherwise.
     #[serde(default)]
@@ -48,7 +50,8 @@ pub struct Rule {
 
 /// How a rule finds the tier of a request: by what names the tier (`by`), or by what names the customer
 /// (`customer`), whose tier stands under `customers`.
-#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, remote = "Self")]
 pub struct Tiers {
     /// Where the name of the tier is read from: `{ claim = ".." }` or `{ const = ".." }`. What a client

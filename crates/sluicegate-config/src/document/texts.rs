@@ -1,3 +1,4 @@
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::value::SeqAccessDeserializer;
@@ -6,8 +7,9 @@ use serde::de::{Error, SeqAccess};
 use super::shaped::{Shaped, deserialize_shaped};
 
 /// A text, or a list of texts of which any will do.
-#[derive(Debug, Clone, PartialEq, JsonSchema)]
-#[schemars(untagged)]
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(untagged))]
 pub enum Texts {
     /// One text.
     One(String),

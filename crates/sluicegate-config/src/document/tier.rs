@@ -1,3 +1,4 @@
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -5,7 +6,8 @@ use super::Limit;
 use super::shaped::deserialize_tables;
 
 /// What one tier may spend: `limits`, or `unlimited = true`.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, remote = "Self")]
 pub struct Tier {
     /// The limits, all of which hold.

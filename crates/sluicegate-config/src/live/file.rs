@@ -1,17 +1,17 @@
 //! The file that policies are read from.
 
 use std::io;
-use std::path::{self, Path, PathBuf};
+use std::path::Path;
 
 use crate::compile::Policies;
 use crate::document::Document;
 use crate::environment::Environment;
+use crate::policy_file::PolicyFile;
 use crate::problem::{Problem, Problems};
-use crate::read::{Format, text_of};
+use crate::read::text_of;
 
 pub(super) struct File {
-    path: PathBuf,
-    format: Format,
+    source: PolicyFile,
     environment: Environment,
 }
 
@@ -24,24 +24,19 @@ pub(super) enum Seen {
 }
 
 impl File {
-    /// A directory that the process changes to later does not change the file.
-    pub(super) fn new(
-        path: &Path,
-        format: Format,
-        environment: Environment,
-    ) -> Result<Self, Problems> {
-        let path = path::absolute(path).map_err(|error| {
-            Problems::from(Problem::new("", error.to_string())).in_file(path.display().to_string())
-        })?;
-        Ok(Self { path, format, environment })
+    pub(super) fn new(source: PolicyFile, environment: Environment) -> Result<Self, Problems> {
+        let name = source.path().display().to_string();
+        let source = source.resolved();
+        let source = source.map_err(|problem| Problems::from(problem).in_file(name))?;
+        Ok(Self { source, environment })
     }
 
     pub(super) fn path(&self) -> &Path {
-        &self.path
+        self.source.path()
     }
 
     pub(super) fn look(&self) -> Seen {
-        match text_of(&self.path) {
+        match text_of(self.path()) {
             Ok(text) => Seen::Text(text),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Seen::Missing,
             Err(error) => Seen::Unreadable(error.kind(), error.to_string()),
@@ -66,7 +61,7 @@ impl File {
                 return Err(Problem::new("", format!("the file cannot be read: {error}")).into());
             }
         };
-        let (document, warnings) = self.format.read(text, &self.path)?;
+        let (document, warnings) = self.source.read(text)?;
         for warning in warnings {
             super::event::warn(&self.name(), &warning);
         }
@@ -74,6 +69,6 @@ impl File {
     }
 
     fn name(&self) -> String {
-        self.path.display().to_string()
+        self.path().display().to_string()
     }
 }

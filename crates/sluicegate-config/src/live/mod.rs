@@ -1,7 +1,9 @@
 //! Policies that are replaced while they serve.
 
+#[cfg(feature = "watch")]
 mod bell;
 mod changes;
+#[cfg(feature = "watch")]
 mod directories;
 mod event;
 mod file;
@@ -9,10 +11,10 @@ mod refused;
 mod shared;
 #[cfg(test)]
 mod tests;
+#[cfg(feature = "watch")]
 mod watch;
 
 use std::fmt;
-use std::path::Path;
 use std::sync::Arc;
 
 use sluicegate_core::adapter::Charge;
@@ -23,15 +25,15 @@ use sluicegate_core::{Limit, Rejection};
 
 pub use self::changes::{Changes, LimitChange};
 pub use self::event::Event;
+#[cfg(feature = "watch")]
 pub use self::watch::{WatchError, Watching};
 
 use self::file::File;
 use self::shared::Shared;
 use crate::compile::Policies;
 use crate::environment::Environment;
-use crate::envoy::Descriptors;
+use crate::policy_file::PolicyFile;
 use crate::problem::Problems;
-use crate::read::Format;
 
 /// Policies that are replaced while they serve: a rule, cheap to clone, whose clones are all replaced
 /// at once.
@@ -59,34 +61,13 @@ pub struct Live {
 }
 
 impl Live {
-    /// The policies of the file at `path`, in TOML, JSON, or YAML, by its extension; YAML is that of
-    /// Envoy's rate limit service, with what [`Descriptors::default`] know.
+    /// Reads the policies in a file.
     ///
     /// # Errors
     ///
-    /// All that is wrong with the file, or that it cannot be read.
-    pub fn open(path: impl AsRef<Path>, environment: Environment) -> Result<Self, Problems> {
-        let path = path.as_ref();
-        let format = Format::of(path)
-            .map_err(|problem| Problems::from(problem).in_file(path.display().to_string()))?;
-        Self::from_file(File::new(path, format, environment)?)
-    }
-
-    /// The policies of a file of Envoy's rate limit service, whatever its extension.
-    ///
-    /// # Errors
-    ///
-    /// As [`open`](Self::open).
-    pub fn open_envoy(
-        path: impl AsRef<Path>,
-        descriptors: Descriptors,
-        environment: Environment,
-    ) -> Result<Self, Problems> {
-        let format = Format::Envoy(Box::new(descriptors));
-        Self::from_file(File::new(path.as_ref(), format, environment)?)
-    }
-
-    fn from_file(file: File) -> Result<Self, Problems> {
+    /// Everything that is wrong with the file, or that it cannot be read.
+    pub fn open(file: impl Into<PolicyFile>, environment: Environment) -> Result<Self, Problems> {
+        let file = File::new(file.into(), environment)?;
         Ok(Self { shared: Arc::new(Shared::open(file)?) })
     }
 
@@ -163,6 +144,7 @@ impl Live {
     /// # Errors
     ///
     /// When the system does not let directories be watched, or there is no file to watch.
+    #[cfg(feature = "watch")]
     pub fn watch(&self) -> Result<Watching, WatchError> {
         Watching::begin(&self.shared)
     }

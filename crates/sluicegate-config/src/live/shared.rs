@@ -34,9 +34,11 @@ struct Last {
     check: Option<Check>,
 }
 
+#[cfg(feature = "watch")]
 /// Most looks that a text gets to be the same twice: one that changes all the time is put in force as it is.
 const LOOKS: u32 = 50;
 
+#[cfg(feature = "watch")]
 /// What the watcher has found, and not put in force yet.
 pub(super) struct Glimpse {
     seen: Seen,
@@ -70,6 +72,7 @@ impl Shared {
         self.in_force.load_full()
     }
 
+    #[cfg(feature = "watch")]
     pub(super) fn file(&self) -> Option<&File> {
         self.file.as_ref()
     }
@@ -109,6 +112,7 @@ impl Shared {
         self.follow(file, last, seen)
     }
 
+    #[cfg(feature = "watch")]
     /// Reloads the file if something else stands there than when it was read last, and did so at the look
     /// before: a program that writes in place may be half-way. `glimpse` is what was found then.
     pub(super) fn reload_if_changed(&self, glimpse: &mut Option<Glimpse>) {

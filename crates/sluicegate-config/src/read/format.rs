@@ -1,64 +1,94 @@
+use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 
-use super::{read_json, read_toml};
 use crate::document::Document;
-use crate::envoy::{Descriptors, read_envoy_with_warnings};
 use crate::problem::{Problem, Problems};
 
-/// In what a document is written.
-#[derive(Debug, Clone)]
-pub(crate) enum Format {
-    Toml,
-    Json,
-    Envoy(Box<Descriptors>),
+/// The format of a policy file: how its text becomes a [`Document`].
+///
+/// Files with the extension `.toml` or `.json` need no explicit format. Other crates provide formats for
+/// [`PolicyFile::format`](crate::PolicyFile::format), such as `sluicegate-envoy`.
+#[derive(Clone)]
+pub struct Format {
+    read: Arc<Read>,
+    no_rules: &'static str,
 }
 
+type Read = dyn Fn(&str) -> Result<(Document, Vec<Problem>), Problems> + Send + Sync;
+
+#[cfg(any(feature = "toml", feature = "json"))]
+const NO_RULES: &str =
+    "there are no rules: say `rules = []` (in JSON `\"rules\": []`) if there are to be none";
+
 impl Format {
+    /// A format that `read` reads into a document and warnings.
+    ///
+    /// A document without rules must have a [mark](crate::Origin::mark) for `rules` if the text says
+    /// explicitly that there are none. Otherwise the text counts as empty or incomplete, and is an error with
+    /// the message `no_rules`.
+    pub fn new(
+        read: impl Fn(&str) -> Result<(Document, Vec<Problem>), Problems> + Send + Sync + 'static,
+        no_rules: &'static str,
+    ) -> Self {
+        Self { read: Arc::new(read), no_rules }
+    }
+
+    /// TOML, as read by [`read_toml`](crate::read_toml).
+    #[cfg(feature = "toml")]
+    pub fn toml() -> Self {
+        Self::new(|text| Ok((super::read_toml(text)?, Vec::new())), NO_RULES)
+    }
+
+    /// JSON, as read by [`read_json`](crate::read_json).
+    #[cfg(feature = "json")]
+    pub fn json() -> Self {
+        Self::new(|text| Ok((super::read_json(text)?, Vec::new())), NO_RULES)
+    }
+
     /// The format of the file at `path`, by its extension.
     pub(crate) fn of(path: &Path) -> Result<Self, Problem> {
         match path.extension().and_then(|extension| extension.to_str()) {
-            Some("toml") => Ok(Self::Toml),
-            Some("json") => Ok(Self::Json),
-            Some("yaml" | "yml") => Ok(Self::Envoy(Box::default())),
+            #[cfg(feature = "toml")]
+            Some("toml") => Ok(Self::toml()),
+            #[cfg(feature = "json")]
+            Some("json") => Ok(Self::json()),
+            #[cfg(not(feature = "toml"))]
+            Some("toml") => Err(absent("toml")),
+            #[cfg(not(feature = "json"))]
+            Some("json") => Err(absent("json")),
             _ => {
-                let what =
-                    "the file's name has to end in .toml, .json, or .yaml for Envoy's format";
+                let what = "the file's name has to end in .toml or .json, or the code has to name its \
+                            format with `PolicyFile::format`";
                 Err(Problem::new("", what))
             }
         }
     }
 
-    /// Reads the text of the file at `path`, from whose directory other files are taken that it names; and
-    /// what stands in it and changes nothing. A text without rules has to say that there are none: the
-    /// parsed document is asked, since a comment may hold any word.
-    pub(crate) fn read(
-        &self,
-        text: &str,
-        path: &Path,
-    ) -> Result<(Document, Vec<Problem>), Problems> {
-        let (mut document, warnings) = match self {
-            Self::Toml => (read_toml(text)?, Vec::new()),
-            Self::Json => (read_json(text)?, Vec::new()),
-            Self::Envoy(descriptors) => read_envoy_with_warnings(text, descriptors)?,
-        };
+    /// Reads a text.
+    ///
+    /// # Errors
+    ///
+    /// Everything that is wrong with the text. A text without rules is an error too, unless it says explicitly
+    /// that there are none: a program that writes a file in place empties it first, and limits must not be
+    /// lifted meanwhile.
+    pub fn read(&self, text: &str) -> Result<(Document, Vec<Problem>), Problems> {
+        let (document, warnings) = (self.read)(text)?;
+        // The parsed document is asked, since a comment may contain any word.
         if document.rules.is_empty() && !document.origin.says("rules") {
-            // A program that writes a file in place empties it first: limits hold meanwhile.
-            return Err(Problem::new("", self.nothing_said()).into());
-        }
-        if let (Some(geoip), Some(directory)) = (&mut document.geoip, path.parent()) {
-            geoip.database = directory.join(&geoip.database).to_string_lossy().into_owned();
+            return Err(Problem::new("", self.no_rules).into());
         }
         Ok((document, warnings))
     }
+}
 
-    fn nothing_said(&self) -> &'static str {
-        match self {
-            Self::Envoy(_) => {
-                "no descriptor has a `rate_limit`: say `descriptors: []` if there are to be no limits"
-            }
-            Self::Toml | Self::Json => {
-                "there are no rules: say `rules = []` (in JSON `\"rules\": []`) if there are to be none"
-            }
-        }
+#[cfg(not(all(feature = "toml", feature = "json")))]
+fn absent(feature: &str) -> Problem {
+    Problem::new("", crate::absent::needs(feature))
+}
+
+impl fmt::Debug for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Format").finish_non_exhaustive()
     }
 }

@@ -5,11 +5,11 @@ use serde::de::IgnoredAny;
 use serde_json::Error;
 
 use crate::document::Document;
-use crate::origin::Lines;
-use crate::path::Path;
+use crate::path::DocumentPath;
 use crate::problem::{MOST, Place, Problem, Problems};
 
 use super::lenient::document;
+use super::lines::Lines;
 use super::tree::{Data, Entry, Node};
 use super::within_bounds;
 
@@ -29,7 +29,7 @@ pub fn read_json(text: &str) -> Result<Document, Problems> {
         return Err(syntax(place, &without_place(&error)).into());
     }
     let mut values = Values { text, lines: &lines, at: 0, twice: Vec::new() };
-    let root = values.value(&Path::Root, DEEPEST)?;
+    let root = values.value(&DocumentPath::Root, DEEPEST)?;
     document(root, values.twice)
 }
 
@@ -55,7 +55,7 @@ struct Values<'a> {
 }
 
 impl Values<'_> {
-    fn value(&mut self, path: &Path<'_>, depth: usize) -> Result<Node, Problem> {
+    fn value(&mut self, path: &DocumentPath<'_>, depth: usize) -> Result<Node, Problem> {
         let place = self.next_place();
         let data = match (self.peek(), depth.checked_sub(1)) {
             (b'{', Some(depth)) => self.object(path, depth)?,
@@ -67,7 +67,7 @@ impl Values<'_> {
         Ok(Node::new(place, data))
     }
 
-    fn object(&mut self, path: &Path<'_>, depth: usize) -> Result<Data, Problem> {
+    fn object(&mut self, path: &DocumentPath<'_>, depth: usize) -> Result<Data, Problem> {
         let mut entries = BTreeMap::new();
         self.at += 1;
         while self.goes_on(b'}') {
@@ -92,7 +92,7 @@ impl Values<'_> {
         Ok(Data::Table(entries))
     }
 
-    fn list(&mut self, path: &Path<'_>, depth: usize) -> Result<Data, Problem> {
+    fn list(&mut self, path: &DocumentPath<'_>, depth: usize) -> Result<Data, Problem> {
         let mut values = Vec::new();
         self.at += 1;
         while self.goes_on(b']') {

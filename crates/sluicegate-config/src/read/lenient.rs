@@ -9,7 +9,7 @@ use crate::compile::Policies;
 use crate::document::{Document, Rule, Tier};
 use crate::environment::Environment;
 use crate::origin::Origin;
-use crate::path::Path;
+use crate::path::DocumentPath;
 use crate::problem::{MOST, Problem, Problems};
 
 /// The document that `root` says. What is wrong with its shape is told, and with it what is wrong with the
@@ -185,14 +185,14 @@ impl Mended {
     }
 
     fn tell(&mut self, node: &Node, at: &[Step], way: &[Step], message: &str) {
-        let problem = with_path(&Path::Root, way, |path| {
+        let problem = with_path(&DocumentPath::Root, way, |path| {
             let (place, name) = node.find(path);
             match explain::is_about_name(message) {
                 true => name.unwrap_or(place),
                 false => place,
             }
         });
-        let path = with_path(&Path::Root, &[at, way].concat(), |path| path.to_string());
+        let path = with_path(&DocumentPath::Root, &[at, way].concat(), |path| path.to_string());
         self.problems.push(Problem::new(path, explain::sentence(message)).at(Some(problem)));
     }
 
@@ -203,8 +203,9 @@ impl Mended {
         }
         let Err(problems) = Policies::new(document, &Environment::guessing()) else { return };
         let mended = self.touched.iter().chain(&self.broken);
-        let touched: Vec<_> =
-            mended.map(|way| with_path(&Path::Root, way, |path| path.to_string())).collect();
+        let touched: Vec<_> = mended
+            .map(|way| with_path(&DocumentPath::Root, way, |path| path.to_string()))
+            .collect();
         let hangs = |path: &str| {
             touched.iter().any(|touched| within(path, touched) || within(touched, path))
         };
@@ -219,7 +220,11 @@ fn within(path: &str, whole: &str) -> bool {
     rest.is_some_and(|rest| whole.is_empty() || rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
-fn with_path<O>(parent: &Path<'_>, steps: &[Step], then: impl FnOnce(&Path<'_>) -> O) -> O {
+fn with_path<O>(
+    parent: &DocumentPath<'_>,
+    steps: &[Step],
+    then: impl FnOnce(&DocumentPath<'_>) -> O,
+) -> O {
     match steps {
         [] => then(parent),
         [Step::Name(name), rest @ ..] => with_path(&parent.name(name), rest, then),

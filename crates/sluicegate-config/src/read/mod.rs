@@ -1,25 +1,41 @@
 //! Documents out of texts.
 
+#[cfg(any(feature = "toml", feature = "json"))]
 mod explain;
 mod file;
 mod format;
+#[cfg(feature = "json")]
 mod json;
+#[cfg(any(feature = "toml", feature = "json"))]
 mod lenient;
+#[cfg(any(feature = "toml", feature = "json"))]
+mod lines;
+#[cfg(feature = "toml")]
 mod toml;
+#[cfg_attr(
+    not(any(feature = "toml", feature = "json")),
+    expect(dead_code, reason = "only the readers of texts make trees")
+)]
 mod tree;
+#[cfg(any(feature = "toml", feature = "json"))]
 mod value;
 
 pub(crate) use self::file::text_of;
-pub(crate) use self::format::Format;
+pub use self::format::Format;
+#[cfg(feature = "json")]
 pub use self::json::read_json;
+#[cfg(feature = "toml")]
 pub use self::toml::read_toml;
 pub(crate) use self::tree::Node;
 
 use crate::problem::{Problem, Problems};
 
-/// The text without a byte order mark, which some editors begin a file with; unless it is longer than any
-/// that is read.
-pub(crate) fn within_bounds(text: &str) -> Result<&str, Problems> {
+/// The text without a byte order mark, which some editors write at the start of a file.
+///
+/// # Errors
+///
+/// Fails if the text is longer than 8 MiB.
+pub fn within_bounds(text: &str) -> Result<&str, Problems> {
     if text.len() > file::LONGEST {
         let what = format!("this is no document: {}", file::too_long_in_words());
         return Err(Problem::new("", what).into());

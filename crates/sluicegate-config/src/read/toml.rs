@@ -2,10 +2,10 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue, Error};
 
 use crate::document::Document;
-use crate::origin::Lines;
 use crate::problem::{Problem, Problems};
 
 use super::lenient::document;
+use super::lines::Lines;
 use super::tree::{Data, Entry, Node};
 use super::within_bounds;
 

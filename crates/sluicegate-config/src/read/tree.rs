@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::path::Path;
+use crate::path::DocumentPath;
 use crate::problem::Place;
 
 /// A value, and where it stands.
@@ -14,6 +14,10 @@ pub(crate) struct Node {
 
 #[derive(Debug, Clone)]
 pub(super) enum Data {
+    #[cfg_attr(
+        all(feature = "toml", not(feature = "json")),
+        expect(dead_code, reason = "TOML has none")
+    )]
     Null,
     Truth(bool),
     Number(u64),
@@ -81,14 +85,14 @@ impl Node {
 
     /// Where the value stands, or else the nearest that the path goes through; and where its name stands, if
     /// that is there.
-    pub(crate) fn find(&self, path: &Path<'_>) -> (Place, Option<Place>) {
+    pub(crate) fn find(&self, path: &DocumentPath<'_>) -> (Place, Option<Place>) {
         let mut found = (self, None);
         for step in path.steps() {
             let next = match (&found.0.data, step) {
-                (Data::Table(table), Path::Name(_, name)) => {
+                (Data::Table(table), DocumentPath::Name(_, name)) => {
                     table.get(*name).map(|entry| (&entry.value, Some(entry.name)))
                 }
-                (Data::List(list), Path::Index(_, index)) => {
+                (Data::List(list), DocumentPath::Index(_, index)) => {
                     list.get(*index).map(|value| (value, None))
                 }
                 _ => None,

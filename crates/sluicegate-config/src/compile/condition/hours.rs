@@ -1,8 +1,7 @@
-use sluicegate_core::condition::Hours;
-
+use crate::absent::{self, Hours};
 use crate::compile::Context;
 use crate::document::{self, Weekday};
-use crate::path::Path;
+use crate::path::DocumentPath;
 
 const TWO: &str = "one time is not enough and three are too many, expected two such as \
                    [\"22:00\", \"06:00\"]";
@@ -10,9 +9,11 @@ const TWO: &str = "one time is not enough and three are too many, expected two s
 /// Hours by the clock of the environment, in their own zone or in that of the document.
 pub(super) fn hours(
     said: &document::Hours,
-    path: &Path<'_>,
+    path: &DocumentPath<'_>,
     context: &Context<'_>,
 ) -> Option<Hours> {
+    #[cfg(not(feature = "hours"))]
+    context.wrong(path, absent::needs("hours"));
     let mut hours = match &said.zone {
         Some(zone) => context.check(&path.name("zone"), Hours::in_zone(zone)),
         None => context.hours(),
@@ -38,14 +39,14 @@ pub(super) fn hours(
     })
 }
 
-fn day(day: Weekday) -> sluicegate_core::condition::Weekday {
+fn day(day: Weekday) -> absent::Weekday {
     match day {
-        Weekday::Mon => sluicegate_core::condition::Weekday::Monday,
-        Weekday::Tue => sluicegate_core::condition::Weekday::Tuesday,
-        Weekday::Wed => sluicegate_core::condition::Weekday::Wednesday,
-        Weekday::Thu => sluicegate_core::condition::Weekday::Thursday,
-        Weekday::Fri => sluicegate_core::condition::Weekday::Friday,
-        Weekday::Sat => sluicegate_core::condition::Weekday::Saturday,
-        Weekday::Sun => sluicegate_core::condition::Weekday::Sunday,
+        Weekday::Mon => absent::Weekday::Monday,
+        Weekday::Tue => absent::Weekday::Tuesday,
+        Weekday::Wed => absent::Weekday::Wednesday,
+        Weekday::Thu => absent::Weekday::Thursday,
+        Weekday::Fri => absent::Weekday::Friday,
+        Weekday::Sat => absent::Weekday::Saturday,
+        Weekday::Sun => absent::Weekday::Sunday,
     }
 }

@@ -3,20 +3,20 @@ use std::collections::BTreeMap;
 use sluicegate_core::condition::{AnyOf, Equals, Present};
 use sluicegate_core::key::{Cookie, Host, Method, Path as PathKey, Query};
 use sluicegate_core::{Claim, Header, Route};
-use sluicegate_geoip::GeoKey;
 
 use super::hours::hours;
 use super::{Condition, Test, Value};
+use crate::absent::GeoKey;
 use crate::compile::Context;
 use crate::compile::key::Name;
 use crate::document::{self, Expected, Texts};
-use crate::path::Path;
+use crate::path::DocumentPath;
 
 impl Condition {
     /// What cannot be made is noted and left out: nothing comes of the document then.
     pub(in crate::compile) fn new(
         said: &document::Condition,
-        path: &Path<'_>,
+        path: &DocumentPath<'_>,
         context: &Context<'_>,
     ) -> Self {
         let maker = Maker { path, context };
@@ -24,7 +24,7 @@ impl Condition {
         maker.add_target(said, &mut tests);
         maker.add_named(said, &mut tests);
         maker.add_address(said, &mut tests);
-        tests.extend(said.like.iter().cloned().map(Test::Like));
+        tests.extend(said.wildcards.iter().cloned().map(Test::Wildcard));
         if let Some(said) = &said.hours {
             tests.extend(hours(said, &path.name("hours"), context).map(Test::Hours));
         }
@@ -42,7 +42,7 @@ impl Condition {
 }
 
 struct Maker<'a> {
-    path: &'a Path<'a>,
+    path: &'a DocumentPath<'a>,
     context: &'a Context<'a>,
 }
 

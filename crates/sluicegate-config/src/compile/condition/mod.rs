@@ -2,17 +2,18 @@
 
 mod hours;
 mod make;
+mod wildcard;
 
 use sluicegate_core::condition::{
-    AnyOf, ChosenBy, Condition as CoreCondition, Equals, HostIs, Hours, MethodIs, PathMatches,
-    Present, RouteIs, Values, Within,
+    AnyOf, ChosenBy, Condition as CoreCondition, Equals, HostIs, MethodIs, PathMatches, Present,
+    RouteIs, Values, Within,
 };
 use sluicegate_core::key::{Cookie, Missing, Query, View};
 use sluicegate_core::{Claim, Header};
-use sluicegate_geoip::GeoIn;
 
 use super::key::Name;
-use crate::envoy::Like;
+use crate::absent::{GeoIn, Hours};
+use crate::document::Wildcard;
 
 /// All that has to hold, the cheapest first.
 #[derive(Debug, Clone)]
@@ -32,7 +33,7 @@ enum Test {
     Network(Within),
     Hours(Hours),
     Geo(GeoIn),
-    Like(Like),
+    Wildcard(Wildcard),
     Not(Condition),
     Any(AnyOf<Condition>),
 }
@@ -86,7 +87,7 @@ impl Test {
             | Self::Header(_)
             | Self::Query(_)
             | Self::Cookie(_)
-            | Self::Like(_) => ChosenBy::Client,
+            | Self::Wildcard(_) => ChosenBy::Client,
             Self::Claim(_) | Self::Network(_) | Self::Hours(_) | Self::Geo(_) => ChosenBy::Server,
             Self::Not(condition) => condition.who_chooses(),
             Self::Any(AnyOf(conditions)) => {
@@ -111,7 +112,7 @@ impl<V: View> CoreCondition<V> for Test {
             Self::Network(test) => test.holds(view),
             Self::Hours(test) => test.holds(view),
             Self::Geo(test) => test.holds(view),
-            Self::Like(test) => test.holds(view),
+            Self::Wildcard(test) => test.holds(view),
             Self::Not(condition) => Ok(!condition.surely_holds(view)?),
             Self::Any(test) => test.holds(view),
         }
@@ -133,7 +134,7 @@ impl<V: View> CoreCondition<V> for Test {
             | Self::Network(_)
             | Self::Hours(_)
             | Self::Geo(_)
-            | Self::Like(_) => self.holds(view),
+            | Self::Wildcard(_) => self.holds(view),
         }
     }
 

@@ -8,9 +8,9 @@ use sluicegate_core::store::Store;
 use sluicegate_core::{Limit, Memory};
 
 use super::{Place, admits, everybody, in_force, policies};
+use crate::Environment;
 use crate::live::{Event, Live};
 use crate::testing::{Request, names};
-use crate::{Descriptors, Environment};
 
 #[test]
 fn a_change_is_in_force_for_the_next_request_of_every_clone() {
@@ -235,20 +235,6 @@ fn a_limit_that_the_store_cannot_keep_is_refused() {
     assert!(admits(&live, 10));
     live.replace(policies(&everybody(20))).expect_err("twenty cannot");
     assert!(admits(&live, 10));
-}
-
-#[test]
-fn a_file_of_envoys_is_read_by_its_extension_or_when_told() {
-    let place = Place::empty();
-    let yaml =
-        "domain: d\ndescriptors:\n- key: user\n  rate_limit: { unit: hour, requests_per_unit: 7 }";
-    std::fs::write(place.at("limits.yaml"), yaml).expect("a file");
-    std::fs::write(place.at("limits"), yaml.replace("user", "remote_address")).expect("a file");
-    let problems = Live::open(place.at("limits.yaml"), Environment::new()).expect_err("a key");
-    assert!(problems.to_string().contains("limits.yaml:3:8: "), "{problems}");
-    assert!(problems.to_string().contains(".with(\"user\","), "{problems}");
-    let live = Live::open_envoy(place.at("limits"), Descriptors::default(), Environment::new());
-    assert!(in_force(&live.expect("valid policies"))[0].starts_with("fixed 7/hour"));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use tracing::{Metadata, Subscriber};
 
 use super::{Place, everybody};
 use crate::live::Live;
-use crate::{Descriptors, Environment};
+use crate::{Environment, Format, PolicyFile, Problem};
 
 /// Keeps what it is told.
 #[derive(Clone, Default)]
@@ -74,15 +74,14 @@ fn what_became_of_each_change_is_told() {
 }
 
 #[test]
-fn what_changes_nothing_in_a_file_of_envoys_is_told() {
-    let place = Place::empty();
-    let yaml = "domain: d\ndescriptors:\n- { key: remote_address, detailed_metric: true, \
-                rate_limit: { unit: day, requests_per_unit: 1 } }";
-    std::fs::write(place.at("limits.yaml"), yaml).expect("a file");
-    let lines = told(|| {
-        Live::open_envoy(place.at("limits.yaml"), Descriptors::default(), Environment::new())
-            .expect("valid policies");
-    });
+fn warnings_of_a_format_are_told() {
+    let place = Place::with(&everybody(10));
+    let format = Format::new(
+        |text| Ok((crate::read_toml(text)?, vec![Problem::new("rules[0]", "this has no effect")])),
+        "there are no rules",
+    );
+    let file = PolicyFile::new(place.file()).format(format);
+    let lines = told(|| drop(Live::open(file, Environment::new()).expect("valid policies")));
     let [line] = &lines[..] else { panic!("{lines:?}") };
-    assert!(line.starts_with("WARN ") && line.contains("limits.yaml:3:43: "), "{line}");
+    assert!(line.starts_with("WARN ") && line.contains("policies.toml:rules[0]: "), "{line}");
 }

@@ -2,7 +2,8 @@
 
 use std::fmt::Display;
 
-use crate::problem::{MOST, Place, Problem, Problems};
+use sluicegate_config::reader::MOST_PROBLEMS;
+use sluicegate_config::{Place, Problem, Problems};
 
 /// Collects all of it: whoever mends a file wants to know everything at once.
 #[derive(Debug, Default)]
@@ -16,7 +17,7 @@ pub(super) struct Found {
 impl Found {
     /// What stands at `path` cannot be read, or not be followed.
     pub(super) fn problem(&mut self, path: &dyn Display, place: Place, what: impl Into<String>) {
-        if self.problems.len() < MOST {
+        if self.problems.len() < MOST_PROBLEMS {
             self.problems.push(Problem::new(path.to_string(), what).at(Some(place)));
         } else {
             self.more.0 += 1;
@@ -25,7 +26,7 @@ impl Found {
 
     /// What stands at `path` changes nothing here.
     pub(super) fn warning(&mut self, path: &dyn Display, place: Place, what: impl Into<String>) {
-        if self.warnings.len() < MOST {
+        if self.warnings.len() < MOST_PROBLEMS {
             self.warnings.push(Problem::new(path.to_string(), what).at(Some(place)));
         } else {
             self.more.1 += 1;

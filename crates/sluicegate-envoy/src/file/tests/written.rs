@@ -1,9 +1,9 @@
 //! Files in the shape in which Istio's example and Envoy Gateway write them.
 
-use super::{headers, policies, read_envoy, read_envoy_with_warnings};
+use super::{headers, policies, read_yaml, read_yaml_with_warnings};
 use crate::Descriptors;
-use crate::document::{Condition, Key, Proxies, Texts};
 use crate::testing::{Request, names};
+use sluicegate_config::document::{Condition, Key, Proxies, Texts};
 
 /// As Istio's example has it: its routes write the path under this name.
 const PATHS: &str = "domain: shop
@@ -29,19 +29,19 @@ fn names_that_are_known_are_known_in_any_letter_case() {
             "domain: d\ndescriptors:\n- {{ key: '{key}', value: 192.0.2.1, rate_limit: {{ unit: day, \
              requests_per_unit: 1 }} }}"
         );
-        read_envoy(&text, &Descriptors::default()).expect(key);
+        read_yaml(&text, &Descriptors::default()).expect(key);
     }
     // What the code says of a name holds for that name alone.
     let known = Descriptors::default().with("User", Key::Claim("user".into()));
     let user =
         "domain: d\ndescriptors:\n- { key: user, rate_limit: { unit: day, requests_per_unit: 1 } }";
-    read_envoy(user, &known).expect_err("`User` is another key");
+    read_yaml(user, &known).expect_err("`User` is another key");
 }
 
 #[test]
 fn no_header_is_suggested_by_guess() {
     let text = PATHS.replace("PATH", "TENANT");
-    let problems = read_envoy(&text, &Descriptors::default()).expect_err("whose?").to_string();
+    let problems = read_yaml(&text, &Descriptors::default()).expect_err("whose?").to_string();
     assert!(problems.contains("nothing says what `TENANT` is"), "{problems}");
     assert!(problems.contains(".with(\"TENANT\", ..)"), "{problems}");
     assert!(!problems.contains("Key::Header(\"TENANT\""), "{problems}");
@@ -50,7 +50,7 @@ fn no_header_is_suggested_by_guess() {
 #[test]
 fn a_header_that_no_request_has_is_warned_of_or_what_is_meant() {
     let known = Descriptors::default().with("PATH", Key::Header("PATH".into()));
-    let (_, warnings) = read_envoy_with_warnings(PATHS, &known).expect("a valid file");
+    let (_, warnings) = read_yaml_with_warnings(PATHS, &known).expect("a valid file");
     let [warning] = &warnings[..] else { panic!("{warnings:?}") };
     assert!(warning.message().contains("so that nothing is limited"), "{warning}");
     // What Envoy itself calls headers.
@@ -113,7 +113,7 @@ fn what_envoy_gateway_writes_is_read() {
         .with("rule-0-match-0", Key::Header("x-user".into()))
         .when("rule-1-match-0", "rule-1-match-0", Condition::default())
         .behind(Proxies { trusted: vec!["198.51.100.0/24".into()], header: None });
-    let (_, warnings) = read_envoy_with_warnings(GATEWAY, &known).expect("a valid file");
+    let (_, warnings) = read_yaml_with_warnings(GATEWAY, &known).expect("a valid file");
     let warnings: Vec<_> = warnings.iter().map(ToString::to_string).collect();
     assert_eq!(warnings, ["1:1: name: this changes nothing, here or in the service"]);
     let policies = policies(GATEWAY, &known);
@@ -128,7 +128,7 @@ fn what_envoy_gateway_writes_is_read() {
     assert!(request("/pay", "203.0.113.7").charge(&policies).is_empty());
     assert!(request("/other", "192.0.2.7").charge(&policies).is_empty());
     // And without `Descriptors`, each key that only the routes know is told, once.
-    let problems = read_envoy(GATEWAY, &Descriptors::default()).expect_err("which routes?");
+    let problems = read_yaml(GATEWAY, &Descriptors::default()).expect_err("which routes?");
     assert_eq!(problems.iter().count(), 2, "{problems}");
 }
 
@@ -149,11 +149,11 @@ fn a_masked_address_is_compared_by_its_network() {
     assert!(from("0.0.0.0/0", "8.8.8.8"));
     assert!(from("'2001:db8::/48'", "2001:db8::7") && !from("'2001:db8::/48'", "2001:db9::7"));
     for value in ["''", "'192.0.*'", "nowhere"] {
-        let problems = read_envoy(&text(value), &Descriptors::default()).expect_err(value);
+        let problems = read_yaml(&text(value), &Descriptors::default()).expect_err(value);
         assert!(problems.to_string().starts_with("3:10: "), "{problems}");
     }
     let each = Descriptors::default().with("masked_remote_address", Key::Ip);
-    read_envoy(&text("''"), &each).expect("each address for itself");
+    read_yaml(&text("''"), &each).expect("each address for itself");
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn a_quota_is_a_limit_where_a_request_meets_one() {
     };
     let read = |entries: &[String]| {
         let text = format!("domain: d\ndescriptors:\n{}", entries.concat());
-        read_envoy_with_warnings(&text, &headers(&["user", "model"]))
+        read_yaml_with_warnings(&text, &headers(&["user", "model"]))
     };
     let (document, warnings) =
         read(&[entry("user", "a", true), entry("user", "", true), entry("model", "", false)])
@@ -187,7 +187,7 @@ fn what_the_service_ignores_is_told_and_refused_where_a_limit_was_meant() {
         let text = format!(
             "domain: d\ndescriptors:\n- {{ key: user, {entry}, rate_limit: {{ unit: day, requests_per_unit: 1 }} }}"
         );
-        read_envoy_with_warnings(&text, &headers(&["user"]))
+        read_yaml_with_warnings(&text, &headers(&["user"]))
     };
     for entry in ["name: mine", "domain: other"] {
         let (_, warnings) = read(entry).expect(entry);

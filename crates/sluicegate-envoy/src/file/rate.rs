@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::fields::{Fields, Text};
 use super::found::{Found, short};
 use super::yaml::{Node, place};
-use crate::path::Path;
-use crate::problem::Place;
+use sluicegate_config::Place;
+use sluicegate_config::reader::DocumentPath;
 
 /// What is said of a descriptor's limit.
 #[derive(Debug)]
@@ -39,7 +39,11 @@ const UNITS: [(&str, u64); 7] = [
 
 const EXPECTED: &str = "expected second, minute, hour, day, week, month or year";
 
-pub(super) fn rate_limit(node: &Node<'_>, path: &Path<'_>, found: &mut Found) -> Option<RateLimit> {
+pub(super) fn rate_limit(
+    node: &Node<'_>,
+    path: &DocumentPath<'_>,
+    found: &mut Found,
+) -> Option<RateLimit> {
     let mut fields = Fields::of(node, path, "a rate limit", found)?;
     let name = fields.text("name", found).map(|(_, name)| name.to_owned());
     let name = name.filter(|name| !name.is_empty());
@@ -69,7 +73,7 @@ pub(super) fn rate_limit(node: &Node<'_>, path: &Path<'_>, found: &mut Found) ->
 fn period(
     unit: Text<'_>,
     fields: &Fields<'_, '_>,
-    path: &Path<'_>,
+    path: &DocumentPath<'_>,
     found: &mut Found,
 ) -> Option<Duration> {
     let Some((place, unit)) = unit else {
@@ -92,7 +96,7 @@ fn known(unit: &str) -> Option<Duration> {
 fn requests(
     count: Text<'_>,
     fields: &Fields<'_, '_>,
-    path: &Path<'_>,
+    path: &DocumentPath<'_>,
     found: &mut Found,
 ) -> Option<u32> {
     let Some((place, text)) = count else {
@@ -129,7 +133,7 @@ fn whole(text: &str) -> Option<u32> {
 
 fn replaces(
     fields: &mut Fields<'_, '_>,
-    path: &Path<'_>,
+    path: &DocumentPath<'_>,
     own: Option<&str>,
     found: &mut Found,
 ) -> Vec<String> {

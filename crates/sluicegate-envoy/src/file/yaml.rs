@@ -4,8 +4,8 @@ use saphyr::{LoadableYamlNode, MarkedYaml, ScalarStyle, YamlData, YamlLoader};
 use saphyr_parser::{Event, Marker, Parser, ScanError, SpannedEventReceiver};
 
 use super::found::Found;
-use crate::path::Path;
-use crate::problem::Place;
+use sluicegate_config::Place;
+use sluicegate_config::reader::DocumentPath;
 
 /// How deep lists and maps may stand in each other. A descriptor needs two levels for each of its
 /// entries, and whatever reads a level calls itself for the next.
@@ -30,13 +30,13 @@ fn at(marker: &Marker) -> Place {
 pub(super) fn read<'t>(text: &'t str, found: &mut Found) -> Option<Node<'t>> {
     match load(text) {
         Err((place, what)) => {
-            found.problem(&Path::Root, place, what);
+            found.problem(&DocumentPath::Root, place, what);
             None
         }
         Ok(mut documents) => {
             if let Some(second) = documents.get(1) {
                 let what = "a second document begins: expected one, with one domain";
-                found.problem(&Path::Root, place(second), what);
+                found.problem(&DocumentPath::Root, place(second), what);
             }
             let nothing = || Node::from_bare_yaml(saphyr::Yaml::BadValue);
             Some(if documents.is_empty() { nothing() } else { documents.swap_remove(0) })

@@ -1,16 +1,16 @@
 //! What can be asked of a request, put together as documents say it.
 
-use crate::document::Condition;
+use sluicegate_config::document::Condition;
 
 /// A question, some of which are answered before any request is there.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Test {
+pub(super) enum Question {
     Always,
     Never,
     If(Box<Condition>),
 }
 
-impl Test {
+impl Question {
     pub(super) fn when(condition: Condition) -> Self {
         Self::If(Box::new(condition))
     }

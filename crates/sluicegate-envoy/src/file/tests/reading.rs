@@ -1,9 +1,9 @@
 //! What is wrong with a file, and where.
 
-use super::{headers, read_envoy_with_warnings};
+use super::{headers, read_yaml_with_warnings};
 
 fn problems(text: &str) -> String {
-    let read = read_envoy_with_warnings(text, &headers(&["key1", "subkey1"]));
+    let read = read_yaml_with_warnings(text, &headers(&["key1", "subkey1"]));
     read.expect_err("a file with something wrong in it").to_string()
 }
 
@@ -108,7 +108,7 @@ descriptors:
       replaces:
         - name: nobody
 ";
-    let (_, warnings) = read_envoy_with_warnings(text, &headers(&["key1"])).expect("a valid file");
+    let (_, warnings) = read_yaml_with_warnings(text, &headers(&["key1"])).expect("a valid file");
     let warnings: Vec<_> = warnings.iter().map(ToString::to_string).collect();
     let expected = [
         "4:22: descriptors[0].detailed_metric: this changes nothing here: metrics go by the name of \
@@ -151,10 +151,12 @@ descriptors:
     value: other
     rate_limit: *rate
 ";
-    let (document, _) = read_envoy_with_warnings(text, &headers(&["key1"])).expect("a valid file");
+    let (document, _) = read_yaml_with_warnings(text, &headers(&["key1"])).expect("a valid file");
     let rules = document.rules.iter().map(|rule| match &rule.limits[0] {
-        crate::document::Limit::Table(table) => format!("{}: {}", rule.name, table.rate),
-        crate::document::Limit::Text(text) => text.clone(),
+        sluicegate_config::document::Limit::Table(table) => {
+            format!("{}: {}", rule.name, table.rate)
+        }
+        sluicegate_config::document::Limit::Text(text) => text.clone(),
     });
     let expected = ["key1: fixed 7/minute", "key1_010: fixed 7/hour", "key1_other: fixed 7/minute"];
     assert_eq!(rules.collect::<Vec<_>>(), expected);
@@ -169,6 +171,6 @@ fn more_limits_on_one_request_than_there_can_be_are_a_warning() {
         text.push_str(&format!("- {{ key: {key}, {rate} }}\n"));
     }
     let keys: Vec<_> = keys.iter().map(String::as_str).collect();
-    let (_, warnings) = read_envoy_with_warnings(&text, &headers(&keys)).expect("a valid file");
+    let (_, warnings) = read_yaml_with_warnings(&text, &headers(&keys)).expect("a valid file");
     assert!(warnings[0].to_string().contains("more than 16 limits"), "{warnings:?}");
 }

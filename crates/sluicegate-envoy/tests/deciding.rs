@@ -3,11 +3,12 @@
 use http::Request;
 use sluicegate::adapter::{HttpView, Peer};
 use sluicegate_config::document::Key;
-use sluicegate_config::{Descriptors, Environment, Policies, read_envoy};
+use sluicegate_config::{Environment, Policies};
 use sluicegate_core::adapter::Charge;
 use sluicegate_core::rule::Rule;
+use sluicegate_envoy::{Descriptors, read_yaml};
 
-const EVERYTHING: &str = include_str!("envoy/everything.yaml");
+const EVERYTHING: &str = include_str!("documents/everything.yaml");
 
 /// The names of the limits that a request is charged to.
 fn debit(policies: &Policies, path: &str, peer: &str, user: Option<&str>) -> Vec<String> {
@@ -26,7 +27,7 @@ fn debit(policies: &Policies, path: &str, peer: &str, user: Option<&str>) -> Vec
 #[test]
 fn everything_that_a_file_may_say_is_followed() {
     let descriptors = Descriptors::default().with("user", Key::Header("user".to_owned()));
-    let document = read_envoy(EVERYTHING, &descriptors).expect("a valid file");
+    let document = read_yaml(EVERYTHING, &descriptors).expect("a valid file");
     let policies = Policies::new(&document, &Environment::new()).expect("policies");
     let debit = |path, peer, user| debit(&policies, path, peer, user);
 

@@ -7,8 +7,8 @@ use super::fields::Fields;
 use super::found::Found;
 use super::rate::{RateLimit, rate_limit};
 use super::yaml::Node;
-use crate::path::Path;
-use crate::problem::Place;
+use sluicegate_config::Place;
+use sluicegate_config::reader::DocumentPath;
 
 /// A file: one domain.
 #[derive(Debug)]
@@ -73,13 +73,13 @@ const WILDCARDS: usize = 256;
 
 /// Reads the file's only document.
 pub(super) fn domain(node: &Node<'_>, found: &mut Found) -> Option<Domain> {
-    let mut fields = Fields::of(node, &Path::Root, "the file", found)?;
+    let mut fields = Fields::of(node, &DocumentPath::Root, "the file", found)?;
     let name = fields.text("domain", found).map_or("", |(_, name)| name).to_owned();
     if name.is_empty() {
         fields.lacks("`domain` is missing: the name of what the limits are for", found);
     }
     let list = fields.place_of("descriptors");
-    let descriptors = descriptors(&mut fields, &Path::Root, found);
+    let descriptors = descriptors(&mut fields, &DocumentPath::Root, found);
     fields.idle("name", found);
     IGNORED.iter().for_each(|name| fields.misplaced(name, found));
     let said = list.filter(|_| descriptors.is_empty() || limits(&descriptors));
@@ -92,7 +92,11 @@ fn limits(descriptors: &[Descriptor]) -> bool {
     descriptors.iter().any(|one| one.limit.is_some() || limits(&one.descriptors))
 }
 
-fn descriptors(fields: &mut Fields<'_, '_>, path: &Path<'_>, found: &mut Found) -> Vec<Descriptor> {
+fn descriptors(
+    fields: &mut Fields<'_, '_>,
+    path: &DocumentPath<'_>,
+    found: &mut Found,
+) -> Vec<Descriptor> {
     let list = path.name("descriptors");
     let mut descriptors: Vec<Descriptor> = Vec::new();
     let mut lines = HashMap::new();
@@ -127,7 +131,7 @@ fn descriptors(fields: &mut Fields<'_, '_>, path: &Path<'_>, found: &mut Found) 
     descriptors
 }
 
-fn descriptor(node: &Node<'_>, path: &Path<'_>, found: &mut Found) -> Option<Descriptor> {
+fn descriptor(node: &Node<'_>, path: &DocumentPath<'_>, found: &mut Found) -> Option<Descriptor> {
     let mut fields = Fields::of(node, path, "a descriptor", found)?;
     let key = fields.text("key", found).filter(|(_, key)| !key.is_empty());
     if key.is_none() {
@@ -153,7 +157,12 @@ const FIELDS: &str = "`key`, `value`, `rate_limit`, `descriptors`, `shadow_mode`
 /// Fields of a rate limit, which the service accepts everywhere and heeds only there.
 const IGNORED: [&str; 4] = ["unit", "requests_per_unit", "unlimited", "replaces"];
 
-fn shared(fields: &mut Fields<'_, '_>, path: &Path<'_>, value: &Value, found: &mut Found) -> bool {
+fn shared(
+    fields: &mut Fields<'_, '_>,
+    path: &DocumentPath<'_>,
+    value: &Value,
+    found: &mut Found,
+) -> bool {
     let Some(place) = fields.flag("share_threshold", found) else { return false };
     let wildcard = matches!(value, Value::Like(_));
     if !wildcard {
@@ -164,7 +173,7 @@ fn shared(fields: &mut Fields<'_, '_>, path: &Path<'_>, value: &Value, found: &m
 }
 
 /// What is for the service's own metrics and for Envoy's filters; and what the service ignores.
-fn not_followed(fields: &mut Fields<'_, '_>, path: &Path<'_>, found: &mut Found) {
+fn not_followed(fields: &mut Fields<'_, '_>, path: &DocumentPath<'_>, found: &mut Found) {
     for name in ["detailed_metric", "value_to_metric"] {
         if let Some(place) = fields.flag(name, found) {
             let what = "this changes nothing here: metrics go by the name of the limit";

@@ -2,10 +2,11 @@
 
 use sluicegate_core::key::Claims;
 
-use super::{headers, policies, read_envoy};
-use crate::document::{Condition, Key, Proxies, Texts};
+use super::{headers, policies, read_yaml};
+use crate::Descriptors;
 use crate::testing::{Request, names};
-use crate::{Descriptors, Environment, Policies};
+use sluicegate_config::document::{Condition, Key, Proxies, Texts};
+use sluicegate_config::{Environment, Policies};
 
 fn file(descriptors: &str) -> String {
     format!("domain: d\ndescriptors:\n{descriptors}")
@@ -16,7 +17,7 @@ const RATE: &str = "rate_limit: { unit: minute, requests_per_unit: 5 }";
 #[test]
 fn an_unknown_key_is_a_problem_that_says_which_line_of_code_to_add() {
     let text = file(&format!("- {{ key: user, {RATE} }}\n- {{ key: user, value: v, {RATE} }}"));
-    let problems = read_envoy(&text, &Descriptors::default()).expect_err("whose user?").to_string();
+    let problems = read_yaml(&text, &Descriptors::default()).expect_err("whose user?").to_string();
     assert_eq!(problems.lines().count(), 1, "{problems}");
     assert!(
         problems.starts_with("3:10: descriptors[0]: nothing says what `user` is"),
@@ -45,7 +46,7 @@ fn addresses_are_told_by_whole_networks() {
     assert_eq!(from("2001:db8::1"), ["remote_address_2001:db8::/32"]);
     for value in ["nowhere", "10.1*", "*.1", "300.*"] {
         let text = file(&format!("- {{ key: remote_address, value: '{value}', {RATE} }}"));
-        let problems = read_envoy(&text, &Descriptors::default()).expect_err("no address");
+        let problems = read_yaml(&text, &Descriptors::default()).expect_err("no address");
         assert!(problems.to_string().contains("3:10: descriptors[0]: `"), "{problems}");
     }
 }
@@ -95,10 +96,10 @@ fn values_that_only_routes_know_hold_for_every_request_or_as_told() {
     assert!(request("/other").charge(&there).is_empty());
 
     let text = file(&format!("- {{ key: generic_key, value: other, {RATE} }}"));
-    let problems = read_envoy(&text, &known).expect_err("when is it `other`?").to_string();
+    let problems = read_yaml(&text, &known).expect_err("when is it `other`?").to_string();
     assert!(problems.contains(".when(\"generic_key\", \"other\", condition)"), "{problems}");
     let text = file(&format!("- {{ key: generic_key, {RATE} }}"));
-    let problems = read_envoy(&text, &known).expect_err("which values?").to_string();
+    let problems = read_yaml(&text, &known).expect_err("which values?").to_string();
     assert!(problems.contains("expected a `value` without `*`"), "{problems}");
 }
 
@@ -117,7 +118,7 @@ fn a_constant_is_compared_when_the_file_is_read() {
     let known = Descriptors::default()
         .with("source_cluster", Key::Const("proxy".into()))
         .with("destination_cluster", Key::Const("mock".into()));
-    let document = read_envoy(&text, &known).expect("a valid file");
+    let document = read_yaml(&text, &known).expect("a valid file");
     assert_eq!(document.rules.len(), 1);
     assert_eq!(document.rules[0].when, None);
 }
@@ -206,7 +207,7 @@ fn names_are_those_of_the_services_statistics_if_they_fit() {
   descriptors:
   - {{ key: b, {RATE} }}"
     ));
-    let document = read_envoy(&text, &headers(&["user", "b"])).expect("a valid file");
+    let document = read_yaml(&text, &headers(&["user", "b"])).expect("a valid file");
     let names: Vec<_> = document.rules.iter().map(|rule| rule.name.as_str()).collect();
     assert_eq!(names[0], "user_a.b");
     assert!(names[1].starts_with("user_vvvvvvvvvvvvvvvvv~") && names[1].len() == 31, "{names:?}");
@@ -218,10 +219,10 @@ fn names_are_those_of_the_services_statistics_if_they_fit() {
 #[test]
 fn what_is_on_trial_there_is_on_trial_here() {
     let text = file(&format!("- {{ key: user, shadow_mode: true, {RATE} }}"));
-    let document = read_envoy(&text, &headers(&["user"])).expect("a valid file");
+    let document = read_yaml(&text, &headers(&["user"])).expect("a valid file");
     assert!(matches!(
         &document.rules[0].limits[0],
-        crate::document::Limit::Table(table) if table.shadow
+        sluicegate_config::document::Limit::Table(table) if table.shadow
     ));
 }
 

@@ -6,12 +6,12 @@ use saphyr::YamlData;
 
 use super::found::{Found, short};
 use super::yaml::{Node, bare, is_nothing, place, scalar};
-use crate::path::Path;
-use crate::problem::Place;
+use sluicegate_config::Place;
+use sluicegate_config::reader::DocumentPath;
 
 /// The fields of a map that have not been read yet.
 pub(super) struct Fields<'n, 't> {
-    path: &'n Path<'n>,
+    path: &'n DocumentPath<'n>,
     place: Place,
     left: Vec<Field<'n, 't>>,
     /// The names of all fields, also of those that have been read.
@@ -32,7 +32,7 @@ impl<'n, 't> Fields<'n, 't> {
     /// The fields of `node`, which stands at `path` and is `what`.
     pub(super) fn of(
         node: &'n Node<'t>,
-        path: &'n Path<'n>,
+        path: &'n DocumentPath<'n>,
         what: &str,
         found: &mut Found,
     ) -> Option<Self> {

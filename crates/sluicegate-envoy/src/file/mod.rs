@@ -4,12 +4,11 @@ mod asked;
 mod descriptors;
 mod fields;
 mod found;
-mod like;
 mod meaning;
 mod name;
+mod question;
 mod rate;
 mod rules;
-mod test;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -17,12 +16,11 @@ mod ways;
 mod yaml;
 
 pub use self::descriptors::Descriptors;
-pub use self::like::Like;
 
 use self::found::Found;
-use crate::document::Document;
-use crate::problem::{Problem, Problems};
-use crate::read::within_bounds;
+use sluicegate_config::document::Document;
+use sluicegate_config::reader::text_within_bounds;
+use sluicegate_config::{Problem, Problems};
 
 /// Reads a file of Envoy's rate limit service (`envoyproxy/ratelimit`) into a document.
 ///
@@ -38,12 +36,12 @@ use crate::read::within_bounds;
 /// charges the others. And an IPv6 address is cut to its first 64 bits.
 ///
 /// The file's `detailed_metric`, `value_to_metric` and `metadata` change nothing here;
-/// [`read_envoy_with_warnings`] says so.
+/// [`read_yaml_with_warnings`] says so.
 ///
 /// ```
-/// use sluicegate_config::{Descriptors, read_envoy};
+/// use sluicegate_envoy::{Descriptors, read_yaml};
 ///
-/// let document = read_envoy(
+/// let document = read_yaml(
 ///     "domain: edge
 /// descriptors:
 ///   - key: remote_address
@@ -62,20 +60,20 @@ use crate::read::within_bounds;
 ///
 /// All that is wrong with the file, and every key that `descriptors` do not know, with the line of code
 /// that is missing.
-pub fn read_envoy(text: &str, descriptors: &Descriptors) -> Result<Document, Problems> {
-    read_envoy_with_warnings(text, descriptors).map(|(document, _)| document)
+pub fn read_yaml(text: &str, descriptors: &Descriptors) -> Result<Document, Problems> {
+    read_yaml_with_warnings(text, descriptors).map(|(document, _)| document)
 }
 
-/// [`read_envoy`], with a word on everything that stands in the file and changes nothing.
+/// [`read_yaml`], with a word on everything that stands in the file and changes nothing.
 ///
 /// # Errors
 ///
-/// As [`read_envoy`].
-pub fn read_envoy_with_warnings(
+/// As [`read_yaml`].
+pub fn read_yaml_with_warnings(
     text: &str,
     descriptors: &Descriptors,
 ) -> Result<(Document, Vec<Problem>), Problems> {
-    let text = within_bounds(text)?;
+    let text = text_within_bounds(text)?;
     let mut found = Found::default();
     let node = yaml::read(text, &mut found);
     let domain = node.and_then(|node| tree::domain(&node, &mut found));

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::like::matches;
 use super::rate::RateLimit;
 use super::tree::{Descriptor, Domain, Value};
+use sluicegate_config::document::Wildcard;
 
 /// A limit, and the entries that a descriptor has to have to meet it.
 #[derive(Debug)]
@@ -63,7 +63,7 @@ impl<'d> Beside<'d> {
         let beside = self.0.get(own.key.as_str()).map_or(&[][..], Vec::as_slice);
         let before = beside.iter().filter(|(other_at, other)| match (&own.value, other) {
             (Value::Exactly(_), _) | (_, Value::Any) => false,
-            (Value::Like(pattern), Value::Exactly(value)) => matches(pattern, value),
+            (Value::Like(pattern), Value::Exactly(value)) => Wildcard::matches(pattern, value),
             (Value::Like(own), Value::Like(other)) => *other_at < at && can_meet(own, other),
             (Value::Any, _) => true,
         });

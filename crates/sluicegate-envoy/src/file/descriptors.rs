@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 
-use crate::document::{Condition, Key, Proxies};
+use sluicegate_config::Format;
+use sluicegate_config::document::{Condition, Key, Proxies};
 
 /// What the keys of descriptors are of a request.
 ///
@@ -21,7 +22,7 @@ use crate::document::{Condition, Key, Proxies};
 /// it is, if it is one, only Envoy's routes know.
 ///
 /// ```
-/// use sluicegate_config::Descriptors;
+/// use sluicegate_envoy::Descriptors;
 /// use sluicegate_config::document::{Condition, Key, Texts};
 ///
 /// let descriptors = Descriptors::default()
@@ -170,5 +171,15 @@ impl Descriptors {
 
     pub(super) fn are_token_buckets(&self) -> bool {
         self.token_buckets
+    }
+}
+
+/// Reads files of Envoy's rate limit service with these descriptors.
+impl From<Descriptors> for Format {
+    fn from(descriptors: Descriptors) -> Self {
+        Self::new(
+            move |text| super::read_yaml_with_warnings(text, &descriptors),
+            "no descriptor has a `rate_limit`: say `descriptors: []` if there are to be no limits",
+        )
     }
 }

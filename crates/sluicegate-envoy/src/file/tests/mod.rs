@@ -4,9 +4,9 @@ mod model;
 mod reading;
 mod written;
 
-use super::{Descriptors, read_envoy, read_envoy_with_warnings};
-use crate::document::Key;
-use crate::{Environment, Policies};
+use super::{Descriptors, read_yaml, read_yaml_with_warnings};
+use sluicegate_config::document::Key;
+use sluicegate_config::{Environment, Policies};
 
 /// Headers of the same name for these keys.
 fn headers(keys: &[&str]) -> Descriptors {
@@ -15,6 +15,6 @@ fn headers(keys: &[&str]) -> Descriptors {
 }
 
 fn policies(text: &str, descriptors: &Descriptors) -> Policies {
-    let document = read_envoy(text, descriptors).expect("a valid file");
+    let document = read_yaml(text, descriptors).expect("a valid file");
     Policies::new(&document, &Environment::new()).expect("valid policies")
 }

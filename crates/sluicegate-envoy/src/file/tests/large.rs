@@ -3,9 +3,10 @@
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
-use super::{headers, read_envoy_with_warnings};
-use crate::document::Condition;
-use crate::{Descriptors, Environment, Policies};
+use super::{headers, read_yaml_with_warnings};
+use crate::Descriptors;
+use sluicegate_config::document::Condition;
+use sluicegate_config::{Environment, Policies};
 
 const MANY: usize = 16_000;
 
@@ -24,7 +25,7 @@ fn file(entry: impl Fn(usize, &mut String)) -> String {
 /// Reads and compiles; says how many rules there are, or the first problem.
 fn read(text: &str, descriptors: &Descriptors) -> Result<usize, String> {
     let begun = Instant::now();
-    let read = read_envoy_with_warnings(text, descriptors).and_then(|(document, _)| {
+    let read = read_yaml_with_warnings(text, descriptors).and_then(|(document, _)| {
         Policies::new(&document, &Environment::new()).map(|_| document.rules.len())
     });
     assert!(begun.elapsed() < AT_MOST, "{:?}", begun.elapsed());

@@ -5,15 +5,15 @@ use std::collections::{BTreeSet, HashMap};
 use super::descriptors::{Descriptors, Meaning, is_known};
 use super::found::{Found, short};
 use super::meaning::{Unclear, has_any};
+use super::question::Question;
 use super::rate::Rate;
-use super::test::Test;
 use super::tree::Value;
 use super::ways::{Step, Way};
-use crate::document::Key;
+use sluicegate_config::document::Key;
 
 /// What each way asks: that the service would find its limit, and none that replaces it.
 pub(super) struct Asked {
-    asked: Vec<Test>,
+    asked: Vec<Question>,
 }
 
 impl Asked {
@@ -32,7 +32,7 @@ impl Asked {
         let asked = ways
             .iter()
             .map(|way| match way.limit.rate {
-                Rate::Unlimited => Test::Never,
+                Rate::Unlimited => Question::Never,
                 Rate::Per(..) => reading.of(way, replacing(way).unwrap_or_default()),
             })
             .collect();
@@ -41,8 +41,8 @@ impl Asked {
     }
 
     /// What the way at this place asks.
-    pub(super) fn of(&self, at: usize) -> Test {
-        self.asked.get(at).cloned().unwrap_or(Test::Never)
+    pub(super) fn of(&self, at: usize) -> Question {
+        self.asked.get(at).cloned().unwrap_or(Question::Never)
     }
 }
 
@@ -61,10 +61,10 @@ const COMPARED: usize = 100_000;
 
 impl Reading<'_> {
     /// `replacing` are the ways to the limits that replace this one.
-    fn of(&mut self, way: &Way<'_>, replacing: &[&Way<'_>]) -> Test {
+    fn of(&mut self, way: &Way<'_>, replacing: &[&Way<'_>]) -> Question {
         if self.left == 0 {
             // That has been told.
-            return Test::Never;
+            return Question::Never;
         }
         let asked = std::iter::once(&way).chain(replacing);
         let compared: usize = asked.flat_map(|way| &way.steps).map(|step| 1 + step.but.len()).sum();
@@ -76,32 +76,32 @@ impl Reading<'_> {
             let path = way.steps.last().map_or("", |step| &step.entry.path);
             self.found.problem(&path, way.limit.place, what);
             self.left = 0;
-            return Test::Never;
+            return Question::Never;
         };
         self.left = left;
         let own = self.meets(way, false);
         let replacing: Vec<_> =
             replacing.iter().map(|other| self.meets(other, true).not()).collect();
-        Test::all(std::iter::once(own).chain(replacing))
+        Question::all(std::iter::once(own).chain(replacing))
     }
 
     /// Whether a request meets the limit of a way. That it has a key whose values are not told is left
     /// to the key of the rule, unless the question is `whole`.
-    fn meets(&mut self, way: &Way<'_>, whole: bool) -> Test {
+    fn meets(&mut self, way: &Way<'_>, whole: bool) -> Question {
         let steps: Vec<_> = way.steps.iter().map(|step| self.step(step, whole)).collect();
-        Test::all(steps)
+        Question::all(steps)
     }
 
-    fn step(&mut self, step: &Step<'_>, whole: bool) -> Test {
+    fn step(&mut self, step: &Step<'_>, whole: bool) -> Question {
         let key = &step.entry.key;
         self.warn_of_header(step);
         // One of several values is enough to be charged, and not enough to be charged elsewhere.
         let own = has_any(self.descriptors, key, &[&step.entry.value], whole);
         let own = self.told(own, step);
         let left_to_the_key = step.entry.value == Value::Any && !whole;
-        let own = if left_to_the_key { Test::Always } else { own };
+        let own = if left_to_the_key { Question::Always } else { own };
         let others = has_any(self.descriptors, key, &step.but, !whole);
-        Test::all([own, self.told(others, step).not()])
+        Question::all([own, self.told(others, step).not()])
     }
 
     /// A header that is called as no header is, and as something else is called.
@@ -118,12 +118,12 @@ impl Reading<'_> {
         }
     }
 
-    fn told(&mut self, test: Result<Test, Unclear>, step: &Step<'_>) -> Test {
+    fn told(&mut self, test: Result<Question, Unclear>, step: &Step<'_>) -> Question {
         test.unwrap_or_else(|unclear| {
             if self.told.insert(unclear.clone()) {
                 self.found.problem(&step.entry.path, step.entry.place, unclear);
             }
-            Test::Never
+            Question::Never
         })
     }
 

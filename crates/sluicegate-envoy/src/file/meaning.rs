@@ -4,10 +4,10 @@ use std::net::IpAddr;
 
 use super::descriptors::{Descriptors, Meaning};
 use super::found::short;
-use super::like::{Like, matches};
-use super::test::Test;
+
+use super::question::Question;
 use super::tree::Value;
-use crate::document::{Condition, Key, Texts};
+use sluicegate_config::document::{Condition, Key, Texts, Wildcard};
 
 /// Why an entry cannot be followed, in a sentence.
 pub(super) type Unclear = String;
@@ -33,7 +33,7 @@ pub(super) fn has_any(
     key: &str,
     values: &[&Value],
     every: bool,
-) -> Result<Test, Unclear> {
+) -> Result<Question, Unclear> {
     match meaning(descriptors, key)? {
         Meaning::Key(of) => is_any(of, values, every),
         Meaning::Named => {
@@ -41,14 +41,14 @@ pub(super) fn has_any(
                 Value::Exactly(value) => named(descriptors, key, value),
                 Value::Any | Value::Like(_) => Err(without_name(key)),
             });
-            Ok(Test::any(named.collect::<Result<Vec<_>, _>>()?))
+            Ok(Question::any(named.collect::<Result<Vec<_>, _>>()?))
         }
         Meaning::Network => within(key, values),
     }
 }
 
 /// Whether the client's address is in one of these networks.
-fn within(key: &str, values: &[&Value]) -> Result<Test, Unclear> {
+fn within(key: &str, values: &[&Value]) -> Result<Question, Unclear> {
     let networks = values.iter().map(|value| match value {
         Value::Exactly(value) => network(value),
         Value::Any | Value::Like(_) => Err(format!(
@@ -59,10 +59,10 @@ fn within(key: &str, values: &[&Value]) -> Result<Test, Unclear> {
     });
     let networks = networks.collect::<Result<Vec<_>, _>>()?;
     if networks.is_empty() {
-        return Ok(Test::Never);
+        return Ok(Question::Never);
     }
     let network = Some(Texts::Any(networks));
-    Ok(Test::when(Condition { network, ..Condition::default() }))
+    Ok(Question::when(Condition { network, ..Condition::default() }))
 }
 
 fn without_name(key: &str) -> Unclear {
@@ -73,44 +73,44 @@ fn without_name(key: &str) -> Unclear {
     )
 }
 
-fn named(descriptors: &Descriptors, key: &str, value: &str) -> Result<Test, Unclear> {
+fn named(descriptors: &Descriptors, key: &str, value: &str) -> Result<Question, Unclear> {
     match descriptors.condition(key, value) {
-        Some(condition) => Ok(Test::when(condition.clone())),
+        Some(condition) => Ok(Question::when(condition.clone())),
         None if descriptors.has_conditions(key) => Err(format!(
             "nothing says for which requests {} is {}: add .when({key:?}, {value:?}, condition) to \
              the `Descriptors`",
             short(key),
             short(value)
         )),
-        None => Ok(Test::Always),
+        None => Ok(Question::Always),
     }
 }
 
-fn is_any(key: &Key, values: &[&Value], every: bool) -> Result<Test, Unclear> {
+fn is_any(key: &Key, values: &[&Value], every: bool) -> Result<Question, Unclear> {
     if values.contains(&&Value::Any) {
         return Ok(is_there(key));
     }
     let texts: Vec<_> = values.iter().filter_map(|value| value.text().map(str::to_owned)).collect();
     if texts.is_empty() {
-        return Ok(Test::Never);
+        return Ok(Question::Never);
     }
     Ok(match key {
         Key::Header(_) | Key::Cookie(_) | Key::Query(_) | Key::Claim(_) => like(key, texts, every),
         Key::Method | Key::Path | Key::Route | Key::Host => like(key, texts, every),
-        Key::Const(own) => Test::known(texts.iter().any(|text| matches(text, own))),
-        Key::Ip if texts.iter().any(|text| text == "*") => Test::Always,
+        Key::Const(own) => Question::known(texts.iter().any(|text| Wildcard::matches(text, own))),
+        Key::Ip if texts.iter().any(|text| text == "*") => Question::Always,
         Key::Ip => {
             let networks = texts.iter().map(|text| network(text)).collect::<Result<_, _>>()?;
             let network = Some(Texts::Any(networks));
-            Test::when(Condition { network, ..Condition::default() })
+            Question::when(Condition { network, ..Condition::default() })
         }
         Key::Country => {
             let country = Some(Texts::Any(whole(texts)?));
-            Test::when(Condition { country, ..Condition::default() })
+            Question::when(Condition { country, ..Condition::default() })
         }
         Key::Region => {
             let region = Some(Texts::Any(whole(texts)?));
-            Test::when(Condition { region, ..Condition::default() })
+            Question::when(Condition { region, ..Condition::default() })
         }
         Key::Optional(key) => is_any(key, values, every)?,
         Key::Global | Key::First(_) | Key::All(_) => return Err(without_values()),
@@ -118,23 +118,23 @@ fn is_any(key: &Key, values: &[&Value], every: bool) -> Result<Test, Unclear> {
 }
 
 /// Whether a request has it at all.
-fn is_there(key: &Key) -> Test {
+fn is_there(key: &Key) -> Question {
     match key {
         Key::Header(_) | Key::Cookie(_) | Key::Query(_) | Key::Claim(_) | Key::Host => {
             like(key, vec!["*".to_owned()], false)
         }
-        Key::First(keys) => Test::any(keys.iter().map(is_there)),
-        Key::All(keys) => Test::all(keys.iter().map(is_there)),
+        Key::First(keys) => Question::any(keys.iter().map(is_there)),
+        Key::All(keys) => Question::all(keys.iter().map(is_there)),
         Key::Optional(key) => is_there(key),
         // What is missing of these is for the server to mend.
-        Key::Ip | Key::Route | Key::Method | Key::Path => Test::Always,
-        Key::Global | Key::Country | Key::Region | Key::Const(_) => Test::Always,
+        Key::Ip | Key::Route | Key::Method | Key::Path => Question::Always,
+        Key::Global | Key::Country | Key::Region | Key::Const(_) => Question::Always,
     }
 }
 
-fn like(key: &Key, patterns: Vec<String>, every: bool) -> Test {
-    let like = vec![Like { key: key.clone(), patterns, every }];
-    Test::when(Condition { like, ..Condition::default() })
+fn like(key: &Key, patterns: Vec<String>, every: bool) -> Question {
+    let wildcards = vec![Wildcard { key: key.clone(), patterns, every }];
+    Question::when(Condition { wildcards, ..Condition::default() })
 }
 
 fn without_values() -> Unclear {

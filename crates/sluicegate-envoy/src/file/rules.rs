@@ -10,11 +10,11 @@ use super::asked::Asked;
 use super::descriptors::{Descriptors, Meaning};
 use super::found::Found;
 use super::name::{digested, identity, name};
+use super::question::Question;
 use super::rate::Rate;
-use super::test::Test;
 use super::tree::{Domain, Value};
 use super::ways::{Step, Way, ways};
-use crate::document::{self, Cost, Document, Key, LimitTable, Rule};
+use sluicegate_config::document::{self, Cost, Document, Key, LimitTable, Rule};
 
 /// Most keys that a list of keys may have.
 const TOGETHER: usize = 4;
@@ -33,9 +33,9 @@ pub(super) fn document(domain: &Domain, descriptors: &Descriptors, found: &mut F
         let Rate::Per(count, period) = way.limit.rate else { continue };
         let Some(rate) = rate(way, count, period, descriptors, found) else { continue };
         let when = match asked.of(at) {
-            Test::Never => continue,
-            Test::Always => None,
-            Test::If(condition) => Some(*condition),
+            Question::Never => continue,
+            Question::Always => None,
+            Question::If(condition) => Some(*condition),
         };
         let usual = name(&way.steps);
         let name = if names.contains(&usual) { digested(&way.steps) } else { usual };
