@@ -2,20 +2,16 @@ use std::fmt;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use actix_web::Error;
 use actix_web::body::{BoxBody, EitherBody};
 use actix_web::dev::{Service, ServiceRequest, ServiceResponse};
 use pin_project_lite::pin_project;
-use sluicegate_core::adapter::{
-    Charge, Course, DecisionSpan, Paid, Place, listen_unserved, note_unserved,
-};
-use sluicegate_core::store::{Store, StoreError, Ticket};
+use sluicegate_core::adapter::{listen_unserved, note_unserved};
+use sluicegate_core::store::Store;
 
 use crate::body::Body;
-use crate::rate_limit::{Inside, close};
-use crate::sleep::{Sleep, sleep};
+use crate::rate_limit::{Inside, Paid, Pending, close};
 
 pin_project! {
     /// The response of a [`RateLimitService`](crate::service::RateLimitService).
@@ -42,8 +38,7 @@ pin_project! {
                 StateProj::Running { paid, .. } if paid.is_open() => {
                     listen_unserved(|| state.set(State::Refused { response: None }));
                 }
-                StateProj::Waiting { waiter: Some(_), .. }
-                | StateProj::Deciding { asked: Some(_), .. } => note_unserved(),
+                StateProj::Pending { forward: Some(_), .. } => note_unserved(),
                 _ => {}
             }
         }
@@ -59,9 +54,8 @@ pin_project! {
     {
         Refused { response: Option<ServiceResponse<BoxBody>> },
         // The future is dropped first: it says whether a handler was running.
-        Running { #[pin] future: I::Future, paid: Paid<Rc<Inside<I, S>>> },
-        Waiting { sleep: Sleep, waiter: Option<Box<Waiter<I, S>>> },
-        Deciding { #[pin] answer: S::Future, deadline: Sleep, asked: Option<Box<Asked<I, S>>> },
+        Running { #[pin] future: I::Future, paid: Paid<I, S> },
+        Pending { #[pin] pending: Pending<I, S>, forward: Option<Box<Forward<I, S>>> },
     }
 }
 
@@ -69,20 +63,6 @@ pin_project! {
 pub(crate) struct Forward<I, S> {
     request: ServiceRequest,
     inside: Rc<Inside<I, S>>,
-}
-
-struct Waiter<I, S: Store> {
-    forward: Forward<I, S>,
-    ticket: Ticket<Rc<Inside<I, S>>>,
-    _place: Place,
-    span: DecisionSpan,
-}
-
-struct Asked<I, S> {
-    forward: Forward<I, S>,
-    charge: Charge,
-    place: Option<Place>,
-    span: DecisionSpan,
 }
 
 impl<I, S> Forward<I, S> {
@@ -100,59 +80,12 @@ where
         Self { state: State::Refused { response: Some(response) } }
     }
 
-    pub(crate) fn running(future: I::Future, paid: Paid<Rc<Inside<I, S>>>) -> Self {
+    pub(crate) fn running(future: I::Future, paid: Paid<I, S>) -> Self {
         Self { state: State::Running { future, paid } }
     }
 
-    pub(crate) fn waiting(
-        wait: Duration,
-        ticket: Ticket<Rc<Inside<I, S>>>,
-        place: Place,
-        forward: Forward<I, S>,
-    ) -> Self {
-        let span = DecisionSpan::new();
-        Self { state: State::waiting(wait, ticket, place, forward, span) }
-    }
-
-    pub(crate) fn deciding(
-        answer: S::Future,
-        charge: Charge,
-        place: Option<Place>,
-        forward: Forward<I, S>,
-    ) -> Self {
-        let policy = &forward.inside.limited.policy;
-        let deadline = sleep(&policy.clock, policy.deadline);
-        let span = DecisionSpan::new();
-        let asked = Some(Box::new(Asked { forward, charge, place, span }));
-        Self { state: State::Deciding { answer, deadline, asked } }
-    }
-}
-
-impl<I, S> State<I, S>
-where
-    I: Service<ServiceRequest>,
-    S: Store,
-{
-    fn waiting(
-        wait: Duration,
-        ticket: Ticket<Rc<Inside<I, S>>>,
-        place: Place,
-        forward: Forward<I, S>,
-        span: DecisionSpan,
-    ) -> Self {
-        let sleep = sleep(&forward.inside.limited.policy.clock, wait);
-        Self::Waiting {
-            sleep,
-            waiter: Some(Box::new(Waiter { forward, ticket, _place: place, span })),
-        }
-    }
-
-    /// Calls the service, without asking again whether it is ready: in actix-web a worker asks before
-    /// it takes connections, not for each request, and asking here would take the worker's waker away.
-    fn calling(forward: Forward<I, S>, paid: Paid<Rc<Inside<I, S>>>) -> Self {
-        let Forward { request, inside } = forward;
-        inside.limited.mark(&paid, &request);
-        Self::Running { future: inside.service.call(request), paid }
+    pub(crate) fn pending(pending: Pending<I, S>, forward: Forward<I, S>) -> Self {
+        Self { state: State::Pending { pending, forward: Some(Box::new(forward)) } }
     }
 }
 
@@ -175,37 +108,17 @@ where
                     let response = close(paid, ready!(future.poll(cx)));
                     return Poll::Ready(response.map(ServiceResponse::map_into_left_body));
                 }
-                StateProj::Waiting { sleep, waiter } => {
-                    let span = &waiter.as_ref().expect(POLLED_AGAIN).span;
-                    ready!(span.in_scope(|| Pin::new(sleep).poll(cx)));
-                    let Waiter { forward, mut ticket, .. } = *waiter.take().expect(POLLED_AGAIN);
-                    ticket.begin();
-                    State::calling(forward, ticket.into())
-                }
-                StateProj::Deciding { answer, deadline, asked } => {
-                    let span = &asked.as_ref().expect(POLLED_AGAIN).span;
-                    let outcome = match span.in_scope(|| answer.poll(cx)) {
-                        Poll::Ready(outcome) => outcome,
-                        Poll::Pending => {
-                            ready!(Pin::new(deadline).poll(cx));
-                            Err(StoreError::too_slow())
+                StateProj::Pending { pending, forward } => {
+                    let result = ready!(pending.poll(cx));
+                    let Forward { request, inside } = *forward.take().expect(POLLED_AGAIN);
+                    match result {
+                        // It is not asked again whether it is ready: in actix-web a worker asks before it takes
+                        // connections, not for each request, and asking here would take its waker away.
+                        Ok(paid) => {
+                            inside.limited.mark(&paid, &request);
+                            State::Running { future: inside.service.call(request), paid }
                         }
-                    };
-                    let Asked { forward, mut charge, place, span } =
-                        *asked.take().expect(POLLED_AGAIN);
-                    let inside = || Rc::clone(&forward.inside);
-                    let policy = &forward.inside.limited.policy;
-                    match span.in_scope(|| policy.judge(outcome, &charge, place)) {
-                        Course::Serve(served) => {
-                            let paid = served.paid(&mut charge, inside);
-                            State::calling(forward, paid)
-                        }
-                        Course::Wait(wait, outcome, place) => {
-                            let ticket = Ticket::new(inside(), charge, outcome);
-                            State::waiting(wait, ticket, place, forward, span)
-                        }
-                        Course::Refuse(refusal) => {
-                            let Forward { request, inside } = forward;
+                        Err(refusal) => {
                             let response = inside.limited.answer(refusal, request);
                             State::Refused { response: Some(response) }
                         }
@@ -228,8 +141,7 @@ where
         f.write_str(match &self.state {
             State::Refused { .. } => "ResponseFuture(refused)",
             State::Running { .. } => "ResponseFuture(running)",
-            State::Waiting { .. } => "ResponseFuture(waiting)",
-            State::Deciding { .. } => "ResponseFuture(deciding)",
+            State::Pending { .. } => "ResponseFuture(pending)",
         })
     }
 }

@@ -1,28 +1,62 @@
-use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
-use sluicegate_core::adapter::{Field, Headers, Value};
+use actix_web::dev::ServiceRequest;
+use actix_web::http::header::{HeaderName, HeaderValue};
+use actix_web::{HttpMessage, HttpResponse};
+use sluicegate_core::adapter::{Extensions, Field, Headers, ResponseHead, Value};
 
-/// Fields in actix-web's type.
-pub(crate) struct ActixHeaders<'a>(pub(crate) &'a mut HeaderMap);
+/// The extensions of a request.
+pub(crate) struct ActixExtensions<'a>(pub(crate) &'a ServiceRequest);
 
-impl Headers for ActixHeaders<'_> {
+impl Extensions for ActixExtensions<'_> {
+    fn leave<T: Clone + Send + Sync + 'static>(&mut self, value: T) {
+        self.0.extensions_mut().insert(value);
+    }
+}
+
+/// The head of a response.
+pub(crate) struct ActixHead<'a, B> {
+    response: &'a mut HttpResponse<B>,
+    /// The item of each known limit in the `RateLimit-Policy` field.
+    policies: &'a [HeaderValue],
+}
+
+impl<'a, B> ActixHead<'a, B> {
+    pub(crate) fn of(response: &'a mut HttpResponse<B>, policies: &'a [HeaderValue]) -> Self {
+        Self { response, policies }
+    }
+}
+
+impl<B> Extensions for ActixHead<'_, B> {
+    fn leave<T: Clone + Send + Sync + 'static>(&mut self, value: T) {
+        self.response.extensions_mut().insert(value);
+    }
+}
+
+impl<B> ResponseHead for ActixHead<'_, B> {
+    fn append_policy(&mut self, at: usize) {
+        let policy = self.policies[at].clone();
+        self.response.headers_mut().append(name(Field::RateLimitPolicy), policy);
+    }
+}
+
+impl<B> Headers for ActixHead<'_, B> {
     fn contains(&self, field: Field) -> bool {
-        self.0.contains_key(name(field))
+        self.response.headers().contains_key(name(field))
     }
 
     fn append(&mut self, field: Field, value: Value<'_>) {
         if let Some(value) = written(value) {
-            self.0.append(name(field), value);
+            self.response.headers_mut().append(name(field), value);
         }
     }
 
     fn insert(&mut self, field: Field, value: Value<'_>) {
         if let Some(value) = written(value) {
-            self.0.insert(name(field), value);
+            self.response.headers_mut().insert(name(field), value);
         }
     }
 
     fn each_line(&self, field: Field, see: &mut dyn FnMut(&[u8])) {
-        for line in self.0.get_all(name(field)) {
+        for line in self.response.headers().get_all(name(field)) {
             see(line.as_bytes());
         }
     }

@@ -7,7 +7,7 @@ use actix_web::body::EitherBody;
 use actix_web::dev::{Service, ServiceRequest, ServiceResponse, Transform};
 use actix_web::http::header::HeaderValue;
 use actix_web::{Error, HttpRequest, HttpResponse};
-use sluicegate_core::adapter::{Hold, Known, Policy, Refusal, client_error};
+use sluicegate_core::adapter::{Enforcer, Hold, Known, Refusal, client_error};
 use sluicegate_core::observe::{Counts, ShowKeys, Watch};
 use sluicegate_core::rule::{KnownLimits, Rule};
 use sluicegate_core::store::{OnStoreError, Store};
@@ -75,7 +75,7 @@ pub struct RateLimit<R, S = Memory> {
 /// All that does not depend on the rule.
 #[derive(Clone)]
 pub(crate) struct Limited<S> {
-    pub(crate) policy: Policy<S>,
+    pub(crate) enforcer: Enforcer<S>,
     pub(crate) respond: Respond,
     /// The item of each limit that is known in the `RateLimit-Policy` field.
     pub(crate) policies: Arc<[HeaderValue]>,
@@ -90,15 +90,13 @@ impl<R: KnownLimits + 'static> RateLimit<R> {
     #[track_caller]
     pub fn new(rule: R) -> Self {
         let Shared { memory, tally } = Site::of_caller::<R>().shared();
-        let policy = Policy {
-            gate: tally.gate.clone(),
-            counters: Arc::clone(&tally.counters),
-            ..Policy::new(Memory::clone(&memory), &rule)
-        };
+        let mut enforcer = Enforcer::new(Memory::clone(&memory), &rule);
+        enforcer.gate = tally.gate.clone();
+        enforcer.observer.counters = Arc::clone(&tally.counters);
         let respond = Respond::default();
-        let policies = policy.known.iter().map(policy_item).collect();
+        let policies = enforcer.known.iter().map(policy_item).collect();
         let _memory = Some(memory);
-        Self { rule, limited: Limited { policy, respond, policies, _tally: tally, _memory } }
+        Self { rule, limited: Limited { enforcer, respond, policies, _tally: tally, _memory } }
     }
 }
 
@@ -118,9 +116,9 @@ impl<R: KnownLimits, S> RateLimit<R, S> {
     /// When the store cannot keep a limit of the rule.
     #[track_caller]
     pub fn store<T: Store>(self, store: T) -> RateLimit<R, T> {
-        let Limited { policy, respond, policies, _tally, _memory } = self.limited;
-        let policy = policy.with_store(store, &self.rule);
-        let limited = Limited { policy, respond, policies, _tally, _memory: None };
+        let Limited { enforcer, respond, policies, _tally, _memory } = self.limited;
+        let enforcer = enforcer.with_store(store, &self.rule);
+        let limited = Limited { enforcer, respond, policies, _tally, _memory: None };
         RateLimit { rule: self.rule, limited }
     }
 }
@@ -129,24 +127,24 @@ impl<R, S> RateLimit<R, S> {
     /// What happens to requests that exceed a limit; they are [blocked](Rejection::block) by default.
     pub fn rejection(self, rejection: Rejection) -> Self {
         // Not a gate of its own: all workers together let so many wait and no more.
-        self.with(|policy| Policy { gate: policy.gate.with(rejection), ..policy })
+        self.with(|enforcer| enforcer.gate = enforcer.gate.with(rejection))
     }
 
     /// Which header fields tell clients how they stand; [`Fields::DRAFT`] by default.
     pub fn fields(self, fields: Fields) -> Self {
-        self.with(|policy| Policy { fields, ..policy })
+        self.with(|enforcer| enforcer.fields = fields)
     }
 
     /// Whether the [`Decision`](crate::Decision) is left in the extensions of requests, for handlers,
     /// and of responses, for middleware further out. It is by default.
     pub fn extensions(self, extensions: bool) -> Self {
-        self.with(|policy| Policy { extensions, ..policy })
+        self.with(|enforcer| enforcer.extensions = extensions)
     }
 
     /// What happens when the store fails, is full, or does not answer in time; requests are
     /// [admitted](OnStoreError::Admit) by default.
     pub fn on_store_error(self, on_store_error: OnStoreError) -> Self {
-        self.with(|policy| Policy { on_store_error, ..policy })
+        self.with(|enforcer| enforcer.on_store_error = on_store_error)
     }
 
     /// The status that answers a request which can never be admitted, because it costs more than a limit ever
@@ -159,12 +157,12 @@ impl<R, S> RateLimit<R, S> {
     #[track_caller]
     pub fn never_fits_status(self, status: u16) -> Self {
         let never_fits_status = client_error(status);
-        self.with(|policy| Policy { never_fits_status, ..policy })
+        self.with(|enforcer| enforcer.never_fits_status = never_fits_status)
     }
 
     /// How long to wait for a store that is not in this process; one second by default.
     pub fn deadline(self, deadline: Duration) -> Self {
-        self.with(|policy| Policy { deadline, ..policy })
+        self.with(|enforcer| enforcer.deadline = Some(deadline))
     }
 
     /// Until when a request holds its places of [`Limit::concurrent`](crate::Limit::concurrent), and when an
@@ -180,7 +178,7 @@ impl<R, S> RateLimit<R, S> {
     /// # let _ = limit;
     /// ```
     pub fn hold_until(self, hold: Hold) -> Self {
-        self.with(|policy| Policy { hold, ..policy })
+        self.with(|enforcer| enforcer.hold = hold)
     }
 
     /// Tells `watch` who is refused: a [`Watch`] shows who that is most.
@@ -195,12 +193,12 @@ impl<R, S> RateLimit<R, S> {
     /// # let _ = limit;
     /// ```
     pub fn watch(self, watch: &Watch) -> Self {
-        self.with(|policy| Policy { watch: Some(watch.clone()), ..policy })
+        self.with(|enforcer| enforcer.observer.watch = Some(watch.clone()))
     }
 
     /// What events show of the keys of requests, in a field `who`; [nothing](ShowKeys::Hidden) by default.
     pub fn show_keys(self, show_keys: ShowKeys) -> Self {
-        self.with(|policy| Policy { show_keys, ..policy })
+        self.with(|enforcer| enforcer.observer.show_keys = show_keys)
     }
 
     /// Makes the response of every refusal, seeing the request: also of requests without a key (400 or 500),
@@ -259,17 +257,17 @@ impl<R, S> RateLimit<R, S> {
 
     /// How often something other than passing at once happened, in all workers together.
     pub fn counts(&self) -> Counts {
-        self.limited.policy.counters.read()
+        self.limited.enforcer.observer.counters.read()
     }
 
     /// How many requests wait for their turn, in all workers together.
     pub fn waiting(&self) -> usize {
-        self.limited.policy.gate.waiting()
+        self.limited.enforcer.gate.waiting()
     }
 
-    fn with(self, change: impl FnOnce(Policy<S>) -> Policy<S>) -> Self {
-        let policy = change(self.limited.policy);
-        Self { limited: Limited { policy, ..self.limited }, ..self }
+    fn with(mut self, change: impl FnOnce(&mut Enforcer<S>)) -> Self {
+        change(&mut self.limited.enforcer);
+        self
     }
 }
 
@@ -294,8 +292,8 @@ impl<R: fmt::Debug, S: fmt::Debug> fmt::Debug for RateLimit<R, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RateLimit")
             .field("rule", &self.rule)
-            .field("store", &self.limited.policy.store)
-            .field("gate", &self.limited.policy.gate)
+            .field("store", &self.limited.enforcer.store)
+            .field("gate", &self.limited.enforcer.gate)
             .finish_non_exhaustive()
     }
 }

@@ -3,26 +3,28 @@ use std::mem;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
+use actix_web::Error;
 use actix_web::body::{BoxBody, EitherBody};
 use actix_web::dev::{Service, ServiceRequest, ServiceResponse};
-use actix_web::http::header::{HeaderMap, HeaderValue, RETRY_AFTER};
-use actix_web::{Error, HttpMessage};
-use sluicegate_core::adapter::{
-    Answer, Charge, Course, Debit, Desk, Field, Hold, Known, Paid, Policy, Receipt, Refusal,
-    Refused, Rest, is_stored_for_others,
-};
-use sluicegate_core::response::Degraded;
+use sluicegate_core::Memory;
+use sluicegate_core::adapter::{self, Admission, AsEnforcer, Enforcer, Refusal, Rest, Unsettled};
 use sluicegate_core::rule::Rule;
-use sluicegate_core::store::{Store, Ticket};
-use sluicegate_core::{Fields, Memory};
+use sluicegate_core::store::Store;
 
 use crate::body::Body;
 use crate::future::{Forward, ResponseFuture};
-use crate::headers::{ActixHeaders, name};
+use crate::headers::{ActixExtensions, ActixHead};
 use crate::middleware::Limited;
-use crate::reply::{ActixReply, ErrorReply, Unsettled};
+use crate::reply::{ActixReply, ErrorReply, find_line};
 use crate::respond::status;
+use crate::sleep::TokioTimer;
 use crate::view::RequestView;
+
+/// What a request has paid at a middleware.
+pub(crate) type Paid<I, S> = adapter::Paid<Rc<Inside<I, S>>>;
+
+/// A request that waits for a middleware's store, or for its turn.
+pub(crate) type Pending<I, S> = adapter::Pending<Rc<Inside<I, S>>, TokioTimer>;
 
 /// A service behind a [`RateLimit`](crate::RateLimit).
 pub struct RateLimitService<I, R, S = Memory> {
@@ -64,59 +66,27 @@ where
 
     fn call(&self, request: ServiceRequest) -> Self::Future {
         let Inside { service, limited } = &*self.inside;
-        let policy = &limited.policy;
-        let mut charge = Charge::new();
-        if let Err(missing) = self.rule.charge(&RequestView::new(request.request()), &mut charge) {
-            return ResponseFuture::refused(limited.answer(policy.keyless(missing), request));
-        }
-        if charge.is_empty() {
-            return ResponseFuture::running(service.call(request), Paid::unknown());
-        }
-        let place = policy.queue(&mut charge);
-        let answer = policy.store.take(&charge);
-        if let Some(outcome) = answer.at_once() {
-            // The usual way, on which nothing large is moved about.
-            policy.admitted(&charge, outcome);
-            let paid = Paid::charged(Rc::clone(&self.inside), &mut charge, outcome);
-            limited.mark(&paid, &request);
-            return ResponseFuture::running(service.call(request), paid);
-        }
-        let outcome = match answer {
-            Answer::Now(outcome) => outcome,
-            Answer::Later(answer) => {
-                let forward = Forward::new(request, &self.inside);
-                return ResponseFuture::deciding(answer, charge, place, forward);
-            }
-        };
-        match policy.judge(outcome, &charge, place) {
-            Course::Serve(served) => {
-                let paid = served.paid(&mut charge, || Rc::clone(&self.inside));
+        let view = RequestView::new(request.request());
+        match limited.enforcer.admit(&self.rule, &view, || Rc::clone(&self.inside)) {
+            Admission::Proceed(paid) => {
                 limited.mark(&paid, &request);
                 ResponseFuture::running(service.call(request), paid)
             }
-            Course::Wait(wait, outcome, place) => {
-                let ticket = Ticket::new(Rc::clone(&self.inside), charge, outcome);
-                ResponseFuture::waiting(wait, ticket, place, Forward::new(request, &self.inside))
+            Admission::Refuse(refusal) => ResponseFuture::refused(limited.answer(refusal, request)),
+            Admission::Pending(pending) => {
+                ResponseFuture::pending(pending, Forward::new(request, &self.inside))
             }
-            Course::Refuse(refusal) => ResponseFuture::refused(limited.answer(refusal, request)),
         }
     }
 }
 
 impl<S> Limited<S> {
-    /// Tells the handler what was decided.
-    pub(crate) fn mark<T: Desk>(&self, paid: &Paid<T>, request: &ServiceRequest) {
-        if self.policy.extensions {
-            if let Some(decision) = paid.decision() {
-                request.extensions_mut().insert(decision);
-            }
-        }
-        if paid.is_degraded() {
-            request.extensions_mut().insert(Degraded);
-        }
+    /// Tells the handler of the decision.
+    pub(crate) fn mark<E: AsEnforcer>(&self, paid: &adapter::Paid<E>, request: &ServiceRequest) {
+        self.enforcer.mark(paid, &mut ActixExtensions(request));
     }
 
-    /// Makes the response of a refusal, and tells middleware further out what happened here.
+    /// Makes the response of a refusal.
     pub(crate) fn answer(
         &self,
         refusal: Refusal,
@@ -127,50 +97,15 @@ impl<S> Limited<S> {
             // Whatever the operator's closure answers, what was asked for is a redirect.
             *response.status_mut() = status(&refusal);
         }
-        self.policy.fields.write_refusal(&refusal, &mut ActixHeaders(response.headers_mut()));
-        if refusal.gives_back() {
-            response.extensions_mut().insert(Refused);
-        }
-        if let (Some(decision), true) = (refusal.into_decision(), self.policy.extensions) {
-            response.extensions_mut().insert(decision);
-        }
+        self.enforcer.write_refusal(refusal, &mut ActixHead::of(&mut response, &self.policies));
         request.into_response(response)
-    }
-
-    /// Tells the client how it stands, and middleware further out what was decided.
-    fn tell<T: Desk, B>(&self, paid: &Paid<T>, response: &mut ServiceResponse<B>) {
-        let Policy { fields, extensions, .. } = self.policy;
-        if fields == Fields::NONE && !extensions {
-            return;
-        }
-        if fields.is_draft() && !extensions && self.tell_at_once(paid, response.headers_mut()) {
-            return;
-        }
-        let Some(decision) = paid.decision() else { return };
-        fields.write_served(&decision, &mut ActixHeaders(response.headers_mut()));
-        if extensions {
-            response.response_mut().extensions_mut().insert(decision);
-        }
-    }
-
-    /// The usual fields of the usual charge: half of that is written already.
-    fn tell_at_once<T: Desk>(&self, paid: &Paid<T>, headers: &mut HeaderMap) -> bool {
-        // Somebody else has said when to come back: no window announced may end after that.
-        let is_told =
-            headers.contains_key(RETRY_AFTER) || is_stored_for_others(&ActixHeaders(&mut *headers));
-        paid.tell(|at, line| {
-            if let (Ok(line), false) = (HeaderValue::from_str(line), is_told) {
-                headers.append(name(Field::RateLimitPolicy), self.policies[at].clone());
-                headers.append(name(Field::RateLimit), line);
-            }
-        })
     }
 }
 
-/// The response is known: settles what it cost, and tells of it. What waits for the end of its body goes
-/// along with that; an upgraded connection is the body of its response.
+/// Settles what the response cost, and tells the client. What waits for the end of the body goes along with the body;
+/// an upgraded connection is the body of its response.
 pub(crate) fn close<I: 'static, S: Store + 'static, B>(
-    paid: &mut Paid<Rc<Inside<I, S>>>,
+    paid: &mut Paid<I, S>,
     response: Result<ServiceResponse<B>, Error>,
 ) -> Result<ServiceResponse<Body<B>>, Error> {
     let mut response = response.inspect_err(|error| {
@@ -180,46 +115,27 @@ pub(crate) fn close<I: 'static, S: Store + 'static, B>(
         paid.end(Some(&reply));
     })?;
     if paid.close(&ActixReply(&response)) {
-        if let Some(inside) = paid.desk() {
-            inside.limited.tell(paid, &mut response);
+        if let Some(inside) = paid.enforcer() {
+            let Limited { enforcer, policies, .. } = &inside.limited;
+            enforcer.write_served(paid, &mut ActixHead::of(response.response_mut(), policies));
         }
     }
     if paid.rest() == Rest::Nothing {
         return Ok(response.map_body(|_, body| Body::new(body)));
     }
-    let paid = mem::replace(paid, Paid::unknown());
-    let held = Box::new(Unsettled::new(paid, &response));
+    let paid = mem::replace(paid, Paid::nothing());
+    let reply = ActixReply(&response);
+    let headers = || response.headers().clone();
+    let held = Box::new(Unsettled::new(paid, &reply, || reply.left(), headers, find_line));
     Ok(response.map_body(|_, body| Body::holding(body, Some(held))))
 }
 
-impl<I, S: Store> Desk for Inside<I, S> {
-    fn known(&self) -> &[Known] {
-        &self.limited.policy.known
-    }
+impl<I, S: Store> AsEnforcer for Inside<I, S> {
+    type Store = S;
 
-    fn hold(&self) -> Hold {
-        self.limited.policy.hold
-    }
-}
-
-/// Requests are settled through what they hold anyway.
-impl<I, S: Store> Store for Inside<I, S> {
-    type Future = S::Future;
-
-    fn take(&self, charge: &Charge) -> Answer<S::Future> {
-        self.limited.policy.store.take(charge)
-    }
-
-    fn peek(&self, charge: &Charge) -> Answer<S::Future> {
-        self.limited.policy.store.peek(charge)
-    }
-
-    fn reset(&self, charge: &Charge) -> Answer<S::Future> {
-        self.limited.policy.store.reset(charge)
-    }
-
-    fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64) {
-        self.limited.policy.store.settle(debit, receipt, spent);
+    #[inline]
+    fn as_enforcer(&self) -> &Enforcer<S> {
+        &self.limited.enforcer
     }
 }
 

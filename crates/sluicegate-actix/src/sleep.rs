@@ -2,11 +2,16 @@
 
 use std::time::Duration;
 
-use sluicegate_core::clock::Clock;
+use sluicegate_core::adapter::Timer;
 
-/// A wait by the store's clock.
-pub(crate) type Sleep = sluicegate_core::adapter::Sleep<tokio::time::Sleep>;
+/// tokio's timer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TokioTimer;
 
-pub(crate) fn sleep(clock: &Clock, time: Duration) -> Sleep {
-    Sleep::new(clock, time, tokio::time::sleep)
+impl Timer for TokioTimer {
+    type Sleep = tokio::time::Sleep;
+
+    fn sleep(time: Duration) -> Self::Sleep {
+        tokio::time::sleep(time)
+    }
 }

@@ -4,14 +4,18 @@
 //! expected more often.
 
 pub use crate::admission::adapter::Refused;
-pub use crate::admission::enforcer::{Course, Policy, client_error, must_keep};
-pub use crate::admission::gate::{Gate, Place, Step};
+pub use crate::admission::admit::Admission;
+pub use crate::admission::enforcer::{Enforcer, client_error, must_keep};
+pub use crate::admission::gate::{Gate, QueuePermit, Treatment};
 pub use crate::admission::hold::Hold;
 pub use crate::admission::known::Known;
-pub use crate::admission::paid::{Desk, Paid, Rest, Served};
+pub use crate::admission::paid::{AsEnforcer, Paid, Rest, Served};
+pub use crate::admission::pending::Pending;
 pub use crate::admission::refusal::Refusal;
+pub use crate::admission::respond::{Extensions, ResponseHead};
 pub use crate::admission::unserved::{listen_unserved, note_unserved};
-pub use crate::clock::sleep::Sleep;
+pub use crate::admission::unsettled::{FindLine, Unsettled};
+pub use crate::clock::sleep::{Sleep, Timer};
 pub use crate::cost::account::Reply;
 pub use crate::http::fields;
 pub use crate::http::headers::{Field, Headers, Value, is_stored_for_others};
@@ -21,8 +25,8 @@ pub use crate::limit::outcome::Outcome;
 pub use crate::limit::remote;
 pub use crate::limit::state::{Receipt, State};
 pub use crate::observe::counts::{Counter, Counters};
-pub use crate::observe::meter::Meter;
-pub use crate::observe::span::DecisionSpan;
+pub use crate::observe::observer::Observer;
 pub use crate::store::charge::{Charge, Debit};
 pub use crate::store::set_spent::SetSpent;
+pub use crate::store::ticket::Settle;
 pub use crate::store::{Answer, AtOnce};

@@ -1,9 +1,10 @@
 //! What a rate limiter decides, without a framework, a runtime or I/O.
 //!
-//! A request shows a [`View`](key::View) of itself to a [`Rule`](rule::Rule), which writes down what it owes, the
-//! [`Charge`](adapter::Charge); a [`Store`](store::Store) answers the charge by running the one step of each [`Limit`]; the [`Gate`](adapter::Gate)
-//! turns the [`Decision`] into a [`Step`](adapter::Step) for the adapter to carry out; when the response is known,
-//! the [`Ticket`](store::Ticket) is settled.
+//! A request shows a [`View`](key::View) of itself to a [`Rule`](rule::Rule), which writes down what it is charged,
+//! the [`Charge`](adapter::Charge). A [`Store`](store::Store) answers the charge by running the one step of each
+//! [`Limit`]. The [`Gate`](adapter::Gate) says what happens to a request that exceeds a limit. An adapter asks for all of
+//! this at once, with [`Enforcer::admit`](adapter::Enforcer::admit). When the response is known, the
+//! [`Ticket`](store::Ticket) is settled.
 //!
 //! Services use this crate through `sluicegate`, which re-exports it; adapters and stores are written
 //! against it.

@@ -3,21 +3,17 @@ use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use http::{Request, Response};
 use pin_project_lite::pin_project;
 use sluicegate_core::Decision;
-use sluicegate_core::adapter::{
-    Charge, Course, DecisionSpan, Paid, Place, listen_unserved, note_unserved,
-};
-use sluicegate_core::store::{Store, StoreError, Ticket};
+use sluicegate_core::adapter::{listen_unserved, note_unserved};
+use sluicegate_core::store::Store;
 use tower::Service;
 
 use crate::body::Body;
-use crate::rate_limit::{Limited, close};
+use crate::rate_limit::{Limited, Paid, Pending, close};
 use crate::respond::Respond;
-use crate::sleep::{Sleep, sleep};
 use crate::upgrade::Upgrade;
 use crate::view::{FrameworkBody, Plain};
 
@@ -47,8 +43,7 @@ pin_project! {
                 StateProj::Running { paid, .. } if paid.is_open() => {
                     listen_unserved(|| state.set(State::Refused { response: None }));
                 }
-                StateProj::Waiting { waiter: Some(waiter), .. } => waiter.forward.note_unserved(),
-                StateProj::Deciding { asked: Some(asked), .. } => asked.forward.note_unserved(),
+                StateProj::Pending { forward: Some(forward), .. } => forward.note_unserved(),
                 _ => {}
             }
         }
@@ -82,14 +77,12 @@ pin_project! {
             #[pin]
             future: I::Future,
             upgrade: Option<Upgrade>,
-            paid: Paid<Arc<Limited<R, S, P>>>,
+            paid: Paid<R, S, P>,
         },
-        Waiting { sleep: Sleep, waiter: Option<Box<Waiter<I, B, R, S, P>>> },
-        Deciding {
+        Pending {
             #[pin]
-            answer: S::Future,
-            deadline: Sleep,
-            asked: Option<Box<Asked<I, B, R, S, P>>>,
+            pending: Pending<R, S, P>,
+            forward: Option<Box<Forward<I, B, R, S, P>>>,
         },
     }
 }
@@ -101,27 +94,13 @@ pub(crate) struct Forward<I, B, R, S, P> {
     limited: Arc<Limited<R, S, P>>,
 }
 
-struct Waiter<I, B, R, S: Store, P> {
-    forward: Forward<I, B, R, S, P>,
-    ticket: Ticket<Arc<Limited<R, S, P>>>,
-    _place: Place,
-    span: DecisionSpan,
-}
-
-struct Asked<I, B, R, S, P> {
-    forward: Forward<I, B, R, S, P>,
-    charge: Charge,
-    place: Option<Place>,
-    span: DecisionSpan,
-}
-
 impl<I, B, R, S, P> Forward<I, B, R, S, P> {
     pub(crate) fn new(service: I, request: Request<B>, limited: &Arc<Limited<R, S, P>>) -> Self {
         Self { service, request, limited: Arc::clone(limited) }
     }
 
-    /// The request is dropped while it waits. That concerns the layers that it has passed, which have left
-    /// their decision: not those around a handler that makes this request as a client.
+    /// The request is dropped while it waits. Layers that it has passed are told: they have left their decision
+    /// in it. Layers around a handler that makes this request as a client are not.
     fn note_unserved(&self) {
         if self.request.extensions().get::<Decision>().is_some() {
             note_unserved();
@@ -141,64 +120,19 @@ where
     #[inline]
     pub(crate) fn running(
         future: I::Future,
-        paid: Paid<Arc<Limited<R, S, P>>>,
+        paid: Paid<R, S, P>,
         upgrade: Option<Upgrade>,
     ) -> Self {
         Self::at(State::Running { future, upgrade, paid })
     }
 
+    pub(crate) fn pending(pending: Pending<R, S, P>, forward: Forward<I, B, R, S, P>) -> Self {
+        Self::at(State::Pending { pending, forward: Some(Box::new(forward)) })
+    }
+
     #[inline]
     fn at(state: State<I, B, R, S, P>) -> Self {
         Self { state, framework: PhantomData }
-    }
-
-    pub(crate) fn waiting(
-        wait: Duration,
-        ticket: Ticket<Arc<Limited<R, S, P>>>,
-        place: Place,
-        forward: Forward<I, B, R, S, P>,
-    ) -> Self {
-        let span = DecisionSpan::new();
-        Self::at(State::waiting(wait, ticket, place, forward, span))
-    }
-
-    pub(crate) fn deciding(
-        answer: S::Future,
-        charge: Charge,
-        place: Option<Place>,
-        forward: Forward<I, B, R, S, P>,
-    ) -> Self {
-        let policy = &forward.limited.policy;
-        let deadline = sleep(&policy.clock, policy.deadline);
-        let span = DecisionSpan::new();
-        let asked = Some(Box::new(Asked { forward, charge, place, span }));
-        Self::at(State::Deciding { answer, deadline, asked })
-    }
-}
-
-impl<I, B, R, S, P> State<I, B, R, S, P>
-where
-    I: HttpService<B>,
-    S: Store,
-{
-    fn waiting(
-        wait: Duration,
-        ticket: Ticket<Arc<Limited<R, S, P>>>,
-        place: Place,
-        forward: Forward<I, B, R, S, P>,
-        span: DecisionSpan,
-    ) -> Self {
-        let sleep = sleep(&forward.limited.policy.clock, wait);
-        Self::Waiting {
-            sleep,
-            waiter: Some(Box::new(Waiter { forward, ticket, _place: place, span })),
-        }
-    }
-
-    fn calling(forward: Forward<I, B, R, S, P>, paid: Paid<Arc<Limited<R, S, P>>>) -> Self {
-        let Forward { mut service, mut request, limited } = forward;
-        let upgrade = limited.mark(&paid, &mut request);
-        Self::Running { future: service.call(request), upgrade, paid }
     }
 }
 
@@ -224,38 +158,17 @@ where
                     let response = ready!(future.poll(cx))?;
                     return Poll::Ready(Ok(close(paid, upgrade, response).map(W::body)));
                 }
-                StateProj::Waiting { sleep, waiter } => {
-                    let span = &waiter.as_ref().expect(POLLED_AGAIN).span;
-                    ready!(span.in_scope(|| Pin::new(sleep).poll(cx)));
-                    let Waiter { forward, mut ticket, .. } = *waiter.take().expect(POLLED_AGAIN);
-                    ticket.begin();
-                    State::calling(forward, ticket.into())
-                }
-                StateProj::Deciding { answer, deadline, asked } => {
-                    let span = &asked.as_ref().expect(POLLED_AGAIN).span;
-                    let outcome = match span.in_scope(|| answer.poll(cx)) {
-                        Poll::Ready(outcome) => outcome,
-                        Poll::Pending => {
-                            ready!(Pin::new(deadline).poll(cx));
-                            Err(StoreError::too_slow())
+                StateProj::Pending { pending, forward } => {
+                    let result = ready!(pending.poll(cx));
+                    let Forward { mut service, mut request, limited } =
+                        *forward.take().expect(POLLED_AGAIN);
+                    match result {
+                        Ok(paid) => {
+                            let upgrade = limited.mark(&paid, &mut request);
+                            State::Running { future: service.call(request), upgrade, paid }
                         }
-                    };
-                    let Asked { forward, mut charge, place, span } =
-                        *asked.take().expect(POLLED_AGAIN);
-                    let limited = || Arc::clone(&forward.limited);
-                    let policy = &forward.limited.policy;
-                    match span.in_scope(|| policy.judge(outcome, &charge, place)) {
-                        Course::Serve(served) => {
-                            let paid = served.paid(&mut charge, limited);
-                            State::calling(forward, paid)
-                        }
-                        Course::Wait(wait, outcome, place) => {
-                            let ticket = Ticket::new(limited(), charge, outcome);
-                            State::waiting(wait, ticket, place, forward, span)
-                        }
-                        Course::Refuse(refusal) => {
-                            let response = forward.limited.answer(refusal, &forward.request);
-                            State::Refused { response: Some(response) }
+                        Err(refusal) => {
+                            State::Refused { response: Some(limited.answer(refusal, &request)) }
                         }
                     }
                 }
@@ -276,8 +189,7 @@ where
         f.write_str(match &self.state {
             State::Refused { .. } => "ResponseFuture(refused)",
             State::Running { .. } => "ResponseFuture(running)",
-            State::Waiting { .. } => "ResponseFuture(waiting)",
-            State::Deciding { .. } => "ResponseFuture(deciding)",
+            State::Pending { .. } => "ResponseFuture(pending)",
         })
     }
 }

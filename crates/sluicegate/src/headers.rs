@@ -1,28 +1,61 @@
-use http::header::{HeaderMap, HeaderName, HeaderValue};
-use sluicegate_core::adapter::{Field, Headers, Value};
+use http::header::{HeaderName, HeaderValue};
+use http::{Extensions, Response};
+use sluicegate_core::adapter::{self, Field, Headers, ResponseHead, Value};
 
-/// Fields in the type of the `http` crate.
-pub(crate) struct HttpHeaders<'a>(pub(crate) &'a mut HeaderMap);
+/// Extensions of the `http` crate.
+pub(crate) struct HttpExtensions<'a>(pub(crate) &'a mut Extensions);
 
-impl Headers for HttpHeaders<'_> {
+impl adapter::Extensions for HttpExtensions<'_> {
+    fn leave<T: Clone + Send + Sync + 'static>(&mut self, value: T) {
+        self.0.insert(value);
+    }
+}
+
+/// The head of a response of the `http` crate.
+pub(crate) struct HttpHead<'a, B> {
+    response: &'a mut Response<B>,
+    /// The item of each known limit in the `RateLimit-Policy` field.
+    policies: &'a [HeaderValue],
+}
+
+impl<'a, B> HttpHead<'a, B> {
+    pub(crate) fn of(response: &'a mut Response<B>, policies: &'a [HeaderValue]) -> Self {
+        Self { response, policies }
+    }
+}
+
+impl<B> adapter::Extensions for HttpHead<'_, B> {
+    fn leave<T: Clone + Send + Sync + 'static>(&mut self, value: T) {
+        self.response.extensions_mut().insert(value);
+    }
+}
+
+impl<B> ResponseHead for HttpHead<'_, B> {
+    fn append_policy(&mut self, at: usize) {
+        let policy = self.policies[at].clone();
+        self.response.headers_mut().append(name(Field::RateLimitPolicy), policy);
+    }
+}
+
+impl<B> Headers for HttpHead<'_, B> {
     fn contains(&self, field: Field) -> bool {
-        self.0.contains_key(name(field))
+        self.response.headers().contains_key(name(field))
     }
 
     fn append(&mut self, field: Field, value: Value<'_>) {
         if let Some(value) = written(value) {
-            self.0.append(name(field), value);
+            self.response.headers_mut().append(name(field), value);
         }
     }
 
     fn insert(&mut self, field: Field, value: Value<'_>) {
         if let Some(value) = written(value) {
-            self.0.insert(name(field), value);
+            self.response.headers_mut().insert(name(field), value);
         }
     }
 
     fn each_line(&self, field: Field, see: &mut dyn FnMut(&[u8])) {
-        for line in self.0.get_all(name(field)).into_iter() {
+        for line in self.response.headers().get_all(name(field)).into_iter() {
             see(line.as_bytes());
         }
     }
@@ -64,11 +97,11 @@ mod tests {
     use super::*;
 
     fn is_stored(lines: &[(http::HeaderName, &'static str)]) -> bool {
-        let mut headers = HeaderMap::new();
+        let mut response = Response::new(());
         for (name, value) in lines {
-            headers.append(name, HeaderValue::from_static(value));
+            response.headers_mut().append(name, HeaderValue::from_static(value));
         }
-        is_stored_for_others(&HttpHeaders(&mut headers))
+        is_stored_for_others(&HttpHead::of(&mut response, &[]))
     }
 
     #[test]

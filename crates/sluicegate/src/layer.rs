@@ -3,7 +3,7 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use http::{HeaderValue, Request, Response};
-use sluicegate_core::adapter::{Hold, Known, Policy, Refusal, client_error};
+use sluicegate_core::adapter::{Enforcer, Hold, Known, Refusal, client_error};
 use sluicegate_core::observe::{Counts, ShowKeys, Watch};
 use sluicegate_core::rule::KnownLimits;
 use sluicegate_core::store::{OnStoreError, Store};
@@ -36,7 +36,7 @@ pub type RateLimitLayer<R, S = Memory, P = Problem> = RateLimitLayerFor<R, S, Pl
 #[must_use]
 pub struct RateLimitLayerFor<R, S, W, P> {
     rule: R,
-    policy: Policy<S>,
+    enforcer: Enforcer<S>,
     respond: P,
     framework: PhantomData<fn() -> W>,
 }
@@ -44,8 +44,8 @@ pub struct RateLimitLayerFor<R, S, W, P> {
 impl<R: KnownLimits, W> RateLimitLayerFor<R, Memory, W, Problem> {
     /// Limits requests by `rule`, counted in the memory of this process.
     pub fn new(rule: R) -> Self {
-        let policy = Policy::in_memory(&rule);
-        Self { rule, policy, respond: Problem, framework: PhantomData }
+        let enforcer = Enforcer::in_memory(&rule);
+        Self { rule, enforcer, respond: Problem, framework: PhantomData }
     }
 }
 
@@ -58,32 +58,37 @@ impl<R: KnownLimits, S, W, P> RateLimitLayerFor<R, S, W, P> {
     /// When the store cannot keep a limit of the rule.
     #[track_caller]
     pub fn store<T: Store>(self, store: T) -> RateLimitLayerFor<R, T, W, P> {
-        let policy = self.policy.with_store(store, &self.rule);
-        RateLimitLayerFor { rule: self.rule, policy, respond: self.respond, framework: PhantomData }
+        let enforcer = self.enforcer.with_store(store, &self.rule);
+        RateLimitLayerFor {
+            rule: self.rule,
+            enforcer,
+            respond: self.respond,
+            framework: PhantomData,
+        }
     }
 }
 
 impl<R, S, W, P> RateLimitLayerFor<R, S, W, P> {
     /// What happens to requests that exceed a limit; they are [blocked](Rejection::block) by default.
     pub fn rejection(self, rejection: Rejection) -> Self {
-        self.with(|policy| Policy { gate: policy.gate.with(rejection), ..policy })
+        self.with(|enforcer| enforcer.gate = enforcer.gate.with(rejection))
     }
 
     /// Which header fields tell clients how they stand; [`Fields::DRAFT`] by default.
     pub fn fields(self, fields: Fields) -> Self {
-        self.with(|policy| Policy { fields, ..policy })
+        self.with(|enforcer| enforcer.fields = fields)
     }
 
     /// Whether the [`Decision`](crate::Decision) is left in the extensions of requests, for handlers,
     /// and of responses, for outer layers. It is by default.
     pub fn extensions(self, extensions: bool) -> Self {
-        self.with(|policy| Policy { extensions, ..policy })
+        self.with(|enforcer| enforcer.extensions = extensions)
     }
 
     /// What happens when the store fails, is full, or does not answer in time; requests are
     /// [admitted](OnStoreError::Admit) by default.
     pub fn on_store_error(self, on_store_error: OnStoreError) -> Self {
-        self.with(|policy| Policy { on_store_error, ..policy })
+        self.with(|enforcer| enforcer.on_store_error = on_store_error)
     }
 
     /// The status that answers a request which can never be admitted, because it costs more than a limit ever
@@ -96,12 +101,12 @@ impl<R, S, W, P> RateLimitLayerFor<R, S, W, P> {
     #[track_caller]
     pub fn never_fits_status(self, status: u16) -> Self {
         let never_fits_status = client_error(status);
-        self.with(|policy| Policy { never_fits_status, ..policy })
+        self.with(|enforcer| enforcer.never_fits_status = never_fits_status)
     }
 
     /// How long to wait for a store that is not in this process; one second by default.
     pub fn deadline(self, deadline: Duration) -> Self {
-        self.with(|policy| Policy { deadline, ..policy })
+        self.with(|enforcer| enforcer.deadline = Some(deadline))
     }
 
     /// Until when a request holds its places of [`Limit::concurrent`](crate::Limit::concurrent), and when an
@@ -117,7 +122,7 @@ impl<R, S, W, P> RateLimitLayerFor<R, S, W, P> {
     /// # let _ = layer;
     /// ```
     pub fn hold_until(self, hold: Hold) -> Self {
-        self.with(|policy| Policy { hold, ..policy })
+        self.with(|enforcer| enforcer.hold = hold)
     }
 
     /// Tells `watch` who is refused: a [`Watch`] shows who that is most.
@@ -132,12 +137,12 @@ impl<R, S, W, P> RateLimitLayerFor<R, S, W, P> {
     /// # let _ = layer;
     /// ```
     pub fn watch(self, watch: &Watch) -> Self {
-        self.with(|policy| Policy { watch: Some(watch.clone()), ..policy })
+        self.with(|enforcer| enforcer.observer.watch = Some(watch.clone()))
     }
 
     /// What events show of the keys of requests, in a field `who`; [nothing](ShowKeys::Hidden) by default.
     pub fn show_keys(self, show_keys: ShowKeys) -> Self {
-        self.with(|policy| Policy { show_keys, ..policy })
+        self.with(|enforcer| enforcer.observer.show_keys = show_keys)
     }
 
     /// Makes the response of every refusal, seeing the request: also of requests without a key (400 or 500),
@@ -204,23 +209,24 @@ impl<R, S, W, P> RateLimitLayerFor<R, S, W, P> {
 
     /// Makes the response of a refusal by what `respond` makes of the present [`Respond`](crate::response::Respond).
     pub fn map_respond<Q>(self, respond: impl FnOnce(P) -> Q) -> RateLimitLayerFor<R, S, W, Q> {
-        let Self { rule, policy, respond: present, framework } = self;
-        RateLimitLayerFor { rule, policy, respond: respond(present), framework }
+        let Self { rule, enforcer, respond: present, framework } = self;
+        RateLimitLayerFor { rule, enforcer, respond: respond(present), framework }
     }
 
     /// How often something other than passing at once happened, in this layer, its clones and the
     /// services that they wrap.
     pub fn counts(&self) -> Counts {
-        self.policy.counters.read()
+        self.enforcer.observer.counters.read()
     }
 
     /// How many requests wait for their turn.
     pub fn waiting(&self) -> usize {
-        self.policy.gate.waiting()
+        self.enforcer.gate.waiting()
     }
 
-    fn with(self, change: impl FnOnce(Policy<S>) -> Policy<S>) -> Self {
-        Self { policy: change(self.policy), ..self }
+    fn with(mut self, change: impl FnOnce(&mut Enforcer<S>)) -> Self {
+        change(&mut self.enforcer);
+        self
     }
 }
 
@@ -233,9 +239,12 @@ where
     type Service = RateLimitFor<I, R, S, W, P>;
 
     fn layer(&self, inner: I) -> Self::Service {
-        let (rule, policy) = (self.rule.clone(), self.policy.clone());
-        let policies = policy.known.iter().map(policy_item).collect();
-        RateLimitFor::new(inner, Limited { rule, policy, respond: self.respond.clone(), policies })
+        let (rule, enforcer) = (self.rule.clone(), self.enforcer.clone());
+        let policies = enforcer.known.iter().map(policy_item).collect();
+        RateLimitFor::new(
+            inner,
+            Limited { rule, enforcer, respond: self.respond.clone(), policies },
+        )
     }
 }
 
@@ -248,7 +257,7 @@ impl<R: Clone, S: Clone, W, P: Clone> Clone for RateLimitLayerFor<R, S, W, P> {
     fn clone(&self) -> Self {
         Self {
             rule: self.rule.clone(),
-            policy: self.policy.clone(),
+            enforcer: self.enforcer.clone(),
             respond: self.respond.clone(),
             framework: PhantomData,
         }
@@ -259,8 +268,8 @@ impl<R: fmt::Debug, S: fmt::Debug, W, P> fmt::Debug for RateLimitLayerFor<R, S, 
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RateLimitLayer")
             .field("rule", &self.rule)
-            .field("store", &self.policy.store)
-            .field("gate", &self.policy.gate)
+            .field("store", &self.enforcer.store)
+            .field("gate", &self.enforcer.gate)
             .finish_non_exhaustive()
     }
 }

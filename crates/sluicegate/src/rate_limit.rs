@@ -4,26 +4,29 @@ use std::mem;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use http::header::{HeaderMap, HeaderValue, RETRY_AFTER};
+use http::header::HeaderValue;
 use http::{Request, Response};
-use sluicegate_core::adapter::{
-    Answer, Charge, Course, Debit, Desk, Field, Hold, Known, Paid, Policy, Receipt, Refusal,
-    Refused, Rest, is_stored_for_others,
-};
-use sluicegate_core::response::Degraded;
+use sluicegate_core::Memory;
+use sluicegate_core::adapter::{self, Admission, AsEnforcer, Enforcer, Refusal, Rest, Unsettled};
 use sluicegate_core::rule::Rule;
-use sluicegate_core::store::{Store, Ticket};
-use sluicegate_core::{Fields, Memory};
+use sluicegate_core::store::Store;
 use tower::Service;
 
 use crate::body::Body;
 use crate::future::{Forward, ResponseFuture};
-use crate::headers::{HttpHeaders, name};
-use crate::held::{Held, Unsettled};
+use crate::headers::{HttpExtensions, HttpHead};
+use crate::held::{Held, find_line};
 use crate::reply::HttpReply;
 use crate::respond::{Problem, Respond, status};
+use crate::sleep::TokioTimer;
 use crate::upgrade::Upgrade;
 use crate::view::{FrameworkBody, HttpView, Plain};
+
+/// What a request has paid at a layer.
+pub(crate) type Paid<R, S, P> = adapter::Paid<Arc<Limited<R, S, P>>>;
+
+/// A request that waits for a layer's store, or for its turn.
+pub(crate) type Pending<R, S, P> = adapter::Pending<Arc<Limited<R, S, P>>, TokioTimer>;
 
 /// A service behind a [`RateLimitLayer`](crate::RateLimitLayer).
 pub type RateLimit<I, R, S = Memory, P = Problem> = RateLimitFor<I, R, S, Plain, P>;
@@ -68,44 +71,19 @@ where
     }
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
-        let mut charge = Charge::new();
-        let Limited { rule, policy, .. } = &*self.limited;
-        if let Err(missing) = rule.charge(&HttpView::<B, W>::new(&request), &mut charge) {
-            let refusal = policy.keyless(missing);
-            return ResponseFuture::refused(self.limited.answer(refusal, &request));
-        }
-        if charge.is_empty() {
-            return ResponseFuture::running(self.inner.call(request), Paid::unknown(), None);
-        }
-        let place = policy.queue(&mut charge);
-        let answer = policy.store.take(&charge);
-        if let Some(outcome) = answer.at_once() {
-            // The usual way, on which nothing large is moved about.
-            policy.admitted(&charge, outcome);
-            let paid = Paid::charged(Arc::clone(&self.limited), &mut charge, outcome);
-            let upgrade = self.limited.mark(&paid, &mut request);
-            return ResponseFuture::running(self.inner.call(request), paid, upgrade);
-        }
-        let outcome = match answer {
-            Answer::Now(outcome) => outcome,
-            Answer::Later(answer) => {
-                let forward = Forward::new(self.take_ready(), request, &self.limited);
-                return ResponseFuture::deciding(answer, charge, place, forward);
-            }
-        };
-        match policy.judge(outcome, &charge, place) {
-            Course::Serve(served) => {
-                let paid = served.paid(&mut charge, || Arc::clone(&self.limited));
-                let upgrade = self.limited.mark(&paid, &mut request);
+        let limited = &self.limited;
+        let view = HttpView::<B, W>::new(&request);
+        match limited.enforcer.admit(&limited.rule, &view, || Arc::clone(limited)) {
+            Admission::Proceed(paid) => {
+                let upgrade = limited.mark(&paid, &mut request);
                 ResponseFuture::running(self.inner.call(request), paid, upgrade)
             }
-            Course::Wait(wait, outcome, place) => {
-                let ticket = Ticket::new(Arc::clone(&self.limited), charge, outcome);
-                let forward = Forward::new(self.take_ready(), request, &self.limited);
-                ResponseFuture::waiting(wait, ticket, place, forward)
+            Admission::Refuse(refusal) => {
+                ResponseFuture::refused(limited.answer(refusal, &request))
             }
-            Course::Refuse(refusal) => {
-                ResponseFuture::refused(self.limited.answer(refusal, &request))
+            Admission::Pending(pending) => {
+                let forward = Forward::new(self.take_ready(), request, &self.limited);
+                ResponseFuture::pending(pending, forward)
             }
         }
     }
@@ -119,67 +97,37 @@ impl<I: Clone, R, S, W, P> RateLimitFor<I, R, S, W, P> {
     }
 }
 
-/// What a layer was told, for its services and the requests under way.
+/// The settings of a layer, for its services and the requests under way.
 pub(crate) struct Limited<R, S, P> {
     pub(crate) rule: R,
-    pub(crate) policy: Policy<S>,
+    pub(crate) enforcer: Enforcer<S>,
     pub(crate) respond: P,
-    /// The item of each limit that is known in the `RateLimit-Policy` field.
+    /// The item of each known limit in the `RateLimit-Policy` field.
     pub(crate) policies: Box<[HeaderValue]>,
 }
 
-impl<R, S: Store, P> Desk for Limited<R, S, P> {
-    fn known(&self) -> &[Known] {
-        &self.policy.known
-    }
+impl<R, S: Store, P> AsEnforcer for Limited<R, S, P> {
+    type Store = S;
 
-    fn hold(&self) -> Hold {
-        self.policy.hold
-    }
-}
-
-/// Requests are settled through what they hold of the layer: one pointer for each, not two.
-impl<R, S: Store, P> Store for Limited<R, S, P> {
-    type Future = S::Future;
-
-    fn take(&self, charge: &Charge) -> Answer<S::Future> {
-        self.policy.store.take(charge)
-    }
-
-    fn peek(&self, charge: &Charge) -> Answer<S::Future> {
-        self.policy.store.peek(charge)
-    }
-
-    fn reset(&self, charge: &Charge) -> Answer<S::Future> {
-        self.policy.store.reset(charge)
-    }
-
-    fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64) {
-        self.policy.store.settle(debit, receipt, spent);
+    #[inline]
+    fn as_enforcer(&self) -> &Enforcer<S> {
+        &self.enforcer
     }
 }
 
 impl<R, S, P> Limited<R, S, P> {
-    /// Tells the handler what was decided, and makes sure that a connection that it upgrades keeps what is
-    /// held.
+    /// Tells the handler of the decision, and makes sure that a connection that it upgrades keeps what is held.
     #[inline]
-    pub(crate) fn mark<T: Desk, B>(
+    pub(crate) fn mark<E: AsEnforcer, B>(
         &self,
-        paid: &Paid<T>,
+        paid: &adapter::Paid<E>,
         request: &mut Request<B>,
     ) -> Option<Upgrade> {
-        if self.policy.extensions {
-            if let Some(decision) = paid.decision() {
-                request.extensions_mut().insert(decision);
-            }
-        }
-        if paid.is_degraded() {
-            request.extensions_mut().insert(Degraded);
-        }
+        self.enforcer.mark(paid, &mut HttpExtensions(request.extensions_mut()));
         if paid.may_wait() { Upgrade::of(request) } else { None }
     }
 
-    /// Makes the response of a refusal, and tells layers further out what happened here.
+    /// Makes the response of a refusal.
     pub(crate) fn answer<B, ResBody>(
         &self,
         refusal: Refusal,
@@ -194,52 +142,16 @@ impl<R, S, P> Limited<R, S, P> {
             // Whatever the operator's closure answers, what was asked for is a redirect.
             *response.status_mut() = status(&refusal);
         }
-        self.policy.fields.write_refusal(&refusal, &mut HttpHeaders(response.headers_mut()));
-        if refusal.gives_back() {
-            response.extensions_mut().insert(Refused);
-        }
-        if let (Some(decision), true) = (refusal.into_decision(), self.policy.extensions) {
-            response.extensions_mut().insert(decision);
-        }
+        self.enforcer.write_refusal(refusal, &mut HttpHead::of(&mut response, &self.policies));
         response
-    }
-
-    /// Tells the client how it stands, and layers further out what was decided.
-    fn tell<T: Desk, ResBody>(&self, paid: &Paid<T>, response: &mut Response<ResBody>) {
-        let Policy { fields, extensions, .. } = self.policy;
-        if fields == Fields::NONE && !extensions {
-            return;
-        }
-        if fields.is_draft() && !extensions && self.tell_at_once(paid, response.headers_mut()) {
-            return;
-        }
-        let Some(decision) = paid.decision() else { return };
-        fields.write_served(&decision, &mut HttpHeaders(response.headers_mut()));
-        if extensions {
-            response.extensions_mut().insert(decision);
-        }
-    }
-
-    /// The usual fields of the usual charge: half of that is written already.
-    fn tell_at_once<T: Desk>(&self, paid: &Paid<T>, headers: &mut HeaderMap) -> bool {
-        // Where the service has said when to come back, no window announced may end after that. Where others are served
-        // the same response from a cache, they must not read how this client stands.
-        let is_told =
-            headers.contains_key(RETRY_AFTER) || is_stored_for_others(&HttpHeaders(&mut *headers));
-        paid.tell(|at, line| {
-            if let (Ok(line), false) = (HeaderValue::from_str(line), is_told) {
-                headers.append(name(Field::RateLimitPolicy), self.policies[at].clone());
-                headers.append(name(Field::RateLimit), line);
-            }
-        })
     }
 }
 
-/// The response is known: settles what it cost, and tells of it. What waits for the end of its body goes
-/// along with that, or with the connection that it upgrades.
+/// Settles what the response cost, and tells the client. What waits for the end of the body goes along with the body,
+/// or with the connection that the response upgrades.
 #[inline]
 pub(crate) fn close<R, S, P, ResBody>(
-    paid: &mut Paid<Arc<Limited<R, S, P>>>,
+    paid: &mut Paid<R, S, P>,
     upgrade: &mut Option<Upgrade>,
     mut response: Response<ResBody>,
 ) -> Response<Body<ResBody>>
@@ -249,16 +161,20 @@ where
     P: Send + Sync + 'static,
 {
     if paid.close(&HttpReply(&response)) {
-        if let Some(limited) = paid.desk() {
-            limited.tell(paid, &mut response);
+        if let Some(limited) = paid.enforcer() {
+            let mut head = HttpHead::of(&mut response, &limited.policies);
+            limited.enforcer.write_served(paid, &mut head);
         }
     }
     if paid.rest() == Rest::Nothing && upgrade.is_none() {
         return response.map(Body::new);
     }
     let held = (paid.rest() != Rest::Nothing).then(|| {
-        let paid = mem::replace(paid, Paid::unknown());
-        Box::new(Unsettled::new(paid, &response)) as Box<dyn Held>
+        let paid = mem::replace(paid, Paid::nothing());
+        let reply = HttpReply(&response);
+        let headers = || response.headers().clone();
+        Box::new(Unsettled::new(paid, &reply, || reply.running(), headers, find_line))
+            as Box<dyn Held>
     });
     hold(held, upgrade.take(), response)
 }

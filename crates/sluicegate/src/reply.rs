@@ -6,6 +6,13 @@ use sluicegate_core::cost::RunningCost;
 /// What rules can see of an `http` response.
 pub(crate) struct HttpReply<'a, B>(pub(crate) &'a Response<B>);
 
+impl<B> HttpReply<'_, B> {
+    /// The cost that the handler reports while it streams its answer.
+    pub(crate) fn running(&self) -> Option<RunningCost> {
+        self.0.extensions().get().cloned()
+    }
+}
+
 impl<B> Reply for HttpReply<'_, B> {
     fn status(&self) -> u16 {
         self.0.status().as_u16()

@@ -4,46 +4,58 @@ use std::fmt::{self, Write};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use crate::admission::enforcer::Enforcer;
 use crate::admission::hold::Hold;
-use crate::admission::known::Known;
 use crate::admission::unserved::is_unserved;
 use crate::cost::account::{Account, Reply};
 use crate::http::fields;
 use crate::http::line::Line;
 use crate::key::KeyBuf;
-use crate::limit::{Decision, Limit, Outcome};
+use crate::limit::{Decision, Limit, Outcome, Receipt};
 use crate::store::Store;
 use crate::store::charge::{Charge, Debit};
-use crate::store::ticket::Ticket;
+use crate::store::ticket::{self, Ticket};
 
-/// Where requests are settled: a store, and the limits that are known before any request is.
-pub trait Desk: Store {
-    /// The limits.
-    fn known(&self) -> &[Known];
+/// A handle to an [`Enforcer`]: what a request under way keeps of the layer that admitted it.
+pub trait AsEnforcer {
+    /// The store of the enforcer.
+    type Store: Store;
 
-    /// Until when a served request holds its places.
-    fn hold(&self) -> Hold {
-        Hold::End
+    /// The enforcer.
+    fn as_enforcer(&self) -> &Enforcer<Self::Store>;
+}
+
+impl<S: Store> AsEnforcer for Enforcer<S> {
+    type Store = S;
+
+    #[inline]
+    fn as_enforcer(&self) -> &Self {
+        self
     }
 }
 
-impl<D: Desk + ?Sized> Desk for Arc<D> {
-    fn known(&self) -> &[Known] {
-        (**self).known()
-    }
+macro_rules! pointers {
+    ($($pointer:ident),*) => {$(
+        impl<E: AsEnforcer + ?Sized> AsEnforcer for $pointer<E> {
+            type Store = E::Store;
 
-    fn hold(&self) -> Hold {
-        (**self).hold()
-    }
+            #[inline]
+            fn as_enforcer(&self) -> &Enforcer<E::Store> {
+                (**self).as_enforcer()
+            }
+        }
+    )*};
 }
 
-impl<D: Desk + ?Sized> Desk for Rc<D> {
-    fn known(&self) -> &[Known] {
-        (**self).known()
-    }
+pointers!(Arc, Rc);
 
-    fn hold(&self) -> Hold {
-        (**self).hold()
+/// Settles through the store of an enforcer: one pointer for each request, not two.
+#[derive(Debug, Clone)]
+pub struct Via<E>(pub(crate) E);
+
+impl<E: AsEnforcer> ticket::Settle for Via<E> {
+    fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64) {
+        Store::settle(&self.0.as_enforcer().store, debit, receipt, spent);
     }
 }
 
@@ -61,12 +73,12 @@ pub enum Served {
 }
 
 impl Served {
-    /// What it has paid of the charge; `desk` is where that is settled.
+    /// What it has paid of the charge. It is settled through `enforcer`.
     #[inline]
-    pub fn paid<D: Desk>(self, charge: &mut Charge, desk: impl FnOnce() -> D) -> Paid<D> {
+    pub fn paid<E: AsEnforcer>(self, charge: &mut Charge, enforcer: impl FnOnce() -> E) -> Paid<E> {
         Paid(match self {
-            Self::Charged(outcome) => return Paid::charged(desk(), charge, &outcome),
-            Self::Degraded(decision) => Payment::Degraded(desk(), decision),
+            Self::Charged(outcome) => return Paid::charged(enforcer(), charge, &outcome),
+            Self::Degraded(decision) => Payment::Degraded(enforcer(), decision),
             Self::Shadowed(decision) => Payment::Shadowed(decision),
             Self::Unknown => Payment::Unknown,
         })
@@ -95,44 +107,44 @@ impl Rest {
 ///
 /// Small, because it moves along with the response's future, and that is boxed more often than not.
 #[derive(Debug)]
-pub struct Paid<D: Desk>(Payment<D>);
+pub struct Paid<E: AsEnforcer>(Payment<E>);
 
 #[derive(Debug)]
-enum Payment<D: Desk> {
-    /// A charge to one limit that is known at the desk: most are.
-    One(One<D>),
-    Several(Box<Ticket<D>>),
-    Degraded(D, Box<Decision>),
+enum Payment<E: AsEnforcer> {
+    /// A charge to one known limit, as most are.
+    One(One<E>),
+    Several(Box<Ticket<Via<E>>>),
+    Degraded(E, Box<Decision>),
     Shadowed(Box<Decision>),
     Unknown,
 }
 
-impl<D: Desk> Paid<D> {
+impl<E: AsEnforcer> Paid<E> {
     /// The charge of a request that goes ahead, to be settled. Takes it where it has to be kept as it
     /// is.
     #[inline(always)]
-    pub fn charged(desk: D, charge: &mut Charge, outcome: &Outcome) -> Self {
+    pub fn charged(enforcer: E, charge: &mut Charge, outcome: &Outcome) -> Self {
         if let Some(debit) = charge.only() {
-            if let Some(at) = position(&desk, &debit.limit) {
-                return Self(Payment::One(One::new(desk, at, debit, outcome.clone())));
+            if let Some(at) = position(&enforcer, &debit.limit) {
+                return Self(Payment::One(One::new(enforcer, at, debit, outcome.clone())));
             }
         }
         let charge = std::mem::take(charge);
-        Self(Payment::Several(Box::new(Ticket::begun(desk, charge, outcome.clone()))))
+        Self(Payment::Several(Box::new(Ticket::begun(Via(enforcer), charge, outcome.clone()))))
     }
 
-    /// Nothing was owed.
-    pub fn unknown() -> Self {
+    /// Nothing was charged.
+    pub fn nothing() -> Self {
         Self(Payment::Unknown)
     }
 
-    /// Where it is settled, where there is something to tell the client.
+    /// The handle to the enforcer, where there is something to tell the client.
     #[inline]
-    pub fn desk(&self) -> Option<&D> {
+    pub fn enforcer(&self) -> Option<&E> {
         match &self.0 {
-            Payment::One(one) => Some(&one.desk),
-            Payment::Several(ticket) => Some(ticket.store()),
-            Payment::Degraded(desk, _) => Some(desk),
+            Payment::One(one) => Some(&one.enforcer),
+            Payment::Several(ticket) => Some(&ticket.store().0),
+            Payment::Degraded(enforcer, _) => Some(enforcer),
             Payment::Shadowed(_) | Payment::Unknown => None,
         }
     }
@@ -149,14 +161,14 @@ impl<D: Desk> Paid<D> {
         }
     }
 
-    /// Hands out the value of the `RateLimit` field, and where the limit stands that it is about at the
-    /// desk, if it is about one of those: what is always the same is written already.
-    pub fn tell(&self, tell: impl FnOnce(usize, &str)) -> bool {
+    /// Hands out the index of the known limit that was charged, and the value of the `RateLimit` field about it.
+    /// Returns `false` where it is not one known limit.
+    pub(crate) fn tell(&self, tell: impl FnOnce(usize, &str)) -> bool {
         let Payment::One(one) = &self.0 else { return false };
         if one.limit().is_shadow() {
             return false;
         }
-        let known = &one.desk.known()[one.at];
+        let known = &one.settings().known[one.at];
         let (remaining, window, soft) = one.outcome.left(one.limit());
         let mut line = Line::new();
         let named = line.write_str(known.name());
@@ -178,7 +190,9 @@ impl<D: Desk> Paid<D> {
     pub fn may_wait(&self) -> bool {
         match &self.0 {
             Payment::One(one) => one.may_wait(),
-            Payment::Several(ticket) => ticket.may_wait() && ticket.store().hold() == Hold::End,
+            Payment::Several(ticket) => {
+                ticket.may_wait() && ticket.store().0.as_enforcer().hold == Hold::End
+            }
             Payment::Degraded(..) | Payment::Shadowed(_) | Payment::Unknown => false,
         }
     }
@@ -224,7 +238,7 @@ impl<D: Desk> Paid<D> {
         match &mut self.0 {
             Payment::One(one) => one.close(reply, is_refusal),
             Payment::Several(ticket) => {
-                let hold = ticket.store().hold();
+                let hold = ticket.store().0.as_enforcer().hold;
                 ticket.close(reply, hold);
             }
             Payment::Degraded(..) => {}
@@ -234,16 +248,30 @@ impl<D: Desk> Paid<D> {
     }
 }
 
-impl<D: Desk> From<Ticket<D>> for Paid<D> {
-    fn from(ticket: Ticket<D>) -> Self {
+impl<E: AsEnforcer> Paid<E> {
+    /// The ticket of a charge, settled by `store` from now on; `None` where there is none.
+    pub fn into_ticket<S: Store>(self, store: impl FnOnce(&E) -> S) -> Option<Ticket<S>> {
+        match self.0 {
+            Payment::Several(ticket) => Some(ticket.on(|via| store(&via.0))),
+            Payment::One(one) => {
+                let store = store(&one.enforcer);
+                Some(one.into_ticket(store))
+            }
+            Payment::Degraded(..) | Payment::Shadowed(_) | Payment::Unknown => None,
+        }
+    }
+}
+
+impl<E: AsEnforcer> From<Ticket<Via<E>>> for Paid<E> {
+    fn from(ticket: Ticket<Via<E>>) -> Self {
         Self(Payment::Several(Box::new(ticket)))
     }
 }
 
-/// A [`Ticket`] of one limit that is known at the desk, under half the size.
-struct One<D: Desk> {
-    desk: D,
-    /// Where the limit stands.
+/// A [`Ticket`] of one known limit, less than half as large.
+struct One<E: AsEnforcer> {
+    enforcer: E,
+    /// The index of the limit among those known.
     at: usize,
     key: KeyBuf,
     cost: u64,
@@ -261,20 +289,25 @@ enum Stage {
 }
 
 #[inline]
-fn position(desk: &impl Desk, limit: &Limit) -> Option<usize> {
-    desk.known().iter().position(|known| known.limit().is_same(limit))
+fn position(enforcer: &impl AsEnforcer, limit: &Limit) -> Option<usize> {
+    enforcer.as_enforcer().known.iter().position(|known| known.limit().is_same(limit))
 }
 
-impl<D: Desk> One<D> {
+impl<E: AsEnforcer> One<E> {
     #[inline(always)]
-    fn new(desk: D, at: usize, debit: &Debit, outcome: Outcome) -> Self {
+    fn new(enforcer: E, at: usize, debit: &Debit, outcome: Outcome) -> Self {
         let Debit { key, cost, ref account, .. } = *debit;
-        Self { desk, at, key, cost, account: account.clone(), outcome, stage: Stage::Open }
+        Self { enforcer, at, key, cost, account: account.clone(), outcome, stage: Stage::Open }
+    }
+
+    #[inline]
+    fn settings(&self) -> &Enforcer<E::Store> {
+        self.enforcer.as_enforcer()
     }
 
     #[inline]
     fn limit(&self) -> &Limit {
-        self.desk.known()[self.at].limit()
+        self.settings().known[self.at].limit()
     }
 
     fn decision(&self) -> Decision {
@@ -284,7 +317,7 @@ impl<D: Desk> One<D> {
     #[inline]
     fn may_wait(&self) -> bool {
         let waits = self.account.as_ref().is_some_and(Account::may_wait) || self.limit().is_held();
-        waits && self.desk.hold() == Hold::End
+        waits && self.settings().hold == Hold::End
     }
 
     #[inline]
@@ -307,7 +340,7 @@ impl<D: Desk> One<D> {
     fn close_by(&mut self, reply: &dyn Reply, is_refusal: bool) {
         let debit = self.debit();
         let is_running = reply.is_running();
-        if !is_refusal && self.desk.hold() == Hold::End && debit.waits(is_running) {
+        if !is_refusal && self.settings().hold == Hold::End && debit.waits(is_running) {
             self.stage = Stage::Answered(Rest::of(debit.account_waits(is_running)));
         } else {
             self.settle(&debit, debit.spent(reply));
@@ -322,6 +355,15 @@ impl<D: Desk> One<D> {
         }
     }
 
+    fn into_ticket<S: Store>(mut self, store: S) -> Ticket<S> {
+        self.stage = Stage::Settled;
+        let Debit { limit, key, cost, account, .. } = self.debit();
+        let mut charge = Charge::new();
+        // A charge that owes nothing yet has room.
+        let _ = charge.add_on_account(limit, key, cost, account);
+        Ticket::begun(store, charge, self.outcome.clone())
+    }
+
     fn debit(&self) -> Debit {
         let Self { key, cost, ref account, .. } = *self;
         Debit { limit: *self.limit(), key, cost, account: account.clone(), is_length: false }
@@ -330,12 +372,12 @@ impl<D: Desk> One<D> {
     fn settle(&self, debit: &Debit, spent: u64) {
         let receipt = self.outcome.receipts().next().filter(|receipt| !receipt.is_void());
         if let (Some(receipt), true) = (receipt, spent != debit.cost) {
-            self.desk.settle(debit, &receipt, spent);
+            self.settings().store.settle(debit, &receipt, spent);
         }
     }
 }
 
-impl<D: Desk> Drop for One<D> {
+impl<E: AsEnforcer> Drop for One<E> {
     #[inline]
     fn drop(&mut self) {
         let gives_back = match self.stage {
@@ -349,7 +391,7 @@ impl<D: Desk> Drop for One<D> {
     }
 }
 
-impl<D: Desk> fmt::Debug for One<D> {
+impl<E: AsEnforcer> fmt::Debug for One<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("One").field("limit", self.limit()).finish_non_exhaustive()
     }

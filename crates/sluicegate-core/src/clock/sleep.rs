@@ -5,10 +5,16 @@ use std::time::Duration;
 
 use crate::clock::{Clock, ManualClock};
 
-/// A wait by a store's clock: on the runtime's timer `T`, or until a test has turned a manual clock.
-///
-/// This is the seam between adapters and the runtime: an adapter names its timer's future and how it
-/// is made, and nothing else here knows of it.
+/// A runtime's timer. Adapters name theirs; core knows no runtime.
+pub trait Timer {
+    /// Resolves when the time is over.
+    type Sleep: Future<Output = ()>;
+
+    /// Waits for `time`, from now.
+    fn sleep(time: Duration) -> Self::Sleep;
+}
+
+/// A wait by a store's clock: on the future `T` of the runtime's timer, or until a test has advanced a manual clock.
 pub struct Sleep<T>(Until<T>);
 
 enum Until<T> {
@@ -17,7 +23,7 @@ enum Until<T> {
 }
 
 impl<T> Sleep<T> {
-    /// Waits for `time` by `clock`; `timer` starts the runtime's timer where that is the machine's.
+    /// Waits for `time` by `clock`. `timer` starts the timer where that is the machine's clock.
     pub fn new(clock: &Clock, time: Duration, timer: impl FnOnce(Duration) -> T) -> Self {
         Self(match clock.as_manual() {
             None => Until::Timer(Box::pin(timer(time))),

@@ -50,7 +50,13 @@ pub fn is_stored_for_others(headers: &impl Headers) -> bool {
     allowed && !forbidden
 }
 
-/// What stands in a header field.
+/// Whether nothing about this client may be written: the response says when to come back, or it is [stored for
+/// others](is_stored_for_others).
+pub(crate) fn is_told_to_wait_or_stored(headers: &impl Headers) -> bool {
+    headers.contains(Field::RetryAfter) || is_stored_for_others(headers)
+}
+
+/// The value of a header field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Value<'a> {
     /// Always the same.

@@ -174,6 +174,13 @@ impl Outcome {
         self.admitted && self.notes == 0 && self.micros == 0
     }
 
+    /// Whether there is something to report of an admitted request: it is [shadowed](Self::is_shadowed) or
+    /// [uncounted](Self::is_uncounted).
+    #[inline]
+    pub(crate) const fn has_notes(&self) -> bool {
+        self.notes != 0
+    }
+
     /// Whether a limit that is a [shadow](Limit::shadow) would have refused the request, or held it up.
     #[inline]
     pub const fn is_shadowed(&self) -> bool {

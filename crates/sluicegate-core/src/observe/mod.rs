@@ -15,6 +15,7 @@
 pub(crate) mod by_policy;
 pub(crate) mod counts;
 pub(crate) mod meter;
+pub(crate) mod observer;
 pub(crate) mod report;
 pub(crate) mod show;
 pub(crate) mod span;

@@ -3,15 +3,14 @@ use std::fmt;
 /// The `tracing` span `rate_limit`, around a decision that has to be awaited, a wait, or one after the
 /// other; never around a decision that is there at once. Without the feature `tracing` it is nothing.
 #[derive(Clone)]
-pub struct DecisionSpan {
+pub(crate) struct DecisionSpan {
     #[cfg(feature = "tracing")]
     span: tracing::Span,
 }
 
 impl DecisionSpan {
     /// Begins with a decision, or with a wait.
-    #[expect(clippy::new_without_default, reason = "a span is not made by the way")]
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             #[cfg(feature = "tracing")]
             span: tracing::info_span!("rate_limit"),
@@ -19,7 +18,7 @@ impl DecisionSpan {
     }
 
     /// Runs `run` within the span.
-    pub fn in_scope<T>(&self, run: impl FnOnce() -> T) -> T {
+    pub(crate) fn in_scope<T>(&self, run: impl FnOnce() -> T) -> T {
         #[cfg(feature = "tracing")]
         let _entered = self.span.enter();
         run()

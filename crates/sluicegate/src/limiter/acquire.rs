@@ -1,16 +1,16 @@
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::{error, fmt};
 
 use pin_project_lite::pin_project;
 use sluicegate_core::Decision;
-use sluicegate_core::adapter::{Answer, AtOnce, Charge, DecisionSpan, Gate, Outcome, Place};
-use sluicegate_core::clock::Clock;
+use sluicegate_core::adapter::{
+    Admission, AtOnce, Charge, Enforcer, Paid, Pending, Refusal, Served,
+};
 use sluicegate_core::store::{Store, StoreError, Ticket};
 
 use super::POLLED_AGAIN;
-use super::told::{Told, decided};
-use crate::sleep::{Sleep, sleep};
+use crate::sleep::TokioTimer;
 
 pin_project! {
     /// Waits for its turn; see [`Limiter::acquire`](crate::Limiter::acquire).
@@ -18,97 +18,65 @@ pin_project! {
     pub struct Acquire<S: Store> {
         #[pin]
         state: Acquiring<S>,
-        clock: Clock,
     }
 }
 
 pin_project! {
     #[project = AcquiringProj]
     enum Acquiring<S: Store> {
-        Deciding { #[pin] answer: S::Future, asked: Option<Asked<S>>, span: DecisionSpan },
-        Waiting { sleep: Sleep, ticket: Option<(Ticket<S>, Place)>, span: DecisionSpan },
-        Done { outcome: Option<Result<Ticket<S>, AcquireError>> },
+        Pending { #[pin] pending: Pending<Enforcer<S>, TokioTimer> },
+        Done { result: Option<Result<Ticket<S>, AcquireError>> },
     }
 }
 
-pub(super) struct Asked<S> {
-    pub(super) charge: Charge,
-    pub(super) store: S,
-    pub(super) told: Told,
-    pub(super) gate: Gate,
-}
-
-impl<S: Store> Acquire<S> {
-    pub(super) fn new(answer: Answer<S::Future>, asked: Asked<S>, clock: Clock) -> Self {
-        let state = match answer {
-            Answer::Now(outcome) => Acquiring::of(outcome, asked, &clock, DecisionSpan::new),
-            Answer::Later(answer) => {
-                Acquiring::Deciding { answer, asked: Some(asked), span: DecisionSpan::new() }
+impl<S: Store + Clone> Acquire<S> {
+    pub(super) fn new(enforcer: &Enforcer<S>, mut charge: Charge) -> Self {
+        let state = match enforcer.ask(&mut charge, || enforcer.clone()) {
+            Admission::Proceed(Served::Charged(outcome)) => {
+                let ticket = Ticket::new(enforcer.store.clone(), charge, outcome);
+                Acquiring::Done { result: Some(Ok(ticket)) }
             }
-        };
-        Self { state, clock }
-    }
-}
-
-impl<S: Store> Acquiring<S> {
-    fn of(
-        outcome: Result<Outcome, StoreError>,
-        asked: Asked<S>,
-        clock: &Clock,
-        span: impl FnOnce() -> DecisionSpan,
-    ) -> Self {
-        let Asked { charge, store, told, gate } = asked;
-        let outcome = match outcome {
-            Ok(outcome) if outcome.is_admitted() => {
-                told.admitted(&outcome, &charge);
-                let wait = outcome.wait();
-                let ticket = Ticket::new(store, charge, outcome);
-                if !wait.is_zero() {
-                    let (sleep, ticket) = (sleep(clock, wait), Some((ticket, gate.seat(None))));
-                    return Self::Waiting { sleep, ticket, span: span() };
-                }
-                Ok(ticket)
+            Admission::Proceed(served) => {
+                let paid = served.paid(&mut charge, || enforcer.clone());
+                Acquiring::Done { result: Some(acquired(Ok(paid))) }
             }
-            outcome => match decided(outcome, &charge, Some(&told)) {
-                Ok(decision) if decision.never_fits() => {
-                    Err(AcquireError::NeverFits(Box::new(decision)))
-                }
-                Ok(decision) => Err(AcquireError::Refused(Box::new(decision))),
-                Err(error) => Err(AcquireError::Store(error)),
-            },
+            Admission::Refuse(refusal) => Acquiring::Done { result: Some(acquired(Err(refusal))) },
+            Admission::Pending(pending) => Acquiring::Pending { pending },
         };
-        Self::Done { outcome: Some(outcome) }
+        Self { state }
     }
 }
 
-impl<S: Store> Future for Acquire<S> {
+/// The ticket of a request that was admitted.
+fn acquired<S: Store + Clone>(
+    result: Result<Paid<Enforcer<S>>, Refusal>,
+) -> Result<Ticket<S>, AcquireError> {
+    match result {
+        Ok(paid) => paid.into_ticket(|enforcer| enforcer.store.clone()).ok_or_else(not_charged),
+        Err(Refusal::TooMany(decision)) => Err(AcquireError::Refused(Box::new(decision))),
+        Err(Refusal::NeverFits(decision, _)) => Err(AcquireError::NeverFits(Box::new(decision))),
+        Err(Refusal::Unavailable(error)) => Err(AcquireError::Store(error)),
+        Err(_) => Err(not_charged()),
+    }
+}
+
+/// A limiter blocks what exceeds its limits and refuses when its store fails, so whatever else there is was charged.
+fn not_charged() -> AcquireError {
+    AcquireError::Store(StoreError::unavailable("the request was not charged"))
+}
+
+impl<S: Store + Clone> Future for Acquire<S> {
     type Output = Result<Ticket<S>, AcquireError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut this = self.project();
-        loop {
-            let next = match this.state.as_mut().project() {
-                AcquiringProj::Deciding { answer, asked, span } => {
-                    let outcome = ready!(span.in_scope(|| answer.poll(cx)));
-                    let (asked, span) = (asked.take().expect(POLLED_AGAIN), span.clone());
-                    Acquiring::of(outcome, asked, this.clock, || span)
-                }
-                AcquiringProj::Waiting { sleep, ticket, span } => {
-                    ready!(span.in_scope(|| Pin::new(sleep).poll(cx)));
-                    let (mut ticket, _place) = ticket.take().expect(POLLED_AGAIN);
-                    ticket.begin();
-                    return Poll::Ready(Ok(ticket));
-                }
-                AcquiringProj::Done { outcome } => {
-                    return Poll::Ready(outcome.take().expect(POLLED_AGAIN));
-                }
-            };
-            this.state.set(next);
+        match self.project().state.project() {
+            AcquiringProj::Pending { pending } => pending.poll(cx).map(acquired),
+            AcquiringProj::Done { result } => Poll::Ready(result.take().expect(POLLED_AGAIN)),
         }
     }
 }
 
-impl<S: Store<Future: AtOnce>> Acquire<S> {
+impl<S: Store<Future: AtOnce> + Clone> Acquire<S> {
     /// The ticket, where the store is in this process and nobody has to wait: as after
     /// [`Limiter::charge`](crate::Limiter::charge).
     ///
@@ -120,16 +88,11 @@ impl<S: Store<Future: AtOnce>> Acquire<S> {
     ///
     /// When it has to wait for its turn, or has been awaited before.
     pub fn now(self) -> Result<Ticket<S>, AcquireError> {
-        let state = match self.state {
-            Acquiring::Deciding { answer, asked, span } => {
-                let asked = asked.expect(POLLED_AGAIN);
-                Acquiring::of(answer.outcome(), asked, &self.clock, || span)
+        match self.state {
+            Acquiring::Done { result } => result.expect(POLLED_AGAIN),
+            Acquiring::Pending { pending } => {
+                acquired(pending.now().expect("the request has to wait for its turn: await it"))
             }
-            state => state,
-        };
-        match state {
-            Acquiring::Done { outcome } => outcome.expect(POLLED_AGAIN),
-            _ => panic!("the request has to wait for its turn: await it"),
         }
     }
 }

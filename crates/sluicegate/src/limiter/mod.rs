@@ -1,22 +1,17 @@
 mod acquire;
 mod take;
-mod told;
 
 use std::time::Duration;
 
-use sluicegate_core::adapter::{Charge, Gate, Outcome, SetSpent, must_keep};
-use sluicegate_core::clock::Clock;
+use sluicegate_core::adapter::{Charge, Enforcer, Observer, Outcome, SetSpent};
 use sluicegate_core::key::{KeyBuf, Part};
 use sluicegate_core::limit::Limits;
 use sluicegate_core::observe::Watch;
-use sluicegate_core::store::{Blocks, Store, StoreError};
+use sluicegate_core::store::{Blocks, OnStoreError, Store, StoreError};
 use sluicegate_core::{Decision, Memory};
 
 pub use self::acquire::{Acquire, AcquireError};
 pub use self::take::Take;
-
-use self::acquire::Asked;
-use self::told::Told;
 
 /// Limits for code without HTTP: outgoing calls, jobs, messages.
 ///
@@ -36,24 +31,21 @@ use self::told::Told;
 #[derive(Debug, Clone)]
 pub struct Limiter<S = Memory> {
     limits: Limits,
-    store: S,
-    clock: Clock,
-    told: Told,
-    /// Counts those that wait.
-    gate: Gate,
+    enforcer: Enforcer<S>,
 }
 
 impl Limiter {
     /// Limits every key by `limits`, counted in the memory of this process.
     pub fn new(limits: impl Into<Limits>) -> Self {
-        let store = Memory::new();
-        Self {
-            limits: limits.into(),
-            clock: store.clock(),
-            store,
-            told: Told::default(),
-            gate: Gate::default(),
-        }
+        let limits = limits.into();
+        let enforcer = Enforcer {
+            observer: Observer::without_events(),
+            // Callers wait for the store for as long as they like, and are told of its errors.
+            deadline: None,
+            on_store_error: OnStoreError::Refuse,
+            ..Enforcer::new(Memory::new(), &limits)
+        };
+        Self { limits, enforcer }
     }
 }
 
@@ -80,9 +72,9 @@ impl Limiter<Memory> {
                 // In place: moving what has just been written makes the processor wait.
                 let mut buffer = KeyBuf::new();
                 key.write(&mut buffer);
-                self.store.spend(limit, &buffer, cost)
+                self.enforcer.store.spend(limit, &buffer, cost)
             }
-            None => self.store.take(&self.charge_for(key, cost)).now(),
+            None => self.enforcer.store.take(&self.charge_for(key, cost)).now(),
         }
     }
 }
@@ -96,25 +88,20 @@ impl<S> Limiter<S> {
     #[must_use]
     #[track_caller]
     pub fn store<T: Store>(self, store: T) -> Limiter<T> {
-        must_keep(&store, &self.limits);
-        Limiter {
-            limits: self.limits,
-            clock: store.clock(),
-            store,
-            told: self.told,
-            gate: self.gate,
-        }
+        let enforcer = self.enforcer.with_store(store, &self.limits);
+        Limiter { limits: self.limits, enforcer }
     }
 
     /// How many [`acquire`](Limiter::acquire)s wait for their turn, in this limiter and its clones.
     pub fn waiting(&self) -> usize {
-        self.gate.waiting()
+        self.enforcer.gate.waiting()
     }
 
     /// Tells `watch` who is refused, except by [`spend`](Limiter::spend).
     #[must_use]
-    pub fn watch(self, watch: &Watch) -> Self {
-        Self { told: Told { watch: Some(watch.clone()), ..self.told }, ..self }
+    pub fn watch(mut self, watch: &Watch) -> Self {
+        self.enforcer.observer.watch = Some(watch.clone());
+        self
     }
 }
 
@@ -127,7 +114,7 @@ impl<S: Store + Clone> Limiter<S> {
     #[must_use]
     #[track_caller]
     pub fn blockable(self) -> Limiter<Blocks<S>> {
-        let store = Blocks::new(self.store.clone());
+        let store = Blocks::new(self.enforcer.store.clone());
         self.store(store)
     }
 }
@@ -148,12 +135,12 @@ impl<S: Store + Clone> Limiter<Blocks<S>> {
     /// # Ok::<(), sluicegate::store::StoreError>(())
     /// ```
     pub fn block(&self, key: impl Part, duration: Duration) -> SetSpent<S> {
-        self.store.block(key, duration)
+        self.enforcer.store.block(key, duration)
     }
 
     /// Ends the block of `key`, if there is one.
     pub fn unblock(&self, key: impl Part) -> SetSpent<S> {
-        self.store.unblock(key)
+        self.enforcer.store.unblock(key)
     }
 }
 
@@ -169,7 +156,8 @@ impl<S: Store> Limiter<S> {
     /// Spends `cost` on `key`, if every limit admits it.
     pub fn take_n(&self, key: impl Part, cost: u64) -> Take<S::Future> {
         let charge = self.charge_for(key, cost);
-        Take::new(self.store.take(&charge), charge, Some(&self.told))
+        let Enforcer { store, observer, clock, .. } = &self.enforcer;
+        Take::told(store.take(&charge), charge, observer, clock)
     }
 
     /// What [`take`](Self::take) would answer, without spending.
@@ -180,13 +168,13 @@ impl<S: Store> Limiter<S> {
     /// What [`take_n`](Self::take_n) would answer, without spending.
     pub fn peek_n(&self, key: impl Part, cost: u64) -> Take<S::Future> {
         let charge = self.charge_for(key, cost);
-        Take::new(self.store.peek(&charge), charge, None)
+        Take::untold(self.enforcer.store.peek(&charge), charge)
     }
 
     /// Forgets what was spent on `key`; answers as [`peek`](Self::peek) afterwards.
     pub fn reset(&self, key: impl Part) -> Take<S::Future> {
         let charge = self.charge_for(key, 1);
-        Take::new(self.store.reset(&charge), charge, None)
+        Take::untold(self.enforcer.store.reset(&charge), charge)
     }
 
     /// Makes what `key` has spent of each limit `amount`, at this moment, whatever it was before. The amount may lie
@@ -221,7 +209,7 @@ impl<S: Store> Limiter<S> {
         for limit in self.limits.iter().filter(|limit| !limit.is_held()) {
             charge.add(*limit, written, 0).expect("limits of one list fit a charge");
         }
-        SetSpent::new(self.store.clone(), charge, amount)
+        SetSpent::new(self.enforcer.store.clone(), charge, amount)
     }
 
     /// Gives back what `decision` charged to `key`, as far as that has not been recovered already;
@@ -261,7 +249,7 @@ impl<S: Store> Limiter<S> {
             }
             let mut debit = debit.clone();
             debit.cost = status.charged;
-            self.store.settle(&debit, &status.receipt, spent);
+            self.enforcer.store.settle(&debit, &status.receipt, spent);
         }
     }
 
@@ -316,11 +304,7 @@ impl<S: Store> Limiter<S> {
     where
         S: Clone,
     {
-        let charge = self.charge_for(key, cost).patient(max_wait);
-        let answer = self.store.take(&charge);
-        let (store, told, gate) = (self.store.clone(), self.told.clone(), self.gate.clone());
-        let asked = Asked { charge, store, told, gate };
-        Acquire::new(answer, asked, self.clock.clone())
+        Acquire::new(&self.enforcer, self.charge_for(key, cost).patient(max_wait))
     }
 
     fn charge_for(&self, key: impl Part, cost: u64) -> Charge {

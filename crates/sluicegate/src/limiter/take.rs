@@ -4,11 +4,11 @@ use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
 use sluicegate_core::Decision;
-use sluicegate_core::adapter::{Answer, AtOnce, Charge, Outcome};
+use sluicegate_core::adapter::{Answer, AtOnce, Charge, Observer, Outcome};
+use sluicegate_core::clock::Clock;
 use sluicegate_core::store::StoreError;
 
 use super::POLLED_AGAIN;
-use super::told::{Told, decided};
 
 pin_project! {
     /// A decision of a [`Limiter`](crate::Limiter).
@@ -28,15 +28,59 @@ pin_project! {
 }
 
 impl<F> Take<F> {
-    pub(super) fn new(answer: Answer<F>, charge: Charge, told: Option<&Told>) -> Self {
-        Self {
-            state: match answer {
-                Answer::Now(outcome) => {
-                    Taking::Now { decision: Some(decided(outcome, &charge, told)) }
-                }
-                Answer::Later(answer) => Taking::Later { answer, charge, told: told.cloned() },
-            },
-        }
+    /// A decision that operators are told of.
+    pub(super) fn told(
+        answer: Answer<F>,
+        charge: Charge,
+        observer: &Observer,
+        clock: &Clock,
+    ) -> Self {
+        let told = || Told { observer: observer.clone(), clock: clock.clone() };
+        Self::new(
+            answer,
+            charge,
+            |outcome, charge| observer.decided(clock, outcome, charge),
+            || Some(told()),
+        )
+    }
+
+    /// A decision that only the caller is told of.
+    pub(super) fn untold(answer: Answer<F>, charge: Charge) -> Self {
+        Self::new(answer, charge, untold, || None)
+    }
+
+    fn new(
+        answer: Answer<F>,
+        charge: Charge,
+        decided: impl FnOnce(Result<Outcome, StoreError>, &Charge) -> Result<Decision, StoreError>,
+        told: impl FnOnce() -> Option<Told>,
+    ) -> Self {
+        let state = match answer {
+            Answer::Now(outcome) => Taking::Now { decision: Some(decided(outcome, &charge)) },
+            Answer::Later(answer) => Taking::Later { answer, charge, told: told() },
+        };
+        Self { state }
+    }
+}
+
+/// Who tells operators of a decision that is not there yet.
+struct Told {
+    observer: Observer,
+    clock: Clock,
+}
+
+fn untold(outcome: Result<Outcome, StoreError>, charge: &Charge) -> Result<Decision, StoreError> {
+    outcome.map(|outcome| outcome.decision(charge))
+}
+
+fn decided(
+    outcome: Result<Outcome, StoreError>,
+    charge: &Charge,
+    told: Option<&Told>,
+) -> Result<Decision, StoreError> {
+    match told {
+        Some(Told { observer, clock }) => observer.decided(clock, outcome, charge),
+        None => untold(outcome, charge),
     }
 }
 

@@ -1,6 +1,6 @@
 //! What is done with refused requests.
 
-use sluicegate_core::adapter::{Gate, Step};
+use sluicegate_core::adapter::{Gate, Treatment};
 use sluicegate_core::store::Store;
 use sluicegate_core::{Decision, Memory};
 
@@ -30,9 +30,9 @@ fn refusal(live: &Live) -> Decision {
 fn the_rule_of_the_limit_that_refuses_says_what_is_done() {
     let busy = "{ redirect = \"https://busy.example.com/\" }";
     let live = Live::of(policies(&(rule("few", 1, busy) + &rule("many", 9, "\"block\""))));
-    assert!(matches!(Gate::new(live.rejection()).refuse(&refusal(&live)), Step::Redirect(_)));
+    assert!(matches!(Gate::new(live.rejection()).treat(&refusal(&live)), Treatment::Redirect(_)));
     let live = Live::of(policies(&rule("few", 1, "\"degrade\"")));
-    assert_eq!(Gate::new(live.rejection()).refuse(&refusal(&live)), Step::Degrade);
+    assert_eq!(Gate::new(live.rejection()).treat(&refusal(&live)), Treatment::Degrade);
 }
 
 #[test]
@@ -42,11 +42,11 @@ fn of_several_that_refuse_the_least_generous_says_it() {
         let rules = rejects.iter().enumerate();
         let text: String = rules.map(|(at, reject)| rule(&format!("r{at}"), 1, reject)).collect();
         let live = Live::of(policies(&text));
-        Gate::new(live.rejection()).refuse(&refusal(&live))
+        Gate::new(live.rejection()).treat(&refusal(&live))
     };
     // A rule on trial never refuses.
-    assert!(matches!(step(&reject[..2]), Step::Redirect(_)));
-    assert_eq!(step(&reject), Step::Reject);
+    assert!(matches!(step(&reject[..2]), Treatment::Redirect(_)));
+    assert_eq!(step(&reject), Treatment::Reject);
 }
 
 #[test]
@@ -54,13 +54,13 @@ fn what_is_done_is_reloaded_with_the_limits() {
     let place = Place::with(&rule("few", 1, "\"degrade\""));
     let live = place.open();
     let gate = Gate::new(live.rejection());
-    assert_eq!(gate.refuse(&refusal(&live)), Step::Degrade);
+    assert_eq!(gate.treat(&refusal(&live)), Treatment::Degrade);
     let decided = refusal(&live);
     place.write(&rule("few", 1, "\"block\""));
     live.reload().expect("valid policies");
-    assert_eq!(gate.refuse(&refusal(&live)), Step::Reject);
+    assert_eq!(gate.treat(&refusal(&live)), Treatment::Reject);
     // What is no longer said of a limit is what holds for all: it is refused.
     place.write("rules = []");
     live.reload().expect("valid policies");
-    assert_eq!(gate.refuse(&decided), Step::Reject);
+    assert_eq!(gate.treat(&decided), Treatment::Reject);
 }

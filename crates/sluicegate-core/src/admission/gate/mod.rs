@@ -158,16 +158,16 @@ impl Rejection {
         Self { kind: Kind::Choose(Arc::new(choose)), queue: None }
     }
 
-    fn step(&self, decision: &Decision) -> Step {
+    fn treatment(&self, decision: &Decision) -> Treatment {
         match &self.kind {
-            Kind::Block => Step::Reject,
-            Kind::Redirect(redirect) => Step::Redirect(redirect.clone()),
-            Kind::Degrade => Step::Degrade,
-            Kind::Shadow => Step::Shadow,
+            Kind::Block => Treatment::Reject,
+            Kind::Redirect(redirect) => Treatment::Redirect(redirect.clone()),
+            Kind::Degrade => Treatment::Degrade,
+            Kind::Shadow => Treatment::Shadow,
             Kind::Choose(choose) => match choose(decision) {
                 // One choice is a choice; a chain of them could be endless.
-                Self { kind: Kind::Choose(_), .. } => Step::Reject,
-                chosen => chosen.step(decision),
+                Self { kind: Kind::Choose(_), .. } => Treatment::Reject,
+                chosen => chosen.treatment(decision),
             },
         }
     }
@@ -191,9 +191,9 @@ impl fmt::Debug for Kind {
     }
 }
 
-/// What the adapter does with a request that was refused.
+/// What happens to a request that exceeds a limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
+pub enum Treatment {
     /// Calls the service, the request marked as one to serve less for.
     Degrade,
     /// Calls the service, and reports that it would have been refused.
@@ -204,16 +204,16 @@ pub enum Step {
     Reject,
 }
 
-/// Turns decisions into steps, and bounds how many requests wait. Clones share that bound.
+/// Says what happens to requests that exceed a limit, and bounds how many wait. Clones share that bound.
 #[derive(Debug, Clone, Default)]
 pub struct Gate {
     rejection: Rejection,
     waiting: Arc<AtomicUsize>,
 }
 
-/// A place among those that wait; free again when dropped.
+/// A permit to wait in the queue. Dropping it makes room for another request.
 #[derive(Debug)]
-pub struct Place {
+pub struct QueuePermit {
     waiting: Arc<AtomicUsize>,
 }
 
@@ -225,18 +225,18 @@ impl Gate {
 
     /// The same bound on how many wait, with another way to treat refused requests.
     #[must_use]
-    pub fn with(self, rejection: Rejection) -> Self {
-        Self { rejection, ..self }
+    pub fn with(&self, rejection: Rejection) -> Self {
+        Self { rejection, waiting: Arc::clone(&self.waiting) }
     }
 
-    /// Takes a place in the queue, if there is a queue and a place in it, and says how long the
-    /// request may wait there.
-    pub fn place(&self) -> Option<(Place, Duration)> {
+    /// Takes a permit to wait in the queue, if there is a queue and room in it, and says how long the request may
+    /// wait there.
+    pub fn permit(&self) -> Option<(QueuePermit, Duration)> {
         let queue = self.rejection.queue?;
         // Counts only those that get a place: one that is sent away must not stand in another's way.
         let next = |waiting| (waiting < queue.most).then_some(waiting + 1);
         self.waiting.fetch_update(Ordering::AcqRel, Ordering::Acquire, next).ok()?;
-        Some((Place { waiting: Arc::clone(&self.waiting) }, queue.longest))
+        Some((QueuePermit { waiting: Arc::clone(&self.waiting) }, queue.longest))
     }
 
     /// How long a request may wait here, if there is a queue.
@@ -245,12 +245,12 @@ impl Gate {
         self.rejection.queue.map(|queue| queue.longest)
     }
 
-    /// The place of a request that waits: the one that it has, or else one that is counted only, since the
-    /// limit's own queue has let it in and says how many may wait.
-    pub fn seat(&self, place: Option<Place>) -> Place {
-        place.unwrap_or_else(|| {
+    /// The permit of a request that waits: the one that it has, or else one that is only counted, because the limit's
+    /// own queue admitted it and bounds how many wait there.
+    pub fn seat(&self, permit: Option<QueuePermit>) -> QueuePermit {
+        permit.unwrap_or_else(|| {
             self.waiting.fetch_add(1, Ordering::AcqRel);
-            Place { waiting: Arc::clone(&self.waiting) }
+            QueuePermit { waiting: Arc::clone(&self.waiting) }
         })
     }
 
@@ -261,8 +261,8 @@ impl Gate {
     }
 
     /// What is to be done with a request that was refused.
-    pub fn refuse(&self, decision: &Decision) -> Step {
-        self.rejection.step(decision)
+    pub fn treat(&self, decision: &Decision) -> Treatment {
+        self.rejection.treatment(decision)
     }
 
     /// How long a request waits that was admitted to go in so long.
@@ -277,7 +277,7 @@ impl Gate {
     }
 }
 
-impl Drop for Place {
+impl Drop for QueuePermit {
     fn drop(&mut self) {
         self.waiting.fetch_sub(1, Ordering::AcqRel);
     }

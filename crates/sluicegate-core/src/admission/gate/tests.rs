@@ -11,15 +11,15 @@ fn decision(verdict: Verdict) -> Decision {
 
 impl Gate {
     /// How long an admitted request waits, if it does; what is done with a refused one.
-    fn judge(&self, decision: &Decision) -> Result<Option<Duration>, Step> {
+    fn judge(&self, decision: &Decision) -> Result<Option<Duration>, Treatment> {
         match decision.verdict() {
             Verdict::Admit { wait } => Ok(self.admit(wait)),
-            Verdict::Refuse { .. } | Verdict::Never => Err(self.refuse(decision)),
+            Verdict::Refuse { .. } | Verdict::Never => Err(self.treat(decision)),
         }
     }
 }
 
-const FORWARD: Result<Option<Duration>, Step> = Ok(None);
+const FORWARD: Result<Option<Duration>, Treatment> = Ok(None);
 
 fn refused() -> Decision {
     decision(Verdict::Refuse { retry_after: Some(Duration::from_secs(1)) })
@@ -35,23 +35,23 @@ fn booked() -> Decision {
     decision(Verdict::Admit { wait: WAIT })
 }
 
-fn elsewhere(status: u16) -> Step {
-    Step::Redirect(Redirect { status, location: "/busy".into() })
+fn elsewhere(status: u16) -> Treatment {
+    Treatment::Redirect(Redirect { status, location: "/busy".into() })
 }
 
 #[test]
 fn every_rejection_has_its_step() {
     let away = Rejection::redirect("/busy");
     for (rejection, step) in [
-        (Rejection::default(), Step::Reject),
-        (Rejection::block(), Step::Reject),
-        (Rejection::queue(WAIT), Step::Reject),
+        (Rejection::default(), Treatment::Reject),
+        (Rejection::block(), Treatment::Reject),
+        (Rejection::queue(WAIT), Treatment::Reject),
         (away.clone(), elsewhere(307)),
         (away.clone().status(303), elsewhere(303)),
         (Rejection::queue(WAIT).at_most(2).then(away.clone()), elsewhere(307)),
-        (Rejection::queue(WAIT).then(Rejection::degrade()), Step::Degrade),
-        (Rejection::degrade(), Step::Degrade),
-        (Rejection::shadow(), Step::Shadow),
+        (Rejection::queue(WAIT).then(Rejection::degrade()), Treatment::Degrade),
+        (Rejection::degrade(), Treatment::Degrade),
+        (Rejection::shadow(), Treatment::Shadow),
         (Rejection::from_fn(move |_| away.clone()), elsewhere(307)),
     ] {
         let shown = format!("{rejection:?}");
@@ -83,38 +83,38 @@ fn a_choice_sees_the_decision() {
     }));
     let mut state = limit.fresh();
     limit.take(&mut state, 0, 1);
-    assert_eq!(gate.judge(&limit.take(&mut state, 0, 1)), Err(Step::Reject));
-    assert_eq!(gate.judge(&refused()), Err(Step::Degrade));
+    assert_eq!(gate.judge(&limit.take(&mut state, 0, 1)), Err(Treatment::Reject));
+    assert_eq!(gate.judge(&refused()), Err(Treatment::Degrade));
 }
 
 #[test]
 fn a_choice_of_choices_ends_in_a_refusal() {
     let endless = Rejection::from_fn(|_| Rejection::from_fn(|_| Rejection::shadow()));
-    assert_eq!(Gate::new(endless).judge(&refused()), Err(Step::Reject));
+    assert_eq!(Gate::new(endless).judge(&refused()), Err(Treatment::Reject));
 }
 
 #[test]
 fn without_a_queue_there_is_no_place() {
     for rejection in [Rejection::block(), Rejection::shadow(), Rejection::degrade()] {
-        assert!(Gate::new(rejection).place().is_none());
+        assert!(Gate::new(rejection).permit().is_none());
     }
     let chosen = Rejection::from_fn(|_| Rejection::queue(WAIT));
-    assert!(Gate::new(chosen).place().is_none());
+    assert!(Gate::new(chosen).permit().is_none());
 }
 
 #[test]
 fn a_place_is_free_again_when_it_is_dropped() {
     let gate = Gate::new(Rejection::queue(WAIT).at_most(2));
     let clone = gate.clone();
-    let (first, patience) = gate.place().expect("a place");
+    let (first, patience) = gate.permit().expect("a place");
     assert_eq!(patience, WAIT);
-    let second = clone.place().expect("another");
-    assert!(gate.place().is_none());
+    let second = clone.permit().expect("another");
+    assert!(gate.permit().is_none());
     assert_eq!(gate.waiting(), 2);
     drop(first);
     assert_eq!(clone.waiting(), 1);
-    let third = gate.place().expect("the place of the first");
-    assert!(clone.place().is_none());
+    let third = gate.permit().expect("the place of the first");
+    assert!(clone.permit().is_none());
     drop((second, third));
     assert_eq!(gate.waiting(), 0);
 }
@@ -133,10 +133,10 @@ fn as_many_wait_as_there_are_places_and_no_more() {
                 barrier.wait();
                 for _ in 0..2_000 {
                     // Four threads never find the queue full, the others only try while it is.
-                    let place = if thread < PLACES { gate.place() } else { None };
+                    let place = if thread < PLACES { gate.permit() } else { None };
                     most.fetch_max(gate.waiting(), Ordering::SeqCst);
                     if thread >= PLACES {
-                        drop(gate.place());
+                        drop(gate.permit());
                     }
                     drop(place);
                 }

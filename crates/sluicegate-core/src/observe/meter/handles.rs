@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use metrics::{Counter, Histogram, Unit, counter, describe_counter, describe_histogram, histogram};
 
-use super::Told;
+use super::VerdictLabel;
 use crate::limit::Limit;
 use crate::observe::by_policy::{ByPolicy, Names};
 use crate::store::StoreError;
@@ -21,12 +21,12 @@ pub(super) struct All {
 
 /// What is measured of one policy.
 pub(super) struct OfPolicy {
-    verdicts: [Counter; Told::ALL.len()],
+    verdicts: [Counter; VerdictLabel::ALL.len()],
     pub(super) remaining: Histogram,
     pub(super) wait: Histogram,
 }
 
-impl Told {
+impl VerdictLabel {
     pub(super) const ALL: [Self; 8] = [
         Self::Admitted,
         Self::Waited,
@@ -104,16 +104,16 @@ impl OfPolicy {
     fn registered(name: &str) -> Self {
         describe();
         let policy = || name.to_owned();
-        let verdict = |told: Told| counter!("sluicegate_decisions_total", "policy" => policy(), "verdict" => told.name());
+        let verdict = |told: VerdictLabel| counter!("sluicegate_decisions_total", "policy" => policy(), "verdict" => told.name());
         Self {
-            verdicts: Told::ALL.map(verdict),
+            verdicts: VerdictLabel::ALL.map(verdict),
             remaining: histogram!("sluicegate_remaining_share", "policy" => policy()),
             wait: histogram!("sluicegate_wait_seconds", "policy" => policy()),
         }
     }
 
     #[inline]
-    pub(super) fn count(&self, told: Told) {
+    pub(super) fn count(&self, told: VerdictLabel) {
         self.verdicts[told as usize].increment(1);
     }
 }

@@ -1,6 +1,6 @@
 //! What is counted where, of a decision.
 
-use super::Told;
+use super::VerdictLabel;
 use super::handles::{All, OfPolicy};
 use crate::key::Missing;
 use crate::limit::{Decision, Outcome};
@@ -24,16 +24,16 @@ impl<'a> Tightest<'a> {
 }
 
 impl All {
-    pub(super) fn admitted(&self, charge: &Charge, outcome: &Outcome, told: Told) {
+    pub(super) fn admitted(&self, charge: &Charge, outcome: &Outcome, told: VerdictLabel) {
         let mut tightest = None;
         for (at, debit) in charge.debits().enumerate() {
             let policy = self.of(&debit.limit);
             if outcome.shadows(at) {
-                policy.count(Told::Shadowed);
+                policy.count(VerdictLabel::Shadowed);
                 continue;
             }
             if outcome.leaves_out(at) {
-                policy.count(Told::Uncounted);
+                policy.count(VerdictLabel::Uncounted);
                 continue;
             }
             policy.count(told);
@@ -42,14 +42,14 @@ impl All {
         }
         if let Some(Tightest { policy, share }) = tightest {
             policy.remaining.record(share);
-            if told == Told::Waited {
+            if told == VerdictLabel::Waited {
                 policy.wait.record(outcome.wait());
             }
         }
     }
 
     /// A limit that would have admitted the request has decided nothing.
-    pub(super) fn refused(&self, decision: &Decision, told: Told) {
+    pub(super) fn refused(&self, decision: &Decision, told: VerdictLabel) {
         let mut tightest = None;
         for status in decision.statuses().filter(|status| status.refused) {
             let policy = self.of(&status.limit);

@@ -21,7 +21,7 @@ use crate::store::charge::Charge;
 /// What is measured of a policy is registered with the recorder when it first decides, not before: install
 /// the recorder before the first request.
 #[derive(Clone, Default)]
-pub struct Meter {
+pub(crate) struct Meter {
     #[cfg(feature = "metrics")]
     handles: Arc<handles::All>,
 }
@@ -29,7 +29,7 @@ pub struct Meter {
 /// What became of a request, as the label `verdict` says it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(not(feature = "metrics"), expect(dead_code, reason = "nobody is told"))]
-pub(crate) enum Told {
+pub(crate) enum VerdictLabel {
     Admitted,
     Waited,
     Refused,
@@ -51,27 +51,21 @@ pub(crate) enum Told {
 impl Meter {
     /// The request goes ahead at once.
     #[inline(always)]
-    pub fn admitted(&self, charge: &Charge, outcome: &Outcome) {
+    pub(crate) fn admitted(&self, charge: &Charge, outcome: &Outcome) {
         #[cfg(feature = "metrics")]
-        self.handles.admitted(charge, outcome, Told::Admitted);
+        self.handles.admitted(charge, outcome, VerdictLabel::Admitted);
     }
 
     /// The request goes ahead after a wait.
     #[inline]
-    pub fn waited(&self, charge: &Charge, outcome: &Outcome) {
+    pub(crate) fn waited(&self, charge: &Charge, outcome: &Outcome) {
         #[cfg(feature = "metrics")]
-        self.handles.admitted(charge, outcome, Told::Waited);
-    }
-
-    /// A limit refuses the request, and nothing softens that.
-    #[inline]
-    pub fn refused(&self, decision: &Decision) {
-        self.exceeded(decision, if decision.is_banned() { Told::Banned } else { Told::Refused });
+        self.handles.admitted(charge, outcome, VerdictLabel::Waited);
     }
 
     /// A limit refuses the request, and this is what becomes of it.
     #[inline]
-    pub(crate) fn exceeded(&self, decision: &Decision, told: Told) {
+    pub(crate) fn exceeded(&self, decision: &Decision, told: VerdictLabel) {
         #[cfg(feature = "metrics")]
         self.handles.refused(decision, told);
     }
@@ -85,7 +79,7 @@ impl Meter {
 
     /// The store did not decide.
     #[inline]
-    pub fn failed(&self, error: &StoreError) {
+    pub(crate) fn failed(&self, error: &StoreError) {
         #[cfg(feature = "metrics")]
         self.handles.failed(error);
     }

@@ -3,7 +3,7 @@ use std::time::Duration;
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 use metrics_util::{CompositeKey, MetricKind};
 
-use crate::admission::enforcer::Policy;
+use crate::admission::enforcer::Enforcer;
 use crate::clock::ManualClock;
 use crate::key::Missing;
 use crate::key::{Global, KeyBuf};
@@ -18,7 +18,7 @@ const TWO: Limit = Limit::fixed_window(2, Duration::from_secs(60)).named("two");
 
 /// A layer without a framework.
 struct Layer {
-    policy: Policy<Memory>,
+    enforcer: Enforcer<Memory>,
 }
 
 impl Layer {
@@ -26,24 +26,21 @@ impl Layer {
         let clock = ManualClock::new();
         let store = Memory::builder().capacity(1_000).clock(&clock).build();
         let rule: By<_, Limits> = Limits::from(FIVE).by(Global);
-        let mut policy = Policy::new(store, &rule);
-        policy.gate = policy.gate.with(rejection);
-        Self { policy }
+        let mut enforcer = Enforcer::new(store, &rule);
+        enforcer.gate = enforcer.gate.with(rejection);
+        Self { enforcer }
     }
 
-    /// What adapters do, times after times.
+    /// Decides about that many requests.
     fn ask(&self, limits: &[Limit], times: usize) {
         for _ in 0..times {
             let mut charge = Charge::new();
             for limit in limits {
                 charge.add(*limit, KeyBuf::of("alice"), 1).expect("there is room");
             }
-            let _place = self.policy.queue(&mut charge);
-            let answer = self.policy.store.take(&charge);
-            match answer.at_once() {
-                Some(outcome) => self.policy.admitted(&charge, outcome),
-                None => drop(self.policy.judge(answer.now(), &charge, None)),
-            }
+            let permit = self.enforcer.queue(&mut charge);
+            let outcome = self.enforcer.store.take(&charge).now();
+            drop(self.enforcer.judge(outcome, &charge, permit));
         }
     }
 }
@@ -148,14 +145,14 @@ fn waits_are_measured_in_seconds() {
 #[test]
 fn store_errors_are_counted_by_kind_and_the_keyless_by_whose_doing_it_is() {
     let counted = counted(|| {
-        let Layer { policy } = Layer::new(Rejection::block());
+        let Layer { enforcer } = Layer::new(Rejection::block());
         let charge = Charge::of(FIVE, KeyBuf::new(), 1);
         for error in [StoreError::full(), StoreError::too_slow(), StoreError::full()] {
-            let _ = policy.judge(Err(error), &charge, None);
+            let _ = enforcer.judge(Err(error), &charge, None);
         }
-        let _ = policy.judge(Err(StoreError::unavailable("gone")), &charge, None);
-        policy.keyless(Missing::client("a key"));
-        policy.keyless(Missing::server("a key", "add one"));
+        let _ = enforcer.judge(Err(StoreError::unavailable("gone")), &charge, None);
+        enforcer.incomplete(Missing::client("a key"));
+        enforcer.incomplete(Missing::server("a key", "add one"));
     });
     let expected = [
         "keyless_total{whose=client} 1",
@@ -172,7 +169,7 @@ fn a_store_shows_itself_when_it_is_asked_to() {
     let counted = counted(|| {
         let layer = Layer::new(Rejection::block());
         layer.ask(&[TWO], 1);
-        layer.policy.store.record_metrics("api");
+        layer.enforcer.store.record_metrics("api");
     });
     assert_eq!(counted[1..3], ["memory_capacity{store=api} 1000", "memory_keys{store=api} 1"]);
 }
@@ -184,9 +181,9 @@ fn all_that_is_measured_has_a_description_and_what_has_a_unit_its_unit() {
     metrics::with_local_recorder(&recorder, || {
         let layer = Layer::new(Rejection::queue(Duration::from_secs(1)));
         layer.ask(&[FIVE], 6);
-        layer.policy.keyless(Missing::client("a key"));
-        let _ = layer.policy.judge(Err(StoreError::full()), &Charge::new(), None);
-        layer.policy.store.record_metrics("api");
+        layer.enforcer.incomplete(Missing::client("a key"));
+        let _ = layer.enforcer.judge(Err(StoreError::full()), &Charge::new(), None);
+        layer.enforcer.store.record_metrics("api");
     });
     for (key, unit, description, _) in snapshotter.snapshot().into_vec() {
         let name = key.key().name();

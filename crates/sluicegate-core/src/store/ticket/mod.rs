@@ -4,7 +4,7 @@ use crate::admission::hold::Hold;
 use crate::admission::paid::Rest;
 use crate::admission::unserved::is_unserved;
 use crate::cost::account::Reply;
-use crate::limit::{Decision, Outcome, Verdict};
+use crate::limit::{Decision, Outcome, Receipt, Verdict};
 use crate::store::Store;
 use crate::store::charge::{Charge, Debit};
 
@@ -18,7 +18,7 @@ use crate::store::charge::{Charge, Debit};
 /// everything back, and so does one that waited in a layer further in when it was
 /// [dropped](crate::adapter::listen_unserved).
 #[derive(Debug)]
-pub struct Ticket<S: Store> {
+pub struct Ticket<S: Settle> {
     store: S,
     charge: Charge,
     outcome: Outcome,
@@ -37,7 +37,20 @@ enum Fate {
     Refused,
 }
 
-impl<S: Store> Ticket<S> {
+/// Settles charges. Every [`Store`] does.
+pub trait Settle {
+    /// See [`Store::settle`].
+    fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64);
+}
+
+impl<S: Store> Settle for S {
+    #[inline]
+    fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64) {
+        Store::settle(self, debit, receipt, spent);
+    }
+}
+
+impl<S: Settle> Ticket<S> {
     /// The ticket of a charge that `store` admitted. One that it refused, for a request that is
     /// forwarded all the same, has charged nothing and settles nothing.
     #[inline]
@@ -70,6 +83,14 @@ impl<S: Store> Ticket<S> {
     /// How the key stands with each limit.
     pub fn decision(&self) -> Decision {
         self.outcome.decision(&self.charge)
+    }
+
+    /// The same ticket, settled by what `store` makes of the present store.
+    pub(crate) fn on<T: Settle>(mut self, store: impl FnOnce(&S) -> T) -> Ticket<T> {
+        let fate = std::mem::replace(&mut self.fate, Fate::Settled);
+        let charge = std::mem::take(&mut self.charge);
+        let outcome = std::mem::replace(&mut self.outcome, Outcome::free());
+        Ticket { store: store(&self.store), charge, outcome, fate }
     }
 
     /// The wait is over: from now on the request counts, whatever becomes of it.
@@ -162,7 +183,7 @@ impl<S: Store> Ticket<S> {
     }
 }
 
-impl<S: Store> Drop for Ticket<S> {
+impl<S: Settle> Drop for Ticket<S> {
     fn drop(&mut self) {
         match self.fate {
             Fate::Settled | Fate::Refused => {}

@@ -1,7 +1,8 @@
 //! Limits that there is no room for, and those of the same request that there is room for.
 
 use super::*;
-use crate::admission::enforcer::{Course, Policy};
+use crate::admission::admit::Action;
+use crate::admission::enforcer::Enforcer;
 use crate::key::Global;
 use crate::key::testing::Request;
 use crate::limit::Receipt;
@@ -131,17 +132,17 @@ fn a_layer_refuses_what_must_not_pass_and_counts_what_was_not_counted() {
     let known = Limit::per_hour(9);
     let missing = Limit::per_hour(7);
     fill(&store, missing);
-    let policy = Policy::new(store.clone(), &known.by(Global));
+    let enforcer = Enforcer::new(store.clone(), &known.by(Global));
     let judged = |answer| {
         let mut charge = Charge::of(missing.when_full(answer), key(2_000_000), 1);
-        let alone = policy.judge(store.take(&charge).now(), &charge, None);
+        let alone = enforcer.judge(store.take(&charge).now(), &charge, None);
         charge.add(known, key(1), 1).expect("two limits");
-        [alone, policy.judge(store.take(&charge).now(), &charge, None)]
+        [alone, enforcer.judge(store.take(&charge).now(), &charge, None)]
     };
     // The row of the one that is known has to be made while there is room: here it shares one.
-    assert!(matches!(judged(WhenFull::Refuse), [Course::Refuse(_), Course::Refuse(_)]));
-    assert!(matches!(judged(WhenFull::Admit), [Course::Serve(_), Course::Serve(_)]));
-    let counts = policy.counters.read();
+    assert!(matches!(judged(WhenFull::Refuse), [Action::Refuse(_), Action::Refuse(_)]));
+    assert!(matches!(judged(WhenFull::Admit), [Action::Serve(_), Action::Serve(_)]));
+    let counts = enforcer.observer.counters.read();
     assert_eq!([counts.store_failures, counts.uncounted, counts.refused], [3, 1, 0]);
 }
 

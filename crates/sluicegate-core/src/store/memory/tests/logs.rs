@@ -205,7 +205,7 @@ fn a_log_that_does_not_fit_is_refused_and_enforced() {
     assert!("log 3000000/day".parse::<Limit>().is_err());
     assert!("log 3000000/day resolution 1 minute".parse::<Limit>().is_ok());
     let made = std::panic::catch_unwind(|| {
-        crate::admission::enforcer::Policy::in_memory(&limit.by(crate::key::Global))
+        crate::admission::enforcer::Enforcer::in_memory(&limit.by(crate::key::Global))
     });
     assert!(made.is_err(), "a layer that would not keep it");
 

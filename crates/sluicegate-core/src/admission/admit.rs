@@ -1,0 +1,217 @@
+//! Takes a request through a decision: the one place where that is written.
+
+use std::time::Duration;
+
+use crate::admission::enforcer::Enforcer;
+use crate::admission::gate::{QueuePermit, Treatment};
+use crate::admission::paid::{AsEnforcer, Paid, Served};
+use crate::admission::pending::Pending;
+use crate::admission::refusal::Refusal;
+use crate::clock::sleep::Timer;
+use crate::key::{Missing, View};
+use crate::limit::{Decision, Outcome};
+use crate::observe::observer::{Event, Exceeded};
+use crate::rule::Rule;
+use crate::store::charge::Charge;
+use crate::store::{Answer, OnStoreError, Store, StoreError};
+
+/// What becomes of a request.
+///
+/// `P` is what it has paid: [`Paid`], or for [`Enforcer::ask`] how it is [`Served`].
+#[derive(Debug)]
+pub enum Admission<P, E: AsEnforcer, T: Timer> {
+    /// The adapter calls the service now.
+    Proceed(P),
+    /// The adapter answers, and does not call the service.
+    Refuse(Refusal),
+    /// The store has to be awaited, or the request waits for its turn.
+    Pending(Pending<E, T>),
+}
+
+/// What follows from the answer of a store.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "it is taken apart where it is returned")]
+pub(crate) enum Action {
+    /// Calls the service.
+    Serve(Served),
+    /// Waits, then calls the service. The permit is kept until then.
+    Wait(Duration, Outcome, QueuePermit),
+    /// Answers, and does not call the service.
+    Refuse(Refusal),
+}
+
+impl<S: Store> Enforcer<S> {
+    /// Decides about a request: charges it by `rule`, asks the store, and says what to do.
+    ///
+    /// `enforcer` makes the handle to this enforcer that a request under way keeps.
+    #[inline(always)]
+    pub fn admit<V, E, T>(
+        &self,
+        rule: &impl Rule<V>,
+        view: &V,
+        enforcer: impl Fn() -> E,
+    ) -> Admission<Paid<E>, E, T>
+    where
+        V: View,
+        E: AsEnforcer<Store = S>,
+        T: Timer,
+    {
+        let mut charge = Charge::new();
+        if let Err(missing) = rule.charge(view, &mut charge) {
+            return Admission::Refuse(self.incomplete(missing));
+        }
+        if charge.is_empty() {
+            return Admission::Proceed(Paid::nothing());
+        }
+        let permit = self.queue(&mut charge);
+        let answer = self.store.take(&charge);
+        if let Some(outcome) = answer.at_once() {
+            // The usual way, on which nothing large is moved about.
+            self.observer.saw(&self.clock, Event::Admitted(&charge, outcome));
+            return Admission::Proceed(Paid::charged(enforcer(), &mut charge, outcome));
+        }
+        match self.act_on(answer, &mut charge, permit, &enforcer) {
+            Admission::Proceed(served) => Admission::Proceed(served.paid(&mut charge, enforcer)),
+            Admission::Refuse(refusal) => Admission::Refuse(refusal),
+            Admission::Pending(pending) => Admission::Pending(pending),
+        }
+    }
+
+    /// Asks the store about a charge that is made already. Nobody queues at the gate: the charge says how long
+    /// it may wait.
+    #[inline]
+    pub fn ask<E, T>(
+        &self,
+        charge: &mut Charge,
+        enforcer: impl Fn() -> E,
+    ) -> Admission<Served, E, T>
+    where
+        E: AsEnforcer<Store = S>,
+        T: Timer,
+    {
+        let answer = self.store.take(charge);
+        self.act_on(answer, charge, None, &enforcer)
+    }
+
+    /// Takes the charge where the request has to wait.
+    fn act_on<E, T>(
+        &self,
+        answer: Answer<S::Future>,
+        charge: &mut Charge,
+        permit: Option<QueuePermit>,
+        enforcer: &impl Fn() -> E,
+    ) -> Admission<Served, E, T>
+    where
+        E: AsEnforcer<Store = S>,
+        T: Timer,
+    {
+        let outcome = match answer {
+            Answer::Now(outcome) => outcome,
+            Answer::Later(answer) => {
+                let charge = std::mem::take(charge);
+                return Admission::Pending(Pending::deciding(answer, charge, permit, enforcer()));
+            }
+        };
+        match self.judge(outcome, charge, permit) {
+            Action::Serve(served) => Admission::Proceed(served),
+            Action::Wait(wait, outcome, permit) => {
+                let charge = std::mem::take(charge);
+                Admission::Pending(Pending::waiting(wait, outcome, charge, permit, enforcer()))
+            }
+            Action::Refuse(refusal) => Admission::Refuse(refusal),
+        }
+    }
+}
+
+impl<S> Enforcer<S> {
+    /// Takes a permit to queue, if there is one, and makes the charge as patient as the queue is long. Where the
+    /// queue is full, the request does not wait in a limit's own queue either.
+    #[inline]
+    pub(crate) fn queue(&self, charge: &mut Charge) -> Option<QueuePermit> {
+        let longest = self.gate.longest()?;
+        let permit = self.gate.permit().map(|(permit, _)| permit);
+        match permit {
+            Some(_) => charge.wait_up_to(longest),
+            None => charge.crowd_out(),
+        }
+        permit
+    }
+
+    /// What becomes of a request that lacks what its key is made of.
+    #[cold]
+    pub(crate) fn incomplete(&self, missing: Missing) -> Refusal {
+        self.observer.saw(&self.clock, Event::Incomplete(&missing));
+        Refusal::Missing(missing)
+    }
+
+    /// What becomes of a request once the store has answered.
+    pub(crate) fn judge(
+        &self,
+        outcome: Result<Outcome, StoreError>,
+        charge: &Charge,
+        permit: Option<QueuePermit>,
+    ) -> Action {
+        let outcome = match outcome {
+            Ok(outcome) => outcome,
+            Err(error) => return self.without_store(error),
+        };
+        if !outcome.is_admitted() {
+            let decision = outcome.decision(charge);
+            // The queue had no room for it, which does not mean that it can never be admitted.
+            let is_crowded = decision.never_fits() && charge.is_crowded_out(self.gate.longest());
+            return self.exceeded(if is_crowded { decision.for_now() } else { decision }, charge);
+        }
+        match self.gate.admit(outcome.wait()) {
+            Some(wait) => {
+                self.observer.saw(&self.clock, Event::Waits(charge, &outcome));
+                Action::Wait(wait, outcome, self.gate.seat(permit))
+            }
+            None => {
+                self.observer.saw(&self.clock, Event::Admitted(charge, &outcome));
+                Action::Serve(Served::Charged(outcome))
+            }
+        }
+    }
+
+    fn exceeded(&self, decision: Decision, charge: &Charge) -> Action {
+        let treatment = self.gate.treat(&decision);
+        let exceeded = match treatment {
+            Treatment::Degrade => Exceeded::Degraded,
+            Treatment::Shadow => Exceeded::Shadowed,
+            Treatment::Redirect(_) => Exceeded::Redirected,
+            Treatment::Reject => Exceeded::Refused,
+        };
+        self.observer.saw(&self.clock, Event::Exceeded(charge, &decision, exceeded));
+        match treatment {
+            Treatment::Degrade => Action::Serve(Served::Degraded(Box::new(decision))),
+            Treatment::Shadow => Action::Serve(Served::Shadowed(Box::new(decision))),
+            Treatment::Redirect(redirect) => Action::Refuse(Refusal::Elsewhere(decision, redirect)),
+            Treatment::Reject if decision.never_fits() => {
+                let status = self.status_of_never(&decision, charge);
+                Action::Refuse(Refusal::NeverFits(decision, status))
+            }
+            Treatment::Reject => Action::Refuse(Refusal::TooMany(decision)),
+        }
+    }
+
+    /// HTTP has a status for a body that is too large. Other costs get 422: 400 is for a request without a key,
+    /// 403 is about who the client is, and this request is understood and allowed, but too large.
+    fn status_of_never(&self, decision: &Decision, charge: &Charge) -> u16 {
+        let mut refused = decision.statuses().zip(charge.debits());
+        let is_length = refused.any(|(status, debit)| status.refused && debit.is_length);
+        self.never_fits_status.unwrap_or(if is_length { 413 } else { 422 })
+    }
+
+    /// A failing store is not the client's fault: the request passes, or gets 503.
+    #[cold]
+    fn without_store(&self, error: StoreError) -> Action {
+        self.observer.saw(&self.clock, Event::StoreFailed(&error, self.on_store_error));
+        match self.on_store_error {
+            OnStoreError::Admit if error.must_refuse() => {
+                Action::Refuse(Refusal::Unavailable(error))
+            }
+            OnStoreError::Admit => Action::Serve(Served::Unknown),
+            OnStoreError::Refuse => Action::Refuse(Refusal::Unavailable(error)),
+        }
+    }
+}

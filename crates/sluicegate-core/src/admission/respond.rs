@@ -1,0 +1,79 @@
+//! What the admission leaves in a request and in its response.
+
+use crate::admission::adapter::Refused;
+use crate::admission::enforcer::Enforcer;
+use crate::admission::paid::{AsEnforcer, Paid};
+use crate::admission::refusal::Refusal;
+use crate::http::headers::{Field, Fields, Headers, Value, is_told_to_wait_or_stored};
+use crate::response::Degraded;
+
+/// The extensions of a request or of a response.
+pub trait Extensions {
+    /// Leaves `value` there.
+    fn leave<T: Clone + Send + Sync + 'static>(&mut self, value: T);
+}
+
+/// The head of a response: its header fields and its extensions.
+pub trait ResponseHead: Headers + Extensions {
+    /// Adds the item of the [known](Enforcer::known) limit at this index to `RateLimit-Policy`.
+    fn append_policy(&mut self, at: usize);
+}
+
+impl<S> Enforcer<S> {
+    /// Tells the handler of the decision.
+    #[inline]
+    pub fn mark<E: AsEnforcer>(&self, paid: &Paid<E>, request: &mut impl Extensions) {
+        if self.extensions {
+            if let Some(decision) = paid.decision() {
+                request.leave(decision);
+            }
+        }
+        if paid.is_degraded() {
+            request.leave(Degraded);
+        }
+    }
+
+    /// Completes the response of a refusal: writes its fields, and tells layers further out.
+    pub fn write_refusal(&self, refusal: Refusal, response: &mut impl ResponseHead) {
+        self.fields.write_refusal(&refusal, response);
+        if refusal.gives_back() {
+            response.leave(Refused);
+        }
+        if let (Some(decision), true) = (refusal.into_decision(), self.extensions) {
+            response.leave(decision);
+        }
+    }
+
+    /// Tells the client of a served request how much is left, and layers further out of the decision.
+    #[inline]
+    pub fn write_served<E: AsEnforcer>(&self, paid: &Paid<E>, response: &mut impl ResponseHead) {
+        let Self { fields, extensions, .. } = *self;
+        if fields == Fields::NONE && !extensions {
+            return;
+        }
+        let is_written = fields.is_draft() && write_known(paid, response);
+        if is_written && !extensions {
+            return;
+        }
+        let Some(decision) = paid.decision() else { return };
+        if !is_written {
+            fields.write_served(&decision, response);
+        }
+        if extensions {
+            response.leave(decision);
+        }
+    }
+}
+
+/// Writes the draft's fields about one known limit: half of them is written already.
+fn write_known<E: AsEnforcer>(paid: &Paid<E>, response: &mut impl ResponseHead) -> bool {
+    // Where the service has said when to come back, no window announced may end after that. Where a cache serves
+    // the same response to others, they must not learn what is left for this client.
+    let is_kept_back = is_told_to_wait_or_stored(response);
+    paid.tell(|at, line| {
+        if !is_kept_back {
+            response.append_policy(at);
+            response.append(Field::RateLimit, Value::Text(line));
+        }
+    })
+}
