@@ -7,6 +7,7 @@ use std::time::Instant;
 use crate::deny;
 use crate::features;
 use crate::msrv;
+use crate::package;
 use crate::proof;
 use crate::step::{Failure, Seconds, Step, cargo, root};
 
@@ -19,6 +20,7 @@ pub(crate) fn check_everything() -> Result<(), Failure> {
     for step in steps {
         step.run()?;
     }
+    package::check_packages(&libraries()?)?;
     let mut unchecked = msrv::check_oldest_rust(&libraries()?)?;
     unchecked.extend(deny::check_dependencies()?);
     #[cfg(unix)]

@@ -7,6 +7,7 @@ mod counterparts;
 mod deny;
 mod features;
 mod msrv;
+mod package;
 mod proof;
 #[cfg(unix)]
 mod servers;
