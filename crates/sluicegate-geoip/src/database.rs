@@ -1,3 +1,8 @@
+//! A database is read before it is believed. All records are looked through when a file is opened or
+//! reloaded, so a broken file never replaces the one in force, and no request can fail later. A file
+//! without any country is an error, and not one budget for the whole world. Codes are checked against ISO
+//! 3166-1, because `UK` reads well and matches nobody.
+
 use std::fs;
 use std::io;
 use std::net::IpAddr;

@@ -1,3 +1,9 @@
+//! The body of a response, which keeps what its request holds.
+//!
+//! It has three variants: the body of the inner service alone, that body with what is held, and bytes for a
+//! refusal. Only the second one allocates, a box that hides the types of the rule and the store. In axum,
+//! which has one type for all bodies, only that variant becomes a boxed body.
+
 use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};

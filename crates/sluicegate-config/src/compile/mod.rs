@@ -1,4 +1,8 @@
 //! Policies out of documents.
+//!
+//! A file decides by the same parts as code. A compiled rule is the core's `By` over enums of the core's
+//! own keys, limits and costs, because a `View` cannot be a trait object. Tests send random requests to a
+//! file and to the same rules in code, and compare the charges.
 
 mod amounts;
 mod condition;

@@ -4,6 +4,9 @@
 //! Futures are dropped synchronously, the outer one's inner future as part of itself. So the outer layer
 //! listens while it drops its inner future, and a layer that drops a waiting request says so. Nothing of
 //! that touches a request that is answered.
+//!
+//! Only a request that has passed the outer layer counts, which the outer decision in its extensions tells.
+//! A handler that waits for its own turn as a client of another service was being served.
 
 use std::cell::Cell;
 

@@ -4,6 +4,11 @@
 //! Measured on an AMD EPYC under KVM: `Instant` takes 22 ns, the counter 9, the system's coarse clock
 //! 5, but that stands still for up to 4 ms, and a client that waits exactly as long as it was told
 //! would be refused.
+//!
+//! The counter is only followed for 10 ms after each reading of `Instant`, so a counter that runs a little
+//! fast or slow, or that leaps, is off by microseconds and never for long. The clock is read before a row
+//! is looked at, so another thread can have written a later time there, or this one before the last
+//! correction. The decision then goes by the time in the row.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,8 @@
 //! Numbers as clients write them, read exactly.
+//!
+//! A number from a client has bounds. A cost is at least 1. Text that is no number, a number that is too
+//! large, and two different numbers in one place are answered with 400, which names the place and the bound
+//! in the client's own unit. Decimals are read digit by digit; no float comes near a budget.
 
 /// Why a text is not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,12 @@
 //! Bans: whoever exceeds a limit, or does so again and again, is refused for a while.
+//!
+//! Giving back lifts a ban made in error. With accounting by response, charges that will be given back can
+//! fill a limit, and the next attempt is banned. When such charges, made before the ban, are given back,
+//! and as much of them as has been refused since, the ban ends too.
+//!
+//! With `ban_after`, a refusal writes to the row: since when refusals count, and how many there were, in a
+//! fixed window that begins with the first. Giving back takes refusals off this record as it lifts a ban:
+//! once as much is given back as was refused since, of what was charged before the first refusal.
 
 use std::time::Duration;
 

@@ -1,5 +1,29 @@
 //! What was spent is carried over when the numbers of a limit change: each set of numbers keeps an account of
 //! its own in the row, to which everything is charged that any of them admits.
+//!
+//! A request is admitted by the account of its own numbers, which is an ordinary bucket or window, and then
+//! charged to all other accounts up to what they hold. So the requests that some numbers admit never exceed
+//! these numbers, whatever others are mixed in. All admissions together stay within the most generous
+//! numbers. A refusal changes nothing, and nobody waits longer than the deciding numbers need. Converting
+//! one debt from numbers to numbers cannot give all of that: what was spent under tight numbers would drain
+//! at the generous rate between two requests.
+//!
+//! An account that begins takes over the most that is spent in any other account, token for token, and is
+//! written even if the request is refused, so that the announced moment is kept. It ends when it has
+//! recovered. The account of a sliding window serves every count, because both counts mean the same. A
+//! ninth account takes the place of the one that recovers first. Until that one would have recovered, an
+//! account that begins has everything spent: too strict, never too generous. Buckets are charged to the
+//! brim, with fractions of a token, because a fraction that is left out at each turn adds up to a second
+//! rate.
+//!
+//! The price: while generous numbers admit more than the tight rate, the tight account stays full, and a
+//! request under the tight numbers is admitted only after a pause of its own interval.
+//!
+//! Giving back goes to the account that admitted, as without carrying over. The other accounts get back
+//! what the charge added to them, taken to have drained first. An account that began after the charge is
+//! left alone. So is an account that has since been without room for a charge of others: what it took of
+//! earlier charges cannot be told from what had no room, and giving that back would mint credit. Logs and
+//! concurrency have no accounts and always give back.
 
 use smallvec::SmallVec;
 

@@ -1,4 +1,13 @@
 //! One decision over several limits: charged all or none.
+//!
+//! Limits are asked in turn until none moves the moment of admission, at most 16 times round.
+//!
+//! A request that waits must not shut others out of what they share. A request that one limit holds back
+//! books its places in all other limits at that moment, and the debt of a bucket cannot begin in the
+//! future: it is booked as if the bucket idled until then. On one key, that shuts out only clients who
+//! would wait anyway. Where a request is charged to several keys (the limit of a customer, and one for all
+//! customers), a place is booked ahead only if it takes at most half of the shared bucket from the others,
+//! and none of a shared window. Otherwise the request is refused.
 
 use std::time::Duration;
 

@@ -1,4 +1,8 @@
 //! Parameters that are exact in `u64` here and in the doubles of Redis' Lua alike.
+//!
+//! Ticks get coarser instead of limits being refused. If a burst times a period would exceed 2^52 in
+//! microseconds, the limit is tried in milliseconds and then in seconds before it is an error. The rate
+//! stays exact; only the moment of admission is on the coarser grid.
 
 /// Every intermediate of the arithmetic stays below this, so a double holds it exactly.
 pub(super) const EXACT: u64 = 1 << 53;

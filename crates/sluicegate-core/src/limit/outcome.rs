@@ -1,3 +1,13 @@
+//! What a store answers, and the decision that is made of it when somebody asks.
+//!
+//! An outcome is not a decision. An [`Outcome`] has 56 bytes: the verdict, the two words of the row, and
+//! the time. A [`Decision`] says how the key stands with each limit and holds the limits, 330 bytes. It is
+//! made when a handler, a header field or a refusal asks for it. When both were one type, most of a
+//! decision's time went into building and moving an account that nobody read.
+//!
+//! To give back exactly, a decision carries what the store wrote, as an opaque receipt. It holds an instant
+//! of the store's clock that nobody else can read, so no instant leaves a store in public.
+
 use std::time::Duration;
 
 use super::decide::{Role, Verdict};

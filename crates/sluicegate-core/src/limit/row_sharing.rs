@@ -1,5 +1,12 @@
 //! Limits at the same place share rows, though their numbers differ: those of one tier and of another,
 //! of the day and of the night.
+//!
+//! Tiers and cases that share rows name a limit without a name after its period (`api/second`) and carry it
+//! over, so that what was spent is kept when the tier or the hour changes. Two limits of one list in the
+//! same place are refused when they are made. In a file, rows are always named after the rule and the
+//! period, also where the limit is shown by the name of the rule because no other period occurs. So the
+//! order of limits means nothing, a new limit takes nothing over from another, and a limit that gets
+//! another period begins afresh, which the reload and `check_change` report.
 
 use super::{AlgorithmSpec, Limit, LimitError, Limits};
 

@@ -1,4 +1,9 @@
 //! Limits on trial: they are counted, and tell what they would refuse.
+//!
+//! `decide` passes over a limit on trial where limits agree on a moment, and asks it by itself afterwards:
+//! it is charged if it admits the request at once, and otherwise only reports. The limit shares its row
+//! with the limit that it becomes. What was not charged has a void receipt, which settles nothing.
+//! (`Rejection::shadow` is for the whole layer: there, a refused request is charged to none of its limits.)
 
 use super::make::valid;
 use super::{Limit, LimitError};

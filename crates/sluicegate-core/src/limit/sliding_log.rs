@@ -1,5 +1,9 @@
 //! SlidingWindow log: when each request came, so that no interval of one period ever holds more than
 //! `count`. Half-open: at exactly one period a place is free again.
+//!
+//! Stamps of a log with a resolution are rounded up to it, so the log never admits more than an exact one
+//! would. Rounding down, as most counters of sub-windows do, lets up to twice the limit pass around a
+//! border.
 
 use std::collections::VecDeque;
 

@@ -1,6 +1,19 @@
 //! The one step of a limit: its shape, and around it the gap and the ban.
 //!
 //! Nothing here reads a clock, fails or allocates; `now` is passed in, in microseconds.
+//!
+//! Every algorithm answers one question: when may this cost come in, not before a given moment (`enter`)?
+//! Refusals, `retry_after`, the wait of a queue, bans, gaps and the agreement of several limits on one
+//! moment are all made of the answer.
+//!
+//! A queue is not a list of waiters. A request that may wait books a place ahead in the state itself. Order
+//! is the order of arrival at the store, the wait is known at once, and a request that cannot be served in
+//! time is refused instead of waiting in vain. Every algorithm books ahead, except concurrency, which
+//! cannot know. The sliding window books within its current window only, because it has no count for the
+//! next one.
+//!
+//! Giving back asks who waits behind. Places behind a booked one were computed with it. So only the last in
+//! line can give its place back to a bucket or a fixed window. A sliding log can always take a stamp out.
 
 use std::time::Duration;
 

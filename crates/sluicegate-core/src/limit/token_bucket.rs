@@ -6,6 +6,19 @@
 //! ever. The words are `[tick of the last write, debt then]`. A token bucket admits while the debt
 //! fits below `cap`; a leaky bucket is the same, and lets a request leave only when the debt has
 //! drained to `free`.
+//!
+//! A bucket is stored as a debt and not as a time. GCRA is usually written with one instant, the
+//! theoretical arrival time. With the tick of the last write and the debt at that tick, a clock that steps
+//! back drains nothing and takes nothing away; one instant cannot tell that case from an ordinary one.
+//!
+//! What a client gets back is what has not drained. A refund is limited to the part of this very charge
+//! that has not drained since, and a bucket is never better than fresh. One bound is looser than it could
+//! be: where several charges overlap in time and are given back out of order, they can return together as
+//! much as drained while they were under way, because two words do not tell whose part has drained after an
+//! earlier one was taken out. A third word would close this gap. Windows and logs do not have it.
+//!
+//! On the wire, the effective window of a bucket (`t`) is the time until one more token is there, rounded
+//! up. Until then no more than `r` requests can be made.
 
 use super::algorithm::Parameters;
 use super::exact::{EXACT, TICKS, bounded, gcd, micros_until, rescaled};

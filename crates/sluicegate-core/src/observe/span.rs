@@ -1,3 +1,6 @@
+//! Spans are around what takes time. `rate_limit` is opened for a decision that has to be awaited and for a
+//! wait, and is closed before the service is called. A decision that is made at once has none.
+
 use std::fmt;
 
 /// The `tracing` span `rate_limit`, around a decision that has to be awaited, a wait, or one after the

@@ -1,3 +1,8 @@
+//! What happens when a store fails.
+//!
+//! The default is to admit: a limiter should not be the reason for an outage. The failure is counted and
+//! logged, and one call makes the layer answer 503 instead.
+
 /// What happens to a request when the store cannot decide about it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OnStoreError {

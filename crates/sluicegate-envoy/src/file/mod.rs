@@ -1,4 +1,10 @@
 //! Files of Envoy's rate limit service, as documents.
+//!
+//! Envoy's lookup becomes conditions. The service walks down a tree; here each limit is a rule whose
+//! condition says that the walk would end there: the values of the limit, and none of those that are looked
+//! up before. A property test compares random files with the lookup of the service. A request is taken to
+//! have every list of keys that leads to a limit and that it has values for, because the file does not say
+//! which lists Envoy sends.
 
 mod asked;
 mod descriptors;

@@ -1,4 +1,8 @@
 //! Hours of the day, by the clocks on the walls of some place, as a condition.
+//!
+//! An interval of hours is what clocks on walls show, and not a duration. An hour that is skipped when
+//! clocks are put forward does not come, and an hour that is shown twice holds twice. An answer is kept for
+//! its minute, in one word with the minute, which costs 1 to 3 ns on top of the clock.
 
 mod error;
 mod interval;

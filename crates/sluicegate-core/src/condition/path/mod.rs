@@ -1,3 +1,14 @@
+//! Conditions on the path.
+//!
+//! Servers disagree about what a path means: whether `%2F` separates segments, whether `..` goes up, and
+//! whether repeated slashes are one before or after that. `Path.matches` holds if any of six readings
+//! matches, because it is there to limit more. For nearly all paths, all readings are the same. So a
+//! condition on the path is no way to make exceptions; `Route.is` is exact both ways.
+//!
+//! For the same reason, `Condition::holds` is true as soon as one reading matches, and `Not` asks
+//! `surely_holds`, which is true only if all readings match. Neither a limit nor an exception can be
+//! reached by an unusual spelling.
+
 mod readings;
 mod segments;
 

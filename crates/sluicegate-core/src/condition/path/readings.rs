@@ -1,3 +1,8 @@
+//! A path is read once for all conditions of a request. The view lends out a [`PathReadings`], in which the
+//! first condition leaves the segments of every reading that differs. Each pattern then compares segments.
+//! The work is the length of the path plus the length of the patterns, and not their product. Short plain
+//! paths are compared as they are, without an allocation.
+
 use std::cell::OnceCell;
 
 use super::PathMatches;

@@ -4,6 +4,9 @@
 //! documents RFC 9457 and the same draft. `RateLimit-Policy` lists every limit but shadows, of which
 //! clients are told nothing; `RateLimit` has an item for each, or, where a request is refused, for those
 //! that refuse it, so that its windows never end after `Retry-After`.
+//!
+//! On a refusal, `RateLimit` lists only the limits that refuse, because the window of another limit may end
+//! after `Retry-After`, which the draft forbids.
 
 use std::fmt::{self, Write};
 use std::time::Duration;

@@ -1,3 +1,6 @@
+//! A header that is sent twice is an error, and not the first or the last value: a handler might read the
+//! other one.
+
 use super::lowercase::push_lowercase;
 use crate::key::{Key, KeyBuf, Missing, View, tag};
 

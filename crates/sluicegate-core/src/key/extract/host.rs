@@ -1,3 +1,7 @@
+//! A request can name its host in its target and in its `Host` field, and handlers, guards and proxies read
+//! either one. Where the two differ, where there are two fields, and where the host is not a host name, the
+//! answer is 400, so that no request is limited as one host and served as another.
+
 use std::net::Ipv6Addr;
 
 use super::lowercase::push_lowercase;

@@ -1,4 +1,8 @@
 //! What is measured of decisions, through the `metrics` facade.
+//!
+//! Counters and histograms are asked for once for each policy, which is the name of a limit, and are found
+//! by comparing limits, without a lock. There are 64 policies, and the rest is `other`, so that rules which
+//! choose limits cannot make any number of time series. Without the feature `metrics` a meter is nothing.
 
 #[cfg(feature = "metrics")]
 mod handles;

@@ -1,4 +1,9 @@
 //! Who is refused most.
+//!
+//! Space-Saving (Metwally, Agrawal, El Abbadi 2005) runs in each of eight parts under a small lock of its
+//! own, with twice as many counters as keys are shown. Threads take the parts in turns and never wait for
+//! one. A refusal that finds four parts taken is counted as missed, and every upper bound rises by one: the
+//! bounds stay bounds.
 
 mod snapshot;
 mod summary;

@@ -1,4 +1,17 @@
 //! Cases: other limits where other conditions hold.
+//!
+//! A condition that changes is asked once. `when(load)` and `when(Not(load))` on two rules are two looks,
+//! and between them a request can be charged to both or to none. `Cases` choose between limits in one
+//! place.
+//!
+//! Who chooses the case decides who shares. If a client can choose between two limits that share a row, it
+//! can spend the tokens of the generous one where the tight one counts, or be shut out of the tight one by
+//! what it spent under the other. So a condition says who chooses it: the client, unless it says otherwise.
+//! A case that the client can choose has rows of its own, named after the limit's own name or its numbers,
+//! in a file after the name of the case or its condition, and never after its place in the list. Conditions
+//! that only the server decides (hours, load, claims and extensions, the network or the country of an
+//! address, which nobody changes at will) make cases that share rows with each other and with the limits
+//! that hold otherwise. A condition with a part that the client chooses is chosen by the client.
 
 use std::fmt;
 

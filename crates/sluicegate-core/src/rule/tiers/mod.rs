@@ -1,4 +1,11 @@
 //! Tiers: a table of limits and of customers, changed while running.
+//!
+//! A tier is chosen by what the server knows. `Tiers` read a `Text`, which a claim, an extension and a
+//! constant are and a header is not; otherwise a client could choose its own tier.
+//!
+//! A stranger is in the default tier. Claims that were not inserted can mean a stranger or a mistake in the
+//! set-up, and no request tells which. A tier has a default, so the request is served by it, and the log
+//! says so once. A key has no default, so there a missing claim stays an error.
 
 mod build;
 mod by;

@@ -1,3 +1,7 @@
+//! The table is immutable and is read as a whole. A change makes the next table and swaps it in. A rule
+//! looks at the table once for each request, without a lock and without allocating, so all limits and
+//! accounts of one charge come from one table.
+
 use std::collections::HashMap;
 use std::sync::Arc;
 

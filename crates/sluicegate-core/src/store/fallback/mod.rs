@@ -1,3 +1,12 @@
+//! The second store follows the first. A [`Fallback`] tells its second store, if that is in the process,
+//! what the first store charged and gave back (`Store::follow`). Otherwise both would drain all the time
+//! while each is asked half of the time: a server that came and went every 200 ms admitted twice the rate.
+//! A part of a bucket follows up to twice its size, because after an outage the first store admits a whole
+//! burst, and that is more than drains in the part. It follows no further, so that a process with most of
+//! the work waits for its part no longer than for a burst. So in any interval `rate × time + 2 × burst` is
+//! admitted if requests are spread evenly: one of the bursts is that of the store that was away and has
+//! drained. No minimum stay is needed.
+
 use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};

@@ -1,3 +1,7 @@
+//! The hash of the table is foldhash with a secret seed. It is not a cryptographic hash. But no client ever
+//! sees a fingerprint or what shares a bucket with it, so without the seed there is nothing to attack. A
+//! fingerprint has 64 bits: the chance that any two of a million keys have the same one is 1 in 37 million.
+
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 use foldhash::SharedSeed;

@@ -3,6 +3,11 @@
 //! Each log has room for a few entries of its own. More comes out of a log_budget, of which the logs of one limit get
 //! as much as they leave free at most: so there is always some for those of another. A log that gets no more is
 //! made coarser, and counts on.
+//!
+//! The rule for the budget is that of dynamic thresholds (Choudhury and Hahne, 1998): each log has eight
+//! entries of its own, and the logs of one limit take at most as much of the budget as they leave. A log
+//! that gets no more merges stamps that fall into one step of a power of two and keeps the latest. That
+//! frees about half of the stamps at once, so a decision costs a few steps on average and 65,536 at most.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 

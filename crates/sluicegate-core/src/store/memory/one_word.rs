@@ -4,6 +4,16 @@
 //! nothing is left of it. A single word is written by compare-and-swap, without the lock; the lock is for
 //! whoever makes a row that of another key, moves it, or decides about several at once. It takes the word
 //! out, and leaves a mark that nobody spends from.
+//!
+//! This form belongs to the table alone: `State` and `Limit` do not know it. When a row has recovered is
+//! read off its word. Eleven bits above the moment count how often the row changed keys, so that a
+//! compare-and-swap cannot mistake the word of another key for the one that it saw. A clock that can be set
+//! back, which only tests have, stands still for these rows instead and goes on from there.
+//!
+//! There are 1.8 rows for each key, so that one key in fourteen, and not one in seven, has to be looked for
+//! in a second bucket. With millions of keys that costs more than everything else, because the processor
+//! guesses wrong and waits for memory twice. Measured with 10 million keys on one thread: 168 ns with two
+//! words under the lock of the bucket, 119 ns with one word.
 
 use super::bucket::Bucket;
 use super::lock::Lock;

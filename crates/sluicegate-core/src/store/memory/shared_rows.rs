@@ -4,6 +4,12 @@
 //! key. A key is charged there only while every bucket that its own row may stand in is locked and full. So it
 //! has no row of its own then, and when one is made for it later, under the lock of one of these buckets, that
 //! begins with what the shared row says.
+//!
+//! A full table is no way past a limit. What has no row is charged to what has one: a limit without a row
+//! leaves the other limits of the request counted, and a key that is new to a full table shares one of 256
+//! rows, unless the limit recovers in seconds. A row that is made later begins as a copy of the shared one,
+//! which never holds less than the key has spent. Places of a concurrency limit are not copied, because
+//! they are given back elsewhere: such a key stays with the shared row until no place is held there.
 
 use smallvec::SmallVec;
 

@@ -1,3 +1,7 @@
+//! A share is not a smaller limit by the same name. [`Share`] scales counts and reports the status of its
+//! limits itself, because the words of the part mean something else than those of the whole. Row identities
+//! of the two may agree, so a share has a store of its own.
+
 use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};

@@ -1,3 +1,9 @@
+//! The load of the processors, measured by the requests that ask for it.
+//!
+//! One word keeps the time of the last sample and the processor time that was used by then. A request that
+//! finds it older than 100 ms measures, and the first to write has measured for all. There is no thread and
+//! no lock.
+
 mod error;
 mod meter;
 
