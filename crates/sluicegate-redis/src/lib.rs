@@ -137,41 +137,45 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod address;
-mod ask;
-mod background;
-mod backoff;
-mod breaker;
 mod builder;
-mod cluster;
-mod counts;
+mod config_error;
+mod exchange;
 mod failure;
-mod future;
-mod latency;
-mod leased;
-mod node;
+mod lease;
+mod observe;
 mod places;
-mod quiet;
 mod refusals;
-mod report;
-mod route;
 mod rows;
 mod runtime;
 mod script;
-mod settle;
-mod several;
-mod shared;
 mod store;
-#[cfg(feature = "tls")]
-mod tls;
-mod together;
-mod visit;
+mod wire;
 
-pub use self::breaker::BreakerState;
-pub use self::builder::{ConfigError, RedisBuilder};
-pub use self::counts::RedisCounts;
+pub use self::builder::RedisBuilder;
+pub use self::config_error::ConfigError;
 pub use self::failure::{Failure, FailureKind};
-pub use self::future::RedisFuture;
-pub use self::latency::LatencyCounts;
-pub use self::leased::{LeaseCounts, Leased, LeasedFuture};
+pub use self::lease::Leased;
 pub use self::store::Redis;
+
+/// What the stores have done so far: the types that [`Redis::counts`] and [`Leased::counts`] return.
+///
+/// ```
+/// use sluicegate_redis::Redis;
+/// use sluicegate_redis::counts::BreakerState;
+///
+/// fn is_healthy(store: &Redis) -> bool {
+///     let counts = store.counts();
+///     counts.breaker == BreakerState::Closed && counts.unanswered == 0
+/// }
+/// ```
+pub mod counts {
+    pub use crate::lease::LeaseCounts;
+    pub use crate::observe::counts::{BreakerState, RedisCounts};
+    pub use crate::observe::latency::LatencyCounts;
+}
+
+/// The futures that the stores return.
+pub mod future {
+    pub use crate::exchange::future::RedisFuture;
+    pub use crate::lease::LeasedFuture;
+}

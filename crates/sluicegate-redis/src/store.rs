@@ -7,15 +7,14 @@ use sluicegate_core::clock::Clock;
 use sluicegate_core::limit::LimitError;
 use sluicegate_core::store::Store;
 
-use crate::builder::{ConfigError, RedisBuilder};
-use crate::counts::RedisCounts;
+use crate::exchange::call::TimedCall;
+use crate::exchange::future::RedisFuture;
+use crate::exchange::shared::Shared;
+use crate::exchange::{cross_slot, settle};
 use crate::failure::{Failure, FailureKind};
-use crate::future::RedisFuture;
-use crate::route::Route;
-use crate::settle;
-use crate::several;
-use crate::shared::{Ask, Shared};
-use crate::visit::Visit;
+use crate::observe::counts::RedisCounts;
+use crate::script::Operation;
+use crate::wire::route::Route;
 
 /// A store in Redis or Valkey, which any number of processes share. Clones are the same store.
 ///
@@ -48,33 +47,6 @@ use crate::visit::Visit;
 pub struct Redis(pub(crate) Arc<Shared>);
 
 impl Redis {
-    /// A store in the server at `url`; everything else as [`builder`](Self::builder) has it.
-    ///
-    /// It returns at once, and the server need not be there: a store that cannot reach it answers so,
-    /// and connects as soon as it can.
-    ///
-    /// # Errors
-    ///
-    /// When the URL is not one that can be connected to.
-    pub fn connect(url: &str) -> Result<Self, ConfigError> {
-        Self::builder().url(url).build()
-    }
-
-    /// A store in the cluster that the servers at `urls` belong to: some of its nodes, to ask for the
-    /// others.
-    ///
-    /// # Errors
-    ///
-    /// When one of the URLs is not one that can be connected to, or there is none.
-    pub fn cluster<U: AsRef<str>>(urls: impl IntoIterator<Item = U>) -> Result<Self, ConfigError> {
-        Self::builder().cluster(urls).build()
-    }
-
-    /// A store that is made to order.
-    pub fn builder() -> RedisBuilder {
-        RedisBuilder::new()
-    }
-
     /// What the store has done so far.
     pub fn counts(&self) -> RedisCounts {
         self.0.counters.read().with_breaker(self.0.route.breaker())
@@ -87,11 +59,11 @@ impl Redis {
         self.0.background.idle().await;
     }
 
-    fn ask(&self, ask: Ask, charge: &Charge) -> Answer<RedisFuture> {
+    fn ask(&self, operation: Operation, charge: &Charge) -> Answer<RedisFuture> {
         if charge.is_empty() {
             return Answer::Now(Ok(Outcome::free()));
         }
-        match self.begin(ask, charge) {
+        match self.begin(operation, charge) {
             Ok(future) => Answer::Later(future),
             Err(failure) => {
                 self.0.counters.failed(&failure);
@@ -113,10 +85,10 @@ impl Redis {
         })
     }
 
-    fn begin(&self, ask: Ask, charge: &Charge) -> Result<RedisFuture, Failure> {
+    fn begin(&self, operation: Operation, charge: &Charge) -> Result<RedisFuture, Failure> {
         let shared = &self.0;
         if shared.runtime.handle().is_none() {
-            return Err(settle::outside());
+            return Err(settle::no_runtime());
         }
         if shared.route.is_shut() {
             return Err(Failure::new(FailureKind::BreakerOpen));
@@ -125,11 +97,12 @@ impl Redis {
         let slots: Vec<_> = keys.iter().map(|key| shared.route.slot(key)).collect();
         if slots.iter().all(|slot| *slot == slots[0]) {
             let within = (slots[0], shared.deadline);
-            let visit = Visit::begin(shared, ask, charge.clone(), &keys, within)?;
-            return Ok(RedisFuture::one(shared, visit));
+            let call = TimedCall::begin(shared, operation, charge.clone(), &keys, within)?;
+            return Ok(RedisFuture::one(shared, call));
         }
-        let parts = several::parts(charge, keys, &slots);
-        Ok(RedisFuture::several(shared, several::ask(Arc::clone(shared), ask, parts)))
+        let parts = cross_slot::by_slot(charge, keys, &slots);
+        let calls = cross_slot::call(Arc::clone(shared), operation, parts);
+        Ok(RedisFuture::several(shared, calls))
     }
 }
 
@@ -139,16 +112,16 @@ impl Store for Redis {
     fn take(&self, charge: &Charge) -> Answer<RedisFuture> {
         match self.recall(charge) {
             Some(refusal) => Answer::Now(Ok(refusal)),
-            None => self.ask(Ask::Take, charge),
+            None => self.ask(Operation::Take, charge),
         }
     }
 
     fn peek(&self, charge: &Charge) -> Answer<RedisFuture> {
-        self.ask(Ask::Peek, charge)
+        self.ask(Operation::Peek, charge)
     }
 
     fn reset(&self, charge: &Charge) -> Answer<RedisFuture> {
-        self.ask(Ask::Reset, charge)
+        self.ask(Operation::Reset, charge)
     }
 
     fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64) {

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use sluicegate_core::adapter::Charge;
 use sluicegate_core::store::{Fallback, Store};
 use sluicegate_core::{Limit, Memory};
-use sluicegate_redis::{BreakerState, FailureKind, Redis};
+use sluicegate_redis::counts::BreakerState;
+use sluicegate_redis::{FailureKind, Redis};
 use sluicegate_tests::servers::{Server, until};
 use sluicegate_tests::{answer, key};
 

@@ -6,7 +6,8 @@ use std::time::Duration;
 use sluicegate_core::Limit;
 use sluicegate_core::adapter::Charge;
 use sluicegate_core::store::{Store, StoreError};
-use sluicegate_redis::{BreakerState, Failure, FailureKind, Redis};
+use sluicegate_redis::counts::BreakerState;
+use sluicegate_redis::{Failure, FailureKind, Redis};
 use sluicegate_tests::servers::{Connection, Replica, Reply, Sentinel, Server, until};
 use sluicegate_tests::{answer, key};
 

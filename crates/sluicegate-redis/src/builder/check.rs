@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::{ConfigError, RedisBuilder};
+use super::RedisBuilder;
+use crate::config_error::ConfigError;
 
 /// Leases of places: what is shorter would be renewed all the time, and sums of what is longer and any moment
 /// would not stay exact.

@@ -1,31 +1,30 @@
 //! What a store is made of.
 
 mod check;
-mod error;
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use sluicegate_core::ManualClock;
 use sluicegate_core::clock::Clock;
 
-pub use self::error::ConfigError;
-use crate::address::{self, Place};
-use crate::background::Background;
-use crate::backoff::Backoff;
-use crate::breaker::Settings;
-use crate::cluster::Cluster;
-use crate::counts::Counters;
-use crate::node::{Common, Dial, Node};
+use crate::config_error::ConfigError;
+use crate::exchange::background::Background;
+use crate::exchange::shared::Shared;
+use crate::observe::counts::Counters;
+use crate::observe::report;
 use crate::places::Places;
 use crate::refusals::Refusals;
-use crate::report;
-use crate::route::Route;
 use crate::rows::Naming;
 use crate::runtime::Runtime;
-use crate::shared::Shared;
 use crate::store::Redis;
+use crate::wire::address::{self, Topology};
+use crate::wire::backoff::Backoff;
+use crate::wire::breaker::BreakerSettings;
+use crate::wire::certificates::Certificates;
+use crate::wire::cluster::Cluster;
+use crate::wire::node::{ConnectSettings, Node, NodeContext};
+use crate::wire::route::Route;
 
 /// Makes a [`Redis`] to order.
 ///
@@ -46,14 +45,14 @@ use crate::store::Redis;
 #[must_use = "`build` makes the store"]
 pub struct RedisBuilder {
     url: Option<String>,
-    place: Place,
+    topology: Topology,
     prefix: String,
     secret: Option<Vec<u8>>,
     certificates: Certificates,
     deadline: Duration,
     connect_timeout: Duration,
     reconnect: Backoff,
-    breaker: Settings,
+    breaker: BreakerSettings,
     background: (usize, Duration),
     remembered: (usize, Duration),
     lease: Duration,
@@ -61,13 +60,33 @@ pub struct RedisBuilder {
     clock: Option<ManualClock>,
 }
 
-/// Whom to trust, and who to be, in place of what the system trusts.
-#[derive(Clone, Default)]
-pub(crate) struct Certificates {
-    #[cfg(feature = "tls")]
-    pub(crate) authorities: Option<Vec<u8>>,
-    #[cfg(feature = "tls")]
-    pub(crate) own: Option<(Vec<u8>, Vec<u8>)>,
+impl Redis {
+    /// Makes a store in the server at `url`, with the defaults of [`builder`](Self::builder) for everything else.
+    ///
+    /// It returns at once, and the server need not be there yet: while it cannot be reached, decisions fail, and the
+    /// store connects as soon as it can.
+    ///
+    /// # Errors
+    ///
+    /// When the URL is not valid.
+    pub fn connect(url: &str) -> Result<Self, ConfigError> {
+        Self::builder().url(url).build()
+    }
+
+    /// Makes a store in the cluster that the servers at `urls` belong to. A few nodes are enough: the others are found
+    /// through them.
+    ///
+    /// # Errors
+    ///
+    /// When there are no URLs, or one is not valid.
+    pub fn cluster<U: AsRef<str>>(urls: impl IntoIterator<Item = U>) -> Result<Self, ConfigError> {
+        Self::builder().cluster(urls).build()
+    }
+
+    /// Configures a store.
+    pub fn builder() -> RedisBuilder {
+        RedisBuilder::new()
+    }
 }
 
 impl RedisBuilder {
@@ -78,14 +97,14 @@ impl RedisBuilder {
         };
         Self {
             url: None,
-            place: Place::Server,
+            topology: Topology::Server,
             prefix: "sluicegate:".to_owned(),
             secret: None,
             certificates: Certificates::default(),
             deadline: Duration::from_millis(50),
             connect_timeout: Duration::from_secs(1),
             reconnect: backoff(20, 2_000),
-            breaker: Settings { failures: 5, backoff: backoff(100, 2_000) },
+            breaker: BreakerSettings { failures: 5, backoff: backoff(100, 2_000) },
             background: (4_096, Duration::from_secs(30)),
             remembered: (0, Duration::ZERO),
             lease: Duration::from_secs(10),
@@ -104,7 +123,7 @@ impl RedisBuilder {
 
     /// The cluster that the servers at `urls` belong to: some of its nodes, to ask for the others.
     pub fn cluster<U: AsRef<str>>(mut self, urls: impl IntoIterator<Item = U>) -> Self {
-        self.place = Place::Cluster(owned(urls));
+        self.topology = Topology::Cluster(owned(urls));
         self
     }
 
@@ -116,7 +135,7 @@ impl RedisBuilder {
         service: &str,
         urls: impl IntoIterator<Item = U>,
     ) -> Self {
-        self.place = Place::Sentinel { service: service.to_owned(), urls: owned(urls) };
+        self.topology = Topology::Sentinel { service: service.to_owned(), urls: owned(urls) };
         self
     }
 
@@ -172,7 +191,7 @@ impl RedisBuilder {
     /// long: `first`, then twice as long each time it still fails, up to `longest`, half of it left to
     /// chance. After 5, for 100 ms to 2 s, unless told otherwise.
     pub fn breaker(mut self, failures: u32, first: Duration, longest: Duration) -> Self {
-        self.breaker = Settings { failures, backoff: Backoff { first, longest } };
+        self.breaker = BreakerSettings { failures, backoff: Backoff { first, longest } };
         self
     }
 
@@ -261,8 +280,8 @@ impl RedisBuilder {
         let epochs = Arc::default();
         let refusals = Refusals::new(self.remembered, &clock, &epochs);
         let runtime = Arc::new(Runtime::new(clock));
-        let found = address::find(&self.place, self.url.as_deref(), &self.certificates)?;
-        let dial = Dial {
+        let found = address::resolve(&self.topology, self.url.as_deref(), &self.certificates)?;
+        let connect = ConnectSettings {
             timeout: self.connect_timeout,
             backoff: self.reconnect,
             client_name: self.client_name.as_deref().map(Arc::from),
@@ -271,16 +290,16 @@ impl RedisBuilder {
             #[cfg(feature = "tls")]
             tls: found.tls,
         };
-        let common = Common {
+        let context = NodeContext {
             runtime: Arc::clone(&runtime),
             counters: Arc::clone(&counters),
             epochs,
-            dial,
+            connect,
             breaker: self.breaker,
         };
-        let route = match found.whom {
-            address::Whom::One(target) => Route::One(Node::new(*target, common)),
-            address::Whom::Cluster(seeds) => Route::Cluster(Cluster::new(seeds, common)),
+        let route = match found.servers {
+            address::Servers::One(target) => Route::One(Node::new(*target, context)),
+            address::Servers::Cluster(seeds) => Route::Cluster(Cluster::new(seeds, context)),
         };
         let (most, grace) = self.background;
         if runtime.handle().is_some() {
@@ -303,11 +322,4 @@ impl RedisBuilder {
 
 fn owned<U: AsRef<str>>(urls: impl IntoIterator<Item = U>) -> Vec<String> {
     urls.into_iter().map(|url| url.as_ref().to_owned()).collect()
-}
-
-/// Shows no key.
-impl fmt::Debug for Certificates {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Certificates")
-    }
 }

@@ -1,9 +1,13 @@
+use std::sync::Arc;
+use std::time::Duration;
+
 use sluicegate_core::Limit;
-use sluicegate_core::adapter::Receipt;
 use sluicegate_core::adapter::remote::void;
+use sluicegate_core::adapter::{Charge, Receipt};
 use sluicegate_core::key::KeyBuf;
 
-use super::*;
+use super::ledger::{DOUBTFUL, HOLDERS};
+use super::{Claim, Places};
 
 const LEASE: Duration = Duration::from_secs(10);
 const PAUSE: u64 = 2_500_000;
@@ -23,7 +27,7 @@ fn key(name: &str) -> Vec<u8> {
 }
 
 fn claim(places: &Arc<Places>, name: &str, cost: u64, now: u64) -> Claim {
-    places.claim(&charge(cost), &[key(name)], now).expect("it holds places")
+    Claim::charging(places, &charge(cost), &[key(name)], now).expect("it holds places")
 }
 
 /// It is known to be held.
@@ -43,8 +47,8 @@ fn due(places: &Places, now: u64) -> Option<Rows> {
 fn what_holds_nothing_is_not_counted() {
     let places = places();
     let rate = Charge::of(Limit::per_second(5), KeyBuf::of("alice"), 1);
-    assert!(places.claim(&rate, &[key("a")], 0).is_none());
-    assert!(places.claim(&charge(0), &[key("a")], 0).is_none());
+    assert!(Claim::charging(&places, &rate, &[key("a")], 0).is_none());
+    assert!(Claim::charging(&places, &charge(0), &[key("a")], 0).is_none());
     assert_eq!(due(&places, 0), None);
 }
 
@@ -56,11 +60,11 @@ fn what_is_asked_for_counts_until_it_is_refused_or_given_back() {
     assert_eq!(due(&places, PAUSE), Some(vec![(key("a"), 3)]));
     drop(asked);
     assert_eq!(due(&places, PAUSE), Some(vec![(key("a"), 1)]));
-    let returned = places.returned(key("a"), 1);
+    let returned = Claim::returning(&places, key("a"), 1);
     assert_eq!(due(&places, PAUSE), Some(vec![(key("a"), 1)]));
     drop(returned);
     assert_eq!(due(&places, PAUSE), None);
-    drop(places.returned(key("a"), 1));
+    drop(Claim::returning(&places, key("a"), 1));
     assert_eq!(due(&places, PAUSE), None, "given back twice, it is no less than nothing");
 }
 
@@ -101,9 +105,9 @@ fn a_doubt_is_told_once_and_again_if_that_fails() {
     hold(&places, "a", 1, 0);
     assert_eq!(due(&places, 0), Some(vec![(key("a"), 1)]));
     assert_eq!(due(&places, 0), Some(vec![]));
-    drop(places.returned(key("a"), 1));
+    drop(Claim::returning(&places, key("a"), 1));
     assert_eq!(due(&places, 0), None);
-    assert_eq!(places.lock().doubtful, 0);
+    assert_eq!(places.doubtful(), 0);
 }
 
 #[test]
@@ -113,7 +117,7 @@ fn no_more_than_so_many_doubts_are_kept() {
         claim(&places, &number.to_string(), 1, 0).doubt();
     }
     assert_eq!(due(&places, 0).map(|rows| rows.len()), Some(DOUBTFUL));
-    assert_eq!((due(&places, 0), places.lock().doubtful), (None, 0));
+    assert_eq!((due(&places, 0), places.doubtful()), (None, 0));
 }
 
 #[test]

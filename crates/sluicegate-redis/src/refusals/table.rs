@@ -1,28 +1,28 @@
-//! Rows as they were last seen: a fixed number of them, in sets of four.
+//! The rows that are remembered: a fixed number, in sets of four.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::epochs::Seen;
+use crate::wire::epochs::ServerEpoch;
 
-/// Rows in a set: one mutex, and nothing to look for anywhere else.
+/// Rows in a set. A row can only be in its own set, which has one mutex.
 pub(super) const SET: usize = 4;
 
-/// A row as the server left it. Times are in microseconds, those of this process unless they say otherwise.
+/// A row as the server left it. Times are in microseconds, by the clock of this process unless noted otherwise.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Row {
-    /// What tells it from all others; 0 where there is none.
-    pub(super) print: u64,
+    /// Identifies the row; 0 if there is none.
+    pub(super) fingerprint: u64,
     /// The limit's two words.
-    pub(super) cell: [u64; 2],
+    pub(super) words: [u64; 2],
     /// The server's clock when it decided.
     pub(super) now: u64,
-    /// When that was told here.
-    pub(super) told: u64,
-    /// From before the server was asked to when it had answered.
+    /// When the answer arrived.
+    pub(super) received: u64,
+    /// How long the call took.
     pub(super) took: u64,
-    /// Which server told it, and when in its life.
-    pub(super) seen: Seen,
-    /// From when on it is worth nothing.
+    /// The epoch of the server that answered.
+    pub(super) epoch: ServerEpoch,
+    /// When the row stops to be valid.
     pub(super) until: u64,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Table(Box<[Mutex<Set>]>);
 #[derive(Debug, Default)]
 struct Set {
     rows: [Row; SET],
-    /// How often a row that belongs here was forgotten because it changed.
+    /// How often a row of this set was changed.
     changes: u64,
 }
 
@@ -42,51 +42,55 @@ impl Table {
         Self((0..rows.div_ceil(SET).max(1)).map(|_| Mutex::default()).collect())
     }
 
-    /// The row of this print, if it is worth anything yet.
+    /// The row with this fingerprint, if it is valid.
     #[inline]
-    pub(super) fn find(&self, print: u64, at: u64) -> Option<Row> {
-        let set = self.set(print);
-        // A clock that was set back tells nothing.
-        set.rows.iter().find(|row| row.print == print && row.told <= at && at < row.until).copied()
+    pub(super) fn find(&self, fingerprint: u64, at: u64) -> Option<Row> {
+        let set = self.set(fingerprint);
+        // If the clock was set back, nothing is known.
+        set.rows
+            .iter()
+            .find(|row| row.fingerprint == fingerprint && row.received <= at && at < row.until)
+            .copied()
     }
 
-    /// To tell whether the row has changed by the time it is put here.
-    pub(super) fn changes(&self, print: u64) -> u64 {
-        self.set(print).changes
+    /// How often rows of this set have changed, to be passed to [`put`](Self::put).
+    pub(super) fn changes(&self, fingerprint: u64) -> u64 {
+        self.set(fingerprint).changes
     }
 
-    /// Keeps a row, unless it has changed since there were as many `changes`. What ends first makes room.
+    /// Stores a row, unless it has changed since `changes` was read. The row that ends first makes room.
     pub(super) fn put(&self, row: Row, changes: u64) {
-        let mut set = self.set(row.print);
+        let mut set = self.set(row.fingerprint);
         if set.changes != changes {
             return;
         }
-        let place = set.rows.iter_mut().min_by_key(|old| (old.print != row.print, old.until));
+        let place =
+            set.rows.iter_mut().min_by_key(|old| (old.fingerprint != row.fingerprint, old.until));
         *place.expect("a set has room") = row;
     }
 
-    /// Forgets a row, of which more is known now.
-    pub(super) fn remove(&self, print: u64) {
-        self.set(print).remove(print);
+    /// Forgets a row after a newer answer.
+    pub(super) fn remove(&self, fingerprint: u64) {
+        self.set(fingerprint).remove(fingerprint);
     }
 
-    /// Forgets a row that changes, and does not let in what was asked of it before.
-    pub(super) fn change(&self, print: u64) {
-        let mut set = self.set(print);
-        set.remove(print);
+    /// Forgets a row that is being changed, and rejects answers to calls from before.
+    pub(super) fn change(&self, fingerprint: u64) {
+        let mut set = self.set(fingerprint);
+        set.remove(fingerprint);
         set.changes += 1;
     }
 
-    /// By the upper bits: the print itself is compared in full.
-    fn set(&self, print: u64) -> MutexGuard<'_, Set> {
-        let at = (u128::from(print) * self.0.len() as u128) >> 64;
+    /// The set is chosen by the upper bits. The fingerprint itself is compared in full.
+    fn set(&self, fingerprint: u64) -> MutexGuard<'_, Set> {
+        let at = (u128::from(fingerprint) * self.0.len() as u128) >> 64;
         self.0[at as usize].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Set {
-    fn remove(&mut self, print: u64) {
-        if let Some(row) = self.rows.iter_mut().find(|row| row.print == print) {
+    fn remove(&mut self, fingerprint: u64) {
+        if let Some(row) = self.rows.iter_mut().find(|row| row.fingerprint == fingerprint) {
             *row = Row::default();
         }
     }
@@ -96,19 +100,19 @@ impl Set {
 mod tests {
     use super::*;
 
-    fn row(print: u64, until: u64) -> Row {
-        Row { print, until, ..Row::default() }
+    fn row(fingerprint: u64, until: u64) -> Row {
+        Row { fingerprint, until, ..Row::default() }
     }
 
-    fn found(table: &Table, prints: std::ops::Range<u64>) -> Vec<u64> {
-        prints.filter(|print| table.find(*print, 0).is_some()).collect()
+    fn found(table: &Table, fingerprints: std::ops::Range<u64>) -> Vec<u64> {
+        fingerprints.filter(|fingerprint| table.find(*fingerprint, 0).is_some()).collect()
     }
 
     #[test]
-    fn what_ends_first_makes_room() {
+    fn the_row_that_ends_first_makes_room() {
         let table = Table::new(SET);
-        for (print, until) in [(1, 500), (2, 300), (3, 400), (4, 600), (5, 200), (6, 700)] {
-            table.put(row(print, until), 0);
+        for (fingerprint, until) in [(1, 500), (2, 300), (3, 400), (4, 600), (5, 200), (6, 700)] {
+            table.put(row(fingerprint, until), 0);
         }
         assert_eq!(found(&table, 1..7), [1, 3, 4, 6]);
     }
@@ -126,15 +130,15 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_found_until_it_ends_and_not_before_it_was_told() {
+    fn a_row_is_found_from_its_answer_to_its_end() {
         let table = Table::new(1);
-        table.put(Row { told: 100, ..row(1, 200) }, 0);
+        table.put(Row { received: 100, ..row(1, 200) }, 0);
         let is_found = |at| table.find(1, at).is_some();
         assert_eq!([99, 100, 199, 200].map(is_found), [false, true, true, false]);
     }
 
     #[test]
-    fn what_was_asked_before_a_change_is_not_let_in() {
+    fn answers_from_before_a_change_are_rejected() {
         let table = Table::new(1);
         let before = table.changes(1);
         table.put(row(1, 500), before);
@@ -146,12 +150,12 @@ mod tests {
     }
 
     #[test]
-    fn every_print_has_a_set() {
+    fn every_fingerprint_has_a_set() {
         let table = Table::new(9);
         assert_eq!(table.0.len(), 3);
-        for print in [1, u64::MAX / 2, u64::MAX] {
-            table.put(row(print, 500), 0);
-            assert!(table.find(print, 0).is_some());
+        for fingerprint in [1, u64::MAX / 2, u64::MAX] {
+            table.put(row(fingerprint, 500), 0);
+            assert!(table.find(fingerprint, 0).is_some());
         }
     }
 }

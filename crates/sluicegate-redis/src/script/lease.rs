@@ -3,25 +3,25 @@
 //! Each token of a share is good until the debt that it added has drained, first in, first out; in a fixed
 //! window until that ends. Whoever spends them no later than that never exceeds the limit.
 
-use std::sync::LazyLock;
 use std::time::Duration;
 
 use sluicegate_core::Limit;
 use sluicegate_core::adapter::remote::{Algorithm, LimitParameters};
 
-use super::pack::{Packed, shape_of};
+use super::call::Call;
+use super::caller::Caller;
+use super::pack::{Packed, algorithm_of};
 use super::reply::{Bytes, Malformed};
-use super::{Asker, Call, Row, Script};
-
-static LEASE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("lease.lua")));
+use super::row::Row;
+use super::source::LEASE;
 
 /// What came of a lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Lease {
     /// How much was charged; 0 where less than the least was there.
     pub(crate) taken: u64,
-    /// The cell as it is now: the mark of what was charged.
-    pub(crate) cell: [u64; 2],
+    /// The words as it is now: the mark of what was charged.
+    pub(crate) words: [u64; 2],
     /// By the clock of the store, in microseconds since the Unix epoch.
     pub(crate) now: u64,
     /// Where nothing was charged: until the least is there; `None` where it never is.
@@ -41,7 +41,7 @@ pub(crate) fn can_lease(limit: &Limit) -> bool {
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub(crate) struct LeaseRequest {
     /// Less than this is of no use: 1 or more.
     pub(crate) least: u64,
     pub(crate) most: u64,
@@ -52,26 +52,18 @@ pub(crate) struct Wanted {
     pub(crate) largest: u64,
 }
 
-/// The key beside a bucket's row that says what it owed when it was last leased from.
-pub(super) fn key_beside(row: &Row<'_>) -> Option<Vec<u8>> {
-    let numbers = LimitParameters::of(&row.debit.limit);
-    let is_narrow_bucket =
-        matches!(numbers.algorithm, Algorithm::TokenBucket { .. }) && !numbers.extra_state;
-    is_narrow_bucket.then(|| [row.key, b":leased"].concat())
-}
-
 impl<'a> Call<'a> {
     /// Charges as much as is wanted and fits to a limit that [can be leased](can_lease); what the row owes
     /// does not matter.
-    pub(crate) fn lease(row: &'a Row<'a>, wanted: Wanted, by: impl Into<Asker>) -> Self {
+    pub(crate) fn lease(row: &'a Row<'a>, wanted: LeaseRequest, by: impl Into<Caller>) -> Self {
         let by = by.into();
-        let Wanted { least, most, waited, fill, largest } = wanted;
+        let LeaseRequest { least, most, waited, fill, largest } = wanted;
         let mut packed = Packed::new(11);
-        let (shape, [a, b, c, d, _]) =
-            shape_of(&LimitParameters::of(&row.debit.limit).algorithm, by);
+        let (code, [a, b, c, d, _]) =
+            algorithm_of(&LimitParameters::of(&row.debit.limit).algorithm, by);
         packed.now(by.now).numbers([least, most, waited, fill, largest]);
-        packed.code(shape).numbers([a, b, c, d]);
-        let more_keys = key_beside(row).into_iter().collect();
+        packed.code(code).numbers([a, b, c, d]);
+        let more_keys = row.lease_key().into_iter().collect();
         Self { script: &LEASE, rows: std::slice::from_ref(row), more_keys, args: packed.0 }
     }
 }
@@ -83,8 +75,8 @@ impl Lease {
         let taken = bytes.integer()?;
         let retry_after = bytes.time()?;
         let now = bytes.integer()?;
-        let cell = bytes.cell()?;
+        let words = bytes.words()?;
         bytes.end()?;
-        Ok(Self { taken, cell, now, retry_after })
+        Ok(Self { taken, words, now, retry_after })
     }
 }

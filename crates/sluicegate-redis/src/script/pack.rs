@@ -1,4 +1,4 @@
-//! LimitParameters to one packed argument: doubles, least byte first.
+//! Packs numbers into the argument of a script: doubles, little-endian.
 
 use std::time::Duration;
 
@@ -6,20 +6,14 @@ use sluicegate_core::Limit;
 use sluicegate_core::adapter::remote::{self, Algorithm, EXACT, LimitParameters};
 use sluicegate_core::adapter::{Debit, Keys, Receipt};
 
-use super::{Asker, Row};
+use super::caller::Caller;
+use super::operation::Operation;
+use super::row::Row;
 
-/// What `take.lua` is asked to do.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Op {
-    Take = 1,
-    Peek = 2,
-    Reset = 3,
-}
-
-/// Stands for what is not there: the server's own clock, or no patience.
+/// Means "none": use the server's clock, or do not wait.
 const NONE: f64 = -1.0;
 
-/// The latest moment: sums of it and any period stay exact. In the year 2112.
+/// The latest time that scripts accept, in the year 2112. Sums of it and any period are exact in a double.
 const LATEST: u64 = EXACT / 2 - 1;
 
 pub(super) fn is_plain(row: &Row<'_>) -> bool {
@@ -30,22 +24,27 @@ pub(super) fn has_log(row: &Row<'_>) -> bool {
     matches!(LimitParameters::of(&row.debit.limit).algorithm, Algorithm::SlidingLog { .. })
 }
 
-pub(super) fn spend(row: &Row<'_>, by: Asker) -> Vec<u8> {
+pub(super) fn spend(row: &Row<'_>, by: Caller) -> Vec<u8> {
     let mut packed = Packed::new(8);
-    let (shape, [a, b, c, d, _]) = shape_of(&LimitParameters::of(&row.debit.limit).algorithm, by);
-    packed.now(by.now).code(1).number(row.debit.cost).code(shape).numbers([a, b, c, d]);
+    let (code, [a, b, c, d, _]) =
+        algorithm_of(&LimitParameters::of(&row.debit.limit).algorithm, by);
+    packed.now(by.now).code(1).number(row.debit.cost).code(code).numbers([a, b, c, d]);
     packed.0
 }
 
 pub(super) fn take(
-    op: Op,
+    operation: Operation,
     rows: &[Row<'_>],
     patience: Option<Duration>,
     keys: Keys,
-    by: Asker,
+    by: Caller,
 ) -> Vec<u8> {
     let mut packed = Packed::new(4 + 11 * rows.len());
-    packed.now(by.now).code(op as u8).patience(patience).code(u8::from(keys == Keys::Several));
+    packed
+        .now(by.now)
+        .code(operation as u8)
+        .patience(patience)
+        .code(u8::from(keys == Keys::Several));
     for row in rows {
         packed.number(row.debit.cost).limit_of(
             &row.debit.limit,
@@ -56,18 +55,18 @@ pub(super) fn take(
     packed.0
 }
 
-pub(super) fn settle(row: &Row<'_>, receipt: &Receipt, spent: u64, by: Asker) -> Vec<u8> {
+pub(super) fn settle(row: &Row<'_>, receipt: &Receipt, spent: u64, by: Caller) -> Vec<u8> {
     let mut packed = Packed::new(20);
-    let (cell, gap, banned) = remote::receipt_words(receipt);
+    let (words, gap, banned) = remote::receipt_words(receipt);
     let remote::Carried { at, since, by_all } = remote::carried(receipt);
     let is_sliding =
         matches!(LimitParameters::of(&row.debit.limit).algorithm, Algorithm::SlidingWindow { .. });
     // The two counts of a sliding window are one word here, and two there.
-    let second = if is_sliding { cell[1] & u64::from(u32::MAX) } else { cell[1] };
-    let third = if is_sliding { cell[1] >> 32 } else { 0 };
+    let second = if is_sliding { words[1] & u64::from(u32::MAX) } else { words[1] };
+    let third = if is_sliding { words[1] >> 32 } else { 0 };
     packed
         .now(by.now)
-        .numbers([row.debit.cost, spent, cell[0], second, third])
+        .numbers([row.debit.cost, spent, words[0], second, third])
         .numbers(gap)
         .code(u8::from(banned) + 2 * u8::from(by_all))
         .number(since)
@@ -76,14 +75,14 @@ pub(super) fn settle(row: &Row<'_>, receipt: &Receipt, spent: u64, by: Asker) ->
     packed.0
 }
 
-/// Whether the limit can never admit this. A shadow has no patience.
+/// Whether the limit can never admit this debit. A limit on trial never waits.
 fn never_fits(debit: &Debit, patience: Option<Duration>) -> bool {
     remote::never_fits(&debit.limit, debit.cost, patience.filter(|_| !debit.limit.is_shadow()))
 }
 
-/// The shape's code, as the scripts know it, and its numbers in the order in which they read them.
-pub(super) fn shape_of(shape: &Algorithm, by: Asker) -> (u8, [u64; 5]) {
-    match *shape {
+/// The code by which the scripts know the algorithm, and its numbers in the order in which they read them.
+pub(super) fn algorithm_of(algorithm: &Algorithm, by: Caller) -> (u8, [u64; 5]) {
+    match *algorithm {
         Algorithm::TokenBucket { unit, drain, tick, cap, free, .. } => {
             (1, [unit, drain, tick, cap, free])
         }
@@ -99,7 +98,7 @@ pub(super) fn shape_of(shape: &Algorithm, by: Asker) -> (u8, [u64; 5]) {
     }
 }
 
-/// The argument as it is written.
+/// The argument, as far as it is written.
 pub(super) struct Packed(pub(super) Vec<u8>);
 
 impl Packed {
@@ -112,7 +111,7 @@ impl Packed {
         self
     }
 
-    /// A number beyond what stays exact is more than every limit admits: the greatest stands for it.
+    /// Numbers that a double cannot hold exactly are written as the largest that it can. No limit admits that much.
     pub(super) fn number(&mut self, number: u64) -> &mut Self {
         self.double(number.min(EXACT - 1) as f64)
     }
@@ -137,14 +136,14 @@ impl Packed {
         self.double(patience.map_or(NONE, |patience| micros(patience).min(EXACT - 1) as f64))
     }
 
-    fn limit(&mut self, limit: &Limit, by: Asker) -> &mut Self {
+    fn limit(&mut self, limit: &Limit, by: Caller) -> &mut Self {
         self.limit_of(limit, by, false)
     }
 
-    /// A limit that never admits what is owed to it, or one that may.
-    fn limit_of(&mut self, limit: &Limit, by: Asker, never_fits: bool) -> &mut Self {
+    /// The limit, and whether it can never admit its debit.
+    fn limit_of(&mut self, limit: &Limit, by: Caller, never_fits: bool) -> &mut Self {
         let numbers = LimitParameters::of(limit);
-        let (shape, parameters) = shape_of(&numbers.algorithm, by);
+        let (code, parameters) = algorithm_of(&numbers.algorithm, by);
         let queues = matches!(numbers.algorithm, Algorithm::TokenBucket { queues: true, .. });
         let option = u8::from(queues)
             + 2 * u8::from(numbers.count_refused)
@@ -152,8 +151,8 @@ impl Packed {
             + 8 * u8::from(numbers.shadow)
             + 16 * u8::from(numbers.after > 0)
             + 32 * u8::from(never_fits);
-        self.code(shape).numbers(parameters).numbers([numbers.gap, numbers.ban]).code(option);
-        // Few have these: the others are spared their reading.
+        self.code(code).numbers(parameters).numbers([numbers.gap, numbers.ban]).code(option);
+        // Few limits have these, so the scripts of the others need not read them.
         if numbers.after > 0 { self.numbers([numbers.after, numbers.within]) } else { self }
     }
 }

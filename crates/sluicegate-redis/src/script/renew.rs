@@ -1,20 +1,18 @@
 //! Places of this process in limits of concurrency, renewed.
 
-use std::sync::LazyLock;
-
+use super::call::Call;
+use super::caller::Caller;
 use super::pack::Packed;
 use super::reply::{Bytes, Malformed};
-use super::{Asker, Call, Script};
-
-static RENEW: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("renew.lua")));
+use super::source::RENEW;
 
 impl Call<'_> {
-    /// Renews what the asker holds in the rows of these `keys`. Where it has not taken any since its turn, no
+    /// Renews what the caller holds in the rows of these `keys`. Where it has not taken any since its turn, no
     /// more remains than is `known`, in the same order. What is answered is [`lost`].
     pub(crate) fn renew(
         keys: Vec<Vec<u8>>,
         known: impl IntoIterator<Item = u64>,
-        by: Asker,
+        by: Caller,
     ) -> Self {
         let mut packed = Packed::new(4 + keys.len());
         packed.now(by.now).numbers([by.holder, by.lease, by.turn]);

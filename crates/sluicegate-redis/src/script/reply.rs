@@ -28,7 +28,7 @@ pub(crate) struct Reply {
     pub(crate) verdict: Verdict,
     /// When it was decided, by the clock of the store, in microseconds since the Unix epoch.
     pub(crate) now: u64,
-    pub(crate) facts: Vec<LimitOutcome>,
+    pub(crate) outcomes: Vec<LimitOutcome>,
 }
 
 impl Reply {
@@ -48,10 +48,10 @@ impl Reply {
             (false, _) if is_never => Verdict::Never,
             (false, retry_after) => Verdict::Refuse { retry_after },
         };
-        let facts = debit.into_iter().map(|debit| bytes.fact(&debit.limit, debit.cost, now));
-        let facts = facts.collect::<Result<_, _>>()?;
+        let outcomes = debit.into_iter().map(|debit| bytes.outcome(&debit.limit, debit.cost, now));
+        let outcomes = outcomes.collect::<Result<_, _>>()?;
         bytes.end()?;
-        Ok(Self { verdict, now, facts })
+        Ok(Self { verdict, now, outcomes })
     }
 }
 
@@ -111,7 +111,7 @@ impl Bytes<'_> {
         Ok(Some(Duration::from_micros(micros)))
     }
 
-    pub(super) fn cell(&mut self) -> Result<[u64; 2], Malformed> {
+    pub(super) fn words(&mut self) -> Result<[u64; 2], Malformed> {
         Ok([self.integer()?, self.integer()?])
     }
 
@@ -122,9 +122,9 @@ impl Bytes<'_> {
     }
 
     /// The two counts of a sliding window stand in 32 bits each, the previous one first.
-    fn cell_of(&mut self, shape: &Algorithm) -> Result<[u64; 2], Malformed> {
-        if !matches!(shape, Algorithm::SlidingWindow { .. }) {
-            return self.cell();
+    fn words_of(&mut self, algorithm: &Algorithm) -> Result<[u64; 2], Malformed> {
+        if !matches!(algorithm, Algorithm::SlidingWindow { .. }) {
+            return self.words();
         }
         let index = self.integer()?;
         let previous = u64::from(u32::from_le_bytes(self.chunk()?));
@@ -143,21 +143,21 @@ impl Bytes<'_> {
         }
     }
 
-    fn fact(&mut self, limit: &Limit, cost: u64, now: u64) -> Result<LimitOutcome, Malformed> {
+    fn outcome(&mut self, limit: &Limit, cost: u64, now: u64) -> Result<LimitOutcome, Malformed> {
         let role = self.role()?;
         let numbers = LimitParameters::of(limit);
         if let Algorithm::SlidingLog { .. } = numbers.algorithm {
             return Ok(LimitOutcome::of_status(self.log(limit, cost, role)?));
         }
-        let cell = self.cell_of(&numbers.algorithm)?;
+        let words = self.words_of(&numbers.algorithm)?;
         if !numbers.extra_state {
-            return Ok(LimitOutcome::of_words(cell, now, role));
+            return Ok(LimitOutcome::of_words(words, now, role));
         }
-        let (gap, ban) = (self.cell()?, self.cell()?);
-        let strikes = if numbers.after > 0 { self.cell()? } else { [0; 2] };
-        let words = [cell, gap, ban, strikes];
+        let (gap, ban) = (self.words()?, self.words()?);
+        let strikes = if numbers.after > 0 { self.words()? } else { [0; 2] };
+        let all_words = [words, gap, ban, strikes];
         let carried = if numbers.carried { self.carried(now)? } else { Carried::default() };
-        Ok(LimitOutcome::of_extra_state(limit, cost, words, carried, now, role))
+        Ok(LimitOutcome::of_extra_state(limit, cost, all_words, carried, now, role))
     }
 
     /// Of a log, what was worked out beside it.
@@ -173,7 +173,7 @@ impl Bytes<'_> {
         }
         status.banned = record % 2 == 1 && LimitParameters::of(limit).ban > 0;
         let stamp = self.integer()?;
-        let gap = self.cell()?;
+        let gap = self.words()?;
         status.soft =
             limit.soft_limit().is_some_and(|soft| limit.capacity() - status.remaining > soft);
         if record >= 4 {

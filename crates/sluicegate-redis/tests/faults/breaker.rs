@@ -5,7 +5,8 @@ use std::time::Duration;
 use sluicegate_core::ManualClock;
 use sluicegate_core::adapter::Answer;
 use sluicegate_core::store::Store;
-use sluicegate_redis::{BreakerState, FailureKind, Redis};
+use sluicegate_redis::counts::BreakerState;
+use sluicegate_redis::{FailureKind, Redis};
 
 use crate::fake::{Act, Fake, admitted, is_charge};
 use crate::{DEADLINE, builder, charge, kind, later, take};

@@ -126,7 +126,7 @@ fn without_a_runtime_it_says_what_to_do() {
     let Answer::Now(outcome) = store.take(&charge()) else { panic!("there is nobody to ask") };
     let error = outcome.expect_err("no decision");
     let source = std::error::Error::source(&error).expect("a reason").to_string();
-    assert!(source.contains("inside of a tokio runtime"), "{source}");
+    assert!(source.contains("inside a tokio runtime"), "{source}");
 }
 
 #[test]

@@ -17,7 +17,9 @@ use sluicegate_core::adapter::{Answer, Charge, Outcome};
 use sluicegate_core::key::KeyBuf;
 use sluicegate_core::store::{Store, StoreError};
 use sluicegate_core::{Limit, ManualClock};
-use sluicegate_redis::{Failure, FailureKind, Redis, RedisBuilder, RedisCounts, RedisFuture};
+use sluicegate_redis::counts::RedisCounts;
+use sluicegate_redis::future::RedisFuture;
+use sluicegate_redis::{Failure, FailureKind, Redis, RedisBuilder};
 
 use self::fake::Fake;
 

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use sluicegate_core::ManualClock;
-use sluicegate_redis::{BreakerState, FailureKind, Redis};
+use sluicegate_redis::counts::BreakerState;
+use sluicegate_redis::{FailureKind, Redis};
 
 use crate::fake::{Act, Fake, admitted};
 use crate::{DEADLINE, builder, take, until};

@@ -188,16 +188,16 @@ fn an_answer_from_before_a_change_is_not_remembered() {
     let debit = charge.debits().next().expect("one");
     process.take(&charge);
     process.take(&charge);
-    let early = process.refusals.watch(Ask::Take, &charge);
+    let early = process.refusals.observe(Operation::Take, &charge);
     assert!(process.refusals.recall(&charge).is_some());
-    let change = process.refusals.change(debit);
+    let change = process.refusals.invalidate(debit);
     assert_eq!(process.refusals.recall(&charge), None);
-    let late = process.refusals.watch(Ask::Take, &charge);
+    let late = process.refusals.observe(Operation::Take, &charge);
     let refused = process.server.take(&charge);
     let reply = process.server.reply(&charge, &refused);
     drop(change);
     for mut watch in [early, late] {
-        watch.ask(process.epochs.seen(0));
+        watch.sent(process.epochs.current(0));
         watch.learn(&charge, Some(&reply));
         assert_eq!(process.refusals.recall(&charge), None);
     }

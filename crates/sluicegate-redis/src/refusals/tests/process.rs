@@ -10,9 +10,10 @@ use sluicegate_core::adapter::{Attempt, Charge, Debit, Outcome, Receipt, State, 
 use sluicegate_core::clock::Clock;
 use sluicegate_core::key::KeyBuf;
 
-use crate::refusals::{Epochs, Refusals};
+use crate::refusals::Refusals;
+use crate::script::Operation;
 use crate::script::Reply;
-use crate::shared::Ask;
+use crate::wire::epochs::Epochs;
 
 /// What stands for a server: every state, and a clock that is ahead of this process's.
 pub(super) struct Server {
@@ -60,7 +61,7 @@ impl Server {
     pub(super) fn reply(&self, charge: &Charge, outcome: &Outcome) -> Reply {
         let now = ahead(&self.clock);
         let decision = outcome.decision(charge);
-        let facts = charge.debits().zip(decision.statuses()).map(|(debit, status)| {
+        let outcomes = charge.debits().zip(decision.statuses()).map(|(debit, status)| {
             let role = match status.charged {
                 0 if !outcome.is_admitted() => Role::Refused(status.refused),
                 _ => Role::Charged,
@@ -68,10 +69,10 @@ impl Server {
             if LimitParameters::of(&debit.limit).extra_state {
                 return LimitOutcome::of_status(status.clone());
             }
-            let cell = StateFields::from(&self.states[&(debit.limit.id(), debit.key)]).words;
-            LimitOutcome::of_words(cell, now, role)
+            let words = StateFields::from(&self.states[&(debit.limit.id(), debit.key)]).words;
+            LimitOutcome::of_words(words, now, role)
         });
-        Reply { verdict: outcome.verdict(), now, facts: facts.collect() }
+        Reply { verdict: outcome.verdict(), now, outcomes: outcomes.collect() }
     }
 
     pub(super) fn settle(&mut self, debit: &Debit, receipt: &Receipt, spent: u64) {
@@ -104,8 +105,8 @@ impl Process {
 
     /// Asks the server, which is so far away.
     pub(super) fn ask(&mut self, charge: &Charge, [there, back]: [Duration; 2]) -> Outcome {
-        let mut watch = self.refusals.watch(Ask::Take, charge);
-        watch.ask(self.epochs.seen(0));
+        let mut watch = self.refusals.observe(Operation::Take, charge);
+        watch.sent(self.epochs.current(0));
         self.asked += 1;
         self.clock.advance(there);
         let outcome = self.server.take(charge);
@@ -116,12 +117,12 @@ impl Process {
     }
 
     pub(super) fn settle(&mut self, debit: &Debit, receipt: &Receipt, spent: u64) {
-        let _change = self.refusals.change(debit);
+        let _change = self.refusals.invalidate(debit);
         self.server.settle(debit, receipt, spent);
     }
 
     pub(super) fn reset(&mut self, charge: &Charge) {
-        let _watch = self.refusals.watch(Ask::Reset, charge);
+        let _watch = self.refusals.observe(Operation::Reset, charge);
         for debit in charge.debits().filter(|debit| !debit.limit.is_held()) {
             self.server.states.remove(&(debit.limit.id(), debit.key));
         }

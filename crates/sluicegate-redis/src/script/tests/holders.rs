@@ -8,7 +8,7 @@ use sluicegate_core::Limit;
 use sluicegate_core::adapter::remote::{receipt, receipt_words};
 use sluicegate_core::adapter::{Debit, Keys, Receipt};
 
-use super::super::{Asker, Call, Row, renew};
+use super::super::{Call, Caller, Row, renew};
 use super::model::{charge, outcome};
 use super::pick::{DAY, SECOND};
 use super::redis::{Content, Redis};
@@ -40,14 +40,14 @@ impl Fleet {
         self.redis.turn_to(self.now);
     }
 
-    fn asker(&mut self, holder: u64) -> Asker {
+    fn caller(&mut self, holder: u64) -> Caller {
         self.turn += 1;
-        Asker { now: None, holder, lease: LEASE, turn: self.turn }
+        Caller { now: None, holder, lease: LEASE, turn: self.turn }
     }
 
     /// What is held by all then, and the mark, if it is admitted.
     fn take(&mut self, holder: u64, cost: u64) -> Option<(u64, Receipt)> {
-        let by = self.asker(holder);
+        let by = self.caller(holder);
         let charge = charge(self.debit.limit, "alice", cost);
         let debit = charge.debits().next().unwrap();
         let rows = &[Row { key: KEY, debit }];
@@ -63,21 +63,21 @@ impl Fleet {
     }
 
     fn give_back(&mut self, holder: u64, receipt: &Receipt, cost: u64) {
-        let by = self.asker(holder);
+        let by = self.caller(holder);
         let mut debit = self.debit.clone();
         debit.cost = cost;
         self.redis.run(&Call::settle(&Row { key: KEY, debit: &debit }, receipt, 0, by)).unwrap();
     }
 
     fn renew(&mut self, holder: u64, known: u64) -> u64 {
-        let by = self.asker(holder);
+        let by = self.caller(holder);
         renew::lost(&self.redis.run(&Call::renew(vec![KEY.to_vec()], [known], by)).unwrap())
             .unwrap()
     }
 
     fn left(&mut self) -> u64 {
         // Nobody's own.
-        let by = self.asker(999);
+        let by = self.caller(999);
         let charge = charge(self.debit.limit, "alice", 1);
         let rows = &[Row { key: KEY, debit: charge.debits().next().unwrap() }];
         let answer = self.redis.run(&Call::peek(rows, None, Keys::One, by)).unwrap();
@@ -180,7 +180,7 @@ fn what_was_taken_or_given_back_in_a_lost_message_is_lowered_at_the_next_renewal
 fn what_was_taken_after_a_renewal_was_asked_for_is_not_lowered_by_it() {
     let mut fleet = Fleet::new(Limit::concurrent(3));
     assert!(fleet.admits(1));
-    let early = fleet.asker(1);
+    let early = fleet.caller(1);
     assert!(fleet.admits(1));
     fleet.redis.run(&Call::renew(vec![KEY.to_vec()], [1], early)).unwrap();
     assert_eq!(fleet.left(), 1);
@@ -193,7 +193,7 @@ fn what_is_wrong_with_one_row_keeps_no_other_from_being_renewed() {
     fleet.redis.put(b"list", Content::List);
     fleet.redis.put(b"long", Content::Bytes(vec![7; 200]));
     fleet.pass(LEASE - 1);
-    let by = fleet.asker(1);
+    let by = fleet.caller(1);
     let keys: [&[u8]; 4] = [b"list", b"long", b"none", KEY];
     let lost =
         fleet.redis.run(&Call::renew(keys.map(<[u8]>::to_vec).to_vec(), [1, 1, 1, 3], by)).unwrap();

@@ -6,7 +6,7 @@ use sluicegate_core::Limit;
 use sluicegate_core::adapter::{Charge, Keys, Receipt};
 use sluicegate_core::key::KeyBuf;
 
-use super::super::lease::{Lease, Wanted, can_lease};
+use super::super::lease::{Lease, LeaseRequest, can_lease};
 use super::super::{Call, Row};
 use super::model::{charge, outcome};
 use super::redis::{Content, Redis};
@@ -41,7 +41,11 @@ fn answers(redis: &mut Redis, limit: Limit) -> Vec<Result<Vec<u8>, String>> {
         Call::settle(&row, &Receipt::default(), 0, NOW),
     ];
     if can_lease(&limit) {
-        calls.push(Call::lease(&row, Wanted { least: 1, most: 2, ..Wanted::default() }, NOW));
+        calls.push(Call::lease(
+            &row,
+            LeaseRequest { least: 1, most: 2, ..LeaseRequest::default() },
+            NOW,
+        ));
     }
     calls.iter().map(|call| redis.run(call)).collect()
 }

@@ -8,9 +8,9 @@ use sluicegate_core::adapter::remote::{self, Algorithm, LimitParameters, StateFi
 use sluicegate_core::adapter::{Attempt, Charge, Debit, Outcome, Receipt, State, decide, preview};
 use sluicegate_core::key::KeyBuf;
 
-use super::super::lease::{Lease, Wanted};
+use super::super::lease::{Lease, LeaseRequest};
 use super::super::reply::Malformed;
-use super::super::{Asker, Call, Reply, Row};
+use super::super::{Call, Caller, Reply, Row};
 use super::redis::Redis;
 use super::rows::{dropped, held, in_any_order, slack};
 use crate::rows::{Naming, row_key};
@@ -75,9 +75,9 @@ impl Pair {
     }
 
     /// One process alone, whose lease ends when a row that it holds expires.
-    fn by(&mut self) -> Asker {
+    fn by(&mut self) -> Caller {
         self.turn += 1;
-        Asker { turn: self.turn, ..Asker::from(self.tells_time.then_some(self.now)) }
+        Caller { turn: self.turn, ..Caller::from(self.tells_time.then_some(self.now)) }
     }
 
     /// The outcome as the Rust step knows it, which counts what is held and not since when.
@@ -90,20 +90,20 @@ impl Pair {
             decision.statuses().zip(charge.debits()).zip(keys).map(|((told, debit), key)| {
                 let mut status = told.clone();
                 if debit.limit.is_held() && !status.receipt.is_void() {
-                    let (cell, gap, banned) = remote::receipt_words(&status.receipt);
-                    if status.charged > 0 && cell[0] == status.charged {
+                    let (words, gap, banned) = remote::receipt_words(&status.receipt);
+                    if status.charged > 0 && words[0] == status.charged {
                         self.since.insert(key.clone(), self.turn);
                     }
                     if status.charged > 0 {
                         let since = self.since.get(key);
                         assert_eq!(
-                            Some(&cell[1]),
+                            Some(&words[1]),
                             since,
                             "it is marked by the turn in which it began"
                         );
                     }
                     let carried = remote::carried(&status.receipt);
-                    let receipt = remote::receipt([cell[0], 0], gap, banned);
+                    let receipt = remote::receipt([words[0], 0], gap, banned);
                     status.receipt = remote::receipt_carried(receipt, carried);
                 }
                 status
@@ -207,14 +207,14 @@ impl Pair {
         let mut after = before.clone();
         // A key that was forgotten has nothing to be given back.
         let is_held = debit.limit.is_held();
-        let (cell, ..) = remote::receipt_words(receipt);
-        let is_lost = is_held && self.since.get(&key) != Some(&cell[1]);
+        let (words, ..) = remote::receipt_words(receipt);
+        let is_lost = is_held && self.since.get(&key) != Some(&words[1]);
         if self.redis.row(&key).is_some() || spent > debit.cost {
             // Of what is not held any more, nothing is given back.
             let cost = if is_lost { debit.cost.min(spent) } else { debit.cost };
             debit.limit.settle(&mut after, self.now, receipt, cost, spent);
             if spent < cost {
-                self.keep_leased(&key, &debit.limit, &before, &mut after, cell);
+                self.keep_leased(&key, &debit.limit, &before, &mut after, words);
             }
         }
         let row = Row { key: &key, debit };
@@ -254,7 +254,7 @@ impl Pair {
         let mut after = before.clone();
         let row = Row { key: &key, debit };
         let by = self.by();
-        let wanted = Wanted { least, most, ..Wanted::default() };
+        let wanted = LeaseRequest { least, most, ..LeaseRequest::default() };
         let answer = self.redis.run(&Call::lease(&row, wanted, by)).unwrap();
         let given = Lease::parse(&answer).unwrap();
         let left = debit.limit.peek(&before, self.now, 0).remaining().unwrap();
@@ -265,10 +265,10 @@ impl Pair {
         assert_eq!(expected.is_admitted(), taken > 0);
         let retry = if taken > 0 { Some(Duration::ZERO) } else { expected.retry_after() };
         assert_eq!(given.retry_after, retry);
-        assert_eq!((given.now, given.cell), (self.now, StateFields::from(&after).words));
+        assert_eq!((given.now, given.words), (self.now, StateFields::from(&after).words));
         let write = if taken > 0 { Write::Must } else { Write::MustNot };
         self.keep(&key, &debit.limit, &before, &after, write);
-        (taken, Receipt::from_words(given.cell))
+        (taken, Receipt::from_words(given.words))
     }
 
     /// Holds the row to what the Rust step has made of it. Where it was not to be written, nothing but
@@ -352,7 +352,7 @@ pub(super) fn outcome<'o>(
     reply: &[u8],
 ) -> Result<Outcome, Malformed> {
     let reply = Reply::parse(debit, reply)?;
-    Ok(remote::outcome(reply.verdict, reply.facts))
+    Ok(remote::outcome(reply.verdict, reply.outcomes))
 }
 
 /// Whether a refusal is written down.

@@ -9,7 +9,7 @@ use mlua::{Function, Lua, MultiValue, Value};
 use super::super::{Call, Script};
 use super::lua_struct;
 use super::words::{Reply, number, word};
-use crate::together::{Many, Part};
+use crate::script::batch::{CallBatch, SingleCall};
 
 /// What a key holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,11 +100,11 @@ impl Redis {
     /// Runs several calls in one script, and hands back the answer to each.
     pub(super) fn run_together(&mut self, calls: &[Call<'_>]) -> Vec<Result<Vec<u8>, String>> {
         self.keys.borrow_mut().commands = 0;
-        let parts = calls.iter().map(|call| Part::of(call).unwrap());
+        let parts = calls.iter().map(|call| SingleCall::of(call).unwrap());
         let mut parts: Vec<_> = parts.enumerate().collect();
         parts.sort_by(|(_, one), (_, other)| one.order().cmp(&other.order()));
         let (places, parts): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
-        let many = Many(parts);
+        let many = CallBatch(parts);
         let keys: Vec<_> = many.keys().map(|key| self.lua.create_string(key).unwrap()).collect();
         self.lua.globals().set("KEYS", keys).unwrap();
         self.lua.globals().set("ARGV", [self.lua.create_string(many.args()).unwrap()]).unwrap();

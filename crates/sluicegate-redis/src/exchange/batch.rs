@@ -1,0 +1,93 @@
+//! Sends calls to one server together in one script.
+//!
+//! Most of the cost of a script is paid once per run: the command, the clock, entering and leaving Lua. So calls that
+//! are made while others are on their way share one run. Each is decided by itself, after the one before it, and has an
+//! answer of its own.
+
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+use tokio::task::yield_now;
+
+use crate::exchange::evaluate::{Evaluation, evaluate_batch};
+use crate::exchange::shared::Shared;
+use crate::failure::{Failure, FailureKind};
+use crate::script::batch::{CallBatch, SingleCall};
+use crate::wire::node::queue::{Answer, Joined, QueuedCall};
+use crate::wire::node::{Connection, Node};
+
+/// Sends a call together with others that are made at the same time, if there are any.
+pub(super) async fn send(
+    shared: &Arc<Shared>,
+    slot: u16,
+    call: &SingleCall,
+    node: Arc<Node>,
+    connection: Connection,
+) -> Answer {
+    let _unanswered = node.queue.begin_call();
+    if let Some(_script) = node.queue.begin_script_alone() {
+        let evaluation =
+            Evaluation { shared, slot, script: call.script(), command: &call.command() };
+        return evaluation.run(Arc::clone(&node), connection).await;
+    }
+    let (answer, answered) = oneshot::channel();
+    if let Some(joined) = node.queue.join(QueuedCall { call: call.clone(), answer }) {
+        let (on, node) = (Arc::clone(shared), Arc::clone(&node));
+        shared.runtime.spawn(async move {
+            let batch = match joined {
+                Joined::Full(batch) => batch,
+                Joined::First => {
+                    // Other tasks that are ready run first, and may join.
+                    yield_now().await;
+                    node.queue.take()
+                }
+            };
+            send_all(&on, &node, connection, batch).await;
+        });
+    }
+    let gone = || Failure::because(FailureKind::Unreachable, "the runtime ends").after_sending();
+    answered.await.unwrap_or_else(|_| Err(gone()))
+}
+
+async fn send_all(
+    shared: &Shared,
+    node: &Arc<Node>,
+    connection: Connection,
+    mut waiting: Vec<QueuedCall>,
+) {
+    node.queue.observe(waiting.len());
+    while let Some(first) = waiting.first() {
+        let clock = first.call.clock().to_vec();
+        // Only tests, which turn the clock meanwhile, have more than one clock in a batch.
+        let (batch, others) = waiting.into_iter().partition(|queued| queued.call.clock() == clock);
+        waiting = others;
+        let _script = node.queue.begin_script();
+        // The connection may have been replaced.
+        let connection = node.current().unwrap_or_else(|| connection.clone());
+        send_batch(shared, node, connection, batch).await;
+    }
+}
+
+async fn send_batch(
+    shared: &Shared,
+    node: &Arc<Node>,
+    connection: Connection,
+    mut batch: Vec<QueuedCall>,
+) {
+    batch.sort_by(|one, other| one.call.order().cmp(&other.call.order()));
+    let (calls, callers): (Vec<_>, Vec<_>) =
+        batch.into_iter().map(|queued| (queued.call, queued.answer)).unzip();
+    let expected = calls.len();
+    let answers = match evaluate_batch(shared, node, connection, &CallBatch(calls)).await {
+        Ok(answers) if answers.len() == expected => answers,
+        Ok(answers) => {
+            let detail = format!("{} answers to {expected} calls", answers.len());
+            vec![Err(Failure::because(FailureKind::Script, detail)); expected]
+        }
+        Err(failure) => vec![Err(failure); expected],
+    };
+    for (caller, answer) in callers.into_iter().zip(answers) {
+        // A caller that has gone needs no answer.
+        let _ = caller.send(answer);
+    }
+}

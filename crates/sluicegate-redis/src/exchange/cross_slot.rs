@@ -1,0 +1,182 @@
+//! A charge whose rows lie in several slots of a cluster: one call for each slot, all or none.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sluicegate_core::adapter::remote::{self, LimitOutcome};
+use sluicegate_core::adapter::{Charge, Debit, Outcome, Receipt};
+use sluicegate_core::limit::{LimitStatus, Verdict};
+
+use crate::exchange::answer::receipts;
+use crate::exchange::call::TimedCall;
+use crate::exchange::settle::settle;
+use crate::exchange::shared::Shared;
+use crate::failure::Failure;
+use crate::script::{Operation, Reply};
+
+/// The debits of a charge in one slot.
+pub(crate) struct SlotCharge {
+    slot: u16,
+    /// The indices of the debits in the whole charge.
+    indices: Vec<usize>,
+    charge: Charge,
+    keys: Vec<Vec<u8>>,
+}
+
+/// Divides a charge by slot, in the order of the slots: two charges that share several slots meet in the first one.
+///
+/// The parts do not wait, because each slot could admit its part at another moment.
+pub(crate) fn by_slot(charge: &Charge, keys: Vec<Vec<u8>>, slots: &[u16]) -> Vec<SlotCharge> {
+    let mut parts = BTreeMap::new();
+    for (index, ((debit, key), slot)) in charge.debits().zip(keys).zip(slots).enumerate() {
+        let part = parts.entry(*slot).or_insert_with(|| SlotCharge {
+            slot: *slot,
+            indices: Vec::new(),
+            charge: Charge::new(),
+            keys: Vec::new(),
+        });
+        let debit = part.charge.add(debit.limit, debit.key, debit.cost);
+        debit.expect("a part is no larger than the charge");
+        part.indices.push(index);
+        part.keys.push(key);
+    }
+    parts.into_values().collect()
+}
+
+/// What was charged so far. It is given back when this is dropped.
+struct ChargedSoFar<'s> {
+    shared: &'s Arc<Shared>,
+    paid: Vec<(Debit, Receipt)>,
+}
+
+impl ChargedSoFar<'_> {
+    fn add(&mut self, part: &SlotCharge, reply: &Reply) {
+        self.paid.extend(part.charge.debits().cloned().zip(receipts(reply)));
+    }
+
+    fn keep(mut self) {
+        self.paid.clear();
+    }
+}
+
+impl Drop for ChargedSoFar<'_> {
+    fn drop(&mut self) {
+        for (debit, receipt) in &self.paid {
+            settle(self.shared, debit, receipt, 0);
+        }
+    }
+}
+
+/// Calls one slot after another.
+pub(crate) async fn call(
+    shared: Arc<Shared>,
+    operation: Operation,
+    parts: Vec<SlotCharge>,
+) -> Result<Outcome, Failure> {
+    let clock = &shared.runtime.clock;
+    let until = clock.now().saturating_add(shared.deadline.as_micros() as u64);
+    let left = || Duration::from_micros(until.saturating_sub(clock.now()));
+    // A charge that can never be admitted is only peeked at, so that nothing is charged or recorded meanwhile.
+    let is_never = parts.iter().any(|part| part.charge.never_fits());
+    let operation =
+        if is_never && operation == Operation::Take { Operation::Peek } else { operation };
+    let begin = |operation, part: &SlotCharge| {
+        TimedCall::begin(&shared, operation, part.charge.clone(), &part.keys, (part.slot, left()))
+    };
+    let mut replies = Vec::with_capacity(parts.len());
+    let mut charged = ChargedSoFar { shared: &shared, paid: Vec::new() };
+    for part in &parts {
+        let reply = begin(operation, part)?.await?;
+        let is_now = reply.verdict == Verdict::Admit { wait: Duration::ZERO };
+        if operation == Operation::Take && reply.verdict.is_admitted() {
+            charged.add(part, &reply);
+        }
+        replies.push(Some(reply));
+        if operation == Operation::Take && !is_now {
+            break;
+        }
+    }
+    let verdict = joined(replies.iter().flatten().map(|reply| reply.verdict));
+    if operation != Operation::Take || verdict == (Verdict::Admit { wait: Duration::ZERO }) {
+        charged.keep();
+        return Ok(outcome(verdict, &parts, replies));
+    }
+    // Given back before the peeks below, which use the same connections.
+    drop(charged);
+    let mut known = Vec::with_capacity(parts.len());
+    for (i, part) in parts.iter().enumerate() {
+        let reply = replies.get_mut(i).and_then(Option::take);
+        known.push(match reply.filter(|reply| !reply.verdict.is_admitted()) {
+            Some(refused) => Some(refused),
+            None => match begin(Operation::Peek, part) {
+                Ok(call) => call.await.ok(),
+                Err(_) => None,
+            },
+        });
+    }
+    let refusal = match verdict {
+        // It would have to wait in one slot, and the other slots would not know.
+        Verdict::Admit { wait } => Verdict::Refuse { retry_after: Some(wait) },
+        refused => refused,
+    };
+    let others = known.iter().flatten().map(|reply| reply.verdict);
+    Ok(outcome(joined(others.chain([refusal])), &parts, known))
+}
+
+/// Refused if any part is refused, for the longest time of all; else admitted when the last part is.
+fn joined(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
+    verdicts.fold(Verdict::Admit { wait: Duration::ZERO }, |all, one| match (all, one) {
+        (Verdict::Never, _) | (_, Verdict::Never) => Verdict::Never,
+        (Verdict::Refuse { retry_after: all }, Verdict::Refuse { retry_after: one }) => {
+            Verdict::Refuse { retry_after: all.zip(one).map(|(all, one)| all.max(one)) }
+        }
+        (refused @ Verdict::Refuse { .. }, _) | (_, refused @ Verdict::Refuse { .. }) => refused,
+        (Verdict::Admit { wait: all }, Verdict::Admit { wait: one }) => {
+            Verdict::Admit { wait: all.max(one) }
+        }
+    })
+}
+
+/// The outcome in the order of the whole charge. A part without a reply counts as fresh.
+fn outcome(verdict: Verdict, parts: &[SlotCharge], replies: Vec<Option<Reply>>) -> Outcome {
+    let mut outcomes = BTreeMap::new();
+    for (part, reply) in parts.iter().zip(replies) {
+        let unknown = || {
+            part.charge
+                .debits()
+                .map(|debit| LimitOutcome::of_status(LimitStatus::fresh(debit.limit)))
+        };
+        let told = reply.map_or_else(|| unknown().collect(), |reply| reply.outcomes);
+        outcomes.extend(part.indices.iter().copied().zip(told));
+    }
+    remote::outcome(verdict, outcomes.into_values())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn admit(seconds: u64) -> Verdict {
+        Verdict::Admit { wait: Duration::from_secs(seconds) }
+    }
+
+    const fn refuse(seconds: u64) -> Verdict {
+        Verdict::Refuse { retry_after: Some(Duration::from_secs(seconds)) }
+    }
+
+    #[test]
+    fn one_refusal_refuses_all_for_as_long_as_the_longest() {
+        let unknown = Verdict::Refuse { retry_after: None };
+        for (verdicts, expected) in [
+            (vec![admit(0), admit(0)], admit(0)),
+            (vec![admit(2), admit(1)], admit(2)),
+            (vec![admit(0), refuse(1), admit(5)], refuse(1)),
+            (vec![refuse(3), refuse(7)], refuse(7)),
+            (vec![refuse(3), unknown], unknown),
+            (vec![unknown, Verdict::Never, admit(0)], Verdict::Never),
+        ] {
+            assert_eq!(joined(verdicts.into_iter()), expected);
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! The task that renews the places of this process, for as long as it holds any.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Weak};
+
+use crate::exchange::delivery;
+use crate::exchange::request::Request;
+use crate::exchange::shared::Shared;
+use crate::failure::{Failure, FailureKind};
+use crate::places::Due;
+use crate::runtime::{Runtime, before};
+use crate::script::{Call, Caller, renew};
+
+/// Rows that one script renews. A server, which runs one script at a time, needs less than half a millisecond for it.
+const ROWS_PER_SCRIPT: usize = 64;
+
+/// Scripts on their way to one server at a time.
+const CONCURRENT_SCRIPTS: usize = 8;
+
+type Rows = Vec<(Vec<u8>, u64)>;
+
+/// Starts the task, unless it runs already.
+pub(crate) fn keep(shared: &Arc<Shared>) {
+    if !shared.places.start_renewing() {
+        return;
+    }
+    // The task does not keep the store alive: without a store nothing can be given back.
+    let (store, runtime) = (Arc::downgrade(shared), Arc::clone(&shared.runtime));
+    shared.runtime.spawn(until_nothing_is_held(store, runtime, shared.places.pause()));
+}
+
+async fn until_nothing_is_held(
+    store: Weak<Shared>,
+    runtime: Arc<Runtime>,
+    pause: std::time::Duration,
+) {
+    loop {
+        runtime.sleep(pause).await;
+        let Some(shared) = store.upgrade() else { return };
+        let Some(due) = shared.places.due(runtime.clock.now()) else { return };
+        renew_all(&shared, due).await;
+    }
+}
+
+/// Renews the rows of each server by itself, so that one that does not answer does not delay the others.
+async fn renew_all(shared: &Arc<Shared>, Due { turn, rows }: Due) {
+    let mut slots = BTreeMap::<u16, Rows>::new();
+    for row in rows {
+        slots.entry(shared.route.slot(&row.0)).or_default().push(row);
+    }
+    let mut servers = BTreeMap::<_, Vec<Rows>>::new();
+    for (slot, rows) in slots {
+        let server = shared.route.known(slot).map(|node| Arc::as_ptr(&node).addr());
+        let scripts = servers.entry(server).or_default();
+        scripts.extend(rows.chunks(ROWS_PER_SCRIPT).map(<[_]>::to_vec));
+    }
+    let renew = |scripts| shared.runtime.spawn(renew_on_one(Arc::clone(shared), turn, scripts));
+    let tasks: Vec<_> = servers.into_values().map(renew).collect();
+    for task in tasks {
+        // A task fails only if the runtime ends, which ends this one too.
+        let _ = task.await;
+    }
+}
+
+/// If the server fails, the rest is renewed at the next heartbeat.
+async fn renew_on_one(shared: Arc<Shared>, turn: u64, mut scripts: Vec<Rows>) {
+    let mut is_well = true;
+    while !scripts.is_empty() {
+        let these: Vec<_> = scripts.drain(..CONCURRENT_SCRIPTS.min(scripts.len())).collect();
+        if !is_well {
+            these.iter().for_each(|rows| shared.places.not_renewed(rows));
+            continue;
+        }
+        let renew = |rows| shared.runtime.spawn(renew_some(Arc::clone(&shared), turn, rows));
+        let running: Vec<_> = these.into_iter().map(renew).collect();
+        for script in running {
+            is_well &= script.await.unwrap_or_default();
+        }
+    }
+}
+
+/// Returns whether the server has renewed the rows.
+async fn renew_some(shared: Arc<Shared>, turn: u64, rows: Rows) -> bool {
+    let asked = shared.runtime.clock.now();
+    let request = request(&shared, turn, &rows);
+    let in_time = shared.runtime.sleep(shared.places.pause());
+    let answer = before(in_time, delivery::send(&shared, &request)).await;
+    let answer = answer.unwrap_or_else(|| Err(Failure::new(FailureKind::TooSlow)));
+    match answer.map(|answer| renew::lost(&answer)) {
+        Ok(Ok(lost)) => {
+            shared.places.renewed(&rows, asked);
+            shared.counters.places_lost(lost);
+            true
+        }
+        _ => {
+            shared.places.not_renewed(&rows);
+            false
+        }
+    }
+}
+
+fn request(shared: &Arc<Shared>, turn: u64, rows: &Rows) -> Request {
+    let keys: Vec<_> = rows.iter().map(|(key, _)| key.clone()).collect();
+    let slot = shared.route.slot(&keys[0]);
+    let known = rows.iter().map(|(_, count)| *count);
+    let by = Caller { turn, ..shared.caller(None) };
+    let call = Call::renew(keys, known, by);
+    Request::new(shared, slot, &call)
+}

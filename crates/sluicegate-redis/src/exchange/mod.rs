@@ -1,0 +1,14 @@
+//! Exchanges with a server: calls within the deadline, what becomes of those that are late, and settlements.
+
+mod answer;
+pub(crate) mod background;
+pub(crate) mod batch;
+pub(crate) mod call;
+pub(crate) mod cross_slot;
+pub(crate) mod delivery;
+mod evaluate;
+pub(crate) mod future;
+pub(crate) mod heartbeat;
+pub(crate) mod request;
+pub(crate) mod settle;
+pub(crate) mod shared;

@@ -1,0 +1,134 @@
+//! Settlements, and charges that are given back because their answer came too late. Both are sent in the background.
+
+use std::sync::Arc;
+use std::task::{Context, Waker};
+
+use sluicegate_core::adapter::{Charge, Debit, Receipt};
+
+use crate::exchange::answer::{LateAnswer, read, receipts};
+use crate::exchange::delivery::{deliver, in_time};
+use crate::exchange::request::Request;
+use crate::exchange::shared::Shared;
+use crate::failure::{Failure, FailureKind};
+use crate::places::Claim;
+use crate::runtime::before;
+use crate::script::{Call, Row};
+use crate::wire::node::{Connection, Node};
+
+/// Changes the charge that wrote `receipt` to `spent`.
+///
+/// If there is a connection, the settlement is handed to it before this returns, so that the next decision of the same
+/// task is made after it.
+pub(crate) fn settle(shared: &Arc<Shared>, debit: &Debit, receipt: &Receipt, spent: u64) {
+    if spent == debit.cost || receipt.is_void() {
+        return;
+    }
+    let invalidation = shared.refusals.invalidate(debit);
+    let held = debit.limit.is_held() && spent < debit.cost;
+    let claim =
+        held.then(|| Claim::returning(&shared.places, shared.key(debit), debit.cost - spent));
+    if shared.runtime.handle().is_none() {
+        return shared.counters.settlement_dropped(&no_runtime());
+    }
+    let Some(reservation) = shared.background.reserve_settlement() else {
+        claim.iter().for_each(Claim::doubt);
+        let full = Failure::because(FailureKind::TooSlow, "too many settlements are under way");
+        return shared.counters.settlement_dropped(&full);
+    };
+    let request = settlement(shared, debit, receipt, spent);
+    let settling = Arc::clone(shared);
+    let mut task = Box::pin(async move {
+        let delivered = in_time(&settling, deliver(&settling, &request)).await;
+        drop(invalidation);
+        match delivered {
+            Ok(()) => settling.counters.settled(),
+            Err(failure) => {
+                claim.iter().for_each(Claim::doubt);
+                settling.counters.settlement_dropped(&failure);
+            }
+        }
+        drop(claim);
+        drop(reservation);
+    });
+    if task.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
+        shared.runtime.spawn(task);
+    }
+}
+
+/// Nothing can be sent without a runtime.
+pub(crate) fn no_runtime() -> Failure {
+    let detail = "make the store, or use it for the first time, inside a tokio runtime";
+    Failure::because(FailureKind::Unreachable, detail)
+}
+
+/// Waits in the background for a late answer, and gives back what it charged.
+pub(super) fn give_back_later(shared: &Arc<Shared>, late: LateAnswer, charge: Charge) {
+    let LateAnswer { answer, node, connection, claim, reservation } = late;
+    let shared = Arc::clone(shared);
+    shared.clone().runtime.spawn(async move {
+        match before(shared.runtime.sleep(shared.grace), answer).await {
+            Some(Ok(answer)) => {
+                if !give_back(&shared, &charge, &answer, (node, connection)).await {
+                    claim.iter().for_each(Claim::doubt);
+                }
+            }
+            Some(Err(failure)) if !failure.may_be_applied() => {}
+            _ => {
+                claim.iter().for_each(Claim::doubt);
+                shared.counters.unanswered();
+            }
+        }
+        drop(claim);
+        drop(reservation);
+    });
+}
+
+/// Waits in the background for a late answer that charges nothing, so that its reservation counts until it is there.
+pub(super) fn wait_out(shared: &Arc<Shared>, LateAnswer { answer, reservation, .. }: LateAnswer) {
+    let over = shared.runtime.sleep(shared.grace);
+    shared.runtime.spawn(async move {
+        let _ = before(over, answer).await;
+        drop(reservation);
+    });
+}
+
+/// Gives back what an answer charged, on the connection that it came on: the server answers there, and another
+/// connection may not be made yet. Returns whether the server counts nothing of the charge any more.
+async fn give_back(
+    shared: &Arc<Shared>,
+    charge: &Charge,
+    answer: &[u8],
+    (node, connection): (Arc<Node>, Connection),
+) -> bool {
+    let Ok(reply) = read(charge, answer) else {
+        shared.counters.unanswered();
+        return false;
+    };
+    if !reply.verdict.is_admitted() {
+        return true;
+    }
+    let charged = charge.debits().zip(receipts(&reply)).filter(|(_, receipt)| !receipt.is_void());
+    for (debit, receipt) in charged {
+        let _invalidation = shared.refusals.invalidate(debit);
+        let request = settlement(shared, debit, &receipt, 0);
+        let delivery = async {
+            match request.send(Arc::clone(&node), connection.clone()).await {
+                Err(failure) if !failure.may_be_applied() => deliver(shared, &request).await,
+                sent => sent.map(drop),
+            }
+        };
+        if let Err(failure) = in_time(shared, delivery).await {
+            shared.counters.settlement_dropped(&failure);
+            return false;
+        }
+    }
+    shared.counters.gave_back();
+    true
+}
+
+fn settlement(shared: &Arc<Shared>, debit: &Debit, receipt: &Receipt, spent: u64) -> Request {
+    let key = shared.key(debit);
+    let row = Row { key: &key, debit };
+    let call = Call::settle(&row, receipt, spent, shared.caller(None));
+    Request::new(shared, shared.route.slot(&key), &call)
+}

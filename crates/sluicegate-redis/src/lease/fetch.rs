@@ -1,0 +1,131 @@
+//! The task that requests leases of one key for all requests that wait.
+
+use std::sync::Arc;
+
+use sluicegate_core::adapter::Debit;
+
+use super::inner::{Inner, with_cost};
+use super::request::{PendingLease, Received, request};
+use super::share::Answered;
+use super::validity::LeasedTokens;
+use crate::exchange::background::Reservation;
+use crate::failure::{Failure, FailureKind};
+use crate::runtime::before;
+use crate::script::lease::{Lease, LeaseRequest};
+
+/// The task. If the runtime ends and drops it, the requests that wait fail.
+struct Fetch {
+    inner: Arc<Inner>,
+    debit: Debit,
+    is_done: bool,
+}
+
+impl Inner {
+    /// Requests a lease in the background, and answers the requests that wait.
+    pub(super) fn fetch(self: &Arc<Self>, debit: Debit, wanted: LeaseRequest) {
+        let mut fetch = Fetch { inner: Arc::clone(self), debit, is_done: false };
+        self.shared().runtime.spawn(async move { fetch.until_nobody_waits(wanted).await });
+    }
+
+    /// Hands out a lease. Returns the next one to request, if requests still wait.
+    fn granted(
+        &self,
+        debit: &Debit,
+        lease: &Lease,
+        (asked, wanted): (u64, LeaseRequest),
+    ) -> Option<LeaseRequest> {
+        let (at, mut shelf) = (self.moment(), self.table.lock(debit));
+        let now = at.now;
+        let (share, totals) = shelf.find(debit)?;
+        share.expire(at, totals);
+        let (answered, surplus) = share.grant(lease, (asked, wanted), now, totals);
+        share.expire(at, totals);
+        let late = share.serve_late(now, totals);
+        let more = if share.is_wanted() { share.request(now, &self.batch) } else { None };
+        drop(shelf);
+        if let Some(tokens) = surplus {
+            self.give_back(debit, &tokens);
+        }
+        answered.into_iter().chain(late).for_each(|answered| self.answer(debit, answered));
+        more
+    }
+
+    fn answer(&self, debit: &Debit, Answered { waiter, outcome }: Answered) {
+        if let Err(Ok(outcome)) = waiter.answer.send(Ok(outcome)) {
+            self.undo(&with_cost(debit, waiter.cost), &outcome);
+        }
+    }
+
+    fn failed(&self, debit: &Debit, failure: &Failure) {
+        let waiters = self.table.lock(debit).find(debit).map(|(share, _)| share.fail());
+        for waiter in waiters.into_iter().flatten() {
+            // A request that has gone needs no answer.
+            let _ = waiter.answer.send(Err(failure.clone()));
+        }
+    }
+
+    /// A lease that arrives after the deadline can still be spent.
+    async fn wait_on(
+        &self,
+        debit: &Debit,
+        asked: u64,
+        (pending, reservation): (PendingLease, Reservation),
+    ) {
+        let shared = self.shared();
+        match before(shared.runtime.sleep(shared.grace), pending).await {
+            Some(Ok(lease)) => self.arrived_late(debit, &lease, asked),
+            Some(Err(failure)) if !failure.may_be_applied() => {}
+            _ => shared.counters.unanswered(),
+        }
+        drop(reservation);
+    }
+
+    fn arrived_late(&self, debit: &Debit, lease: &Lease, asked: u64) {
+        let (tokens, mut shelf) = (LeasedTokens::new(lease, asked), self.table.lock(debit));
+        shelf.totals.leases += 1;
+        shelf.totals.leased += lease.taken;
+        let surplus = match shelf.find(debit) {
+            Some((share, _)) => share.add(tokens),
+            None => Some(tokens),
+        };
+        drop(shelf);
+        if let Some(tokens) = surplus {
+            self.give_back(debit, &tokens);
+        }
+    }
+}
+
+impl Fetch {
+    async fn until_nobody_waits(&mut self, mut wanted: LeaseRequest) {
+        let Self { inner, debit, is_done } = self;
+        loop {
+            let asked = inner.clock.now();
+            match request(inner.shared(), debit, wanted).await {
+                Received::InTime(lease) => match inner.granted(debit, &lease, (asked, wanted)) {
+                    Some(more) => wanted = more,
+                    None => break,
+                },
+                Received::Failed(failure) => {
+                    inner.failed(debit, &failure);
+                    break;
+                }
+                Received::Late(pending, reservation) => {
+                    inner.failed(debit, &Failure::new(FailureKind::TooSlow));
+                    *is_done = true;
+                    return inner.wait_on(debit, asked, (pending, reservation)).await;
+                }
+            }
+        }
+        *is_done = true;
+    }
+}
+
+impl Drop for Fetch {
+    fn drop(&mut self) {
+        if !self.is_done {
+            let detail = "the runtime of the store has ended";
+            let failure = Failure::because(FailureKind::Unreachable, detail);
+            self.inner.failed(&self.debit, &failure);
+        }
+    }
+}

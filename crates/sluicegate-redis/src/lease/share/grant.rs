@@ -1,0 +1,158 @@
+//! More tokens for a share: how many to ask for, and who gets them.
+
+use std::collections::VecDeque;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use sluicegate_core::adapter::{Charge, Debit};
+
+use super::outcome::{admitted, refusal};
+use super::refused::Refused;
+use super::{Answered, OF_WINDOW, Share, UnderWay, Waiter};
+use crate::lease::counts::Totals;
+use crate::lease::validity::{LeasedTokens, SOME};
+use crate::script::lease::{Lease, LeaseRequest};
+
+impl Share {
+    /// What to ask for now, for all who wait, and to have in hand; none while a lease is under way.
+    pub(in crate::lease) fn request(
+        &mut self,
+        now: u64,
+        batch: &RangeInclusive<u64>,
+    ) -> Option<LeaseRequest> {
+        if self.under_way.is_some() {
+            return None;
+        }
+        let costs = || self.waiting.iter().map(|waiter| waiter.cost);
+        let waited = costs().fold(0_u64, u64::saturating_add).min(1 << 52);
+        let (least, served) = (costs().min().unwrap_or(1), self.waiting.len());
+        let wanted = match self.validity.span() {
+            Some(span) => self.of_bucket(now, span, (least, waited), batch),
+            None => self.of_window(now, (least, waited), batch),
+        };
+        self.asked = now;
+        self.under_way = Some(UnderWay { served, ..UnderWay::default() });
+        Some(wanted)
+    }
+
+    /// What this process will need before the debt of a bucket that is half full has drained. Where the bucket
+    /// is not, what is taken would drain before it is spent: so it is filled by half, which costs nobody
+    /// anything, because all of that drains meanwhile.
+    fn of_bucket(
+        &mut self,
+        now: u64,
+        span: u64,
+        (least, waited): (u64, u64),
+        batch: &RangeInclusive<u64>,
+    ) -> LeaseRequest {
+        let expected = self.demand.expected(now, span);
+        self.size = expected.clamp(*batch.start(), *batch.end());
+        // Batches of a stated size are taken as they are.
+        let some = if *batch.start() > 1 { SOME } else { self.validity.some() };
+        let pays_off = expected >= some && *batch.end() > 1;
+        let ahead = match pays_off {
+            true => self.size.saturating_sub(self.unspent() / 2).max(1),
+            // Hardly anything is needed: a token in hand would drain before it is spent.
+            false => batch.start().saturating_sub(waited),
+        };
+        let largest = waited.max(*batch.end());
+        let most = waited.saturating_add(ahead).min(largest);
+        let fill = if pays_off { self.validity.half() } else { 0 };
+        LeaseRequest { least, most, waited, fill, largest }
+    }
+
+    /// Half of what this process will need before the window ends. Whatever it does not spend until then is
+    /// lost, so it takes less at a time towards the end.
+    fn of_window(
+        &mut self,
+        now: u64,
+        (least, waited): (u64, u64),
+        batch: &RangeInclusive<u64>,
+    ) -> LeaseRequest {
+        let needed = self.demand.until(now, self.validity.pace(), self.ends);
+        self.size = (needed / OF_WINDOW).clamp(*batch.start(), *batch.end());
+        // Not more in hand than half of what others may need.
+        let spare = self.size.min((self.left / 2).max(1));
+        LeaseRequest { least, most: waited.max(spare), waited, ..LeaseRequest::default() }
+    }
+
+    /// Adds what was leased, and tells those who waited. What there is no room for comes back.
+    pub(in crate::lease) fn grant(
+        &mut self,
+        lease: &Lease,
+        (asked, wanted): (u64, LeaseRequest),
+        now: u64,
+        totals: &mut Totals,
+    ) -> (Vec<Answered>, Option<LeasedTokens>) {
+        let UnderWay { served, is_old, is_void } = self.under_way.take().unwrap_or_default();
+        let mut part = LeasedTokens::new(lease, asked);
+        totals.leases += 1;
+        totals.leased += lease.taken;
+        self.left = self.validity.left(lease.words);
+        self.ends = self.validity.ends(&part);
+        self.refused = Refused::by(lease, asked, wanted, now).filter(|_| !is_old);
+        let mut told = Vec::with_capacity(served);
+        for waiter in self.waiting.drain(..served.min(self.waiting.len())) {
+            let outcome = if waiter.cost <= part.unspent {
+                part.unspent -= waiter.cost;
+                totals.spent += waiter.cost;
+                admitted(part.words(&self.validity), lease.now)
+            } else {
+                // The server has no more than this: less was taken than was asked for.
+                let retry = retry_after(&self.debit, waiter.cost, lease);
+                refusal(lease.words, lease.now, retry)
+            };
+            told.push(Answered { waiter, outcome });
+        }
+        if is_void {
+            totals.expired += part.unspent;
+            return (told, None);
+        }
+        (told, self.add(part))
+    }
+
+    /// Adds what is there to be spent. What there is no room for comes back.
+    pub(in crate::lease) fn add(&mut self, part: LeasedTokens) -> Option<LeasedTokens> {
+        self.shift();
+        match &mut self.parts {
+            _ if part.taken == 0 => return None,
+            [older, _] if older.unspent == 0 => *older = part,
+            [_, newer] if newer.taken == 0 => *newer = part,
+            // A cost was more than both had: the oldest would drain first.
+            [older, newer] => {
+                let oldest = std::mem::replace(older, std::mem::replace(newer, part));
+                return Some(oldest);
+            }
+        }
+        None
+    }
+
+    /// Tells those who came while a lease was under way, as far as tokens are left.
+    pub(in crate::lease) fn serve_late(&mut self, now: u64, totals: &mut Totals) -> Vec<Answered> {
+        let mut told = Vec::new();
+        while let Some(cost) = self.waiting.front().map(|waiter| waiter.cost) {
+            let Some(outcome) = self.spend(now, cost) else { break };
+            totals.spent += cost;
+            told.extend(self.waiting.pop_front().map(|waiter| Answered { waiter, outcome }));
+        }
+        told
+    }
+
+    /// The lease failed: nobody waits any more.
+    pub(in crate::lease) fn fail(&mut self) -> VecDeque<Waiter> {
+        self.under_way = None;
+        std::mem::take(&mut self.waiting)
+    }
+
+    /// Whether anybody waits for whom nothing has been asked.
+    pub(in crate::lease) fn is_wanted(&self) -> bool {
+        self.under_way.is_none() && !self.waiting.is_empty()
+    }
+}
+
+/// When the server would admit this cost, of which less was left.
+fn retry_after(debit: &Debit, cost: u64, lease: &Lease) -> Option<Duration> {
+    let charge = Charge::of(debit.limit, debit.key, cost);
+    let decision = refusal(lease.words, lease.now, None).decision(&charge);
+    decision.statuses().next()?.retry
+}

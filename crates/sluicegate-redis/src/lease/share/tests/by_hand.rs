@@ -1,0 +1,219 @@
+use tokio::sync::oneshot;
+
+use super::*;
+
+const NOW: u64 = 1_000_000_000_000;
+const SECOND: u64 = 1_000_000;
+const TEN: Limit = Limit::per_second(1).burst(10);
+
+/// One share, and the server that it is of.
+struct Pair {
+    server: Server,
+    share: Share,
+    totals: Totals,
+    batch: RangeInclusive<u64>,
+}
+
+impl Pair {
+    fn new(limit: Limit, batch: RangeInclusive<u64>) -> Self {
+        let share = share(limit, &batch);
+        Self { server: Server::new(limit), share, totals: Totals::default(), batch }
+    }
+
+    /// Asks for one at `now`, and is answered at once.
+    fn lease(&mut self, now: u64) -> bool {
+        let (answer, mut told) = oneshot::channel();
+        self.share.expire(super::at(now), &mut self.totals);
+        self.share.wait(Waiter { cost: 1, answer });
+        let wanted = self.share.request(now, &self.batch).expect("nothing is under way");
+        let lease = self.server.lease(wanted, now);
+        let asked = (now, wanted);
+        let (granted, _) = self.share.grant(&lease, asked, now, &mut self.totals);
+        for Answered { waiter, outcome } in granted {
+            waiter.answer.send(Ok(outcome)).expect("somebody waits");
+        }
+        told.try_recv().expect("it is told").expect("it is decided").is_admitted()
+    }
+
+    fn take(&mut self, now: u64, cost: u64) -> Option<Outcome> {
+        self.share.expire(super::at(now), &mut self.totals);
+        match self.share.step(now, cost, &mut self.totals) {
+            Step::Decide(outcome, _) => Some(outcome),
+            Step::Wait | Step::PassOn => None,
+        }
+    }
+
+    fn unspent(&mut self, now: u64) -> u64 {
+        self.share.expire(super::at(now), &mut self.totals);
+        self.share.unspent()
+    }
+}
+
+fn receipt(outcome: &Outcome) -> [u64; 2] {
+    outcome.receipts().next().expect("one limit").words()
+}
+
+#[test]
+fn tokens_expire_as_their_debt_drains() {
+    let mut pair = Pair::new(TEN, 5..=5);
+    assert!(pair.lease(NOW));
+    assert_eq!(pair.unspent(NOW), 4);
+    assert_eq!(pair.unspent(NOW + 1), 4, "the one that is spent drains first");
+    assert_eq!(pair.unspent(NOW + SECOND), 3, "clocks differ");
+    assert_eq!(pair.unspent(NOW + 3 * SECOND), 1);
+    assert_eq!(pair.unspent(NOW + 4 * SECOND), 0);
+    assert_eq!(pair.totals.expired, 4);
+    assert_eq!(
+        pair.server.limit.peek(&pair.server.state, NOW + 5 * SECOND, 1).remaining(),
+        Some(10)
+    );
+}
+
+/// Somebody's five stood before: they drain first, so they cannot be given back any more.
+#[test]
+fn what_stood_before_drains_first() {
+    let mut pair = Pair::new(TEN, 5..=5);
+    let other = pair.server.limit.take(&mut pair.server.state, NOW, 5);
+    assert!(pair.lease(NOW));
+    let receipt = other.statuses().next().expect("one limit").receipt;
+    pair.server.settle(&receipt, (5, 0), NOW);
+    assert_eq!(pair.unspent(NOW + 4 * SECOND), 4);
+    let left = pair.server.limit.peek(&pair.server.state, NOW + 4 * SECOND, 1).remaining();
+    assert_eq!(left, Some(4));
+    assert_eq!(pair.unspent(NOW + 8 * SECOND), 1);
+    assert_eq!(pair.unspent(NOW + 10 * SECOND), 0);
+    let all = pair.server.limit.take(&mut pair.server.state, NOW + 10 * SECOND, 10);
+    assert!(all.is_admitted());
+}
+
+/// Were those counted that have drained, spending late and giving back would mint tokens.
+#[test]
+fn what_was_spent_late_is_not_given_back_twice() {
+    let mut pair = Pair::new(TEN, 10..=10);
+    assert!(pair.lease(NOW));
+    let late = NOW + 4 * SECOND;
+    let good = pair.unspent(late);
+    assert!(pair.take(late, good).is_some_and(|outcome| outcome.is_admitted()));
+    assert_eq!(pair.share.hand_over().count(), 0);
+    let left = pair.server.limit.peek(&pair.server.state, late, 1).remaining();
+    assert_eq!(left, Some(4), "burst and rate allow for 14");
+}
+
+#[test]
+fn a_charge_goes_back_into_the_share() {
+    let mut pair = Pair::new(TEN, 10..=10);
+    assert!(pair.lease(NOW));
+    let outcome = pair.take(NOW, 4).expect("it is there");
+    assert_eq!(pair.unspent(NOW), 5);
+    let back = |pair: &mut Pair, now| {
+        pair.share.take_back(receipt(&outcome), 4, super::at(now), &mut pair.totals);
+        pair.unspent(now)
+    };
+    assert_eq!(back(&mut pair, NOW), 9);
+    // Twice: no more comes back than was taken out.
+    assert_eq!(back(&mut pair, NOW), 10);
+    assert_eq!(back(&mut pair, NOW), 10);
+}
+
+/// The response came when another lease was at hand already.
+#[test]
+fn a_charge_of_a_spent_lease_goes_back_into_the_next() {
+    let mut pair = Pair::new(TEN, 5..=5);
+    assert!(pair.lease(NOW));
+    let outcome = pair.take(NOW, 4).expect("it is there");
+    assert!(pair.lease(NOW));
+    assert!(pair.take(NOW, 2).is_some_and(|outcome| outcome.is_admitted()));
+    assert_eq!(pair.unspent(NOW), 0);
+    assert!(pair.share.take_back(receipt(&outcome), 2, super::at(NOW), &mut pair.totals));
+    assert_eq!(pair.unspent(NOW), 2);
+    // Those of the spent lease have drained by then.
+    let late = NOW + 5 * SECOND;
+    assert!(!pair.share.take_back(receipt(&outcome), 2, super::at(late), &mut pair.totals));
+}
+
+#[test]
+fn only_what_has_not_drained_goes_back() {
+    let mut pair = Pair::new(TEN, 10..=10);
+    assert!(pair.lease(NOW));
+    let outcome = pair.take(NOW, 4).expect("it is there");
+    let now = NOW + 3 * SECOND - 10_000;
+    // The first of ten was spent by who asked, the next four by this; three have drained.
+    assert!(pair.share.take_back(receipt(&outcome), 4, super::at(now), &mut pair.totals));
+    assert_eq!(pair.unspent(now), 7);
+}
+
+#[test]
+fn a_window_s_tokens_are_good_until_it_ends() {
+    let window = Limit::fixed_window(10, Duration::from_secs(1));
+    let mut pair = Pair::new(window, 5..=5);
+    assert!(pair.lease(NOW));
+    assert_eq!(pair.unspent(NOW + SECOND - 2_000), 4);
+    assert_eq!(pair.unspent(NOW + SECOND - 1), 0, "clocks differ");
+    assert_eq!(pair.totals.expired, 4);
+}
+
+#[test]
+fn a_clock_that_is_set_back_makes_tokens_void() {
+    let mut pair = Pair::new(TEN, 5..=5);
+    assert!(pair.lease(NOW));
+    assert_eq!(pair.unspent(NOW + SECOND / 2), 4);
+    assert_eq!(pair.unspent(NOW + SECOND / 4), 0);
+}
+
+#[test]
+fn a_refusal_is_remembered_until_it_ends() {
+    let mut pair = Pair::new(TEN, 1..=5);
+    assert!(pair.server.limit.take(&mut pair.server.state, NOW, 10).is_admitted());
+    assert!(!pair.lease(NOW));
+    let refused = pair.take(NOW + SECOND - 1, 1).expect("it is known");
+    assert_eq!(refused.retry_after(), Some(Duration::from_micros(1)));
+    assert!(pair.take(NOW + SECOND - 1, 2).is_none(), "another cost is another question");
+    assert!(pair.take(NOW + SECOND, 1).is_none());
+    assert!(pair.lease(NOW + SECOND));
+}
+
+#[test]
+fn batches_grow_with_demand_and_shrink_without() {
+    let mut pair = Pair::new(Limit::per_second(1_000), 1..=64);
+    let mut now = NOW;
+    for _ in 0..2_000 {
+        now += 2_000;
+        if pair.take(now, 1).is_none() {
+            assert!(pair.lease(now));
+        }
+    }
+    assert_eq!(pair.share.size, 64);
+    assert!(pair.totals.leases < 300, "half of what is allowed: {:?}", pair.totals);
+    for _ in 0..8 {
+        now += SECOND;
+        assert!(pair.take(now, 1).is_none());
+        assert!(pair.lease(now));
+    }
+    assert_eq!(pair.share.size, 1);
+}
+
+#[test]
+fn no_more_than_half_of_what_is_left_is_taken_ahead() {
+    let mut pair = Pair::new(Limit::fixed_window(100, Duration::from_secs(3_600)), 64..=64);
+    let mut batches = Vec::new();
+    for at in 0..100 {
+        if pair.take(NOW + at, 1).is_none() {
+            let before = pair.totals.leased;
+            assert!(pair.lease(NOW + at));
+            batches.push(pair.totals.leased - before);
+        }
+    }
+    assert_eq!(batches, [64, 18, 9, 4, 2, 1, 1, 1]);
+    assert!(!pair.lease(NOW + 100));
+}
+
+/// Another thread may have come in between with a later time, while this one waited for the lock.
+#[test]
+fn a_time_that_was_read_too_early_makes_nothing_void() {
+    let mut pair = Pair::new(TEN, 5..=5);
+    assert!(pair.lease(NOW));
+    let at = |now| Moment { now, slack: 20, is_manual: false };
+    pair.share.expire(at(NOW + SECOND / 2), &mut pair.totals);
+    pair.share.expire(at(NOW), &mut pair.totals);
+    assert_eq!(pair.share.unspent(), 4);
+}

@@ -1,0 +1,329 @@
+use std::collections::BTreeMap;
+
+use tokio::sync::oneshot;
+
+use super::*;
+
+const BATCH: RangeInclusive<u64> = 1..=64;
+const START: u64 = 1_000_000_000_000;
+/// By then all questions have been answered, in microseconds.
+const SETTLED: u64 = 10_000;
+
+/// One of several, with a clock of its own.
+pub(super) struct Process {
+    share: Share,
+    totals: Totals,
+    ahead: u64,
+    /// Parts in 4,000 that the clock is fast by.
+    fast: i64,
+    under_way: Option<Question>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Question {
+    asked: u64,
+    wanted: LeaseRequest,
+    arrives: u64,
+    /// Which of all answers, and when it arrives.
+    answer: Option<(usize, u64)>,
+}
+
+impl Process {
+    fn clock(&self, now: u64) -> u64 {
+        let passed = (now - START) as i64;
+        START + self.ahead + (passed + passed * self.fast / 4_000) as u64
+    }
+}
+
+pub(super) struct Fleet {
+    server: Server,
+    batch: RangeInclusive<u64>,
+    /// Requests, refusals, and those that waited.
+    came: [u64; 3],
+    processes: Vec<Process>,
+    answers: Vec<Lease>,
+    /// What was admitted when, by the server's clock.
+    admitted: BTreeMap<u64, u64>,
+    random: fastrand::Rng,
+    now: u64,
+    /// The longest way to the server or back.
+    way: u64,
+    /// Whether each request asks the server.
+    pub(super) is_plain: bool,
+}
+
+impl Fleet {
+    fn new(limit: Limit, seed: u64, way: u64) -> Self {
+        Self::of(limit, 3, BATCH, seed, way)
+    }
+
+    pub(super) fn of(
+        limit: Limit,
+        processes: usize,
+        batch: RangeInclusive<u64>,
+        seed: u64,
+        way: u64,
+    ) -> Self {
+        let process = |number: u64| Process {
+            share: share(limit, &batch),
+            totals: Totals::default(),
+            ahead: number * 3_600_000_000,
+            fast: number as i64 % 3 - 1,
+            under_way: None,
+        };
+        Self {
+            server: Server::new(limit),
+            processes: (0..processes as u64).map(process).collect(),
+            batch: batch.clone(),
+            came: [0; 3],
+            answers: Vec::new(),
+            admitted: BTreeMap::new(),
+            random: fastrand::Rng::with_seed(seed),
+            now: START,
+            way,
+            is_plain: false,
+        }
+    }
+
+    fn run(&mut self, steps: usize, pause: u64) {
+        for _ in 0..steps {
+            self.now += self.random.u64(0..=pause);
+            self.answer();
+            let at = self.random.usize(0..self.processes.len());
+            match self.random.u8(0..40) {
+                0 => self.hand_over(at),
+                // One that leases nothing.
+                1..3 => {
+                    let taken = self.server.limit.take(&mut self.server.state, self.now, 1);
+                    self.admit(self.now, u64::from(taken.is_admitted()));
+                }
+                _ => self.request(at),
+            }
+        }
+    }
+
+    /// Requests for so long, `together` of one process at once, on the average every `mean` microseconds.
+    pub(super) fn even(&mut self, parts: &[u64], mean: u64, together: u64, time: u64) {
+        let end = self.now + time;
+        while self.now < end {
+            let chance = self.random.f64().max(f64::MIN_POSITIVE);
+            let next = self.now + (-chance.ln() * mean as f64) as u64;
+            self.pass(next);
+            let mut at = self.random.u64(..parts.iter().sum::<u64>());
+            let process = parts.iter().position(|part| {
+                let is_it = at < *part;
+                at = at.saturating_sub(*part);
+                is_it
+            });
+            for _ in 0..together {
+                self.request_of(process.expect("one of them"), 1);
+            }
+        }
+        self.pass(end + SETTLED);
+    }
+
+    /// Whatever arrives until then, in order.
+    fn pass(&mut self, until: u64) {
+        loop {
+            let arrives = |process: &Process| {
+                let question = process.under_way?;
+                Some(question.answer.map_or(question.arrives, |(_, back)| back))
+            };
+            let next = self.processes.iter().filter_map(arrives).min();
+            let Some(next) = next.filter(|next| *next <= until) else { break };
+            self.now = self.now.max(next);
+            self.answer();
+        }
+        self.now = self.now.max(until);
+    }
+
+    pub(super) fn forget(&mut self) {
+        self.came = [0; 3];
+    }
+
+    pub(super) fn came(&self) -> [u64; 3] {
+        self.came
+    }
+
+    fn admit(&mut self, when: u64, cost: u64) {
+        *self.admitted.entry(when).or_default() += cost;
+    }
+
+    fn request(&mut self, at: usize) {
+        let cost = if self.random.u8(0..8) == 0 { self.random.u64(1..4) } else { 1 };
+        self.request_of(at, cost);
+    }
+
+    fn request_of(&mut self, at: usize, cost: u64) {
+        self.came[0] += 1;
+        if self.is_plain {
+            let taken = self.server.limit.take(&mut self.server.state, self.now, cost);
+            self.came[1] += u64::from(!taken.is_admitted());
+            return;
+        }
+        let process = &mut self.processes[at];
+        let now = process.clock(self.now);
+        process.share.expire(super::at(now), &mut process.totals);
+        match process.share.step(now, cost, &mut process.totals) {
+            Step::Decide(outcome, low) => {
+                let is_admitted = outcome.is_admitted();
+                if low {
+                    self.request_lease(at);
+                }
+                if is_admitted {
+                    self.admit(self.now, cost);
+                } else {
+                    self.came[1] += 1;
+                }
+            }
+            Step::Wait => {
+                self.came[2] += 1;
+                process.share.wait(Waiter { cost, answer: oneshot::channel().0 });
+                self.request_lease(at);
+            }
+            Step::PassOn => {
+                self.came[2] += 1;
+                let taken = self.server.limit.take(&mut self.server.state, self.now, cost);
+                let is_admitted = taken.is_admitted();
+                self.admit(self.now, if is_admitted { cost } else { 0 });
+                self.came[1] += u64::from(!is_admitted);
+            }
+        }
+    }
+
+    fn request_lease(&mut self, at: usize) {
+        let process = &mut self.processes[at];
+        let asked = process.clock(self.now);
+        if let Some(wanted) = process.share.request(asked, &self.batch) {
+            let arrives = self.now + self.random.u64(0..=self.way);
+            process.under_way = Some(Question { asked, wanted, arrives, answer: None });
+        }
+    }
+
+    /// Whatever has arrived by now, here or there.
+    fn answer(&mut self) {
+        for at in 0..self.processes.len() {
+            let Some(mut question) = self.processes[at].under_way else { continue };
+            if question.answer.is_none() && question.arrives <= self.now {
+                self.answers.push(self.server.lease(question.wanted, self.now));
+                let back = self.now + self.random.u64(0..=self.way);
+                question.answer = Some((self.answers.len() - 1, back));
+                self.processes[at].under_way = Some(question);
+            }
+            if let Some((answer, back)) = question.answer {
+                if back <= self.now {
+                    self.grant(at, question, answer);
+                }
+            }
+        }
+    }
+
+    fn grant(&mut self, at: usize, question: Question, answer: usize) {
+        let (lease, process) = (self.answers[answer].clone(), &mut self.processes[at]);
+        process.under_way = None;
+        let (now, totals) = (process.clock(self.now), &mut process.totals);
+        process.share.expire(super::at(now), totals);
+        let asked = (question.asked, question.wanted);
+        let (told, surplus) = process.share.grant(&lease, asked, now, totals);
+        if let Some(part) = surplus {
+            totals.given_back += part.unspent;
+            self.server.give_back(&part, self.now);
+        }
+        process.share.expire(super::at(now), totals);
+        let late = process.share.serve_late(now, totals);
+        let is_wanted = process.share.is_wanted();
+        // Those who asked are decided when the server does, those who came later when they are told.
+        for (told, when) in told
+            .iter()
+            .map(|told| (told, lease.now))
+            .chain(late.iter().map(|told| (told, self.now)))
+        {
+            if told.outcome.is_admitted() {
+                *self.admitted.entry(when).or_default() += told.waiter.cost;
+            } else {
+                self.came[1] += 1;
+            }
+        }
+        if is_wanted {
+            self.request_lease(at);
+        }
+    }
+
+    fn hand_over(&mut self, at: usize) {
+        let process = &mut self.processes[at];
+        let now = process.clock(self.now);
+        process.share.expire(super::at(now), &mut process.totals);
+        for part in process.share.hand_over() {
+            process.totals.given_back += part.unspent;
+            self.server.give_back(&part, self.now);
+        }
+    }
+
+    fn total(&self) -> u64 {
+        self.admitted.values().sum()
+    }
+
+    /// In any interval.
+    pub(super) fn never_exceeds_the_limit(&self) {
+        let Algorithm::TokenBucket { unit, drain, tick, cap, .. } =
+            LimitParameters::of(&self.server.limit).algorithm
+        else {
+            panic!("a bucket")
+        };
+        let (mut level, mut last) = (0_u64, 0);
+        for (now, cost) in &self.admitted {
+            // What is left of all admissions, in the interval that is the worst till now.
+            let drained = (now / tick - last / tick).saturating_mul(drain);
+            level = level.saturating_sub(drained) + cost * unit;
+            assert!(level <= cap, "{} more than the limit", (level - cap).div_ceil(unit));
+            last = *now;
+        }
+    }
+
+    pub(super) fn is_accounted_for(&self) {
+        for process in &self.processes {
+            let totals = &process.totals;
+            let known = totals.spent + totals.given_back + totals.expired + process.share.unspent();
+            assert_eq!(totals.leased, known, "{totals:?}");
+        }
+    }
+}
+
+#[test]
+fn a_bucket_never_gives_more_than_burst_and_rate_in_any_interval() {
+    let limits = [
+        Limit::per_second(1_000),
+        Limit::per_second(1_000).burst(200),
+        Limit::per_second(700).burst(37),
+        // Its ticks are milliseconds.
+        Limit::per(1_000_003, Duration::from_secs(86_400)).burst(1_000_003),
+    ];
+    for limit in limits {
+        for seed in 0..12 {
+            // From four times as much as is allowed to a fifth of it.
+            for (pause, way) in [(500, 2_000), (500, 20_000), (2_000, 500), (10_000, 3_000)] {
+                let mut fleet = Fleet::new(limit, seed, way);
+                fleet.run(1_500, pause);
+                fleet.never_exceeds_the_limit();
+                fleet.is_accounted_for();
+                assert!(fleet.total() > 100, "{limit}: {}", fleet.total());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_window_never_gives_more_than_its_count() {
+    let window = Duration::from_millis(100);
+    for seed in 0..40 {
+        let mut fleet = Fleet::new(Limit::fixed_window(60, window), seed, 1 + seed * 300);
+        fleet.run(3_000, 1_000);
+        let mut sums = BTreeMap::<u64, u64>::new();
+        for (when, cost) in &fleet.admitted {
+            *sums.entry(when / 100_000).or_default() += cost;
+        }
+        assert!(sums.values().all(|sum| *sum <= 60), "{sums:?}");
+        assert!(sums.values().filter(|sum| **sum > 40).count() > 5, "{sums:?}");
+        fleet.is_accounted_for();
+    }
+}

@@ -1,0 +1,6 @@
+//! What operators see: counters, metrics, log lines.
+
+pub(crate) mod counts;
+pub(crate) mod latency;
+pub(crate) mod log_limiter;
+pub(crate) mod report;

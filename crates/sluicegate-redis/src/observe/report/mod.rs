@@ -1,0 +1,174 @@
+//! `tracing` events when something changes, and `metrics` of every decision.
+#![cfg_attr(
+    not(all(feature = "tracing", feature = "metrics")),
+    expect(unused_variables, reason = "without the features nothing is reported")
+)]
+
+use std::time::Duration;
+
+use crate::failure::{Failure, FailureKind};
+
+#[cfg(feature = "metrics")]
+macro_rules! count {
+    ($name:literal $(, $label:literal => $value:expr)*) => {
+        metrics::counter!(concat!("sluicegate_redis_", $name) $(, $label => $value)*).increment(1)
+    };
+}
+
+#[cfg(not(feature = "metrics"))]
+macro_rules! count {
+    ($($anything:tt)*) => {};
+}
+
+#[cfg(feature = "metrics")]
+mod names;
+
+/// Describes each metric to the recorder, if there is one.
+pub(crate) fn describe() {
+    #[cfg(feature = "metrics")]
+    names::describe();
+}
+
+/// Sets the gauge of a new server, whose breaker is closed, so that it exists before the breaker first opens.
+pub(crate) fn server_is_known(name: &str) {
+    #[cfg(feature = "metrics")]
+    metrics::gauge!("sluicegate_redis_breaker_open", "server" => name.to_owned()).set(0);
+}
+
+pub(crate) fn decided(admitted: bool, took: Duration) {
+    count!("decisions_total", "outcome" => if admitted { "admitted" } else { "refused" });
+    waited(took);
+}
+
+/// Records the time of a decision, answered or not.
+pub(crate) fn waited(took: Duration) {
+    #[cfg(feature = "metrics")]
+    metrics::histogram!("sluicegate_redis_decision_seconds").record(took);
+}
+
+/// Records no time, because no server was called.
+pub(crate) fn refused_locally() {
+    count!("decisions_total", "outcome" => "refused");
+    count!("refused_locally_total");
+}
+
+pub(crate) fn failed(kind: FailureKind) {
+    count!("failures_total", "kind" => kind.name());
+}
+
+/// The number of lines that were suppressed since the last one; `None` if this one is suppressed too.
+type LogLine = Option<u64>;
+
+pub(crate) fn connected(name: &str, line: LogLine) {
+    count!("connections_total");
+    #[cfg(feature = "tracing")]
+    if let Some(suppressed) = line {
+        tracing::info!(server = name, suppressed, "connected to Redis");
+    }
+}
+
+pub(crate) fn lost(name: &str, why: &Failure, line: LogLine) {
+    #[cfg(feature = "tracing")]
+    if let Some(suppressed) = line {
+        tracing::warn!(server = name, suppressed, "lost the connection to Redis: {why}");
+    }
+}
+
+pub(crate) fn unreachable(name: &str, why: &Failure, line: LogLine) {
+    #[cfg(feature = "tracing")]
+    if let Some(suppressed) = line {
+        tracing::warn!(server = name, suppressed, "cannot connect to Redis: {why}");
+    }
+}
+
+pub(crate) fn breaker_opened(name: &str, wait: Duration, line: LogLine) {
+    count!("breaker_openings_total");
+    #[cfg(feature = "metrics")]
+    metrics::gauge!("sluicegate_redis_breaker_open", "server" => name.to_owned()).set(1);
+    #[cfg(feature = "tracing")]
+    if let Some(suppressed) = line {
+        tracing::warn!(
+            server = name,
+            ?wait,
+            suppressed,
+            "Redis keeps failing: its breaker is open"
+        );
+    }
+}
+
+pub(crate) fn breaker_closed(name: &str, line: LogLine) {
+    #[cfg(feature = "metrics")]
+    metrics::gauge!("sluicegate_redis_breaker_open", "server" => name.to_owned()).set(0);
+    #[cfg(feature = "tracing")]
+    if let Some(suppressed) = line {
+        tracing::info!(server = name, suppressed, "Redis answers again");
+    }
+}
+
+pub(crate) fn script_loaded() {
+    count!("scripts_loaded_total");
+}
+
+pub(crate) fn gave_back() {
+    count!("given_back_total");
+}
+
+pub(crate) fn unanswered() {
+    count!("unanswered_total");
+}
+
+pub(crate) fn settled() {
+    count!("settled_total");
+}
+
+pub(crate) fn settlement_dropped(why: &Failure, line: LogLine) {
+    count!("settlements_dropped_total");
+    #[cfg(feature = "tracing")]
+    if let Some(suppressed) = line {
+        tracing::warn!(suppressed, "dropped a settlement: {why}");
+    }
+}
+
+/// Reported whenever a renewal finds them missing, which is every few seconds at most.
+pub(crate) fn places_lost(rows: u64) {
+    #[cfg(feature = "metrics")]
+    metrics::counter!("sluicegate_redis_places_lost_total").increment(rows);
+    #[cfg(feature = "tracing")]
+    tracing::warn!(rows, "places of running requests have expired and may be taken by others");
+}
+
+/// What became of leased tokens since the last report.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Leases {
+    pub(crate) leases: u64,
+    pub(crate) taken: u64,
+    pub(crate) spent: u64,
+    pub(crate) given_back: u64,
+    pub(crate) expired: u64,
+    pub(crate) admitted: u64,
+    pub(crate) refused: u64,
+}
+
+pub(crate) fn leases(since: Leases) {
+    #[cfg(feature = "metrics")]
+    {
+        let Leases { leases, taken, spent, given_back, expired, admitted, refused } = since;
+        metrics::counter!("sluicegate_redis_leases_total").increment(leases);
+        let tokens = [taken, spent, given_back, expired];
+        for (event, tokens) in ["taken", "spent", "given_back", "expired"].into_iter().zip(tokens) {
+            metrics::counter!("sluicegate_redis_lease_tokens_total", "event" => event)
+                .increment(tokens);
+        }
+        for (outcome, requests) in [("admitted", admitted), ("refused", refused)] {
+            metrics::counter!("sluicegate_redis_lease_decisions_total", "outcome" => outcome)
+                .increment(requests);
+        }
+    }
+}
+
+pub(crate) fn passed_on() {
+    count!("lease_passed_on_total");
+}
+
+#[cfg(all(test, feature = "metrics"))]
+mod tests;

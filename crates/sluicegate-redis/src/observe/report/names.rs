@@ -1,0 +1,94 @@
+//! The names, units and descriptions of all metrics.
+
+use metrics::Unit;
+
+/// The type of a metric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Counter,
+    Gauge,
+    Histogram,
+}
+
+use Kind::{Counter, Gauge, Histogram};
+
+pub(super) const METRICS: [(&str, Kind, Unit, &str); 17] = [
+    ("decisions_total", Counter, Unit::Count, "Decisions by outcome, remembered ones included."),
+    ("failures_total", Counter, Unit::Count, "Decisions that failed, by kind."),
+    (
+        "decision_seconds",
+        Histogram,
+        Unit::Seconds,
+        "How long requests waited for the server, whether or not it answered.",
+    ),
+    (
+        "refused_locally_total",
+        Counter,
+        Unit::Count,
+        "Refusals that were remembered, without a round trip.",
+    ),
+    ("breaker_open", Gauge, Unit::Count, "1 while the breaker of a server is open, else 0."),
+    ("breaker_openings_total", Counter, Unit::Count, "Times that a breaker opened."),
+    ("connections_total", Counter, Unit::Count, "Connections made."),
+    (
+        "scripts_loaded_total",
+        Counter,
+        Unit::Count,
+        "Scripts sent in full because the server did not know them.",
+    ),
+    ("settled_total", Counter, Unit::Count, "Settlements that reached the server."),
+    (
+        "settlements_dropped_total",
+        Counter,
+        Unit::Count,
+        "Settlements that did not reach the server.",
+    ),
+    (
+        "given_back_total",
+        Counter,
+        Unit::Count,
+        "Charges given back because their answer came too late.",
+    ),
+    (
+        "unanswered_total",
+        Counter,
+        Unit::Count,
+        "Charges of which it is unknown whether they were made.",
+    ),
+    (
+        "places_lost_total",
+        Counter,
+        Unit::Count,
+        "Rows in which places held by this process had expired.",
+    ),
+    ("leases_total", Counter, Unit::Count, "Leases granted or refused by the server."),
+    (
+        "lease_tokens_total",
+        Counter,
+        Unit::Count,
+        "Leased tokens by event: taken, spent, given back, expired.",
+    ),
+    (
+        "lease_decisions_total",
+        Counter,
+        Unit::Count,
+        "Requests decided out of leases without a round trip, by outcome.",
+    ),
+    (
+        "lease_passed_on_total",
+        Counter,
+        Unit::Count,
+        "Charges that could not be leased and were passed on to the server.",
+    ),
+];
+
+pub(super) fn describe() {
+    for (name, kind, unit, text) in METRICS {
+        let name = format!("sluicegate_redis_{name}");
+        match kind {
+            Counter => metrics::describe_counter!(name, unit, text),
+            Gauge => metrics::describe_gauge!(name, unit, text),
+            Histogram => metrics::describe_histogram!(name, unit, text),
+        }
+    }
+}

@@ -1,0 +1,176 @@
+use std::sync::{Arc, Mutex};
+
+use metrics::{
+    Counter, CounterFn, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder,
+    SharedString, Unit,
+};
+
+use super::*;
+
+/// Writes down what it is told, as `name{label="value"} number`.
+#[derive(Default)]
+struct Notes(Arc<Mutex<Vec<String>>>);
+
+struct Note {
+    name: String,
+    notes: Arc<Mutex<Vec<String>>>,
+}
+
+impl Note {
+    fn write(&self, value: f64) {
+        self.notes.lock().unwrap().push(format!("{} {value}", self.name));
+    }
+}
+
+impl CounterFn for Note {
+    fn increment(&self, value: u64) {
+        self.write(value as f64);
+    }
+
+    fn absolute(&self, value: u64) {
+        self.write(value as f64);
+    }
+}
+
+impl GaugeFn for Note {
+    fn increment(&self, value: f64) {
+        self.write(value);
+    }
+
+    fn decrement(&self, value: f64) {
+        self.write(-value);
+    }
+
+    fn set(&self, value: f64) {
+        self.write(value);
+    }
+}
+
+impl HistogramFn for Note {
+    fn record(&self, value: f64) {
+        self.write(value);
+    }
+}
+
+impl Notes {
+    fn note(&self, key: &Key) -> Arc<Note> {
+        let labels = key.labels().map(|label| format!("{}={:?}", label.key(), label.value()));
+        let labels = labels.collect::<Vec<_>>().join(",");
+        let name = format!("{}{{{labels}}}", key.name());
+        Arc::new(Note { name, notes: Arc::clone(&self.0) })
+    }
+}
+
+impl Recorder for Notes {
+    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
+        Counter::from_arc(self.note(key))
+    }
+
+    fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
+        Gauge::from_arc(self.note(key))
+    }
+
+    fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
+        Histogram::from_arc(self.note(key))
+    }
+}
+
+#[test]
+fn what_happens_is_measured_under_the_documented_names() {
+    let recorder = Notes::default();
+    let notes = Arc::clone(&recorder.0);
+    metrics::with_local_recorder(&recorder, || {
+        decided(true, Duration::from_millis(500));
+        decided(false, Duration::from_millis(250));
+        refused_locally();
+        failed(FailureKind::OutOfMemory);
+        connected("host:1", Some(0));
+        breaker_opened("host:1", Duration::from_secs(1), Some(0));
+        breaker_closed("host:1", Some(0));
+        script_loaded();
+        settled();
+        settlement_dropped(&Failure::new(FailureKind::TooSlow), Some(0));
+        gave_back();
+        unanswered();
+        server_is_known("host:1");
+        waited(Duration::from_millis(125));
+        let (leases_, taken, spent) = (1, 9, 7);
+        let (given_back, expired, admitted, refused) = (1, 1, 5, 2);
+        let since =
+            Leases { leases: leases_, taken, spent, given_back, expired, admitted, refused };
+        leases(since);
+        passed_on();
+        places_lost(3);
+    });
+    let expected = r#"
+        decisions_total{outcome="admitted"} 1
+        decision_seconds{} 0.5
+        decisions_total{outcome="refused"} 1
+        decision_seconds{} 0.25
+        decisions_total{outcome="refused"} 1
+        refused_locally_total{} 1
+        failures_total{kind="out_of_memory"} 1
+        connections_total{} 1
+        breaker_openings_total{} 1
+        breaker_open{server="host:1"} 1
+        breaker_open{server="host:1"} 0
+        scripts_loaded_total{} 1
+        settled_total{} 1
+        settlements_dropped_total{} 1
+        given_back_total{} 1
+        unanswered_total{} 1
+        breaker_open{server="host:1"} 0
+        decision_seconds{} 0.125
+        leases_total{} 1
+        lease_tokens_total{event="taken"} 9
+        lease_tokens_total{event="spent"} 7
+        lease_tokens_total{event="given_back"} 1
+        lease_tokens_total{event="expired"} 1
+        lease_decisions_total{outcome="admitted"} 5
+        lease_decisions_total{outcome="refused"} 2
+        lease_passed_on_total{} 1
+        places_lost_total{} 3
+    "#;
+    let expected: Vec<_> = expected
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .map(|line| format!("sluicegate_redis_{line}"))
+        .collect();
+    assert_eq!(*notes.lock().unwrap(), expected);
+}
+
+/// Every name that is measured anywhere in this crate.
+fn measured() -> std::collections::BTreeSet<String> {
+    let source = include_str!("mod.rs");
+    let counted = source.split("count!(\"").skip(1);
+    let others = source.split("!(\"sluicegate_redis_").skip(1);
+    let names = counted.chain(others).filter_map(|rest| Some(rest.split_once('"')?.0.to_owned()));
+    names.filter(|name| !name.is_empty()).collect()
+}
+
+#[test]
+fn every_metric_is_described_and_stands_in_the_dashboard() {
+    let described: std::collections::BTreeSet<_> =
+        names::METRICS.iter().map(|(name, ..)| (*name).to_owned()).collect();
+    assert_eq!(measured(), described);
+    let dashboard = include_str!("../../../../../docs/grafana.json");
+    let asked: Vec<_> = dashboard.lines().filter(|line| line.contains("\"expr\"")).collect();
+    for name in described {
+        let name = format!("sluicegate_redis_{name}");
+        assert!(asked.iter().any(|line| line.contains(&name)), "{name} is in no panel");
+    }
+    let documentation = include_str!("../../lib.rs").replace("\n//! ", " ");
+    for (name, ..) in names::METRICS {
+        assert!(
+            documentation.contains(&format!("`sluicegate_redis_{name}`")),
+            "{name} is not documented"
+        );
+    }
+}

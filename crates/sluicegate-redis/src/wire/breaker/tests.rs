@@ -1,0 +1,176 @@
+use super::*;
+
+const SECOND: u64 = 1_000_000;
+const NOW: u64 = 1_000 * SECOND;
+
+fn breaker(failures: u32) -> Arc<Breaker> {
+    let backoff = Backoff { first: Duration::from_secs(1), longest: Duration::from_secs(8) };
+    Arc::new(Breaker::new(BreakerSettings { failures, backoff }))
+}
+
+fn fail(breaker: &Arc<Breaker>, now: u64) -> Transition {
+    breaker.enter(now).expect("closed, or time to try").fail(now)
+}
+
+fn opened() -> Arc<Breaker> {
+    let breaker = breaker(3);
+    assert_eq!(fail(&breaker, NOW), Transition::Stayed);
+    assert_eq!(fail(&breaker, NOW), Transition::Stayed);
+    assert!(matches!(fail(&breaker, NOW), Transition::Opened(_)));
+    breaker
+}
+
+#[test]
+fn consecutive_failures_open_it() {
+    let breaker = opened();
+    assert_eq!(breaker.state(), BreakerState::Open);
+    assert!(breaker.enter(NOW).is_none());
+    assert!(breaker.enter(NOW + SECOND / 2 - 1).is_none());
+    assert!(breaker.enter(NOW + SECOND).is_some());
+}
+
+#[test]
+fn a_success_in_between_starts_the_count_again() {
+    let breaker = breaker(3);
+    for _ in 0..10 {
+        fail(&breaker, NOW);
+        fail(&breaker, NOW);
+        breaker.enter(NOW).expect("closed").succeed();
+    }
+    assert_eq!(breaker.state(), BreakerState::Closed);
+}
+
+#[test]
+fn one_at_a_time_finds_out() {
+    let breaker = opened();
+    let now = NOW + SECOND;
+    let probe = breaker.enter(now).expect("time to try");
+    assert!(breaker.enter(now + 8 * SECOND - 1).is_none());
+    drop(probe);
+    assert!(breaker.enter(now).is_some(), "one that found out nothing leaves it to the next");
+}
+
+#[test]
+fn one_that_never_comes_back_leaves_it_to_another() {
+    let breaker = opened();
+    let now = NOW + SECOND;
+    let mut lost = breaker.enter(now).expect("time to try");
+    let mut next = breaker.enter(now + 8 * SECOND).expect("time to try again");
+    assert_eq!(next.succeed(), Transition::Closed);
+    assert_eq!(lost.fail(now + 9 * SECOND), Transition::Stayed);
+    assert_eq!(breaker.state(), BreakerState::Closed);
+}
+
+#[test]
+fn a_probe_that_succeeds_closes_it() {
+    let breaker = opened();
+    let mut probe = breaker.enter(NOW + SECOND).expect("time to try");
+    assert_eq!(probe.succeed(), Transition::Closed);
+    drop(probe);
+    assert_eq!(breaker.state(), BreakerState::Closed);
+    assert_eq!(fail(&breaker, NOW), Transition::Stayed, "the count starts again");
+}
+
+#[test]
+fn a_probe_that_fails_keeps_it_open_for_longer() {
+    let breaker = opened();
+    let mut now = NOW;
+    for longest in [1, 2, 4, 8, 8] {
+        assert!(breaker.enter(now + longest * SECOND / 2 - 1).is_none());
+        now += longest * SECOND;
+        assert_eq!(fail(&breaker, now), Transition::Stayed);
+    }
+}
+
+#[test]
+fn who_was_on_the_way_when_it_opened_does_not_open_it_again() {
+    let breaker = breaker(1);
+    let mut late: Vec<_> = (0..5).map(|_| breaker.enter(NOW).expect("closed")).collect();
+    let opened = late
+        .iter_mut()
+        .map(|late| late.fail(NOW))
+        .filter(|turn| *turn != Transition::Stayed)
+        .count();
+    assert_eq!(opened, 1);
+    assert!(breaker.enter(NOW + SECOND).is_some(), "its time has not been put off");
+}
+
+#[test]
+fn an_answer_to_a_question_from_before_it_opened_does_not_close_it() {
+    let breaker = breaker(1);
+    let mut slow = breaker.enter(NOW).expect("closed");
+    let mut late = breaker.enter(NOW).expect("closed");
+    slow.fail(NOW);
+    assert_eq!(late.succeed(), Transition::Stayed);
+    assert_eq!(breaker.state(), BreakerState::Open);
+    assert!(breaker.enter(NOW).is_none());
+}
+
+#[test]
+fn a_probe_whose_turn_has_passed_to_another_does_not_close_it() {
+    let breaker = opened();
+    let now = NOW + SECOND;
+    let mut lost = breaker.enter(now).expect("time to try");
+    let mut next = breaker.enter(now + 8 * SECOND).expect("time to try again");
+    assert_eq!(lost.succeed(), Transition::Stayed);
+    assert_eq!(next.succeed(), Transition::Closed);
+}
+
+/// Closed by a lucky answer, and opened by the next ones: its pauses go on growing.
+#[test]
+fn a_server_that_answers_now_and_then_is_asked_less_and_less() {
+    let breaker = opened();
+    let mut now = NOW;
+    for longest in [1, 2, 4, 8, 8] {
+        assert!(breaker.enter(now + longest * SECOND / 2 - 1).is_none());
+        now += longest * SECOND;
+        assert_eq!(breaker.enter(now).expect("time to try").succeed(), Transition::Closed);
+        for _ in 0..3 {
+            fail(&breaker, now);
+        }
+    }
+}
+
+#[test]
+fn a_server_that_has_answered_for_long_enough_is_trusted_again() {
+    let breaker = opened();
+    assert_eq!(fail(&breaker, NOW + SECOND), Transition::Stayed);
+    let now = NOW + 4 * SECOND;
+    for _ in 0..=3 * TRUST {
+        breaker.enter(now).expect("it answers").succeed();
+    }
+    for _ in 0..3 {
+        fail(&breaker, now);
+    }
+    assert!(breaker.enter(now + SECOND).is_some(), "the shortest pause");
+}
+
+#[test]
+fn who_finds_out_needs_a_connection_and_nobody_else_does() {
+    let breaker = opened();
+    assert!(breaker.pause(NOW).is_some());
+    assert_eq!(breaker.pause(NOW + SECOND), None);
+    let mut probe = breaker.enter(NOW + SECOND).expect("time to try");
+    assert_eq!(breaker.pause(NOW + SECOND), None);
+    probe.fail(NOW + SECOND);
+    assert!(breaker.pause(NOW + SECOND).is_some());
+}
+
+#[test]
+fn while_there_is_no_connection_nobody_finds_out() {
+    let breaker = opened();
+    breaker.put_off(NOW + SECOND, Duration::from_secs(1));
+    assert!(breaker.enter(NOW + 2 * SECOND - 1).is_none());
+    breaker.put_off(NOW + SECOND, Duration::from_millis(1));
+    assert!(breaker.enter(NOW + 2 * SECOND - 1).is_none(), "it is not put forward");
+    assert!(breaker.enter(NOW + 2 * SECOND).is_some());
+}
+
+#[test]
+fn without_a_number_of_failures_it_never_opens() {
+    let breaker = breaker(0);
+    for _ in 0..100 {
+        assert_eq!(fail(&breaker, NOW), Transition::Stayed);
+    }
+    assert!(breaker.enter(NOW).is_some());
+}

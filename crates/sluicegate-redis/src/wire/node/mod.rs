@@ -1,0 +1,299 @@
+//! One server: its connection, which is replaced whenever it is lost, and its breaker.
+
+mod context;
+mod dial;
+mod driver;
+mod frames;
+mod guard;
+mod handshake;
+pub(crate) mod queue;
+mod redial;
+mod sentinel;
+mod stream;
+mod target;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use tokio::sync::watch;
+
+pub(crate) use self::context::{ConnectSettings, NodeContext};
+use self::dial::Attempt;
+use self::driver::{Driver, OpenConnection, Retired};
+use self::queue::CallQueue;
+use self::redial::{ConnectionHistory, Redial};
+pub(crate) use self::sentinel::Sentinels;
+pub(crate) use self::target::Target;
+use crate::failure::{Failure, FailureKind};
+use crate::observe::report;
+use crate::runtime::Sleep;
+use crate::wire::breaker::{Breaker, Permit, Transition};
+use crate::wire::epochs::ServerEpoch;
+
+/// A connection of a node.
+#[derive(Clone)]
+pub(crate) struct Connection {
+    pub(crate) wire: MultiplexedConnection,
+    /// The number of this connection among those of its node.
+    pub(crate) generation: u64,
+    /// Answers on it hold for as long as this epoch lasts.
+    pub(crate) epoch: ServerEpoch,
+    driver: Arc<Driver>,
+}
+
+pub(crate) struct Node {
+    name: String,
+    target: Target,
+    context: NodeContext,
+    breaker: Arc<Breaker>,
+    state: watch::Sender<State>,
+    generations: AtomicU64,
+    redial: Mutex<Redial>,
+    retired: Mutex<Retired>,
+    /// When the current connection was made, in microseconds.
+    connected_at: AtomicU64,
+    /// Whether the server has answered on it in time.
+    has_answered: AtomicBool,
+    /// The node's index among the epochs of servers.
+    index: usize,
+    pub(crate) queue: CallQueue,
+    /// Set once the server has shown that it does not know RESP3.
+    only_resp2: AtomicBool,
+}
+
+enum State {
+    /// No connection was needed yet.
+    Idle,
+    /// A connection is being made. Calls wait for it, unless the last attempt failed or the last connection was lost
+    /// for a reason that lasts.
+    Dialling {
+        failed: Option<Failure>,
+    },
+    Up(Connection),
+}
+
+impl Node {
+    pub(crate) fn new(target: Target, context: NodeContext) -> Arc<Self> {
+        let name = target.name();
+        report::server_is_known(&name);
+        Arc::new(Self {
+            name,
+            breaker: Arc::new(Breaker::new(context.breaker)),
+            state: watch::Sender::new(State::Idle),
+            generations: AtomicU64::new(0),
+            redial: Mutex::default(),
+            retired: Mutex::default(),
+            connected_at: AtomicU64::new(0),
+            has_answered: AtomicBool::new(false),
+            index: context.epochs.add_server(),
+            queue: CallQueue::default(),
+            only_resp2: AtomicBool::new(!context.connect.resp3),
+            target,
+            context,
+        })
+    }
+
+    /// The host of its address. Empty for a Unix socket, and for a master that sentinels name.
+    pub(crate) fn host(&self) -> &str {
+        self.target.host()
+    }
+
+    pub(crate) fn breaker(&self) -> &Breaker {
+        &self.breaker
+    }
+
+    /// Permission to send to the server, unless its breaker is open.
+    pub(crate) fn enter(&self) -> Option<Permit> {
+        self.breaker.enter(self.now())
+    }
+
+    fn now(&self) -> u64 {
+        self.context.runtime.clock.now()
+    }
+
+    /// Ends the epoch of the server: answers from before need not hold any more.
+    pub(crate) fn forget(&self) {
+        self.context.epochs.advance(self.index);
+    }
+
+    /// The connection, if there is one.
+    pub(crate) fn current(&self) -> Option<Connection> {
+        match &*self.state.borrow() {
+            State::Up(connection) => Some(connection.clone()),
+            _ => None,
+        }
+    }
+
+    /// Waits for the connection. Fails at once if the last attempt failed, without waiting for the next one.
+    pub(crate) async fn connection(self: Arc<Self>) -> Result<Connection, Failure> {
+        let mut state = self.state.subscribe();
+        self.start();
+        loop {
+            match &*state.borrow_and_update() {
+                State::Up(connection) => return Ok(connection.clone()),
+                State::Dialling { failed: Some(failure) } => return Err(failure.clone().unasked()),
+                State::Dialling { failed: None } | State::Idle => {}
+            }
+            if state.changed().await.is_err() {
+                return Err(Failure::new(FailureKind::Unreachable));
+            }
+        }
+    }
+
+    /// Begins to connect, unless that has begun already.
+    pub(crate) fn start(self: &Arc<Self>) {
+        let begins = self.state.send_if_modified(|state| {
+            let idle = matches!(state, State::Idle);
+            if idle {
+                *state = State::Dialling { failed: None };
+            }
+            idle
+        });
+        if begins {
+            self.dial(Duration::ZERO);
+        }
+    }
+
+    /// Replaces a lost connection, unless that was done already. If the last connections were useless, there is a
+    /// pause first, and calls fail meanwhile instead of waiting.
+    pub(crate) fn lose(self: &Arc<Self>, generation: u64, why: &Failure) {
+        let mut lost = None;
+        self.state.send_if_modified(|state| {
+            let State::Up(current) = &*state else { return false };
+            if current.generation != generation {
+                return false;
+            }
+            let pause = self.pause_after_loss();
+            lost = Some((Arc::clone(&current.driver), pause));
+            let failed = (!pause.is_zero()).then(|| why.clone());
+            *state = State::Dialling { failed };
+            true
+        });
+        let Some((driver, pause)) = lost else { return };
+        if why.kind().leaves_others_to_be_answered() {
+            self.retired.lock().unwrap_or_else(PoisonError::into_inner).keep(&driver);
+        } else {
+            driver.close();
+        }
+        self.context.counters.lost(&self.name, why);
+        self.dial(pause);
+    }
+
+    fn pause_after_loss(&self) -> Duration {
+        let history = ConnectionHistory {
+            lasted: self.now().saturating_sub(self.connected_at.load(Ordering::Relaxed)),
+            answered: self.has_answered.load(Ordering::Relaxed),
+        };
+        self.redial().lost(history, self.context.connect.backoff)
+    }
+
+    fn redial(&self) -> std::sync::MutexGuard<'_, Redial> {
+        self.redial.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reports the outcome of a call to the breaker.
+    pub(crate) fn learn(self: &Arc<Self>, permit: &mut Permit, outcome: Result<(), &Failure>) {
+        let failure = match outcome {
+            Err(failure) if failure.kind().is_the_server_s() => failure,
+            _ => {
+                if !self.has_answered.load(Ordering::Relaxed) {
+                    self.has_answered.store(true, Ordering::Relaxed);
+                }
+                if permit.succeed() == Transition::Closed {
+                    self.context.counters.breaker_closed(&self.name);
+                }
+                return;
+            }
+        };
+        // The probe could not be sent. The next attempt to connect decides when another may be.
+        if permit.is_probe() && failure.is_unasked() {
+            return;
+        }
+        let transition = permit.fail(self.now());
+        if let Transition::Opened(wait) = transition {
+            self.context.counters.breaker_opened(&self.name, wait);
+        }
+        // TCP may keep a connection to a peer that is gone for many minutes.
+        let decisive = permit.is_probe() || transition != Transition::Stayed;
+        if decisive && failure.kind() == FailureKind::TooSlow {
+            if let Some(current) = self.current() {
+                self.lose(current.generation, failure);
+            }
+        }
+    }
+
+    /// Whether no call may be sent at the moment.
+    pub(crate) fn is_shut(&self) -> bool {
+        self.breaker.is_shut(self.now())
+    }
+
+    fn dial(self: &Arc<Self>, pause: Duration) {
+        self.context.runtime.spawn(dial_until_connected(Arc::downgrade(self), pause));
+    }
+
+    async fn attempt(self: &Arc<Self>, generation: u64) -> Result<OpenConnection, Failure> {
+        let node = Arc::downgrade(self);
+        let on_close = move || {
+            if let Some(node) = node.upgrade() {
+                let closed = Failure::because(FailureKind::Unreachable, "the server closed it");
+                node.lose(generation, &closed);
+            }
+        };
+        let (target, context, only_resp2) = (&self.target, &self.context, &self.only_resp2);
+        Attempt { target, context, only_resp2, on_close }.run().await
+    }
+
+    fn up(&self, OpenConnection { wire, driver }: OpenConnection, generation: u64) {
+        self.connected_at.store(self.now(), Ordering::Relaxed);
+        self.has_answered.store(false, Ordering::Relaxed);
+        // The server may have restarted empty.
+        self.forget();
+        self.context.counters.connected(&self.name);
+        let epoch = self.context.epochs.current(self.index);
+        let driver = Arc::new(driver);
+        self.state.send_replace(State::Up(Connection { wire, generation, epoch, driver }));
+    }
+
+    /// How long to wait before the next attempt.
+    fn down(&self, failure: Failure) -> Duration {
+        let pause = self.redial().failed(self.context.connect.backoff);
+        self.breaker.put_off(self.now(), pause);
+        self.context.counters.unreachable(&self.name, &failure);
+        self.state.send_replace(State::Dialling { failed: Some(failure) });
+        pause
+    }
+
+    /// The rest of the breaker's pause: no attempt to connect is made before it has ended.
+    fn breaker_pause(&self) -> Option<Sleep> {
+        let pause = self.breaker.pause(self.now())?;
+        Some(self.context.runtime.sleep(pause))
+    }
+}
+
+async fn dial_until_connected(node: Weak<Node>, mut pause: Duration) {
+    loop {
+        if !pause.is_zero() {
+            let Some(timer) = node.upgrade().map(|node| node.context.runtime.timer(pause)) else {
+                return;
+            };
+            timer.await;
+        }
+        while let Some(pause) = node.upgrade().and_then(|node| node.breaker_pause()) {
+            pause.await;
+        }
+        let Some(node) = node.upgrade() else { return };
+        let generation = node.generations.fetch_add(1, Ordering::Relaxed);
+        match node.attempt(generation).await {
+            Ok(opened) => return node.up(opened, generation),
+            Err(failure) => pause = node.down(failure),
+        }
+    }
+}
+
+impl std::fmt::Debug for Node {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Node").field("name", &self.name).finish_non_exhaustive()
+    }
+}

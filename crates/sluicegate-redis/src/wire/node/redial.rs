@@ -1,0 +1,101 @@
+//! How soon a lost connection is replaced.
+
+use std::time::Duration;
+
+use crate::wire::backoff::Backoff;
+
+/// A connection that lasted this long, in microseconds, and on which the server answered, was a good one.
+const STEADY: u64 = 1_000_000;
+
+/// How often the first pause is doubled, at most, if the server answers and then closes the connection.
+const MAX_DOUBLINGS: u32 = 4;
+
+/// Counts useless connections in a row: attempts that failed, and connections that brought only errors. Pauses grow
+/// with the count. A successful connect alone does not reset it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Redial {
+    useless: u32,
+}
+
+/// How a lost connection did.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ConnectionHistory {
+    /// How long it lasted, in microseconds.
+    pub(super) lasted: u64,
+    /// Whether the server answered on it in time.
+    pub(super) answered: bool,
+}
+
+impl Redial {
+    /// How long to wait before a lost connection is replaced. The first time not at all: its name may point to
+    /// another server by now.
+    pub(super) fn lost(&mut self, history: ConnectionHistory, backoff: Backoff) -> Duration {
+        if history.answered && history.lasted >= STEADY {
+            self.useless = 0;
+        }
+        let before = self.useless;
+        self.useless = before.saturating_add(1);
+        match before {
+            0 => Duration::ZERO,
+            _ if history.answered => backoff.after(before.min(MAX_DOUBLINGS)),
+            _ => backoff.after(before),
+        }
+    }
+
+    /// How long to wait after an attempt that failed.
+    pub(super) fn failed(&mut self, backoff: Backoff) -> Duration {
+        self.useless = self.useless.saturating_add(1);
+        backoff.after(self.useless)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BACKOFF: Backoff =
+        Backoff { first: Duration::from_millis(20), longest: Duration::from_secs(2) };
+
+    const USELESS: ConnectionHistory = ConnectionHistory { lasted: 1_000, answered: false };
+
+    #[test]
+    fn connections_that_bring_only_errors_are_replaced_less_and_less_often() {
+        let mut redial = Redial::default();
+        assert_eq!(
+            redial.lost(USELESS, BACKOFF),
+            Duration::ZERO,
+            "a promoted replica is found at once"
+        );
+        let time: Duration = (0..15).map(|_| redial.lost(USELESS, BACKOFF)).sum();
+        assert!(time > Duration::from_secs(8), "15 connections within {time:?}");
+        assert!(redial.lost(USELESS, BACKOFF) >= Duration::from_secs(1));
+    }
+
+    #[test]
+    fn a_server_that_closes_after_each_answer_is_connected_to_about_ten_times_a_second() {
+        let mut redial = Redial::default();
+        let history = ConnectionHistory { lasted: 1_000, answered: true };
+        let pauses: Vec<_> = (0..100).map(|_| redial.lost(history, BACKOFF)).collect();
+        assert!(pauses.iter().sum::<Duration>() > Duration::from_secs(8));
+        assert!(pauses.iter().all(|pause| *pause <= Duration::from_millis(160)));
+    }
+
+    #[test]
+    fn a_connection_that_lasted_is_replaced_at_once() {
+        let mut redial = Redial::default();
+        for _ in 0..20 {
+            redial.failed(BACKOFF);
+        }
+        let history = ConnectionHistory { lasted: STEADY, answered: true };
+        assert_eq!(redial.lost(history, BACKOFF), Duration::ZERO);
+        assert!(redial.failed(BACKOFF) <= Duration::from_millis(40));
+    }
+
+    #[test]
+    fn a_connection_without_a_single_answer_was_useless() {
+        let mut redial = Redial::default();
+        let history = ConnectionHistory { lasted: 10 * STEADY, answered: false };
+        redial.lost(history, BACKOFF);
+        assert!(redial.lost(history, BACKOFF) > Duration::ZERO);
+    }
+}

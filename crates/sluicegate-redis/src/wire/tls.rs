@@ -1,0 +1,75 @@
+//! TLS, as the operator wants it.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use crate::wire::certificates::Certificates;
+
+/// Made once, and used for every connection.
+#[derive(Clone)]
+pub(crate) struct Tls(TlsConnector);
+
+impl Tls {
+    pub(crate) fn new(certificates: &Certificates) -> Result<Self, String> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| error.to_string())?
+            .with_root_certificates(roots(certificates)?);
+        let config = match &certificates.own {
+            None => config.with_no_client_auth(),
+            Some((chain, key)) => {
+                let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| error.to_string())?;
+                let made = config.with_client_auth_cert(read(chain)?, key);
+                made.map_err(|error| error.to_string())?
+            }
+        };
+        Ok(Self(TlsConnector::from(Arc::new(config))))
+    }
+
+    pub(crate) async fn connect<S>(&self, host: &str, stream: S) -> io::Result<TlsStream<S>>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
+        self.0.connect(name, stream).await
+    }
+}
+
+fn roots(certificates: &Certificates) -> Result<RootCertStore, String> {
+    let mut roots = RootCertStore::empty();
+    let trusted = match &certificates.authorities {
+        Some(pem) => read(pem)?,
+        None => {
+            let found = rustls_native_certs::load_native_certs();
+            match found.errors.first() {
+                Some(error) if found.certs.is_empty() => return Err(error.to_string()),
+                _ => found.certs,
+            }
+        }
+    };
+    for certificate in trusted {
+        roots.add(certificate).map_err(|error| error.to_string())?;
+    }
+    Ok(roots)
+}
+
+fn read(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+    let certificates = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
+    certificates.map_err(|error| error.to_string())
+}
+
+/// Shows no key.
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tls")
+    }
+}
