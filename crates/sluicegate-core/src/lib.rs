@@ -61,6 +61,7 @@ pub mod store;
 
 mod admission;
 mod http;
+mod inline_vec;
 
 pub use self::admission::gate::Rejection;
 pub use self::clock::ManualClock;
@@ -69,7 +70,7 @@ pub use self::http::headers::Fields;
 pub use self::key::Ip;
 pub use self::key::{Claim, First, Global, Header, Route};
 pub use self::limit::Limit;
-pub use self::limit::decide::Decision;
+pub use self::limit::decision::Decision;
 pub use self::rule::cases::when;
 pub use self::rule::tiers::Tiers;
 pub use self::store::memory::Memory;

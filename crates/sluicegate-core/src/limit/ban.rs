@@ -10,10 +10,13 @@
 
 use std::time::Duration;
 
+use super::check::{micros, valid};
+use super::definition::Limit;
+use super::earliest::Earliest;
+use super::error::LimitError;
 use super::exact::{EXACT, bounded};
-use super::make::{micros, valid};
 use super::state::{Receipt, State};
-use super::{Earliest, Limit, LimitError, Words};
+use super::words::time_left;
 
 impl Limit {
     /// Bans whoever exceeds the limit: refused until `ban` after the moment at which it would have
@@ -108,7 +111,7 @@ impl Limit {
 
     /// Counts a refusal, which may begin a ban.
     pub(super) fn strike(&self, state: &mut State, now: u64, cost: u64) {
-        if banned_for(state.ban, now) > 0 {
+        if time_left(state.ban, now) > 0 {
             state.refused = state.refused.saturating_add(cost);
             return;
         }
@@ -134,13 +137,13 @@ impl Limit {
     /// How much longer the refusals that were counted count; 0 where there are none.
     pub(super) fn struck_for(&self, state: &State, now: u64) -> u64 {
         let [since, count] = state.strikes;
-        if self.after > 0 && count > 0 { banned_for([since, self.within], now) } else { 0 }
+        if self.after > 0 && count > 0 { time_left([since, self.within], now) } else { 0 }
     }
 
     /// Lifts what a charge that is given back was a reason for: a ban that began while it counted, and
     /// refusals that are counted towards one, once as much is given back as has been refused since.
     pub(super) fn pardon(&self, state: &mut State, receipt: &Receipt, now: u64, back: u64) {
-        let is_banned = banned_for(state.ban, now) > 0;
+        let is_banned = time_left(state.ban, now) > 0;
         let since = if is_banned { state.ban[0] } else { state.strikes[0] };
         let is_on_record = is_banned || self.struck_for(state, now) > 0;
         if is_on_record && !receipt.banned && self.counted(receipt, since) {
@@ -151,9 +154,4 @@ impl Limit {
             }
         }
     }
-}
-
-/// How much longer a ban lasts. A clock that stepped back cannot make it longer than it was.
-pub(super) fn banned_for([since, length]: Words, now: u64) -> u64 {
-    length.saturating_sub(now.saturating_sub(since))
 }

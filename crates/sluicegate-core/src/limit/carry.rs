@@ -25,34 +25,12 @@
 //! earlier charges cannot be told from what had no room, and giving that back would mint credit. Logs and
 //! concurrency have no accounts and always give back.
 
-use smallvec::SmallVec;
-
-use super::algorithm::NO_PARAMETERS;
-use super::ban::banned_for;
+use super::check::valid;
+use super::definition::Limit;
+use super::error::LimitError;
 use super::exact::bounded;
-use super::make::valid;
-use super::state::{Receipt, State, WrittenBy};
-use super::{Limit, LimitError, Words};
-
-/// Accounts in a row beside the one that decides. Cases and tiers whose numbers take turns are rarely more; of
-/// further ones the account that recovers first makes room.
-const MOST: usize = 7;
-
-/// The accounts that other numbers keep in a row.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct OtherAccounts {
-    pub(crate) accounts: SmallVec<[Account; MOST]>,
-    /// Since when and for how long an account that begins has all spent: one that had to make room, and may
-    /// be this one, had not recovered.
-    pub(crate) shut: Words,
-}
-
-/// What is spent by some numbers.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Account {
-    pub(crate) words: Words,
-    pub(crate) written: WrittenBy,
-}
+use super::state::{Account, MOST_ACCOUNTS, OtherAccounts, Receipt, State, WrittenBy};
+use super::words::{NO_PARAMETERS, Words, time_left};
 
 impl Limit {
     /// Carries over what was spent when the limit's numbers change (a rate, a burst, a count, a period), as
@@ -195,7 +173,7 @@ impl Limit {
                 begun = if is_same { other.written.since } else { since };
             }
         }
-        if banned_for(*shut, now) > 0 {
+        if time_left(*shut, now) > 0 {
             (words, begun) = (self.algorithm.all_spent(now), since);
         }
         let fresh_in = |account: &Account| {
@@ -204,7 +182,7 @@ impl Limit {
         };
         accounts.retain(|account| fresh_in(account) > 0);
         let mut joins = Some(front).filter(|front| fresh_in(front) > 0);
-        if accounts.len() == MOST && joins.is_some() {
+        if accounts.len() == MOST_ACCOUNTS && joins.is_some() {
             let soonest =
                 accounts.iter().copied().enumerate().map(|(at, one)| (fresh_in(&one), at));
             let (ends, at) = soonest.min().unwrap_or_default();
@@ -215,7 +193,7 @@ impl Limit {
             } else {
                 joins = None;
             }
-            *shut = [now, banned_for(*shut, now).max(ends.min(own))];
+            *shut = [now, time_left(*shut, now).max(ends.min(own))];
         }
         accounts.extend(joins);
         Account {
@@ -282,7 +260,7 @@ impl Limit {
         let front = fresh_in(state.words, state.written);
         let Some(others) = &state.others else { return Some(front) };
         let others_fresh = others.accounts.iter().map(|other| fresh_in(other.words, other.written));
-        Some(others_fresh.fold(front.max(banned_for(others.shut, now)), u64::max))
+        Some(others_fresh.fold(front.max(time_left(others.shut, now)), u64::max))
     }
 
     /// Follows a clock that stepped back in the other accounts.

@@ -1,9 +1,10 @@
 //! What another store has decided, counted in the state that takes over when that store fails.
 
 use super::algorithm::Algorithm;
+use super::definition::Limit;
 use super::exact::bounded;
 use super::state::{Receipt, State};
-use super::{Limit, Words};
+use super::words::Words;
 
 impl Limit {
     /// Makes a charge of `charged` that was made elsewhere into one of `spent`, as far as a state can hold it

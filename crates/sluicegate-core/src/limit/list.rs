@@ -1,9 +1,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Limit, LimitError};
-use crate::rule::By;
-use crate::store::few::Few;
+use super::definition::Limit;
+use super::error::LimitError;
+use crate::inline_vec::InlineVec;
 
 /// Most limits that one request can owe to.
 pub const MAX_LIMITS: usize = 16;
@@ -14,7 +14,7 @@ pub const MAX_LIMITS: usize = 16;
 /// because it waits in a queue, the others book its place at that moment: a window in the window that it
 /// leaves in, a bucket as if it stood idle until then. So who waits an hour in a slow leaky bucket empties a
 /// fast bucket beside it for that hour: on one key that keeps out nobody who would not wait anyway, and limits
-/// on keys that others share (see [`By`]) let it keep at most half of a bucket, and nothing of a window, from
+/// on keys that others share (see [`By`](crate::rule::By)) let it keep at most half of a bucket, and nothing of a window, from
 /// them. A place that cannot be booked, because it is too far ahead for the bucket to be counted exactly (the
 /// time times the rate, in lowest terms, has to stay below 2^53) or because it keeps too much from others, is
 /// refused, and the client is told when the queue has become short enough.
@@ -27,14 +27,9 @@ pub const MAX_LIMITS: usize = 16;
 /// let limits: Limits = "10/second; 10000/day".parse().unwrap();
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Limits(Few<Limit>);
+pub struct Limits(InlineVec<Limit>);
 
 impl Limits {
-    /// The rule that charges these limits to `key`.
-    pub fn by<K>(self, key: K) -> By<K> {
-        By::new(self, key)
-    }
-
     /// The limit, if there is no other.
     #[inline]
     pub fn only(&self) -> Option<&Limit> {
@@ -50,14 +45,14 @@ impl Limits {
     ///
     /// On no limit, on more than [`MAX_LIMITS`], and on two that would share a state.
     #[track_caller]
-    fn checked(limits: Few<Limit>) -> Self {
+    fn checked(limits: InlineVec<Limit>) -> Self {
         match Self::try_checked(limits) {
             Ok(limits) => limits,
             Err(error) => panic!("{error}"),
         }
     }
 
-    pub(super) fn try_checked(limits: Few<Limit>) -> Result<Self, LimitError> {
+    pub(super) fn try_checked(limits: InlineVec<Limit>) -> Result<Self, LimitError> {
         if limits.is_empty() {
             return Err(LimitError::new("there is no limit in the list"));
         }
@@ -75,16 +70,9 @@ impl Limits {
     }
 }
 
-impl Limit {
-    /// The rule that charges this limit to `key`.
-    pub fn by<K>(self, key: K) -> By<K> {
-        By::new(Limits(Few::one(self)), key)
-    }
-}
-
 impl From<Limit> for Limits {
     fn from(limit: Limit) -> Self {
-        Self(Few::one(limit))
+        Self(InlineVec::one(limit))
     }
 }
 

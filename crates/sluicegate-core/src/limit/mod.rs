@@ -11,268 +11,64 @@
 //! # let _ = (leaky_bucket, sliding_log);
 //! ```
 
-mod algorithm;
+pub(crate) mod algorithm;
 mod ban;
 mod carry;
-mod concurrency;
+mod check;
+mod constructors;
 pub(crate) mod decide;
+pub(crate) mod decision;
+pub(crate) mod definition;
+mod earliest;
 mod error;
 mod exact;
-mod fixed_window;
 mod follow;
+mod full_store;
+mod identity;
+pub(crate) mod keys;
 mod list;
-mod make;
 mod name;
 mod options;
 pub(crate) mod outcome;
 mod over;
+mod recovery;
 #[doc(hidden)]
 pub mod remote;
 mod row_sharing;
+mod schedule;
+mod settle;
 mod shadow;
 mod share;
-mod sliding_log;
-mod sliding_window;
+mod spend;
 pub(crate) mod state;
 mod status;
 mod step;
-mod stepped_bucket;
+mod storage;
+mod take;
 mod text;
-mod token_bucket;
+pub(crate) mod verdict;
 mod when_full;
+mod words;
 
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
-use std::time::Duration;
-
-pub use self::decide::{Decision, Verdict};
+pub use self::decision::Decision;
+pub use self::definition::{Limit, LimitName};
 pub use self::error::LimitError;
 pub use self::list::{Limits, MAX_LIMITS};
-pub(crate) use self::outcome::{CountedIn, Outcome, PlainOutcome};
 pub use self::status::LimitStatus;
+pub use self::verdict::Verdict;
 pub use self::when_full::WhenFull;
 
-use self::algorithm::Algorithm;
+pub(crate) use self::algorithm::sliding_log::MOST_ENTRIES;
+pub(crate) use self::algorithm::token_bucket::TokenBucket;
+pub(crate) use self::decide::{Attempt, decide, preview, would_admit};
+pub(crate) use self::earliest::StepResult;
 pub(crate) use self::exact::bounded;
-use self::name::Name;
-
-pub(crate) use self::decide::{Attempt, Keys, decide, preview, would_admit};
-pub(crate) use self::sliding_log::{Log, MOST_ENTRIES};
-pub(crate) use self::state::{Receipt, State, Words};
-pub(crate) use self::step::StepResult;
-pub(crate) use self::token_bucket::TokenBucket;
-
-/// How much may be spent in how much time, by which algorithm.
-///
-/// A limit is a small plain value: it can be a constant, be compared, printed, and parsed from text.
-/// It holds no counts; those live in a [`Store`](crate::store::Store), one [`State`] for each key.
-///
-/// | constructor | what it does |
-/// | --- | --- |
-/// | [`per_second`](Self::per_second), [`per_minute`](Self::per_minute), [`per`](Self::per), … | token bucket: refills continuously, at most a [`burst`](Self::burst) at once |
-/// | … [`refill`](Self::refill) | token bucket, refilled in steps |
-/// | [`leaky_bucket`](Self::leaky_bucket) | requests leave at a fixed rate, in order of arrival |
-/// | [`fixed_window`](Self::fixed_window) | so many from each border to the next |
-/// | [`sliding_log`](Self::sliding_log) | never more than so many in any interval of one period |
-/// | [`sliding_window`](Self::sliding_window) | the same, approximated by two counts |
-/// | [`concurrent`](Self::concurrent) | so many at a time |
-///
-/// Time is in whole microseconds, and the arithmetic is exact: every intermediate is an integer
-/// below 2^53, so three per second is three per second for ever. Constructors and options panic on
-/// nonsense, at compile time in a constant; each has a `try_` form, and [`FromStr`](std::str::FromStr),
-/// for values that come from configuration.
-///
-/// ```
-/// use sluicegate::Limit;
-///
-/// const API: Limit = Limit::per_minute(100).burst(20).named("api");
-///
-/// assert_eq!(API.to_string(), "100/minute burst 20 named \"api\"");
-/// assert_eq!(API.to_string().parse(), Ok(API));
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Limit {
-    spec: AlgorithmSpec,
-    count: u64,
-    /// Microseconds; without a meaning for concurrency.
-    period: u64,
-    soft: Option<u64>,
-    /// Microseconds; 0 for none.
-    ban: u64,
-    /// Refusals after which the ban begins, and microseconds in which they count; 0 for at once.
-    after: u64,
-    within: u64,
-    /// Microseconds; 0 for none.
-    gap: u64,
-    count_refused: bool,
-    /// Whether what was spent is carried over when the numbers change.
-    carried: bool,
-    /// Whether it only tells what it would refuse.
-    shadow: bool,
-    /// What a store does with a key that it has no room for, where that was said.
-    when_full: Option<WhenFull>,
-    /// Whether one look at two words tells all: no ban, no gap, no log, no queue of its own, nothing
-    /// to record of refusals, and no shadow.
-    plain: bool,
-    name: Name,
-    /// What follows from the above.
-    algorithm: Algorithm,
-    id: u64,
-}
-
-/// The algorithm as it was asked for; [`Algorithm`] is the arithmetic made of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum AlgorithmSpec {
-    TokenBucket { burst: u64 },
-    SteppedBucket { burst: u64 },
-    LeakyBucket { queue: u64, delay_after: u64 },
-    FixedWindow { from_first: bool },
-    SlidingLog { resolution: u64 },
-    SlidingWindow,
-    Concurrent,
-}
-
-/// The earliest moment that a request may come in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Earliest {
-    /// So many microseconds from now.
-    At(u64),
-    /// When somebody gives back what is held.
-    Unknown,
-    /// The cost is more than the limit ever allows.
-    Never,
-}
-
-impl Earliest {
-    /// How long that is from now, where it can be told.
-    fn time(self) -> Option<Duration> {
-        match self {
-            Self::At(delay) => Some(Duration::from_micros(delay)),
-            Self::Unknown | Self::Never => None,
-        }
-    }
-}
-
-impl Limit {
-    /// The most that can be spent at once, and what [`LimitStatus::remaining`] counts down from: the
-    /// burst of a token bucket, one more than the queue of a leaky bucket, else the count.
-    pub const fn capacity(&self) -> u64 {
-        match self.spec {
-            AlgorithmSpec::TokenBucket { burst } | AlgorithmSpec::SteppedBucket { burst } => burst,
-            AlgorithmSpec::LeakyBucket { queue, .. } => queue + 1,
-            _ => self.count,
-        }
-    }
-
-    /// Whether they are equal; quicker than comparing names, which stand in the identity.
-    #[inline]
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
-        let numbers = |limit: &Self| (limit.id, limit.count, limit.period, limit.ban, limit.gap);
-        let options = |limit: &Self| {
-            let counted = (limit.soft, limit.count_refused, limit.after, limit.within);
-            (counted, limit.shadow, limit.when_full)
-        };
-        numbers(self) == numbers(other)
-            && options(self) == options(other)
-            && self.spec == other.spec
-    }
-
-    /// Whether a request of `cost` can never be admitted: it is more than the [`capacity`](Self::capacity).
-    ///
-    /// Waiting does not help such a request. A limit that finds one answers
-    /// [`Verdict::Never`], charges nothing and records nothing: it is no attempt to
-    /// go faster, so that it counts neither towards a [ban](Self::ban) nor as a
-    /// [refused attempt](Self::count_refused).
-    ///
-    /// ```
-    /// use sluicegate::Limit;
-    ///
-    /// let limit = Limit::per_minute(100).burst(5);
-    /// assert!(limit.never_fits(6));
-    /// assert!(limit.take(&mut limit.fresh(), 0, 6).never_fits());
-    /// ```
-    pub const fn never_fits(&self, cost: u64) -> bool {
-        cost > self.capacity()
-    }
-
-    /// Whether requests wait in a queue of the limit's own, even where no adapter's queue lets them: a leaky
-    /// bucket's.
-    #[inline]
-    pub(crate) const fn has_own_queue(&self) -> bool {
-        matches!(self.spec, AlgorithmSpec::LeakyBucket { .. })
-    }
-
-    /// How much may be spent in one period.
-    pub const fn count(&self) -> u64 {
-        self.count
-    }
-
-    /// The period, or `None` for concurrency, which knows no time.
-    pub const fn period(&self) -> Option<Duration> {
-        match self.spec {
-            AlgorithmSpec::Concurrent => None,
-            _ => Some(Duration::from_micros(self.period)),
-        }
-    }
-
-    /// Whether what is spent is held, and given back when the request has ended.
-    pub const fn is_held(&self) -> bool {
-        matches!(self.spec, AlgorithmSpec::Concurrent)
-    }
-
-    /// Whether this is a token bucket that refills continuously, and nothing besides: no ban, no gap,
-    /// nothing carried over, no shadow.
-    /// [`count`](Self::count), [`period`](Self::period), [`capacity`](Self::capacity) and
-    /// [`soft_limit`](Self::soft_limit) then say all that there is to it, for stores with an engine of
-    /// their own.
-    pub const fn is_plain_bucket(&self) -> bool {
-        matches!(self.spec, AlgorithmSpec::TokenBucket { .. })
-            && !self.has_extra_state()
-            && !self.shadow
-    }
-
-    /// From where on the client is warned, as set by [`soft`](Self::soft).
-    pub const fn soft_limit(&self) -> Option<u64> {
-        self.soft
-    }
-
-    /// The name given by [`named`](Self::named), else the rate: `100/minute`.
-    pub fn name(&self) -> LimitName<'_> {
-        LimitName(self)
-    }
-
-    /// Tells this limit's state from that of every other limit on the same key, in every process:
-    /// made from the name and from the numbers that give a state its meaning.
-    ///
-    /// A sliding window or a log with a name keeps its identity, and so what was spent, when its count
-    /// changes; a bucket does so when its burst changes, as long as the time that both are counted in
-    /// is the same (the finest of a microsecond, a millisecond and a second that keeps it exact). One
-    /// that is [carried](Self::carried) over keeps it whatever changes but its algorithm, and the period
-    /// and resolution of a log. Without a name, limits share it only if they decide alike.
-    pub const fn id(&self) -> u64 {
-        self.id
-    }
-}
-
-/// Prints what a limit is called; see [`Limit::name`].
-#[derive(Debug, Clone, Copy)]
-pub struct LimitName<'a>(&'a Limit);
-
-impl fmt::Display for LimitName<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.name.as_str() {
-            Some(name) => f.write_str(name),
-            None => self.0.write_rate(f),
-        }
-    }
-}
-
-impl fmt::Debug for Limit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Limit({self})")
-    }
-}
+pub(crate) use self::keys::Keys;
+pub(crate) use self::outcome::{CountedIn, Outcome, PlainOutcome};
+pub(crate) use self::state::{Receipt, State};
+pub(crate) use self::words::Words;

@@ -1,4 +1,4 @@
-use super::LimitError;
+use super::error::LimitError;
 
 /// Longest name of a limit, in bytes: it is held in place, so that a limit stays a plain value.
 const LONGEST: usize = 31;

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use super::make::{micros, valid};
+use super::algorithm::sliding_log::MOST_ENTRIES;
+use super::check::{micros, valid};
+use super::definition::{AlgorithmSpec, Limit};
+use super::error::LimitError;
 use super::name::Name;
-use super::sliding_log::MOST_ENTRIES;
-use super::{AlgorithmSpec, Limit, LimitError};
 
 impl Limit {
     /// At most `burst` at once, instead of the count. Token buckets only.
@@ -26,7 +27,7 @@ impl Limit {
     pub const fn try_burst(mut self, most: u64) -> Result<Self, LimitError> {
         match &mut self.spec {
             AlgorithmSpec::TokenBucket { burst } | AlgorithmSpec::SteppedBucket { burst } => {
-                *burst = most
+                *burst = most;
             }
             _ => return Err(LimitError::new("a burst belongs to a token bucket")),
         }
@@ -201,7 +202,7 @@ impl Limit {
     }
 
     /// Records refused attempts too, so that whoever hammers stays out until the hammering stops.
-    /// SlidingWindow windows and sliding logs only: a fixed window is empty at its end, whatever it refused.
+    /// Sliding windows and sliding logs only: a fixed window is empty at its end, whatever it refused.
     ///
     /// # Panics
     ///

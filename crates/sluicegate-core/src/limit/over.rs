@@ -1,8 +1,9 @@
 //! A limit that may be exceeded a little, with a warning.
 
+use super::check::valid;
+use super::definition::{AlgorithmSpec, Limit};
+use super::error::LimitError;
 use super::exact::EXACT;
-use super::make::valid;
-use super::{AlgorithmSpec, Limit, LimitError};
 
 impl Limit {
     /// Makes what was the limit its [soft](Self::soft) limit, and admits so many percent more: of the count
@@ -54,7 +55,7 @@ impl Limit {
         }
         match &mut self.spec {
             AlgorithmSpec::TokenBucket { burst } | AlgorithmSpec::SteppedBucket { burst } => {
-                *burst = most as u64
+                *burst = most as u64;
             }
             AlgorithmSpec::LeakyBucket { .. } => {
                 return Err(LimitError::new(

@@ -16,14 +16,15 @@
 
 use std::time::Duration;
 
-use super::ban::banned_for;
-use super::carry::Account as OwnAccount;
-use super::decide::Verdict;
+use super::algorithm;
+use super::definition::{AlgorithmSpec, Limit};
 use super::outcome::{LimitOutcome as Known, Outcome};
-use super::state::{Receipt, State, WrittenBy};
-use super::{AlgorithmSpec, Limit, LimitStatus, algorithm};
+use super::state::{Account as OwnAccount, Receipt, State, WrittenBy};
+use super::status::LimitStatus;
+use super::verdict::Verdict;
+use super::words::time_left;
 
-pub use super::decide::Role;
+pub use super::outcome::Role;
 
 /// Every number of the arithmetic is below this, so that a double holds it exactly.
 pub const EXACT: u64 = super::exact::EXACT;
@@ -330,7 +331,7 @@ impl LimitOutcome {
         if role == Role::Charged {
             status.charged = cost;
             // Limits that share the row may ban where this one does not.
-            let is_banned = banned_for(ban, now) > 0 || limit.struck_for(&state, now) > 0;
+            let is_banned = time_left(ban, now) > 0 || limit.struck_for(&state, now) > 0;
             status.receipt = receipt_carried(receipt(words, gap, is_banned), carried);
         }
         Self::of_status(status)

@@ -8,7 +8,9 @@
 //! order of limits means nothing, a new limit takes nothing over from another, and a limit that gets
 //! another period begins afresh, which the reload and `check_change` report.
 
-use super::{AlgorithmSpec, Limit, LimitError, Limits};
+use super::definition::{AlgorithmSpec, Limit};
+use super::error::LimitError;
+use super::list::Limits;
 
 impl Limit {
     /// The name given by [`named`](Self::named), if one was.

@@ -5,8 +5,9 @@
 //! with the limit that it becomes. What was not charged has a void receipt, which settles nothing.
 //! (`Rejection::shadow` is for the whole layer: there, a refused request is charged to none of its limits.)
 
-use super::make::valid;
-use super::{Limit, LimitError};
+use super::check::valid;
+use super::definition::Limit;
+use super::error::LimitError;
 
 impl Limit {
     /// Tries the limit on real traffic: it never refuses, and holds nobody up. What it would have refused

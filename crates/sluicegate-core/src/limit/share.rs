@@ -1,6 +1,7 @@
 //! A part of a limit, for whoever decides alone over a part of the requests.
 
-use super::{AlgorithmSpec, Limit, LimitError};
+use super::definition::{AlgorithmSpec, Limit};
+use super::error::LimitError;
 
 impl Limit {
     /// The part `parts / of` of the limit: what it counts is scaled, rounded down, and at least 1; its

@@ -1,9 +1,7 @@
-use super::algorithm::Parameters;
-use super::carry::OtherAccounts;
-use super::sliding_log::Log;
+use smallvec::SmallVec;
 
-/// Two words: all that a bucket or a window remembers. What they mean is the shape's own affair.
-pub(crate) type Words = [u64; 2];
+use super::algorithm::sliding_log::Log;
+use super::words::{Parameters, Words};
 
 /// What one limit remembers of one key.
 ///
@@ -39,6 +37,14 @@ impl State {
     }
 }
 
+impl State {
+    /// The state of two words, and nothing else.
+    #[inline]
+    pub(crate) fn of(words: Words) -> Self {
+        Self { words, ..Self::default() }
+    }
+}
+
 /// The numbers that give the words their meaning, of the limit that wrote it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct WrittenBy {
@@ -48,12 +54,24 @@ pub(crate) struct WrittenBy {
     pub(crate) since: u64,
 }
 
-impl State {
-    /// The state of two words, and nothing else.
-    #[inline]
-    pub(crate) fn of(words: Words) -> Self {
-        Self { words, ..Self::default() }
-    }
+/// Accounts in a row beside the one that decides. Cases and tiers whose numbers take turns are rarely more; of
+/// further ones the account that recovers first makes room.
+pub(super) const MOST_ACCOUNTS: usize = 7;
+
+/// The accounts that other numbers keep in a row.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct OtherAccounts {
+    pub(crate) accounts: SmallVec<[Account; MOST_ACCOUNTS]>,
+    /// Since when and for how long an account that begins has all spent: one that had to make room, and may
+    /// be this one, had not recovered.
+    pub(crate) shut: Words,
+}
+
+/// What is spent by some numbers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Account {
+    pub(crate) words: Words,
+    pub(crate) written: WrittenBy,
 }
 
 /// What a limit wrote when it charged a request, kept so that giving it back takes exactly that.

@@ -1,6 +1,9 @@
 use std::time::Duration;
 
-use super::{Limit, Receipt};
+use super::algorithm::token_bucket::TokenBucket;
+use super::definition::Limit;
+use super::state::{Receipt, State};
+use super::words::{Words, time_left};
 
 /// How a key stands with one limit, once a request has been decided.
 ///
@@ -58,5 +61,67 @@ impl LimitStatus {
             banned: false,
             receipt: Receipt::default(),
         }
+    }
+}
+
+impl Limit {
+    #[inline]
+    pub(super) fn status(&self, state: &State, now: u64, receipt: Receipt) -> LimitStatus {
+        let banned = self.ban > 0 && time_left(state.ban, now) > 0;
+        let (remaining, window, soft) = self.left_of(state, now, banned);
+        LimitStatus {
+            limit: *self,
+            remaining,
+            window,
+            reset: self.own_fresh_in(state, now),
+            charged: 0,
+            refused: false,
+            shadowed: false,
+            uncounted: false,
+            together: false,
+            retry: Some(Duration::ZERO),
+            soft,
+            banned,
+            receipt,
+        }
+    }
+
+    /// What remains, until when, and whether that is beyond the soft limit.
+    fn left_of(&self, state: &State, now: u64, banned: bool) -> (u64, Option<Duration>, bool) {
+        let left = if banned { 0 } else { self.algorithm.remaining(state, now) };
+        // While the gap lasts nothing can be spent, however much the count has left.
+        let remaining = if self.gap_left(state, now) > 0 { 0 } else { left };
+        let window = if remaining < self.capacity() {
+            self.retry(state, now, remaining + 1)
+        } else {
+            Some(Duration::ZERO)
+        };
+        let soft = self.soft.is_some_and(|soft| self.capacity() - left > soft);
+        (remaining, window, soft)
+    }
+
+    /// How much longer the gap lasts.
+    fn gap_left(&self, state: &State, now: u64) -> u64 {
+        if self.gap == 0 { 0 } else { TokenBucket::gap(self.gap).fresh_in(state.gap, now) }
+    }
+
+    /// The same of a state of two words.
+    pub(super) fn left(&self, words: Words, now: u64) -> (u64, Option<Duration>, bool) {
+        self.left_of(&State::of(words), now, false)
+    }
+
+    /// What remains, of a state of two words.
+    #[cfg(feature = "metrics")]
+    #[inline]
+    pub(super) fn remaining_of(&self, words: Words, now: u64) -> u64 {
+        self.algorithm.remaining(&State::of(words), now)
+    }
+
+    pub(super) fn status_of_words(&self, words: Words, now: u64) -> LimitStatus {
+        self.status(&State::of(words), now, Receipt::default())
+    }
+
+    pub(super) fn retry_of_words(&self, words: Words, now: u64, cost: u64) -> Option<Duration> {
+        self.retry(&State::of(words), now, cost)
     }
 }

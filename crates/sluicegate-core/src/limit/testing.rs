@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use super::{Attempt, Decision, Keys};
+use super::decide::Attempt;
+use super::decision::Decision;
+use super::keys::Keys;
 
 pub(crate) fn decide(
     attempts: &mut [Attempt<'_>],

@@ -17,7 +17,9 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::{AlgorithmSpec, Limit, LimitError, WhenFull};
+use super::definition::{AlgorithmSpec, Limit};
+use super::error::LimitError;
+use super::when_full::WhenFull;
 
 /// The units that are printed, largest first; microseconds divide everything.
 const UNITS: [(&str, u64); 7] = [
@@ -49,7 +51,7 @@ impl fmt::Display for Limit {
         self.write_rate(f)?;
         match self.spec {
             AlgorithmSpec::TokenBucket { burst } if burst != self.count => {
-                write!(f, " burst {burst}")?
+                write!(f, " burst {burst}")?;
             }
             AlgorithmSpec::SteppedBucket { burst } => write!(f, " stepped burst {burst}")?,
             AlgorithmSpec::LeakyBucket { queue, delay_after } => {

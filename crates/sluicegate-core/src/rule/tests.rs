@@ -2,8 +2,9 @@ use std::net::IpAddr;
 
 use super::*;
 use crate::cost::cost_fn;
-use crate::key::{Const, Global, Optional, Query};
-use crate::limit::MAX_LIMITS;
+use crate::key::{Const, Global, KeyBuf, Missing, Optional, Query, View};
+use crate::limit::{Limit, Limits, MAX_LIMITS};
+use crate::store::charge::Charge;
 
 /// A request of so much from somebody.
 struct Request {

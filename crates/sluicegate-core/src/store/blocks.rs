@@ -121,12 +121,13 @@ fn after<S: Store>(
         Err(error) => return Answer::Now(Err(error)),
         Ok(outcome) if !outcome.is_admitted() => {
             let decision = outcome.decision(look);
-            let blocked = |debit: &Debit| {
+            let is_blocked = |debit: &Debit| {
                 let mut known = look.debits().zip(decision.statuses());
                 known.any(|(of, status)| of.key == debit.key && status.refused)
             };
+            let limits = charge.debits().map(|debit| (&debit.limit, is_blocked(debit)));
             let left = outcome.retry_after().unwrap_or_default();
-            return Answer::Now(Ok(Outcome::blocked(left, BLOCKED, charge, blocked)));
+            return Answer::Now(Ok(Outcome::refused_by(BLOCKED, left, limits)));
         }
         Ok(_) => {}
     }

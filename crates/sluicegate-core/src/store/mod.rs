@@ -14,7 +14,6 @@
 pub(crate) mod blocks;
 pub(crate) mod charge;
 pub(crate) mod fallback;
-pub(crate) mod few;
 pub(crate) mod memory;
 pub(crate) mod on_error;
 pub(crate) mod set_spent;

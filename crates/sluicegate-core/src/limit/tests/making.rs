@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use super::super::{AlgorithmSpec, Limit, LimitError};
+use super::super::{Limit, LimitError};
 use super::{micros, secs};
+use crate::limit::definition::AlgorithmSpec;
 
 /// Checked when the tests are compiled.
 const EVERYTHING: [Limit; 9] = [

@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use super::super::Limit;
 use super::super::algorithm::Algorithm;
-use super::super::{AlgorithmSpec, Limit};
+use crate::limit::definition::AlgorithmSpec;
 
 /// What one key has spent, in the plainest form.
 #[derive(Debug, Clone)]

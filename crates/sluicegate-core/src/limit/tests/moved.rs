@@ -5,9 +5,10 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::super::testing::decide;
-use super::super::{AlgorithmSpec, Attempt, Keys, Limit, State};
+use super::super::{Attempt, Keys, Limit, State};
 use super::strategies::{changes, turn};
 use super::{DAY, HOUR, MINUTE, NOW, SECOND, micros, secs};
+use crate::limit::definition::AlgorithmSpec;
 
 fn plans(texts: [&str; 2]) -> [Limit; 2] {
     texts.map(|text| format!("{text} named plan carried").parse().unwrap())

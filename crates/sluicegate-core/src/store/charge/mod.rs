@@ -1,14 +1,16 @@
+mod outcome;
+
 use std::time::Duration;
 
 use crate::cost::account::{Account, Reply};
+use crate::inline_vec::InlineVec;
 use crate::key::{KeyBuf, Missing};
 use crate::limit::{Keys, Limit, MAX_LIMITS, WhenFull};
-use crate::store::few::Few;
 
 /// What one request owes: to which limits, on which keys, at what cost. Charged all or none.
 #[derive(Debug, Clone)]
 pub struct Charge {
-    debits: Few<Debit>,
+    debits: InlineVec<Debit>,
     patience: Option<Duration>,
     /// Whether it may not wait because too many others do at this moment.
     is_crowded: bool,
@@ -45,13 +47,13 @@ impl Charge {
     /// A charge that owes nothing yet.
     #[inline]
     pub const fn new() -> Self {
-        Self { debits: Few::new(), patience: None, is_crowded: false }
+        Self { debits: InlineVec::new(), patience: None, is_crowded: false }
     }
 
     /// A charge that owes `cost` to one limit on one key.
     #[inline]
     pub fn of(limit: Limit, key: KeyBuf, cost: u64) -> Self {
-        let debits = Few::one(Debit { limit, key, cost, account: None, is_length: false });
+        let debits = InlineVec::one(Debit { limit, key, cost, account: None, is_length: false });
         Self { debits, patience: None, is_crowded: false }
     }
 
@@ -82,7 +84,7 @@ impl Charge {
     /// Undoes [`begin`](Self::begin).
     #[inline]
     pub(crate) fn forget(&mut self) {
-        self.debits = Few::new();
+        self.debits = InlineVec::new();
     }
 
     #[inline]

@@ -23,7 +23,7 @@ pub(super) struct MonotonicClock(Mutex<Option<Steps>>);
 struct Steps {
     /// When it was last read.
     last: u64,
-    /// How far it has result back, in all.
+    /// How far it has stepped back, in all.
     back: u64,
 }
 

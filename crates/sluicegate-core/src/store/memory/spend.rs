@@ -201,7 +201,7 @@ impl Inner {
             match longer {
                 // Some longer than need be, so that the next ones find it so.
                 Some(first) => {
-                    first.note_displaced_until(expiry.saturating_add((expiry - tick) / 4))
+                    first.note_displaced_until(expiry.saturating_add((expiry - tick) / 4));
                 }
                 None if first.is_unchanged(version) => {}
                 None => return None,

@@ -2,10 +2,11 @@
 
 use proptest::prelude::*;
 
-use super::super::super::{AlgorithmSpec, Limit};
+use super::super::super::Limit;
 use super::super::strategies::{limit, small_limit, turn};
 use super::super::{HOUR, NOW, SECOND, admits, secs};
 use super::Used;
+use crate::limit::definition::AlgorithmSpec;
 
 /// How much longer than before a refusal may last: windows and steps begin where the clock stands,
 /// the others remember what was left of the wait.

@@ -2,10 +2,11 @@
 
 use proptest::prelude::*;
 
+use super::super::super::Limit;
 use super::super::super::algorithm::Algorithm;
-use super::super::super::{AlgorithmSpec, Limit};
 use super::super::strategies::{Turn, limit, small_limit, turn};
 use super::Used;
+use crate::limit::definition::AlgorithmSpec;
 
 /// When a request left, and what it cost.
 type Left = (u64, u64);

@@ -2,10 +2,11 @@
 
 use proptest::prelude::*;
 
-use super::super::super::{AlgorithmSpec, Limit, Receipt};
+use super::super::super::{Limit, Receipt};
 use super::super::strategies::{limit, small_limit, small_shape, turn};
 use super::super::{HOUR, MINUTE, NOW, SECOND, admits, admitted, secs};
 use super::{Used, answers};
+use crate::limit::definition::AlgorithmSpec;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]

@@ -3,11 +3,12 @@
 use proptest::prelude::*;
 
 use super::super::super::testing::{decide, preview};
-use super::super::super::{AlgorithmSpec, Attempt, Decision, Limit, State};
+use super::super::super::{Attempt, Decision, Limit, State};
 use super::super::strategies::{limit, small_limit, turn};
 use super::super::{NOW, micros};
 use super::{Used, answers};
 use crate::http::fields;
+use crate::limit::definition::AlgorithmSpec;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]

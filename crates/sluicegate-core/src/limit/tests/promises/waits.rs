@@ -5,10 +5,11 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::super::super::testing::decide;
-use super::super::super::{AlgorithmSpec, Attempt, Keys, Limit, State};
+use super::super::super::{Attempt, Keys, Limit, State};
 use super::super::strategies::{limit, small_limit, turn};
 use super::super::{NOW, SECOND, secs};
 use super::Used;
+use crate::limit::definition::AlgorithmSpec;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]

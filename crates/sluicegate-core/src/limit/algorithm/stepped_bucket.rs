@@ -3,45 +3,45 @@
 //! The words are `[time of the refill that was counted last, tokens spent]`. A full bucket has no
 //! phase: its first refill comes one step after the first token is spent.
 
-use super::algorithm::Parameters;
-use super::exact::{EXACT, bounded};
-use super::{Earliest, Words};
+use crate::limit::earliest::Earliest;
+use crate::limit::exact::{EXACT, bounded};
+use crate::limit::words::{Parameters, Words};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct SteppedBucket {
+pub(crate) struct SteppedBucket {
     amount: u64,
     every: u64,
     cap: u64,
 }
 
 impl SteppedBucket {
-    pub(super) const fn new(amount: u64, every: u64, cap: u64) -> Self {
+    pub(crate) const fn new(amount: u64, every: u64, cap: u64) -> Self {
         Self { amount, every, cap }
     }
 
     /// The numbers that give the words their meaning, and how much it holds.
-    pub(super) const fn parameters(&self) -> Parameters {
+    pub(crate) const fn parameters(&self) -> Parameters {
         [self.amount, self.every, 0, self.cap]
     }
 
     /// The bucket of those numbers.
-    pub(super) const fn with_parameters([amount, every, _, cap]: Parameters) -> Self {
+    pub(crate) const fn with_parameters([amount, every, _, cap]: Parameters) -> Self {
         Self { amount, every, cap }
     }
 
     /// The tokens that are spent by words of other numbers. The step that has begun goes on, unless it would
     /// be over already.
-    pub(super) fn taken_over(&self, words: Words, parameters: Parameters, now: u64) -> Words {
+    pub(crate) fn taken_over(&self, words: Words, parameters: Parameters, now: u64) -> Words {
         let [anchor, spent] = Self::with_parameters(parameters).refilled(words, now);
         let begun = if anchor + self.every > now { anchor } else { now };
         [begun, spent.min(self.cap)]
     }
 
-    pub(super) fn all_spent(&self, now: u64) -> Words {
+    pub(crate) fn all_spent(&self, now: u64) -> Words {
         [now, self.cap]
     }
 
-    pub(super) fn charge_up_to_all(&self, words: &mut Words, now: u64, cost: u64) -> bool {
+    pub(crate) fn charge_up_to_all(&self, words: &mut Words, now: u64, cost: u64) -> bool {
         let [anchor, spent] = self.refilled(*words, now);
         let after = spent.saturating_add(cost);
         *words = [anchor, after.min(self.cap).max(spent)];
@@ -49,7 +49,7 @@ impl SteppedBucket {
     }
 
     /// Gives back what of a charge made at `then` has not been refilled, had every step been for it.
-    pub(super) fn give_charged(
+    pub(crate) fn give_charged(
         &self,
         words: &mut Words,
         then: u64,
@@ -64,7 +64,7 @@ impl SteppedBucket {
         *words = [anchor, spent - left.min(back).min(spent)];
     }
 
-    pub(super) fn earliest(&self, words: Words, now: u64, cost: u64, from: u64) -> Earliest {
+    pub(crate) fn earliest(&self, words: Words, now: u64, cost: u64, from: u64) -> Earliest {
         if cost > self.cap {
             return Earliest::Never;
         }
@@ -73,7 +73,7 @@ impl SteppedBucket {
         Earliest::At(from.max(self.until(anchor, short, now)))
     }
 
-    pub(super) fn spend(&self, words: &mut Words, now: u64, cost: u64, wait: u64) {
+    pub(crate) fn spend(&self, words: &mut Words, now: u64, cost: u64, wait: u64) {
         let [anchor, spent] = self.refilled(*words, now);
         // What drops in while the request waits must not fill a bucket that is already full.
         let dropped = self.dropped(anchor, now + wait);
@@ -81,7 +81,7 @@ impl SteppedBucket {
     }
 
     /// Whether a place `wait` ahead can be booked: see the continuous bucket.
-    pub(super) fn books(
+    pub(crate) fn books(
         &self,
         words: Words,
         now: u64,
@@ -96,16 +96,16 @@ impl SteppedBucket {
     }
 
     /// Follows a clock that stepped back, so that the steps go on from there.
-    pub(super) fn follow(&self, words: &mut Words, now: u64) {
+    pub(crate) fn follow(&self, words: &mut Words, now: u64) {
         words[0] = words[0].min(now);
     }
 
-    pub(super) fn force(&self, words: &mut Words, now: u64, cost: u64) {
+    pub(crate) fn force(&self, words: &mut Words, now: u64, cost: u64) {
         let [anchor, spent] = self.refilled(*words, now);
         *words = [anchor, spent.saturating_add(cost).min(EXACT / 2)];
     }
 
-    pub(super) fn give(&self, words: &mut Words, receipt: Words, now: u64, back: u64) {
+    pub(crate) fn give(&self, words: &mut Words, receipt: Words, now: u64, back: u64) {
         let [anchor, spent] = self.refilled(*words, now);
         let same_phase = anchor >= receipt[0] && (anchor - receipt[0]) % self.every == 0;
         if !same_phase || spent > self.cap && *words != receipt {
@@ -115,11 +115,11 @@ impl SteppedBucket {
         *words = [anchor, spent.saturating_sub(own)];
     }
 
-    pub(super) fn remaining(&self, words: Words, now: u64) -> u64 {
+    pub(crate) fn remaining(&self, words: Words, now: u64) -> u64 {
         self.cap.saturating_sub(self.refilled(words, now)[1])
     }
 
-    pub(super) fn fresh_in(&self, words: Words, now: u64) -> u64 {
+    pub(crate) fn fresh_in(&self, words: Words, now: u64) -> u64 {
         let [anchor, spent] = self.refilled(words, now);
         self.until(anchor, spent, now)
     }

@@ -1,18 +1,22 @@
-use super::concurrency::Concurrency;
+//! The arithmetic of each algorithm, one file each, and one type that is any of them.
+
+pub(crate) mod concurrency;
+pub(crate) mod fixed_window;
+pub(crate) mod sliding_log;
+pub(crate) mod sliding_window;
+pub(crate) mod stepped_bucket;
+pub(crate) mod token_bucket;
+
+use self::concurrency::Concurrency;
+use self::fixed_window::FixedWindow;
+use self::sliding_log::SlidingLog;
+use self::sliding_window::SlidingWindow;
+use self::stepped_bucket::SteppedBucket;
+use self::token_bucket::TokenBucket;
+use super::earliest::Earliest;
 use super::exact::EXACT;
-use super::fixed_window::FixedWindow;
-use super::sliding_log::SlidingLog;
-use super::sliding_window::SlidingWindow;
 use super::state::{Receipt, State};
-use super::stepped_bucket::SteppedBucket;
-use super::token_bucket::TokenBucket;
-use super::{Earliest, Words};
-
-/// What tells the accounts of a row from each other, where it is carried over.
-pub(crate) type Parameters = [u64; 4];
-
-/// Of no account: nothing was written yet, or there is but one whatever the numbers are.
-pub(super) const NO_PARAMETERS: Parameters = [0; 4];
+use super::words::{NO_PARAMETERS, Parameters, Words};
 
 /// The arithmetic of a limit, ready to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -196,11 +200,11 @@ impl Algorithm {
         match self {
             Self::TokenBucket(bucket) => bucket.give(&mut state.words, receipt.words, now, back),
             Self::SteppedBucket(stepped) => {
-                stepped.give(&mut state.words, receipt.words, now, back)
+                stepped.give(&mut state.words, receipt.words, now, back);
             }
             Self::FixedWindow(fixed) => fixed.give(&mut state.words, receipt.words, now, back),
             Self::SlidingWindow(sliding) => {
-                sliding.give(&mut state.words, receipt.words, now, back)
+                sliding.give(&mut state.words, receipt.words, now, back);
             }
             Self::SlidingLog(sieve) => {
                 if let Some(log) = &mut state.log {

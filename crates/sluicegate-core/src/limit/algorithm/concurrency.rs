@@ -1,18 +1,19 @@
 //! Concurrency: so many at a time, whatever the clock says. The words are `[held, unused]`.
 
-use super::{Earliest, Words};
+use crate::limit::earliest::Earliest;
+use crate::limit::words::Words;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Concurrency {
+pub(crate) struct Concurrency {
     count: u64,
 }
 
 impl Concurrency {
-    pub(super) const fn new(count: u64) -> Self {
+    pub(crate) const fn new(count: u64) -> Self {
         Self { count }
     }
 
-    pub(super) fn earliest(&self, [held, _]: Words, cost: u64, from: u64) -> Earliest {
+    pub(crate) fn earliest(&self, [held, _]: Words, cost: u64, from: u64) -> Earliest {
         if cost > self.count {
             Earliest::Never
         } else if held + cost <= self.count {
@@ -22,15 +23,15 @@ impl Concurrency {
         }
     }
 
-    pub(super) fn spend(words: &mut Words, cost: u64) {
+    pub(crate) fn spend(words: &mut Words, cost: u64) {
         words[0] += cost;
     }
 
-    pub(super) fn give(words: &mut Words, back: u64) {
+    pub(crate) fn give(words: &mut Words, back: u64) {
         words[0] = words[0].saturating_sub(back);
     }
 
-    pub(super) fn remaining(&self, [held, _]: Words) -> u64 {
+    pub(crate) fn remaining(&self, [held, _]: Words) -> u64 {
         self.count.saturating_sub(held)
     }
 }

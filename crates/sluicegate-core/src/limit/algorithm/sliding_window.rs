@@ -1,14 +1,14 @@
-//! SlidingWindow window counter: the current window's count, plus the previous one's weighted by how much
+//! Sliding window counter: the current window's count, plus the previous one's weighted by how much
 //! of it still overlaps, in integers.
 //!
 //! The words are `[index of the window, previous count << 32 | current count]`.
 
-use super::algorithm::Parameters;
-use super::exact::{EXACT, TICKS};
-use super::{Earliest, Words};
+use crate::limit::earliest::Earliest;
+use crate::limit::exact::{EXACT, TICKS};
+use crate::limit::words::{Parameters, Words};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct SlidingWindow {
+pub(crate) struct SlidingWindow {
     count: u64,
     /// Ticks in a window.
     period: u64,
@@ -27,7 +27,7 @@ struct Windows {
 
 impl SlidingWindow {
     /// `None` when the count times the period does not stay exact at any tick.
-    pub(super) const fn new(count: u64, period: u64) -> Option<Self> {
+    pub(crate) const fn new(count: u64, period: u64) -> Option<Self> {
         let mut i = 0;
         while i < TICKS.len() {
             let tick = TICKS[i];
@@ -42,38 +42,38 @@ impl SlidingWindow {
         None
     }
 
-    pub(super) const fn tick(&self) -> u64 {
+    pub(crate) const fn tick(&self) -> u64 {
         self.tick
     }
 
     /// The numbers that give the words their meaning: what is spent is the same for every count.
-    pub(super) const fn parameters(&self) -> Parameters {
+    pub(crate) const fn parameters(&self) -> Parameters {
         [0, self.period, self.tick, 0]
     }
 
     /// A window that says what words of those numbers means, and admits nothing.
-    pub(super) const fn with_parameters([_, period, tick, _]: Parameters) -> Self {
+    pub(crate) const fn with_parameters([_, period, tick, _]: Parameters) -> Self {
         Self { count: 0, period, tick }
     }
 
     /// What is spent by words of other numbers, in the present window.
-    pub(super) fn taken_over(&self, words: Words, parameters: Parameters, now: u64) -> Words {
+    pub(crate) fn taken_over(&self, words: Words, parameters: Parameters, now: u64) -> Words {
         let before = Self::with_parameters(parameters);
         let at = before.windows(words, now);
         let current = at.current + at.previous * (before.period - at.into) / before.period;
         [now / self.tick / self.period, current.min(self.count)]
     }
 
-    pub(super) fn all_spent(&self, now: u64) -> Words {
+    pub(crate) fn all_spent(&self, now: u64) -> Words {
         [now / self.tick / self.period, self.count]
     }
 
     /// Gives back in the window in which it was charged, current or previous.
-    pub(super) fn give_charged(&self, words: &mut Words, then: u64, now: u64, back: u64) {
+    pub(crate) fn give_charged(&self, words: &mut Words, then: u64, now: u64, back: u64) {
         self.give(words, [then / self.tick / self.period, 0], now, back);
     }
 
-    pub(super) fn earliest(&self, words: Words, now: u64, cost: u64, from: u64) -> Earliest {
+    pub(crate) fn earliest(&self, words: Words, now: u64, cost: u64, from: u64) -> Earliest {
         if cost > self.count {
             return Earliest::Never;
         }
@@ -91,34 +91,34 @@ impl SlidingWindow {
     }
 
     /// Whether a place `wait` ahead can be booked: there is a count for this window, none for later.
-    pub(super) fn books(&self, now: u64, wait: u64) -> bool {
+    pub(crate) fn books(&self, now: u64, wait: u64) -> bool {
         self.window_begins(now, wait) == 0
     }
 
     /// Until the window begins in which that place stands.
-    pub(super) fn window_begins(&self, now: u64, wait: u64) -> u64 {
+    pub(crate) fn window_begins(&self, now: u64, wait: u64) -> u64 {
         wait.saturating_sub((now + wait) % (self.period * self.tick))
     }
 
     /// Follows a clock that stepped back into the window that it shows.
-    pub(super) fn follow(&self, words: &mut Words, now: u64) {
+    pub(crate) fn follow(&self, words: &mut Words, now: u64) {
         if self.since(*words) > now {
             self.write(words, self.windows(*words, now));
         }
     }
 
     /// The earliest moment at which the words can have been written.
-    pub(super) fn since(&self, [index, _]: Words) -> u64 {
+    pub(crate) fn since(&self, [index, _]: Words) -> u64 {
         index.saturating_mul(self.period * self.tick)
     }
 
-    pub(super) fn spend(&self, words: &mut Words, now: u64, cost: u64) {
+    pub(crate) fn spend(&self, words: &mut Words, now: u64, cost: u64) {
         let at = self.windows(*words, now);
         self.write(words, Windows { current: at.current.saturating_add(cost), ..at });
     }
 
     /// Takes back from the window in which it was spent, current or previous.
-    pub(super) fn give(&self, words: &mut Words, receipt: Words, now: u64, back: u64) {
+    pub(crate) fn give(&self, words: &mut Words, receipt: Words, now: u64, back: u64) {
         let at = self.windows(*words, now);
         let given = match at.index.checked_sub(receipt[0]) {
             Some(0) => Windows { current: at.current.saturating_sub(back), ..at },
@@ -128,13 +128,13 @@ impl SlidingWindow {
         self.write(words, given);
     }
 
-    pub(super) fn remaining(&self, words: Words, now: u64) -> u64 {
+    pub(crate) fn remaining(&self, words: Words, now: u64) -> u64 {
         let at = self.windows(words, now);
         self.count.saturating_sub(at.current + at.previous * (self.period - at.into) / self.period)
     }
 
     /// When both counts have left the window.
-    pub(super) fn fresh_in(&self, words: Words, now: u64) -> u64 {
+    pub(crate) fn fresh_in(&self, words: Words, now: u64) -> u64 {
         let at = self.windows(words, now);
         let windows = match (at.previous, at.current) {
             (0, 0) => return 0,

@@ -3,12 +3,12 @@ use std::fmt;
 /// A list that holds its first item in place: most requests owe to one limit, and a request that
 /// owes to one limit must not allocate.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Few<T> {
+pub(crate) struct InlineVec<T> {
     first: Option<T>,
     rest: Vec<T>,
 }
 
-impl<T> Few<T> {
+impl<T> InlineVec<T> {
     #[inline]
     pub(crate) const fn new() -> Self {
         Self { first: None, rest: Vec::new() }
@@ -61,14 +61,14 @@ impl<T> Few<T> {
     }
 }
 
-impl<T> FromIterator<T> for Few<T> {
+impl<T> FromIterator<T> for InlineVec<T> {
     fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
         let mut items = items.into_iter();
         Self { first: items.next(), rest: items.collect() }
     }
 }
 
-impl<T: fmt::Debug> fmt::Debug for Few<T> {
+impl<T: fmt::Debug> fmt::Debug for InlineVec<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.iter()).finish()
     }

@@ -20,10 +20,9 @@
 //! On the wire, the effective window of a bucket (`t`) is the time until one more token is there, rounded
 //! up. Until then no more than `r` requests can be made.
 
-use super::algorithm::Parameters;
-use super::exact::{EXACT, TICKS, bounded, gcd, micros_until, rescaled};
-use super::step::StepResult;
-use super::{Earliest, Words};
+use crate::limit::earliest::{Earliest, StepResult};
+use crate::limit::exact::{EXACT, TICKS, bounded, gcd, micros_until, rescaled};
+use crate::limit::words::{Parameters, Words};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct TokenBucket {
@@ -43,7 +42,7 @@ pub(crate) struct TokenBucket {
 
 impl TokenBucket {
     /// `None` when no tick keeps the products exact.
-    pub(super) const fn new(count: u64, period: u64, cap: u64, free: u64) -> Option<Self> {
+    pub(crate) const fn new(count: u64, period: u64, cap: u64, free: u64) -> Option<Self> {
         let mut i = 0;
         while i < TICKS.len() {
             let tick = TICKS[i];
@@ -73,38 +72,38 @@ impl TokenBucket {
     }
 
     /// One each `gap` microseconds, whatever it costs.
-    pub(super) const fn gap(gap: u64) -> Self {
+    pub(crate) const fn gap(gap: u64) -> Self {
         Self { unit: gap, drain: 1, tick: 1, cap: gap, free: gap, unit_drain: true }
     }
 
     /// The numbers that give the words their meaning.
-    pub(super) const fn scale(&self) -> [u64; 3] {
+    pub(crate) const fn scale(&self) -> [u64; 3] {
         [self.unit, self.drain, self.tick]
     }
 
     /// The same, and how much it holds.
-    pub(super) const fn parameters(&self) -> Parameters {
+    pub(crate) const fn parameters(&self) -> Parameters {
         [self.unit, self.drain, self.tick, self.cap]
     }
 
     /// The bucket of those numbers, whatever leaves it at once.
-    pub(super) const fn with_parameters([unit, drain, tick, cap]: Parameters) -> Self {
+    pub(crate) const fn with_parameters([unit, drain, tick, cap]: Parameters) -> Self {
         Self { unit, drain, tick, cap, free: cap, unit_drain: false }
     }
 
     /// What is owed by words of other numbers, token for token, the rest of one rounded up.
-    pub(super) fn taken_over(&self, words: Words, parameters: Parameters, now: u64) -> Words {
+    pub(crate) fn taken_over(&self, words: Words, parameters: Parameters, now: u64) -> Words {
         let before = Self::with_parameters(parameters);
         let debt = rescaled(before.debt(words, now), before.unit, self.unit);
         [self.ticks(now), debt.map_or(self.cap, |debt| debt.min(self.cap))]
     }
 
-    pub(super) fn all_spent(&self, now: u64) -> Words {
+    pub(crate) fn all_spent(&self, now: u64) -> Words {
         [self.ticks(now), self.cap]
     }
 
     /// Charges up to the brim, parts of a token too: a bucket that is full by a part stays so.
-    pub(super) fn charge_up_to_all(&self, words: &mut Words, now: u64, cost: u64) -> bool {
+    pub(crate) fn charge_up_to_all(&self, words: &mut Words, now: u64, cost: u64) -> bool {
         let debt = self.debt(*words, now);
         let after = debt.saturating_add(cost.saturating_mul(self.unit));
         *words = [self.ticks(now), after.min(self.cap).max(debt)];
@@ -112,7 +111,7 @@ impl TokenBucket {
     }
 
     /// Gives back what of a charge made at `then` has not drained, had it begun to drain at once.
-    pub(super) fn give_charged(
+    pub(crate) fn give_charged(
         &self,
         words: &mut Words,
         then: u64,
@@ -128,18 +127,18 @@ impl TokenBucket {
 
     /// Whether a microsecond drains one: then when the debt is gone says all that words does.
     #[inline]
-    pub(super) const fn drains_one_per_microsecond(&self) -> bool {
+    pub(crate) const fn drains_one_per_microsecond(&self) -> bool {
         self.unit_drain
     }
 
     /// How many tokens fit into a bucket of twice the size.
-    pub(super) fn room_twice(&self, words: Words, now: u64) -> u64 {
+    pub(crate) fn room_twice(&self, words: Words, now: u64) -> u64 {
         (2 * self.cap).saturating_sub(self.debt(words, now)) / self.unit
     }
 
     /// When the request may come in.
     #[inline]
-    pub(super) fn earliest(&self, words: Words, now: u64, cost: u64, from: u64) -> Earliest {
+    pub(crate) fn earliest(&self, words: Words, now: u64, cost: u64, from: u64) -> Earliest {
         match self.after(words, now, cost) {
             Some(after) => Earliest::At(from.max(self.drained_to(self.cap, after, now))),
             None => Earliest::Never,
@@ -148,13 +147,13 @@ impl TokenBucket {
 
     /// When a request that comes in now may leave.
     #[inline]
-    pub(super) fn leave(&self, words: Words, now: u64, cost: u64) -> u64 {
+    pub(crate) fn leave(&self, words: Words, now: u64, cost: u64) -> u64 {
         self.after(words, now, cost).map_or(0, |after| self.drained_to(self.free, after, now))
     }
 
     /// The shortest time in which a request ever leaves: one that finds nobody before it, at the best moment
     /// of a tick.
-    pub(super) fn shortest_leave(&self, cost: u64) -> u64 {
+    pub(crate) fn shortest_leave(&self, cost: u64) -> u64 {
         let over = cost.saturating_mul(self.unit).saturating_sub(self.free);
         match over.div_ceil(self.drain) {
             0 => 0,
@@ -163,7 +162,7 @@ impl TokenBucket {
     }
 
     #[inline]
-    pub(super) fn spend(&self, words: &mut Words, now: u64, cost: u64, wait: u64) {
+    pub(crate) fn spend(&self, words: &mut Words, now: u64, cost: u64, wait: u64) {
         let mut debt = self.debt(*words, now);
         if wait > self.leave(*words, now, cost) {
             // Another limit holds the request back: the debt begins when it leaves.
@@ -176,7 +175,7 @@ impl TokenBucket {
     /// limit holds the request back, what it keeps from everybody else meanwhile is at most half of
     /// the bucket. One who waits must not shut a bucket that many share.
     #[inline]
-    pub(super) fn books(
+    pub(crate) fn books(
         &self,
         words: Words,
         now: u64,
@@ -190,24 +189,24 @@ impl TokenBucket {
         (!another || kept <= self.cap / 2) && after < EXACT - self.cap
     }
 
-    /// Follows a clock that result back: what drains from here on does so at once, not only when the
+    /// Follows a clock that stepped back: what drains from here on does so at once, not only when the
     /// clock shows again what it showed before.
     #[inline]
-    pub(super) fn follow(&self, words: &mut Words, now: u64) {
+    pub(crate) fn follow(&self, words: &mut Words, now: u64) {
         if self.since(*words) > now {
             words[0] = self.ticks(now);
         }
     }
 
     /// Charges what has been spent already, beyond the limit if need be.
-    pub(super) fn force(&self, words: &mut Words, now: u64, cost: u64) {
+    pub(crate) fn force(&self, words: &mut Words, now: u64, cost: u64) {
         let debt = self.debt(*words, now);
         *words = [self.ticks(now), self.bounded(debt, cost)];
     }
 
     /// Gives back what of this request has not drained. Where others wait behind it, their places
     /// were booked on its account, so only the last in line can give its place back.
-    pub(super) fn give(&self, words: &mut Words, receipt: Words, now: u64, back: u64) {
+    pub(crate) fn give(&self, words: &mut Words, receipt: Words, now: u64, back: u64) {
         let debt = self.debt(*words, now);
         if debt > self.free && *words != receipt {
             return;
@@ -217,16 +216,16 @@ impl TokenBucket {
     }
 
     #[inline]
-    pub(super) fn remaining(&self, words: Words, now: u64) -> u64 {
+    pub(crate) fn remaining(&self, words: Words, now: u64) -> u64 {
         self.cap.saturating_sub(self.debt(words, now)) / self.unit
     }
 
     #[inline]
-    pub(super) fn fresh_in(&self, words: Words, now: u64) -> u64 {
+    pub(crate) fn fresh_in(&self, words: Words, now: u64) -> u64 {
         self.drained_to(0, self.debt(words, now), now)
     }
 
-    /// A clock that result back drains nothing and takes nothing away.
+    /// A clock that stepped back drains nothing and takes nothing away.
     #[inline]
     fn debt(&self, [last, debt]: Words, now: u64) -> u64 {
         let passed = self.ticks(now).saturating_sub(last);
@@ -287,7 +286,7 @@ impl TokenBucket {
 
     /// The earliest moment at which the words can have been written.
     #[inline]
-    pub(super) fn since(&self, [last, _]: Words) -> u64 {
+    pub(crate) fn since(&self, [last, _]: Words) -> u64 {
         if self.tick == 1 { last } else { last.saturating_mul(self.tick) }
     }
 

@@ -1,38 +1,38 @@
-//! FixedWindow window: `count` from each border to the next.
+//! Fixed window: `count` from each border to the next.
 //!
 //! The words are `[start of the window, spent since]`. More than `count` spent means places booked in
 //! the windows that follow, each filled before the next.
 
-use super::algorithm::Parameters;
-use super::exact::{EXACT, bounded};
-use super::{Earliest, Words};
+use crate::limit::earliest::Earliest;
+use crate::limit::exact::{EXACT, bounded};
+use crate::limit::words::{Parameters, Words};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct FixedWindow {
+pub(crate) struct FixedWindow {
     count: u64,
     period: u64,
     /// Whether a window begins with the first request in it, not at a multiple of the period.
-    pub(super) from_first: bool,
+    pub(crate) from_first: bool,
 }
 
 impl FixedWindow {
-    pub(super) const fn new(count: u64, period: u64, from_first: bool) -> Self {
+    pub(crate) const fn new(count: u64, period: u64, from_first: bool) -> Self {
         Self { count, period, from_first }
     }
 
     /// The numbers that give the words their meaning, and how much it holds.
-    pub(super) const fn parameters(&self) -> Parameters {
+    pub(crate) const fn parameters(&self) -> Parameters {
         [self.count, self.period, self.from_first as u64, 0]
     }
 
     /// The window of those numbers.
-    pub(super) const fn with_parameters([count, period, from_first, _]: Parameters) -> Self {
+    pub(crate) const fn with_parameters([count, period, from_first, _]: Parameters) -> Self {
         Self { count, period, from_first: from_first != 0 }
     }
 
     /// What is spent by words of other numbers, in the present window. Also whether marks mean what they did:
     /// the windows are the same, nothing is booked in a later one, and all of it fits.
-    pub(super) fn taken_over(
+    pub(crate) fn taken_over(
         &self,
         words: Words,
         parameters: Parameters,
@@ -50,12 +50,12 @@ impl FixedWindow {
         ([begun, spent.min(self.count)], same && fits)
     }
 
-    pub(super) fn all_spent(&self, now: u64) -> Words {
+    pub(crate) fn all_spent(&self, now: u64) -> Words {
         let [start, _] = self.current([0; 2], now);
         [start, self.count]
     }
 
-    pub(super) fn charge_up_to_all(&self, words: &mut Words, now: u64, cost: u64) -> bool {
+    pub(crate) fn charge_up_to_all(&self, words: &mut Words, now: u64, cost: u64) -> bool {
         let [start, spent] = self.current(*words, now);
         let after = spent.saturating_add(cost);
         *words = [start, after.min(self.count).max(spent)];
@@ -63,14 +63,14 @@ impl FixedWindow {
     }
 
     /// Gives back in the window in which it was charged, if nothing is booked behind it.
-    pub(super) fn give_charged(&self, words: &mut Words, then: u64, now: u64, back: u64) {
+    pub(crate) fn give_charged(&self, words: &mut Words, then: u64, now: u64, back: u64) {
         let [start, spent] = self.current(*words, now);
         if then >= start && spent <= self.count {
             *words = [start, spent.saturating_sub(back)];
         }
     }
 
-    pub(super) fn earliest(&self, words: Words, now: u64, cost: u64, from: u64) -> Earliest {
+    pub(crate) fn earliest(&self, words: Words, now: u64, cost: u64, from: u64) -> Earliest {
         if cost > self.count {
             return Earliest::Never;
         }
@@ -84,7 +84,7 @@ impl FixedWindow {
         Earliest::At(from.max(self.until(start, window, now)))
     }
 
-    pub(super) fn spend(&self, words: &mut Words, now: u64, cost: u64, wait: u64) {
+    pub(crate) fn spend(&self, words: &mut Words, now: u64, cost: u64, wait: u64) {
         let [start, spent] = self.current(*words, now);
         let window = (now + wait - start) / self.period;
         // Room that a cost did not fit into is left behind: it went to the next window whole.
@@ -95,7 +95,7 @@ impl FixedWindow {
     /// Whether a place `wait` ahead can be booked: it has to stay exact, and where `another` limit
     /// holds the request back, it must not skip what is left of an earlier window, which everybody
     /// else may use.
-    pub(super) fn books(
+    pub(crate) fn books(
         &self,
         words: Words,
         now: u64,
@@ -111,25 +111,25 @@ impl FixedWindow {
     }
 
     /// Until the window begins in which that place stands.
-    pub(super) fn window_begins(&self, words: Words, now: u64, wait: u64) -> u64 {
+    pub(crate) fn window_begins(&self, words: Words, now: u64, wait: u64) -> u64 {
         let [start, _] = self.current(words, now);
         self.until(start, (now + wait - start) / self.period, now)
     }
 
     /// Follows a clock that stepped back into the window that it shows.
-    pub(super) fn follow(&self, words: &mut Words, now: u64) {
+    pub(crate) fn follow(&self, words: &mut Words, now: u64) {
         if now < words[0] {
             *words = self.current(*words, now);
         }
     }
 
-    pub(super) fn force(&self, words: &mut Words, now: u64, cost: u64) {
+    pub(crate) fn force(&self, words: &mut Words, now: u64, cost: u64) {
         let [start, spent] = self.current(*words, now);
         *words = [start, spent.saturating_add(cost).min(EXACT / 2)];
     }
 
     /// Gives back in the window in which it was spent, and only while nobody is booked behind it.
-    pub(super) fn give(&self, words: &mut Words, receipt: Words, now: u64, back: u64) {
+    pub(crate) fn give(&self, words: &mut Words, receipt: Words, now: u64, back: u64) {
         let [start, spent] = self.current(*words, now);
         let (own, _) = self.last_window(receipt[1]);
         let (last, fill) = self.last_window(spent);
@@ -138,11 +138,11 @@ impl FixedWindow {
         }
     }
 
-    pub(super) fn remaining(&self, words: Words, now: u64) -> u64 {
+    pub(crate) fn remaining(&self, words: Words, now: u64) -> u64 {
         self.count.saturating_sub(self.current(words, now)[1])
     }
 
-    pub(super) fn fresh_in(&self, words: Words, now: u64) -> u64 {
+    pub(crate) fn fresh_in(&self, words: Words, now: u64) -> u64 {
         match self.current(words, now) {
             [_, 0] => 0,
             [start, spent] => self.until(start, self.last_window(spent).0 + 1, now),

@@ -8,13 +8,22 @@
 //! To give back exactly, a decision carries what the store wrote, as an opaque receipt. It holds an instant
 //! of the store's clock that nobody else can read, so no instant leaves a store in public.
 
+mod limit_outcome;
+mod micros;
+mod plain;
+
 use std::time::Duration;
 
-use super::decide::{Role, Verdict};
+pub(crate) use self::limit_outcome::LimitOutcome;
+pub use self::limit_outcome::Role;
+use self::limit_outcome::{ComputedStatus, DeferredStatus};
+use self::micros::{NEVER, UNKNOWN};
+pub(crate) use self::plain::PlainOutcome;
+use super::decision::Decision;
+use super::definition::Limit;
 use super::state::Receipt;
-use super::step::StepResult;
-use super::{Decision, Earliest, Limit, LimitStatus, Words};
-use crate::store::charge::{Charge, Debit};
+use super::status::LimitStatus;
+use super::verdict::Verdict;
 
 /// What a store answers: the verdict, and what it takes to say how the key stands with each limit.
 ///
@@ -54,51 +63,6 @@ const SHADOWED: u8 = 1;
 /// A limit was not counted.
 const UNCOUNTED: u8 = 2;
 
-/// Nobody can tell when. Every time is less: it is exact in a double.
-const UNKNOWN: u64 = u64::MAX - 1;
-
-/// However long it waits: the cost is more than a limit ever allows.
-const NEVER: u64 = u64::MAX;
-
-/// What is known of one limit, once the request has been decided.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum LimitOutcome {
-    Deferred(DeferredStatus),
-    Computed(ComputedStatus),
-}
-
-/// The two words as they are now: everything follows from them.
-///
-/// Plain numbers, so that each is written once, where the outcome is returned: what is written in one
-/// size and read in another makes a processor wait.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct DeferredStatus {
-    first: u64,
-    second: u64,
-    now: u64,
-    role: Role,
-    via: u8,
-}
-
-/// What was worked out while the state was at hand.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ComputedStatus {
-    remaining: u64,
-    window: Option<Duration>,
-    reset: Option<Duration>,
-    retry: Option<Duration>,
-    charged: u64,
-    refused: bool,
-    shadowed: bool,
-    uncounted: bool,
-    together: bool,
-    soft: bool,
-    banned: bool,
-    /// Decided by this limit instead of the one that was charged.
-    instead: Option<Box<Limit>>,
-    pub(super) receipt: Receipt,
-}
-
 impl Outcome {
     pub(super) fn new(verdict: Verdict, mut limits: Vec<LimitOutcome>) -> Self {
         let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(UNKNOWN);
@@ -134,21 +98,21 @@ impl Outcome {
         Self::new(verdict, statuses.into_iter().map(LimitOutcome::computed).collect())
     }
 
-    /// The refusal of a charge by `limit`, which was asked before what is owed, for those keys that `is_meant` says.
-    pub(crate) fn blocked(
+    /// A refusal by the limit `by`, which was asked before the limits of the charge: `limits` are those of the charge,
+    /// in order, and whether the refusal is about their key.
+    pub(crate) fn refused_by<'l>(
+        by: Limit,
         left: Duration,
-        limit: Limit,
-        charge: &Charge,
-        is_meant: impl Fn(&Debit) -> bool,
+        limits: impl Iterator<Item = (&'l Limit, bool)>,
     ) -> Self {
-        let limits = charge.debits().map(|debit| {
-            if !is_meant(debit) {
-                return LimitOutcome::computed(LimitStatus::fresh(debit.limit));
+        let limits = limits.map(|(limit, is_refused)| {
+            if !is_refused {
+                return LimitOutcome::computed(LimitStatus::fresh(*limit));
             }
             let left = Some(left);
-            let fresh = LimitStatus::fresh(limit);
+            let fresh = LimitStatus::fresh(by);
             LimitOutcome::Computed(ComputedStatus {
-                instead: Some(Box::new(limit)),
+                instead: Some(Box::new(by)),
                 ..ComputedStatus::of(LimitStatus {
                     remaining: 0,
                     window: left,
@@ -265,11 +229,6 @@ impl Outcome {
         Some(Duration::from_micros(self.micros))
     }
 
-    /// Tells how the key stands with each limit of the charge that this is the outcome of.
-    pub fn decision(&self, charge: &Charge) -> Decision {
-        self.about(charge.debits().map(|debit| (&debit.limit, debit.cost)))
-    }
-
     /// The same for the limits that were charged, and what they were charged.
     pub(crate) fn about<'l>(&self, debit: impl Iterator<Item = (&'l Limit, u64)>) -> Decision {
         let statuses = debit.enumerate().filter_map(|(i, (limit, cost))| match &self.any {
@@ -337,27 +296,6 @@ impl Outcome {
     }
 }
 
-/// The outcome for one [plain](super::Plain) limit, in plain numbers that stay in registers.
-#[derive(Clone, Copy)]
-pub(crate) struct PlainOutcome {
-    status: DeferredStatus,
-    micros: u64,
-}
-
-impl PlainOutcome {
-    /// What came of a step at `now`, from words as they were `before`.
-    #[inline]
-    pub(crate) fn new(result: StepResult, before: Words, now: u64) -> Self {
-        let ([first, second], micros, role) = match result {
-            StepResult::Admit { words, .. } => (words, 0, Role::Charged),
-            StepResult::Refuse(Earliest::At(delay)) => (before, delay, Role::Refused(true)),
-            StepResult::Refuse(Earliest::Unknown) => (before, UNKNOWN, Role::Refused(true)),
-            StepResult::Refuse(Earliest::Never) => (before, NEVER, Role::Refused(true)),
-        };
-        Self { status: DeferredStatus { first, second, now, role, via: 0 }, micros }
-    }
-}
-
 impl From<PlainOutcome> for Outcome {
     #[inline]
     fn from(PlainOutcome { status, micros }: PlainOutcome) -> Self {
@@ -375,117 +313,4 @@ pub(crate) enum CountedIn {
     SharedRow,
     /// Nowhere: there was no room.
     Nowhere,
-}
-
-impl LimitOutcome {
-    /// Of a limit whose state is two words.
-    pub(super) fn of_words([first, second]: Words, now: u64, role: Role) -> Self {
-        Self::Deferred(DeferredStatus { first, second, now, role, via: 0 })
-    }
-
-    pub(super) fn words(&self) -> Option<Words> {
-        match self {
-            Self::Deferred(deferred) => Some([deferred.first, deferred.second]),
-            Self::Computed(_) => None,
-        }
-    }
-
-    /// Of a limit that remembers more.
-    pub(super) fn computed(status: LimitStatus) -> Self {
-        Self::Computed(ComputedStatus::of(status))
-    }
-    fn is_shadowed(&self) -> bool {
-        match self {
-            Self::Deferred(deferred) => deferred.role == Role::Shadowed,
-            Self::Computed(computed) => computed.shadowed,
-        }
-    }
-
-    fn is_uncounted(&self) -> bool {
-        matches!(self, Self::Computed(ComputedStatus { uncounted: true, .. }))
-    }
-
-    /// Of a limit that had no part in the decision.
-    fn uncounted(limit: Limit) -> Self {
-        let receipt = Receipt { void: true, ..Receipt::default() };
-        Self::computed(LimitStatus { uncounted: true, receipt, ..LimitStatus::fresh(limit) })
-    }
-
-    /// The same of a charge to a row that several keys share.
-    fn together(self, limit: &Limit, cost: u64) -> Self {
-        let mut status = self.status(limit, cost);
-        status.together = true;
-        status.receipt.together = true;
-        Self::computed(status)
-    }
-
-    fn receipt(&self) -> Receipt {
-        match self {
-            Self::Deferred(deferred) => deferred.receipt(),
-            Self::Computed(computed) => computed.receipt,
-        }
-    }
-
-    pub(super) fn status(&self, limit: &Limit, cost: u64) -> LimitStatus {
-        match self {
-            Self::Deferred(deferred) => deferred.status(limit, cost),
-            Self::Computed(computed) => LimitStatus {
-                limit: computed.instead.as_deref().map_or(*limit, |instead| *instead),
-                remaining: computed.remaining,
-                window: computed.window,
-                reset: computed.reset,
-                charged: computed.charged,
-                refused: computed.refused,
-                shadowed: computed.shadowed,
-                uncounted: computed.uncounted,
-                together: computed.together,
-                retry: computed.retry,
-                soft: computed.soft,
-                banned: computed.banned,
-                receipt: computed.receipt,
-            },
-        }
-    }
-}
-
-impl ComputedStatus {
-    fn of(status: LimitStatus) -> Self {
-        Self {
-            remaining: status.remaining,
-            window: status.window,
-            reset: status.reset,
-            retry: status.retry,
-            charged: status.charged,
-            refused: status.refused,
-            shadowed: status.shadowed,
-            uncounted: status.uncounted,
-            together: status.together,
-            soft: status.soft,
-            banned: status.banned,
-            instead: None,
-            receipt: status.receipt,
-        }
-    }
-}
-
-impl DeferredStatus {
-    /// What was written is what stands there; where nothing was charged, nothing can be given back.
-    fn receipt(&self) -> Receipt {
-        let words = if self.role == Role::Charged { [self.first, self.second] } else { [0; 2] };
-        let void = self.role == Role::Shadowed;
-        Receipt { via: self.via, void, ..Receipt::from_words(words) }
-    }
-
-    fn status(&self, limit: &Limit, cost: u64) -> LimitStatus {
-        let words = [self.first, self.second];
-        let mut status = limit.status_of_words(words, self.now);
-        if self.role.is_refused() {
-            status.retry = limit.retry_of_words(words, self.now, cost);
-        }
-        status.receipt = self.receipt();
-        status.charged = if self.role == Role::Charged { cost } else { 0 };
-        status.refused = self.role == Role::Refused(true);
-        status.shadowed = self.role == Role::Shadowed;
-        status
-    }
 }

@@ -1,0 +1,81 @@
+//! Which limits refuse a request, and when it may come again.
+
+use super::agree::{earliest_retry, longest_queue};
+use super::attempt::{Attempt, Others, deciding};
+use crate::limit::earliest::Earliest;
+use crate::limit::keys::Keys;
+use crate::limit::outcome::{LimitOutcome, Role};
+use crate::limit::state::Receipt;
+use crate::limit::verdict::Verdict;
+
+/// Why a limit is one of those that refuse.
+#[derive(Clone, Copy)]
+enum RefusalReason {
+    /// It would let the request in later than the patience lasts.
+    Patience(Option<u64>),
+    /// It never lets in a request that waits no longer.
+    Never(Option<u64>),
+    /// It cannot book a place so far ahead.
+    Booking(u64),
+}
+
+impl RefusalReason {
+    fn refuses(self, attempt: &Attempt<'_>, now: u64, keys: Keys) -> bool {
+        match (self, attempt.earliest(now, 0)) {
+            (Self::Never(patience), _) => attempt.never_admits(patience),
+            (Self::Booking(wait), _) => !attempt.books(now, wait, keys),
+            (Self::Patience(patience), Earliest::At(0)) => {
+                attempt.queued(now).is_some_and(|queued| queued > patience.unwrap_or(u64::MAX))
+            }
+            (Self::Patience(patience), Earliest::At(delay)) => {
+                let late = delay > patience.unwrap_or(0);
+                late || attempt.queued(now).is_some() || !attempt.books(now, delay, keys)
+            }
+            (Self::Patience(_), Earliest::Unknown | Earliest::Never) => true,
+        }
+    }
+}
+
+pub(super) fn refusal<'a>(
+    attempts: &mut [Attempt<'a>],
+    now: u64,
+    patience: Option<u64>,
+    keys: Keys,
+    record: bool,
+    mut each: impl FnMut(&Attempt<'a>, LimitOutcome),
+) -> Verdict {
+    let never = RefusalReason::Never(patience);
+    let queue = longest_queue(attempts, now);
+    // Who never gets in is told so, and no other reason. Where each would wait long enough but they find no moment in common, all that wait refuse;
+    // where none waits but one is held back by another's queue, those that cannot book that far.
+    let reasons = [
+        never,
+        RefusalReason::Patience(patience),
+        RefusalReason::Patience(None),
+        RefusalReason::Booking(queue),
+    ];
+    let found = |reason: &RefusalReason| {
+        deciding(attempts).any(|attempt| reason.refuses(attempt, now, keys))
+    };
+    let reason = reasons.into_iter().find(found).unwrap_or(RefusalReason::Patience(patience));
+    let is_never = matches!(reason, RefusalReason::Never(_));
+    // No attempt to go faster is recorded of a request that no slower one would help.
+    let record = record && !is_never;
+    for attempt in attempts.iter_mut() {
+        if attempt.limit.is_shadow() {
+            let limit_outcome = attempt.in_shadow(now, Others::Refuse, record);
+            each(attempt, limit_outcome);
+            continue;
+        }
+        let refused = reason.refuses(attempt, now, keys);
+        if refused && record {
+            attempt.limit.refuse(attempt.state, now, attempt.cost);
+        }
+        let limit_outcome = attempt.limit_outcome(now, Receipt::default(), Role::Refused(refused));
+        each(attempt, limit_outcome);
+    }
+    if is_never {
+        return Verdict::Never;
+    }
+    Verdict::Refuse { retry_after: earliest_retry(attempts, now, patience, keys) }
+}

@@ -1,0 +1,181 @@
+//! What is known of one limit once the request has been decided.
+
+use std::time::Duration;
+
+use crate::limit::definition::Limit;
+use crate::limit::state::Receipt;
+use crate::limit::status::LimitStatus;
+use crate::limit::words::Words;
+
+/// What a limit had to do with a decision.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Role {
+    /// It admitted, and was charged.
+    Charged,
+    /// It would admit.
+    #[default]
+    Asked,
+    /// The request was refused, by this limit or by others.
+    Refused(bool),
+    /// It would have refused, or held the request up, and is a shadow.
+    Shadowed,
+}
+
+impl Role {
+    /// Whether the limit was not charged for being asked too early, or others were.
+    pub(crate) const fn is_refused(self) -> bool {
+        matches!(self, Self::Refused(_) | Self::Shadowed)
+    }
+}
+
+/// What is known of one limit, once the request has been decided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum LimitOutcome {
+    Deferred(DeferredStatus),
+    Computed(ComputedStatus),
+}
+
+/// The two words as they are now: everything follows from them.
+///
+/// Plain numbers, so that each is written once, where the outcome is returned: what is written in one
+/// size and read in another makes a processor wait.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct DeferredStatus {
+    pub(crate) first: u64,
+    pub(crate) second: u64,
+    pub(crate) now: u64,
+    pub(crate) role: Role,
+    pub(crate) via: u8,
+}
+
+/// What was worked out while the state was at hand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ComputedStatus {
+    pub(crate) remaining: u64,
+    pub(crate) window: Option<Duration>,
+    pub(crate) reset: Option<Duration>,
+    pub(crate) retry: Option<Duration>,
+    pub(crate) charged: u64,
+    pub(crate) refused: bool,
+    pub(crate) shadowed: bool,
+    pub(crate) uncounted: bool,
+    pub(crate) together: bool,
+    pub(crate) soft: bool,
+    pub(crate) banned: bool,
+    /// Decided by this limit instead of the one that was charged.
+    pub(crate) instead: Option<Box<Limit>>,
+    pub(crate) receipt: Receipt,
+}
+
+impl LimitOutcome {
+    /// Of a limit whose state is two words.
+    pub(crate) fn of_words([first, second]: Words, now: u64, role: Role) -> Self {
+        Self::Deferred(DeferredStatus { first, second, now, role, via: 0 })
+    }
+
+    pub(crate) fn words(&self) -> Option<Words> {
+        match self {
+            Self::Deferred(deferred) => Some([deferred.first, deferred.second]),
+            Self::Computed(_) => None,
+        }
+    }
+
+    /// Of a limit that remembers more.
+    pub(crate) fn computed(status: LimitStatus) -> Self {
+        Self::Computed(ComputedStatus::of(status))
+    }
+    pub(crate) fn is_shadowed(&self) -> bool {
+        match self {
+            Self::Deferred(deferred) => deferred.role == Role::Shadowed,
+            Self::Computed(computed) => computed.shadowed,
+        }
+    }
+
+    pub(crate) fn is_uncounted(&self) -> bool {
+        matches!(self, Self::Computed(ComputedStatus { uncounted: true, .. }))
+    }
+
+    /// Of a limit that had no part in the decision.
+    pub(crate) fn uncounted(limit: Limit) -> Self {
+        let receipt = Receipt { void: true, ..Receipt::default() };
+        Self::computed(LimitStatus { uncounted: true, receipt, ..LimitStatus::fresh(limit) })
+    }
+
+    /// The same of a charge to a row that several keys share.
+    pub(crate) fn together(self, limit: &Limit, cost: u64) -> Self {
+        let mut status = self.status(limit, cost);
+        status.together = true;
+        status.receipt.together = true;
+        Self::computed(status)
+    }
+
+    pub(crate) fn receipt(&self) -> Receipt {
+        match self {
+            Self::Deferred(deferred) => deferred.receipt(),
+            Self::Computed(computed) => computed.receipt,
+        }
+    }
+
+    pub(crate) fn status(&self, limit: &Limit, cost: u64) -> LimitStatus {
+        match self {
+            Self::Deferred(deferred) => deferred.status(limit, cost),
+            Self::Computed(computed) => LimitStatus {
+                limit: computed.instead.as_deref().map_or(*limit, |instead| *instead),
+                remaining: computed.remaining,
+                window: computed.window,
+                reset: computed.reset,
+                charged: computed.charged,
+                refused: computed.refused,
+                shadowed: computed.shadowed,
+                uncounted: computed.uncounted,
+                together: computed.together,
+                retry: computed.retry,
+                soft: computed.soft,
+                banned: computed.banned,
+                receipt: computed.receipt,
+            },
+        }
+    }
+}
+
+impl ComputedStatus {
+    pub(crate) fn of(status: LimitStatus) -> Self {
+        Self {
+            remaining: status.remaining,
+            window: status.window,
+            reset: status.reset,
+            retry: status.retry,
+            charged: status.charged,
+            refused: status.refused,
+            shadowed: status.shadowed,
+            uncounted: status.uncounted,
+            together: status.together,
+            soft: status.soft,
+            banned: status.banned,
+            instead: None,
+            receipt: status.receipt,
+        }
+    }
+}
+
+impl DeferredStatus {
+    /// What was written is what stands there; where nothing was charged, nothing can be given back.
+    pub(crate) fn receipt(&self) -> Receipt {
+        let words = if self.role == Role::Charged { [self.first, self.second] } else { [0; 2] };
+        let void = self.role == Role::Shadowed;
+        Receipt { via: self.via, void, ..Receipt::from_words(words) }
+    }
+
+    pub(crate) fn status(&self, limit: &Limit, cost: u64) -> LimitStatus {
+        let words = [self.first, self.second];
+        let mut status = limit.status_of_words(words, self.now);
+        if self.role.is_refused() {
+            status.retry = limit.retry_of_words(words, self.now, cost);
+        }
+        status.receipt = self.receipt();
+        status.charged = if self.role == Role::Charged { cost } else { 0 };
+        status.refused = self.role == Role::Refused(true);
+        status.shadowed = self.role == Role::Shadowed;
+        status
+    }
+}

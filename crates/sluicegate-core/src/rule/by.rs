@@ -1,0 +1,221 @@
+use super::contract::{KnownLimits, Rule};
+use super::limits_for::LimitsFor;
+use super::when::When;
+use crate::cost::CostOf;
+use crate::cost::account::{Account, Due, Reply};
+use crate::key::{Key, KeyBuf, Missing, View};
+use crate::limit::{Limit, Limits};
+use crate::store::charge::{Charge, Price};
+
+/// Limits by a key: the usual rule.
+#[derive(Debug, Clone)]
+pub struct By<K, L = Limits, C = u64> {
+    limits: L,
+    key: K,
+    cost: C,
+    account: Option<Account>,
+    most: Option<u64>,
+}
+
+impl<K, L> By<K, L> {
+    /// Charges `limits` to `key`, one for each request: for a [`LimitsFor`] of your own.
+    pub fn new(limits: L, key: K) -> Self {
+        Self { limits, key, cost: 1, account: None, most: None }
+    }
+}
+
+impl<K, L, C> By<K, L, C> {
+    /// Charges `cost` for each request, instead of one: a number, [`cost_fn`](crate::cost::cost_fn),
+    /// [`cost_from`](crate::cost::cost_from) or [`content_length`](crate::cost::content_length).
+    pub fn cost<D>(self, cost: D) -> By<K, L, D> {
+        By { limits: self.limits, key: self.key, cost, account: self.account, most: self.most }
+    }
+
+    /// Counts a request only if `counts` says so of the response's status.
+    ///
+    /// The request is charged before it is answered and given its charge back afterwards, so that
+    /// parallel guesses cannot slip through. A request without a response (its client has gone, the
+    /// service failed) stays charged. The response's fields tell of the charge as it was before.
+    ///
+    /// Logs and windows take back exactly what was charged in them. A bucket takes back what has not
+    /// drained, so for few and precious attempts a [`Limit::sliding_log`] is the better choice.
+    ///
+    /// ```
+    /// use sluicegate::{Ip, Limit};
+    ///
+    /// // Five failed logins in any quarter of an hour.
+    /// let rule = Limit::sliding_log(5, std::time::Duration::from_secs(900))
+    ///     .by(Ip::peer())
+    ///     .count_if(|status| status == 401);
+    /// ```
+    #[must_use]
+    pub fn count_if(self, counts: impl Fn(u16) -> bool + Send + Sync + 'static) -> Self {
+        let spent = move |reply: &dyn Reply, charged| {
+            if counts(reply.status()) { charged } else { 0 }
+        };
+        self.settle(Due::Head, spent)
+    }
+
+    /// Corrects the charge to what the response says the request cost; `None` keeps the estimate.
+    ///
+    /// What was charged too much is given back, what was charged too little is charged on top, beyond
+    /// the limit if need be: the next requests wait for it.
+    ///
+    /// It is asked once the head of the response is there. If the handler has left a
+    /// [`RunningCost`](crate::cost::RunningCost) in the response's extensions, it is asked when the body has
+    /// ended, failed, or been dropped because the client has gone.
+    ///
+    /// Reserve the most that a request may cost. A client that disconnects before the response pays what was reserved,
+    /// so a small reservation lets it use much and pay little.
+    ///
+    /// One request is settled to at most ten times the larger of its reservation and the limit's capacity, so that a wrong
+    /// number in a response does not lock a key for years; [`settle_at_most`](Self::settle_at_most) sets another bound.
+    ///
+    /// ```
+    /// use sluicegate::{Global, Limit};
+    /// use sluicegate::adapter::Reply;
+    ///
+    /// // A budget of tokens: 500 reserved, then what the handler left as `Cost` in the response.
+    /// let rule = Limit::per_minute(10_000).by(Global).cost(500).settle_cost(|reply| reply.cost());
+    /// ```
+    #[must_use]
+    pub fn settle_cost(
+        self,
+        cost: impl Fn(&dyn Reply) -> Option<u64> + Send + Sync + 'static,
+    ) -> Self {
+        self.settle(Due::Cost, move |reply, charged| cost(reply).unwrap_or(charged))
+    }
+
+    /// Settles when the response's body has ended, failed, or been dropped because the client has gone,
+    /// instead of when the head is there: for what is only known then, such as trailers.
+    /// [`Reply::header`] finds fields of the trailers too.
+    ///
+    /// ```
+    /// use sluicegate::{Global, Limit};
+    /// use sluicegate::cost::reply_header;
+    ///
+    /// // 500 tokens reserved, then what the trailer `x-tokens-used` says.
+    /// let rule = Limit::per_minute(10_000)
+    ///     .by(Global)
+    ///     .cost(500)
+    ///     .settle_cost(reply_header("x-tokens-used"))
+    ///     .settle_at_end();
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// When nothing is settled: call [`count_if`](Self::count_if) or [`settle_cost`](Self::settle_cost)
+    /// first.
+    #[must_use]
+    #[track_caller]
+    pub fn settle_at_end(self) -> Self {
+        let account = self.account.expect("`settle_at_end` follows `count_if` or `settle_cost`");
+        Self { account: Some(account.at_end()), ..self }
+    }
+
+    /// Settles one request to at most `most`, whatever the response says. Without it, the bound is ten times the larger
+    /// of the reservation and the limit's capacity.
+    ///
+    /// ```
+    /// use sluicegate::{Global, Limit};
+    /// use sluicegate::adapter::Reply;
+    ///
+    /// // No answer uses more than 4,000 tokens.
+    /// let rule = Limit::per_minute(10_000)
+    ///     .by(Global)
+    ///     .cost(4_000)
+    ///     .settle_cost(|reply| reply.cost())
+    ///     .settle_at_most(4_000);
+    /// ```
+    #[must_use]
+    pub fn settle_at_most(self, most: u64) -> Self {
+        let account = self.account.map(|account| account.at_most(most));
+        Self { account, most: Some(most), ..self }
+    }
+
+    /// Applies only to requests for which the [`Condition`] `applies` holds; all others owe nothing to
+    /// this rule. Said last, after cost and accounting.
+    pub fn when<F>(self, applies: F) -> When<Self, F> {
+        When::new(self, applies)
+    }
+
+    fn settle(
+        self,
+        due: Due,
+        spent: impl Fn(&dyn Reply, u64) -> u64 + Send + Sync + 'static,
+    ) -> Self {
+        let account = Account::new(due, spent);
+        let account = match self.most {
+            Some(most) => account.at_most(most),
+            None => account,
+        };
+        Self { account: Some(account), ..self }
+    }
+}
+
+impl<V, K, L, C> Rule<V> for By<K, L, C>
+where
+    V: View,
+    K: Key<V>,
+    L: LimitsFor<V>,
+    C: CostOf<V>,
+{
+    #[inline]
+    fn charge(&self, view: &V, charge: &mut Charge) -> Result<(), Missing> {
+        let cost = match self.cost.of(view) {
+            Ok(cost) => cost,
+            Err(missing) => return self.without_cost(view, missing),
+        };
+        let price = Price { cost, is_length: self.cost.is_length() };
+        if let Some(limit) = self.limits.only_one().filter(|_| charge.is_empty()) {
+            let written = self.key.write(view, charge.begin(limit, price, self.account.as_ref()));
+            return written.or_else(|missing| {
+                charge.forget();
+                if missing.is_exempt() { Ok(()) } else { Err(missing) }
+            });
+        }
+        let mut key = KeyBuf::new();
+        match self.key.write(view, &mut key) {
+            Err(missing) if missing.is_exempt() => return Ok(()),
+            written => written?,
+        }
+        self.limits.each(view, &mut |limit| {
+            charge.add_on_account(*limit, key, price, self.account.clone())
+        })
+    }
+}
+
+impl<K, L, C> By<K, L, C> {
+    /// A request that owes nothing, because it has no key or by what its cost says, need not say how
+    /// much.
+    #[cold]
+    fn without_cost<V: View>(&self, view: &V, missing: Missing) -> Result<(), Missing>
+    where
+        K: Key<V>,
+    {
+        match self.key.write(view, &mut KeyBuf::new()).and(Err(missing)) {
+            Err(missing) if missing.is_exempt() => Ok(()),
+            error => error,
+        }
+    }
+}
+
+impl<K, L: KnownLimits, C> KnownLimits for By<K, L, C> {
+    fn each_limit(&self, each: &mut dyn FnMut(&Limit)) {
+        self.limits.each_limit(each);
+    }
+}
+
+impl Limit {
+    /// The rule that charges this limit to `key`.
+    pub fn by<K>(self, key: K) -> By<K> {
+        By::new(Limits::from(self), key)
+    }
+}
+
+impl Limits {
+    /// The rule that charges these limits to `key`.
+    pub fn by<K>(self, key: K) -> By<K> {
+        By::new(self, key)
+    }
+}

@@ -1,0 +1,89 @@
+use std::sync::Arc;
+
+use crate::key::{Missing, View};
+use crate::limit::Limit;
+use crate::store::charge::Charge;
+
+/// Writes down what a request owes.
+///
+/// Made by [`Limit::by`] and [`Limits::by`]; a tuple of rules charges all of them or none;
+/// [`rule_fn`] is for everything else.
+///
+/// ```
+/// use sluicegate::{Global, Ip, Limit};
+/// use sluicegate::limit::Limits;
+///
+/// let rule = (
+///     Limits::from([Limit::per_second(10), Limit::per_day(10_000)]).by(Ip::peer()),
+///     Limit::concurrent(500).by(Global),
+/// );
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a rule for these requests",
+    label = "not a rule",
+    note = "a limit becomes a rule by a key: `limit.by(Ip::peer())`, `limit.by(Header(\"x-api-key\"))`"
+)]
+pub trait Rule<V: View>: KnownLimits {
+    /// Adds to `charge` what the request of `view` owes.
+    ///
+    /// # Errors
+    ///
+    /// Says what is missing, and whose mistake that is.
+    fn charge(&self, view: &V, charge: &mut Charge) -> Result<(), Missing>;
+}
+
+/// The limits of a rule that are known before any request is, so that a store can say at the start
+/// what it cannot keep. A rule of your own that knows none has nothing to add.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a rule",
+    label = "not a rule",
+    note = "a limit becomes a rule by a key: `limit.by(Ip::peer())`, `limit.by(Header(\"x-api-key\"))`"
+)]
+pub trait KnownLimits {
+    /// Shows each limit that is known.
+    fn each_limit(&self, each: &mut dyn FnMut(&Limit)) {
+        let _ = each;
+    }
+}
+
+/// One rule for many layers: what is costly to clone, or cannot be.
+impl<V: View, R: Rule<V> + ?Sized> Rule<V> for Arc<R> {
+    #[inline]
+    fn charge(&self, view: &V, charge: &mut Charge) -> Result<(), Missing> {
+        (**self).charge(view, charge)
+    }
+}
+
+impl<R: KnownLimits + ?Sized> KnownLimits for Arc<R> {
+    fn each_limit(&self, each: &mut dyn FnMut(&Limit)) {
+        (**self).each_limit(each);
+    }
+}
+
+macro_rules! tuples {
+    ($($rule:ident),*) => {
+        impl<V: View, $($rule: Rule<V>),*> Rule<V> for ($($rule,)*) {
+            #[expect(non_snake_case, reason = "a tuple's fields are named after their types")]
+            fn charge(&self, view: &V, charge: &mut Charge) -> Result<(), Missing> {
+                let ($($rule,)*) = self;
+                $($rule.charge(view, charge)?;)*
+                Ok(())
+            }
+        }
+
+        impl<$($rule: KnownLimits),*> KnownLimits for ($($rule,)*) {
+            #[expect(non_snake_case, reason = "a tuple's fields are named after their types")]
+            fn each_limit(&self, each: &mut dyn FnMut(&Limit)) {
+                let ($($rule,)*) = self;
+                $($rule.each_limit(each);)*
+            }
+        }
+    };
+}
+
+tuples!(A);
+tuples!(A, B);
+tuples!(A, B, C);
+tuples!(A, B, C, D);
+tuples!(A, B, C, D, E);
+tuples!(A, B, C, D, E, F);

@@ -1,0 +1,48 @@
+use super::contract::KnownLimits;
+use crate::key::{Missing, View};
+use crate::limit::{Limit, Limits};
+
+/// Where a rule's limits come from: a list, [`Cases`], [`Tiers`], or
+/// [`choose`].
+pub trait LimitsFor<V: View>: KnownLimits {
+    /// Hands out the limits for this request.
+    ///
+    /// # Errors
+    ///
+    /// What `each` returns.
+    fn each(
+        &self,
+        view: &V,
+        each: &mut dyn FnMut(&Limit) -> Result<(), Missing>,
+    ) -> Result<(), Missing>;
+
+    /// The limit, where that is one and the same for every request.
+    fn only_one(&self) -> Option<&Limit> {
+        None
+    }
+}
+
+impl<V: View> LimitsFor<V> for Limits {
+    #[inline]
+    fn only_one(&self) -> Option<&Limit> {
+        self.only()
+    }
+
+    #[inline]
+    fn each(
+        &self,
+        _: &V,
+        each: &mut dyn FnMut(&Limit) -> Result<(), Missing>,
+    ) -> Result<(), Missing> {
+        match self.only() {
+            Some(limit) => each(limit),
+            None => self.iter().try_for_each(each),
+        }
+    }
+}
+
+impl KnownLimits for Limits {
+    fn each_limit(&self, each: &mut dyn FnMut(&Limit)) {
+        self.iter().for_each(each);
+    }
+}
