@@ -13,6 +13,11 @@ use crate::body::Body;
 ///
 /// `ResBody` is the body of the service inside. A responder need not be able to make one:
 /// [`Body::from_bytes`] goes with every service.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` makes no responses for a service with bodies of the type `{ResBody}`",
+    label = "not a responder for this service",
+    note = "`respond_with(|refusal, request| ..)` returns a response with that body, or with `Body::from_bytes(..)`"
+)]
 pub trait Respond<B, ResBody> {
     /// The response to `request`, which is refused for the reason that `refusal` gives.
     fn respond(&self, refusal: &Refusal, request: &Request<B>) -> Response<Body<ResBody>>;

@@ -72,6 +72,7 @@ use crate::key::{Missing, View};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a condition on these requests",
     label = "not a condition",
+    note = "keys make conditions: `Path.matches(\"/login\")`, `Method.is(\"POST\")`, `Header(\"x\").equals(\"y\")`",
     note = "a closure over the framework's request is one: `|request: &Request<Body>| ..`"
 )]
 pub trait Condition<V: View> {
@@ -206,6 +207,8 @@ impl<C> fmt::Debug for ByClient<C> {
     }
 }
 
+// So that the compiler says "not a condition" of a type that is no closure either.
+#[diagnostic::do_not_recommend]
 impl<V: View, F: Fn(&V::Request) -> bool> Condition<V> for F {
     fn holds(&self, view: &V) -> Result<bool, Missing> {
         Ok(self(view.request()))

@@ -65,7 +65,8 @@ pub use self::view::View;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a key of these requests",
     label = "not a key",
-    note = "a header is `Header(\"name\")`, a constant `Const(value)`, a closure `from_fn(..)`"
+    note = "a header is `Header(\"name\")`, a constant `Const(value)`, a closure `from_fn(..)`",
+    note = "`Path`, `Query`, `Host` and `Extension` of axum are extractors: import those of `key`"
 )]
 pub trait Key<V: View> {
     /// Writes the key of `view`'s request.

@@ -43,6 +43,11 @@ use crate::store::charge::{Charge, Debit};
 ///
 /// A store in this process answers [`Answer::Now`]; a remote one answers [`Answer::Later`], and keeps
 /// its own deadline.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a store",
+    label = "not a store",
+    note = "a store is `Memory::new()`, `sluicegate_redis::Redis::connect(\"redis://..\")?` or `Fallback(first, second)`"
+)]
 pub trait Store {
     /// What resolves to an outcome that is not there yet.
     type Future: Future<Output = Result<Outcome, StoreError>>;
