@@ -1,9 +1,9 @@
 //! What holds of every problem with a text.
 
-use sluicegate_config::Problems;
+use sluicegate_config::PolicyError;
 
 /// Every problem says something, and stands where the text is, or right behind the end of a line.
-pub(crate) fn stand_inside(problems: &Problems, text: &str) {
+pub(crate) fn stand_inside(problems: &PolicyError, text: &str) {
     let lines: Vec<_> = text.split('\n').map(|line| line.chars().count()).collect();
     for problem in problems.iter() {
         assert!(!problem.message().is_empty());

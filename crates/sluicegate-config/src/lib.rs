@@ -39,7 +39,7 @@
 //! )?;
 //! let policies = Policies::new(&document, &Environment::new())?;
 //! # let _ = policies;
-//! # Ok::<(), sluicegate_config::Problems>(())
+//! # Ok::<(), sluicegate_config::PolicyError>(())
 //! ```
 //!
 //! The types in [`document`] describe everything that a file can contain. So does the JSON Schema for editors:
@@ -47,7 +47,7 @@
 //!
 //! Every problem with a file is reported with its line, column, path and what was expected. All of them are
 //! reported at once, whether a value has the wrong type, a name is not known or a limit makes no sense: see
-//! [`Problems`] for the two exceptions.
+//! [`PolicyError`] for the two exceptions.
 //!
 //! ```
 //! use sluicegate_config::{Environment, Policies, read_toml};
@@ -67,7 +67,7 @@
 //!      policies.toml:5:19: rules[0].when.method: methods are told apart by case and nobody sends `post`, \
 //!      expected `POST`",
 //! );
-//! # Ok::<(), sluicegate_config::Problems>(())
+//! # Ok::<(), sluicegate_config::PolicyError>(())
 //! ```
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -78,15 +78,13 @@ mod compile;
 pub mod document;
 mod environment;
 mod live;
-mod origin;
-mod path;
 mod policy_file;
-mod problem;
 mod read;
 pub mod reader;
 mod request;
 #[cfg(feature = "schema")]
 mod schema;
+mod source;
 #[cfg(test)]
 mod testing;
 mod words;
@@ -98,9 +96,7 @@ pub use self::environment::Environment;
 pub use self::live::{Changes, Event, LimitChange, Live};
 #[cfg(feature = "watch")]
 pub use self::live::{WatchError, Watching};
-pub use self::origin::Origin;
 pub use self::policy_file::PolicyFile;
-pub use self::problem::{Place, Problem, Problems};
 pub use self::read::Format;
 #[cfg(feature = "json")]
 pub use self::read::read_json;
@@ -109,3 +105,4 @@ pub use self::read::read_toml;
 pub use self::request::Request;
 #[cfg(feature = "schema")]
 pub use self::schema::schema;
+pub use self::source::{Diagnostic, PolicyError, SourceLocation, SourceMap};

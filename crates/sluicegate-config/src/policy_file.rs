@@ -1,8 +1,8 @@
 use std::path::{Path, PathBuf};
 
 use crate::document::Document;
-use crate::problem::{Problem, Problems};
 use crate::read::Format;
+use crate::source::{Diagnostic, PolicyError};
 
 /// A policy file: its path and its format.
 ///
@@ -34,18 +34,18 @@ impl PolicyFile {
 
     /// The same file by its absolute path, so that a later change of the working directory does not matter,
     /// with a format that is known.
-    pub(crate) fn resolved(self) -> Result<Self, Problem> {
+    pub(crate) fn resolved(self) -> Result<Self, Diagnostic> {
         let format = match self.format {
             Some(format) => format,
             None => Format::of(&self.path)?,
         };
         let path = std::path::absolute(&self.path);
-        let path = path.map_err(|error| Problem::new("", error.to_string()))?;
+        let path = path.map_err(|error| Diagnostic::new("", error.to_string()))?;
         Ok(Self { path, format: Some(format) })
     }
 
     /// Reads a text as the contents of this file. Relative paths in it start at the file's directory.
-    pub(crate) fn read(&self, text: &str) -> Result<(Document, Vec<Problem>), Problems> {
+    pub(crate) fn read(&self, text: &str) -> Result<(Document, Vec<Diagnostic>), PolicyError> {
         let (mut document, warnings) = match &self.format {
             Some(format) => format.read(text)?,
             None => Format::of(&self.path)?.read(text)?,

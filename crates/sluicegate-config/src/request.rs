@@ -4,52 +4,50 @@ use std::net::IpAddr;
 use sluicegate_core::Claim;
 use sluicegate_core::key::{Text, View};
 
-/// What a function of an [`Environment`](crate::Environment) sees of a request, whatever framework it came
-/// through.
-pub struct Request<'a>(&'a dyn Seen);
+/// A request, as a function of an [`Environment`](crate::Environment) sees it in every framework.
+pub struct Request<'a>(&'a dyn ObjectView);
 
 impl<'a> Request<'a> {
-    /// What stands in `view`.
-    pub(crate) fn of(view: &'a Shown<'a, impl View>) -> Self {
+    pub(crate) fn of(view: &'a impl View) -> Self {
         Self(view)
     }
 
-    /// The method: `GET`.
+    /// The method, such as `GET`.
     pub fn method(&self) -> &str {
         self.0.method()
     }
 
-    /// The path as the client wrote it: `/users/7`.
+    /// The path as the client sent it, such as `/users/7`.
     pub fn path(&self) -> &str {
         self.0.path()
     }
 
-    /// The query without its `?`, not decoded.
+    /// The query without the `?`, not decoded.
     pub fn query(&self) -> Option<&str> {
         self.0.query()
     }
 
-    /// The host that the request is for, as the client wrote it.
+    /// The host that the request is for, as the client sent it.
     pub fn host(&self) -> Option<&str> {
         self.0.host()
     }
 
-    /// The pattern of the route that matched: `/users/{id}`.
+    /// The pattern of the matched route, such as `/users/{id}`.
     pub fn route(&self) -> Option<&str> {
         self.0.route()
     }
 
-    /// The address of the socket's other end.
+    /// The address of the peer.
     pub fn peer(&self) -> Option<IpAddr> {
         self.0.peer()
     }
 
-    /// The header field `name`, if it stands on exactly one line.
+    /// The value of the header `name`, if it occurs exactly once.
     pub fn header<'s>(&'s self, name: &'s str) -> Option<&'s [u8]> {
         self.0.header(name)
     }
 
-    /// What the application's [`Claims`](sluicegate_core::key::Claims) say of `name`.
+    /// The claim `name` from the application's [`Claims`](sluicegate_core::key::Claims).
     pub fn claim(&self, name: &str) -> Option<String> {
         self.0.claim(name)
     }
@@ -64,10 +62,8 @@ impl fmt::Debug for Request<'_> {
     }
 }
 
-/// A view, made one type with all others: a function that a document names cannot be generic.
-pub(crate) struct Shown<'a, V>(pub(crate) &'a V);
-
-trait Seen {
+/// The part of [`View`] that a trait object can have: functions of an environment are not generic.
+trait ObjectView {
     fn method(&self) -> &str;
     fn path(&self) -> &str;
     fn query(&self) -> Option<&str>;
@@ -78,37 +74,37 @@ trait Seen {
     fn claim(&self, name: &str) -> Option<String>;
 }
 
-impl<V: View> Seen for Shown<'_, V> {
+impl<V: View> ObjectView for V {
     fn method(&self) -> &str {
-        self.0.method()
+        View::method(self)
     }
 
     fn path(&self) -> &str {
-        self.0.path()
+        View::path(self)
     }
 
     fn query(&self) -> Option<&str> {
-        self.0.query()
+        View::query(self)
     }
 
     fn host(&self) -> Option<&str> {
-        self.0.host()
+        View::host(self)
     }
 
     fn route(&self) -> Option<&str> {
-        self.0.route()
+        View::route(self)
     }
 
     fn peer(&self) -> Option<IpAddr> {
-        self.0.peer()
+        View::peer(self)
     }
 
     fn header<'s>(&'s self, name: &'s str) -> Option<&'s [u8]> {
-        let mut lines = self.0.header_lines(name);
+        let mut lines = self.header_lines(name);
         lines.next().filter(|_| lines.next().is_none())
     }
 
     fn claim(&self, name: &str) -> Option<String> {
-        Claim(name).read(self.0, str::to_owned).ok()
+        Claim(name).read(self, str::to_owned).ok()
     }
 }

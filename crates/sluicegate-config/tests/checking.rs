@@ -6,7 +6,7 @@ mod writer;
 use std::fs;
 use std::path::PathBuf;
 
-use sluicegate_config::{Problems, Report, check, check_change};
+use sluicegate_config::{PolicyError, Report, check, check_change};
 use tempfile::TempDir;
 
 const EVERYTHING: &str = include_str!("documents/everything.toml");
@@ -26,7 +26,7 @@ impl Files {
         self.0.path().join(name)
     }
 
-    fn check(&self, name: &str, text: &str) -> Result<Report, Problems> {
+    fn check(&self, name: &str, text: &str) -> Result<Report, PolicyError> {
         fs::write(self.path(name), text).expect("a file");
         check(self.path(name))
     }

@@ -5,13 +5,13 @@ use std::fmt::Write;
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
-use sluicegate_config::{Environment, Policies, Problems, read_json, read_toml};
+use sluicegate_config::{Environment, Policies, PolicyError, read_json, read_toml};
 
-fn toml(text: &str) -> Result<(), Problems> {
+fn toml(text: &str) -> Result<(), PolicyError> {
     Policies::new(&read_toml(text)?, &Environment::new()).map(drop)
 }
 
-fn json(text: &str) -> Result<(), Problems> {
+fn json(text: &str) -> Result<(), PolicyError> {
     Policies::new(&read_json(text)?, &Environment::new()).map(drop)
 }
 

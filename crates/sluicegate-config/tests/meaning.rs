@@ -1,6 +1,6 @@
 //! What is said of a document that can be read, and makes no sense.
 
-use sluicegate_config::{Document, Environment, Policies, Problems, read_json, read_toml};
+use sluicegate_config::{Document, Environment, Policies, PolicyError, read_json, read_toml};
 
 /// What is wrong with a document in TOML. The same in JSON has to be told in the same words, and to have
 /// a place in the text.
@@ -9,8 +9,8 @@ fn problems(toml: &str) -> String {
     let value: serde_json::Value = toml::from_str(toml).expect("TOML");
     let json = serde_json::to_string_pretty(&value).expect("JSON");
     let in_json = compile(read_json(&json));
-    let told = |problems: &Problems| {
-        let told = |problem: &sluicegate_config::Problem| {
+    let told = |problems: &PolicyError| {
+        let told = |problem: &sluicegate_config::Diagnostic| {
             format!("{}: {}", problem.path(), problem.message())
         };
         let mut told: Vec<_> = problems.iter().map(told).collect();
@@ -22,7 +22,7 @@ fn problems(toml: &str) -> String {
     problems.to_string()
 }
 
-fn compile(document: Result<Document, Problems>) -> Problems {
+fn compile(document: Result<Document, PolicyError>) -> PolicyError {
     let document = document.expect("it can be read");
     Policies::new(&document, &Environment::new()).expect_err("something is wrong")
 }
@@ -189,11 +189,8 @@ fn a_key_that_is_none() {
             "{ claim = \"\" }",
             "3:17: rules[0].key.claim: the name is empty, expected the name of a claim",
         ),
-        (
-            "{ first = [\"ip\"] }",
-            "3:17: rules[0].key.first: the first is taken of two to four keys, expected so many",
-        ),
-        ("[]", "3:7: rules[0].key: a key is made of one to four keys, expected so many"),
+        ("{ first = [\"ip\"] }", "3:17: rules[0].key.first: `first` takes two to four keys"),
+        ("[]", "3:7: rules[0].key: a list of keys has one to four keys"),
         (
             "[\"country\", { cookie = \"\" }]",
             "3:8: rules[0].key[0]: there is no GeoIP database, expected `geoip` with a `database`\n\

@@ -1,7 +1,7 @@
 //! What is read of a document, and what is said of one that cannot be read.
 
 use sluicegate_config::document::{Amount, Expected, Key, Limit, Reject, Settle, Texts};
-use sluicegate_config::{Document, Problems, read_json, read_toml};
+use sluicegate_config::{Document, PolicyError, read_json, read_toml};
 
 const TOML: &str = include_str!("documents/everything.toml");
 const JSON: &str = include_str!("documents/everything.json");
@@ -43,7 +43,7 @@ fn an_empty_document_says_nothing() {
     assert!(read_json("{\"$schema\": \"schema.json\"}").expect("a document").rules.is_empty());
 }
 
-fn told(read: Result<Document, Problems>) -> String {
+fn told(read: Result<Document, PolicyError>) -> String {
     read.expect_err("something is wrong").to_string()
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use sluicegate_config::document::Key;
-use sluicegate_config::{Environment, Format, Live, PolicyFile, Problems, check};
+use sluicegate_config::{Environment, Format, Live, PolicyError, PolicyFile, check};
 use sluicegate_core::rule::KnownLimits;
 use sluicegate_envoy::Descriptors;
 use tempfile::TempDir;
@@ -28,7 +28,7 @@ impl Files {
     }
 }
 
-fn open(text: &str) -> Result<Live, Problems> {
+fn open(text: &str) -> Result<Live, PolicyError> {
     Live::open(Files::new().write("a.yaml", text), Environment::new())
 }
 

@@ -10,8 +10,8 @@ use crate::document::Document;
 use crate::environment::Environment;
 use crate::live::Changes;
 use crate::policy_file::PolicyFile;
-use crate::problem::{Problem, Problems};
 use crate::read::text_of;
+use crate::source::{Diagnostic, PolicyError};
 
 /// Reads and compiles a policy file without running anything.
 ///
@@ -28,7 +28,7 @@ use crate::read::text_of;
 /// # Errors
 ///
 /// Everything that is wrong with the file, or that it cannot be read.
-pub fn check(file: impl Into<PolicyFile>) -> Result<Report, Problems> {
+pub fn check(file: impl Into<PolicyFile>) -> Result<Report, PolicyError> {
     look(&file.into()).map(|looked| looked.report)
 }
 
@@ -48,7 +48,7 @@ pub fn check(file: impl Into<PolicyFile>) -> Result<Report, Problems> {
 pub fn check_change(
     before: impl Into<PolicyFile>,
     file: impl Into<PolicyFile>,
-) -> Result<Report, Problems> {
+) -> Result<Report, PolicyError> {
     let (old, new) = (look(&before.into())?, look(&file.into())?);
     let changes = Changes::between(
         (Some(&old.document), &old.policies),
@@ -64,15 +64,15 @@ struct Looked {
     report: Report,
 }
 
-fn look(source: &PolicyFile) -> Result<Looked, Problems> {
+fn look(source: &PolicyFile) -> Result<Looked, PolicyError> {
     let file = source.path().display().to_string();
     let looked = || {
         let text = text_of(source.path())
-            .map_err(|error| Problem::new("", format!("the file cannot be read: {error}")))?;
+            .map_err(|error| Diagnostic::new("", format!("the file cannot be read: {error}")))?;
         let (document, idle) = source.read(&text)?;
         let policies = Policies::new(&document, &Environment::assuming())?;
         let report = Report::new(&file, &document, &policies, idle);
         Ok(Looked { document, policies, report })
     };
-    looked().map_err(|problems: Problems| problems.in_file(&file))
+    looked().map_err(|problems: PolicyError| problems.in_file(&file))
 }

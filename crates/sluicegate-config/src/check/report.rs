@@ -7,7 +7,7 @@ use super::warnings::warnings;
 use crate::compile::{Listed, Policies};
 use crate::document::{Cost, Document, Rule};
 use crate::live::Changes;
-use crate::problem::Problem;
+use crate::source::Diagnostic;
 use crate::words::{InWords, besides};
 
 /// What stands in a file that [`check`](super::check) has found nothing wrong with.
@@ -19,7 +19,7 @@ pub struct Report {
     rules: Vec<RuleReport>,
     customers: usize,
     provided: Vec<String>,
-    warnings: Vec<Problem>,
+    warnings: Vec<Diagnostic>,
     changes: Option<Changes>,
 }
 
@@ -39,7 +39,7 @@ impl Report {
         file: &str,
         document: &Document,
         policies: &Policies,
-        idle: Vec<Problem>,
+        idle: Vec<Diagnostic>,
     ) -> Self {
         let rules = document.rules.iter().zip(policies.listed());
         Self {
@@ -78,7 +78,7 @@ impl Report {
     }
 
     /// What is not wrong, and may not be what was meant.
-    pub fn warnings(&self) -> impl Iterator<Item = &Problem> {
+    pub fn warnings(&self) -> impl Iterator<Item = &Diagnostic> {
         self.warnings.iter()
     }
 }

@@ -5,15 +5,15 @@ use sluicegate_core::limit::MAX_LIMITS;
 
 use crate::compile::{Listed, Policies};
 use crate::document::{Condition, Cost, Document, Key, Rule};
-use crate::path::DocumentPath;
-use crate::problem::Problem;
+use crate::source::Diagnostic;
+use crate::source::DocumentPath;
 
 /// All that may not be what was meant, in the order of the text.
 pub(super) fn warnings(
     document: &Document,
     policies: &Policies,
-    idle: Vec<Problem>,
-) -> Vec<Problem> {
+    idle: Vec<Diagnostic>,
+) -> Vec<Diagnostic> {
     let mut warnings = Warnings { document, found: idle };
     let list = DocumentPath::Root.name("rules");
     for (i, (rule, listed)) in document.rules.iter().zip(policies.listed()).enumerate() {
@@ -33,12 +33,12 @@ pub(super) fn warnings(
 
 struct Warnings<'a> {
     document: &'a Document,
-    found: Vec<Problem>,
+    found: Vec<Diagnostic>,
 }
 
 impl Warnings<'_> {
     fn warn(&mut self, path: &DocumentPath<'_>, message: impl Into<String>) {
-        self.found.push(self.document.origin.problem(path, message));
+        self.found.push(self.document.source.problem(path, message));
     }
 
     fn of_rule(&mut self, rule: &Rule, path: &DocumentPath<'_>) {

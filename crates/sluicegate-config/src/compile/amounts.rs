@@ -1,7 +1,5 @@
 //! Which limits hold for a request.
 
-use std::collections::BTreeMap;
-
 use sluicegate_core::Limit;
 use sluicegate_core::condition::{ChosenBy, Condition as CoreCondition};
 use sluicegate_core::key::{Missing, View};
@@ -11,10 +9,11 @@ use sluicegate_core::rule::{ByTier, KnownLimits, LimitsFor};
 use super::condition::Condition;
 use super::key::Text;
 use super::limit::{Budget, Names};
+use super::listed::Listed;
 use super::room::Room;
 use super::{Context, tiers};
 use crate::document;
-use crate::path::DocumentPath;
+use crate::source::DocumentPath;
 use crate::words::InWords;
 
 const BOTH: &str = "the tiers say what the limits are, of everybody else too by `default`: \
@@ -36,38 +35,6 @@ pub(super) enum Amounts {
     Always(Limits),
     Tiers(Box<ByTier<Text>>, Vec<Listed>),
     Cases(Cases),
-}
-
-/// The limits of one tier, or of one case, for people to read.
-#[derive(Debug, Clone)]
-pub(crate) struct Listed {
-    /// The tier or the case; empty where there is but one.
-    pub(crate) of: String,
-    /// None: unlimited.
-    pub(crate) limits: Option<Limits>,
-    /// Whether what is spent of them is spent of no others, though these may be called the same.
-    pub(crate) is_apart: bool,
-}
-
-impl Listed {
-    /// The limits of all.
-    pub(crate) fn limits(listed: &[Self]) -> impl Iterator<Item = &Limit> {
-        listed.iter().filter_map(|one| one.limits.as_ref()).flat_map(Limits::iter)
-    }
-
-    /// The first limit that `differs` from the one that was first called the same, of those that share what is
-    /// spent.
-    pub(crate) fn different(
-        listed: &[Self],
-        differs: impl Fn(&Limit, &Limit) -> bool,
-    ) -> Option<&Limit> {
-        let mut first = BTreeMap::new();
-        let shared = listed.iter().filter(|one| !one.is_apart);
-        shared
-            .filter_map(|one| one.limits.as_ref())
-            .flat_map(Limits::iter)
-            .find(|limit| differs(first.entry(limit.own_name()).or_insert(*limit), limit))
-    }
 }
 
 /// Other limits in other cases: the first that holds.

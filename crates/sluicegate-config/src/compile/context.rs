@@ -7,8 +7,8 @@ use super::key::Name;
 use crate::absent::{GeoDatabase, GeoKey, Hours};
 use crate::document::{Document, Texts};
 use crate::environment::Environment;
-use crate::path::DocumentPath;
-use crate::problem::{Problem, Problems};
+use crate::source::DocumentPath;
+use crate::source::{Diagnostic, PolicyError};
 
 /// What a document is compiled with, and what turns out to be wrong with it, all of it.
 pub(super) struct Context<'a> {
@@ -19,7 +19,7 @@ pub(super) struct Context<'a> {
     geoip: Option<GeoDatabase>,
     /// In the document's time zone.
     hours: Option<Hours>,
-    problems: RefCell<Vec<Problem>>,
+    problems: RefCell<Vec<Diagnostic>>,
 }
 
 impl<'a> Context<'a> {
@@ -119,7 +119,7 @@ impl<'a> Context<'a> {
 
     /// Notes what is wrong with the value at `path`.
     pub(super) fn wrong(&self, path: &DocumentPath<'_>, message: impl Into<String>) {
-        self.problems.borrow_mut().push(self.document.origin.problem(path, message));
+        self.problems.borrow_mut().push(self.document.source.problem(path, message));
     }
 
     /// The value, or else a note of why there is none.
@@ -187,8 +187,8 @@ impl<'a> Context<'a> {
     }
 
     /// What was made, if nothing is wrong.
-    pub(super) fn finish<T>(self, made: T) -> Result<T, Problems> {
-        match Problems::of(self.problems.into_inner()) {
+    pub(super) fn finish<T>(self, made: T) -> Result<T, PolicyError> {
+        match PolicyError::of(self.problems.into_inner()) {
             Some(problems) => Err(problems),
             None => Ok(made),
         }

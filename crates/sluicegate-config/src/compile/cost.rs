@@ -13,8 +13,8 @@ use super::Context;
 use super::key::Name;
 use crate::document::{self, CostTable, Settle};
 use crate::environment::CostFn;
-use crate::path::DocumentPath;
-use crate::request::{Request, Shown};
+use crate::request::Request;
+use crate::source::DocumentPath;
 
 /// What a request costs, by the same means as in code.
 #[derive(Clone)]
@@ -34,7 +34,7 @@ impl<V: View> CostOf<V> for Cost {
             Self::Header(cost) => cost.of(view),
             Self::Query(cost) => cost.of(view),
             Self::Body(cost) => cost.of(view),
-            Self::Call(cost) => Ok(cost(&Request::of(&Shown(view)))),
+            Self::Call(cost) => Ok(cost(&Request::of(view))),
         }
     }
 

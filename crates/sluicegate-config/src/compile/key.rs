@@ -11,7 +11,7 @@ use sluicegate_core::{Claim, First, Global, Header, Ip, Route};
 use super::Context;
 use crate::absent::GeoKey;
 use crate::document;
-use crate::path::DocumentPath;
+use crate::source::DocumentPath;
 
 /// A name or a value out of a document.
 pub(super) type Name = Arc<str>;
@@ -31,9 +31,7 @@ pub(super) enum Key {
     Claim(Claim<Name>),
     Const(Name),
     Geo(Arc<GeoKey>),
-    Either(Arc<First<(Self, Self)>>),
-    Three(Arc<First<(Self, Self, Self)>>),
-    Four(Arc<First<(Self, Self, Self, Self)>>),
+    First(First<Arc<[Self]>>),
     Optional(Arc<Optional<Self>>),
     All(Arc<[Self]>),
 }
@@ -53,9 +51,7 @@ impl<V: View> CoreKey<V> for Key {
             Self::Claim(claim) => claim.write(view, key),
             Self::Const(text) => Const(&**text).write(view, key),
             Self::Geo(geo) => geo.write(view, key),
-            Self::Either(first) => first.write(view, key),
-            Self::Three(first) => first.write(view, key),
-            Self::Four(first) => first.write(view, key),
+            Self::First(first) => first.write(view, key),
             Self::Optional(inner) => inner.write(view, key),
             Self::All(keys) => keys.iter().try_for_each(|part| part.write(view, key)),
         }
@@ -100,22 +96,17 @@ impl Key {
         path: &DocumentPath<'_>,
         context: &Context<'_>,
     ) -> Option<Self> {
-        let mut keys = Self::list(keys, path, context)?.into_iter();
-        let keys = [keys.next(), keys.next(), keys.next(), keys.next(), keys.next()];
-        Some(match keys {
-            [Some(a), Some(b), None, ..] => Self::Either(Arc::new(First((a, b)))),
-            [Some(a), Some(b), Some(c), None, _] => Self::Three(Arc::new(First((a, b, c)))),
-            [Some(a), Some(b), Some(c), Some(d), None] => Self::Four(Arc::new(First((a, b, c, d)))),
-            _ => {
-                context.wrong(path, "the first is taken of two to four keys, expected so many");
-                return None;
-            }
-        })
+        let keys = Self::list(keys, path, context)?;
+        if !(2..=4).contains(&keys.len()) {
+            context.wrong(path, "`first` takes two to four keys");
+            return None;
+        }
+        Some(Self::First(First(keys.into())))
     }
 
     fn all(keys: &[document::Key], path: &DocumentPath<'_>, context: &Context<'_>) -> Option<Self> {
         if keys.is_empty() || keys.len() > 4 {
-            context.wrong(path, "a key is made of one to four keys, expected so many");
+            context.wrong(path, "a list of keys has one to four keys");
         }
         Self::list(keys, path, context).map(|keys| Self::All(keys.into()))
     }

@@ -7,7 +7,7 @@ use sluicegate_core::limit::{LimitError, Limits, MAX_LIMITS, WhenFull};
 
 use super::Context;
 use crate::document::{self, Amount, Ban, LimitTable};
-use crate::path::DocumentPath;
+use crate::source::DocumentPath;
 
 /// The limits of a list, as they were said; `None` where one of them is none.
 fn list(

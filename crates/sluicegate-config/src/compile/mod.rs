@@ -10,6 +10,7 @@ mod context;
 mod cost;
 mod key;
 mod limit;
+mod listed;
 mod reject;
 mod room;
 mod rule;
@@ -24,14 +25,14 @@ use sluicegate_core::limit::MAX_LIMITS;
 use sluicegate_core::rule::{KnownLimits, Rule as CoreRule};
 use sluicegate_core::{Limit, Rejection};
 
-pub(crate) use self::amounts::Listed;
 use self::context::Context;
+pub(crate) use self::listed::Listed;
 pub(crate) use self::reject::{BLOCKED, Refused};
 use self::rule::Rule;
 use crate::document::{Document, Reject};
 use crate::environment::Environment;
-use crate::path::DocumentPath;
-use crate::problem::Problems;
+use crate::source::DocumentPath;
+use crate::source::PolicyError;
 
 /// The policies of a document, compiled: a [`Rule`](CoreRule) like those that code makes.
 ///
@@ -51,7 +52,7 @@ use crate::problem::Problems;
 /// )?;
 /// let policies = Policies::new(&document, &Environment::new())?;
 /// policies.each_limit(&mut |limit| assert_eq!(limit.name().to_string(), "api"));
-/// # Ok::<(), sluicegate_config::Problems>(())
+/// # Ok::<(), sluicegate_config::PolicyError>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct Policies {
@@ -74,7 +75,7 @@ impl Policies {
     ///
     /// All that is wrong with it: tiers and functions that nobody defined, limits that are none, names
     /// that stand for two things.
-    pub fn new(document: &Document, environment: &Environment) -> Result<Self, Problems> {
+    pub fn new(document: &Document, environment: &Environment) -> Result<Self, PolicyError> {
         let context = Context::new(document, environment);
         tiers::look(&context);
         let list = DocumentPath::Root.name("rules");

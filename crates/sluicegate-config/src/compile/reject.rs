@@ -2,7 +2,7 @@ use sluicegate_core::Rejection;
 
 use super::Context;
 use crate::document::{Redirect, Reject};
-use crate::path::DocumentPath;
+use crate::source::DocumentPath;
 
 /// What happens to a request that a rule refuses.
 #[derive(Debug)]

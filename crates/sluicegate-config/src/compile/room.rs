@@ -7,7 +7,7 @@ use super::Context;
 use crate::absent::Cpu;
 use crate::document::{self, Amount};
 use crate::environment::RoomFn;
-use crate::path::DocumentPath;
+use crate::source::DocumentPath;
 
 /// Whether there is room for more than the usual limits.
 #[derive(Clone)]

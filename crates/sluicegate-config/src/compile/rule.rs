@@ -8,13 +8,14 @@ use sluicegate_core::limit::Limits;
 use sluicegate_core::rule::{By, KnownLimits, Rule as CoreRule};
 
 use super::Context;
-use super::amounts::{Amounts, Listed};
+use super::amounts::Amounts;
 use super::condition::Condition;
 use super::cost::{self, Cost};
 use super::key::Key;
+use super::listed::Listed;
 use super::reject::Refused;
 use crate::document;
-use crate::path::DocumentPath;
+use crate::source::DocumentPath;
 
 /// A rule, compiled.
 #[derive(Debug)]

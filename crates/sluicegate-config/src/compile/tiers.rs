@@ -5,11 +5,11 @@ use sluicegate_core::limit::Limits;
 use sluicegate_core::rule::{ByTier, TiersBuilder};
 
 use super::Context;
-use super::amounts::Listed;
 use super::key::Text;
 use super::limit::{Budget, Names};
+use super::listed::Listed;
 use crate::document::{self, Document, Tier};
-use crate::path::DocumentPath;
+use crate::source::DocumentPath;
 use crate::words::one_of;
 
 /// The limits of the tiers that a document defines, for one of its rules.

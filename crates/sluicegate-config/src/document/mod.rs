@@ -35,7 +35,7 @@ pub use self::tier::Tier;
 pub use self::wildcard::Wildcard;
 
 use self::shaped::deserialize_tables;
-use crate::origin::Origin;
+use crate::source::SourceMap;
 
 /// Rate limiting policies for sluicegate: who may spend how much in how much time.
 ///
@@ -75,7 +75,7 @@ pub struct Document {
     pub rules: Vec<Rule>,
     /// Where all of this stands in the text that it was read from.
     #[serde(skip)]
-    pub origin: Origin,
+    pub source: SourceMap,
 }
 
 /// The proxies in front of the service, and the header in which they tell the client's address.

@@ -2,7 +2,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use super::changes::Changes;
-use crate::problem::{Problem, Problems};
+use crate::source::{Diagnostic, PolicyError};
 
 /// What became of a change.
 ///
@@ -13,7 +13,7 @@ pub enum Event {
     /// Other policies are in force.
     Reloaded(Changes),
     /// The file is not valid, or cannot be read. The policies that were in force still are.
-    Refused(Problems),
+    Refused(PolicyError),
     /// The file is gone. The policies that were in force still are.
     Missing(PathBuf),
     /// A directory cannot be watched at the moment, for this reason; it is tried again each second.
@@ -50,7 +50,7 @@ pub(super) fn report(event: &Event) {
     not(feature = "tracing"),
     expect(unused_variables, reason = "without the feature nobody is told")
 )]
-pub(super) fn warn(file: &str, warning: &Problem) {
+pub(super) fn warn(file: &str, warning: &Diagnostic) {
     #[cfg(feature = "tracing")]
     tracing::warn!("{file}:{warning}");
 }

@@ -7,8 +7,8 @@ use crate::compile::Policies;
 use crate::document::Document;
 use crate::environment::Environment;
 use crate::policy_file::PolicyFile;
-use crate::problem::{Problem, Problems};
 use crate::read::text_of;
+use crate::source::{Diagnostic, PolicyError};
 
 pub(super) struct File {
     source: PolicyFile,
@@ -24,10 +24,10 @@ pub(super) enum Seen {
 }
 
 impl File {
-    pub(super) fn new(source: PolicyFile, environment: Environment) -> Result<Self, Problems> {
+    pub(super) fn new(source: PolicyFile, environment: Environment) -> Result<Self, PolicyError> {
         let name = source.path().display().to_string();
         let source = source.resolved();
-        let source = source.map_err(|problem| Problems::from(problem).in_file(name))?;
+        let source = source.map_err(|problem| PolicyError::from(problem).in_file(name))?;
         Ok(Self { source, environment })
     }
 
@@ -44,21 +44,21 @@ impl File {
     }
 
     /// The document that was found, and the policies that it says.
-    pub(super) fn compile(&self, seen: &Seen) -> Result<(Document, Policies), Problems> {
+    pub(super) fn compile(&self, seen: &Seen) -> Result<(Document, Policies), PolicyError> {
         let compiled = || {
             let document = self.read(seen)?;
             let policies = Policies::new(&document, &self.environment)?;
             Ok((document, policies))
         };
-        compiled().map_err(|problems: Problems| problems.in_file(self.name()))
+        compiled().map_err(|problems: PolicyError| problems.in_file(self.name()))
     }
 
-    fn read(&self, seen: &Seen) -> Result<Document, Problems> {
+    fn read(&self, seen: &Seen) -> Result<Document, PolicyError> {
         let text = match seen {
             Seen::Text(text) => text,
-            Seen::Missing => return Err(Problem::new("", "there is no such file").into()),
+            Seen::Missing => return Err(Diagnostic::new("", "there is no such file").into()),
             Seen::Unreadable(_, error) => {
-                return Err(Problem::new("", format!("the file cannot be read: {error}")).into());
+                return Err(Diagnostic::new("", format!("the file cannot be read: {error}")).into());
             }
         };
         let (document, warnings) = self.source.read(text)?;

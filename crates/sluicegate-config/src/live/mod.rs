@@ -33,7 +33,7 @@ use self::shared::Shared;
 use crate::compile::Policies;
 use crate::environment::Environment;
 use crate::policy_file::PolicyFile;
-use crate::problem::Problems;
+use crate::source::PolicyError;
 
 /// Policies that are replaced while they serve: a rule, cheap to clone, whose clones are all replaced
 /// at once.
@@ -66,7 +66,10 @@ impl Live {
     /// # Errors
     ///
     /// Everything that is wrong with the file, or that it cannot be read.
-    pub fn open(file: impl Into<PolicyFile>, environment: Environment) -> Result<Self, Problems> {
+    pub fn open(
+        file: impl Into<PolicyFile>,
+        environment: Environment,
+    ) -> Result<Self, PolicyError> {
         let file = File::new(file.into(), environment)?;
         Ok(Self { shared: Arc::new(Shared::open(file)?) })
     }
@@ -85,7 +88,7 @@ impl Live {
     ///
     /// What is wrong with the file; or that there is none, in policies that were made in code. Then the
     /// policies that are in force serve on.
-    pub fn reload(&self) -> Result<Changes, Problems> {
+    pub fn reload(&self) -> Result<Changes, PolicyError> {
         self.shared.reload()
     }
 
@@ -94,7 +97,7 @@ impl Live {
     /// # Errors
     ///
     /// Where [`kept_by`](Self::kept_by) named a store that cannot keep one of their limits.
-    pub fn replace(&self, policies: Policies) -> Result<Changes, Problems> {
+    pub fn replace(&self, policies: Policies) -> Result<Changes, PolicyError> {
         self.shared.replace(policies)
     }
 
@@ -115,7 +118,7 @@ impl Live {
     /// # Errors
     ///
     /// When it cannot keep one of those that are in force.
-    pub fn kept_by<S: Store + Send + Sync + 'static>(&self, store: S) -> Result<(), Problems> {
+    pub fn kept_by<S: Store + Send + Sync + 'static>(&self, store: S) -> Result<(), PolicyError> {
         self.shared.keep(Box::new(move |limit| store.check(limit)))
     }
 

@@ -12,7 +12,7 @@ use super::event::{Event, report};
 use super::file::{File, Seen};
 use crate::compile::Policies;
 use crate::document::Document;
-use crate::problem::{Problem, Problems};
+use crate::source::{Diagnostic, PolicyError};
 
 pub(super) struct Shared {
     in_force: ArcSwap<Policies>,
@@ -47,7 +47,7 @@ pub(super) struct Glimpse {
 }
 
 impl Shared {
-    pub(super) fn open(file: File) -> Result<Self, Problems> {
+    pub(super) fn open(file: File) -> Result<Self, PolicyError> {
         let seen = file.look();
         let (document, policies) = file.compile(&seen)?;
         let last = Last { document: Some(document), seen: Some(seen), check: None };
@@ -88,13 +88,13 @@ impl Shared {
         listeners.iter().for_each(|listener| listener(event));
     }
 
-    pub(super) fn keep(&self, check: Check) -> Result<(), Problems> {
+    pub(super) fn keep(&self, check: Check) -> Result<(), PolicyError> {
         let mut last = self.last();
         last.check = Some(check);
         last.must_keep(&self.in_force())
     }
 
-    pub(super) fn replace(&self, policies: Policies) -> Result<Changes, Problems> {
+    pub(super) fn replace(&self, policies: Policies) -> Result<Changes, PolicyError> {
         let mut last = self.last();
         last.must_keep(&policies)?;
         let changes = self.put_in_force(&mut last, None, policies);
@@ -103,9 +103,9 @@ impl Shared {
         Ok(changes)
     }
 
-    pub(super) fn reload(&self) -> Result<Changes, Problems> {
+    pub(super) fn reload(&self) -> Result<Changes, PolicyError> {
         let Some(file) = &self.file else {
-            return Err(Problem::new("", "these policies were not read from a file").into());
+            return Err(Diagnostic::new("", "these policies were not read from a file").into());
         };
         let last = self.last();
         let seen = file.look();
@@ -137,7 +137,7 @@ impl Shared {
         file: &File,
         mut last: MutexGuard<'_, Last>,
         seen: Seen,
-    ) -> Result<Changes, Problems> {
+    ) -> Result<Changes, PolicyError> {
         let compiled = file.compile(&seen).and_then(|(document, policies)| {
             last.must_keep(&policies)?;
             Ok(self.put_in_force(&mut last, Some(document), policies))
@@ -173,15 +173,15 @@ impl Shared {
 }
 
 impl Last {
-    fn must_keep(&self, policies: &Policies) -> Result<(), Problems> {
+    fn must_keep(&self, policies: &Policies) -> Result<(), PolicyError> {
         let Some(check) = &self.check else { return Ok(()) };
         let mut problems = Vec::new();
         policies.each_limit(&mut |limit| {
             if let Err(reason) = check(limit) {
                 let what = format!("the store cannot keep the limit `{limit}`: {reason}");
-                problems.push(Problem::new("", what));
+                problems.push(Diagnostic::new("", what));
             }
         });
-        Problems::of(problems).map_or(Ok(()), Err)
+        PolicyError::of(problems).map_or(Ok(()), Err)
     }
 }

@@ -3,7 +3,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::document::Document;
-use crate::problem::{Problem, Problems};
+use crate::source::{Diagnostic, PolicyError};
 
 /// The format of a policy file: how its text becomes a [`Document`].
 ///
@@ -15,7 +15,7 @@ pub struct Format {
     no_rules: &'static str,
 }
 
-type Read = dyn Fn(&str) -> Result<(Document, Vec<Problem>), Problems> + Send + Sync;
+type Read = dyn Fn(&str) -> Result<(Document, Vec<Diagnostic>), PolicyError> + Send + Sync;
 
 #[cfg(any(feature = "toml", feature = "json"))]
 const NO_RULES: &str =
@@ -24,11 +24,11 @@ const NO_RULES: &str =
 impl Format {
     /// A format that `read` reads into a document and warnings.
     ///
-    /// A document without rules must have a [mark](crate::Origin::mark) for `rules` if the text says
+    /// A document without rules must have a [mark](crate::SourceMap::mark) for `rules` if the text says
     /// explicitly that there are none. Otherwise the text counts as empty or incomplete, and is an error with
     /// the message `no_rules`.
     pub fn new(
-        read: impl Fn(&str) -> Result<(Document, Vec<Problem>), Problems> + Send + Sync + 'static,
+        read: impl Fn(&str) -> Result<(Document, Vec<Diagnostic>), PolicyError> + Send + Sync + 'static,
         no_rules: &'static str,
     ) -> Self {
         Self { read: Arc::new(read), no_rules }
@@ -47,7 +47,7 @@ impl Format {
     }
 
     /// The format of the file at `path`, by its extension.
-    pub(crate) fn of(path: &Path) -> Result<Self, Problem> {
+    pub(crate) fn of(path: &Path) -> Result<Self, Diagnostic> {
         match path.extension().and_then(|extension| extension.to_str()) {
             #[cfg(feature = "toml")]
             Some("toml") => Ok(Self::toml()),
@@ -60,7 +60,7 @@ impl Format {
             _ => {
                 let what = "the file's name has to end in .toml or .json, or the code has to name its \
                             format with `PolicyFile::format`";
-                Err(Problem::new("", what))
+                Err(Diagnostic::new("", what))
             }
         }
     }
@@ -72,19 +72,19 @@ impl Format {
     /// Everything that is wrong with the text. A text without rules is an error too, unless it says explicitly
     /// that there are none: a program that writes a file in place empties it first, and limits must not be
     /// lifted meanwhile.
-    pub fn read(&self, text: &str) -> Result<(Document, Vec<Problem>), Problems> {
+    pub fn read(&self, text: &str) -> Result<(Document, Vec<Diagnostic>), PolicyError> {
         let (document, warnings) = (self.read)(text)?;
         // The parsed document is asked, since a comment may contain any word.
-        if document.rules.is_empty() && !document.origin.says("rules") {
-            return Err(Problem::new("", self.no_rules).into());
+        if document.rules.is_empty() && !document.source.says("rules") {
+            return Err(Diagnostic::new("", self.no_rules).into());
         }
         Ok((document, warnings))
     }
 }
 
 #[cfg(not(all(feature = "toml", feature = "json")))]
-fn absent(feature: &str) -> Problem {
-    Problem::new("", crate::absent::needs(feature))
+fn absent(feature: &str) -> Diagnostic {
+    Diagnostic::new("", crate::absent::needs(feature))
 }
 
 impl fmt::Debug for Format {

@@ -5,13 +5,13 @@ use serde::de::IgnoredAny;
 use serde_json::Error;
 
 use crate::document::Document;
-use crate::path::DocumentPath;
-use crate::problem::{MOST, Place, Problem, Problems};
+use crate::source::DocumentPath;
+use crate::source::{Diagnostic, MOST, PolicyError, SourceLocation};
 
 use super::lenient::document;
-use super::lines::Lines;
-use super::tree::{Data, Entry, Node};
 use super::within_bounds;
+use crate::source::Lines;
+use crate::source::{Data, Entry, Node};
 
 /// How deep lists and objects may stand in each other: whatever reads a level calls itself for the next.
 const DEEPEST: usize = 128;
@@ -21,27 +21,27 @@ const DEEPEST: usize = 128;
 /// # Errors
 ///
 /// The first error of syntax. Where there is none, all that is wrong, as far as the text tells.
-pub fn read_json(text: &str) -> Result<Document, Problems> {
+pub fn read_json(text: &str) -> Result<Document, PolicyError> {
     let text = within_bounds(text)?;
     let lines = Lines::new(text);
     if let Err(error) = serde_json::from_str::<IgnoredAny>(text) {
-        let place = lines.place_of_byte(error.line(), error.column());
-        return Err(syntax(place, &without_place(&error)).into());
+        let location = lines.location_of_byte(error.line(), error.column());
+        return Err(syntax(location, &without_place(&error)).into());
     }
     let mut values = Values { text, lines: &lines, at: 0, twice: Vec::new() };
     let root = values.value(&DocumentPath::Root, DEEPEST)?;
     document(root, values.twice)
 }
 
-fn syntax(place: Place, message: &str) -> Problem {
-    Problem::new("", format!("this is not JSON: {message}")).at(Some(place))
+fn syntax(location: SourceLocation, message: &str) -> Diagnostic {
+    Diagnostic::new("", format!("this is not JSON: {message}")).at(Some(location))
 }
 
 /// serde_json ends its messages with a place, which is where it noticed.
 fn without_place(error: &Error) -> String {
     let message = error.to_string();
-    let place = format!(" at line {} column {}", error.line(), error.column());
-    message.strip_suffix(&place).unwrap_or(&message).to_owned()
+    let location = format!(" at line {} column {}", error.line(), error.column());
+    message.strip_suffix(&location).unwrap_or(&message).to_owned()
 }
 
 /// The values of a text that is known to be JSON: only what stands where is found out.
@@ -51,12 +51,12 @@ struct Values<'a> {
     /// What is read next, in bytes.
     at: usize,
     /// Names that stand twice in one object.
-    twice: Vec<Problem>,
+    twice: Vec<Diagnostic>,
 }
 
 impl Values<'_> {
-    fn value(&mut self, path: &DocumentPath<'_>, depth: usize) -> Result<Node, Problem> {
-        let place = self.next_place();
+    fn value(&mut self, path: &DocumentPath<'_>, depth: usize) -> Result<Node, Diagnostic> {
+        let location = self.next_place();
         let data = match (self.peek(), depth.checked_sub(1)) {
             (b'{', Some(depth)) => self.object(path, depth)?,
             (b'[', Some(depth)) => self.list(path, depth)?,
@@ -64,10 +64,10 @@ impl Values<'_> {
             (b'"', _) => Data::Text(self.text()?),
             _ => self.word(),
         };
-        Ok(Node::new(place, data))
+        Ok(Node::new(location, data))
     }
 
-    fn object(&mut self, path: &DocumentPath<'_>, depth: usize) -> Result<Data, Problem> {
+    fn object(&mut self, path: &DocumentPath<'_>, depth: usize) -> Result<Data, Diagnostic> {
         let mut entries = BTreeMap::new();
         self.at += 1;
         while self.goes_on(b'}') {
@@ -84,7 +84,7 @@ impl Values<'_> {
                 btree_map::Entry::Occupied(entry) if self.twice.len() <= MOST => {
                     let message = format!("`{}` is said twice, expected once", entry.key());
                     let path = path.name(entry.key()).to_string();
-                    self.twice.push(Problem::new(path, message).at(Some(named)));
+                    self.twice.push(Diagnostic::new(path, message).at(Some(named)));
                 }
                 btree_map::Entry::Occupied(_) => {}
             }
@@ -92,7 +92,7 @@ impl Values<'_> {
         Ok(Data::Table(entries))
     }
 
-    fn list(&mut self, path: &DocumentPath<'_>, depth: usize) -> Result<Data, Problem> {
+    fn list(&mut self, path: &DocumentPath<'_>, depth: usize) -> Result<Data, Diagnostic> {
         let mut values = Vec::new();
         self.at += 1;
         while self.goes_on(b']') {
@@ -130,13 +130,13 @@ impl Values<'_> {
         goes_on
     }
 
-    fn text(&mut self) -> Result<String, Problem> {
+    fn text(&mut self) -> Result<String, Diagnostic> {
         let begin = self.at;
         self.pass_text();
         self.at += 1;
         // Which escapes are characters, that has not been looked at yet.
         let unescaped = serde_json::from_str(&self.text[begin..self.at]);
-        unescaped.map_err(|error| syntax(self.lines.place(begin), &without_place(&error)))
+        unescaped.map_err(|error| syntax(self.lines.location(begin), &without_place(&error)))
     }
 
     /// Goes from the quote that begins a text to the one that ends it.
@@ -168,9 +168,9 @@ impl Values<'_> {
         }
     }
 
-    fn next_place(&mut self) -> Place {
+    fn next_place(&mut self) -> SourceLocation {
         self.space();
-        self.lines.place(self.at)
+        self.lines.location(self.at)
     }
 
     fn space(&mut self) {

@@ -3,31 +3,31 @@
 use serde::de::DeserializeOwned;
 
 use super::explain;
-use super::tree::{Data, Node, Step, Stub};
 use super::value::Misfit;
 use crate::compile::Policies;
 use crate::document::{Document, Rule, Tier};
 use crate::environment::Environment;
-use crate::origin::Origin;
-use crate::path::DocumentPath;
-use crate::problem::{MOST, Problem, Problems};
+use crate::source::DocumentPath;
+use crate::source::SourceMap;
+use crate::source::{Data, Node, Step, Stub};
+use crate::source::{Diagnostic, MOST, PolicyError};
 
 /// The document that `root` says. What is wrong with its shape is told, and with it what is wrong with the
 /// meaning of all that has the right one; `told` is what was wrong with the text already.
-pub(super) fn document(mut root: Node, told: Vec<Problem>) -> Result<Document, Problems> {
+pub(super) fn document(mut root: Node, told: Vec<Diagnostic>) -> Result<Document, PolicyError> {
     let mut mended = Mended::new(told);
     let read = mended.document(&mut root);
-    let origin = Origin::of(root);
-    let document = read.map(|document| Document { origin, ..document });
+    let source = SourceMap::of(root);
+    let document = read.map(|document| Document { source, ..document });
     match document {
         Some(document) if mended.problems.is_empty() => return Ok(document),
         Some(document) => mended.add_meaning(&document),
         None if mended.problems.is_empty() => {
-            return Err(Problem::new("", "this is no document").into());
+            return Err(Diagnostic::new("", "this is no document").into());
         }
         None => {}
     }
-    Problems::and_more(mended.problems, usize::from(mended.full))
+    PolicyError::and_more(mended.problems, usize::from(mended.full))
         .map_or(Ok(Document::default()), Err)
 }
 
@@ -36,7 +36,7 @@ const AGAIN: usize = 5_000_000;
 
 /// What was wrong, and what stands for it.
 struct Mended {
-    problems: Vec<Problem>,
+    problems: Vec<Diagnostic>,
     /// Whether the reading ended before its time, as there was too much to tell or too much to read again.
     full: bool,
     /// How many more values may be read again.
@@ -56,7 +56,7 @@ struct Begun {
 }
 
 impl Mended {
-    fn new(problems: Vec<Problem>) -> Self {
+    fn new(problems: Vec<Diagnostic>) -> Self {
         Self {
             problems,
             full: false,
@@ -186,14 +186,14 @@ impl Mended {
 
     fn tell(&mut self, node: &Node, at: &[Step], way: &[Step], message: &str) {
         let problem = with_path(&DocumentPath::Root, way, |path| {
-            let (place, name) = node.find(path);
+            let (location, name) = node.find(path);
             match explain::is_about_name(message) {
-                true => name.unwrap_or(place),
-                false => place,
+                true => name.unwrap_or(location),
+                false => location,
             }
         });
         let path = with_path(&DocumentPath::Root, &[at, way].concat(), |path| path.to_string());
-        self.problems.push(Problem::new(path, explain::sentence(message)).at(Some(problem)));
+        self.problems.push(Diagnostic::new(path, explain::sentence(message)).at(Some(problem)));
     }
 
     /// What is wrong with the meaning of what could be read, but for what hangs on something that could not.

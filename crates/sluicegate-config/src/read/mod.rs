@@ -14,15 +14,8 @@ mod format;
 mod json;
 #[cfg(any(feature = "toml", feature = "json"))]
 mod lenient;
-#[cfg(any(feature = "toml", feature = "json"))]
-mod lines;
 #[cfg(feature = "toml")]
 mod toml;
-#[cfg_attr(
-    not(any(feature = "toml", feature = "json")),
-    expect(dead_code, reason = "only the readers of texts make trees")
-)]
-mod tree;
 #[cfg(any(feature = "toml", feature = "json"))]
 mod value;
 
@@ -32,19 +25,18 @@ pub use self::format::Format;
 pub use self::json::read_json;
 #[cfg(feature = "toml")]
 pub use self::toml::read_toml;
-pub(crate) use self::tree::Node;
 
-use crate::problem::{Problem, Problems};
+use crate::source::{Diagnostic, PolicyError};
 
 /// The text without a byte order mark, which some editors write at the start of a file.
 ///
 /// # Errors
 ///
 /// Fails if the text is longer than 8 MiB.
-pub fn within_bounds(text: &str) -> Result<&str, Problems> {
+pub fn within_bounds(text: &str) -> Result<&str, PolicyError> {
     if text.len() > file::LONGEST {
         let what = format!("this is no document: {}", file::too_long_in_words());
-        return Err(Problem::new("", what).into());
+        return Err(Diagnostic::new("", what).into());
     }
     Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
 }

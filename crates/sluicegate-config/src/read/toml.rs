@@ -2,12 +2,12 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue, Error};
 
 use crate::document::Document;
-use crate::problem::{Problem, Problems};
+use crate::source::{Diagnostic, PolicyError};
 
 use super::lenient::document;
-use super::lines::Lines;
-use super::tree::{Data, Entry, Node};
 use super::within_bounds;
+use crate::source::Lines;
+use crate::source::{Data, Entry, Node};
 
 /// Reads a document in TOML.
 ///
@@ -21,13 +21,13 @@ use super::within_bounds;
 ///     "#,
 /// )?;
 /// assert_eq!(document.rules[0].name, "api");
-/// # Ok::<(), sluicegate_config::Problems>(())
+/// # Ok::<(), sluicegate_config::PolicyError>(())
 /// ```
 ///
 /// # Errors
 ///
 /// All errors of syntax. Where there are none, all that is wrong, as far as the text tells.
-pub fn read_toml(text: &str) -> Result<Document, Problems> {
+pub fn read_toml(text: &str) -> Result<Document, PolicyError> {
     let text = within_bounds(text)?;
     let lines = Lines::new(text);
     let (table, errors) = DeTable::parse_recoverable(text);
@@ -36,17 +36,17 @@ pub fn read_toml(text: &str) -> Result<Document, Problems> {
         errors.into_iter().partition(|error| error.message() == TWICE);
     let told = |errors: &[Error]| -> Vec<_> {
         let problem = |error: &Error| {
-            let place = error.span().map(|span| lines.place(span.start));
-            Problem::new("", in_words(text, error)).at(place)
+            let location = error.span().map(|span| lines.location(span.start));
+            Diagnostic::new("", in_words(text, error)).at(location)
         };
         errors.iter().map(problem).collect()
     };
     if !syntax.is_empty() {
         let all = told(&syntax).into_iter().chain(told(&twice));
-        return Problems::of(all).map_or(Ok(Document::default()), Err);
+        return PolicyError::of(all).map_or(Ok(Document::default()), Err);
     }
-    let place = lines.place(table.span().start);
-    let root = Node::new(place, of_table(table.into_inner(), &lines));
+    let location = lines.location(table.span().start);
+    let root = Node::new(location, of_table(table.into_inner(), &lines));
     document(root, told(&twice))
 }
 
@@ -61,7 +61,7 @@ fn in_words(text: &str, error: &Error) -> String {
 }
 
 fn node(value: Spanned<DeValue<'_>>, lines: &Lines<'_>) -> Node {
-    let place = lines.place(value.span().start);
+    let location = lines.location(value.span().start);
     let data = match value.into_inner() {
         DeValue::String(text) => Data::Text(text.into_owned()),
         DeValue::Boolean(truth) => Data::Truth(truth),
@@ -82,13 +82,13 @@ fn node(value: Spanned<DeValue<'_>>, lines: &Lines<'_>) -> Node {
         }
         DeValue::Table(table) => of_table(table, lines),
     };
-    Node::new(place, data)
+    Node::new(location, data)
 }
 
 fn of_table(table: DeTable<'_>, lines: &Lines<'_>) -> Data {
     let entries = table.into_iter().map(|(name, value)| {
-        let place = lines.place(name.span().start);
-        (name.into_inner().into_owned(), Entry::new(place, node(value, lines)))
+        let location = lines.location(name.span().start);
+        (name.into_inner().into_owned(), Entry::new(location, node(value, lines)))
     });
     Data::Table(entries.collect())
 }

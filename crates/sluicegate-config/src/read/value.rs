@@ -11,7 +11,7 @@ use serde::de::{
 };
 use serde::forward_to_deserialize_any;
 
-use super::tree::{Data, Entry, Node, Step, Stub};
+use crate::source::{Data, Entry, Node, Step, Stub};
 
 /// What is wrong with a value, and the way to it, from the value up.
 #[derive(Debug)]

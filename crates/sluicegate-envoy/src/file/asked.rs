@@ -74,7 +74,7 @@ impl Reading<'_> {
                  values beside each other, or fewer limits that replace others"
             );
             let path = way.steps.last().map_or("", |step| &step.entry.path);
-            self.found.problem(&path, way.limit.place, what);
+            self.found.problem(&path, way.limit.location, what);
             self.left = 0;
             return Question::Never;
         };
@@ -114,14 +114,14 @@ impl Reading<'_> {
                  expected Key::Path, Key::Method or Key::Host, if one of them is meant",
                 short(header)
             );
-            self.found.warning(&step.entry.path, step.entry.place, what);
+            self.found.warning(&step.entry.path, step.entry.location, what);
         }
     }
 
     fn told(&mut self, test: Result<Question, Unclear>, step: &Step<'_>) -> Question {
         test.unwrap_or_else(|unclear| {
             if self.told.insert(unclear.clone()) {
-                self.found.problem(&step.entry.path, step.entry.place, unclear);
+                self.found.problem(&step.entry.path, step.entry.location, unclear);
             }
             Question::Never
         })
@@ -134,7 +134,11 @@ impl Reading<'_> {
             for name in way.limit.replaces.iter().filter(|name| !names.contains(name)) {
                 let what = format!("this replaces nothing: no limit has the name {}", short(name));
                 let path = way.steps.last().map_or("", |step| &step.entry.path);
-                self.found.warning(&format!("{path}.rate_limit.replaces"), way.limit.place, what);
+                self.found.warning(
+                    &format!("{path}.rate_limit.replaces"),
+                    way.limit.location,
+                    what,
+                );
             }
         }
     }

@@ -5,14 +5,14 @@ use std::collections::HashSet;
 use saphyr::YamlData;
 
 use super::found::{Found, short};
-use super::yaml::{Node, bare, is_nothing, place, scalar};
-use sluicegate_config::Place;
+use super::yaml::{Node, bare, is_nothing, location, scalar};
+use sluicegate_config::SourceLocation;
 use sluicegate_config::reader::DocumentPath;
 
 /// The fields of a map that have not been read yet.
 pub(super) struct Fields<'n, 't> {
     path: &'n DocumentPath<'n>,
-    place: Place,
+    location: SourceLocation,
     left: Vec<Field<'n, 't>>,
     /// The names of all fields, also of those that have been read.
     known: HashSet<&'n str>,
@@ -21,12 +21,12 @@ pub(super) struct Fields<'n, 't> {
 struct Field<'n, 't> {
     name: &'n str,
     /// Where the name stands.
-    place: Place,
+    location: SourceLocation,
     value: &'n Node<'t>,
 }
 
 /// A text, and where it stands.
-pub(super) type Text<'n> = Option<(Place, &'n str)>;
+pub(super) type Text<'n> = Option<(SourceLocation, &'n str)>;
 
 impl<'n, 't> Fields<'n, 't> {
     /// The fields of `node`, which stands at `path` and is `what`.
@@ -36,10 +36,11 @@ impl<'n, 't> Fields<'n, 't> {
         what: &str,
         found: &mut Found,
     ) -> Option<Self> {
-        let mut fields = Self { path, place: place(node), left: Vec::new(), known: HashSet::new() };
+        let mut fields =
+            Self { path, location: location(node), left: Vec::new(), known: HashSet::new() };
         if !fields.add(node, found) {
             let what = format!("{what} is a map of fields, not {}", kind(node));
-            found.problem(path, place(node), what);
+            found.problem(path, location(node), what);
             return None;
         }
         Some(fields)
@@ -54,14 +55,14 @@ impl<'n, 't> Fields<'n, 't> {
             match scalar(key) {
                 Some("<<") => merged.push(value),
                 Some(name) if !own.insert(name) => {
-                    found.problem(&self.path.name(name), place(key), "this is said twice");
+                    found.problem(&self.path.name(name), location(key), "this is said twice");
                 }
                 Some(name) => {
                     if self.known.insert(name) {
-                        self.left.push(Field { name, place: place(key), value });
+                        self.left.push(Field { name, location: location(key), value });
                     }
                 }
-                None => found.problem(self.path, place(key), "the name of a field is text"),
+                None => found.problem(self.path, location(key), "the name of a field is text"),
             }
         }
         merged.into_iter().for_each(|value| self.merge(value, found));
@@ -76,24 +77,24 @@ impl<'n, 't> Fields<'n, 't> {
         };
         if !are_maps {
             let what = format!("`<<` merges a map, or a list of maps, not {}", kind(value));
-            found.problem(self.path, place(value), what);
+            found.problem(self.path, location(value), what);
         }
     }
 
     /// Where the map begins.
-    pub(super) fn place(&self) -> Place {
-        self.place
+    pub(super) fn location(&self) -> SourceLocation {
+        self.location
     }
 
     /// A problem with the map as a whole: with something that it lacks.
     pub(super) fn lacks(&self, what: impl Into<String>, found: &mut Found) {
-        found.problem(self.path, self.place, what);
+        found.problem(self.path, self.location, what);
     }
 
     /// Where the value of a field stands; `None` where nothing is said.
-    pub(super) fn place_of(&self, name: &str) -> Option<Place> {
+    pub(super) fn location_of(&self, name: &str) -> Option<SourceLocation> {
         let field = self.left.iter().find(|field| field.name == name)?;
-        (!is_nothing(field.value)).then(|| place(field.value))
+        (!is_nothing(field.value)).then(|| location(field.value))
     }
 
     /// The value of a field; `None` where nothing is said.
@@ -110,22 +111,22 @@ impl<'n, 't> Fields<'n, 't> {
         let text = scalar(value);
         if text.is_none() {
             let what = format!("expected text, not {}", kind(value));
-            found.problem(&self.path.name(name), place(value), what);
+            found.problem(&self.path.name(name), location(value), what);
         }
-        text.map(|text| (place(value), text))
+        text.map(|text| (location(value), text))
     }
 
     /// Where a field stands that is `true`; `None` if it is `false`, or nothing is said.
-    pub(super) fn flag(&mut self, name: &str, found: &mut Found) -> Option<Place> {
-        let (place, text) = self.text(name, found)?;
+    pub(super) fn flag(&mut self, name: &str, found: &mut Found) -> Option<SourceLocation> {
+        let (location, text) = self.text(name, found)?;
         // All words that YAML 1.1 has for them, as the service's own reader does.
         match text.to_ascii_lowercase().as_str() {
-            "true" | "yes" | "on" | "y" => Some(place),
+            "true" | "yes" | "on" | "y" => Some(location),
             "false" | "no" | "off" | "n" => None,
             _ => {
                 let other = text;
                 let what = format!("expected true or false, not {}", short(other));
-                found.problem(&self.path.name(name), place, what);
+                found.problem(&self.path.name(name), location, what);
                 None
             }
         }
@@ -138,38 +139,38 @@ impl<'n, 't> Fields<'n, 't> {
             return list;
         }
         let what = format!("expected a list, not {}", kind(value));
-        found.problem(&self.path.name(name), place(value), what);
+        found.problem(&self.path.name(name), location(value), what);
         &[]
     }
 
     /// Reads a field that the service accepts here, and that changes nothing there either.
     pub(super) fn idle(&mut self, name: &str, found: &mut Found) {
-        if let Some(place) = self.remove(name) {
+        if let Some(location) = self.remove(name) {
             let what = "this changes nothing, here or in the service";
-            found.warning(&self.path.name(name), place, what);
+            found.warning(&self.path.name(name), location, what);
         }
     }
 
     /// Reads a field that the service accepts here and ignores, so that there is no limit where one was
     /// meant.
     pub(super) fn misplaced(&mut self, name: &str, found: &mut Found) {
-        if let Some(place) = self.remove(name) {
+        if let Some(location) = self.remove(name) {
             let what = "the service ignores this here, and there would be no limit: expected it under \
                         `rate_limit`";
-            found.problem(&self.path.name(name), place, what);
+            found.problem(&self.path.name(name), location, what);
         }
     }
 
-    fn remove(&mut self, name: &str) -> Option<Place> {
+    fn remove(&mut self, name: &str) -> Option<SourceLocation> {
         let at = self.left.iter().position(|field| field.name == name)?;
-        Some(self.left.remove(at).place)
+        Some(self.left.remove(at).location)
     }
 
     /// Ends the reading: what is left is nothing that is known here.
     pub(super) fn finish(self, known: &str, found: &mut Found) {
-        for Field { name, place, .. } in self.left {
+        for Field { name, location, .. } in self.left {
             let what = format!("{} is not known here: expected {known}", short(name));
-            found.problem(self.path, place, what);
+            found.problem(self.path, location, what);
         }
     }
 }

@@ -26,7 +26,7 @@ pub use self::descriptors::Descriptors;
 use self::found::Found;
 use sluicegate_config::document::Document;
 use sluicegate_config::reader::text_within_bounds;
-use sluicegate_config::{Problem, Problems};
+use sluicegate_config::{Diagnostic, PolicyError};
 
 /// Reads a file of Envoy's rate limit service (`envoyproxy/ratelimit`) into a document.
 ///
@@ -59,14 +59,14 @@ use sluicegate_config::{Problem, Problems};
 ///     &Descriptors::default(),
 /// )?;
 /// assert_eq!(document.rules[0].name, "remote_address");
-/// # Ok::<(), sluicegate_config::Problems>(())
+/// # Ok::<(), sluicegate_config::PolicyError>(())
 /// ```
 ///
 /// # Errors
 ///
 /// All that is wrong with the file, and every key that `descriptors` do not know, with the line of code
 /// that is missing.
-pub fn read_yaml(text: &str, descriptors: &Descriptors) -> Result<Document, Problems> {
+pub fn read_yaml(text: &str, descriptors: &Descriptors) -> Result<Document, PolicyError> {
     read_yaml_with_warnings(text, descriptors).map(|(document, _)| document)
 }
 
@@ -78,7 +78,7 @@ pub fn read_yaml(text: &str, descriptors: &Descriptors) -> Result<Document, Prob
 pub fn read_yaml_with_warnings(
     text: &str,
     descriptors: &Descriptors,
-) -> Result<(Document, Vec<Problem>), Problems> {
+) -> Result<(Document, Vec<Diagnostic>), PolicyError> {
     let text = text_within_bounds(text)?;
     let mut found = Found::default();
     let node = yaml::read(text, &mut found);

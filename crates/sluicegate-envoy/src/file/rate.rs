@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use super::fields::{Fields, Text};
 use super::found::{Found, short};
-use super::yaml::{Node, place};
-use sluicegate_config::Place;
+use super::yaml::{Node, location};
+use sluicegate_config::SourceLocation;
 use sluicegate_config::reader::DocumentPath;
 
 /// What is said of a descriptor's limit.
 #[derive(Debug)]
 pub(super) struct RateLimit {
-    pub(super) place: Place,
+    pub(super) location: SourceLocation,
     pub(super) rate: Rate,
     /// The name by which others replace it.
     pub(super) name: Option<String>,
@@ -55,8 +55,8 @@ pub(super) fn rate_limit(
         (true, None) => Some(Rate::Unlimited),
         // Envoy Gateway writes an unknown unit beside it, which the service does not look at.
         (true, Some((_, unit))) if known(unit).is_none() => Some(Rate::Unlimited),
-        (true, Some((place, _))) => {
-            found.problem(&path.name("unit"), place, "what is `unlimited` has no unit");
+        (true, Some((location, _))) => {
+            found.problem(&path.name("unit"), location, "what is `unlimited` has no unit");
             None
         }
         (false, unit) => {
@@ -65,9 +65,9 @@ pub(super) fn rate_limit(
             count.zip(period).map(|(count, period)| Rate::Per(count, period))
         }
     };
-    let place = fields.place();
+    let location = fields.location();
     fields.finish("`unit`, `requests_per_unit`, `unlimited`, `name` or `replaces`", found);
-    Some(RateLimit { place, rate: rate?, name, replaces })
+    Some(RateLimit { location, rate: rate?, name, replaces })
 }
 
 fn period(
@@ -76,14 +76,14 @@ fn period(
     path: &DocumentPath<'_>,
     found: &mut Found,
 ) -> Option<Duration> {
-    let Some((place, unit)) = unit else {
+    let Some((location, unit)) = unit else {
         fields.lacks(format!("`unit` is missing: {EXPECTED}"), found);
         return None;
     };
     let known = known(unit);
     if known.is_none() {
         let what = format!("{} is not a unit of time: {EXPECTED}", short(unit));
-        found.problem(&path.name("unit"), place, what);
+        found.problem(&path.name("unit"), location, what);
     }
     known
 }
@@ -99,7 +99,7 @@ fn requests(
     path: &DocumentPath<'_>,
     found: &mut Found,
 ) -> Option<u32> {
-    let Some((place, text)) = count else {
+    let Some((location, text)) = count else {
         let what = "`requests_per_unit` is missing, and the service would refuse everything: \
                     expected a number, 0 if that is meant";
         fields.lacks(what, found);
@@ -108,7 +108,7 @@ fn requests(
     let count = whole(text);
     if count.is_none() {
         let what = format!("expected a whole number below 2^32, not {}", short(text));
-        found.problem(&path.name("requests_per_unit"), place, what);
+        found.problem(&path.name("requests_per_unit"), location, what);
     }
     count
 }
@@ -143,9 +143,11 @@ fn replaces(
         let path = list.index(at);
         let Some(mut entry) = Fields::of(node, &path, "what is replaced", found) else { continue };
         match entry.text("name", found).filter(|(_, name)| !name.is_empty()) {
-            None => found.problem(&path, place(node), "`name` is missing: that of another limit"),
-            Some((place, name)) if Some(name) == own => {
-                found.problem(&path.name("name"), place, "a limit cannot replace itself");
+            None => {
+                found.problem(&path, location(node), "`name` is missing: that of another limit")
+            }
+            Some((location, name)) if Some(name) == own => {
+                found.problem(&path.name("name"), location, "a limit cannot replace itself");
             }
             Some((_, name)) => names.push(name.to_owned()),
         }

@@ -25,8 +25,8 @@ pub(super) fn document(domain: &Domain, descriptors: &Descriptors, found: &mut F
     look_at_quotas(&ways, found);
     let asked = Asked::new(&ways, descriptors, found);
     let mut document = Document { proxies: descriptors.proxies().cloned(), ..Document::default() };
-    if let Some(place) = domain.said {
-        document.origin.mark_as("rules", place, "descriptors");
+    if let Some(location) = domain.said {
+        document.source.mark_as("rules", location, "descriptors");
     }
     let mut names = BTreeSet::new();
     for (at, way) in ways.iter().enumerate() {
@@ -72,7 +72,7 @@ fn rate(
             Some(document::Limit::Table(LimitTable { rate, shadow, ..LimitTable::default() }))
         }
         Err(error) => {
-            found.problem(&rate_path(way), way.limit.place, error.to_string());
+            found.problem(&rate_path(way), way.limit.location, error.to_string());
             None
         }
     }
@@ -118,8 +118,8 @@ fn key(domain: &str, steps: &[Step<'_>], descriptors: &Descriptors) -> Key {
 fn mark(document: &mut Document, way: &Way<'_>) {
     let Some(Step { entry, .. }) = way.steps.last() else { return };
     let rule = format!("rules[{}]", document.rules.len());
-    document.origin.mark_as(format!("{rule}.limits"), way.limit.place, rate_path(way));
-    document.origin.mark_as(rule, entry.place, entry.path.clone());
+    document.source.mark_as(format!("{rule}.limits"), way.limit.location, rate_path(way));
+    document.source.mark_as(rule, entry.location, entry.path.clone());
 }
 
 fn rate_path(way: &Way<'_>) -> String {
@@ -133,20 +133,20 @@ fn look_at_quotas(ways: &[Way<'_>], found: &mut Found) {
     let quotas = ways.iter().filter(|way| way.limit.rate != Rate::Unlimited);
     let quotas = quotas.filter_map(|way| {
         let entry = way.steps.last()?.entry;
-        entry.quota.map(|place| (way, entry, place))
+        entry.quota.map(|location| (way, entry, location))
     });
     let quotas: Vec<_> = quotas.collect();
     let lists: BTreeSet<Vec<_>> = quotas.iter().map(|(way, ..)| keys(way).collect()).collect();
-    for (_, entry, place) in &quotas {
+    for (_, entry, location) in &quotas {
         let path = format!("{}.quota_mode", entry.path);
         if lists.len() > 1 {
             let what = "a quota refuses only once all quotas of a request are spent, which limits here cannot \
                         do: expected quotas for one list of keys, or `quota_mode: false`";
-            found.problem(&path, *place, what);
+            found.problem(&path, *location, what);
         } else {
             let what = "this changes nothing here: a request meets no other quota, so this one refuses once it \
                         is spent, as any limit does";
-            found.warning(&path, *place, what);
+            found.warning(&path, *location, what);
         }
     }
 }
@@ -165,7 +165,7 @@ fn warn_of_many(ways: &[Way<'_>], found: &mut Found) {
                 "a request that has all these keys meets more than {MAX_LIMITS} limits, and is \
                  answered with an error: let no request have all of them"
             );
-            found.warning(&rate_path(way), way.limit.place, what);
+            found.warning(&rate_path(way), way.limit.location, what);
         }
     }
 }

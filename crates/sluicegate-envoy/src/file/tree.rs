@@ -7,7 +7,7 @@ use super::fields::Fields;
 use super::found::Found;
 use super::rate::{RateLimit, rate_limit};
 use super::yaml::Node;
-use sluicegate_config::Place;
+use sluicegate_config::SourceLocation;
 use sluicegate_config::reader::DocumentPath;
 
 /// A file: one domain.
@@ -17,7 +17,7 @@ pub(super) struct Domain {
     pub(super) descriptors: Vec<Descriptor>,
     /// Where the descriptors stand, if the list is there: empty, or with a rate limit somewhere in it. A
     /// file that was cut off has neither.
-    pub(super) said: Option<Place>,
+    pub(super) said: Option<SourceLocation>,
 }
 
 /// One entry of a descriptor, its limit, and the entries that may follow.
@@ -26,13 +26,13 @@ pub(super) struct Descriptor {
     /// Where it stands, in words: `descriptors[0].descriptors[2]`.
     pub(super) path: String,
     /// Where its key stands.
-    pub(super) place: Place,
+    pub(super) location: SourceLocation,
     pub(super) key: String,
     pub(super) value: Value,
     pub(super) limit: Option<RateLimit>,
     pub(super) shadow: bool,
     /// Where it is said that the limit is a quota: a request is refused only if all its quotas are spent.
-    pub(super) quota: Option<Place>,
+    pub(super) quota: Option<SourceLocation>,
     /// Whether all values that a wildcard matches share one budget.
     pub(super) shared: bool,
     pub(super) descriptors: Vec<Self>,
@@ -78,7 +78,7 @@ pub(super) fn domain(node: &Node<'_>, found: &mut Found) -> Option<Domain> {
     if name.is_empty() {
         fields.lacks("`domain` is missing: the name of what the limits are for", found);
     }
-    let list = fields.place_of("descriptors");
+    let list = fields.location_of("descriptors");
     let descriptors = descriptors(&mut fields, &DocumentPath::Root, found);
     fields.idle("name", found);
     IGNORED.iter().for_each(|name| fields.misplaced(name, found));
@@ -110,7 +110,7 @@ fn descriptors(
                 let what = format!(
                     "there are more values with `*` for this key: expected {WILDCARDS} at most"
                 );
-                found.problem(&descriptor.path, descriptor.place, what);
+                found.problem(&descriptor.path, descriptor.location, what);
             }
             if *count > WILDCARDS {
                 continue;
@@ -118,13 +118,13 @@ fn descriptors(
         }
         match lines.entry((descriptor.key.clone(), descriptor.value.clone())) {
             Entry::Vacant(entry) => {
-                entry.insert(descriptor.place.line);
+                entry.insert(descriptor.location.line);
                 descriptors.push(descriptor);
             }
             Entry::Occupied(line) => {
                 let line = line.get();
                 let what = format!("its key and value are those of the descriptor in line {line}");
-                found.problem(&descriptor.path, descriptor.place, what);
+                found.problem(&descriptor.path, descriptor.location, what);
             }
         }
     }
@@ -146,9 +146,9 @@ fn descriptor(node: &Node<'_>, path: &DocumentPath<'_>, found: &mut Found) -> Op
     not_followed(&mut fields, path, found);
     let descriptors = descriptors(&mut fields, path, found);
     fields.finish(FIELDS, found);
-    let (place, key) = key?;
+    let (location, key) = key?;
     let (path, key) = (path.to_string(), key.to_owned());
-    Some(Descriptor { path, place, key, value, limit, shadow, quota, shared, descriptors })
+    Some(Descriptor { path, location, key, value, limit, shadow, quota, shared, descriptors })
 }
 
 const FIELDS: &str = "`key`, `value`, `rate_limit`, `descriptors`, `shadow_mode`, `quota_mode`, \
@@ -163,11 +163,11 @@ fn shared(
     value: &Value,
     found: &mut Found,
 ) -> bool {
-    let Some(place) = fields.flag("share_threshold", found) else { return false };
+    let Some(location) = fields.flag("share_threshold", found) else { return false };
     let wildcard = matches!(value, Value::Like(_));
     if !wildcard {
         let what = "this is for a `value` with `*`, so that all that it matches share one budget";
-        found.problem(&path.name("share_threshold"), place, what);
+        found.problem(&path.name("share_threshold"), location, what);
     }
     wildcard
 }
@@ -175,14 +175,14 @@ fn shared(
 /// What is for the service's own metrics and for Envoy's filters; and what the service ignores.
 fn not_followed(fields: &mut Fields<'_, '_>, path: &DocumentPath<'_>, found: &mut Found) {
     for name in ["detailed_metric", "value_to_metric"] {
-        if let Some(place) = fields.flag(name, found) {
+        if let Some(location) = fields.flag(name, found) {
             let what = "this changes nothing here: metrics go by the name of the limit";
-            found.warning(&path.name(name), place, what);
+            found.warning(&path.name(name), location, what);
         }
     }
     if let Some(node) = fields.take("metadata") {
         let what = "this changes nothing here: it is for Envoy's filters";
-        found.warning(&path.name("metadata"), super::yaml::place(node), what);
+        found.warning(&path.name("metadata"), super::yaml::location(node), what);
     }
     for name in ["name", "domain"] {
         fields.idle(name, found);

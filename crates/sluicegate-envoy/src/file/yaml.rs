@@ -4,7 +4,7 @@ use saphyr::{LoadableYamlNode, MarkedYaml, ScalarStyle, YamlData, YamlLoader};
 use saphyr_parser::{Event, Marker, Parser, ScanError, SpannedEventReceiver};
 
 use super::found::Found;
-use sluicegate_config::Place;
+use sluicegate_config::SourceLocation;
 use sluicegate_config::reader::DocumentPath;
 
 /// How deep lists and maps may stand in each other. A descriptor needs two levels for each of its
@@ -18,25 +18,25 @@ const ALIASED: usize = 10_000;
 pub(super) type Node<'t> = MarkedYaml<'t>;
 
 /// Where a node begins.
-pub(super) fn place(node: &Node<'_>) -> Place {
+pub(super) fn location(node: &Node<'_>) -> SourceLocation {
     at(&node.span.start)
 }
 
-fn at(marker: &Marker) -> Place {
-    Place { line: marker.line(), column: marker.col() + 1 }
+fn at(marker: &Marker) -> SourceLocation {
+    SourceLocation { line: marker.line(), column: marker.col() + 1 }
 }
 
 /// The one document that a file holds, its scalars as they are written: a value `010` is not eight.
 pub(super) fn read<'t>(text: &'t str, found: &mut Found) -> Option<Node<'t>> {
     match load(text) {
-        Err((place, what)) => {
-            found.problem(&DocumentPath::Root, place, what);
+        Err((location, what)) => {
+            found.problem(&DocumentPath::Root, location, what);
             None
         }
         Ok(mut documents) => {
             if let Some(second) = documents.get(1) {
                 let what = "a second document begins: expected one, with one domain";
-                found.problem(&DocumentPath::Root, place(second), what);
+                found.problem(&DocumentPath::Root, location(second), what);
             }
             let nothing = || Node::from_bare_yaml(saphyr::Yaml::BadValue);
             Some(if documents.is_empty() { nothing() } else { documents.swap_remove(0) })
@@ -44,7 +44,7 @@ pub(super) fn read<'t>(text: &'t str, found: &mut Found) -> Option<Node<'t>> {
     }
 }
 
-fn load(text: &str) -> Result<Vec<Node<'_>>, (Place, String)> {
+fn load(text: &str) -> Result<Vec<Node<'_>>, (SourceLocation, String)> {
     let mut loader = YamlLoader::default();
     loader.early_parse(false);
     loader.alias_limit(ALIASED);
@@ -73,7 +73,7 @@ fn deeper(depth: usize, event: &Event<'_>) -> usize {
     }
 }
 
-fn unreadable(error: &ScanError) -> (Place, String) {
+fn unreadable(error: &ScanError) -> (SourceLocation, String) {
     (at(error.marker()), format!("this is not YAML: {}", error.info()))
 }
 

@@ -1,7 +1,7 @@
 use crate::absent::{self, Hours};
 use crate::compile::Context;
 use crate::document::{self, Weekday};
-use crate::path::DocumentPath;
+use crate::source::DocumentPath;
 
 const TWO: &str = "one time is not enough and three are too many, expected two such as \
                    [\"22:00\", \"06:00\"]";

@@ -10,7 +10,7 @@ use crate::absent::GeoKey;
 use crate::compile::Context;
 use crate::compile::key::Name;
 use crate::document::{self, Expected, Texts};
-use crate::path::DocumentPath;
+use crate::source::DocumentPath;
 
 impl Condition {
     /// What cannot be made is noted and left out: nothing comes of the document then.

@@ -47,7 +47,7 @@ fn a_file_that_only_mentions_rules_is_empty() {
     }
 }
 
-fn open(name: &str, text: &str) -> Result<Live, crate::Problems> {
+fn open(name: &str, text: &str) -> Result<Live, crate::PolicyError> {
     let place = Place::empty();
     std::fs::write(place.at(name), text).expect("a file");
     Live::open(place.at(name), Environment::new())

@@ -9,7 +9,7 @@ use tracing::{Metadata, Subscriber};
 
 use super::{Place, everybody};
 use crate::live::Live;
-use crate::{Environment, Format, PolicyFile, Problem};
+use crate::{Diagnostic, Environment, Format, PolicyFile};
 
 /// Keeps what it is told.
 #[derive(Clone, Default)]
@@ -77,7 +77,9 @@ fn what_became_of_each_change_is_told() {
 fn warnings_of_a_format_are_told() {
     let place = Place::with(&everybody(10));
     let format = Format::new(
-        |text| Ok((crate::read_toml(text)?, vec![Problem::new("rules[0]", "this has no effect")])),
+        |text| {
+            Ok((crate::read_toml(text)?, vec![Diagnostic::new("rules[0]", "this has no effect")]))
+        },
         "there are no rules",
     );
     let file = PolicyFile::new(place.file()).format(format);

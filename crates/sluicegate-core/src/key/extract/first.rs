@@ -1,3 +1,7 @@
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
 use crate::key::{Key, KeyBuf, Missing, View, tag};
 
 /// The first of two to four keys that is there.
@@ -32,7 +36,7 @@ macro_rules! alternatives {
                         done => return done,
                     };
                 )*
-                Err(all_missing([$($name),*]))
+                Err(all_missing(&[$($name),*]))
             }
         }
     };
@@ -41,6 +45,21 @@ macro_rules! alternatives {
 alternatives!(0 A, 1 B);
 alternatives!(0 A, 1 B, 2 C);
 alternatives!(0 A, 1 B, 2 C, 3 D);
+
+/// A list of alternatives that is known only at run time, such as one from a file. It may have 255 at most;
+/// further ones are not used.
+impl<V: View, K: Key<V>> Key<V> for First<Arc<[K]>> {
+    fn write(&self, view: &V, key: &mut KeyBuf) -> Result<(), Missing> {
+        let mut all = SmallVec::<[Missing; 4]>::new();
+        for (index, alternative) in (0..u8::MAX).zip(self.0.iter()) {
+            match attempt(alternative, index, view, key) {
+                Err(missing) if !missing.is_ambiguous() => all.push(missing),
+                done => return done,
+            }
+        }
+        Err(all_missing(&all))
+    }
+}
 
 /// Writes into a copy: an alternative that fails midway leaves nothing behind.
 fn attempt<V: View, K: Key<V>>(
@@ -56,14 +75,14 @@ fn attempt<V: View, K: Key<V>>(
     Ok(())
 }
 
-fn all_missing<const N: usize>(all: [Missing; N]) -> Missing {
+fn all_missing(all: &[Missing]) -> Missing {
     if let Some(server) = all.iter().find(|missing| missing.is_server()) {
         return server.clone();
     }
     if all.iter().any(Missing::is_exempt) {
         return Missing::exempt();
     }
-    Missing::client(all.each_ref().map(Missing::what).join(" or "))
+    Missing::client(all.iter().map(Missing::what).collect::<Vec<_>>().join(" or "))
 }
 
 #[cfg(test)]
@@ -80,6 +99,20 @@ mod tests {
         let a = Request::default().header("a", "1");
         assert_eq!(key(&first, &both), key(&first, &a));
         assert_ne!(key(&first, &b), key(&first, &a));
+    }
+
+    #[test]
+    fn a_list_writes_the_same_as_a_tuple() {
+        let tuple = First((Header("a"), Header("b"), Header("c")));
+        let list = First(Arc::from([Header("a"), Header("b"), Header("c")]));
+        for name in ["a", "b", "c"] {
+            let request = Request::default().header(name, "1");
+            assert_eq!(key(&tuple, &request), key(&list, &request));
+        }
+        let none = Request::default();
+        assert_eq!(missing(&tuple, &none).what(), missing(&list, &none).what());
+        let twice = Request::default().header("a", "1").header("a", "2").header("b", "1");
+        assert!(missing(&list, &twice).is_ambiguous());
     }
 
     #[test]

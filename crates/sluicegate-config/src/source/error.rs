@@ -3,34 +3,27 @@
 use std::collections::HashSet;
 use std::fmt;
 
+use super::location::SourceLocation;
+
 /// One thing that is wrong: where it stands, and what was expected there.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Problem {
+pub struct Diagnostic {
     path: String,
-    place: Option<Place>,
+    location: Option<SourceLocation>,
     message: String,
 }
 
-/// A place in a text, both counted from 1; a column is a character.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place {
-    /// The line.
-    pub line: usize,
-    /// The column.
-    pub column: usize,
-}
-
-impl Problem {
+impl Diagnostic {
     /// A problem with what stands at `path`, such as `rules[1].limits[0].burst`; `message` is a sentence
     /// that says what is wrong and what was expected.
     pub fn new(path: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { path: path.into(), place: None, message: message.into() }
+        Self { path: path.into(), location: None, message: message.into() }
     }
 
     /// Says where in the text that is.
     #[must_use]
-    pub fn at(mut self, place: Option<Place>) -> Self {
-        self.place = place;
+    pub fn at(mut self, location: Option<SourceLocation>) -> Self {
+        self.location = location;
         self
     }
 
@@ -41,12 +34,12 @@ impl Problem {
 
     /// The line, from 1; `None` for a document that was made in code, or could not be read at all.
     pub fn line(&self) -> Option<usize> {
-        self.place.map(|place| place.line)
+        self.location.map(|location| location.line)
     }
 
     /// The column in characters, from 1.
     pub fn column(&self) -> Option<usize> {
-        self.place.map(|place| place.column)
+        self.location.map(|location| location.column)
     }
 
     /// What is wrong, and what was expected.
@@ -56,9 +49,9 @@ impl Problem {
 }
 
 /// Prints `line:column: path: message`, without what is not known.
-impl fmt::Display for Problem {
+impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(Place { line, column }) = self.place {
+        if let Some(SourceLocation { line, column }) = self.location {
             write!(f, "{line}:{column}: ")?;
         }
         if !self.path.is_empty() {
@@ -68,7 +61,7 @@ impl fmt::Display for Problem {
     }
 }
 
-impl std::error::Error for Problem {}
+impl std::error::Error for Diagnostic {}
 
 /// All that is wrong with a document: never nothing. Of more than a hundred problems, the first hundred are
 /// told, and how many more there are at least.
@@ -81,10 +74,10 @@ impl std::error::Error for Problem {}
 /// Prints a line for each problem, `file:line:column: path: message`, which editors and terminals
 /// turn into links.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problems {
+pub struct PolicyError {
     file: Option<Box<str>>,
     /// At least one.
-    list: Box<[Problem]>,
+    list: Box<[Diagnostic]>,
     /// How many more there are, which are not told one by one.
     more: usize,
 }
@@ -92,19 +85,19 @@ pub struct Problems {
 /// Most problems that are told one by one: a file that was made by a program may be wrong in each line.
 pub const MOST: usize = 100;
 
-impl Problems {
+impl PolicyError {
     /// These problems, each once, in the order in which they stand in the text; `None` if there are none.
-    pub fn of(problems: impl IntoIterator<Item = Problem>) -> Option<Self> {
+    pub fn of(problems: impl IntoIterator<Item = Diagnostic>) -> Option<Self> {
         Self::and_more(problems, 0)
     }
 
     /// These problems, and the number of problems that were left out.
-    pub fn and_more(problems: impl IntoIterator<Item = Problem>, more: usize) -> Option<Self> {
+    pub fn and_more(problems: impl IntoIterator<Item = Diagnostic>, more: usize) -> Option<Self> {
         // What several rules use is looked at for each of them.
         let mut told = HashSet::new();
         let mut problems: Vec<_> =
             problems.into_iter().filter(|problem| told.insert(problem.clone())).collect();
-        problems.sort_by_key(|problem| problem.place);
+        problems.sort_by_key(|problem| problem.location);
         let more = more + problems.len().saturating_sub(MOST);
         problems.truncate(MOST);
         let list = problems.into_boxed_slice();
@@ -125,25 +118,25 @@ impl Problems {
     }
 
     /// The problems, in the order in which they stand in the text.
-    pub fn iter(&self) -> impl Iterator<Item = &Problem> {
+    pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
         self.list.iter()
     }
 }
 
-impl From<Problem> for Problems {
-    fn from(problem: Problem) -> Self {
+impl From<Diagnostic> for PolicyError {
+    fn from(problem: Diagnostic) -> Self {
         Self { file: None, list: Box::new([problem]), more: 0 }
     }
 }
 
-impl fmt::Display for Problems {
+impl fmt::Display for PolicyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, problem) in self.iter().enumerate() {
             if i > 0 {
                 f.write_str("\n")?;
             }
             match &self.file {
-                Some(file) if problem.place.is_some() => write!(f, "{file}:{problem}")?,
+                Some(file) if problem.location.is_some() => write!(f, "{file}:{problem}")?,
                 Some(file) => write!(f, "{file}: {problem}")?,
                 None => problem.fmt(f)?,
             }
@@ -155,21 +148,21 @@ impl fmt::Display for Problems {
     }
 }
 
-impl std::error::Error for Problems {}
+impl std::error::Error for PolicyError {}
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn place(line: usize, column: usize) -> Option<Place> {
-        Some(Place { line, column })
+    fn location(line: usize, column: usize) -> Option<SourceLocation> {
+        Some(SourceLocation { line, column })
     }
 
     #[test]
     fn problems_are_told_in_the_order_of_the_text() {
-        let problems = Problems::of([
-            Problem::new("rules[1].name", "the name is taken").at(place(12, 3)),
-            Problem::new("time_zone", "no such zone").at(place(1, 13)),
+        let problems = PolicyError::of([
+            Diagnostic::new("rules[1].name", "the name is taken").at(location(12, 3)),
+            Diagnostic::new("time_zone", "no such zone").at(location(1, 13)),
         ]);
         let problems = problems.expect("two").in_file("policies.toml");
         assert_eq!(
@@ -177,21 +170,23 @@ mod tests {
             "policies.toml:1:13: time_zone: no such zone\n\
              policies.toml:12:3: rules[1].name: the name is taken"
         );
-        assert_eq!(Problems::of([]), None);
+        assert_eq!(PolicyError::of([]), None);
     }
 
     #[test]
     fn what_is_found_twice_is_told_once() {
-        let twice = ["one", "other", "one"].map(|what| Problem::new("tiers", what).at(place(1, 1)));
-        assert_eq!(Problems::of(twice).expect("two").iter().count(), 2);
+        let twice =
+            ["one", "other", "one"].map(|what| Diagnostic::new("tiers", what).at(location(1, 1)));
+        assert_eq!(PolicyError::of(twice).expect("two").iter().count(), 2);
     }
 
     #[test]
     fn of_very_many_problems_the_first_are_told_and_the_rest_counted() {
-        let many = |count| (0..count).rev().map(|at| Problem::new("", "x").at(place(at + 1, 1)));
-        let problems = Problems::of(many(100)).expect("a hundred");
+        let many =
+            |count| (0..count).rev().map(|at| Diagnostic::new("", "x").at(location(at + 1, 1)));
+        let problems = PolicyError::of(many(100)).expect("a hundred");
         assert_eq!((problems.iter().count(), problems.more()), (100, 0));
-        let problems = Problems::of(many(1_000)).expect("a thousand");
+        let problems = PolicyError::of(many(1_000)).expect("a thousand");
         assert_eq!((problems.iter().count(), problems.more()), (100, 900));
         let text = problems.to_string();
         assert!(text.starts_with("1:1: x\n2:1: x\n"), "{text}");
@@ -200,7 +195,7 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_left_out() {
-        let problems = Problems::from(Problem::new("", "there is no such file"));
+        let problems = PolicyError::from(Diagnostic::new("", "there is no such file"));
         assert_eq!(problems.to_string(), "there is no such file");
         assert_eq!(problems.in_file("a.toml").to_string(), "a.toml: there is no such file");
     }

@@ -1,6 +1,6 @@
 //! Lines and columns of a text.
 
-use crate::problem::Place;
+use super::location::SourceLocation;
 
 /// Turns byte offsets into lines and columns.
 pub(crate) struct Lines<'a> {
@@ -26,18 +26,18 @@ impl<'a> Lines<'a> {
         Self { text, starts, before: std::iter::once(0).chain(sums).collect() }
     }
 
-    pub(crate) fn place(&self, offset: usize) -> Place {
+    pub(crate) fn location(&self, offset: usize) -> SourceLocation {
         let offset = offset.min(self.text.len());
         let line = self.starts.partition_point(|&start| start <= offset);
         let column = self.characters_before(offset) - self.characters_before(self.starts[line - 1]);
-        Place { line, column: column + 1 }
+        SourceLocation { line, column: column + 1 }
     }
 
     /// The place of the `column`-th byte in a line, both counted from 1.
     #[cfg(feature = "json")]
-    pub(crate) fn place_of_byte(&self, line: usize, column: usize) -> Place {
+    pub(crate) fn location_of_byte(&self, line: usize, column: usize) -> SourceLocation {
         let start = self.starts.get(line.saturating_sub(1)).copied().unwrap_or_default();
-        self.place(start + column.saturating_sub(1))
+        self.location(start + column.saturating_sub(1))
     }
 
     fn characters_before(&self, offset: usize) -> usize {
@@ -58,12 +58,12 @@ mod tests {
     #[test]
     fn columns_are_characters() {
         let lines = Lines::new("a = 1\nü = 2\n");
-        let place = |line, column| Place { line, column };
-        assert_eq!(lines.place(0), place(1, 1));
-        assert_eq!(lines.place(4), place(1, 5));
-        assert_eq!(lines.place(6), place(2, 1));
-        assert_eq!(lines.place(11), place(2, 5));
-        assert_eq!(lines.place(100), place(3, 1));
+        let location = |line, column| SourceLocation { line, column };
+        assert_eq!(lines.location(0), location(1, 1));
+        assert_eq!(lines.location(4), location(1, 5));
+        assert_eq!(lines.location(6), location(2, 1));
+        assert_eq!(lines.location(11), location(2, 5));
+        assert_eq!(lines.location(100), location(3, 1));
     }
 
     #[test]
@@ -73,8 +73,8 @@ mod tests {
         for (at, char) in text.char_indices() {
             let before = text[..at].rsplit('\n').next().expect("a line");
             let column = before.chars().count() + 1;
-            assert_eq!(lines.place(at).column, column, "{at} {char}");
+            assert_eq!(lines.location(at).column, column, "{at} {char}");
         }
-        assert_eq!(lines.place(text.len()), Place { line: 2, column: 2_002 });
+        assert_eq!(lines.location(text.len()), SourceLocation { line: 2, column: 2_002 });
     }
 }

@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use crate::path::DocumentPath;
-use crate::problem::Place;
+use super::location::SourceLocation;
+use super::path::DocumentPath;
 
 /// A value, and where it stands.
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
-    place: Spot,
-    pub(super) data: Data,
+    location: Spot,
+    pub(crate) data: Data,
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum Data {
+pub(crate) enum Data {
     #[cfg_attr(
         all(feature = "toml", not(feature = "json")),
         expect(dead_code, reason = "TOML has none")
@@ -36,7 +36,7 @@ pub(super) enum Data {
 
 /// What a value stands for that was wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stub {
+pub(crate) enum Stub {
     /// A text, a number, an empty list or nothing, as is asked for.
     Any,
     /// A table.
@@ -52,12 +52,12 @@ pub(crate) enum Step {
 
 /// A value that has a name.
 #[derive(Debug, Clone)]
-pub(super) struct Entry {
+pub(crate) struct Entry {
     name: Spot,
-    pub(super) value: Node,
+    pub(crate) value: Node,
 }
 
-/// A [`Place`] in half the room: a text has fewer characters than fit.
+/// A [`SourceLocation`] in half the room: a text has fewer characters than fit.
 #[derive(Debug, Clone, Copy)]
 struct Spot {
     line: u32,
@@ -65,12 +65,12 @@ struct Spot {
 }
 
 impl Node {
-    pub(super) fn new(place: Place, data: Data) -> Self {
-        Self { place: place.into(), data }
+    pub(crate) fn new(location: SourceLocation, data: Data) -> Self {
+        Self { location: location.into(), data }
     }
 
     /// How many values it is, with all in it.
-    pub(super) fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         let inside: usize = match &self.data {
             Data::List(list) => list.iter().map(Self::size).sum(),
             Data::Table(table) => table.values().map(|entry| entry.value.size()).sum(),
@@ -79,13 +79,13 @@ impl Node {
         1 + inside
     }
 
-    pub(crate) fn place(&self) -> Place {
-        self.place.into()
+    pub(crate) fn location(&self) -> SourceLocation {
+        self.location.into()
     }
 
     /// Where the value stands, or else the nearest that the path goes through; and where its name stands, if
     /// that is there.
-    pub(crate) fn find(&self, path: &DocumentPath<'_>) -> (Place, Option<Place>) {
+    pub(crate) fn find(&self, path: &DocumentPath<'_>) -> (SourceLocation, Option<SourceLocation>) {
         let mut found = (self, None);
         for step in path.steps() {
             let next = match (&found.0.data, step) {
@@ -100,10 +100,10 @@ impl Node {
             match next {
                 Some(next) => found = next,
                 // What is missing has no name.
-                None => return (found.0.place(), None),
+                None => return (found.0.location(), None),
             }
         }
-        (found.0.place(), found.1.map(Place::from))
+        (found.0.location(), found.1.map(SourceLocation::from))
     }
 
     /// Whether something stands at the top under this name.
@@ -112,7 +112,7 @@ impl Node {
     }
 
     /// What stands at the end of the way.
-    pub(super) fn at(&mut self, way: &[Step]) -> Option<&mut Self> {
+    pub(crate) fn at(&mut self, way: &[Step]) -> Option<&mut Self> {
         way.iter().try_fold(self, |node, step| match (&mut node.data, step) {
             (Data::Table(table), Step::Name(name)) => {
                 table.get_mut(name).map(|entry| &mut entry.value)
@@ -123,18 +123,18 @@ impl Node {
     }
 
     /// Puts something under a name that is missing; says whether that could be done.
-    pub(super) fn supply(&mut self, name: &str) -> bool {
+    pub(crate) fn supply(&mut self, name: &str) -> bool {
         if let Data::Stub(Stub::Table) = self.data {
             self.data = Data::Table(BTreeMap::new());
         }
         let Data::Table(table) = &mut self.data else { return false };
-        let value = Self { place: self.place, data: Data::Stub(Stub::Any) };
-        let before = table.insert(name.to_owned(), Entry { name: self.place, value });
+        let value = Self { location: self.location, data: Data::Stub(Stub::Any) };
+        let before = table.insert(name.to_owned(), Entry { name: self.location, value });
         before.is_none_or(|before| matches!(before.value.data, Data::Gone))
     }
 
     /// What stands under this name.
-    pub(super) fn entry(&mut self, name: &str) -> Option<&mut Self> {
+    pub(crate) fn entry(&mut self, name: &str) -> Option<&mut Self> {
         match &mut self.data {
             Data::Table(table) => table.get_mut(name).map(|entry| &mut entry.value),
             _ => None,
@@ -143,19 +143,19 @@ impl Node {
 }
 
 impl Entry {
-    pub(super) fn new(name: Place, value: Node) -> Self {
+    pub(crate) fn new(name: SourceLocation, value: Node) -> Self {
         Self { name: name.into(), value }
     }
 }
 
-impl From<Place> for Spot {
-    fn from(place: Place) -> Self {
+impl From<SourceLocation> for Spot {
+    fn from(location: SourceLocation) -> Self {
         let short = |count| u32::try_from(count).unwrap_or(u32::MAX);
-        Self { line: short(place.line), column: short(place.column) }
+        Self { line: short(location.line), column: short(location.column) }
     }
 }
 
-impl From<Spot> for Place {
+impl From<Spot> for SourceLocation {
     fn from(spot: Spot) -> Self {
         Self { line: spot.line as usize, column: spot.column as usize }
     }

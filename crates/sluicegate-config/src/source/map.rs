@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::path::DocumentPath;
-use crate::problem::{Place, Problem};
-use crate::read::Node;
+use super::error::Diagnostic;
+use super::location::SourceLocation;
+use super::path::DocumentPath;
+use super::tree::Node;
 
 /// Where each value of a document stands in its text: by its path, such as `rules[1].limits[0].burst`.
 ///
 /// Two documents are equal if they say the same, wherever that stands: so all origins are.
 #[derive(Debug, Clone, Default)]
-pub struct Origin {
+pub struct SourceMap {
     /// The values of the text, which know where they stand.
     values: Option<Arc<Node>>,
     /// What was said otherwise, by path.
@@ -20,12 +21,12 @@ pub struct Origin {
 
 #[derive(Debug, Clone)]
 struct Mark {
-    place: Place,
+    location: SourceLocation,
     /// The path to be told, where the text is of another format than the document.
     shown: Option<String>,
 }
 
-impl Origin {
+impl SourceMap {
     #[cfg(any(feature = "toml", feature = "json"))]
     /// That of a document that these values say.
     pub(crate) fn of(values: Node) -> Self {
@@ -33,13 +34,18 @@ impl Origin {
     }
 
     /// Notes that what is at `path` in the document stands at `place` in the text.
-    pub fn mark(&mut self, path: impl Into<String>, place: Place) {
-        self.marks.insert(path.into(), Mark { place, shown: None });
+    pub fn mark(&mut self, path: impl Into<String>, location: SourceLocation) {
+        self.marks.insert(path.into(), Mark { location, shown: None });
     }
 
     /// The same, where the text is of another format, in which the path is `shown`.
-    pub fn mark_as(&mut self, path: impl Into<String>, place: Place, shown: impl Into<String>) {
-        self.marks.insert(path.into(), Mark { place, shown: Some(shown.into()) });
+    pub fn mark_as(
+        &mut self,
+        path: impl Into<String>,
+        location: SourceLocation,
+        shown: impl Into<String>,
+    ) {
+        self.marks.insert(path.into(), Mark { location, shown: Some(shown.into()) });
     }
 
     /// Whether the text says something at the top under this name.
@@ -48,18 +54,22 @@ impl Origin {
     }
 
     /// A problem with what stands at `path`, or with what it should stand in.
-    pub(crate) fn problem(&self, path: &DocumentPath<'_>, message: impl Into<String>) -> Problem {
+    pub(crate) fn problem(
+        &self,
+        path: &DocumentPath<'_>,
+        message: impl Into<String>,
+    ) -> Diagnostic {
         let text = path.to_string();
         match (self.find(path, &text), &self.values) {
             (Some(mark), _) => {
                 let shown = mark.shown.clone().unwrap_or(text);
-                Problem::new(shown, message).at(Some(mark.place))
+                Diagnostic::new(shown, message).at(Some(mark.location))
             }
             (None, Some(root)) => {
-                let (place, _) = root.find(path);
-                Problem::new(text, message).at(Some(place))
+                let (location, _) = root.find(path);
+                Diagnostic::new(text, message).at(Some(location))
             }
-            (None, None) => Problem::new(text, message),
+            (None, None) => Diagnostic::new(text, message),
         }
     }
 
@@ -77,7 +87,7 @@ impl Origin {
     }
 }
 
-impl PartialEq for Origin {
+impl PartialEq for SourceMap {
     fn eq(&self, _: &Self) -> bool {
         true
     }
@@ -89,8 +99,8 @@ mod tests {
 
     #[test]
     fn what_is_not_in_the_text_stands_where_it_is_missing() {
-        let mut origin = Origin::default();
-        origin.mark("rules[0]", Place { line: 3, column: 1 });
+        let mut origin = SourceMap::default();
+        origin.mark("rules[0]", SourceLocation { line: 3, column: 1 });
         let root = DocumentPath::Root;
         let rules = root.name("rules");
         let rule = rules.index(0);

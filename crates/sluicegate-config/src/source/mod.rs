@@ -1,0 +1,22 @@
+//! Where the values of a document are in its text, and what is wrong with them.
+
+mod error;
+#[cfg(any(feature = "toml", feature = "json"))]
+mod lines;
+mod location;
+mod map;
+mod path;
+#[cfg_attr(
+    not(any(feature = "toml", feature = "json")),
+    expect(dead_code, reason = "only the readers of texts make trees")
+)]
+mod tree;
+
+pub use self::error::{Diagnostic, MOST, PolicyError};
+#[cfg(any(feature = "toml", feature = "json"))]
+pub(crate) use self::lines::Lines;
+pub use self::location::SourceLocation;
+pub use self::map::SourceMap;
+pub use self::path::DocumentPath;
+#[cfg(any(feature = "toml", feature = "json"))]
+pub(crate) use self::tree::{Data, Entry, Node, Step, Stub};
