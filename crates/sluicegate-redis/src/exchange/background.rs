@@ -1,4 +1,9 @@
 //! Bounds on calls and settlements under way, and on what runs in the background.
+//!
+//! Too late is not charged. A time-out that drops the question also drops the answer, and with it what it
+//! takes to give back. So the time-outs of the client library are off. When the deadline has passed, or the
+//! request is dropped, the answer is awaited in the background, in one of a bounded number of places, and
+//! what it charged is given back. That is why an error can mean that nothing is charged.
 
 use std::pin::pin;
 use std::sync::Arc;

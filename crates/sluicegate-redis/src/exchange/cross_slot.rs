@@ -1,4 +1,8 @@
 //! A charge whose rows lie in several slots of a cluster: one call for each slot, all or none.
+//!
+//! The slots are asked in order. Requests that meet on several slots meet on the first one, and are refused
+//! there before anything is charged on the others. Such a request does not wait, because a place in each
+//! slot would be a place at another moment.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

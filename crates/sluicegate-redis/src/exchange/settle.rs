@@ -1,4 +1,8 @@
 //! Settlements, and charges that are given back because their answer came too late. Both are sent in the background.
+//!
+//! A settlement is sent before the call that asks for it returns: its task is polled once by hand, which
+//! puts the command on the connection. So the next question of the same caller is behind it and is decided
+//! after it. Only what is not done by then goes to the background.
 
 use std::sync::Arc;
 use std::task::{Context, Waker};

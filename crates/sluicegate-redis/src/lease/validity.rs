@@ -19,6 +19,14 @@
 //! not even if the two clocks differ in rate by one part in a thousand, which is more than a clock is ever
 //! corrected by.
 //! A server whose clock is set forward lets its buckets drain at once, leased or not.
+//!
+//! Without that rule, a refund would break the bound. So the debt at the last lease is kept beside the row
+//! (`:leased`), and `settle.lua` gives back nothing from below it, except to the process that took that
+//! lease. Plain charges from before a lease cannot be given back to a bucket that is leased from; they
+//! drain. In a fixed window a token is good until the window ends. For other algorithms no such moment can
+//! be told for one token alone, so their requests are passed on, as is a request that is charged to several
+//! limits. The process measures time by its own clock, which is taken to run as fast as the server's to one
+//! part in a thousand.
 
 use std::time::Duration;
 

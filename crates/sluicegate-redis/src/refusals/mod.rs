@@ -6,6 +6,10 @@
 //! whenever the server might admit, the server decides.
 //!
 //! [`decide`]: sluicegate_core::adapter::decide
+//!
+//! The refusal is believed only if the rows refuse by every clock that the server may show. What this
+//! process charges, settles or resets makes it forget the row. The operator chooses how long this process
+//! may not know what other processes give back.
 
 mod memory;
 mod observation;

@@ -1,4 +1,27 @@
 //! Where a row stands in Redis: the key of every limit and every one who is limited by it.
+//!
+//! Keys are legible and cannot meet. A row is `prefix{key}limit`. The part in braces is the parts of the
+//! key, with everything but letters, digits and a few signs escaped, so that no client can end the hash tag
+//! early or write the comma that separates parts. All limits of one key share a slot. With a secret, it is
+//! 128 bits of an HMAC instead.
+//!
+//! A row is one string: 16 bytes for the two words of most limits, 56 with a gap or a ban, 72 where
+//! refusals count, 112 where it is carried over, and 56 more for each further set of numbers, after 16 for
+//! the first of them.
+//!
+//! Windows and logs expire when they are as good as none, which the step knows to the microsecond. The
+//! expiry is rounded up to milliseconds, is never 0, and is set by the script that writes the row. The row
+//! of a token bucket expires at the first multiple of a power of two, no more than what the row was worth
+//! when its words were written, at which it is worth nothing: never before it is as good as none, and at
+//! most twice as late. That moment follows from the words and the identity of the limit alone, so a script
+//! that reads a row knows its expiry without asking. Where new words have the same expiry, they are written
+//! in place (`SETRANGE`), which costs two thirds of `SET .. PX`. All scripts that write such rows agree on
+//! it. The clock of a test writes every expiry.
+//!
+//! A refusal writes nothing, unless the limit records refusals or the clock has stepped back. A log is one
+//! string too, a head and its stamps, read and written in place by ranges, so a long log takes no more
+//! commands and bytes than a short one. The space of dropped stamps is reclaimed when it is most of the
+//! string.
 
 use std::fmt;
 use std::fmt::Write as _;

@@ -1,4 +1,13 @@
 //! The circuit breaker: a server that keeps failing is not asked for a while, then by one at a time.
+//!
+//! The breaker is one atomic word and is asked before anything is made of a request. It opens after
+//! consecutive failures of the server; a wrong row, a moving slot and a failed script do not count. Then
+//! one request at a time finds out, after pauses that double up to a bound, half of each random so that
+//! processes do not come back together. A request that finds out and never returns loses its turn after the
+//! longest pause. Only an answer to that request within the deadline closes the breaker; late answers, and
+//! answers to earlier questions, do not. A failure by silence that opens the breaker, or meets it open,
+//! also replaces the connection, but nobody connects before the pause has ended, because a connection is no
+//! sign of health.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
