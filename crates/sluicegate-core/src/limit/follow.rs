@@ -4,6 +4,7 @@ use super::algorithm::Algorithm;
 use super::definition::Limit;
 use super::exact::bounded;
 use super::state::{Receipt, State};
+use super::status::LimitStatus;
 use super::words::Words;
 
 impl Limit {
@@ -21,6 +22,36 @@ impl Limit {
             return;
         }
         let more = (spent - charged).min(self.room(state, bounded(now)));
+        if more > 0 {
+            self.settle(state, now, &Receipt::default(), 0, more);
+        }
+    }
+
+    /// Whether a status says more than is counted by following each charge: where something drains, what is spent
+    /// elsewhere counts here too. Of a window, the charges that are followed are enough.
+    pub(crate) fn can_follow(&self, status: &LimitStatus) -> bool {
+        !status.uncounted && self.is_bucket() && status.limit.is_bucket()
+    }
+
+    fn is_bucket(&self) -> bool {
+        matches!(self.algorithm, Algorithm::TokenBucket(_))
+    }
+
+    /// Counts no less than `status` says of another limit, of which this is a part or the whole: a part that is
+    /// used as much. Beyond half of it up to twice its size, since a store that has all to give when it is back
+    /// must not find that its second has given it as well.
+    pub(crate) fn follow_status(&self, state: &mut State, now: u64, status: &LimitStatus) {
+        let (Algorithm::TokenBucket(part), Algorithm::TokenBucket(whole)) =
+            (&self.algorithm, &status.limit.algorithm)
+        else {
+            return;
+        };
+        let now = bounded(now);
+        let used = status.reset.map_or(0.0, |reset| whole.used_until(reset));
+        let size = part.size() as f64;
+        let spent = (size * used).floor().max((size * (3.0 * used - 1.0)).ceil());
+        let known = (2 * part.size()).saturating_sub(part.room_twice(state.words, now));
+        let more = (spent as u64).saturating_sub(known).min(self.room(state, now));
         if more > 0 {
             self.settle(state, now, &Receipt::default(), 0, more);
         }
@@ -89,6 +120,28 @@ mod tests {
             let fresh = limit.fresh_in(&state, NOW).expect("time heals it");
             assert!(fresh <= 2 * MINUTE, "{limit}: {fresh:?}");
         }
+    }
+
+    #[test]
+    fn a_part_is_used_as_much_as_the_whole() {
+        let (whole, part) = (Limit::per_minute(100), Limit::per_minute(20));
+        // Of the whole, what is spent; of the part, what is left, and what is left a third of the time later.
+        for (spent, left_now, left_later) in
+            [(0, 20, 20), (5, 19, 20), (50, 10, 16), (75, 0, 1), (100, 0, 0)]
+        {
+            let (mut used, mut state) = (whole.fresh(), part.fresh());
+            let answer = whole.take(&mut used, NOW, spent);
+            let status = answer.statuses().next().expect("one limit").clone();
+            assert!(part.can_follow(&status));
+            // Twice is no more than once.
+            part.follow_status(&mut state, NOW, &status);
+            part.follow_status(&mut state, NOW, &status);
+            assert_eq!(left(part, &state), Some(left_now), "{spent}");
+            let later = NOW + 20_000_000;
+            assert_eq!(part.peek(&state, later, 1).remaining(), Some(left_later), "{spent}");
+        }
+        let window = Limit::fixed_window(100, MINUTE);
+        assert!(!window.can_follow(&LimitStatus::fresh(window)), "nothing drains");
     }
 
     #[test]

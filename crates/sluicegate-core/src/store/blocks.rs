@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::clock::Clock;
 use crate::key::{KeyBuf, Part};
-use crate::limit::{Limit, LimitError, Outcome, Receipt};
+use crate::limit::{Limit, LimitError, LimitStatus, Outcome, Receipt};
 use crate::store::charge::{Charge, Debit};
 use crate::store::set_spent::SetSpent;
 use crate::store::{Answer, AtOnce, Store, StoreError};
@@ -166,6 +166,10 @@ impl<S: Store + Clone> Store for Blocks<S> {
 
     fn follow(&self, debit: &Debit, charged: u64, spent: u64) {
         self.store.follow(debit, charged, spent);
+    }
+
+    fn follow_status(&self, debit: &Debit, status: &LimitStatus) {
+        self.store.follow_status(debit, status);
     }
 
     fn clock(&self) -> Clock {

@@ -33,7 +33,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::clock::Clock;
-use crate::limit::{Limit, LimitError, Outcome, Receipt};
+use crate::limit::{Limit, LimitError, LimitStatus, Outcome, Receipt};
 use crate::store::charge::{Charge, Debit};
 
 /// Where counts are kept, and decisions made.
@@ -84,6 +84,14 @@ pub trait Store {
     /// and by default nothing is counted.
     fn follow(&self, debit: &Debit, charged: u64, spent: u64) {
         let _ = (debit, charged, spent);
+    }
+
+    /// Counts no less than another store says that all processes together have spent of a limit: `status` is the
+    /// answer to a charge of `debit`. [`Fallback`] tells its second store so after each decision of the first.
+    ///
+    /// Only a store in this process needs to. By default nothing is counted.
+    fn follow_status(&self, debit: &Debit, status: &LimitStatus) {
+        let _ = (debit, status);
     }
 
     /// The clock that waiting goes by.
@@ -187,6 +195,11 @@ macro_rules! pointers {
             #[inline]
             fn follow(&self, debit: &Debit, charged: u64, spent: u64) {
                 (**self).follow(debit, charged, spent);
+            }
+
+            #[inline]
+            fn follow_status(&self, debit: &Debit, status: &LimitStatus) {
+                (**self).follow_status(debit, status);
             }
 
             fn clock(&self) -> Clock {

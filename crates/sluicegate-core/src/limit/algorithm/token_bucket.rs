@@ -20,6 +20,8 @@
 //! On the wire, the effective window of a bucket (`t`) is the time until one more token is there, rounded
 //! up. Until then no more than `r` requests can be made.
 
+use std::time::Duration;
+
 use crate::limit::earliest::{Earliest, StepResult};
 use crate::limit::exact::{EXACT, TICKS, bounded, gcd, micros_until, rescaled};
 use crate::limit::words::{Parameters, Words};
@@ -134,6 +136,17 @@ impl TokenBucket {
     /// How many tokens fit into a bucket of twice the size.
     pub(crate) fn room_twice(&self, words: Words, now: u64) -> u64 {
         (2 * self.cap).saturating_sub(self.debt(words, now)) / self.unit
+    }
+
+    /// How many tokens it holds.
+    pub(crate) const fn size(&self) -> u64 {
+        self.cap / self.unit
+    }
+
+    /// How much of it is in use, from 0 to 1, where all has drained after `reset`.
+    pub(crate) fn used_until(&self, reset: Duration) -> f64 {
+        let drained = reset.as_micros() as f64 / self.tick as f64 * self.drain as f64;
+        (drained / self.cap as f64).min(1.0)
     }
 
     /// When the request may come in.

@@ -12,7 +12,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use crate::clock::Clock;
-use crate::limit::{Limit, LimitError, Outcome, Receipt};
+use crate::limit::{Limit, LimitError, LimitStatus, Outcome, Receipt};
 use crate::store::charge::{Charge, Debit};
 use crate::store::{Answer, AtOnce, Store, StoreError};
 
@@ -26,10 +26,13 @@ use crate::store::{Answer, AtOnce, Store, StoreError};
 /// # What is admitted
 ///
 /// A second store in this process [follows](Store::follow) the first: what this process was admitted by the
-/// first counts in the second as well, so it does not begin with a fresh burst. Where requests are spread evenly
-/// over the processes, all of them together admit at most `rate × time + 2 × burst` in any interval,
-/// however long the first store is away, and however often it comes and goes; of a window, at most twice the
-/// count. Requests that are spread by chance can add some per cent of the rate.
+/// first counts in the second as well, so it does not begin with a fresh burst. It also hears with each answer
+/// [how much all processes have used](Store::follow_status), so that the share of a process that was refused is as
+/// empty as that of the one that was admitted. Where requests are spread evenly over the processes, all of them
+/// together admit at most `rate × time + 2 × burst` in any interval, however long the first store is away, and
+/// however often it comes and goes; of a window, at most twice the count. Requests that are spread by chance can
+/// add some per cent of the rate. In exchange, a key that has used its whole burst is admitted nothing by the
+/// second store for the time in which a burst comes back: the first has that burst to give when it returns.
 /// A process that loses the first store while others still reach it adds its own share to that, for as
 /// long as it lasts. What is [held](crate::Limit::concurrent) is counted in each store by itself, so up to twice
 /// the limit can be held.
@@ -101,6 +104,11 @@ where
         self.1.follow(debit, charged, spent);
     }
 
+    fn follow_status(&self, debit: &Debit, status: &LimitStatus) {
+        self.0.follow_status(debit, status);
+        self.1.follow_status(debit, status);
+    }
+
     fn clock(&self) -> Clock {
         self.0.clock()
     }
@@ -145,13 +153,18 @@ impl Ask {
 
     /// Tells the second store what the first has charged.
     fn followed<S: Store>(self, second: &S, charge: &Charge, outcome: &Outcome) {
-        if !matches!(self, Self::Take) || !outcome.is_admitted() {
+        if !matches!(self, Self::Take) {
             return;
         }
-        for (debit, receipt) in charge.debits().zip(outcome.receipts()) {
-            if !receipt.is_void() {
-                second.follow(debit, 0, debit.cost);
+        if outcome.is_admitted() {
+            for (debit, receipt) in charge.debits().zip(outcome.receipts()) {
+                if !receipt.is_void() {
+                    second.follow(debit, 0, debit.cost);
+                }
             }
+        }
+        for (debit, status) in charge.debits().zip(outcome.decision(charge).statuses()) {
+            second.follow_status(debit, status);
         }
     }
 }
@@ -218,6 +231,7 @@ where
             }
             Asking::First { future, ask, charge, second } => {
                 if let Ok(outcome) = Pin::into_inner(future).outcome() {
+                    ask.followed(&second, &charge, &outcome);
                     return Ok(outcome.passed_on(0));
                 }
                 (ask, charge, second)

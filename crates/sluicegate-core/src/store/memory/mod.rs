@@ -42,7 +42,7 @@ use self::spend::NotSpent;
 use self::table::Table;
 use crate::clock::Clock;
 use crate::key::KeyBuf;
-use crate::limit::{Limit, LimitError, Outcome, Receipt};
+use crate::limit::{Limit, LimitError, LimitStatus, Outcome, Receipt};
 use crate::store::charge::{Charge, Debit};
 use crate::store::{Answer, Never, Store, StoreError};
 
@@ -350,6 +350,18 @@ impl Store for Memory {
         self.0.rows(&charge, find, |rows, now| {
             for found in rows.iter_mut().filter(|found| found.has_room) {
                 debit.limit.follow_charge(&mut found.state, now, charged, spent);
+            }
+        });
+    }
+
+    fn follow_status(&self, debit: &Debit, status: &LimitStatus) {
+        if !debit.limit.can_follow(status) {
+            return;
+        }
+        let charge = Charge::of(debit.limit, debit.key, 0);
+        self.0.rows(&charge, FindMode::OrInsert, |rows, now| {
+            for found in rows.iter_mut().filter(|found| found.has_room) {
+                debit.limit.follow_status(&mut found.state, now, status);
             }
         });
     }

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use crate::clock::Clock;
-use crate::limit::{Limit, LimitError, Outcome, Receipt, Verdict};
+use crate::limit::{Limit, LimitError, LimitStatus, Outcome, Receipt, Verdict};
 use crate::store::charge::{Charge, Debit};
 use crate::store::{Answer, AtOnce, Store, StoreError};
 
@@ -128,6 +128,12 @@ impl<S: Store> Store for Share<S> {
     fn follow(&self, debit: &Debit, charged: u64, spent: u64) {
         if let Ok(debit) = self.debit(debit) {
             self.store.follow(&debit, charged, spent);
+        }
+    }
+
+    fn follow_status(&self, debit: &Debit, status: &LimitStatus) {
+        if let Ok(debit) = self.debit(debit) {
+            self.store.follow_status(&debit, status);
         }
     }
 

@@ -87,6 +87,24 @@ impl Fleet {
         }
     }
 
+    /// The same with a request of each process in turn, all within the time in which a token drains.
+    fn in_turn(&mut self, time: Duration, limit: Limit, is_there: impl Fn(usize, u64) -> bool) {
+        let mut key = KeyBuf::new();
+        "alice".write(&mut key);
+        let charge = Charge::of(limit, key, 1);
+        for _ in 0..time.as_micros() as u64 / 10_000 {
+            for at in 0..self.processes.len() {
+                self.clock.advance(Duration::from_micros(10_000 / self.processes.len() as u64));
+                let (process, now) = (&self.processes[at], self.clock.now());
+                process.0.is_there.store(is_there(at, now), Ordering::Relaxed);
+                let Answer::Now(Ok(outcome)) = process.take(&charge) else { panic!("one decides") };
+                if outcome.is_admitted() {
+                    self.admitted.push(now);
+                }
+            }
+        }
+    }
+
     /// The most that was admitted in any interval beyond what `limits` of them allow in that time.
     fn beyond(&self, limits: f64) -> f64 {
         let (mut level, mut most, mut last) = (0_f64, 0_f64, 0);
@@ -200,5 +218,25 @@ fn what_is_given_back_to_the_first_is_given_back_to_the_second() {
         assert_eq!(left(), Some(part - 4), "{limit}");
         store.settle(charge.debits().next().expect("one"), &receipt, 1);
         assert_eq!(left(), Some(part - 1), "{limit}");
+    }
+}
+
+/// Processes that ask in turn, one of which always comes when a token has just drained.
+#[test]
+fn a_process_that_gets_all_of_the_first_store_leaves_the_others_no_burst() {
+    for processes in [2_usize, 4, 10] {
+        for period in [200_u64, 400, 1_000, 2_000, 8_000] {
+            for (up, of) in [(1, 2), (1, 5), (4, 5)] {
+                let mut fleet = Fleet::new(processes);
+                let time = Duration::from_millis(50_000.max(3 * period));
+                let is_there = |_, now: u64| now / 1_000 % period < period * up / of;
+                fleet.in_turn(time, RATE, is_there);
+                let beyond = fleet.beyond(1.0);
+                assert!(
+                    beyond <= PROMISED,
+                    "{processes} processes, there {up}/{of} of {period} ms: {beyond}"
+                );
+            }
+        }
     }
 }
