@@ -19,23 +19,21 @@ use sluicegate_core::store::{Store, StoreError};
 use crate::bucket::micros;
 use crate::quota::quota;
 
-/// A store around a governor limiter that you already have, and that other code may spend from, too.
+/// A store that wraps a governor limiter, which other code may use too.
 ///
-/// The limiter tells how much remains if it was made
-/// [`with_middleware`](RateLimiter::with_middleware) of [`StateInformationMiddleware`]. A keyed one has
-/// [`KeyBuf`] as its key; a direct one knows no keys, so that whoever is charged to it shares one
-/// budget: its rule is `.by(Global)`.
+/// The limiter has to be made [`with_middleware`](RateLimiter::with_middleware) of [`StateInformationMiddleware`], which
+/// reports how much remains. A keyed limiter has [`KeyBuf`] as its key. A direct limiter has no keys, so all requests share
+/// one budget: use it with a rule `.by(Global)`.
 ///
 /// It can do what governor can do, and no more:
 ///
-/// - One limit for each request, the one that says the same as the quota
-///   ([`limit`](crate::limit()) makes it). Of any other, and of several, the answer is an
-///   [unsupported](StoreError::is_unsupported) error: test your rule, and consider
+/// - Each request has one limit, which equals the quota ([`limit`](crate::limit()) makes it). Any other limit, and several
+///   limits, are an [unsupported](StoreError::is_unsupported) error: test your rule, and consider
 ///   [`OnStoreError::Refuse`](sluicegate_core::store::OnStoreError::Refuse).
-/// - Nothing is given back: `count_if` and `settle_cost` leave the charge as it was made, and so does a
-///   limit further in that refuses.
-/// - Nobody waits: what cannot go ahead is refused at once, with the exact time to come back.
-/// - There is no looking without spending, and no resetting: both are unsupported errors.
+/// - Nothing is given back: `count_if` and `settle_cost` do not change the charge, and neither does an inner limit that
+///   refuses.
+/// - Requests never wait: they are refused at once, with the exact time after which to retry.
+/// - Peeking and resetting are unsupported errors.
 /// - The table is governor's. It grows with every key until you call
 ///   [`retain_recent`](RateLimiter::retain_recent).
 ///
@@ -67,7 +65,7 @@ pub struct Around<L> {
 }
 
 impl<L: Check> Around<L> {
-    /// A store that spends from `limiter`, which was made with `quota`: governor does not tell.
+    /// Wraps `limiter`. Pass the `quota` that it was made with, because governor does not reveal it.
     pub fn new(limiter: Arc<L>, quota: Quota) -> Self {
         Self { limiter, quota }
     }
@@ -79,13 +77,13 @@ impl<L: Check> Around<L> {
         };
         if debit.next().is_some() {
             return Err(LimitError::new(
-                "a governor limiter is one limit, and several cannot be charged all or none",
+                "a governor limiter is a single limit, and cannot charge several all or none",
             ));
         }
         self.check(&first.limit)?;
         let mut status = LimitStatus::fresh(first.limit);
         let spent = match u32::try_from(first.cost).map(NonZeroU32::new) {
-            // governor multiplies whatever it is given by the interval, and wraps.
+            // governor multiplies the cost by the interval without checks.
             Ok(Some(cost)) if cost <= self.quota.burst_size() => {
                 self.limiter.spend(&first.key, cost)
             }
@@ -95,7 +93,7 @@ impl<L: Check> Around<L> {
         let verdict = match spent {
             Ok(remaining) => {
                 let missing = self.quota.burst_size().get() - remaining;
-                // governor tells whole tokens: the next is there in one interval at the latest.
+                // governor reports whole tokens: the next one comes within one interval.
                 let next = self.quota.replenish_interval();
                 status.window = Some(whole_micros(next * missing.min(1)));
                 status.reset = Some(whole_micros(next * missing));
@@ -123,9 +121,9 @@ impl<L: Check> Around<L> {
     }
 }
 
-/// A limiter that can be asked to admit a request.
+/// A governor limiter that [`Around`] can wrap.
 pub trait Check {
-    /// Spends `cost` on `key`, where the limiter has keys, and tells how much remains.
+    /// Spends `cost` on `key`, if the limiter has keys, and returns how much remains.
     ///
     /// # Errors
     ///
@@ -194,7 +192,7 @@ impl<L: Check> Store for Around<L> {
         if quota(limit)? == self.quota {
             return Ok(());
         }
-        Err(LimitError::new("the governor limiter inside was made with another quota"))
+        Err(LimitError::new("the wrapped governor limiter was made with another quota"))
     }
 }
 

@@ -1,8 +1,8 @@
 //! One bucket, decided by governor.
 //!
-//! governor remembers when a bucket will be full again. Counted from the moment of asking that is a
-//! debt which drains, so it is asked with a clock that shows zero, and the debt is kept here together
-//! with the time of writing: a clock that steps back then neither grants nor takes away.
+//! governor's state is the time at which a bucket will be full again. Seen from the present, that is a debt that drains. So
+//! governor is called with a clock that always shows zero, and this crate keeps the debt and the time at which it was
+//! written. Then a clock that steps back neither grants nor takes tokens.
 
 use std::cell::Cell;
 use std::num::NonZeroU32;
@@ -19,36 +19,35 @@ use sluicegate_core::limit::{LimitError, LimitStatus};
 use crate::clock::Now;
 use crate::quota::quota;
 
-/// Most debt that is ever written down, in nanoseconds, by charges beyond the limit: governor adds to
-/// it unchecked.
-const MOST: u64 = 1 << 62;
+/// The largest debt in nanoseconds, reached by charges beyond the limit. governor adds to it without checks.
+const MAX_DEBT: u64 = 1 << 62;
 
-/// What is remembered of a key: the debt in nanoseconds, and when it was written.
+/// The state of a key: the debt in nanoseconds, and when it was written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Row {
     pub(crate) written: u64,
     pub(crate) debt: u64,
 }
 
-/// A limit that governor can keep.
+/// A limit that governor supports.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bucket {
     limit: Limit,
     quota: Quota,
-    /// What a token weighs, in nanoseconds.
+    /// The weight of a token, in nanoseconds.
     unit: u64,
-    /// The most debt that admits.
+    /// The largest debt that is admitted.
     cap: u64,
 }
 
-/// How a bucket answers.
+/// The answer of a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// Admitted; the debt is this from now on.
+    /// Admitted, with the new debt.
     Admit(u64),
-    /// Refused for so many nanoseconds.
+    /// Refused for this many nanoseconds.
     Wait(u64),
-    /// More than it ever holds.
+    /// The cost is more than the bucket ever holds.
     Never,
 }
 
@@ -57,8 +56,8 @@ impl Row {
         self.debt.saturating_sub(now.saturating_sub(self.written))
     }
 
-    /// The row as seen by a clock that may have stepped back: from here on it drains at once, not only
-    /// when the clock shows again what it showed before.
+    /// Adjusts the row to a clock that may have stepped back, so that the debt drains at once, and not only when the clock
+    /// has caught up.
     pub(crate) fn follow(self, now: u64) -> Self {
         Self { written: self.written.min(now), ..self }
     }
@@ -81,9 +80,9 @@ impl Bucket {
         Ok(Self { limit: *limit, quota, unit, cap })
     }
 
-    /// Asks governor.
+    /// The decision of governor.
     pub(crate) fn ask(&self, debt: u64, cost: u64) -> Answer {
-        // governor multiplies whatever it is given by the unit, and wraps.
+        // governor multiplies the cost by the unit without checks.
         if cost > self.limit.capacity() {
             return Answer::Never;
         }
@@ -105,28 +104,28 @@ impl Bucket {
         }
     }
 
-    /// The debt with `cost` charged to a request that leaves `wait` from now; `None` if that is too far
-    /// ahead to be written down, or if another limit holds it back and it would keep more than half of
-    /// the bucket from others meanwhile. One who waits must not shut a bucket that many share.
+    /// The debt after booking `cost` for a request that proceeds after `wait`. `None` if that is too far ahead, or if the
+    /// request waits for another limit and would keep more than half of the bucket from others meanwhile: a waiting request
+    /// must not block a bucket that many share.
     pub(crate) fn book(&self, debt: u64, cost: u64, wait: Duration, keys: Keys) -> Option<u64> {
         let nanos = u64::try_from(wait.as_nanos()).ok()?;
         let fits_in = debt.checked_add(self.weight(cost))?.saturating_sub(self.cap);
-        // The debt begins when the request leaves.
+        // The debt begins when the request proceeds.
         let kept = if nanos > fits_in { nanos.saturating_sub(debt) } else { 0 };
         let another = keys == Keys::Several && wait > micros(fits_in);
         if another && kept > self.cap / 2 {
             return None;
         }
-        (debt + kept).checked_add(self.weight(cost)).filter(|debt| *debt <= MOST)
+        (debt + kept).checked_add(self.weight(cost)).filter(|debt| *debt <= MAX_DEBT)
     }
 
-    /// Charges what has been spent already, beyond the limit if need be.
+    /// Charges a cost that was spent already, beyond the limit if necessary.
     pub(crate) fn add(&self, debt: u64, cost: u64) -> u64 {
-        debt.saturating_add(self.weight(cost)).min(MOST)
+        debt.saturating_add(self.weight(cost)).min(MAX_DEBT)
     }
 
-    /// The row once `back` of the charge that wrote `receipt` is given back: as much of it as has not
-    /// drained. Where others have booked behind it, only the last in line can give its place back.
+    /// The row after giving back `back` of the charge that wrote `receipt`, as far as it has not drained. If requests are
+    /// booked ahead, only the last of them can give its place back.
     pub(crate) fn give(&self, row: Row, receipt: &Receipt, now: u64, back: u64) -> Row {
         let debt = row.debt(now);
         let receipt = Row::of(receipt);
@@ -137,7 +136,7 @@ impl Bucket {
         Row { debt: row.debt - own, ..row }
     }
 
-    /// How a key with `debt` stands when it is to spend `cost`.
+    /// The status of a key with `debt`, for a request of `cost`.
     pub(crate) fn status(&self, debt: u64, cost: u64) -> LimitStatus {
         let remaining = self.cap.saturating_sub(debt) / self.unit;
         let until = |cost: u64| {
@@ -161,12 +160,12 @@ impl Bucket {
     }
 }
 
-/// Whole microseconds, rounded up: a tick earlier it is refused.
+/// Whole microseconds, rounded up: a tick earlier the request is refused.
 pub(crate) fn micros(nanos: u64) -> Duration {
     Duration::from_micros(nanos.div_ceil(1_000))
 }
 
-/// The state that governor works on.
+/// The state that governor reads and writes.
 struct Debt(Cell<u64>);
 
 impl StateStore for Debt {

@@ -1,12 +1,11 @@
 //! The governor crate's token bucket behind sluicegate's limits.
 //!
-//! [`Governor`] is a store that asks governor's GCRA whether a request is admitted. governor's own
-//! tables grow with every key and have to be cleaned up by their user; this store keeps the state
-//! itself, in a table of bounded size that tidies itself, and so can also charge several limits all or
-//! none, look without spending, book ahead, and give back: all that governor has no words for.
+//! [`Governor`] is a store in which governor's GCRA decides each request. governor's own tables grow with every key, and
+//! their user has to clean them up. This store keeps the state in a table of bounded size that removes idle keys by itself.
+//! So it can also do what governor cannot: charge several limits all or none, peek, book ahead, and give back.
 //!
-//! [`Around`] is for a governor limiter that you already have and that other code spends from, too. It
-//! can do what that limiter can do.
+//! [`Around`] wraps a governor limiter that you already have and that other code uses too. It can do what that limiter can
+//! do.
 //!
 //! ```
 //! use sluicegate_core::Limit;
@@ -28,15 +27,14 @@
 //! # Ok::<(), sluicegate_core::store::StoreError>(())
 //! ```
 //!
-//! # What governor can keep
+//! # Supported limits
 //!
-//! Plain token buckets whose tokens come at an interval of whole nanoseconds: fifty a second are one
-//! each 20,000,000 ns; three a second are not one each 333,333,333 ns but a little less often, so
-//! [`Store::check`](sluicegate_core::store::Store::check) refuses them, as it refuses bursts beyond 32 bits and
-//! all other shapes. [`quota`] and [`limit`] translate between the two vocabularies.
+//! Plain token buckets whose tokens come at an interval of whole nanoseconds. Fifty a second are one each 20,000,000 ns.
+//! Three a second have no such interval: one each 333,333,333 ns would be a little too many. So
+//! [`Store::check`](sluicegate_core::store::Store::check) rejects them, as well as bursts beyond 32 bits and all other
+//! algorithms. [`quota`] and [`limit`] convert between a limit and a governor quota.
 //!
-//! Where nothing ties you to governor, [`Memory`](sluicegate_core::Memory) keeps every limit, exactly, in
-//! less room.
+//! If you do not need governor, use [`Memory`](sluicegate_core::Memory): it keeps every limit, exactly, in less space.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

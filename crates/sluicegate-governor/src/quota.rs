@@ -7,16 +7,16 @@ use sluicegate_core::limit::LimitError;
 
 const NANOS: u64 = 1_000;
 
-/// Most nanoseconds that a burst may take to come back, a quarter of what governor's words hold: it
-/// adds and multiplies them unchecked.
+/// The longest time in which a burst may refill, in nanoseconds: a quarter of what governor's integers hold, because it
+/// adds and multiplies them without checks.
 const LONGEST: u128 = 1 << 62;
 
-/// The quota that says the same as `limit`. Its name and soft limit are left behind.
+/// Converts a limit into a governor quota. The limit's name and soft limit are lost.
 ///
 /// # Errors
 ///
-/// When governor cannot keep the limit exactly: it is no plain token bucket, its tokens do not come at
-/// an interval of whole nanoseconds, or its burst is too large.
+/// When governor cannot keep the limit exactly: it is not a plain token bucket, its tokens do not come at an interval of
+/// whole nanoseconds, or its burst is too large.
 ///
 /// ```
 /// use sluicegate_core::Limit;
@@ -29,32 +29,31 @@ const LONGEST: u128 = 1 << 62;
 pub fn quota(limit: &Limit) -> Result<Quota, LimitError> {
     let (true, Some(period)) = (limit.is_plain_bucket(), limit.period()) else {
         return Err(LimitError::new(
-            "governor keeps plain token buckets only: no windows, steps, queues, gaps or bans, \
-             nothing carried over, and no shadows",
+            "governor supports only plain token buckets: no windows, steps, queues, gaps, bans, \
+             carried counts or trial mode",
         ));
     };
     let count = u128::from(limit.count());
     if period.as_nanos() % count != 0 {
         return Err(LimitError::new(
-            "governor replenishes at an interval of whole nanoseconds, which this rate has not",
+            "governor refills at an interval of whole nanoseconds, which this rate does not have",
         ));
     }
     let burst = u32::try_from(limit.capacity()).ok().and_then(NonZeroU32::new);
     let Some(burst) = burst else {
-        return Err(LimitError::new("governor's bursts are below 2^32"));
+        return Err(LimitError::new("governor's bursts have to be below 2^32"));
     };
     let interval = period.as_nanos() / count;
     if interval * u128::from(burst.get()) >= LONGEST {
         return Err(LimitError::new(
-            "governor's clock is too short for this: the burst takes 146 years or more to come back",
+            "governor cannot count this long: the burst takes 146 years or more to refill",
         ));
     }
     let quota = Quota::with_period(Duration::from_nanos(interval as u64));
-    Ok(quota.expect("a period in microseconds divided by less is no zero").allow_burst(burst))
+    Ok(quota.expect("the interval is not zero").allow_burst(burst))
 }
 
-/// The limit that says the same as `quota`, for the rule of a layer whose store is [`Around`] a limiter
-/// of that quota.
+/// Converts a governor quota into a limit, for the rule of a layer whose store is [`Around`] a limiter with that quota.
 ///
 /// [`Around`]: crate::Around
 ///
@@ -74,7 +73,7 @@ pub fn limit(quota: Quota) -> Result<Limit, LimitError> {
     let Ok(interval) = u64::try_from(interval) else {
         return Err(LimitError::new("the quota's interval is longer than 584 years"));
     };
-    // One in so many nanoseconds is so many in whole microseconds.
+    // One in `interval` nanoseconds, as a count in whole microseconds.
     let divisor = gcd(interval, NANOS);
     let period = Duration::from_micros(interval / divisor);
     Limit::try_per(NANOS / divisor, period)?.try_burst(quota.burst_size().get().into())

@@ -9,19 +9,19 @@ use sluicegate_core::clock::Clock;
 use sluicegate_core::limit::{LimitError, LimitStatus, Verdict, WhenFull};
 use sluicegate_core::store::{Store, StoreError};
 
-use crate::bucket::{Answer as Asked, Bucket, Row, micros};
+use crate::bucket::{Answer as BucketAnswer, Bucket, Row, micros};
 use crate::table::{Find, Found, Table};
 
-/// Keys that a store has room for unless told otherwise.
+/// The default capacity in keys.
 const KEYS: usize = 1 << 18;
 
-/// A store whose token bucket is governor's.
+/// A store in which governor's token bucket decides.
 ///
-/// The table is this crate's: it holds a bounded number of keys, is tidied a little with each key that
-/// is added, and never lets go of one that is being limited. When there is no room for a new key, the request's
-/// other limits are charged all the same, and each limit says what happens to the key
-/// ([`Limit::answer_when_full`]). There are no rows that keys share: a limit that would count new keys together
-/// refuses them, unless another limit of the request refuses it anyway. A key takes some 250 bytes.
+/// The table is part of this crate. It holds a bounded number of keys, removes some idle keys whenever a key is added, and
+/// never removes a key that is being limited. If there is no room for a new key, the other limits of the request are
+/// charged all the same, and each limit decides what happens to the key ([`Limit::answer_when_full`]). There are no rows
+/// that keys share: a limit that would count new keys together refuses them, unless another limit of the request refuses
+/// it anyway. A key takes about 250 bytes.
 ///
 /// Clones are the same store.
 #[derive(Clone)]
@@ -33,12 +33,12 @@ struct Inner {
 }
 
 impl Governor {
-    /// A store for 262,144 keys, by the machine's clock.
+    /// Makes a store for 262,144 keys that uses the machine's clock.
     pub fn new() -> Self {
         Self::with_capacity(KEYS)
     }
 
-    /// A store for `keys` keys, each on one limit.
+    /// Makes a store for `keys` keys, each with one limit.
     ///
     /// # Panics
     ///
@@ -48,7 +48,7 @@ impl Governor {
         Self::with_clock(keys, Clock::machine())
     }
 
-    /// A store for `keys` keys that goes by `clock`.
+    /// Makes a store for `keys` keys that uses `clock`.
     ///
     /// ```
     /// use sluicegate_core::ManualClock;
@@ -63,16 +63,16 @@ impl Governor {
     /// When `keys` is zero.
     #[track_caller]
     pub fn with_clock(keys: usize, clock: impl Into<Clock>) -> Self {
-        assert!(keys > 0, "a store with room for 0 keys counts nothing");
+        assert!(keys > 0, "the capacity is 0 keys");
         Self(Arc::new(Inner { clock: clock.into(), table: Table::new(keys) }))
     }
 
-    /// How many keys are held at this moment, some of which may owe nothing any more.
+    /// The number of keys in the table. Some may be idle.
     pub fn len(&self) -> usize {
         self.0.table.len()
     }
 
-    /// Whether no key is held.
+    /// Whether the table has no keys.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -81,33 +81,33 @@ impl Governor {
         self.0.clock.now().saturating_mul(1_000)
     }
 
-    fn decided(&self, charge: &Charge, ask: Ask) -> Result<Outcome, StoreError> {
+    fn decided(&self, charge: &Charge, operation: Operation) -> Result<Outcome, StoreError> {
         let buckets: Result<Vec<_>, _> =
             charge.debits().map(|debit| Bucket::new(&debit.limit)).collect();
         let buckets = buckets.map_err(StoreError::unsupported)?;
         let now = self.now();
-        let find = if ask == Ask::Take { Find::OrInsert } else { Find::Only };
-        self.0.table.rows(charge, find, now, |rows| match ask {
-            Ask::Take => take_what_has_room(charge, &buckets, rows, now),
-            Ask::Peek => Ok(looked_at(charge, &buckets, rows, now)),
-            Ask::Reset => {
+        let find = if operation == Operation::Take { Find::OrInsert } else { Find::Only };
+        self.0.table.rows(charge, find, now, |rows| match operation {
+            Operation::Take => take_what_has_room(charge, &buckets, rows, now),
+            Operation::Peek => Ok(peek(charge, &buckets, rows, now)),
+            Operation::Reset => {
                 rows.iter_mut().for_each(|found| found.row = Row::default());
-                Ok(looked_at(charge, &buckets, rows, now))
+                Ok(peek(charge, &buckets, rows, now))
             }
         })
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ask {
+enum Operation {
     Take,
     Peek,
     Reset,
 }
 
-/// Charges the limits that there is room for, all or none of them; the others have no part in it, unless they want
-/// to be asked, or could never admit the cost. Who is refused anyway is refused all the same, so that no flood
-/// frees a key by leaving no room for another of its limits.
+/// Charges the limits for which there is room, all or none of them. A limit without room does not take part, unless it
+/// could never admit the cost. A request that another limit refuses is refused, so that a flood cannot free a key by
+/// filling the table of another of its limits.
 fn take_what_has_room(
     charge: &Charge,
     buckets: &[Bucket],
@@ -147,16 +147,16 @@ fn take_what_has_room(
     counted.iter().zip(part_rows).for_each(|(at, row)| rows[*at] = row);
 
     let decision = outcome.decision(&part);
-    let mut told = decision.statuses().cloned();
+    let mut counted = decision.statuses().cloned();
     let statuses = charge.debits().zip(&left_out).filter_map(|(debit, left_out)| match left_out {
-        false => told.next(),
+        false => counted.next(),
         true => Some(uncounted(debit.limit)),
     });
     let statuses: Vec<LimitStatus> = statuses.collect();
     Ok(Outcome::from_parts(outcome.verdict(), statuses))
 }
 
-/// Of a limit that there is no room for.
+/// The status of a limit for which there is no room.
 fn uncounted(limit: Limit) -> LimitStatus {
     let mut status = LimitStatus::fresh(limit);
     status.uncounted = true;
@@ -164,11 +164,10 @@ fn uncounted(limit: Limit) -> LimitStatus {
     status
 }
 
-/// Charges every row, or none; books the earliest moment within the charge's patience at which all
-/// admit.
+/// Charges every row, or none. Books the earliest moment at which all rows admit, if the charge may wait that long.
 fn take(charge: &Charge, buckets: &[Bucket], rows: &mut [Found], now: u64) -> Outcome {
     rows.iter_mut().for_each(|found| found.row = found.row.follow(now));
-    let asked = ask(charge, buckets, rows, now);
+    let asked = ask_all(charge, buckets, rows, now);
     let Some(debts) = admit(charge, buckets, rows, now, &asked) else {
         let patience = charge.patience().unwrap_or_default();
         return preview(charge, buckets, rows, now, patience);
@@ -187,22 +186,22 @@ fn take(charge: &Charge, buckets: &[Bucket], rows: &mut [Found], now: u64) -> Ou
     Outcome::from_parts(Verdict::Admit { wait }, statuses)
 }
 
-/// What [`take`] would answer.
-fn looked_at(charge: &Charge, buckets: &[Bucket], rows: &mut [Found], now: u64) -> Outcome {
+/// The answer that [`take`] would give.
+fn peek(charge: &Charge, buckets: &[Bucket], rows: &mut [Found], now: u64) -> Outcome {
     rows.iter_mut().for_each(|found| found.row = found.row.follow(now));
     let patience = charge.patience().unwrap_or_default();
-    let asked = ask(charge, buckets, rows, now);
-    let mut told = preview(charge, buckets, rows, now, patience);
+    let asked = ask_all(charge, buckets, rows, now);
+    let mut outcome = preview(charge, buckets, rows, now, patience);
     if admit(charge, buckets, rows, now, &asked).is_some() {
         let wait = longest(&asked).unwrap_or_default();
-        let decision = told.decision(charge);
+        let decision = outcome.decision(charge);
         let statuses = decision.statuses().cloned();
-        told = Outcome::from_parts(Verdict::Admit { wait }, statuses);
+        outcome = Outcome::from_parts(Verdict::Admit { wait }, statuses);
     }
-    told
+    outcome
 }
 
-/// What a refusal says, with nothing written.
+/// The answer of a refusal. Writes nothing.
 fn preview(
     charge: &Charge,
     buckets: &[Bucket],
@@ -210,18 +209,20 @@ fn preview(
     now: u64,
     patience: Duration,
 ) -> Outcome {
-    let asked = ask(charge, buckets, rows, now);
+    let asked = ask_all(charge, buckets, rows, now);
     let wait = longest(&asked);
-    // Where one has to wait for too long, those that could have waited do not refuse.
+    // If one limit has to wait for too long, those that could have waited do not refuse.
     let patience = if wait.is_none_or(|wait| wait > patience) { patience } else { Duration::ZERO };
     let statuses = asked.iter().zip(rows).zip(buckets).zip(charge.debits()).map(
         |(((asked, found), bucket), debit)| {
             let mut status = bucket.status(found.row.debt(now), debit.cost);
             status.refused = match asked {
-                Asked::Admit(_) => false,
-                // Where one never admits, that is the answer.
-                Asked::Wait(micros_wait) => wait.is_some() && micros(*micros_wait) > patience,
-                Asked::Never => true,
+                BucketAnswer::Admit(_) => false,
+                // If one limit never admits, only that one refuses.
+                BucketAnswer::Wait(micros_wait) => {
+                    wait.is_some() && micros(*micros_wait) > patience
+                }
+                BucketAnswer::Never => true,
             };
             status
         },
@@ -234,36 +235,37 @@ fn preview(
     Outcome::from_parts(verdict, statuses)
 }
 
-fn ask(charge: &Charge, buckets: &[Bucket], rows: &[Found], now: u64) -> Vec<Asked> {
+fn ask_all(charge: &Charge, buckets: &[Bucket], rows: &[Found], now: u64) -> Vec<BucketAnswer> {
     (charge.debits().zip(buckets).zip(rows))
         .map(|((debit, bucket), found)| bucket.ask(found.row.debt(now), debit.cost))
         .collect()
 }
 
-/// Until the last of them admits, and so all: buckets drain and nothing else.
-fn longest(asked: &[Asked]) -> Option<Duration> {
+/// The time until all buckets admit: the longest of all, because buckets only drain.
+fn longest(asked: &[BucketAnswer]) -> Option<Duration> {
     asked.iter().try_fold(Duration::ZERO, |longest, asked| match asked {
-        Asked::Admit(_) => Some(longest),
-        Asked::Wait(wait) => Some(longest.max(micros(*wait))),
-        Asked::Never => None,
+        BucketAnswer::Admit(_) => Some(longest),
+        BucketAnswer::Wait(wait) => Some(longest.max(micros(*wait))),
+        BucketAnswer::Never => None,
     })
 }
 
-/// The debts that all have from now on, if the request is admitted or can wait.
+/// The new debts, if the request is admitted or can wait.
 fn admit(
     charge: &Charge,
     buckets: &[Bucket],
     rows: &[Found],
     now: u64,
-    asked: &[Asked],
+    asked: &[BucketAnswer],
 ) -> Option<Vec<u64>> {
     let wait = longest(asked).filter(|wait| *wait <= charge.patience().unwrap_or_default())?;
     let keys = charge.keys();
-    let book =
-        |(((asked, found), bucket), debit): (((&Asked, &Found), &Bucket), &Debit)| match asked {
-            Asked::Admit(debt) if wait.is_zero() => Some(*debt),
+    let book = |(((asked, found), bucket), debit): (((&BucketAnswer, &Found), &Bucket), &Debit)| {
+        match asked {
+            BucketAnswer::Admit(debt) if wait.is_zero() => Some(*debt),
             _ => bucket.book(found.row.debt(now), debit.cost, wait, keys),
-        };
+        }
+    };
     asked.iter().zip(rows).zip(buckets).zip(charge.debits()).map(book).collect()
 }
 
@@ -271,15 +273,15 @@ impl Store for Governor {
     type Future = Ready<Result<Outcome, StoreError>>;
 
     fn take(&self, charge: &Charge) -> Answer<Self::Future> {
-        Answer::Now(self.decided(charge, Ask::Take))
+        Answer::Now(self.decided(charge, Operation::Take))
     }
 
     fn peek(&self, charge: &Charge) -> Answer<Self::Future> {
-        Answer::Now(self.decided(charge, Ask::Peek))
+        Answer::Now(self.decided(charge, Operation::Peek))
     }
 
     fn reset(&self, charge: &Charge) -> Answer<Self::Future> {
-        Answer::Now(self.decided(charge, Ask::Reset))
+        Answer::Now(self.decided(charge, Operation::Reset))
     }
 
     fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64) {

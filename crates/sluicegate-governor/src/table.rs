@@ -1,4 +1,4 @@
-//! A bounded table that tidies itself.
+//! A bounded table that removes idle keys by itself.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
@@ -9,14 +9,14 @@ use sluicegate_core::key::KeyBuf;
 
 use crate::bucket::Row;
 
-/// Most shards that the table is cut into.
+/// The largest number of shards.
 const SHARDS: usize = 64;
 
-/// Fewest keys that a shard is made for. Keys do not fall evenly, and a quarter more room is eight
-/// standard deviations of a thousand: as many as were asked for fit.
+/// The smallest number of keys in a shard. Keys do not spread evenly over shards. A quarter more room, which is eight
+/// standard deviations of a thousand, lets the requested number of keys fit.
 const KEYS: usize = 1_024;
 
-/// Rows that are looked at for one to take away: whenever one is added, and when there is no room.
+/// How many rows are checked for idle ones: whenever a row is added, and when there is no room.
 const LOOK: usize = 2;
 const LOOK_HARDER: usize = 16;
 
@@ -33,26 +33,26 @@ pub(crate) struct Table {
 #[derive(Default)]
 struct Shard {
     rows: HashMap<Id, Row>,
-    /// Every row once; the hand of the clock is at its front.
+    /// Every row once. The sweep continues at the front.
     ring: VecDeque<Id>,
 }
 
-/// The row of a key, or a fresh one where none is known.
+/// The row of a key, or a fresh one if there is none.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Found {
     pub(crate) row: Row,
-    /// Whether what is written here is kept.
+    /// Whether changes to the row are kept.
     pub(crate) has_room: bool,
 }
 
-/// A shard that a charge holds, and the rows that it may yet add there.
+/// A shard locked by a charge, and how many rows the charge may still add to it.
 struct Locked<'a> {
     at: usize,
     shard: MutexGuard<'a, Shard>,
     promised: usize,
 }
 
-/// Whether a row that is not there is about to be written.
+/// Whether a missing row is added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Find {
     Only,
@@ -73,7 +73,7 @@ impl Table {
         self.shards.iter().map(|shard| lock(shard).rows.len()).sum()
     }
 
-    /// Hands out the rows of a charge, all locked at once, and writes back those that there is room for.
+    /// Locks the rows of a charge, all at once, changes them, and writes back those for which there is room.
     pub(crate) fn rows<T>(
         &self,
         charge: &Charge,
@@ -82,7 +82,7 @@ impl Table {
         change: impl FnOnce(&mut [Found]) -> T,
     ) -> T {
         let ids: Vec<_> = charge.debits().map(|debit| self.id(debit)).collect();
-        // In one order everywhere, so that no two wait for each other.
+        // Always in the same order, so that no two charges wait for each other.
         let mut wanted: Vec<_> = ids.iter().map(|(at, _)| *at).collect();
         wanted.sort_unstable();
         wanted.dedup();
@@ -126,8 +126,8 @@ impl Locked<'_> {
 }
 
 impl Shard {
-    /// A row that owes nothing any more equals none: it is taken away as the hand passes, unless it is
-    /// one of `kept`, which are about to be written.
+    /// Removes a few idle rows, and says whether there is room for another row. Rows in `kept` are about to be written and
+    /// stay.
     fn has_room(&mut self, room: usize, now: u64, kept: &[(usize, Id)]) -> bool {
         let looks = if self.rows.len() < room { LOOK } else { LOOK_HARDER };
         for _ in 0..looks.min(self.ring.len()) {
@@ -185,6 +185,6 @@ mod tests {
         }
         let rows = |shard| lock(shard).rows.len();
         assert!(table.shards.iter().all(|shard| rows(shard) <= table.room));
-        assert_eq!(table.len(), SHARDS * table.room, "a table that is not full shows nothing");
+        assert_eq!(table.len(), SHARDS * table.room, "the table has to be full for this test");
     }
 }

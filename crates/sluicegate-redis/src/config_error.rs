@@ -1,7 +1,7 @@
 use std::error::Error;
 use std::fmt;
 
-/// Why a [`Redis`](crate::Redis) cannot be made as it was told to be.
+/// A setting of a [`RedisBuilder`](crate::RedisBuilder) that is not valid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigError(String);
 

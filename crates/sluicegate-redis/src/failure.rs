@@ -1,4 +1,4 @@
-//! What can go wrong between a charge and its answer, by kind.
+//! The failures of a decision, by kind.
 
 use std::error::Error;
 use std::fmt;
@@ -9,8 +9,8 @@ use sluicegate_core::store::StoreError;
 
 /// Why Redis did not decide.
 ///
-/// It is the [source](Error::source) of the [`StoreError`] that the store answers, except where that
-/// [says it was too slow](StoreError::is_too_slow) by itself.
+/// It is the [source](Error::source) of the store's [`StoreError`], except if that already
+/// [says that the store was too slow](StoreError::is_too_slow).
 ///
 /// ```
 /// use std::error::Error;
@@ -27,8 +27,8 @@ pub struct Failure {
     kind: FailureKind,
     detail: Option<Arc<str>>,
     may_be_applied: bool,
-    /// Whether there was nobody to ask: it tells nothing new of the server.
-    unasked: bool,
+    /// Whether no call was made, because the connection had failed before. Says nothing new about the server.
+    not_sent: bool,
 }
 
 /// The kinds of [`Failure`].
@@ -39,26 +39,26 @@ pub enum FailureKind {
     Unreachable,
     /// No answer within the deadline.
     TooSlow,
-    /// The breaker is open: the server was not asked.
+    /// The breaker is open: no call was made.
     BreakerOpen,
-    /// More is under way than [`background`](crate::RedisBuilder::background) allows: the server was not asked,
-    /// because what it charged too late could not be given back.
+    /// More calls are under way than [`background`](crate::RedisBuilder::background) allows. No call was made, because a
+    /// late charge could not be given back.
     Full,
-    /// The server is loading its data, or busy with somebody's script.
+    /// The server is loading its data, or busy with a script.
     Busy,
-    /// The server takes no writes: a replica, or one that cannot persist or replicate them.
+    /// The server accepts no writes: it is a replica, or cannot persist or replicate them.
     ReadOnly,
     /// The server has reached its `maxmemory`, and evicts nothing.
     OutOfMemory,
-    /// The row is not one of sluicegate's: somebody else writes under the same prefix.
+    /// The row was not written by sluicegate: another program uses the same prefix.
     WrongType,
-    /// The user or its password is not accepted, or the user may not run the script.
+    /// The server rejects the user or the password, or the user may not run the script.
     Denied,
-    /// The slot is served by nobody, or is on its way from one node to another.
+    /// No node serves the slot, the slot is moving between nodes, or the command was redirected too often.
     Cluster,
     /// The script failed.
     Script,
-    /// What came is not an answer.
+    /// The server sent something that is not an answer.
     Protocol,
 }
 
@@ -83,7 +83,7 @@ impl FailureKind {
         self as usize
     }
 
-    /// The name that metrics label it with: `out_of_memory`.
+    /// The name of the kind in metrics, such as `out_of_memory`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Unreachable => "unreachable",
@@ -101,19 +101,18 @@ impl FailureKind {
         }
     }
 
-    /// Whether the server itself is in trouble, and not just what was asked of it: only that opens the
-    /// breaker. A row of the wrong type is one key's affair, and a moving slot one slot's.
-    pub(crate) const fn is_the_server_s(self) -> bool {
+    /// Whether the whole server is affected, and not just one call: only these failures open the breaker. A row of the
+    /// wrong type affects one key, and a moving slot one slot.
+    pub(crate) const fn affects_server(self) -> bool {
         !matches!(self, Self::WrongType | Self::Script | Self::Cluster | Self::Full)
     }
 
-    /// Whether another connection may lead to a server that answers: the name may point to the promoted
-    /// replica by now.
+    /// Whether a new connection may help: the name may point to a promoted replica by now.
     pub(crate) const fn asks_for_another_connection(self) -> bool {
         matches!(self, Self::Unreachable | Self::ReadOnly | Self::Protocol | Self::Denied)
     }
 
-    /// Whether what else was asked on the same connection may still be answered there, and rightly so.
+    /// Whether other calls on the same connection can still get a valid answer.
     pub(crate) const fn leaves_others_to_be_answered(self) -> bool {
         !matches!(self, Self::Unreachable | Self::Protocol)
     }
@@ -122,30 +121,30 @@ impl FailureKind {
         match self {
             Self::Unreachable => "Redis cannot be reached",
             Self::TooSlow => "Redis did not answer in time",
-            Self::BreakerOpen => "Redis failed repeatedly and is not asked for the moment",
-            Self::Full => "too many questions to Redis are under way already",
+            Self::BreakerOpen => "Redis failed repeatedly and its breaker is open",
+            Self::Full => "too many calls to Redis are under way",
             Self::Busy => "Redis is loading its data or busy with a script",
-            Self::ReadOnly => "Redis takes no writes",
+            Self::ReadOnly => "Redis accepts no writes",
             Self::OutOfMemory => "Redis has reached its maxmemory",
-            Self::WrongType => "the row in Redis is not one of sluicegate's",
-            Self::Denied => "Redis does not accept the user, or what the user asks",
-            Self::Cluster => "the slot cannot be asked in the cluster at the moment",
+            Self::WrongType => "the row in Redis was not written by sluicegate",
+            Self::Denied => "Redis rejects the user or the user's rights",
+            Self::Cluster => "the cluster cannot decide for this slot at the moment",
             Self::Script => "the script failed in Redis",
-            Self::Protocol => "what Redis sent is not an answer",
+            Self::Protocol => "Redis sent something that is not an answer",
         }
     }
 }
 
 impl Failure {
     pub(crate) const fn new(kind: FailureKind) -> Self {
-        Self { kind, detail: None, may_be_applied: false, unasked: false }
+        Self { kind, detail: None, may_be_applied: false, not_sent: false }
     }
 
     pub(crate) fn because(kind: FailureKind, detail: impl Into<Arc<str>>) -> Self {
-        Self { kind, detail: Some(detail.into()), may_be_applied: false, unasked: false }
+        Self { kind, detail: Some(detail.into()), may_be_applied: false, not_sent: false }
     }
 
-    /// The same, of a question that had been handed to the connection: the server may have acted on it.
+    /// Marks a failure after the call was handed to the connection: the server may have run it.
     pub(crate) fn after_sending(self) -> Self {
         let may_be_applied = matches!(
             self.kind,
@@ -154,26 +153,26 @@ impl Failure {
         Self { may_be_applied, ..self }
     }
 
-    /// The same, as what it is told by who comes while there is no connection because of it.
-    pub(crate) fn unasked(self) -> Self {
-        Self { unasked: true, may_be_applied: false, ..self }
+    /// The same failure for calls that are not made because of it.
+    pub(crate) fn not_sent(self) -> Self {
+        Self { not_sent: true, may_be_applied: false, ..self }
     }
 
-    pub(crate) const fn is_unasked(&self) -> bool {
-        self.unasked
+    pub(crate) const fn is_not_sent(&self) -> bool {
+        self.not_sent
     }
 
-    /// Whether somebody waited for the server.
+    /// Whether a request waited for the server.
     pub(crate) const fn was_waited_for(&self) -> bool {
-        !self.unasked && !matches!(self.kind, FailureKind::BreakerOpen | FailureKind::Full)
+        !self.not_sent && !matches!(self.kind, FailureKind::BreakerOpen | FailureKind::Full)
     }
 
-    /// Which kind.
+    /// The kind of failure.
     pub const fn kind(&self) -> FailureKind {
         self.kind
     }
 
-    /// Whether it may have been charged all the same: the connection broke between question and answer.
+    /// Whether the charge may have been made all the same, because the connection broke between call and answer.
     pub const fn may_be_applied(&self) -> bool {
         self.may_be_applied
     }
@@ -222,23 +221,23 @@ fn kind_of(error: &RedisError) -> FailureKind {
             | Server::ClusterDown
             | Server::CrossSlot,
         ) => FailureKind::Cluster,
-        ErrorKind::Server(_) | ErrorKind::Extension => told_by(error),
+        ErrorKind::Server(_) | ErrorKind::Extension => kind_of_code(error),
         _ => FailureKind::Unreachable,
     }
 }
 
-/// By the code. Servers before Redis 7 put the error that a script met behind one of their own.
-fn told_by(error: &RedisError) -> FailureKind {
+/// The kind by the error's code. Before Redis 7, the code of an error within a script is in the detail.
+fn kind_of_code(error: &RedisError) -> FailureKind {
     let code = error.code().unwrap_or_default();
-    let met = |word: &str| code == word || error.detail().is_some_and(|it| it.contains(word));
+    let has = |word: &str| code == word || error.detail().is_some_and(|it| it.contains(word));
     match code {
         "NOAUTH" | "WRONGPASS" => FailureKind::Denied,
         "MISCONF" | "NOREPLICAS" => FailureKind::ReadOnly,
         "BUSY" => FailureKind::Busy,
         "BADROW" => FailureKind::WrongType,
-        _ if met("OOM") => FailureKind::OutOfMemory,
-        _ if met("WRONGTYPE") => FailureKind::WrongType,
-        _ if met("READONLY") => FailureKind::ReadOnly,
+        _ if has("OOM") => FailureKind::OutOfMemory,
+        _ if has("WRONGTYPE") => FailureKind::WrongType,
+        _ if has("READONLY") => FailureKind::ReadOnly,
         _ => FailureKind::Script,
     }
 }

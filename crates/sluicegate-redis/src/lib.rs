@@ -1,5 +1,5 @@
-//! A [store](sluicegate_core::store::Store) for sluicegate in Redis or Valkey: any number of processes share every
-//! limit, of every shape, at one round trip a decision.
+//! A [store](sluicegate_core::store::Store) in Redis or Valkey, so that any number of processes share every limit. It
+//! supports all algorithms, and needs one round trip for a decision.
 //!
 //! ```no_run
 //! use sluicegate_core::{Limit, Memory};
@@ -7,133 +7,130 @@
 //! use sluicegate_redis::Redis;
 //!
 //! # fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! // Inside of a tokio runtime. It returns at once, and the server need not be there yet.
+//! // Inside a tokio runtime. It returns at once, and the server need not be there yet.
 //! let redis = Redis::connect("redis://limiter:secret@redis.internal:6379")?;
-//! // While it is away, each of four processes admits a fourth of every limit on its own.
+//! // While the server is away, each of four processes admits a quarter of every limit.
 //! let store = Fallback(redis, Share::new(Memory::new(), 1, 4));
 //! # let _ = store;
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! A layer or a limiter is given it by its `store`, as any other. Servers from Redis 6 and Valkey 7 on will
-//! do: one of them, a [cluster](Redis::cluster), or whichever is the master by what
-//! [sentinels](RedisBuilder::sentinel) say.
+//! Pass it to the `store` method of a layer or a limiter, like any other store. It works with Redis 6 and later and
+//! Valkey 7 and later: with a single server, a [cluster](Redis::cluster), or the master that
+//! [sentinels](RedisBuilder::sentinel) name.
 //!
 //! # What is promised
 //!
-//! - **One script decides.** All limits that a request is charged to are charged, or none, under any number of
-//!   processes. Time is the server's, so that processes whose clocks differ agree.
-//! - **An error means that nothing is charged.** What the server charges after the deadline, or for a future
-//!   that was dropped, is given back as soon as its answer comes; a question that could not be waited for in the
-//!   background is not asked. The one exception is a connection that
-//!   breaks between question and answer: nobody knows then, and the charge stands if it was made. It is
-//!   [counted](RedisCounts::unanswered); no question is asked twice on a guess.
-//! - **No decision takes longer than the deadline,** 50 ms unless [told otherwise](RedisBuilder::deadline),
-//!   whatever the server does. Nobody waits for an attempt to connect after one that failed, or for a server
-//!   that keeps failing.
+//! - **One script decides.** All limits of a request are charged, or none, under any number of processes. Scripts use
+//!   the server's clock, so processes whose clocks differ agree.
+//! - **An error means that nothing is charged.** If the server charges after the deadline, or for a future that was
+//!   dropped, the charge is given back as soon as the answer arrives. A call that could not be given back is not made.
+//!   The only exception is a connection that breaks between call and answer: it is unknown then whether the charge was
+//!   made, and if it was, it stands. Such calls are [counted](counts::RedisCounts::unanswered), and never repeated.
+//! - **No decision takes longer than the deadline,** which is 50 ms [by default](RedisBuilder::deadline). Requests do
+//!   not wait for a connection after an attempt that failed, nor for a server that keeps failing.
 //! - **A failure is never a refusal.** It is a [`StoreError`](sluicegate_core::store::StoreError) whose source is a
-//!   [`Failure`]; the layer admits, refuses with 503, or asks the second store of a
-//!   [`Fallback`](sluicegate_core::store::Fallback), as it was told.
-//! - **Nothing is unbounded:** [so many](RedisBuilder::background) questions are under way, and as many settlements,
-//!   and no more. For each server there are at most two connections beside the one in use and the one being made:
-//!   those on which late answers are awaited. A connection on which a question stays unanswered for too long is
-//!   closed, and all that waits on it ends; so is one that sends an answer of more than 4 MiB, or one that nobody
-//!   asked for. Rows in the server expire when they are as good as none; a token
-//!   bucket's up to as long again after that, so that it need not be told anew each time.
+//!   [`Failure`]. The layer then admits, refuses with 503, or uses the second store of a
+//!   [`Fallback`](sluicegate_core::store::Fallback), as configured.
+//! - **Nothing is unbounded.** The number of calls and of settlements under way is [limited](RedisBuilder::background).
+//!   Each server has at most four connections: the one in use, one that is being made, and two on which late answers
+//!   are awaited. A connection is closed when a call on it stays unanswered for too long, when an answer is larger than
+//!   4 MiB, and when an answer arrives without a call. Rows expire in the server when they equal fresh ones. A token
+//!   bucket's row stays up to twice as long, so that busy keys need not write the expiry each time.
 //!
 //! # What failures cost
 //!
-//! | what happens | what a decision costs then | what is done about it |
+//! | what happens | cost of a decision | what the store does |
 //! | --- | --- | --- |
-//! | the server is not there | nothing: it is an error at once | connects in the background, in pauses from 20 ms to 2 s |
-//! | it hangs, or drops packets | the deadline, for five requests; then nothing | the breaker opens; after its pause a new connection is made, and one request at a time finds out |
+//! | the server is not there | nothing: an error at once | reconnects in the background, in pauses from 20 ms to 2 s |
+//! | it hangs, or drops packets | the deadline, for five requests; then nothing | the breaker opens; after its pause a new connection is made, and one request at a time probes the server |
 //! | it answers later than the deadline | the same | the same: a late answer does not close the breaker |
-//! | it is killed | an error, for what was on the way | reconnects; a new server is sent the scripts |
-//! | `SCRIPT FLUSH` | a second round trip, within the deadline | the script is sent in full |
-//! | it was demoted to a replica, or refuses the user | an error | reconnects, at once the first time, then in the same pauses: the name may point to the new master; sentinels are asked again |
+//! | it is killed | an error, for calls on their way | reconnects, and sends the scripts to the new server |
+//! | `SCRIPT FLUSH` | a second round trip, within the deadline | sends the script in full |
+//! | it becomes a replica, or rejects the user | an error | reconnects, at once the first time, then in the same pauses, because the name may point to the new master; asks sentinels again |
 //! | its memory is full | an error, for requests that would write | as when it hangs, on the same connection |
-//! | more questions are under way than [`background`](RedisBuilder::background) allows | nothing: it is an error at once | what is asked without a place could not be given back |
-//! | a foreign value stands in a row | an error, for that key alone | the row is left alone |
-//! | a node of a cluster is down | as above, for its slots alone | looks who serves them by now |
-//! | a slot moves | a second round trip, within the deadline | `MOVED` is remembered, `ASK` followed |
+//! | more calls are under way than [`background`](RedisBuilder::background) allows | nothing: an error at once | makes no call, because its charge could not be given back |
+//! | a row holds a foreign value | an error, for that key only | leaves the row alone |
+//! | a node of a cluster is down | as above, for its slots only | asks the other nodes which of them serves these slots now |
+//! | a slot moves | a second round trip, within the deadline | remembers `MOVED`, follows `ASK`, and gives up after 16 redirections |
 //!
-//! The breaker opens after five failures in a row, whatever they are: too slow, an error, a connection that was
-//! closed. While it is open, one question at a time finds out whether the server answers within the deadline, and
-//! nobody connects before its pause has ended. Pauses grow from 100 ms to 2 s, and go on growing until the server
-//! has answered 50 questions in time. In a cluster each node has its own breaker.
+//! The breaker opens after five failures in a row, of any kind: too slow, an error, a closed connection. While it is
+//! open, one call at a time probes whether the server answers within the deadline, and no connection is made before the
+//! pause has ended. Pauses grow from 100 ms to 2 s, and keep growing until the server has answered 50 calls in time.
+//! Each node of a cluster has a breaker of its own.
 //!
-//! Settling never waits: it is handed to the connection before [`settle`](sluicegate_core::store::Store::settle)
-//! returns, so that what the same task asks next is decided after it; where there is no connection, it is
-//! sent when there is one again, for up to 30 s. [`flush`](Redis::flush) waits for it, before a process
-//! ends. What was sent and not answered is not sent again.
+//! Settlements never wait. [`settle`](sluicegate_core::store::Store::settle) hands them to the connection before it
+//! returns, so that later calls of the same task are decided after them. Without a connection they are sent when there
+//! is one again, for up to 30 s. Call [`flush`](Redis::flush) before the process ends, to wait for them. A settlement
+//! that was sent but not answered is not repeated.
 //!
-//! # Places
+//! # Limits of concurrency
 //!
-//! Each process holds its places of a [`Limit::concurrent`](sluicegate_core::Limit::concurrent) on a lease of
-//! [10 s](RedisBuilder::concurrency_lease), which it renews in the background as long as it holds any. What a
-//! process that has died held is free after 10 s at the latest; what was taken or given back over a connection
-//! that broke, when the row is next renewed.
+//! A process holds its places of a [`Limit::concurrent`](sluicegate_core::Limit::concurrent) on a lease of
+//! [10 s](RedisBuilder::concurrency_lease), and renews the lease in the background for as long as it holds any. The
+//! places of a process that has died are free after 10 s at the latest. If a connection breaks while places are taken or
+//! given back, the count is corrected when the row is next renewed.
 //!
-//! A process that cannot reach the server for longer than its lease, or is stopped for as long, loses its places.
-//! Its requests still run, beside those that take the free places. It gives back nothing that it has lost: what
-//! it settles later takes nothing from others, and nothing from places that it has taken since.
+//! A process that cannot reach the server for longer than its lease, or is stopped for that long, loses its places. Its
+//! requests continue, beside those that take the free places. Settling them later takes nothing from other processes,
+//! and nothing from places that this process has taken since.
 //!
 //! # Floods
 //!
-//! A store that is told to [remember refusals](RedisBuilder::remember_refusals) answers whoever comes again
-//! too early by itself, in about 100 ns, as the server would by then. It is off by default, because what
-//! another process gives back is then seen a little later.
+//! With [remembered refusals](RedisBuilder::remember_refusals), the store refuses a client that returns too early
+//! without a round trip, in about 100 ns, with the answer that the server would give. This is off by default, because
+//! it takes a little longer to notice what other processes give back.
 //!
 //! # Several keys in a cluster
 //!
-//! All limits of one key lie in one slot, and so in one script. A request that owes on several keys, whose
-//! slots differ, is charged slot after slot, in the order of the slots; when one refuses or fails, what was
-//! charged before is given back. That is all or none, at one round trip a slot, but it is not one moment:
-//! others can be refused by what is about to be given back. Such a request never waits its turn: it is
-//! admitted at once or refused, because no place can be booked for the same moment in several slots. While a
-//! slot moves, the cluster itself refuses to decide over several rows of it: that is an error.
+//! All limits of one key lie in one slot, so one script decides them. A request with several keys in different slots is
+//! charged slot by slot, in the order of the slots. If one slot refuses or fails, the charges in the others are given
+//! back. That is still all or none, at one round trip for each slot, but not at one moment: other requests can be
+//! refused because of charges that are about to be given back. Such a request never waits in a queue: it is admitted at
+//! once or refused, because no place can be booked for the same moment in several slots. While a slot moves, the
+//! cluster rejects scripts over several of its rows, which is an error.
 //!
-//! On a single server one script decides over all keys. There, too, plain requests that come while others are
-//! on their way go together, up to 64 in one call of the script; each is decided by itself, in the order in
-//! which they came, and what goes wrong with one is its own error.
+//! On a single server, one script decides all keys. Simple requests that arrive while others are on their way are sent
+//! together, up to 64 in one run of the script. They are decided one after another, in the order in which they came, and
+//! each has its own answer or error.
 //!
-//! # Many decisions a round trip
+//! # Many decisions per round trip
 //!
-//! [`Leased`] takes tokens out of a [`Redis`] in batches and spends them in this process: a decision then costs
-//! less than a microsecond, and still no more is admitted than the limit, over all processes. In exchange, half of
-//! a bucket's burst is held by processes that may not need it at that moment.
+//! [`Leased`] takes tokens out of a [`Redis`] store in batches, and spends them in this process. A decision then takes
+//! less than a microsecond, and all processes together still never admit more than the limit. In exchange, processes
+//! hold half of a bucket's burst that they may not need at the moment.
 //!
 //! | | [`Redis`] | [`Leased`] |
 //! | --- | --- | --- |
 //! | round trips | one for each request | one for each batch |
-//! | shapes | all | token buckets and fixed windows; the others as on the left |
-//! | admits | exactly the limit | never more; hardly less, while the load is steady |
-//! | while Redis is away | is an error at once | what was taken out is spent first |
+//! | algorithms | all | token buckets and fixed windows; others as on the left |
+//! | admits | exactly the limit | never more; hardly less, under a steady load |
+//! | while Redis is away | an error at once | spends the tokens in hand first |
 //!
 //! # What the server's user needs
 //!
 //! `ACL SETUSER limiter on >secret resetkeys ~sluicegate:* -@all +evalsha +eval +get +mget +set +del
-//! +getrange +setrange +strlen +pexpire +pttl +time`. Besides, `+select` where the URL names a database,
-//! `+cluster|slots +asking` in a cluster, and `+role` with sentinels. To be named by
-//! [`client_name`](RedisBuilder::client_name) it needs `+client|setname`; without that, everything else works.
+//! +getrange +setrange +strlen +pexpire +pttl +time`. In addition: `+select` if the URL names a database,
+//! `+cluster|slots +asking` in a cluster, and `+role` with sentinels. [`client_name`](RedisBuilder::client_name) needs
+//! `+client|setname`; without that right, only the name is missing.
 //!
 //! # Features
 //!
-//! - `tls`: `rediss://`, by rustls with ring.
-//! - `metrics`: by the facade of that name, with a description and a unit each:
+//! - `tls`: `rediss://`, through rustls with ring.
+//! - `metrics`: metrics of the `metrics` crate, each with a description and a unit:
 //!   `sluicegate_redis_decisions_total` (`outcome`), `sluicegate_redis_failures_total` (`kind`),
-//!   `sluicegate_redis_decision_seconds` (how long requests waited for the server, in vain or not),
+//!   `sluicegate_redis_decision_seconds` (how long requests waited for the server, whether or not it answered),
 //!   `sluicegate_redis_refused_locally_total`, `sluicegate_redis_breaker_open` (`server`; 0 from the start),
 //!   `sluicegate_redis_breaker_openings_total`, `sluicegate_redis_connections_total`,
 //!   `sluicegate_redis_scripts_loaded_total`, `sluicegate_redis_settled_total`,
 //!   `sluicegate_redis_settlements_dropped_total`, `sluicegate_redis_given_back_total`,
 //!   `sluicegate_redis_unanswered_total` and `sluicegate_redis_places_lost_total`; and of [`Leased`]
 //!   `sluicegate_redis_leases_total`, `sluicegate_redis_lease_tokens_total` (`event`),
-//!   `sluicegate_redis_lease_decisions_total` (`outcome`) and `sluicegate_redis_lease_passed_on_total`, which are told
-//!   when the next lease is asked for. [`counts`](Redis::counts) shows the same without it, and
+//!   `sluicegate_redis_lease_decisions_total` (`outcome`) and `sluicegate_redis_lease_passed_on_total`, which are
+//!   updated when the next lease is requested. [`counts`](Redis::counts) shows the same without this feature, and
 //!   `docs/grafana.json` is a dashboard for all of them.
-//! - `tracing`: events when connections come and go, breakers open and close, and settlements are dropped.
+//! - `tracing`: events when connections are made and lost, breakers open and close, and settlements are dropped.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

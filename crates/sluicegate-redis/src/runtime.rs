@@ -1,4 +1,4 @@
-//! The seam to the runtime: what is spawned there, and what waits by its timer.
+//! The interface to the tokio runtime: tasks and timers.
 
 use std::pin::pin;
 use std::sync::OnceLock;
@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 /// A wait by the store's clock.
 pub(crate) type Sleep = sluicegate_core::adapter::Sleep<tokio::time::Sleep>;
 
-/// The runtime that connections live on, and the clock that waiting goes by.
+/// The runtime that connections run on, and the clock that sleeps use.
 #[derive(Debug)]
 pub(crate) struct Runtime {
     pub(crate) clock: Clock,
@@ -20,14 +20,14 @@ pub(crate) struct Runtime {
 }
 
 impl Runtime {
-    /// The runtime that it is made on, else the first that it is used on.
+    /// Uses the current runtime, or else the first one in which it is used.
     pub(crate) fn new(clock: Clock) -> Self {
         let runtime = Self { clock, handle: OnceLock::new() };
         runtime.handle();
         runtime
     }
 
-    /// None, as long as nobody came by with one.
+    /// `None` until it is used in a runtime.
     pub(crate) fn handle(&self) -> Option<&Handle> {
         if self.handle.get().is_none() {
             let _ = self.handle.set(Handle::try_current().ok()?);
@@ -36,7 +36,7 @@ impl Runtime {
     }
 
     fn known(&self) -> &Handle {
-        self.handle().expect("nothing is asked before there is a runtime")
+        self.handle().expect("there is a runtime before the first call")
     }
 
     pub(crate) fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
@@ -51,14 +51,14 @@ impl Runtime {
         Sleep::new(&self.clock, time, |time| self.timer(time))
     }
 
-    /// Waits by the machine's clock, whatever the store's is: for servers, who know no other.
+    /// Waits by the machine's clock, whatever the store's clock is, because servers use no other.
     pub(crate) fn timer(&self, time: Duration) -> tokio::time::Sleep {
         let _entered = self.known().enter();
         tokio::time::sleep(time)
     }
 }
 
-/// What `future` comes to, unless it is `over` first.
+/// The output of `future`, unless `over` ends first.
 pub(crate) async fn before<F: Future>(
     over: impl Future<Output = ()>,
     future: F,

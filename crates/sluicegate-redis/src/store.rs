@@ -16,7 +16,7 @@ use crate::observe::counts::RedisCounts;
 use crate::script::Operation;
 use crate::wire::route::Route;
 
-/// A store in Redis or Valkey, which any number of processes share. Clones are the same store.
+/// A store in Redis or Valkey that any number of processes share. Clones are the same store.
 ///
 /// ```no_run
 /// use sluicegate_core::Limit;
@@ -30,7 +30,7 @@ use crate::wire::route::Route;
 /// let charge = Charge::of(Limit::per_minute(100), KeyBuf::of("alice"), 1);
 /// let outcome = match store.take(&charge) {
 ///     Answer::Later(answer) => answer.await?,
-///     // The server keeps failing, and is not asked.
+///     // An error at once: the server keeps failing.
 ///     Answer::Now(outcome) => outcome?,
 /// };
 /// println!("{:?} left", outcome.decision(&charge).remaining());
@@ -40,9 +40,8 @@ use crate::wire::route::Route;
 ///
 /// # Runtime
 ///
-/// Connections live on the tokio runtime that the store is made on, else on the first that it is used on:
-/// that has to outlive the others, and needs its timer and I/O. From then on, the store can be used from
-/// any thread.
+/// Connections run on the tokio runtime in which the store is made, or else on the first in which it is used. That
+/// runtime needs its timer and I/O enabled, and has to outlive the use of the store. Any thread can use the store.
 #[derive(Clone)]
 pub struct Redis(pub(crate) Arc<Shared>);
 
@@ -52,14 +51,14 @@ impl Redis {
         self.0.counters.read().with_breaker(self.0.route.breaker())
     }
 
-    /// Waits until nothing is under way in the background any more: settlements, and charges to be given
-    /// back. For an orderly end of the process; each takes no longer than
-    /// [`background`](RedisBuilder::background) says, 30 s unless told otherwise.
+    /// Waits for everything in the background: settlements, and late charges that are given back. Call it before the
+    /// process ends. Each takes at most the time set by [`background`](crate::RedisBuilder::background), 30 s by
+    /// default.
     pub async fn flush(&self) {
         self.0.background.idle().await;
     }
 
-    fn ask(&self, operation: Operation, charge: &Charge) -> Answer<RedisFuture> {
+    fn call(&self, operation: Operation, charge: &Charge) -> Answer<RedisFuture> {
         if charge.is_empty() {
             return Answer::Now(Ok(Outcome::free()));
         }
@@ -72,14 +71,14 @@ impl Redis {
         }
     }
 
-    /// What is known without asking.
+    /// The answer, if it is known without a call.
     #[inline]
     fn recall(&self, charge: &Charge) -> Option<Outcome> {
         let shared = &self.0;
         let refusal = shared.refusals.recall(charge)?;
-        // Elsewhere, each slot may have another server, and that its own clock.
-        let is_one = matches!(shared.route, Route::One(_)) || charge.keys() == Keys::One;
-        is_one.then(|| {
+        // Slots of a cluster may be on servers with different clocks.
+        let is_one_server = matches!(shared.route, Route::One(_)) || charge.keys() == Keys::One;
+        is_one_server.then(|| {
             shared.counters.refused_locally();
             refusal
         })
@@ -112,16 +111,16 @@ impl Store for Redis {
     fn take(&self, charge: &Charge) -> Answer<RedisFuture> {
         match self.recall(charge) {
             Some(refusal) => Answer::Now(Ok(refusal)),
-            None => self.ask(Operation::Take, charge),
+            None => self.call(Operation::Take, charge),
         }
     }
 
     fn peek(&self, charge: &Charge) -> Answer<RedisFuture> {
-        self.ask(Operation::Peek, charge)
+        self.call(Operation::Peek, charge)
     }
 
     fn reset(&self, charge: &Charge) -> Answer<RedisFuture> {
-        self.ask(Operation::Reset, charge)
+        self.call(Operation::Reset, charge)
     }
 
     fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64) {
@@ -134,7 +133,7 @@ impl Store for Redis {
 
     /// # Errors
     ///
-    /// When the limit is a log that is [too long](Limit::check_length): each decision reads all of it.
+    /// When the limit is a log that is [too long](Limit::check_length), because each decision reads all of it.
     fn check(&self, limit: &Limit) -> Result<(), LimitError> {
         limit.check_length()
     }

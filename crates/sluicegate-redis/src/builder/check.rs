@@ -1,12 +1,12 @@
-//! What cannot be is told before anything is made.
+//! Checks the configuration of a store.
 
 use std::time::Duration;
 
 use super::RedisBuilder;
 use crate::config_error::ConfigError;
 
-/// Leases of places: what is shorter would be renewed all the time, and sums of what is longer and any moment
-/// would not stay exact.
+/// The bounds of leases of places. Shorter ones would be renewed all the time. With longer ones, sums with a time would
+/// not be exact in a double.
 const SHORTEST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(100 * 365 * 86_400);
 
@@ -26,7 +26,7 @@ impl RedisBuilder {
         if !(SHORTEST..=LONGEST).contains(&self.lease) {
             let lease = self.lease;
             return Err(ConfigError::new(format!(
-                "the lease of places is {lease:?}, and has to be from {SHORTEST:?} to {LONGEST:?}"
+                "the concurrency lease is {lease:?}, but must be from {SHORTEST:?} to {LONGEST:?}"
             )));
         }
         for (name, backoff) in
@@ -42,7 +42,7 @@ impl RedisBuilder {
         let name = self.client_name.as_deref().unwrap_or_default();
         if name.chars().any(|sign| !sign.is_ascii_graphic()) {
             return Err(ConfigError::new(format!(
-                "the client name {name:?} has a sign that is not printable ASCII, or a space"
+                "the client name {name:?} contains a space or a character that is not printable ASCII"
             )));
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! What a store is made of.
+//! The configuration of a store.
 
 mod check;
 
@@ -26,7 +26,7 @@ use crate::wire::cluster::Cluster;
 use crate::wire::node::{ConnectSettings, Node, NodeContext};
 use crate::wire::route::Route;
 
-/// Makes a [`Redis`] to order.
+/// Configures a [`Redis`] store.
 ///
 /// ```
 /// use std::time::Duration;
@@ -113,23 +113,23 @@ impl RedisBuilder {
         }
     }
 
-    /// The server: `redis://user:password@host:port/database`, `rediss://…` for TLS (feature `tls`),
-    /// `redis+unix:///path?db=2&user=…&pass=…` for a socket. `?protocol=resp2` keeps to the older protocol,
-    /// which is otherwise spoken with servers that know no other.
+    /// Sets the server: `redis://user:password@host:port/database`, `rediss://…` for TLS (feature `tls`), or
+    /// `redis+unix:///path?db=2&user=…&pass=…` for a Unix socket. `?protocol=resp2` forces the older protocol. Without
+    /// it, RESP2 is used only with servers that do not know RESP3.
     pub fn url(mut self, url: &str) -> Self {
         self.url = Some(url.to_owned());
         self
     }
 
-    /// The cluster that the servers at `urls` belong to: some of its nodes, to ask for the others.
+    /// Sets the cluster that the servers at `urls` belong to. A few nodes are enough: the others are found through
+    /// them.
     pub fn cluster<U: AsRef<str>>(mut self, urls: impl IntoIterator<Item = U>) -> Self {
         self.topology = Topology::Cluster(owned(urls));
         self
     }
 
-    /// Whichever server is the master of `service` by what the sentinels at `urls` say. User, password,
-    /// database and TLS of the master are those of [`url`](Self::url), if that is given; its host does not
-    /// matter.
+    /// Uses the server that the sentinels at `urls` name as master of `service`. User, password, database and TLS of
+    /// the master are taken from [`url`](Self::url), if that is set; the host in it is ignored.
     pub fn sentinel<U: AsRef<str>>(
         mut self,
         service: &str,
@@ -139,86 +139,85 @@ impl RedisBuilder {
         self
     }
 
-    /// What the name of every row begins with: `sluicegate:`, unless told otherwise. Stores of one prefix
-    /// share what is spent.
+    /// Sets the prefix of all row names, `sluicegate:` by default. Stores with the same prefix share their counts.
     pub fn prefix(mut self, prefix: &str) -> Self {
         prefix.clone_into(&mut self.prefix);
         self
     }
 
-    /// Names rows by a digest of the key that nobody can work out, or guess at, without `secret`: for keys
-    /// that do not belong into another system, like addresses and API keys. All processes need the same.
+    /// Names rows by a keyed digest of the key, so that keys such as addresses and API keys are not visible in Redis. The
+    /// digest can be neither computed nor guessed without `secret`. All processes need the same secret.
     pub fn digest_keys(mut self, secret: impl Into<Vec<u8>>) -> Self {
         self.secret = Some(secret.into());
         self
     }
 
-    /// Whom to trust to sign the server's certificate, in PEM, instead of whom the system trusts.
+    /// Sets the authorities that may sign the server's certificate, in PEM, instead of those of the system.
     #[cfg(feature = "tls")]
     pub fn certificate_authorities(mut self, pem: impl Into<Vec<u8>>) -> Self {
         self.certificates.authorities = Some(pem.into());
         self
     }
 
-    /// The certificate to show to the server, and its private key, in PEM.
+    /// Sets the certificate that the client shows to the server, and its private key, in PEM.
     #[cfg(feature = "tls")]
     pub fn certificate(mut self, pem: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) -> Self {
         self.certificates.own = Some((pem.into(), key.into()));
         self
     }
 
-    /// How long a decision may take: 50 ms, unless told otherwise.
+    /// Sets how long a decision may take, 50 ms by default.
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
         self
     }
 
-    /// How long one attempt to connect may take: a second, unless told otherwise. No request waits longer
-    /// for it than for a decision.
+    /// Sets how long one attempt to connect may take, a second by default. Requests wait for it no longer than their
+    /// deadline.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
         self
     }
 
-    /// How long to wait from one failed attempt to connect to the next: `first`, then twice as long each
-    /// time, up to `longest`, half of it left to chance. From 20 ms to 2 s, unless told otherwise.
+    /// Sets the pause after a failed attempt to connect: `first`, then twice as long each time, up to `longest`. Up to
+    /// half of each pause is random. From 20 ms to 2 s by default.
     pub fn reconnect(mut self, first: Duration, longest: Duration) -> Self {
         self.reconnect = Backoff { first, longest };
         self
     }
 
-    /// After how many consecutive failures a server is not asked for a while; never, if zero. And for how
-    /// long: `first`, then twice as long each time it still fails, up to `longest`, half of it left to
-    /// chance. After 5, for 100 ms to 2 s, unless told otherwise.
+    /// Sets after how many consecutive failures the breaker of a server opens (never, if zero), and for how long:
+    /// `first`, then twice as long each time that the server still fails, up to `longest`. Up to half of each pause is
+    /// random. After 5 failures, for 100 ms to 2 s by default.
     pub fn breaker(mut self, failures: u32, first: Duration, longest: Duration) -> Self {
         self.breaker = BreakerSettings { failures, backoff: Backoff { first, longest } };
         self
     }
 
-    /// How many questions may be under way at a time, and as many settlements, and how long each is waited for
-    /// in the background: 4,096 and 30 s, unless told otherwise. A question that finds no room is not asked, and
-    /// is an error of the kind [`Full`](crate::FailureKind::Full): it could not be given back if its answer came
-    /// too late. A connection on which a question stays unanswered for that time is given up.
+    /// Sets how many calls may be under way at a time, and as many settlements, and how long each is awaited in the
+    /// background: 4,096 and 30 s by default. Further calls fail at once with [`Full`](crate::FailureKind::Full),
+    /// because they could not be given back if their answer came too late. A connection on which a call stays
+    /// unanswered for that long is closed.
     pub fn background(mut self, most: usize, longest: Duration) -> Self {
         self.background = (most, longest);
         self
     }
 
-    /// Remembers up to `rows` that have refused, each for no longer than `longest`, and refuses on its own
-    /// until they would admit: a flood from one client costs the server a question now and then. Off, unless
-    /// told otherwise. There is a row for each key and limit; it takes 68 bytes.
+    /// Remembers up to `rows` that have refused, each for at most `longest`, and refuses without a call until they
+    /// would admit. A flood from one client then costs the server only a call now and then. Off by default. Each key
+    /// has a row for each limit, which takes 68 bytes.
     ///
-    /// What is answered is what the server would say by then. What is admitted,
-    /// [settled](sluicegate_core::store::Store::settle) or [reset](sluicegate_core::store::Store::reset) through this store,
-    /// a limit that was raised, and a new connection to a server that may have begun anew, is seen at once.
-    /// What *another process* gives back or resets is seen after `longest` at the latest: a second is a good
-    /// choice, and [`Duration::MAX`] looks again only when the refusal would have ended. Switch it on where
-    /// floods are to be feared and that delay is not.
+    /// The answer is the one that the server would give at that moment. It takes effect at once if this store admits,
+    /// [settles](sluicegate_core::store::Store::settle) or [resets](sluicegate_core::store::Store::reset) a charge, if a
+    /// limit is raised, and if a connection is made to a server that may have restarted. If *another process* gives
+    /// back or resets a charge, that takes effect after `longest` at the latest. A second is a good choice. With
+    /// [`Duration::MAX`] the server is called only when the refusal has ended. Use it where floods are likely and this
+    /// delay is acceptable.
     ///
-    /// Only buckets and windows are remembered. Always asked is for logs, and for limits of
+    /// Only buckets and windows are remembered. The server is always called for logs; for limits of
     /// [concurrency](sluicegate_core::Limit::concurrent), with a [gap](sluicegate_core::Limit::min_gap), with a
-    /// [ban](sluicegate_core::Limit::ban), or that [count refusals](sluicegate_core::Limit::count_refused); for
-    /// requests that would wait; and for those that owe on several keys of a cluster.
+    /// [ban](sluicegate_core::Limit::ban), or that [count refusals](sluicegate_core::Limit::count_refused); for requests
+    /// that may wait; and for requests with several keys in a cluster.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -230,13 +229,13 @@ impl RedisBuilder {
         self
     }
 
-    /// How long what this process holds of limits of [concurrency](sluicegate_core::Limit::concurrent) stays held
-    /// after the process has died: 10 s, unless told otherwise.
+    /// Sets how long places of limits of [concurrency](sluicegate_core::Limit::concurrent) stay taken after the process
+    /// that holds them has died, 10 s by default.
     ///
-    /// While it holds anything, it renews that in the background, at least twice in this time: up to 64 rows in
-    /// one script, of a cluster those of one slot. It is the server's clock that counts, and processes of one
-    /// limit may have leases of different lengths. A process that can not reach the server for that long, or is
-    /// stopped, loses its places to others. Its requests go on, and what they give back then is nobody else's.
+    /// A process renews its places in the background, at least twice in this time: up to 64 rows with one script, which
+    /// in a cluster lie in one slot. Leases run by the server's clock, and processes may use different lengths. A process
+    /// that cannot reach the server for that long, or is stopped, loses its places to others. Its requests continue, and
+    /// what they give back later is taken from no other process.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -249,24 +248,24 @@ impl RedisBuilder {
         self
     }
 
-    /// What the server calls the connection, in `CLIENT LIST`.
+    /// Sets the name of connections in `CLIENT LIST`.
     pub fn client_name(mut self, name: &str) -> Self {
         self.client_name = Some(name.to_owned());
         self
     }
 
-    /// A clock that a test turns by hand, by which then everything goes: limits, deadlines, pauses. Without
-    /// one, limits go by the server's own clock.
+    /// Sets a clock that a test turns by hand. Limits, deadlines and pauses then all use it. Without one, limits use
+    /// the server's clock.
     pub fn clock(mut self, clock: &ManualClock) -> Self {
         self.clock = Some(clock.clone());
         self
     }
 
-    /// Makes the store. It returns at once: nothing is connected to before there is a runtime.
+    /// Makes the store. It returns at once. Connections are made as soon as there is a runtime.
     ///
     /// # Errors
     ///
-    /// When something that was told cannot be; the error names it.
+    /// When a setting is not valid. The error names the setting.
     pub fn build(self) -> Result<Redis, ConfigError> {
         self.check()?;
         let naming = Naming::new(&self.prefix).map_err(|bad| ConfigError::new(bad.to_string()))?;

@@ -1,36 +1,36 @@
-//! What became of the tokens.
+//! Counts of leased tokens.
 
 use crate::observe::report::Leases;
 
 /// What a [`Leased`](super::Leased) has done since it was made, as [`counts`](super::Leased::counts) shows
 /// it. Clones of a store are counted together.
 ///
-/// What was leased is spent, given back, expired, or [unspent](Self::unspent) as yet.
+/// Every leased token is spent, given back, expired, or still [unspent](Self::unspent).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LeaseCounts {
-    /// Leases that the server granted or refused.
+    /// Leases that were granted or refused by the server.
     pub leases: u64,
-    /// Tokens that were taken out.
+    /// Tokens taken out of the server.
     pub leased: u64,
-    /// Tokens that requests have spent, less what was settled.
+    /// Tokens that requests have spent, minus those that were settled.
     pub spent: u64,
     /// Unspent tokens that were given back to the server.
     pub given_back: u64,
-    /// Unspent tokens that were not good any more. In a fixed window they are what leasing costs: nobody else
-    /// could have spent them. Those of a bucket had drained.
+    /// Unspent tokens that were no longer valid. In a fixed window they are the price of leasing, because no other
+    /// process could have spent them. Those of a bucket had drained.
     pub expired: u64,
-    /// Tokens to be spent.
+    /// Tokens in hand.
     pub unspent: u64,
-    /// Requests that were admitted without asking.
+    /// Requests admitted without a call.
     pub admitted_here: u64,
-    /// Requests that were refused without asking.
+    /// Requests refused without a call.
     pub refused_here: u64,
-    /// Charges that were passed on to the server as they were.
+    /// Charges passed on to the server unchanged.
     pub passed_on: u64,
 }
 
-/// What is counted under each lock.
+/// The counters under one lock.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Totals {
     pub(super) leases: u64,
@@ -43,21 +43,21 @@ pub(super) struct Totals {
 }
 
 impl Totals {
-    /// What there is more of than was told. Nothing, of what has become less: it is told once it is more again.
-    pub(super) fn since(&self, told: &mut Self) -> Leases {
-        let more = |now: u64, told: &mut u64| {
-            let more = now.saturating_sub(*told);
-            *told += more;
+    /// The increase since the last report. A counter that has decreased reports nothing until it exceeds its old value.
+    pub(super) fn since(&self, reported: &mut Self) -> Leases {
+        let more = |now: u64, reported: &mut u64| {
+            let more = now.saturating_sub(*reported);
+            *reported += more;
             more
         };
         Leases {
-            leases: more(self.leases, &mut told.leases),
-            taken: more(self.leased, &mut told.leased),
-            spent: more(self.spent, &mut told.spent),
-            given_back: more(self.given_back, &mut told.given_back),
-            expired: more(self.expired, &mut told.expired),
-            admitted: more(self.here, &mut told.here),
-            refused: more(self.refused, &mut told.refused),
+            leases: more(self.leases, &mut reported.leases),
+            taken: more(self.leased, &mut reported.leased),
+            spent: more(self.spent, &mut reported.spent),
+            given_back: more(self.given_back, &mut reported.given_back),
+            expired: more(self.expired, &mut reported.expired),
+            admitted: more(self.here, &mut reported.here),
+            refused: more(self.refused, &mut reported.refused),
         }
     }
 }
@@ -80,11 +80,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_become_less_is_not_told_twice() {
-        let (mut totals, mut told) = (Totals::default(), Totals::default());
+    fn a_counter_that_decreased_is_not_reported_twice() {
+        let (mut totals, mut reported) = (Totals::default(), Totals::default());
         let mut spent = |now| {
             totals.spent = now;
-            totals.since(&mut told).spent
+            totals.since(&mut reported).spent
         };
         assert_eq!([5, 5, 3, 4, 7].map(&mut spent), [5, 0, 0, 0, 2]);
     }

@@ -34,15 +34,15 @@ impl Inner {
         lease: &Lease,
         (asked, wanted): (u64, LeaseRequest),
     ) -> Option<LeaseRequest> {
-        let (at, mut shelf) = (self.moment(), self.table.lock(debit));
+        let (at, mut shard) = (self.moment(), self.table.lock(debit));
         let now = at.now;
-        let (share, totals) = shelf.find(debit)?;
+        let (share, totals) = shard.find(debit)?;
         share.expire(at, totals);
         let (answered, surplus) = share.grant(lease, (asked, wanted), now, totals);
         share.expire(at, totals);
         let late = share.serve_late(now, totals);
         let more = if share.is_wanted() { share.request(now, &self.batch) } else { None };
-        drop(shelf);
+        drop(shard);
         if let Some(tokens) = surplus {
             self.give_back(debit, &tokens);
         }
@@ -81,14 +81,14 @@ impl Inner {
     }
 
     fn arrived_late(&self, debit: &Debit, lease: &Lease, asked: u64) {
-        let (tokens, mut shelf) = (LeasedTokens::new(lease, asked), self.table.lock(debit));
-        shelf.totals.leases += 1;
-        shelf.totals.leased += lease.taken;
-        let surplus = match shelf.find(debit) {
+        let (tokens, mut shard) = (LeasedTokens::new(lease, asked), self.table.lock(debit));
+        shard.totals.leases += 1;
+        shard.totals.leased += lease.taken;
+        let surplus = match shard.find(debit) {
             Some((share, _)) => share.add(tokens),
             None => Some(tokens),
         };
-        drop(shelf);
+        drop(shard);
         if let Some(tokens) = surplus {
             self.give_back(debit, &tokens);
         }

@@ -46,8 +46,8 @@ impl Inner {
         if Validity::of(&debit.limit).is_none() {
             return false;
         }
-        let (at, mut shelf) = (self.moment(), self.table.lock(debit));
-        let Some((share, totals)) = shelf.find(debit) else { return false };
+        let (at, mut shard) = (self.moment(), self.table.lock(debit));
+        let Some((share, totals)) = shard.find(debit) else { return false };
         share.expire(at, totals);
         if spent > debit.cost {
             return share.charge_more(spent - debit.cost, totals);
@@ -80,12 +80,12 @@ impl Inner {
         }
     }
 
-    /// Gives back the unspent tokens of a shelf, and returns of how many leases.
-    pub(super) fn give_back_shelf(&self, shelf: usize) -> usize {
+    /// Gives back the unspent tokens of a shard, and returns of how many leases.
+    pub(super) fn give_back_shard(&self, shard: usize) -> usize {
         let at = self.moment();
         let unspent: Vec<_> = {
-            let mut shelf = self.table.shelf(shelf);
-            let (shares, totals) = shelf.all();
+            let mut shard = self.table.shard(shard);
+            let (shares, totals) = shard.all();
             let unspent = shares.iter_mut().flat_map(|share| {
                 share.expire(at, totals);
                 let debit = share.debit.clone();
@@ -94,7 +94,7 @@ impl Inner {
             unspent.collect()
         };
         unspent.iter().for_each(|(debit, tokens)| self.give_back(debit, tokens));
-        self.table.shelf(shelf).report();
+        self.table.shard(shard).report();
         unspent.len()
     }
 }
@@ -102,7 +102,7 @@ impl Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         for at in 0..self.table.len() {
-            self.give_back_shelf(at);
+            self.give_back_shard(at);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Where shares are kept: a bounded number of them, a few under each lock.
+//! The table of shares: a bounded number, a few under each lock.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ops::RangeInclusive;
@@ -13,22 +13,22 @@ use super::share::Share;
 use super::validity::{Moment, Validity};
 use crate::observe::report;
 
-/// Shares under one lock: few enough to be looked through.
-const TOGETHER: usize = 8;
+/// Shares in one shard, which are searched one by one.
+const SHARES: usize = 8;
 
 /// All shares of a store.
 pub(super) struct Table {
-    /// Secrets that no client knows, so that none can choose where its keys land.
+    /// Random, so that no client can choose where its keys land.
     seed: (u64, SharedSeed),
-    shelves: Box<[Mutex<Shelf>]>,
+    shards: Box<[Mutex<Shard>]>,
 }
 
-/// Shares under one lock, and what became of them and those before them.
+/// Shares under one lock, and the counts of them and of those before them.
 #[derive(Debug, Default)]
-pub(super) struct Shelf {
+pub(super) struct Shard {
     pub(super) totals: Totals,
-    /// What has been measured of them.
-    told: Totals,
+    /// The counts that were last reported.
+    reported: Totals,
     shares: Vec<Share>,
 }
 
@@ -36,50 +36,50 @@ impl Table {
     /// Room for `capacity` shares or somewhat more.
     pub(super) fn new(capacity: usize) -> Self {
         let random = |which: u64| RandomState::new().hash_one(which);
-        let shelves = capacity.div_ceil(TOGETHER).max(1).next_power_of_two();
+        let shards = capacity.div_ceil(SHARES).max(1).next_power_of_two();
         Self {
             seed: (random(0), SharedSeed::from_u64(random(1))),
-            shelves: (0..shelves).map(|_| Mutex::default()).collect(),
+            shards: (0..shards).map(|_| Mutex::default()).collect(),
         }
     }
 
-    /// Where the share of this limit and key stands, if it does.
-    pub(super) fn lock(&self, debit: &Debit) -> MutexGuard<'_, Shelf> {
+    /// Locks the shard of this limit and key.
+    pub(super) fn lock(&self, debit: &Debit) -> MutexGuard<'_, Shard> {
         let mut hasher = FoldHasher::with_seed(self.seed.0 ^ debit.limit.id(), &self.seed.1);
         hasher.write_u64(debit.key.lengths() as u64);
         debit.key.words().iter().for_each(|word| hasher.write_u64(*word));
-        let shelf = hasher.finish() as usize & (self.shelves.len() - 1);
-        locked(&self.shelves[shelf])
+        let shard = hasher.finish() as usize & (self.shards.len() - 1);
+        locked(&self.shards[shard])
     }
 
-    /// The number of shelves.
+    /// The number of shards.
     pub(super) fn len(&self) -> usize {
-        self.shelves.len()
+        self.shards.len()
     }
 
-    /// One of the shelves.
-    pub(super) fn shelf(&self, at: usize) -> MutexGuard<'_, Shelf> {
-        locked(&self.shelves[at])
+    /// One of the shards.
+    pub(super) fn shard(&self, at: usize) -> MutexGuard<'_, Shard> {
+        locked(&self.shards[at])
     }
 
-    /// All shelves, one after another.
-    pub(super) fn shelves(&self) -> impl Iterator<Item = MutexGuard<'_, Shelf>> {
-        self.shelves.iter().map(locked)
+    /// All shards, one after another.
+    pub(super) fn shards(&self) -> impl Iterator<Item = MutexGuard<'_, Shard>> {
+        self.shards.iter().map(locked)
     }
 }
 
-fn locked(shelf: &Mutex<Shelf>) -> MutexGuard<'_, Shelf> {
-    shelf.lock().unwrap_or_else(PoisonError::into_inner)
+fn locked(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
+    shard.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Shelf {
-    /// The share of this limit and key, and what to count by, if there is one.
+impl Shard {
+    /// The share of this limit and key, if there is one, and the counters.
     pub(super) fn find(&mut self, debit: &Debit) -> Option<(&mut Share, &mut Totals)> {
         let share = self.shares.iter_mut().find(|share| is_of(share, debit))?;
         Some((share, &mut self.totals))
     }
 
-    /// The same; one is made, if there is room for it.
+    /// Like [`find`](Self::find), but makes a share if there is room.
     pub(super) fn find_or_make(
         &mut self,
         debit: &Debit,
@@ -94,7 +94,7 @@ impl Shelf {
         };
         let share = self.shares.get_mut(place)?;
         if share.validity != validity {
-            // The same limit with another burst or count: what a token weighs has not changed.
+            // The burst or the count has changed, but not the weight of a token.
             share.debit.limit = debit.limit;
             share.validity = validity;
             share.forget_refusal();
@@ -102,9 +102,9 @@ impl Shelf {
         Some((share, &mut self.totals))
     }
 
-    /// Puts a share in a place of its own, or of the one that is idle for the longest time.
+    /// Makes room for a share, if necessary by replacing the one that is idle for longest.
     fn room(&mut self, at: Moment, make: impl FnOnce() -> Share) -> Option<usize> {
-        if self.shares.len() < TOGETHER {
+        if self.shares.len() < SHARES {
             self.shares.push(make());
             return Some(self.shares.len() - 1);
         }
@@ -119,12 +119,12 @@ impl Shelf {
         Some(place)
     }
 
-    /// Measures what has become of the tokens since the last time.
+    /// Reports the counts since the last report as metrics.
     pub(super) fn report(&mut self) {
-        report::leases(self.totals.since(&mut self.told));
+        report::leases(self.totals.since(&mut self.reported));
     }
 
-    /// The shares, and what to count by.
+    /// All shares, and the counters.
     pub(super) fn all(&mut self) -> (&mut [Share], &mut Totals) {
         (&mut self.shares, &mut self.totals)
     }

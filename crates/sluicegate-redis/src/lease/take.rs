@@ -34,10 +34,10 @@ impl Inner {
 
     pub(super) fn take(self: &Arc<Self>, charge: &Charge) -> Answer<LeasedFuture> {
         let Some((debit, validity)) = self.leasable(charge) else { return self.pass_on(charge) };
-        let (at, mut shelf) = (self.moment(), self.table.lock(debit));
-        let found = shelf.find_or_make(debit, validity, &self.batch, at);
+        let (at, mut shard) = (self.moment(), self.table.lock(debit));
+        let found = shard.find_or_make(debit, validity, &self.batch, at);
         let Some((share, totals)) = found else {
-            drop(shelf);
+            drop(shard);
             return self.pass_on(charge);
         };
         share.expire(at, totals);
@@ -49,9 +49,9 @@ impl Inner {
                 let wanted =
                     if self.can_request() { share.request(at.now, &self.batch) } else { None };
                 if wanted.is_some() {
-                    shelf.report();
+                    shard.report();
                 }
-                drop(shelf);
+                drop(shard);
                 if let Some(wanted) = wanted {
                     self.fetch(debit.clone(), wanted);
                 }
@@ -62,16 +62,16 @@ impl Inner {
                 share.wait(Waiter { cost: debit.cost, answer: sender });
                 let wanted = share.request(at.now, &self.batch);
                 if wanted.is_some() {
-                    shelf.report();
+                    shard.report();
                 }
-                drop(shelf);
+                drop(shard);
                 if let Some(wanted) = wanted {
                     self.fetch(debit.clone(), wanted);
                 }
                 Answer::Later(LeasedFuture::waiting(receiver, self, debit))
             }
             Step::Wait | Step::PassOn => {
-                drop(shelf);
+                drop(shard);
                 self.pass_on(charge)
             }
         }

@@ -1,32 +1,28 @@
-//! How long a token that was taken out is good.
+//! How long leased tokens are valid.
 //!
-//! **Never more than the limit.** Let `debt` be what the server's bucket holds. It drains from below: what was
-//! charged first drains first. A lease stands on top of what was there, from `before` to `before + taken`, and a
-//! token of it is good until its own place has drained: the tokens of all leases have places of their own, so
-//! their sum, `good`, is never more than `debt`. What is given back would let the places above drain early. So the
-//! server gives back nothing of what was there at the last lease, but to whoever took that one: see `settle.lua`.
-//! `debt − good = used` grows by one with each token that is admitted, whether by the server, which adds to `debt`,
-//! or here, which takes from `good`; a lease does not change it, and it falls no faster than the drain. So in any
-//! interval `admitted ≤ used at its end − used at its beginning + rate × length`, which is
-//! `≤ burst + rate × length`, since `debt ≤ burst` and `used ≥ 0`.
+//! **Never more than the limit.** Let `debt` be the debt of the server's bucket. It drains from below: earlier charges
+//! drain first. A lease is added on top, from `before` to `before + taken`, and each of its tokens is valid until its own
+//! place in the debt has drained. Tokens of different leases have different places, so the number of valid tokens,
+//! `good`, is never more than `debt`. Giving back a charge would make the places above it drain early. So the server gives
+//! back no charge from before the last lease, except to the process that took that lease: see `settle.lua`.
 //!
-//! A token that is given back, here or to the server, undoes its admission, if its part of the debt has not
-//! drained: tokens are spent in the order in which they drain, so its place among them tells.
+//! Let `used = debt − good`. It grows by one with each admitted token, whether the server admits it, which adds to
+//! `debt`, or this process, which takes from `good`. A lease does not change it, and it falls no faster than the drain. So
+//! in any interval `admitted ≤ used at the end − used at the beginning + rate × length ≤ burst + rate × length`, because
+//! `debt ≤ burst` and `used ≥ 0`.
 //!
-//! In a fixed window nothing drains, and a token is good until the window ends: it was counted there.
+//! A token that is given back, here or to the server, undoes its admission if its place in the debt has not drained.
+//! Tokens are spent in the order in which they drain, so the number spent gives their places.
 //!
-//! Time is this process's own, from before the lease was asked for, so the server's is never further on:
-//! not even if the two clocks differ in rate by one part in a thousand, which is more than a clock is ever
-//! corrected by.
-//! A server whose clock is set forward lets its buckets drain at once, leased or not.
+//! In a fixed window nothing drains. A token is valid until the window ends, where it was counted.
 //!
-//! Without that rule, a refund would break the bound. So the debt at the last lease is kept beside the row
-//! (`:leased`), and `settle.lua` gives back nothing from below it, except to the process that took that
-//! lease. Plain charges from before a lease cannot be given back to a bucket that is leased from; they
-//! drain. In a fixed window a token is good until the window ends. For other algorithms no such moment can
-//! be told for one token alone, so their requests are passed on, as is a request that is charged to several
-//! limits. The process measures time by its own clock, which is taken to run as fast as the server's to one
-//! part in a thousand.
+//! Times are measured from before the lease was requested, so the server's clock has not advanced further, even if the
+//! rates of the two clocks differ by one part in a thousand, which is more than clocks are corrected by. If the server's
+//! clock is set forward, its buckets drain at once, leased or not.
+//!
+//! The debt at the last lease is kept beside the row (`:leased`), for the rule about giving back. So charges from before
+//! a lease cannot be given back to a bucket that is leased from; they drain. For other algorithms, no single token has a
+//! time until which it is valid. Their requests are passed on, as are requests that are charged to several limits.
 
 use std::time::Duration;
 
@@ -38,7 +34,7 @@ use crate::script::lease::{Lease, can_lease};
 /// The rates of two clocks differ by no more than one part in this.
 const DRIFT: u64 = 1 << 10;
 
-/// Where a process needs fewer tokens of a bucket than this, it takes them one by one.
+/// A process that needs fewer tokens of a bucket than this takes them one by one.
 pub(super) const SOME: u64 = 2;
 
 /// In a small bucket, the half that is kept for sudden needs is too little for many processes that take a few
@@ -46,41 +42,41 @@ pub(super) const SOME: u64 = 2;
 /// a process takes tokens ahead if what it needs, times what the bucket holds, is no less than this.
 const SMALL: u64 = 200;
 
-/// What makes a token of a limit good, or not.
+/// The numbers of a limit that decide how long its tokens are valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Validity {
-    /// Microseconds in a tick, what drains in one, what a token weighs, and the most debt.
+    /// `tick` in microseconds, what drains in a tick, the weight of a token, and the largest debt.
     Bucket { unit: u64, drain: u64, tick: u64, cap: u64 },
-    /// Microseconds in a window, and how much fits into it.
+    /// The count, and the length of the window in microseconds.
     Window { count: u64, period: u64 },
 }
 
-/// What the clock shows, in microseconds since the Unix epoch.
+/// A time of the clock, in microseconds since the Unix epoch.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Moment {
     pub(super) now: u64,
-    /// How much less than has passed it can show.
+    /// By how much the clock may lag behind the time that has passed.
     pub(super) slack: u64,
-    /// Whether a test turns it by hand. Any other that is behind was read before it was waited for a lock.
+    /// Whether a test turns the clock by hand. Another clock that is behind was read before waiting for a lock.
     pub(super) is_manual: bool,
 }
 
-/// Tokens of one lease.
+/// The tokens of one lease.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct LeasedTokens {
     pub(super) taken: u64,
-    /// Those that are there to be spent.
+    /// Tokens in hand.
     pub(super) unspent: u64,
-    /// When they were asked for, by this process's clock.
+    /// When the lease was requested, by this process's clock.
     pub(super) asked: u64,
-    /// When they were taken, by the server's.
+    /// When the tokens were taken, by the server's clock.
     pub(super) at: u64,
-    /// The server's words with all of them taken.
+    /// The server's words after the lease.
     pub(super) words: [u64; 2],
 }
 
 impl Validity {
-    /// None, where no shares of the limit can be taken out.
+    /// `None` if the limit cannot be leased.
     pub(super) fn of(limit: &Limit) -> Option<Self> {
         if !can_lease(limit) {
             return None;
@@ -94,7 +90,7 @@ impl Validity {
         }
     }
 
-    /// The most that can be taken at once.
+    /// The largest lease.
     pub(super) const fn most(&self) -> u64 {
         match *self {
             Self::Bucket { unit, cap, .. } => cap / unit,
@@ -102,7 +98,7 @@ impl Validity {
         }
     }
 
-    /// How much is left in the server's words, no sooner than when it was written.
+    /// The tokens that the server's words leave, at the time when they were written.
     pub(super) const fn left(&self, [_, second]: [u64; 2]) -> u64 {
         match *self {
             Self::Bucket { unit, cap, .. } => cap.saturating_sub(second) / unit,
@@ -110,7 +106,7 @@ impl Validity {
         }
     }
 
-    /// How many tokens of a part are good when so many microseconds have passed.
+    /// How many tokens of a lease are valid after `elapsed` microseconds.
     pub(super) fn good(&self, part: &LeasedTokens, elapsed: u64) -> u64 {
         let elapsed = elapsed.saturating_add(elapsed / DRIFT);
         match *self {
@@ -123,8 +119,7 @@ impl Validity {
         }
     }
 
-    /// How many tokens that are owed by a words have not drained when the server's clock shows that; none of a
-    /// window.
+    /// How many tokens of the debt in these words have not drained at this time of the server. None for a window.
     pub(super) const fn undrained(&self, [first, second]: [u64; 2], now: u64) -> u64 {
         match *self {
             Self::Bucket { unit, drain, tick, .. } => {
@@ -136,7 +131,7 @@ impl Validity {
         }
     }
 
-    /// For how long is planned ahead: until half of a bucket has drained. None for a window.
+    /// How far ahead leases are planned: until half of a bucket has drained. `None` for a window.
     pub(super) fn span(&self) -> Option<u64> {
         match *self {
             Self::Bucket { drain, tick, cap, .. } => {
@@ -151,7 +146,7 @@ impl Validity {
         (SMALL / self.most().max(1)).max(SOME)
     }
 
-    /// Half of a bucket, as a debt.
+    /// The debt of a half-full bucket.
     pub(super) const fn half(&self) -> u64 {
         match *self {
             Self::Bucket { cap, .. } => cap / 2,
@@ -159,7 +154,7 @@ impl Validity {
         }
     }
 
-    /// The time over which it is counted what a process asks for.
+    /// The time over which demand is counted.
     pub(super) fn pace(&self) -> u64 {
         match *self {
             Self::Bucket { .. } => self.span().unwrap_or(1),
@@ -180,7 +175,7 @@ impl Validity {
         }
     }
 
-    /// What so many tokens add to the second word of a words.
+    /// What these tokens add to the second word.
     const fn weight(&self, tokens: u64) -> u64 {
         match *self {
             Self::Bucket { unit, .. } => tokens.saturating_mul(unit),
@@ -190,7 +185,7 @@ impl Validity {
 }
 
 impl Moment {
-    /// What has passed since `asked`, at the most.
+    /// The most that can have passed since `asked`.
     pub(super) const fn since(&self, asked: u64) -> u64 {
         self.now.saturating_sub(asked).saturating_add(self.slack)
     }
@@ -202,19 +197,19 @@ impl LeasedTokens {
         Self { taken, unspent: taken, asked, at: now, words }
     }
 
-    /// The server's words, had only what is not unspent been taken: it stands for the tokens spent last.
+    /// The server's words as if only the spent tokens had been taken.
     pub(super) const fn words(&self, validity: &Validity) -> [u64; 2] {
         [self.words[0], self.words[1].saturating_sub(validity.weight(self.unspent))]
     }
 
-    /// What the server's clock shows, as far as that is known.
+    /// The server's clock, as far as it is known.
     pub(super) fn server_time(&self, validity: &Validity, now: u64) -> u64 {
         let passed = now.saturating_sub(self.asked);
         self.at + passed.min(validity.until_end(self).saturating_sub(1))
     }
 
-    /// How many of the part's first tokens have been spent, or have expired, once the charge of this mark
-    /// was made; none, if it was made from elsewhere.
+    /// How many of the lease's tokens were spent or had expired after the charge of this receipt. `None` if the charge was
+    /// made elsewhere.
     pub(super) fn position(&self, validity: &Validity, receipt: [u64; 2]) -> Option<u64> {
         let before = self.words[1].saturating_sub(validity.weight(self.taken));
         let is_own =
@@ -223,7 +218,7 @@ impl LeasedTokens {
     }
 }
 
-/// Microseconds, as long as they can be counted.
+/// A time in microseconds.
 pub(super) fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }

@@ -1,4 +1,4 @@
-//! What the store has done so far.
+//! Counts of decisions, failures and everything in the background.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -26,40 +26,38 @@ pub enum BreakerState {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RedisCounts {
-    /// Charges, peeks and resets that were answered.
+    /// Charges, peeks and resets that were decided.
     pub decisions: u64,
-    /// Those that said yes, at once or after a wait.
+    /// Decisions that admitted, at once or after a wait.
     pub admitted: u64,
-    /// Those that said no.
+    /// Decisions that refused.
     pub refused: u64,
-    /// Those of them that were [remembered](crate::RedisBuilder::remember_refusals): no server was asked.
+    /// Refusals that were [remembered](crate::RedisBuilder::remember_refusals), without a call to the server.
     pub refused_locally: u64,
-    /// What could not be decided, whatever the reason; [`failures_of`](Self::failures_of) tells them
-    /// apart.
+    /// Decisions that failed. [`failures_of`](Self::failures_of) counts them by kind.
     pub failures: u64,
-    /// Whether a server is asked at the moment: open, if the breaker of any node is.
+    /// Whether calls are sent at the moment; open if the breaker of any node is open.
     pub breaker: BreakerState,
-    /// How often a breaker opened.
+    /// Times that a breaker opened.
     pub breaker_openings: u64,
-    /// How often a connection was made.
+    /// Connections made.
     pub connections: u64,
-    /// How often a script was sent in full, because the server did not know it.
+    /// Scripts sent in full because the server did not know them.
     pub scripts_loaded: u64,
-    /// Charges given back in the background, because nobody waited for their answer any more.
+    /// Charges given back because their answer came too late, or their future was dropped.
     pub given_back: u64,
-    /// Charges of which nobody will know whether they were made: the connection broke, or the answer did
-    /// not even come in the background. They stand, if they were made.
+    /// Charges of which it is unknown whether they were made: the connection broke, or the answer did not come in the
+    /// background either. Those that were made stand.
     pub unanswered: u64,
     /// Settlements that reached the server.
     pub settled: u64,
-    /// Settlements that did not: too many were under way, or the server was away for too long.
+    /// Settlements that did not reach the server: too many were under way, or the server was away for too long.
     pub settlements_dropped: u64,
-    /// How often a row was to be renewed in which this process had places of a limit of concurrency, and they
-    /// were not there: the process did not reach the server for longer than its
-    /// [lease](crate::RedisBuilder::concurrency_lease), or the server has forgotten. Its requests are under way
-    /// beside those of others.
+    /// Rows of limits of concurrency in which places of this process were missing when they were to be renewed: the
+    /// process could not reach the server for longer than its [lease](crate::RedisBuilder::concurrency_lease), or the
+    /// server lost its data. The requests continue, and others may have taken their places.
     pub places_lost: u64,
-    /// How long decisions took that a server was asked for, those included that failed.
+    /// How long calls to a server took, including those that failed.
     pub latency: LatencyCounts,
     by_kind: [u64; FailureKind::ALL.len()],
 }
@@ -75,11 +73,11 @@ impl RedisCounts {
     }
 }
 
-/// What a store counts with.
+/// The counters of a store.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     admitted: AtomicU64,
-    /// By a server.
+    /// Refused by a server.
     refused: AtomicU64,
     refused_locally: AtomicU64,
     failures: [AtomicU64; FailureKind::ALL.len()],
@@ -117,7 +115,7 @@ impl Counters {
         report::failed(failure.kind());
     }
 
-    /// Of one that failed after so long. It took no time where nobody was asked.
+    /// Counts a failure. Its time is recorded only if a call was made.
     pub(crate) fn failed_after(&self, failure: &Failure, took: Duration) {
         self.failed(failure);
         if failure.was_waited_for() {

@@ -1,28 +1,27 @@
-//! How long decisions took: a histogram of powers of two.
+//! A histogram of the time that decisions took, in powers of two.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The first bucket ends here, in microseconds; each next one ends at twice that.
+/// The end of the first bucket, in microseconds. Each next bucket ends at twice that.
 const FIRST: u64 = 64;
 
-/// Up to 64 µs, 128 µs, … 1 s, and whatever took longer.
+/// Up to 64 µs, 128 µs, … 1 s, and longer.
 const BUCKETS: usize = 16;
 
-/// How long decisions took, from the question to the answer.
+/// How long decisions took, from the call to the answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LatencyCounts {
-    /// The sum of all.
+    /// The sum of all times.
     pub sum: Duration,
-    /// The longest.
+    /// The longest time.
     pub longest: Duration,
     buckets: [u64; BUCKETS],
 }
 
 impl LatencyCounts {
-    /// How many took no longer than this and longer than the bucket before, from the quickest up;
-    /// the last bucket has no end.
+    /// The end of each bucket and the number of decisions in it, from the fastest. The last bucket has no end.
     ///
     /// ```
     /// # let counts = sluicegate_redis::counts::LatencyCounts::default();

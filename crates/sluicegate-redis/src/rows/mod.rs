@@ -1,4 +1,4 @@
-//! Where a row stands in Redis: the key of every limit and every one who is limited by it.
+//! The names of rows in Redis.
 //!
 //! Keys are legible and cannot meet. A row is `prefix{key}limit`. The part in braces is the parts of the
 //! key, with everything but letters, digits and a few signs escaped, so that no client can end the hash tag
@@ -32,34 +32,34 @@ use sluicegate_core::key::{KeyBuf, KeySecret};
 /// Slots of a cluster.
 const SLOTS: u16 = 16_384;
 
-/// How rows are named: `prefix{who}limit`.
+/// How rows are named: `prefix{key}limit`.
 ///
-/// What stands in braces is the hash tag: all limits of one key share a slot of a cluster, so that one
-/// script can decide over them.
+/// The part in braces is the hash tag. All limits of one key share a slot of a cluster, so that one script can decide over
+/// them.
 #[derive(Clone)]
 pub(crate) struct Naming {
     prefix: String,
     secret: Option<KeySecret>,
 }
 
-/// What is wrong with a prefix.
+/// Why a prefix is not valid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BadPrefix(&'static str);
 
 impl fmt::Display for BadPrefix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the prefix holds a {}", self.0)
+        write!(f, "the prefix contains a {}", self.0)
     }
 }
 
 impl std::error::Error for BadPrefix {}
 
 impl Naming {
-    /// Names rows legibly, after `prefix`.
+    /// Names rows by `prefix` and the key in plain text.
     ///
     /// # Errors
     ///
-    /// When the hash tag would begin in it, or it could not stand in an error's text.
+    /// When the prefix contains `{`, where a hash tag would begin, or a character that is not printable ASCII.
     pub(crate) fn new(prefix: &str) -> Result<Self, BadPrefix> {
         if prefix.contains('{') {
             return Err(BadPrefix("`{`, which begins a hash tag"));
@@ -70,14 +70,14 @@ impl Naming {
         Ok(Self { prefix: prefix.to_owned(), secret: None })
     }
 
-    /// Names rows by a digest of the key that nobody can work out, or guess at, without `secret`.
+    /// Names rows by a keyed digest of the key, which can be neither computed nor guessed without `secret`.
     pub(crate) fn secret(mut self, secret: &[u8]) -> Self {
         self.secret = Some(KeySecret::new(secret));
         self
     }
 }
 
-/// Shows no secret.
+/// Hides the secret.
 impl fmt::Debug for Naming {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Naming")
@@ -87,7 +87,7 @@ impl fmt::Debug for Naming {
     }
 }
 
-/// The Redis key of what `limit` remembers of `key`.
+/// The name of the row of `limit` for `key`.
 pub(crate) fn row_key(naming: &Naming, key: &KeyBuf, limit: &Limit) -> Vec<u8> {
     let mut row = String::with_capacity(naming.prefix.len() + 64);
     row.push_str(&naming.prefix);
@@ -97,13 +97,12 @@ pub(crate) fn row_key(naming: &Naming, key: &KeyBuf, limit: &Limit) -> Vec<u8> {
         None => key.print(&mut row),
     }
     row.push('}');
-    // Text takes all that is written to it.
+    // Writing to a string cannot fail.
     let _ = write!(row, "{:016x}", limit.id());
     row.into_bytes()
 }
 
-/// The slot of a cluster that holds `row`: what stands in its first braces decides, unless that is
-/// nothing.
+/// The slot of a cluster that holds `row`. The text in the first braces decides, unless it is empty.
 pub(crate) fn slot(row: &[u8]) -> u16 {
     let tag = || {
         let (_, after) = split_at(row, b'{')?;

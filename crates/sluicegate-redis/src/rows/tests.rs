@@ -137,10 +137,10 @@ fn a_digest_is_the_published_one() {
 fn a_prefix_that_would_break_names_is_an_error() {
     assert_eq!(
         Naming::new("a{b").unwrap_err().to_string(),
-        "the prefix holds a `{`, which begins a hash tag"
+        "the prefix contains a `{`, which begins a hash tag"
     );
     assert_eq!(
         Naming::new("a\r\nb").unwrap_err().to_string(),
-        "the prefix holds a character that is not printable ASCII"
+        "the prefix contains a character that is not printable ASCII"
     );
 }

@@ -1,7 +1,7 @@
-//! Shares of a limit, taken out to be spent elsewhere.
+//! Leases: tokens taken out of a limit, to be spent in a process.
 //!
-//! Each token of a share is good until the debt that it added has drained, first in, first out; in a fixed
-//! window until that ends. Whoever spends them no later than that never exceeds the limit.
+//! A token is valid until the debt that it added has drained, first in, first out, or until its fixed window ends. A
+//! process that spends tokens no later than that never exceeds the limit.
 
 use std::time::Duration;
 
@@ -15,21 +15,20 @@ use super::reply::{Bytes, Malformed};
 use super::row::Row;
 use super::source::LEASE;
 
-/// What came of a lease.
+/// The answer to a lease request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Lease {
-    /// How much was charged; 0 where less than the least was there.
+    /// How much was charged; 0 if less than the least was left.
     pub(crate) taken: u64,
-    /// The words as it is now: the mark of what was charged.
+    /// The words after the charge, which are its receipt.
     pub(crate) words: [u64; 2],
-    /// By the clock of the store, in microseconds since the Unix epoch.
+    /// The time by the store's clock, in microseconds since the Unix epoch.
     pub(crate) now: u64,
-    /// Where nothing was charged: until the least is there; `None` where it never is.
+    /// If nothing was charged: the time until the least is available, or `None` if it never is.
     pub(crate) retry_after: Option<Duration>,
 }
 
-/// Whether shares of a limit can be taken out: those of a token bucket that refills continuously, and of
-/// a fixed window, with nothing besides.
+/// Whether a limit can be leased: token buckets with continuous refill and fixed windows, without options.
 pub(crate) fn can_lease(limit: &Limit) -> bool {
     let numbers = LimitParameters::of(limit);
     numbers.plain
@@ -39,22 +38,22 @@ pub(crate) fn can_lease(limit: &Limit) -> bool {
         )
 }
 
-/// What is asked for.
+/// A request for a lease.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct LeaseRequest {
-    /// Less than this is of no use: 1 or more.
+    /// The least that is useful: 1 or more.
     pub(crate) least: u64,
     pub(crate) most: u64,
-    /// How much requests wait for: of a bucket, no more than half of the rest is taken besides.
+    /// How much requests wait for. Of a bucket, at most half of the rest is taken in addition.
     pub(crate) waited: u64,
-    /// The debt that a bucket is brought to, if that takes no more than `largest`; 0 where that does not matter.
+    /// The debt to which a bucket is filled, if that takes at most `largest`; 0 if it is not filled.
     pub(crate) fill: u64,
     pub(crate) largest: u64,
 }
 
 impl<'a> Call<'a> {
-    /// Charges as much as is wanted and fits to a limit that [can be leased](can_lease); what the row owes
-    /// does not matter.
+    /// Charges as much as requested and possible to a limit that [can be leased](can_lease). The cost of the debit is
+    /// ignored.
     pub(crate) fn lease(row: &'a Row<'a>, wanted: LeaseRequest, by: impl Into<Caller>) -> Self {
         let by = by.into();
         let LeaseRequest { least, most, waited, fill, largest } = wanted;
@@ -69,7 +68,7 @@ impl<'a> Call<'a> {
 }
 
 impl Lease {
-    /// Reads what was answered.
+    /// Reads an answer.
     pub(crate) fn parse(reply: &[u8]) -> Result<Self, Malformed> {
         let mut bytes = Bytes(reply);
         let taken = bytes.integer()?;

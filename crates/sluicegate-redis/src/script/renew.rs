@@ -1,4 +1,4 @@
-//! Places of this process in limits of concurrency, renewed.
+//! Renews the places of a process in limits of concurrency.
 
 use super::call::Call;
 use super::caller::Caller;
@@ -7,8 +7,8 @@ use super::reply::{Bytes, Malformed};
 use super::source::RENEW;
 
 impl Call<'_> {
-    /// Renews what the caller holds in the rows of these `keys`. Where it has not taken any since its turn, no
-    /// more remains than is `known`, in the same order. What is answered is [`lost`].
+    /// Renews the places of the caller in the rows of these `keys`. If it has taken none since its turn, its count in each
+    /// row is lowered to the one in `known`. [`lost`] reads the answer.
     pub(crate) fn renew(
         keys: Vec<Vec<u8>>,
         known: impl IntoIterator<Item = u64>,
@@ -23,7 +23,7 @@ impl Call<'_> {
     }
 }
 
-/// In how many rows nothing was found that could be renewed, though it was to be there.
+/// In how many rows the places of the caller were missing.
 pub(crate) fn lost(reply: &[u8]) -> Result<u64, Malformed> {
     let mut bytes = Bytes(reply);
     let lost = bytes.integer()?;

@@ -1,4 +1,4 @@
-//! What a script answers, understood.
+//! Reads the answers of scripts.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use sluicegate_core::adapter::remote::{
 };
 use sluicegate_core::limit::{LimitStatus, Verdict};
 
-/// An answer that no script of ours gives: there is something else at work in the server.
+/// An answer that none of our scripts gives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Malformed(&'static str);
 
@@ -22,17 +22,18 @@ impl fmt::Display for Malformed {
 
 impl std::error::Error for Malformed {}
 
-/// The verdict over some rows, and a fact for each: of rows in several slots, one outcome can be made.
+/// The verdict over several rows, and the outcome of each limit. Replies for rows in several slots can be joined into one
+/// outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Reply {
     pub(crate) verdict: Verdict,
-    /// When it was decided, by the clock of the store, in microseconds since the Unix epoch.
+    /// The time of the decision by the store's clock, in microseconds since the Unix epoch.
     pub(crate) now: u64,
     pub(crate) outcomes: Vec<LimitOutcome>,
 }
 
 impl Reply {
-    /// Reads what was answered to a take, a peek or a reset of rows that owe this.
+    /// Reads the answer to a take, a peek or a reset of these debits.
     pub(crate) fn parse<'o>(
         debit: impl IntoIterator<Item = &'o Debit>,
         reply: &[u8],
@@ -44,7 +45,7 @@ impl Reply {
         let now = bytes.integer()?;
         let verdict = match (is_admitted, micros) {
             (true, Some(wait)) => Verdict::Admit { wait },
-            (true, None) => return Err(Malformed("admits after no time that can be told")),
+            (true, None) => return Err(Malformed("admits without a time")),
             (false, _) if is_never => Verdict::Never,
             (false, retry_after) => Verdict::Refuse { retry_after },
         };
@@ -55,13 +56,13 @@ impl Reply {
     }
 }
 
-/// A time that nobody can tell: only giving back makes room.
+/// A time that is unknown, because only giving back makes room.
 const UNKNOWN: f64 = -1.0;
 
-/// A time that never comes: the cost is more than a limit ever admits.
+/// A time that never comes, because the cost is more than a limit ever admits.
 const NEVER: f64 = -2.0;
 
-/// What of an answer is still to be read.
+/// The part of an answer that is still to be read.
 pub(super) struct Bytes<'a>(pub(super) &'a [u8]);
 
 impl Bytes<'_> {
@@ -83,7 +84,7 @@ impl Bytes<'_> {
         match self.byte()? {
             0 => Ok(false),
             1 => Ok(true),
-            _ => Err(Malformed("has something else where yes or no should stand")),
+            _ => Err(Malformed("has no flag where one is expected")),
         }
     }
 
@@ -92,22 +93,21 @@ impl Bytes<'_> {
     }
 
     pub(super) fn integer(&mut self) -> Result<u64, Malformed> {
-        exact(self.number()?).ok_or(Malformed("has a number that no arithmetic of ours gives"))
+        exact(self.number()?).ok_or(Malformed("has a number that is not an exact integer"))
     }
 
-    /// Whether a time stands next that never comes.
+    /// Whether the next number is [`NEVER`].
     fn is_never(&self) -> bool {
         self.0.first_chunk().is_some_and(|bytes| f64::from_le_bytes(*bytes) == NEVER)
     }
 
-    /// Microseconds; less than none stands for what cannot be told, and for what never comes.
+    /// A time in microseconds. `None` for [`UNKNOWN`] and [`NEVER`].
     pub(super) fn time(&mut self) -> Result<Option<Duration>, Malformed> {
         let number = self.number()?;
         if number == UNKNOWN || number == NEVER {
             return Ok(None);
         }
-        let micros =
-            exact(number).ok_or(Malformed("has a time that no arithmetic of ours gives"))?;
+        let micros = exact(number).ok_or(Malformed("has a time that is not an exact integer"))?;
         Ok(Some(Duration::from_micros(micros)))
     }
 
@@ -121,7 +121,7 @@ impl Bytes<'_> {
         Ok(Carried { at: now.min(since), since, by_all: self.flag()? })
     }
 
-    /// The two counts of a sliding window stand in 32 bits each, the previous one first.
+    /// The two counts of a sliding window take 32 bits each, the previous one first.
     fn words_of(&mut self, algorithm: &Algorithm) -> Result<[u64; 2], Malformed> {
         if !matches!(algorithm, Algorithm::SlidingWindow { .. }) {
             return self.words();
@@ -139,7 +139,7 @@ impl Bytes<'_> {
             2 => Ok(Role::Refused(false)),
             3 => Ok(Role::Refused(true)),
             4 => Ok(Role::Shadowed),
-            _ => Err(Malformed("has something else where a limit's part should stand")),
+            _ => Err(Malformed("has no role where one is expected")),
         }
     }
 
@@ -160,7 +160,7 @@ impl Bytes<'_> {
         Ok(LimitOutcome::of_extra_state(limit, cost, all_words, carried, now, role))
     }
 
-    /// Of a log, what was worked out beside it.
+    /// The status of a log, which the script computes.
     fn log(&mut self, limit: &Limit, cost: u64, role: Role) -> Result<LimitStatus, Malformed> {
         let mut status = LimitStatus::fresh(*limit);
         status.remaining = self.integer()?;
@@ -169,7 +169,7 @@ impl Bytes<'_> {
         let retry = self.time()?;
         let record = self.byte()?;
         if record > 7 {
-            return Err(Malformed("has something else where a ban should stand"));
+            return Err(Malformed("has no ban where one is expected"));
         }
         status.banned = record % 2 == 1 && LimitParameters::of(limit).ban > 0;
         let stamp = self.integer()?;
@@ -200,7 +200,7 @@ impl Bytes<'_> {
     }
 }
 
-/// The whole number that a double is, if all arithmetic with it is exact.
+/// The integer in a double, if it is small enough for exact arithmetic.
 fn exact(number: f64) -> Option<u64> {
     let is_exact = number >= 0.0 && number < remote::EXACT as f64 && number.fract() == 0.0;
     is_exact.then_some(number as u64)

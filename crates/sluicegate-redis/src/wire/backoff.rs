@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// From `first` on, twice as long each time, up to `longest`.
+/// Pauses from `first`, twice as long each time, up to `longest`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Backoff {
     pub(crate) first: Duration,
@@ -10,8 +10,8 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    /// The wait after `failed` attempts, of which half is left to chance: what lost its server at one
-    /// moment must not come back to it at one.
+    /// The pause after `failed` attempts. Up to half of it is random, so that clients that lost their server at one moment
+    /// do not all return at one moment.
     pub(crate) fn after(self, failed: u32) -> Duration {
         let doubled = 2_u32.saturating_pow(failed.saturating_sub(1));
         let whole = self.first.saturating_mul(doubled).min(self.longest);

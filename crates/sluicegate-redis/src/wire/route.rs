@@ -1,5 +1,3 @@
-//! Who is asked for a row.
-
 use std::sync::Arc;
 
 use crate::failure::Failure;
@@ -8,17 +6,17 @@ use crate::rows::slot;
 use crate::wire::cluster::Cluster;
 use crate::wire::node::Node;
 
-/// Who is asked for a row.
+/// How calls find the server that has a row.
 #[derive(Debug, Clone)]
 pub(crate) enum Route {
-    /// One server, whatever the row.
+    /// A single server has all rows.
     One(Arc<Node>),
     /// The node that serves the row's slot.
     Cluster(Arc<Cluster>),
 }
 
 impl Route {
-    /// Rows of one number can be asked in one script.
+    /// The slot of a row. Rows of one slot can be used in one script.
     pub(crate) fn slot(&self, key: &[u8]) -> u16 {
         match self {
             Self::One(_) => 0,
@@ -26,7 +24,7 @@ impl Route {
         }
     }
 
-    /// Who serves `slot`, as far as that is known already.
+    /// The node that serves `slot`, if it is known.
     pub(crate) fn known(&self, slot: u16) -> Option<Arc<Node>> {
         match self {
             Self::One(node) => Some(Arc::clone(node)),
@@ -34,7 +32,7 @@ impl Route {
         }
     }
 
-    /// Who serves `slot`.
+    /// The node that serves `slot`.
     pub(crate) async fn node(self, slot: u16) -> Result<Arc<Node>, Failure> {
         match self {
             Self::One(node) => Ok(node),
@@ -42,19 +40,19 @@ impl Route {
         }
     }
 
-    /// Whether nobody may ask whomever it is about.
+    /// Whether no call may be sent at the moment, because a single server's breaker is open.
     pub(crate) fn is_shut(&self) -> bool {
         matches!(self, Self::One(node) if node.is_shut())
     }
 
-    /// Looks who serves what by now: a node has failed.
+    /// Asks which node serves which slot by now, after a failure.
     pub(crate) fn look(&self) {
         if let Self::Cluster(cluster) = self {
             cluster.look();
         }
     }
 
-    /// Connects before anybody asks.
+    /// Connects before the first call.
     pub(crate) fn start(&self) {
         match self {
             Self::One(node) => node.start(),
@@ -62,7 +60,7 @@ impl Route {
         }
     }
 
-    /// Open, if that of any node is.
+    /// Open if the breaker of any node is.
     pub(crate) fn breaker(&self) -> BreakerState {
         let nodes = match self {
             Self::One(node) => vec![Arc::clone(node)],

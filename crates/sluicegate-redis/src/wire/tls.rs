@@ -1,4 +1,4 @@
-//! TLS, as the operator wants it.
+//! TLS, as configured.
 
 use std::fmt;
 use std::io;
@@ -13,7 +13,7 @@ use tokio_rustls::client::TlsStream;
 
 use crate::wire::certificates::Certificates;
 
-/// Made once, and used for every connection.
+/// The configuration, made once for all connections.
 #[derive(Clone)]
 pub(crate) struct Tls(TlsConnector);
 
@@ -67,7 +67,7 @@ fn read(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     certificates.map_err(|error| error.to_string())
 }
 
-/// Shows no key.
+/// Hides the key.
 impl fmt::Debug for Tls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Tls")

@@ -1,5 +1,5 @@
-/// How much of a limit one process asks for, over spans of time: what was asked for in the last one is taken
-/// to be asked for in the next.
+/// The demand of one process for tokens of a limit. It is counted over spans of time, and the next span is expected to
+/// be like the last.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Demand {
     /// The number of the current span.
@@ -14,7 +14,7 @@ impl Demand {
         self.current = self.current.saturating_add(cost);
     }
 
-    /// What is asked for in a span, by the current one and as much of the previous one as it lacks.
+    /// The expected demand in a span: that of the current span, and a part of the previous one for the time that is left.
     pub(super) fn expected(&self, now: u64, span: u64) -> u64 {
         let seen = self.at(now, span);
         let rest = u128::from(span - now % span);
@@ -22,7 +22,7 @@ impl Demand {
         seen.current.saturating_add(before as u64)
     }
 
-    /// What will be asked for until the span ends that is counted from `ends`, which may be long ago.
+    /// The expected demand until the current span ends. Spans are counted from `ends`, which may be long ago.
     pub(super) fn until(&self, now: u64, span: u64, ends: u64) -> u64 {
         let rest = match ends.checked_sub(now) {
             Some(rest) if rest > 0 => rest.min(span),
@@ -37,7 +37,7 @@ impl Demand {
         match index.checked_sub(self.index) {
             Some(0) => *self,
             Some(1) => Self { index, current: 0, previous: self.current },
-            // A clock that was set back tells nothing.
+            // If the clock was set back, nothing is known.
             _ => Self { index, current: 0, previous: 0 },
         }
     }
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_asked_for_is_expected_again() {
+    fn the_next_span_is_expected_to_be_like_the_last() {
         let mut demand = Demand::default();
         for now in 0..1_000 {
             demand.add(now, 100, 2);

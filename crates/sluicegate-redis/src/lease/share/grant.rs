@@ -1,4 +1,4 @@
-//! More tokens for a share: how many to ask for, and who gets them.
+//! Requests for more tokens of a share, and what is done with them.
 //!
 //! A bucket that is leased from is kept half full. In an empty bucket the place of a token drains at the
 //! whole rate at once, while one process spends at a part of the rate. When every lease was charged for
@@ -23,7 +23,7 @@ use crate::lease::validity::{LeasedTokens, SOME};
 use crate::script::lease::{Lease, LeaseRequest};
 
 impl Share {
-    /// What to ask for now, for all who wait, and to have in hand; none while a lease is under way.
+    /// The next lease: for all requests that wait, and some tokens ahead. `None` while a lease is under way.
     pub(in crate::lease) fn request(
         &mut self,
         now: u64,
@@ -44,9 +44,9 @@ impl Share {
         Some(wanted)
     }
 
-    /// What this process will need before the debt of a bucket that is half full has drained. Where the bucket
-    /// is not, what is taken would drain before it is spent: so it is filled by half, which costs nobody
-    /// anything, because all of that drains meanwhile.
+    /// The tokens that this process will need before a half-full bucket has drained. If the bucket is less full, they
+    /// would drain before they are spent. So the server also fills the bucket to half, which takes nothing from others,
+    /// because that part drains meanwhile.
     fn of_bucket(
         &mut self,
         now: u64,
@@ -56,12 +56,12 @@ impl Share {
     ) -> LeaseRequest {
         let expected = self.demand.expected(now, span);
         self.size = expected.clamp(*batch.start(), *batch.end());
-        // Batches of a stated size are taken as they are.
+        // A smallest batch that was configured is always taken.
         let some = if *batch.start() > 1 { SOME } else { self.validity.some() };
         let pays_off = expected >= some && *batch.end() > 1;
         let ahead = match pays_off {
             true => self.size.saturating_sub(self.unspent() / 2).max(1),
-            // Hardly anything is needed: a token in hand would drain before it is spent.
+            // Few tokens are needed: one in hand would drain before it is spent.
             false => batch.start().saturating_sub(waited),
         };
         let largest = waited.max(*batch.end());
@@ -70,8 +70,8 @@ impl Share {
         LeaseRequest { least, most, waited, fill, largest }
     }
 
-    /// Half of what this process will need before the window ends. Whatever it does not spend until then is
-    /// lost, so it takes less at a time towards the end.
+    /// Half of the tokens that this process will need before the window ends. Tokens that it does not spend are lost then,
+    /// so leases become smaller towards the end.
     fn of_window(
         &mut self,
         now: u64,
@@ -80,12 +80,12 @@ impl Share {
     ) -> LeaseRequest {
         let needed = self.demand.until(now, self.validity.pace(), self.ends);
         self.size = (needed / OF_WINDOW).clamp(*batch.start(), *batch.end());
-        // Not more in hand than half of what others may need.
+        // At most half of what others may need.
         let spare = self.size.min((self.left / 2).max(1));
         LeaseRequest { least, most: waited.max(spare), waited, ..LeaseRequest::default() }
     }
 
-    /// Adds what was leased, and tells those who waited. What there is no room for comes back.
+    /// Adds the tokens of a lease, and answers the requests that waited. Returns tokens for which there is no room.
     pub(in crate::lease) fn grant(
         &mut self,
         lease: &Lease,
@@ -107,7 +107,7 @@ impl Share {
                 totals.spent += waiter.cost;
                 admitted(part.words(&self.validity), lease.now)
             } else {
-                // The server has no more than this: less was taken than was asked for.
+                // The server granted less than was requested, so it has no more.
                 let retry = retry_after(&self.debit, waiter.cost, lease);
                 refusal(lease.words, lease.now, retry)
             };
@@ -120,14 +120,14 @@ impl Share {
         (told, self.add(part))
     }
 
-    /// Adds what is there to be spent. What there is no room for comes back.
+    /// Adds tokens. Returns those for which there is no room.
     pub(in crate::lease) fn add(&mut self, part: LeasedTokens) -> Option<LeasedTokens> {
         self.shift();
         match &mut self.parts {
             _ if part.taken == 0 => return None,
             [older, _] if older.unspent == 0 => *older = part,
             [_, newer] if newer.taken == 0 => *newer = part,
-            // A cost was more than both had: the oldest would drain first.
+            // A cost exceeded both leases. The oldest tokens drain first, so they are returned.
             [older, newer] => {
                 let oldest = std::mem::replace(older, std::mem::replace(newer, part));
                 return Some(oldest);
@@ -136,7 +136,7 @@ impl Share {
         None
     }
 
-    /// Tells those who came while a lease was under way, as far as tokens are left.
+    /// Answers requests that came while the lease was under way, as far as tokens are left.
     pub(in crate::lease) fn serve_late(&mut self, now: u64, totals: &mut Totals) -> Vec<Answered> {
         let mut told = Vec::new();
         while let Some(cost) = self.waiting.front().map(|waiter| waiter.cost) {
@@ -147,19 +147,19 @@ impl Share {
         told
     }
 
-    /// The lease failed: nobody waits any more.
+    /// The lease failed: removes and returns all waiting requests.
     pub(in crate::lease) fn fail(&mut self) -> VecDeque<Waiter> {
         self.under_way = None;
         std::mem::take(&mut self.waiting)
     }
 
-    /// Whether anybody waits for whom nothing has been asked.
+    /// Whether requests wait for which no lease was requested.
     pub(in crate::lease) fn is_wanted(&self) -> bool {
         self.under_way.is_none() && !self.waiting.is_empty()
     }
 }
 
-/// When the server would admit this cost, of which less was left.
+/// When the server would admit this cost.
 fn retry_after(debit: &Debit, cost: u64, lease: &Lease) -> Option<Duration> {
     let charge = Charge::of(debit.limit, debit.key, cost);
     let decision = refusal(lease.words, lease.now, None).decision(&charge);

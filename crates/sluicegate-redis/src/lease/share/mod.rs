@@ -1,4 +1,4 @@
-//! What one process has taken out of one limit for one key, and who waits for more.
+//! The tokens of one process for one limit and key, and the requests that wait for more.
 
 mod demand;
 mod grant;
@@ -18,80 +18,81 @@ use super::counts::Totals;
 use super::validity::{LeasedTokens, Moment, Validity};
 use crate::failure::Failure;
 
-/// Below this, tokens of a window are not fetched ahead: they would hardly be spent before.
+/// With fewer tokens of a window than this, no more are requested ahead: they would be needed before they arrive.
 const AHEAD: u64 = 4;
 
-/// A process takes one part in this of what it needs until a window ends. With half, sixteen processes at 82 % of
-/// 1,000 a second are never refused, and ask for one request in twenty.
+/// A process takes this fraction of what it needs until a window ends. With half, sixteen processes at 82 % of 1,000 a
+/// second are never refused, and call the server for one request in twenty.
 const OF_WINDOW: u64 = 2;
 
-/// More is asked for when what is there will do for no more than this part of what is planned for.
+/// More tokens are requested when those in hand last for at most this fraction of the span.
 const EARLY: u64 = 4;
 
-/// Nobody asks ahead more often than so many times in what is planned for.
-const PAUSES: u64 = 64;
+/// How often tokens are requested ahead in one span at most.
+const MAX_PREFETCHES: u64 = 64;
 
-/// How many wait for one lease at most; others ask for themselves.
-const WAITING: usize = 16_384;
+/// How many requests wait for one lease at most. Further ones are passed on to Redis.
+const MAX_WAITING: usize = 16_384;
 
-/// What one process has taken out of one limit for one key.
+/// The tokens of one process for one limit and key.
 #[derive(Debug)]
 pub(super) struct Share {
-    /// The limit and the key; the cost means nothing.
+    /// The limit and the key; the cost is ignored.
     pub(super) debit: Debit,
     pub(super) validity: Validity,
-    /// The older first; the second has tokens only while the first does.
+    /// The older lease first. The second has tokens only while the first does.
     parts: [LeasedTokens; 2],
-    /// How much is taken at a time.
+    /// The size of the next lease.
     size: u64,
-    /// How much is asked for here.
+    /// How many tokens are needed in this process.
     demand: Demand,
-    /// When a lease was asked for last.
+    /// When a lease was last requested.
     asked: u64,
-    /// When the window ends that was leased from last.
+    /// When the window of the last lease ends.
     ends: u64,
-    /// What the server had left, when it was last asked.
+    /// What the server had left at the last lease.
     left: u64,
     under_way: Option<UnderWay>,
     waiting: VecDeque<Waiter>,
     refused: Option<Refused>,
-    /// The latest that the clock has shown.
+    /// The latest time of the clock.
     seen: u64,
 }
 
-/// A lease that was asked for.
+/// A lease that was requested.
 #[derive(Debug, Default)]
 struct UnderWay {
-    /// How many of those who wait it was asked for.
+    /// How many of the waiting requests it is for.
     served: usize,
-    /// Whether something was given back since.
+    /// Whether something was given back since, so that a refusal is out of date.
     is_old: bool,
-    /// Whether what it leaves over is void.
+    /// Whether tokens that it leaves over are discarded.
     is_void: bool,
 }
 
-/// Somebody who waits for tokens.
+/// A request that waits for tokens.
 #[derive(Debug)]
 pub(super) struct Waiter {
     pub(super) cost: u64,
     pub(super) answer: Sender<Result<Outcome, Failure>>,
 }
 
-/// An outcome, and whom to tell.
+/// The outcome for a request that waited.
 #[derive(Debug)]
 pub(super) struct Answered {
     pub(super) waiter: Waiter,
     pub(super) outcome: Outcome,
 }
 
-/// What can be done for a request.
+/// How a request is handled.
 #[derive(Debug)]
 pub(super) enum Step {
-    /// It is decided; and whether it is time to fetch more.
+    /// It is decided. The flag says whether to request more tokens.
     Decide(Outcome, bool),
-    /// It has to wait for tokens.
+    /// It waits for tokens.
     Wait,
-    /// It takes more than is there, and there is no room for more, or too many wait already.
+    /// It is passed on: it needs more tokens than are in hand and there is no room for another lease, or too many requests
+    /// wait.
     PassOn,
 }
 
@@ -113,7 +114,7 @@ impl Share {
         }
     }
 
-    /// Lets expire what is not good any more. A clock that was set back tells nothing: all is void then.
+    /// Removes tokens that are no longer valid. If the clock was set back, all tokens are discarded.
     pub(super) fn expire(&mut self, at: Moment, totals: &mut Totals) {
         let is_back = at.is_manual && at.now < self.seen;
         self.seen = if at.is_manual { at.now } else { at.now.max(self.seen) };
@@ -140,18 +141,18 @@ impl Share {
         self.parts.iter().map(|part| part.unspent).sum()
     }
 
-    /// Whether nothing is lost if it is forgotten; it has to be [expired](Self::expire).
+    /// Whether nothing is lost if the share is dropped. Call [`expire`](Self::expire) before.
     pub(super) fn is_idle(&self) -> bool {
         let remembers = self.refused.as_ref().is_some_and(|refused| !refused.is_over(self.seen));
         !remembers && self.unspent() == 0 && self.under_way.is_none() && self.waiting.is_empty()
     }
 
-    /// When it was last looked at.
+    /// When it was last used.
     pub(super) const fn seen(&self) -> u64 {
         self.seen
     }
 
-    /// Decides about `cost`, as far as that is possible here. It has to be [expired](Self::expire).
+    /// Decides about `cost`, if that is possible without a call. Call [`expire`](Self::expire) before.
     pub(super) fn step(&mut self, now: u64, cost: u64, totals: &mut Totals) -> Step {
         self.demand.add(now, self.validity.pace(), cost);
         if let Some(outcome) = self.spend(now, cost) {
@@ -168,7 +169,7 @@ impl Share {
             return Step::Decide(outcome, false);
         }
         let has_room = self.under_way.is_some() || self.parts[1].taken == 0;
-        if has_room && self.waiting.len() < WAITING { Step::Wait } else { Step::PassOn }
+        if has_room && self.waiting.len() < MAX_WAITING { Step::Wait } else { Step::PassOn }
     }
 
     fn spend(&mut self, now: u64, cost: u64) -> Option<Outcome> {
@@ -177,12 +178,12 @@ impl Share {
         }
         self.take_out(cost);
         self.shift();
-        // The older part is spent, or the newer has not been touched.
+        // Either the older lease is spent, or the newer one is untouched.
         let part = &self.parts[0];
         Some(admitted(part.words(&self.validity), part.server_time(&self.validity, now)))
     }
 
-    /// Takes tokens that are there, those first that drain first.
+    /// Takes tokens in hand, those that drain first.
     fn take_out(&mut self, mut count: u64) {
         for part in &mut self.parts {
             let taken = count.min(part.unspent);
@@ -200,10 +201,11 @@ impl Share {
             return older.taken >= AHEAD && older.unspent <= older.taken / 4;
         };
         let expected = self.demand.expected(now, span);
-        if expected < self.validity.some() || now.saturating_sub(self.asked) < span / PAUSES {
+        if expected < self.validity.some() || now.saturating_sub(self.asked) < span / MAX_PREFETCHES
+        {
             return false;
         }
-        // What is spent, or has drained, by the time that more should be there.
+        // Tokens that will be spent or drained before more can arrive.
         let elapsed = now.saturating_sub(older.asked).saturating_add(span / EARLY);
         older.unspent.min(self.validity.good(older, elapsed)) <= expected.div_ceil(EARLY)
     }
@@ -212,7 +214,8 @@ impl Share {
         self.waiting.push_back(waiter);
     }
 
-    /// Takes back what was charged from here and has not drained. False: it was charged elsewhere.
+    /// Takes back tokens that were spent from this share and have not drained. Returns false if they were charged
+    /// elsewhere.
     pub(super) fn take_back(
         &mut self,
         receipt: [u64; 2],
@@ -232,7 +235,7 @@ impl Share {
         if good == 0 {
             return false;
         }
-        // The first tokens have drained.
+        // The first tokens of the lease have drained.
         let rest =
             position.saturating_sub(part.taken - good).min(good.saturating_sub(part.unspent));
         let back = back.min(rest);
@@ -241,8 +244,8 @@ impl Share {
         true
     }
 
-    /// Takes back what was charged to a bucket in a lease that is spent by now, or elsewhere: where its debt has
-    /// not drained, it is as if a token of what is at hand had not been spent, whose place has not either.
+    /// Takes back a charge to a bucket from an earlier lease, or from another process. If its debt has not drained, a spent
+    /// token of the lease in hand, whose debt has not drained either, becomes unspent instead.
     fn take_the_place(
         &mut self,
         receipt: [u64; 2],
@@ -263,7 +266,7 @@ impl Share {
         true
     }
 
-    /// Charges more for what was admitted already, if that much is there.
+    /// Charges more for a request that was admitted, if there are enough tokens.
     pub(super) fn charge_more(&mut self, more: u64, totals: &mut Totals) -> bool {
         if self.unspent() < more {
             return false;
@@ -274,7 +277,7 @@ impl Share {
         true
     }
 
-    /// Forgets that there was nothing left.
+    /// Forgets the last refusal.
     pub(super) fn forget_refusal(&mut self) {
         self.refused = None;
         if let Some(under_way) = &mut self.under_way {
@@ -282,7 +285,7 @@ impl Share {
         }
     }
 
-    /// Makes void what is there, and what is on its way.
+    /// Discards the tokens in hand and those on their way.
     pub(super) fn reset(&mut self, totals: &mut Totals) {
         totals.expired += self.unspent();
         self.parts = [LeasedTokens::default(); 2];
@@ -293,7 +296,7 @@ impl Share {
         }
     }
 
-    /// Hands over what is unspent, to be given back. It has to be [expired](Self::expire).
+    /// Removes and returns unspent tokens, to be given back. Call [`expire`](Self::expire) before.
     pub(super) fn hand_over(&mut self) -> impl Iterator<Item = LeasedTokens> + use<> {
         let parts = std::mem::take(&mut self.parts);
         parts.into_iter().filter(|part| part.unspent > 0)

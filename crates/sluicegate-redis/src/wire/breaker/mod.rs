@@ -1,13 +1,12 @@
-//! The circuit breaker: a server that keeps failing is not asked for a while, then by one at a time.
+//! The circuit breaker of a server. After several failures in a row no calls are sent for a while, then one at a time.
 //!
-//! The breaker is one atomic word and is asked before anything is made of a request. It opens after
-//! consecutive failures of the server; a wrong row, a moving slot and a failed script do not count. Then
-//! one request at a time finds out, after pauses that double up to a bound, half of each random so that
-//! processes do not come back together. A request that finds out and never returns loses its turn after the
-//! longest pause. Only an answer to that request within the deadline closes the breaker; late answers, and
-//! answers to earlier questions, do not. A failure by silence that opens the breaker, or meets it open,
-//! also replaces the connection, but nobody connects before the pause has ended, because a connection is no
-//! sign of health.
+//! The state is one atomic word, and is read before anything is allocated for a request. The breaker opens after
+//! consecutive failures of the server; a wrong row, a moving slot and a failed script do not count. Then one request at a
+//! time probes the server, after pauses that double up to a bound. Half of each pause is random, so that processes do not
+//! return together. A probe that never returns loses its turn after the longest pause. Only the answer to a probe within
+//! the deadline closes the breaker; late answers and answers to earlier calls do not. A probe that times out, and the
+//! time-out that opens the breaker, also replace the connection. No connection is made before the pause has ended, because
+//! a successful connect is no sign of health.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -16,49 +15,49 @@ use std::time::Duration;
 use crate::observe::counts::BreakerState;
 use crate::wire::backoff::Backoff;
 
-/// What a breaker opens by, and for how long.
+/// After how many failures a breaker opens, and for how long.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BreakerSettings {
-    /// Consecutive failures that open it; none ever do if zero.
+    /// Consecutive failures after which it opens; if zero, it never does.
     pub(crate) failures: u32,
     pub(crate) backoff: Backoff,
 }
 
-/// The state in one word: zero while closed; else when the next may find out whether the server answers, and
-/// whether one does.
+/// A circuit breaker. Its state is one word: [`CLOSED`], or the time of the next probe, with [`CLAIMED`] while a probe is
+/// under way.
 #[derive(Debug)]
 pub(crate) struct Breaker {
     settings: BreakerSettings,
     until: AtomicU64,
     /// Failures since the last success.
     failed: AtomicU32,
-    /// Times that it opened, or stayed open after a probe, since the server was last trusted.
+    /// Times that it opened, or stayed open after a probe, since the server was last healthy.
     opened: AtomicU32,
-    /// Answers in time since it was closed, counted until the server is trusted again.
+    /// Answers in time since it was closed, counted until the server is healthy again.
     answered: AtomicU32,
 }
 
 const CLOSED: u64 = 0;
 
-/// Set while one is finding out: until when no other does.
+/// Set while a probe is under way. The time is then when another may be sent.
 const CLAIMED: u64 = 1 << 63;
 
-/// For each failure that opens it, the answers in time after which a server that was shut out is trusted
-/// again. Until then its pauses go on growing, so that a server which answers now and then does not cost a
-/// handful of slow requests every time that its shortest pause ends.
-const TRUST: u32 = 10;
+/// For each failure that opens it, the number of answers in time after which a server is healthy again. Until then its
+/// pauses keep growing. Otherwise a server that answers now and then would cost several slow requests after every
+/// shortest pause.
+const HEALTHY_AFTER: u32 = 10;
 
-/// The leave to ask. Dropped without a report, it says nothing about the server.
+/// Permission for one call. Dropped without a report, it says nothing about the server.
 #[derive(Debug)]
 pub(crate) struct Permit {
     breaker: Arc<Breaker>,
     asked: u64,
-    /// Of one that is to find out: the state that it made of the breaker's. [`CLOSED`] of any other.
+    /// For a probe, the breaker's state that it set; [`CLOSED`] for any other call.
     claimed: u64,
     reported: bool,
 }
 
-/// What a report changed.
+/// What a report changed in the breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Transition {
     Opened(Duration),
@@ -77,7 +76,7 @@ impl Breaker {
         }
     }
 
-    /// Leave to ask at `now`, unless it is open, or another is finding out already.
+    /// A permit at `now`, unless the breaker is open or a probe is under way.
     pub(crate) fn enter(self: &Arc<Self>, now: u64) -> Option<Permit> {
         let until = self.until.load(Ordering::Relaxed);
         let mut claimed = CLOSED;
@@ -85,7 +84,7 @@ impl Breaker {
             if now < until & !CLAIMED {
                 return None;
             }
-            // One that never comes back must not keep the others out for ever.
+            // A probe that never reports must not block others for ever.
             claimed = later(now, self.settings.backoff.longest) | CLAIMED;
             self.turn(until, claimed).then_some(())?;
         }
@@ -99,14 +98,14 @@ impl Breaker {
         }
     }
 
-    /// How long nobody needs a connection, from `now` on; the one that finds out does need it.
+    /// How long no connection is needed from `now`. A probe needs one.
     pub(crate) fn pause(&self, now: u64) -> Option<Duration> {
         let until = self.until.load(Ordering::Relaxed);
         let waits = until & CLAIMED == 0 && now < until;
         waits.then(|| Duration::from_micros(until - now))
     }
 
-    /// Nobody needs to find out for `wait`: it is known that there is no connection until then.
+    /// Postpones the next probe by `wait`, because there is no connection until then.
     pub(crate) fn put_off(&self, now: u64, wait: Duration) {
         let until = self.until.load(Ordering::Relaxed);
         if until != CLOSED && (until & CLAIMED != 0 || until < later(now, wait)) {
@@ -114,20 +113,20 @@ impl Breaker {
         }
     }
 
-    /// Whether nobody may ask at `now`.
+    /// Whether no call may be sent at `now`.
     pub(crate) fn is_shut(&self, now: u64) -> bool {
         let until = self.until.load(Ordering::Relaxed);
         now < until & !CLAIMED
     }
 
-    /// The server answered in time. While it is open, only the one that finds out is believed: any other was
-    /// asked before, when the server was well.
+    /// The server answered in time. While the breaker is open, only a probe counts: other calls were sent before it
+    /// opened.
     fn succeed(&self, claimed: u64) -> Transition {
         if self.until.load(Ordering::Relaxed) == CLOSED {
             if self.failed.load(Ordering::Relaxed) != 0 {
                 self.failed.store(0, Ordering::Relaxed);
             }
-            self.trust();
+            self.count_answer();
             return Transition::Stayed;
         }
         if claimed == CLOSED {
@@ -141,12 +140,12 @@ impl Breaker {
         }
     }
 
-    fn trust(&self) {
+    fn count_answer(&self) {
         if self.opened.load(Ordering::Relaxed) == 0 {
             return;
         }
         let answered = self.answered.fetch_add(1, Ordering::Relaxed).saturating_add(1);
-        if answered >= self.settings.failures.saturating_mul(TRUST) {
+        if answered >= self.settings.failures.saturating_mul(HEALTHY_AFTER) {
             self.opened.store(0, Ordering::Relaxed);
         }
     }
@@ -165,13 +164,13 @@ impl Breaker {
         }
     }
 
-    /// Whether it was as `seen` until now.
+    /// Changes the state, if it still is `seen`.
     fn turn(&self, seen: u64, to: u64) -> bool {
         self.until.compare_exchange(seen, to, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 }
 
-/// Any time but that of a closed one.
+/// The earliest time that differs from [`CLOSED`].
 const AT_ONCE: u64 = 1;
 
 fn later(now: u64, wait: Duration) -> u64 {
@@ -180,12 +179,12 @@ fn later(now: u64, wait: Duration) -> u64 {
 }
 
 impl Permit {
-    /// Whether this one is to find out if the server answers again.
+    /// Whether this call probes whether the server answers again.
     pub(crate) const fn is_probe(&self) -> bool {
         self.claimed != CLOSED
     }
 
-    /// The server answered in time, whatever it said.
+    /// The server answered in time.
     pub(crate) fn succeed(&mut self) -> Transition {
         if std::mem::replace(&mut self.reported, true) {
             return Transition::Stayed;

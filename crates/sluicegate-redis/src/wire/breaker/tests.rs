@@ -136,7 +136,7 @@ fn a_server_that_has_answered_for_long_enough_is_trusted_again() {
     let breaker = opened();
     assert_eq!(fail(&breaker, NOW + SECOND), Transition::Stayed);
     let now = NOW + 4 * SECOND;
-    for _ in 0..=3 * TRUST {
+    for _ in 0..=3 * HEALTHY_AFTER {
         breaker.enter(now).expect("it answers").succeed();
     }
     for _ in 0..3 {

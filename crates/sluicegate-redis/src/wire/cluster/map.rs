@@ -12,17 +12,17 @@ const SLOTS: usize = 16_384;
 /// Which node serves which slot.
 #[derive(Debug, Clone)]
 pub(crate) struct Map {
-    /// One more than the place in `nodes`; zero where nobody serves it.
+    /// For each slot, the index in `nodes` plus one; zero if no node serves it.
     slots: Box<[u16]>,
     nodes: Vec<Arc<Node>>,
 }
 
-/// The slots from `first` to `last`, and who serves them.
+/// The slots from `first` to `last`, and the node that serves them.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Range {
     pub(super) first: u16,
     pub(super) last: u16,
-    /// `None` where the server means itself, by the name that it was asked by.
+    /// `None` if the server means the host under which it was asked.
     pub(super) host: Option<String>,
     pub(super) port: u16,
 }
@@ -31,52 +31,52 @@ impl Map {
     pub(super) fn new(ranges: &[Range], mut node_at: impl FnMut(&Range) -> Arc<Node>) -> Self {
         let mut map = Self { slots: vec![0; SLOTS].into(), nodes: Vec::new() };
         for range in ranges {
-            let place = map.place(&node_at(range));
+            let index = map.index_of(&node_at(range));
             let (first, last) = (usize::from(range.first), usize::from(range.last));
-            map.slots[first..=last].fill(place);
+            map.slots[first..=last].fill(index);
         }
         map
     }
 
     pub(super) fn node(&self, slot: u16) -> Option<&Arc<Node>> {
-        let place = self.slots[usize::from(slot)].checked_sub(1)?;
-        self.nodes.get(usize::from(place))
+        let index = self.slots[usize::from(slot)].checked_sub(1)?;
+        self.nodes.get(usize::from(index))
     }
 
     pub(super) fn nodes(&self) -> &[Arc<Node>] {
         &self.nodes
     }
 
-    /// Nodes that served a slot `before` which another serves now.
+    /// Nodes that served a slot in the map `before` that another node serves now.
     pub(super) fn replaced<'m>(&'m self, before: &'m Self) -> impl Iterator<Item = &'m Arc<Node>> {
         before.nodes.iter().filter(|node| {
-            let place = before.nodes.iter().position(|known| Arc::ptr_eq(known, node));
-            let place = place.map_or(0, |place| place + 1);
+            let index = before.nodes.iter().position(|known| Arc::ptr_eq(known, node));
+            let index = index.map_or(0, |index| index + 1);
             let mut slots = (0..SLOTS as u16)
-                .filter(|slot| usize::from(before.slots[usize::from(*slot)]) == place);
+                .filter(|slot| usize::from(before.slots[usize::from(*slot)]) == index);
             slots.any(|slot| !self.node(slot).is_some_and(|now| Arc::ptr_eq(now, node)))
         })
     }
 
-    /// The same, with one slot moved.
+    /// The map with one slot moved to `node`.
     pub(super) fn with(&self, slot: u16, node: &Arc<Node>) -> Self {
         let mut map = self.clone();
-        map.slots[usize::from(slot)] = map.place(node);
+        map.slots[usize::from(slot)] = map.index_of(node);
         map
     }
 
-    fn place(&mut self, node: &Arc<Node>) -> u16 {
+    fn index_of(&mut self, node: &Arc<Node>) -> u16 {
         let known = self.nodes.iter().position(|known| Arc::ptr_eq(known, node));
-        let place = known.unwrap_or_else(|| {
+        let index = known.unwrap_or_else(|| {
             self.nodes.push(Arc::clone(node));
             self.nodes.len() - 1
         });
         // A cluster has no more masters than slots.
-        u16::try_from(place + 1).unwrap_or(0)
+        u16::try_from(index + 1).unwrap_or(0)
     }
 }
 
-/// Reads the answer to `CLUSTER SLOTS`; `None` if it is not one.
+/// Reads the answer to `CLUSTER SLOTS`; `None` if it is not valid.
 pub(super) fn parse(answer: &Value) -> Option<Vec<Range>> {
     let Value::Array(ranges) = answer else { return None };
     ranges.iter().map(range).collect()
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_without_a_name_is_the_one_that_was_asked() {
+    fn a_server_without_a_host_is_the_one_that_was_asked() {
         for host in [Value::Nil, text(""), text("?")] {
             let answer = Value::Array(vec![slots(0, 16_383, host, 7_000)]);
             assert_eq!(parse(&answer).expect("an answer")[0].host, None);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_an_answer_is_not_believed() {
+    fn an_invalid_answer_is_rejected() {
         let beyond = slots(0, 16_384, text("10.0.0.1"), 7_000);
         let backwards = slots(9, 8, text("10.0.0.1"), 7_000);
         let port = slots(0, 9, text("10.0.0.1"), 70_000);

@@ -18,15 +18,14 @@ use crate::wire::relocate::at_address;
 
 /// A cluster: its nodes, and which of them serves which slot.
 ///
-/// Each node has a connection and a breaker of its own, so that one which is down delays nobody who asks
-/// another.
+/// Each node has a connection and a breaker of its own, so that a node that is down does not delay calls to others.
 pub(crate) struct Cluster {
     context: NodeContext,
     seeds: Vec<ConnectionInfo>,
     nodes: Mutex<HashMap<Address, Arc<Node>>>,
     view: watch::Sender<View>,
     looking: AtomicBool,
-    /// When it was looked last, in microseconds.
+    /// When the nodes were last asked, in microseconds.
     looked: AtomicU64,
 }
 
@@ -37,10 +36,10 @@ enum View {
     Known(Arc<Map>),
 }
 
-/// Microseconds between two looks at who serves what.
+/// Microseconds between two updates of the map of slots.
 const PAUSE: u64 = 100_000;
 
-/// How many nodes are asked at a time who serves what.
+/// How many nodes are asked for the map at a time.
 const ASKED: usize = 3;
 
 impl Cluster {
@@ -55,7 +54,7 @@ impl Cluster {
         })
     }
 
-    /// Who serves `slot`, as far as that is known already.
+    /// The node that serves `slot`, if it is known.
     pub(crate) fn known(self: &Arc<Self>, slot: u16) -> Option<Arc<Node>> {
         match &*self.view.borrow() {
             View::Known(map) => map.node(slot).cloned(),
@@ -63,14 +62,14 @@ impl Cluster {
         }
     }
 
-    /// Who serves `slot`. While the cluster cannot be reached, nobody waits for it.
+    /// The node that serves `slot`. Fails at once while the cluster cannot be reached.
     pub(crate) async fn node(self: Arc<Self>, slot: u16) -> Result<Arc<Node>, Failure> {
         let mut view = self.view.subscribe();
         self.look();
         loop {
             match &*view.borrow_and_update() {
                 View::Known(map) => {
-                    return map.node(slot).cloned().ok_or_else(|| nobody_serves(slot));
+                    return map.node(slot).cloned().ok_or_else(|| unserved(slot));
                 }
                 View::Unknown { failed: Some(failure) } => return Err(failure.clone()),
                 View::Unknown { failed: None } => {}
@@ -81,7 +80,7 @@ impl Cluster {
         }
     }
 
-    /// The node at an address that another has named; without a host, the same as that other's.
+    /// The node at an address that node `by` has named. Without a host, it is on the host of `by`.
     pub(crate) fn node_at(&self, host: &str, port: u16, by: &Node) -> Arc<Node> {
         if host.is_empty() {
             return self.node_of((by.host().to_owned(), port));
@@ -89,7 +88,7 @@ impl Cluster {
         self.node_of((host.to_owned(), port))
     }
 
-    /// Remembers that `slot` is served by `node` now, and looks what else has changed.
+    /// Records that `slot` is served by `node` now, and asks for other changes.
     pub(crate) fn moved(self: &Arc<Self>, slot: u16, node: &Arc<Node>) {
         self.view.send_if_modified(|view| match view {
             View::Known(map) if !map.node(slot).is_some_and(|known| Arc::ptr_eq(known, node)) => {
@@ -104,7 +103,7 @@ impl Cluster {
         self.look();
     }
 
-    /// Finds out in the background who serves what, unless somebody just has.
+    /// Updates the map in the background, unless that was just done.
     pub(crate) fn look(self: &Arc<Self>) {
         let now = self.context.runtime.clock.now();
         let known = matches!(&*self.view.borrow(), View::Known(_));
@@ -117,7 +116,7 @@ impl Cluster {
         }
     }
 
-    /// All nodes that a breaker is kept of.
+    /// All known nodes.
     pub(crate) fn nodes(&self) -> Vec<Arc<Node>> {
         self.locked().values().cloned().collect()
     }
@@ -135,7 +134,7 @@ impl Cluster {
         self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks the nodes that are well and connected first, some at a time.
+    /// Asks a few nodes at a time for the map, healthy and connected ones first.
     async fn ask_around(&self) -> Result<(), Failure> {
         for seed in self.seeds.iter().filter_map(address) {
             self.node_of(seed);
@@ -224,13 +223,13 @@ async fn ask(context: NodeContext, node: Arc<Node>) -> Result<(Arc<Node>, Vec<Ra
     })?;
     match map::parse(&answer) {
         Some(ranges) if !ranges.is_empty() => Ok((node, ranges)),
-        Some(_) => Err(Failure::because(FailureKind::Cluster, "no slot is served")),
+        Some(_) => Err(Failure::because(FailureKind::Cluster, "no node serves any slot")),
         None => Err(Failure::because(FailureKind::Protocol, "no answer to CLUSTER SLOTS")),
     }
 }
 
-pub(crate) fn nobody_serves(slot: u16) -> Failure {
-    Failure::because(FailureKind::Cluster, format!("nobody serves slot {slot}"))
+pub(crate) fn unserved(slot: u16) -> Failure {
+    Failure::because(FailureKind::Cluster, format!("no node serves slot {slot}"))
 }
 
 fn address(info: &ConnectionInfo) -> Option<Address> {

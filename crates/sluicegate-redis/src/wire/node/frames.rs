@@ -1,28 +1,28 @@
-//! Where the values of the protocol end, without reading what is in them.
+//! Finds where values of the protocol end, without reading their content.
 
-/// What is wrong with a value.
+/// Why a value is too large.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Oversize {
     Bytes,
     Parts,
 }
 
-/// Counts the values in a stream of bytes, and measures each. What it does not understand is a line to it: the
-/// client that reads the same bytes says what is wrong with them.
+/// Counts the values in a stream of bytes, and measures each. Unknown types count as lines: the client that reads the same
+/// bytes reports them.
 #[derive(Debug)]
 pub(super) struct Frames {
     most: Bounds,
-    /// Values that have ended, without those that a server sends of its own accord.
+    /// Values that have ended, without push messages.
     ended: u64,
-    /// Of the value that has begun: bytes and parts so far, and parts that are missing.
+    /// The current value: its bytes and parts so far, and the parts that are missing.
     bytes: u64,
     parts: u64,
     missing: u64,
     is_push: bool,
-    at: At,
+    position: Position,
 }
 
-/// What one value may measure.
+/// Bounds of one value.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds {
     pub(super) bytes: u64,
@@ -30,21 +30,29 @@ pub(super) struct Bounds {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum At {
+enum Position {
     Beginning,
-    /// In a line, of which the number is read as far as it is one.
+    /// In a line, whose digits are read as a number.
     Line {
         kind: u8,
         number: u64,
         is_negative: bool,
     },
-    /// In a string: so many bytes before its end.
+    /// In a string, with this many bytes left.
     String(u64),
 }
 
 impl Frames {
     pub(super) const fn new(most: Bounds) -> Self {
-        Self { most, ended: 0, bytes: 0, parts: 0, missing: 0, is_push: false, at: At::Beginning }
+        Self {
+            most,
+            ended: 0,
+            bytes: 0,
+            parts: 0,
+            missing: 0,
+            is_push: false,
+            position: Position::Beginning,
+        }
     }
 
     /// How many values have ended.
@@ -54,20 +62,20 @@ impl Frames {
 
     pub(super) fn read(&mut self, mut bytes: &[u8]) -> Result<(), Oversize> {
         while let Some(&byte) = bytes.first() {
-            let taken = match self.at {
-                At::Beginning => {
+            let taken = match self.position {
+                Position::Beginning => {
                     self.begin(byte);
                     1
                 }
-                At::Line { kind, number, is_negative } => {
+                Position::Line { kind, number, is_negative } => {
                     bytes = &bytes[1..];
                     self.bytes += 1;
                     self.line(byte, (kind, number, is_negative))?;
                     0
                 }
-                At::String(left) => {
+                Position::String(left) => {
                     let taken = left.min(bytes.len() as u64);
-                    self.at = At::String(left - taken);
+                    self.position = Position::String(left - taken);
                     if taken == left {
                         self.end();
                     }
@@ -91,7 +99,7 @@ impl Frames {
             (self.missing, self.parts) = (1, 0);
             self.is_push = kind == b'>';
         }
-        self.at = At::Line { kind, number: 0, is_negative: false };
+        self.position = Position::Line { kind, number: 0, is_negative: false };
     }
 
     fn line(
@@ -105,7 +113,8 @@ impl Frames {
                 0..=9 => number.saturating_mul(10).saturating_add(digit),
                 _ => number,
             };
-            self.at = At::Line { kind, number, is_negative: is_negative || byte == b'-' };
+            self.position =
+                Position::Line { kind, number, is_negative: is_negative || byte == b'-' };
             return Ok(());
         }
         let number = if is_negative { 0 } else { number };
@@ -114,12 +123,12 @@ impl Frames {
                 if number > self.most.bytes {
                     return Err(Oversize::Bytes);
                 }
-                self.at = At::String(number + 2);
+                self.position = Position::String(number + 2);
                 return Ok(());
             }
             b'*' | b'~' | b'>' => number,
             b'%' => number.saturating_mul(2),
-            // What it is about comes after it.
+            // An attribute is followed by the value that it belongs to.
             b'|' => number.saturating_mul(2).saturating_add(1),
             _ => 0,
         };
@@ -133,7 +142,7 @@ impl Frames {
     }
 
     fn end(&mut self) {
-        self.at = At::Beginning;
+        self.position = Position::Beginning;
         self.missing -= 1;
         if self.missing == 0 && !self.is_push {
             self.ended += 1;

@@ -1,4 +1,4 @@
-//! What a connection may cost: answers of a bounded size, none that nobody asked for, and no silence without end.
+//! Bounds the cost of a connection: the size of answers, answers without a command, and the time without an answer.
 
 use std::io;
 use std::pin::Pin;
@@ -11,26 +11,26 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::frames::{Bounds, Frames, Oversize};
 use crate::runtime::{Runtime, Sleep};
 
-/// What an answer may measure. The largest by far is who serves what in a cluster, of at most 16,384 ranges.
+/// The largest answer. The largest by far is the map of a cluster's slots, of at most 16,384 ranges.
 const LARGEST: Bounds = Bounds { bytes: 4 << 20, parts: 1 << 18 };
 
 const UNBOUNDED: Bounds = Bounds { bytes: u64::MAX, parts: u64::MAX };
 
-/// A stream that fails when the server sends what it should not, or nothing for too long. A client that reads
-/// from it gives up the connection then, and with it all that waits for an answer there.
+/// A stream that fails when the server sends an invalid answer, or none for too long. The client then closes the
+/// connection, and every command that waits on it fails.
 pub(super) struct Guarded<S> {
     stream: S,
-    asked: Frames,
-    answered: Frames,
+    sent: Frames,
+    received: Frames,
     silence: Silence,
 }
 
-/// Whether questions are answered at all.
+/// Notices when commands are not answered.
 struct Silence {
     runtime: Arc<Runtime>,
-    /// How long one may be without an answer. It is noticed after that time, or after twice as long.
+    /// The longest time without an answer. It is noticed between once and twice that time.
     longest: Duration,
-    /// How many had been asked when it was begun to wait.
+    /// The timer, and how many commands had been sent when it was started.
     wait: Option<(Sleep, u64)>,
 }
 
@@ -38,31 +38,28 @@ impl<S> Guarded<S> {
     pub(super) const fn new(stream: S, runtime: Arc<Runtime>, longest: Duration) -> Self {
         Self {
             stream,
-            asked: Frames::new(UNBOUNDED),
-            answered: Frames::new(LARGEST),
+            sent: Frames::new(UNBOUNDED),
+            received: Frames::new(LARGEST),
             silence: Silence { runtime, longest, wait: None },
         }
     }
 
     fn answer(&mut self, bytes: &[u8]) -> io::Result<()> {
         let too_large = |what| io::Error::new(io::ErrorKind::InvalidData, what);
-        self.answered.read(bytes).map_err(|oversize| {
+        self.received.read(bytes).map_err(|oversize| {
             too_large(match oversize {
                 Oversize::Bytes => "an answer of more than 4 MiB",
                 Oversize::Parts => "an answer of more than 262,144 parts",
             })
         })?;
-        if self.answered.ended() > self.asked.ended() {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                "an answer that nobody asked for",
-            ));
+        if self.received.ended() > self.sent.ended() {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "an answer without a command"));
         }
         Ok(())
     }
 
     fn listen(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
-        let (asked, answered) = (self.asked.ended(), self.answered.ended());
+        let (asked, answered) = (self.sent.ended(), self.received.ended());
         self.silence.listen(cx, asked, answered)
     }
 }
@@ -118,9 +115,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = ready!(Pin::new(&mut self.stream).poll_write(cx, bytes))?;
-        // Without bounds, nothing is too large.
-        let _ = self.asked.read(&bytes[..written]);
-        // So that the task is woken, if it reads nothing from now on.
+        // Commands have no bound, so this cannot fail.
+        let _ = self.sent.read(&bytes[..written]);
+        // Registers the timer, so that the task wakes up even if nothing arrives.
         self.listen(cx)?;
         Poll::Ready(Ok(written))
     }

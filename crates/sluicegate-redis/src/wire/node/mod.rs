@@ -133,7 +133,9 @@ impl Node {
         loop {
             match &*state.borrow_and_update() {
                 State::Up(connection) => return Ok(connection.clone()),
-                State::Dialling { failed: Some(failure) } => return Err(failure.clone().unasked()),
+                State::Dialling { failed: Some(failure) } => {
+                    return Err(failure.clone().not_sent());
+                }
                 State::Dialling { failed: None } | State::Idle => {}
             }
             if state.changed().await.is_err() {
@@ -196,7 +198,7 @@ impl Node {
     /// Reports the outcome of a call to the breaker.
     pub(crate) fn learn(self: &Arc<Self>, permit: &mut Permit, outcome: Result<(), &Failure>) {
         let failure = match outcome {
-            Err(failure) if failure.kind().is_the_server_s() => failure,
+            Err(failure) if failure.kind().affects_server() => failure,
             _ => {
                 if !self.has_answered.load(Ordering::Relaxed) {
                     self.has_answered.store(true, Ordering::Relaxed);
@@ -208,7 +210,7 @@ impl Node {
             }
         };
         // The probe could not be sent. The next attempt to connect decides when another may be.
-        if permit.is_probe() && failure.is_unasked() {
+        if permit.is_probe() && failure.is_not_sent() {
             return;
         }
         let transition = permit.fail(self.now());
