@@ -148,6 +148,10 @@ pub(crate) fn besides(rule: &Rule) -> Vec<String> {
         Settle::Response => "settled by the response".to_owned(),
         Settle::Table(table) => format!("settled by the response's header `{}`", table.header),
     }));
+    if rule.settle_at_end {
+        words.push("settled when the body has ended".to_owned());
+    }
+    words.extend(rule.settle_at_most.map(|most| format!("settled to {most} at most")));
     if !rule.count_if.is_empty() {
         let statuses: Vec<_> = rule.count_if.iter().map(u16::to_string).collect();
         words.push(format!("counts only {}", statuses.join(" and ")));

@@ -311,7 +311,19 @@ fn a_cost_that_is_none() {
         ),
         (
             "count_if = [401, 40]",
-            "4:18: rules[0].count_if[1]: 40 is no status, expected 100 to 999",
+            "4:18: rules[0].count_if[1]: 40 is not a status, expected 100 to 999",
+        ),
+        (
+            "settle_at_end = true",
+            "4:17: rules[0].settle_at_end: nothing is settled: expected `settle` or `count_if` as well",
+        ),
+        (
+            "settle_at_most = 9",
+            "4:18: rules[0].settle_at_most: nothing is settled: expected `settle` or `count_if` as well",
+        ),
+        (
+            "settle = \"response\"\nsettle_at_most = 0",
+            "5:18: rules[0].settle_at_most: no request would cost anything: expected at least 1",
         ),
     ] {
         assert_eq!(limited(cost), problem, "{cost}");

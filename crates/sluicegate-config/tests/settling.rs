@@ -3,8 +3,10 @@
 use std::convert::Infallible;
 
 use http::{Request, Response};
-use sluicegate::adapter::Peer;
-use sluicegate::{Cost, Decision, ManualClock, Memory, RateLimitLayer};
+use sluicegate::adapter::{Hold, HttpView, Peer, Plain};
+use sluicegate::cost::reply_header;
+use sluicegate::rule::Rule;
+use sluicegate::{Cost, Decision, Ip, Limit, ManualClock, Memory, RateLimitLayer};
 use sluicegate_config::{Environment, Policies, read_toml};
 use sluicegate_core::Rejection;
 use tower::{Layer, ServiceExt, service_fn};
@@ -17,9 +19,17 @@ fn policies(rule: &str) -> Policies {
 /// What is left after each request, to which the response says a status and a cost in a header and as an
 /// extension.
 async fn left(rule: &str, responses: &[(u16, &str, u64)]) -> Vec<Option<u64>> {
+    left_by(policies(rule), responses).await
+}
+
+/// [`left`] for any rule. The responses are kept until the last one is there, so that no body ends before.
+async fn left_by(
+    rule: impl for<'a> Rule<HttpView<'a, (), Plain>> + Clone + Send + Sync + 'static,
+    responses: &[(u16, &str, u64)],
+) -> Vec<Option<u64>> {
     let store = Memory::builder().capacity(100).clock(ManualClock::new()).build();
-    let layer = RateLimitLayer::new(policies(rule)).store(store);
-    let mut left = Vec::new();
+    let layer = RateLimitLayer::new(rule).store(store);
+    let (mut left, mut kept) = (Vec::new(), Vec::new());
     for &(status, header, cost) in responses {
         let handler = service_fn(move |_: Request<()>| async move {
             let response =
@@ -30,6 +40,7 @@ async fn left(rule: &str, responses: &[(u16, &str, u64)]) -> Vec<Option<u64>> {
         request.extensions_mut().insert(Peer("192.0.2.7".parse().expect("an address")));
         let served = layer.layer(handler).oneshot(request).await.expect("a response");
         left.push(served.extensions().get::<Decision>().and_then(Decision::remaining));
+        kept.push(served);
     }
     left
 }
@@ -66,6 +77,73 @@ async fn only_some_statuses_are_counted() {
         left(&settled, &responses).await,
         [Some(990), Some(990), Some(985), Some(980), Some(980)]
     );
+}
+
+#[tokio::test]
+async fn a_charge_is_settled_to_a_bound_as_in_code() {
+    let responses = [(200, "3000", 3_000), (200, "3", 3), (200, "40", 40)];
+    let settled = format!("{LIMIT}settle = \"response\"\nsettle_at_most = 20");
+    let code = limit().by(Ip::peer()).cost(10).settle_cost(|reply| reply.cost()).settle_at_most(20);
+    let in_file = left(&settled, &responses).await;
+    assert_eq!(in_file, [Some(990), Some(970), Some(967)]);
+    assert_eq!(in_file, left_by(code, &responses).await);
+}
+
+#[tokio::test]
+async fn a_charge_is_settled_at_the_end_of_the_body_as_in_code() {
+    // The bodies do not end before the last response is there, so nothing is settled until then.
+    let responses = [(200, "3", 5), (401, "3", 5), (200, "3", 5)];
+    let charged = [Some(990), Some(980), Some(970)];
+    let settled = format!("{LIMIT}settle = {{ header = \"x-used\" }}\n");
+    let code = || limit().by(Ip::peer()).cost(10);
+    assert_eq!(left(&settled, &responses).await, [Some(990), Some(987), Some(984)]);
+    assert_eq!(left(&format!("{settled}settle_at_end = true"), &responses).await, charged);
+    let code_settled = code().settle_cost(reply_header("x-used"));
+    assert_eq!(left_by(code_settled.clone().settle_at_end(), &responses).await, charged);
+
+    let counted = format!("{LIMIT}count_if = [401]\n");
+    let code_counted = code().count_if(|status| status == 401);
+    assert_eq!(left(&counted, &responses).await, left_by(code_counted.clone(), &responses).await);
+    assert_eq!(left(&format!("{counted}settle_at_end = true"), &responses).await, charged);
+    assert_eq!(left_by(code_counted.settle_at_end(), &responses).await, charged);
+}
+
+fn limit() -> Limit {
+    "log 1000/day".parse::<Limit>().expect("a limit")
+}
+
+#[tokio::test]
+async fn places_are_held_until_the_head_or_the_end_as_in_code() {
+    for (text, hold, status) in [
+        ("", Hold::End, 429),
+        ("hold_until = \"end\"\n", Hold::End, 429),
+        ("hold_until = \"head\"\n", Hold::Head, 200),
+    ] {
+        let rule = "[[rules]]\nname = \"a\"\nkey = \"global\"\nlimits = [\"concurrent 1\"]";
+        let document = read_toml(&format!("{text}{rule}")).expect("a document");
+        let policies = Policies::new(&document, &Environment::new()).expect("policies");
+        assert_eq!(policies.hold_until(), hold);
+        let in_code = RateLimitLayer::new(Limit::concurrent(1).by(sluicegate::Global));
+        let in_file = RateLimitLayer::new(policies.clone()).hold_until(policies.hold_until());
+        assert_eq!(second(in_file).await, status, "{text}");
+        assert_eq!(second(in_code.hold_until(hold)).await, status, "{text}");
+    }
+}
+
+/// The status of a second request, while the body of the first response has not ended.
+async fn second<R>(layer: RateLimitLayer<R>) -> u16
+where
+    R: for<'a> Rule<HttpView<'a, (), Plain>> + Clone + Send + Sync + 'static,
+{
+    let handler = service_fn(|_: Request<()>| async {
+        Ok::<_, Infallible>(Response::new(String::from("hello")))
+    });
+    let service = layer.layer(handler);
+    let first = service.clone().oneshot(Request::new(())).await.expect("a response");
+    assert_eq!(first.status(), 200);
+    let second = service.oneshot(Request::new(())).await.expect("a response");
+    drop(first);
+    second.status().as_u16()
 }
 
 #[test]

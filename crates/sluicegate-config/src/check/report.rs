@@ -5,7 +5,7 @@ use sluicegate_core::limit::WhenFull;
 
 use super::warnings::warnings;
 use crate::compile::{Listed, Policies};
-use crate::document::{Cost, Document, Rule};
+use crate::document::{Cost, Document, HoldUntil, Rule};
 use crate::live::Changes;
 use crate::source::Diagnostic;
 use crate::words::{InWords, besides};
@@ -148,6 +148,9 @@ fn provided(document: &Document) -> Vec<String> {
             );
             provided.extend(room.in_flight.map(|_| "the count of requests under way".to_owned()));
         }
+    }
+    if document.hold_until == Some(HoldUntil::Head) {
+        provided.push("a layer with `hold_until`, from `Policies::hold_until`".to_owned());
     }
     provided.sort();
     provided.dedup();

@@ -1,17 +1,14 @@
-//! What requests cost, and what they have cost.
+//! What requests cost.
 
 use std::fmt;
 
 use sluicegate_core::Header;
-use sluicegate_core::adapter::Reply;
-use sluicegate_core::cost::{
-    ContentLength, CostFrom, CostOf, content_length, cost_from, reply_header, reply_header_scaled,
-};
+use sluicegate_core::cost::{ContentLength, CostFrom, CostOf, content_length, cost_from};
 use sluicegate_core::key::{Missing, Query, View};
 
 use super::Context;
 use super::key::Name;
-use crate::document::{self, CostTable, Settle};
+use crate::document::{self, CostTable};
 use crate::environment::CostFn;
 use crate::request::Request;
 use crate::source::DocumentPath;
@@ -158,55 +155,4 @@ fn within<S>(cost: CostFrom<S>, table: &CostTable, fits: bool) -> Option<CostFro
     let cost = table.default.into_iter().fold(cost, CostFrom::default);
     let cost = table.per.into_iter().fold(cost, CostFrom::per);
     Some(table.scale.into_iter().fold(cost, CostFrom::scaled))
-}
-
-/// What a response says that its request has cost; `None` keeps the charge.
-pub(super) type Spent = Box<dyn Fn(&dyn Reply) -> Option<u64> + Send + Sync>;
-
-/// How a charge is settled, if it is: what is not counted has cost nothing, whatever else is said of it.
-pub(super) fn settlement(
-    rule: &document::Rule,
-    path: &DocumentPath<'_>,
-    context: &Context<'_>,
-) -> Option<Spent> {
-    let spent = settled_cost(rule.settle.as_ref(), &path.name("settle"), context);
-    let list = path.name("count_if");
-    for (i, status) in rule.count_if.iter().enumerate() {
-        if !(100..=999).contains(status) {
-            let path = list.index(i);
-            context.wrong(&path, format!("{status} is no status, expected 100 to 999"));
-        }
-    }
-    let counted = rule.count_if.clone();
-    match (counted.as_slice(), spent) {
-        ([], spent) => spent,
-        (_, spent) => {
-            Some(Box::new(move |reply| match (counted.contains(&reply.status()), &spent) {
-                (false, _) => Some(0),
-                (true, Some(spent)) => spent(reply),
-                (true, None) => None,
-            }))
-        }
-    }
-}
-
-fn settled_cost(
-    settle: Option<&Settle>,
-    path: &DocumentPath<'_>,
-    context: &Context<'_>,
-) -> Option<Spent> {
-    match settle? {
-        Settle::Response => Some(Box::new(|reply| reply.cost())),
-        Settle::Table(table) => {
-            let name = context.header_name(&table.header, &path.name("header"));
-            if table.scale == Some(0) {
-                context.wrong(&path.name("scale"), "`scale` is 0, expected at least 1");
-                return None;
-            }
-            Some(match table.scale {
-                None => Box::new(reply_header(name?)),
-                Some(scale) => Box::new(reply_header_scaled(name?, scale)),
-            })
-        }
-    }
 }

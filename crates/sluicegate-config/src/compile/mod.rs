@@ -14,12 +14,13 @@ mod listed;
 mod reject;
 mod room;
 mod rule;
+mod settlement;
 mod tiers;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use sluicegate_core::adapter::Charge;
+use sluicegate_core::adapter::{Charge, Hold};
 use sluicegate_core::key::{Missing, View};
 use sluicegate_core::limit::MAX_LIMITS;
 use sluicegate_core::rule::{KnownLimits, Rule as CoreRule};
@@ -29,7 +30,7 @@ use self::context::Context;
 pub(crate) use self::listed::Listed;
 pub(crate) use self::reject::{BLOCKED, Refused};
 use self::rule::Rule;
-use crate::document::{Document, Reject};
+use crate::document::{Document, HoldUntil, Reject};
 use crate::environment::Environment;
 use crate::source::DocumentPath;
 use crate::source::PolicyError;
@@ -66,6 +67,7 @@ struct Rules {
     owners: BTreeMap<String, usize>,
     /// The same by what its state is kept as, which can be another's name.
     rows: BTreeMap<u64, usize>,
+    hold: Hold,
 }
 
 impl Policies {
@@ -79,7 +81,11 @@ impl Policies {
         let context = Context::new(document, environment);
         tiers::look(&context);
         let list = DocumentPath::Root.name("rules");
-        let mut rules = Rules::default();
+        let hold = match document.hold_until.unwrap_or_default() {
+            HoldUntil::Head => Hold::Head,
+            HoldUntil::End => Hold::End,
+        };
+        let mut rules = Rules { hold, ..Rules::default() };
         let mut names = BTreeSet::new();
         for (index, said) in document.rules.iter().enumerate() {
             let path = list.index(index);
@@ -114,6 +120,11 @@ impl Policies {
     /// What happens to a request that the limit of this name refuses.
     pub fn rejection_of(&self, limit: &str) -> Option<&Rejection> {
         self.refused_by(limit).map(|refused| &refused.rejection)
+    }
+
+    /// Until when a served request holds its places, for the `hold_until` of a layer.
+    pub fn hold_until(&self) -> Hold {
+        self.rules.hold
     }
 
     pub(crate) fn refused_by(&self, limit: &str) -> Option<&Refused> {

@@ -10,10 +10,11 @@ use sluicegate_core::rule::{By, KnownLimits, Rule as CoreRule};
 use super::Context;
 use super::amounts::Amounts;
 use super::condition::Condition;
-use super::cost::{self, Cost};
+use super::cost::Cost;
 use super::key::Key;
 use super::listed::Listed;
 use super::reject::Refused;
+use super::settlement::Settlement;
 use crate::document;
 use crate::source::DocumentPath;
 
@@ -39,7 +40,7 @@ impl Rule {
         let when = said.when.as_ref();
         let when = when.map(|when| Condition::new(when, &path.name("when"), context));
         let cost = Cost::new(said.cost.as_ref(), &path.name("cost"), context);
-        let settlement = cost::settlement(said, path, context);
+        let settlement = Settlement::new(said, path, context);
         let refused = Refused::new(said.reject.as_ref(), &path.name("reject"), context);
 
         let amounts = amounts?;
@@ -48,10 +49,7 @@ impl Rule {
         let fewest =
             if said.when.is_some() || may_be_absent(&said.key) { 0 } else { fewest(&listed) };
         let by = By::new(amounts, key?).cost(cost?);
-        let by = match settlement {
-            Some(spent) => by.settle_cost(spent),
-            None => by,
-        };
+        let by = settlement.of(by);
         Some(Self { when, by, refused: refused?, listed, fewest })
     }
 }

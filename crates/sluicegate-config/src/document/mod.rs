@@ -7,6 +7,7 @@ mod amount;
 mod case;
 mod condition;
 mod cost;
+mod hold_until;
 mod key;
 mod limit;
 mod reject;
@@ -26,6 +27,7 @@ pub use self::amount::Amount;
 pub use self::case::{Case, Room};
 pub use self::condition::{Condition, Expected, Hours, Weekday};
 pub use self::cost::{Cost, CostTable, Settle, SettleTable};
+pub use self::hold_until::HoldUntil;
 pub use self::key::Key;
 pub use self::limit::{Ban, BanTable, Limit, LimitTable, WhenFull};
 pub use self::reject::{Redirect, Reject};
@@ -64,6 +66,11 @@ pub struct Document {
     /// The GeoIP database, for the keys and conditions `country` and `region`.
     #[serde(default)]
     pub geoip: Option<Geoip>,
+    /// Until when a served request holds its place in limits of concurrency (`concurrent 5`): until the
+    /// response's body has ended (`end`, the default), or until its head is there (`head`). A change takes
+    /// effect when the service starts again.
+    #[serde(default)]
+    pub hold_until: Option<HoldUntil>,
     /// Limits by the name of a tier (a plan, a class of customers), for rules that choose by tier.
     #[serde(default)]
     pub tiers: BTreeMap<String, Tier>,

@@ -38,6 +38,15 @@ pub struct Rule {
     /// Corrects the cost to what the response says that it was.
     #[serde(default)]
     pub settle: Option<Settle>,
+    /// Settles when the response's body has ended, failed or been dropped, instead of when its head is there.
+    /// Then `settle` finds a header in the trailers too. Needs `settle` or `count_if`.
+    #[serde(default)]
+    pub settle_at_end: bool,
+    /// The most that one request can be settled to, whatever its response says: unless set, ten times the larger
+    /// of the cost and the limit. Needs `settle` or `count_if`.
+    #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
+    pub settle_at_most: Option<u64>,
     /// Counts a request only if its response has one of these statuses, such as `[401, 403]` for failed
     /// logins; all others are given back what they were charged.
     #[serde(default)]

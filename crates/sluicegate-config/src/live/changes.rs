@@ -93,6 +93,7 @@ fn settings(old: &Document, new: &Document) -> Vec<&'static str> {
         ("time_zone", old.time_zone != new.time_zone),
         ("proxies", old.proxies != new.proxies),
         ("geoip", old.geoip != new.geoip),
+        ("hold_until", old.hold_until.unwrap_or_default() != new.hold_until.unwrap_or_default()),
         ("tiers", old.tiers != new.tiers),
         ("customers", old.customers != new.customers),
     ];

@@ -17,7 +17,7 @@ mod watch;
 use std::fmt;
 use std::sync::Arc;
 
-use sluicegate_core::adapter::Charge;
+use sluicegate_core::adapter::{Charge, Hold};
 use sluicegate_core::key::{Missing, View};
 use sluicegate_core::rule::{KnownLimits, Rule};
 use sluicegate_core::store::Store;
@@ -127,6 +127,12 @@ impl Live {
     pub fn rejection(&self) -> Rejection {
         let live = self.clone();
         Rejection::from_fn(move |decision| refused::rejection(&live.shared.in_force(), decision))
+    }
+
+    /// Until when a served request holds its places, as the policies in force say it, for the `hold_until`
+    /// of a layer. A layer is told once: a reload that changes it reports the setting, and has no effect on it.
+    pub fn hold_until(&self) -> Hold {
+        self.shared.in_force().hold_until()
     }
 
     /// Reloads the file when it changes, until the value that is returned is dropped.

@@ -51,6 +51,8 @@ pub(super) fn document(domain: &Domain, descriptors: &Descriptors, found: &mut F
             tiers: None,
             cases: Vec::new(),
             settle: None,
+            settle_at_end: false,
+            settle_at_most: None,
             count_if: Vec::new(),
             reject: None,
         });

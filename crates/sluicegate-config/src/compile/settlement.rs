@@ -1,0 +1,103 @@
+//! What a request has cost, by its response.
+
+use sluicegate_core::adapter::Reply;
+use sluicegate_core::cost::{reply_header, reply_header_scaled};
+use sluicegate_core::rule::By;
+
+use super::Context;
+use crate::document::{self, Settle};
+use crate::source::DocumentPath;
+
+/// How the charge of a rule is settled when the response is known.
+pub(super) struct Settlement {
+    spent: Option<Spent>,
+    at_end: bool,
+    at_most: Option<u64>,
+}
+
+enum Spent {
+    /// Requests with another status are given back what they were charged.
+    CountIf(Vec<u16>),
+    Cost(Cost),
+}
+
+/// What a response says that its request has cost; `None` keeps the charge.
+type Cost = Box<dyn Fn(&dyn Reply) -> Option<u64> + Send + Sync>;
+
+const NOTHING: &str = "nothing is settled: expected `settle` or `count_if` as well";
+
+impl Settlement {
+    pub(super) fn new(
+        said: &document::Rule,
+        path: &DocumentPath<'_>,
+        context: &Context<'_>,
+    ) -> Self {
+        let is_settled = said.settle.is_some() || !said.count_if.is_empty();
+        if said.settle_at_end && !is_settled {
+            context.wrong(&path.name("settle_at_end"), NOTHING);
+        }
+        let most = path.name("settle_at_most");
+        match said.settle_at_most {
+            Some(_) if !is_settled => context.wrong(&most, NOTHING),
+            Some(0) => context.wrong(&most, "no request would cost anything: expected at least 1"),
+            _ => {}
+        }
+        Self {
+            spent: spent(said, path, context),
+            at_end: said.settle_at_end,
+            at_most: said.settle_at_most,
+        }
+    }
+
+    /// The rule, settled like this.
+    pub(super) fn of<K, L, C>(self, by: By<K, L, C>) -> By<K, L, C> {
+        let by = match self.spent {
+            None => return by,
+            Some(Spent::CountIf(counted)) => by.count_if(move |status| counted.contains(&status)),
+            Some(Spent::Cost(cost)) => by.settle_cost(cost),
+        };
+        let by = if self.at_end { by.settle_at_end() } else { by };
+        self.at_most.into_iter().fold(by, By::settle_at_most)
+    }
+}
+
+/// What a request has cost. One that is not counted has cost nothing, whatever its response says.
+fn spent(rule: &document::Rule, path: &DocumentPath<'_>, context: &Context<'_>) -> Option<Spent> {
+    let cost = settled_cost(rule.settle.as_ref(), &path.name("settle"), context);
+    let list = path.name("count_if");
+    for (i, status) in rule.count_if.iter().enumerate() {
+        if !(100..=999).contains(status) {
+            let path = list.index(i);
+            context.wrong(&path, format!("{status} is not a status, expected 100 to 999"));
+        }
+    }
+    let counted = rule.count_if.clone();
+    match (counted.is_empty(), cost) {
+        (true, cost) => cost.map(Spent::Cost),
+        (false, None) => Some(Spent::CountIf(counted)),
+        (false, Some(cost)) => Some(Spent::Cost(Box::new(move |reply| {
+            if counted.contains(&reply.status()) { cost(reply) } else { Some(0) }
+        }))),
+    }
+}
+
+fn settled_cost(
+    settle: Option<&Settle>,
+    path: &DocumentPath<'_>,
+    context: &Context<'_>,
+) -> Option<Cost> {
+    match settle? {
+        Settle::Response => Some(Box::new(|reply| reply.cost())),
+        Settle::Table(table) => {
+            let name = context.header_name(&table.header, &path.name("header"));
+            if table.scale == Some(0) {
+                context.wrong(&path.name("scale"), "`scale` is 0, expected at least 1");
+                return None;
+            }
+            Some(match table.scale {
+                None => Box::new(reply_header(name?)),
+                Some(scale) => Box::new(reply_header_scaled(name?, scale)),
+            })
+        }
+    }
+}
