@@ -62,6 +62,7 @@ pub mod store;
 mod admission;
 mod http;
 mod inline_vec;
+mod unheard;
 
 pub use self::admission::gate::Rejection;
 pub use self::clock::ManualClock;

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::admission::gate::Gate;
-use crate::admission::hold::Hold;
 use crate::admission::known::Known;
 use crate::clock::Clock;
 use crate::http::headers::Fields;
@@ -13,6 +12,7 @@ use crate::rule::KnownLimits;
 use crate::store::OnStoreError;
 use crate::store::Store;
 use crate::store::memory::Memory;
+use crate::store::ticket::hold::Hold;
 
 /// How long an adapter waits for a store in another process, by default. Stores keep deadlines of their own;
 /// this one is for those that do not.

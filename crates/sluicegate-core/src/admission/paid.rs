@@ -5,8 +5,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::admission::enforcer::Enforcer;
-use crate::admission::hold::Hold;
-use crate::admission::unserved::is_unserved;
 use crate::cost::account::{Account, Reply};
 use crate::http::fields;
 use crate::http::line::Line;
@@ -14,6 +12,9 @@ use crate::key::KeyBuf;
 use crate::limit::{Decision, Limit, Outcome, Receipt};
 use crate::store::Store;
 use crate::store::charge::{Charge, Debit};
+use crate::store::ticket::hold::Hold;
+use crate::store::ticket::rest::Rest;
+use crate::store::ticket::unserved::is_unserved;
 use crate::store::ticket::{self, Ticket};
 
 /// A handle to an [`Enforcer`]: what a request under way keeps of the layer that admitted it.
@@ -82,23 +83,6 @@ impl Served {
             Self::Shadowed(decision) => Payment::Shadowed(decision),
             Self::Unknown => Payment::Unknown,
         })
-    }
-}
-
-/// What waits for the end of a response's body, once its head has been [settled](Paid::close).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rest {
-    /// Nothing does.
-    Nothing,
-    /// A place is held.
-    Place,
-    /// A charge is settled then, perhaps beside a place: by what the response says.
-    Account,
-}
-
-impl Rest {
-    pub(crate) const fn of(account_waits: bool) -> Self {
-        if account_waits { Self::Account } else { Self::Place }
     }
 }
 

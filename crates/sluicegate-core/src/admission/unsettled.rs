@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use crate::admission::paid::{AsEnforcer, Paid, Rest};
+use crate::admission::paid::{AsEnforcer, Paid};
 use crate::cost::RunningCost;
 use crate::cost::account::Reply;
+use crate::store::ticket::rest::Rest;
 
 /// A served request whose response's body has not ended. It is settled when this is dropped.
 ///

@@ -38,11 +38,13 @@ use std::fmt;
 pub use self::extension::ExtensionIs;
 pub use self::host::HostIs;
 pub use self::list::{AllOf, AnyOf};
-pub use self::path::{MAX_PATH, PathMatches, PathReadings};
+pub use self::path::PathMatches;
 pub use self::pattern::PatternError;
 pub use self::target::{MethodIs, RouteIs};
 pub use self::values::{Equals, Present, Values};
-pub use self::within::{NetworkError, Within};
+pub use self::within::Within;
+pub use crate::key::network_error::NetworkError;
+pub use crate::key::path::{MAX_PATH, PathReadings};
 use crate::key::{Missing, View};
 
 /// Says yes or no to a request.

@@ -1,7 +1,6 @@
-use std::fmt;
-
 use super::{ChosenBy, Condition};
-use crate::key::{Ip, Missing, Network, NetworkProblem, View};
+use crate::key::network_error::NetworkError;
+use crate::key::{Ip, Missing, Network, View};
 
 impl Ip {
     /// Holds for clients with an address in one of these networks: `10.0.0.0/8`, or a lone address.
@@ -32,7 +31,7 @@ impl Ip {
 }
 
 fn parse(entry: &str) -> Result<Network, NetworkError> {
-    Network::parse_any(entry).map_err(|problem| NetworkError { entry: entry.into(), problem })
+    Network::parse_any(entry).map_err(|problem| NetworkError::new(entry, problem))
 }
 
 /// Holds for clients in some networks; see [`Ip::within`].
@@ -52,30 +51,3 @@ impl<V: View> Condition<V> for Within {
         ChosenBy::Server
     }
 }
-
-/// An entry that is neither an address nor a network; it says which and why.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NetworkError {
-    entry: String,
-    problem: NetworkProblem,
-}
-
-impl NetworkError {
-    pub(crate) fn new(entry: &str, problem: NetworkProblem) -> Self {
-        Self { entry: entry.into(), problem }
-    }
-
-    /// The entry that is wrong, as it was written.
-    pub fn entry(&self) -> &str {
-        &self.entry
-    }
-}
-
-impl fmt::Display for NetworkError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { entry, problem } = self;
-        write!(f, "the network `{entry}` {problem}")
-    }
-}
-
-impl std::error::Error for NetworkError {}

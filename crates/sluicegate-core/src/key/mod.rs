@@ -21,7 +21,9 @@ mod legible;
 mod missing;
 mod nat64;
 mod network;
+pub(crate) mod network_error;
 mod part;
+pub(crate) mod path;
 mod print;
 mod proxies;
 mod short;
@@ -43,7 +45,7 @@ pub(crate) use self::extract::{
 };
 pub use self::ip::Ip;
 pub use self::missing::Missing;
-pub(crate) use self::network::{Network, Problem as NetworkProblem};
+pub(crate) use self::network::Network;
 pub use self::part::Part;
 pub use self::print::KeySecret;
 pub use self::proxies::{Proxies, ProxiesError};

@@ -1,7 +1,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::network::{Network, Problem};
-use crate::condition::NetworkError;
+use crate::key::network_error::NetworkError;
 
 /// A prefix behind which a translator puts IPv4 addresses, as RFC 6052 has it.
 #[derive(Debug, Clone, Copy)]

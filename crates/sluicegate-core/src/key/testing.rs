@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 
 use super::{Key, KeyBuf, Missing, View};
-use crate::condition::PathReadings;
+use crate::key::path::PathReadings;
 
 pub(crate) struct Request {
     pub(crate) method: String,

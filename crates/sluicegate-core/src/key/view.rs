@@ -1,6 +1,6 @@
 use std::net::IpAddr;
 
-use crate::condition::PathReadings;
+use crate::key::path::PathReadings;
 
 /// What a rule can see of a request, whatever framework it came through.
 ///

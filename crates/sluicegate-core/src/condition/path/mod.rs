@@ -9,17 +9,21 @@
 //! `surely_holds`, which is true only if all readings match. Neither a limit nor an exception can be
 //! reached by an unusual spelling.
 
-mod readings;
-mod segments;
-
 use std::cell::OnceCell;
 
-pub(super) use self::readings::check_length;
-pub use self::readings::{MAX_PATH, PathReadings};
-use self::readings::{Readings, step};
-use self::segments::Segments;
 use super::{Condition, PatternError};
+use crate::key::path::segments::Segments;
+use crate::key::path::steps::step;
+use crate::key::path::{MAX_PATH, Readings};
 use crate::key::{Missing, Path, View, percent_decoded};
+
+/// Why a condition does not read the path of `view`, if it does not.
+pub(in crate::condition) fn check_length<V: View>(view: &V) -> Result<(), Missing> {
+    match view.path().len() <= MAX_PATH {
+        true => Ok(()),
+        false => Err(Missing::ambiguous(format!("a path of at most {MAX_PATH} bytes"))),
+    }
+}
 
 impl Path {
     /// Holds for requests to paths of this pattern: `/api/{id}/*`.
@@ -104,7 +108,25 @@ impl PathMatches {
             && self.segments.iter().zip(reading.iter()).all(|(own, other)| own.matches(other))
     }
 
-    /// Of a path that reads in one way only.
+    /// Whether the path matches in one of these ways to read it.
+    fn matches_any(&self, readings: &Readings, path: &[u8]) -> bool {
+        match readings {
+            Readings::Plain => self.matches_plain(path),
+            Readings::Several(readings) => readings.iter().any(|reading| self.matches(reading)),
+            Readings::TooLong => true,
+        }
+    }
+
+    /// Whether the path matches in every one of these ways.
+    fn matches_all(&self, readings: &Readings, path: &[u8]) -> bool {
+        match readings {
+            Readings::Plain => self.matches_plain(path),
+            Readings::Several(readings) => readings.iter().all(|reading| self.matches(reading)),
+            Readings::TooLong => false,
+        }
+    }
+
+    /// Like [`matches`](Self::matches), for a path that reads in one way only.
     fn matches_plain(&self, path: &[u8]) -> bool {
         let mut rest = path.strip_prefix(b"/").unwrap_or(path);
         for own in &self.segments {
@@ -134,15 +156,15 @@ impl PathMatches {
     fn ask<V: View>(
         &self,
         view: &V,
-        ask: impl Fn(&Readings, &[u8], &Self) -> bool,
+        ask: impl Fn(&Self, &Readings, &[u8]) -> bool,
     ) -> (bool, bool) {
         let (written, routed) = (view.path(), view.routed_path());
         let memo = view.path_readings();
         let answer = |path: &str, memo: Option<&OnceCell<Readings>>| {
             let path = path.as_bytes();
             match memo {
-                Some(memo) => ask(memo.get_or_init(|| Readings::of(path)), path, self),
-                None => ask(&Readings::of(path), path, self),
+                Some(memo) => ask(self, memo.get_or_init(|| Readings::of(path)), path),
+                None => ask(self, &Readings::of(path), path),
             }
         };
         let by_written = answer(written, memo.map(|memo| &memo.written));
@@ -189,13 +211,13 @@ impl Segment {
 impl<V: View> Condition<V> for PathMatches {
     fn holds(&self, view: &V) -> Result<bool, Missing> {
         check_length(view)?;
-        let (written, routed) = self.ask(view, Readings::any);
+        let (written, routed) = self.ask(view, Self::matches_any);
         Ok(written || routed)
     }
 
     fn surely_holds(&self, view: &V) -> Result<bool, Missing> {
         check_length(view)?;
-        let (written, _) = self.ask(view, Readings::all);
+        let (written, _) = self.ask(view, Self::matches_all);
         Ok(written)
     }
 }

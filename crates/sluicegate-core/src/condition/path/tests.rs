@@ -1,9 +1,10 @@
 use proptest::prelude::*;
 
-use super::readings::STEPS;
-use super::segments::{Dots, READINGS, Reading, Slash};
 use super::*;
 use crate::condition::Not;
+use crate::key::path::PathReadings;
+use crate::key::path::segments::{Dots, READINGS, Reading, Slash};
+use crate::key::path::steps::STEPS;
 use crate::key::testing::Request;
 
 fn matches(pattern: &str, path: &str) -> bool {

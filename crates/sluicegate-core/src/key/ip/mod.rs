@@ -1,3 +1,5 @@
+mod report;
+
 use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -8,8 +10,7 @@ use super::hop::{Form, hops};
 use super::nat64::Translator;
 use super::network::cut;
 use super::{Key, KeyBuf, Missing, Proxies, ProxiesError, View, tag};
-use crate::condition::NetworkError;
-use crate::observe::report;
+use crate::key::network_error::NetworkError;
 
 /// Most hops that are looked at, and most proxies that can be counted. Chains of more than a handful
 /// do not occur; without a bound, a proxy that forwards to itself would decide how long we read.

@@ -6,26 +6,12 @@
 
 #[cfg(all(test, feature = "tracing"))]
 pub(crate) mod logged;
-mod unheard;
 
 use crate::key::Missing;
 use crate::limit::{Decision, Limit, LimitStatus};
 use crate::store::OnStoreError;
 use crate::store::StoreError;
-
-/// Whether a subscriber records events of that level from here.
-#[cfg(feature = "tracing")]
-macro_rules! heard {
-    ($level:ident) => {
-        tracing::event_enabled!(tracing::Level::$level)
-    };
-}
-#[cfg(not(feature = "tracing"))]
-macro_rules! heard {
-    ($level:ident) => {
-        false
-    };
-}
+use crate::unheard::{self, heard};
 
 /// At most one a second, for what the server lacks.
 pub(crate) fn keyless(missing: &Missing, so_far: u64) {
@@ -142,23 +128,6 @@ pub(crate) fn stranger(tiers: &str, tier: &str, missing: &Missing) {
         "{missing}. Requests without it are in this tier; if no request ever has it, nobody is in \
          another"
     );
-}
-
-/// Once for each key by a client's address.
-pub(crate) fn unforwarded(header: &str, proxy: std::net::IpAddr) {
-    #[cfg(feature = "tracing")]
-    tracing::warn!(
-        header,
-        %proxy,
-        "a request from a trusted proxy has no such header, so it is charged to the proxy, as all its \
-         clients are: name the header that the proxy writes with `Ip::header`. A proxy's own health \
-         checks have none either"
-    );
-    unheard::say_unless(heard!(WARN), || {
-        format!(
-            "a request from the trusted proxy {proxy} has no header `{header}`: all its clients share one key"
-        )
-    });
 }
 
 /// With each request.

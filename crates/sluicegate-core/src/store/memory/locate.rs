@@ -4,80 +4,16 @@ use smallvec::SmallVec;
 
 use super::Inner;
 use super::bucket::Bucket;
+use super::checked_out::{CheckedOut, Target};
 use super::locked::{FindMode, LockedBuckets, RowIndex, SearchResult};
-use super::log_budget::{Reserved, reserved_by};
+use super::log_budget::reserved_by;
 use super::moment::Moment;
-use super::one_word::{LAST, OneWord};
-use super::row::{FourRows, TwoWords};
+use super::one_word::OneWord;
 use super::shared_rows::LockedSharedRows;
-use super::table::{CHOICES, Table, ticks};
+use super::table::{CHOICES, Table, USUAL_LIMITS};
+use super::word_rows::{RowKind, WordRows};
 use crate::limit::{Limit, MOST_ENTRIES, State, Words};
 use crate::store::charge::{Charge, Debit};
-
-/// Requests owe to no more limits than that, mostly: what is known of so many is not allocated.
-pub(super) const USUAL: usize = 4;
-
-/// A row's state, taken out for the time of a decision.
-pub(super) struct CheckedOut {
-    pub(super) state: State,
-    place: Option<RowIndex>,
-    /// Whether one more charge can be written down.
-    pub(super) has_room: bool,
-    /// The row that is shared with other keys, if the state is that row's.
-    shared_row: Option<RowIndex>,
-    /// What was held when the state was taken out.
-    pub(super) held: u64,
-    /// What a row that was made for this decision began with, as a key may have to that was counted together
-    /// with others.
-    seed: Option<Box<State>>,
-    /// What the log is counted with.
-    counted: Reserved,
-    /// What the state of a limit that remembers more is kept in, to be put back into it.
-    kept: Option<Box<State>>,
-}
-
-impl CheckedOut {
-    fn of_words(words: Words, place: Option<RowIndex>) -> Self {
-        let state = State { words, ..State::default() };
-        let (has_room, held) = (place.is_some(), words[0]);
-        Self {
-            state,
-            has_room,
-            place,
-            shared_row: None,
-            held,
-            seed: None,
-            counted: Reserved::default(),
-            kept: None,
-        }
-    }
-
-    /// The same of a row that keys share.
-    pub(super) fn in_shared_row(self, place: RowIndex) -> Self {
-        Self { place: None, shared_row: Some(place), ..self }
-    }
-
-    /// The same, to be made nobody's row again if nothing is written there.
-    fn begun_with(self, seed: Option<Box<State>>) -> Self {
-        Self { seed, ..self }
-    }
-
-    /// Whether the state is that of a row which several keys share.
-    pub(super) fn is_shared(&self) -> bool {
-        self.shared_row.is_some()
-    }
-
-    /// Whether a row was made for it in vain.
-    fn is_in_vain(&self) -> bool {
-        self.seed.as_ref().is_some_and(|seed| **seed == self.state)
-    }
-}
-
-pub(super) struct Target<'a> {
-    pub(super) debit: &'a Debit,
-    pub(super) limit: &'a Limit,
-    pub(super) fingerprint: u64,
-}
 
 /// Where the state of a limit is found.
 #[derive(Default)]
@@ -86,71 +22,6 @@ struct Located {
     shared_row: Option<RowIndex>,
     /// What a new row begins with.
     seed: Option<Box<State>>,
-}
-
-/// Rows that hold the two words of a limit, each in its way.
-trait WordRows: Bucket {
-    fn words(content: Self::Content, moment: Moment) -> Words;
-
-    /// What stands for words that was decided about at `now`, and the tick at which it has recovered.
-    fn content(
-        table: &Table<Self>,
-        limit: &Limit,
-        words: Words,
-        moment: Moment,
-        now: u64,
-    ) -> (Self::Content, u32);
-
-    /// The time that expiries go by.
-    fn time(moment: Moment) -> u64;
-}
-
-impl WordRows for FourRows<TwoWords> {
-    fn words(words: Words, _: Moment) -> Words {
-        words
-    }
-
-    fn content(
-        table: &Table<Self>,
-        limit: &Limit,
-        words: Words,
-        _: Moment,
-        now: u64,
-    ) -> (Words, u32) {
-        (words, table.expiry(limit.words_fresh_in(words, now), now))
-    }
-
-    fn time(moment: Moment) -> u64 {
-        moment.now
-    }
-}
-
-impl WordRows for OneWord {
-    fn words(free_at: u64, moment: Moment) -> Words {
-        match free_at.saturating_sub(moment.since) {
-            0 => [0; 2],
-            debt => [moment.now, debt],
-        }
-    }
-
-    fn content(
-        _: &Table<Self>,
-        _: &Limit,
-        [last, debt]: Words,
-        Moment { now, since }: Moment,
-        _: u64,
-    ) -> (u64, u32) {
-        // The words tells when it was written, which may be later than the moment.
-        let free_at = match debt {
-            0 => 0,
-            debt => ((since + last).saturating_sub(now) + debt).min(LAST),
-        };
-        (free_at, ticks(free_at))
-    }
-
-    fn time(moment: Moment) -> u64 {
-        moment.since
-    }
 }
 
 impl Inner {
@@ -181,9 +52,10 @@ impl Inner {
                     Err(run) => return self.within_first(&[target], find, run),
                 }
             }
-            None => {
-                charge.debits().map(|debit| self.target(debit)).collect::<SmallVec<[_; USUAL]>>()
-            }
+            None => charge
+                .debits()
+                .map(|debit| self.target(debit))
+                .collect::<SmallVec<[_; USUAL_LIMITS]>>(),
         };
         self.within_first(&target, find, run)
     }
@@ -309,7 +181,7 @@ impl Inner {
 
         let is_live = find != FindMode::Existing && self.shared_rows.is_live(now);
         let mut shared = is_live.then(|| self.shared(target, now));
-        let mut located = SmallVec::<[Located; USUAL]>::new();
+        let mut located = SmallVec::<[Located; USUAL_LIMITS]>::new();
         for one in target {
             let Target { limit, fingerprint, .. } = *one;
             let shared_row = shared.as_ref().and_then(|shared| self.live_in(shared, one));
@@ -338,7 +210,7 @@ impl Inner {
                 SearchResult::NotLocked => return Err(run),
             });
         }
-        let used = |located: &[Located]| -> SmallVec<[Option<RowIndex>; USUAL]> {
+        let used = |located: &[Located]| -> SmallVec<[Option<RowIndex>; USUAL_LIMITS]> {
             located.iter().map(|located| located.shared_row).collect()
         };
         for (at, one) in target.iter().enumerate() {
@@ -373,7 +245,7 @@ impl Inner {
             };
             found.begun_with(seed)
         });
-        let mut found: SmallVec<[_; USUAL]> = taken.collect();
+        let mut found: SmallVec<[_; USUAL_LIMITS]> = taken.collect();
 
         let plain = found.iter().zip(target).filter(|(_, target)| !target.limit.has_extra_state());
         let since = plain.map(|(found, target)| target.limit.since(found.state.words));
@@ -474,23 +346,5 @@ impl Inner {
             **kept = state;
         }
         (kept, expiry)
-    }
-}
-
-/// Which table the row of a limit stands in.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum RowKind {
-    OneWord,
-    TwoWords,
-    FullState,
-}
-
-impl RowKind {
-    fn of(limit: &Limit) -> Self {
-        match limit.fits_one_word() {
-            true => Self::OneWord,
-            false if limit.has_extra_state() => Self::FullState,
-            false => Self::TwoWords,
-        }
     }
 }

@@ -3,8 +3,8 @@
 use smallvec::SmallVec;
 
 use super::bucket::{Bucket, Guard};
-use super::locate::USUAL;
-use super::table::{CHOICES, Table};
+
+use super::table::{CHOICES, Table, USUAL_LIMITS};
 
 /// What a missing row means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,9 +34,9 @@ pub(super) type RowIndex = (usize, usize);
 /// Buckets locked in the order in which they stand, which is the same for everybody.
 pub(super) struct LockedBuckets<'a, B: Bucket> {
     table: &'a Table<B>,
-    buckets: SmallVec<[(usize, Guard<'a, B>); USUAL]>,
+    buckets: SmallVec<[(usize, Guard<'a, B>); USUAL_LIMITS]>,
     /// Rows that were found for this charge: its other rows must not claim or move them.
-    taken: SmallVec<[RowIndex; USUAL]>,
+    taken: SmallVec<[RowIndex; USUAL_LIMITS]>,
 }
 
 impl<'a, B: Bucket> LockedBuckets<'a, B> {
@@ -46,7 +46,7 @@ impl<'a, B: Bucket> LockedBuckets<'a, B> {
         fingerprints: impl Iterator<Item = u64>,
         choices: usize,
     ) -> Self {
-        let mut buckets: SmallVec<[usize; USUAL]> = fingerprints
+        let mut buckets: SmallVec<[usize; USUAL_LIMITS]> = fingerprints
             .flat_map(|fingerprint| {
                 (0..choices).map(move |choice| table.choice(fingerprint, choice))
             })

@@ -2,6 +2,7 @@
 
 mod bucket;
 mod build;
+mod checked_out;
 mod hash;
 mod locate;
 mod lock;
@@ -22,6 +23,7 @@ mod sync;
 mod table;
 #[cfg(test)]
 mod tests;
+mod word_rows;
 
 use std::fmt;
 use std::sync::Arc;
@@ -29,8 +31,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use self::build::MemoryBuilder;
 
+use self::checked_out::CheckedOut;
 use self::hash::Seed;
-use self::locate::CheckedOut;
 use self::locked::FindMode;
 use self::log_budget::LogBudget;
 use self::moment::{Moment, MonotonicClock};

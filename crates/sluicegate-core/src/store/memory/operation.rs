@@ -2,7 +2,8 @@
 
 use smallvec::SmallVec;
 
-use super::locate::{CheckedOut, USUAL};
+use super::checked_out::CheckedOut;
+use super::table::USUAL_LIMITS;
 use crate::limit::{Attempt, CountedIn, Outcome, State, WhenFull, decide, preview, would_admit};
 use crate::store::StoreError;
 use crate::store::charge::{Charge, Debit};
@@ -86,7 +87,7 @@ fn taken_in_part(
 /// other numbers have written.
 fn looked_at<R>(attempts: &mut [Attempt<'_>], look: impl FnOnce(&mut [Attempt<'_>]) -> R) -> R {
     let written = |attempt: &Attempt<'_>| (attempt.state.words, attempt.state.written);
-    let before: SmallVec<[_; USUAL]> = attempts.iter().map(written).collect();
+    let before: SmallVec<[_; USUAL_LIMITS]> = attempts.iter().map(written).collect();
     let result = look(attempts);
     for (attempt, (words, written)) in attempts.iter_mut().zip(before) {
         (attempt.state.words, attempt.state.written) = (words, written);
@@ -104,12 +105,18 @@ fn left_out<'a>(found: &[CheckedOut], charge: &'a Charge) -> impl Iterator<Item 
     each.filter(|(found, debit)| is_left_out(found, debit)).map(|(_, debit)| debit)
 }
 
-fn counted<'a>(found: &'a mut [CheckedOut], charge: &'a Charge) -> SmallVec<[Attempt<'a>; USUAL]> {
+fn counted<'a>(
+    found: &'a mut [CheckedOut],
+    charge: &'a Charge,
+) -> SmallVec<[Attempt<'a>; USUAL_LIMITS]> {
     let each = found.iter_mut().zip(charge.debits());
     each.filter(|(found, debit)| !is_left_out(found, debit)).map(attempt).collect()
 }
 
-fn all<'a>(found: &'a mut [CheckedOut], charge: &'a Charge) -> SmallVec<[Attempt<'a>; USUAL]> {
+fn all<'a>(
+    found: &'a mut [CheckedOut],
+    charge: &'a Charge,
+) -> SmallVec<[Attempt<'a>; USUAL_LIMITS]> {
     found.iter_mut().zip(charge.debits()).map(attempt).collect()
 }
 
@@ -141,7 +148,8 @@ fn with_attempts<'a, R>(
     match (attempts.next(), charge.len()) {
         (Some(mut attempt), 1) => run(std::slice::from_mut(&mut attempt)),
         (first, _) => {
-            let mut attempts: SmallVec<[_; USUAL]> = first.into_iter().chain(attempts).collect();
+            let mut attempts: SmallVec<[_; USUAL_LIMITS]> =
+                first.into_iter().chain(attempts).collect();
             run(&mut attempts)
         }
     }

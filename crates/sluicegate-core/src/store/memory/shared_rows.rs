@@ -14,13 +14,13 @@
 use smallvec::SmallVec;
 
 use super::Inner;
-use super::locate::{CheckedOut, Target, USUAL};
+use super::checked_out::{CheckedOut, Target};
 use super::locked::{FindMode, LockedBuckets, RowIndex, SearchResult};
 use super::log_budget::copy_of;
 use super::moment::Moment;
 use super::row::{FourRows, FullState};
 use super::sync::{AtomicU32, AtomicU64, Ordering};
-use super::table::{CHOICES, NEVER, Table};
+use super::table::{CHOICES, NEVER, Table, USUAL_LIMITS};
 use crate::key::KeyBuf;
 use crate::limit::{Limit, Receipt, State, WhenFull};
 use crate::store::charge::Debit;
@@ -88,7 +88,7 @@ impl SharedRows {
 impl Inner {
     /// Locks the shared rows of what is target. Locks of the other tables are taken before, never after.
     pub(super) fn shared<'a>(&'a self, target: &[Target<'_>], now: u64) -> LockedSharedRows<'a> {
-        let fingerprints: SmallVec<[u64; USUAL]> = target
+        let fingerprints: SmallVec<[u64; USUAL_LIMITS]> = target
             .iter()
             .map(|target| self.shared_fingerprint(target.limit, target.fingerprint))
             .collect();

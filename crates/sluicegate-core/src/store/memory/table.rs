@@ -13,6 +13,9 @@ use super::bucket::{Bucket, Guard};
 /// 0.6.
 pub(super) const CHOICES: usize = 4;
 
+/// Most requests are charged to no more limits than this: what is kept for so few of them is not allocated.
+pub(super) const USUAL_LIMITS: usize = 4;
+
 /// Buckets on top, which make up for the unevenness of a table that has few.
 const SPARE: usize = 2;
 

@@ -1,8 +1,12 @@
+pub(crate) mod hold;
+pub(crate) mod rest;
+pub(crate) mod unserved;
+
 use std::time::Duration;
 
-use crate::admission::hold::Hold;
-use crate::admission::paid::Rest;
-use crate::admission::unserved::is_unserved;
+use self::hold::Hold;
+use self::rest::Rest;
+use self::unserved::is_unserved;
 use crate::cost::account::Reply;
 use crate::limit::{Decision, Outcome, Receipt, Verdict};
 use crate::store::Store;

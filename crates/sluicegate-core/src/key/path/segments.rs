@@ -1,16 +1,16 @@
-use super::readings::step;
+use super::steps::step;
 use crate::key::percent_decoded;
 
 /// One of the ways in which servers read a path. Of most paths, all of them are the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Reading {
-    pub(super) slash: Slash,
-    pub(super) dots: Dots,
+pub(crate) struct Reading {
+    pub(crate) slash: Slash,
+    pub(crate) dots: Dots,
 }
 
 /// What separates segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Slash {
+pub(crate) enum Slash {
     /// A `/` as it is written.
     Written,
     /// One that is percent-encoded too, for servers that decode the path before they take it apart.
@@ -19,7 +19,7 @@ pub(super) enum Slash {
 
 /// What `.` and `..` are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Dots {
+pub(crate) enum Dots {
     /// Segments like others, for servers that leave paths as they are.
     Kept,
     /// Gone, with the segment before `..`, once repeated slashes are one.
@@ -28,7 +28,7 @@ pub(super) enum Dots {
     ResolvedFirst,
 }
 
-pub(super) const READINGS: [Reading; 6] = [
+pub(crate) const READINGS: [Reading; 6] = [
     Reading { slash: Slash::Written, dots: Dots::Kept },
     Reading { slash: Slash::Written, dots: Dots::Resolved },
     Reading { slash: Slash::Written, dots: Dots::ResolvedFirst },
@@ -39,7 +39,7 @@ pub(super) const READINGS: [Reading; 6] = [
 
 /// The segments of a path in one reading, decoded, without those that are empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Segments {
+pub(crate) struct Segments {
     /// All of them, one behind the other: two allocations, however many there are.
     text: Vec<u8>,
     /// Where each ends.
@@ -47,7 +47,7 @@ pub(super) struct Segments {
 }
 
 impl Segments {
-    pub(super) fn read(path: &[u8], reading: Reading) -> Self {
+    pub(crate) fn read(path: &[u8], reading: Reading) -> Self {
         let mut kept: Vec<&[u8]> = Vec::new();
         for segment in split(path, reading.slash) {
             step(1);
@@ -72,11 +72,11 @@ impl Segments {
         segments
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
         let mut begin = 0;
         self.ends.iter().map(move |&end| &self.text[std::mem::replace(&mut begin, end)..end])
     }

@@ -5,9 +5,8 @@
 
 use std::cell::OnceCell;
 
-use super::PathMatches;
 use super::segments::{READINGS, Segments};
-use crate::key::{Missing, View};
+use super::steps::step;
 
 /// The longest path that conditions compare with their patterns, in bytes: a request with a longer one is
 /// refused with 400 by the first condition that asks for its path.
@@ -16,14 +15,6 @@ use crate::key::{Missing, View};
 /// pass on; paths that people use are a tenth of it. Reading a path of this length in every way looks at
 /// each byte less than twenty times, once for a request.
 pub const MAX_PATH: usize = 8_000;
-
-/// Why a condition does not read the path of `view`, if it does not.
-pub(in crate::condition) fn check_length<V: View>(view: &V) -> Result<(), Missing> {
-    match view.path().len() <= MAX_PATH {
-        true => Ok(()),
-        false => Err(Missing::ambiguous(format!("a path of at most {MAX_PATH} bytes"))),
-    }
-}
 
 /// A plain path up to this length is compared as it is. It is looked through again for each pattern with
 /// a `{name}` in it, so that a longer one is better taken apart once.
@@ -37,9 +28,9 @@ const MAX_UNREAD: usize = 256;
 #[derive(Debug, Default)]
 pub struct PathReadings {
     /// Of the path that the client wrote.
-    pub(super) written: OnceCell<Readings>,
+    pub(crate) written: OnceCell<Readings>,
     /// Of the path that is left to route.
-    pub(super) routed: OnceCell<Readings>,
+    pub(crate) routed: OnceCell<Readings>,
 }
 
 impl PathReadings {
@@ -52,7 +43,7 @@ impl PathReadings {
 
 /// How a path reads.
 #[derive(Debug)]
-pub(super) enum Readings {
+pub(crate) enum Readings {
     /// In one way, which is plain to see: nothing is encoded, no slash is repeated, no segment begins with
     /// a dot.
     Plain,
@@ -63,7 +54,7 @@ pub(super) enum Readings {
 }
 
 impl Readings {
-    pub(super) fn of(path: &[u8]) -> Self {
+    pub(crate) fn of(path: &[u8]) -> Self {
         if path.len() > MAX_PATH {
             return Self::TooLong;
         }
@@ -82,35 +73,4 @@ impl Readings {
         }
         Self::Several(readings.into())
     }
-
-    /// Whether the path matches `pattern` in one way to read it.
-    pub(super) fn any(&self, path: &[u8], pattern: &PathMatches) -> bool {
-        match self {
-            Self::Plain => pattern.matches_plain(path),
-            Self::Several(readings) => readings.iter().any(|reading| pattern.matches(reading)),
-            Self::TooLong => true,
-        }
-    }
-
-    /// Whether it does in every way.
-    pub(super) fn all(&self, path: &[u8], pattern: &PathMatches) -> bool {
-        match self {
-            Self::Plain => pattern.matches_plain(path),
-            Self::Several(readings) => readings.iter().all(|reading| pattern.matches(reading)),
-            Self::TooLong => false,
-        }
-    }
-}
-
-/// Counts bytes and segments that are looked at, for the test that bounds them.
-#[inline]
-#[cfg_attr(not(test), expect(unused_variables, reason = "only tests count"))]
-pub(super) fn step(steps: usize) {
-    #[cfg(test)]
-    STEPS.set(STEPS.get() + steps);
-}
-
-#[cfg(test)]
-thread_local! {
-    pub(super) static STEPS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }

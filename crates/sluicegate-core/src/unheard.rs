@@ -12,8 +12,23 @@ const MOST: usize = 16;
 /// What has been written in this process.
 static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
+/// Whether a subscriber records events of that level from here.
+#[cfg(feature = "tracing")]
+macro_rules! heard {
+    ($level:ident) => {
+        tracing::event_enabled!(tracing::Level::$level)
+    };
+}
+#[cfg(not(feature = "tracing"))]
+macro_rules! heard {
+    ($level:ident) => {
+        false
+    };
+}
+pub(crate) use heard;
+
 /// Writes a sentence to standard error, unless it is recorded elsewhere or has been written.
-pub(super) fn say_unless(recorded: bool, sentence: impl FnOnce() -> String) {
+pub(crate) fn say_unless(recorded: bool, sentence: impl FnOnce() -> String) {
     if !recorded {
         say(&TOLD, sentence(), &mut io::stderr());
     }

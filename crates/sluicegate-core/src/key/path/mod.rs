@@ -1,0 +1,8 @@
+//! The ways in which servers read the path of a request.
+
+mod readings;
+pub(crate) mod segments;
+pub(crate) mod steps;
+
+pub(crate) use self::readings::Readings;
+pub use self::readings::{MAX_PATH, PathReadings};
