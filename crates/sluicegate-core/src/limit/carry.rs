@@ -180,13 +180,21 @@ impl Limit {
             let algorithm = self.algorithm.with_parameters(account.written.parameters);
             algorithm.fresh_in(&State::of(account.words), now).unwrap_or(0)
         };
-        accounts.retain(|account| fresh_in(account) > 0);
-        let mut joins = Some(front).filter(|front| fresh_in(front) > 0);
-        if accounts.len() == MOST_ACCOUNTS && joins.is_some() {
+        // An account that has recovered is kept while there is room: were it to begin anew, it would take over
+        // what others have spent, and a refusal of these numbers would have changed something for its own.
+        let is_full = |accounts: &SmallVec<_>| accounts.len() == MOST_ACCOUNTS;
+        if is_full(accounts) {
+            accounts.retain(|account| fresh_in(account) > 0);
+        }
+        let mut joins = Some(front);
+        if is_full(accounts) {
+            joins = joins.filter(|front| fresh_in(front) > 0);
+        }
+        if let (true, Some(front)) = (is_full(accounts), &joins) {
             let soonest =
                 accounts.iter().copied().enumerate().map(|(at, one)| (fresh_in(&one), at));
             let (ends, at) = soonest.min().unwrap_or_default();
-            let own = joins.as_ref().map_or(0, fresh_in);
+            let own = fresh_in(front);
             // The account that makes room: one of the others, or the one that would join them.
             if ends <= own {
                 accounts.remove(at);

@@ -273,12 +273,13 @@ local function begin(s, front, now)
     first, second, third = all_spent(s, now)
     begun = since
   end
-  local kept = {}
+  -- An account that has recovered is kept while there is room.
+  local kept, full = {}, #s.accounts == ACCOUNTS
   for _, other in ipairs(s.accounts) do
-    if shape_fresh_in(other, now) > 0 then kept[#kept + 1] = other end
+    if not full or shape_fresh_in(other, now) > 0 then kept[#kept + 1] = other end
   end
   local own = shape_fresh_in(front, now)
-  local joins = own > 0
+  local joins = #kept < ACCOUNTS or own > 0
   if #kept == ACCOUNTS and joins then
     local ends, at = nil, 1
     for i, other in ipairs(kept) do

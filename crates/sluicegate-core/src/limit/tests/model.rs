@@ -397,11 +397,7 @@ impl Model {
                 (most, shape) = (spent, another);
             }
         }
-        let is_spent = |model: &Self| model.clone().used(now) > 0;
-        self.others.retain(is_spent);
-        if is_spent(&front) {
-            self.others.push(front);
-        }
+        self.others.push(front);
         (self.shape, self.limit) = (shape, after);
     }
 

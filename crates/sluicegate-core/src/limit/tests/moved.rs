@@ -184,6 +184,21 @@ fn who_is_moved_to_a_quicker_rate_waits_by_that() {
 
 /// A refusal by the generous numbers changes nothing of what is spent by the tight ones, nor does one by these.
 #[test]
+fn a_refusal_takes_no_account_of_third_numbers_away() {
+    let limit = |text: &str| format!("{text} named plan carried").parse::<Limit>().unwrap();
+    let (fast, slow, third) = (limit("20/second"), limit("5/hour"), limit("2/second"));
+    let mut state = fast.fresh();
+    assert!(fast.take(&mut state, NOW, 1).is_admitted());
+    assert!(slow.take(&mut state, NOW, 4).is_admitted());
+    // By the fast numbers all of it has drained, by the slow ones hardly any.
+    let now = NOW + SECOND;
+    assert_eq!(fast.peek(&state, now, 1).remaining(), Some(20));
+    assert!(!third.take(&mut state, now, 1).is_admitted());
+    assert_eq!(fast.peek(&state, now, 1).remaining(), Some(20));
+    assert_eq!(slow.peek(&state, now, 1).remaining(), Some(0));
+}
+
+#[test]
 fn a_refusal_changes_nothing_for_other_numbers() {
     for texts in [
         ["600/minute", "10/minute"],
