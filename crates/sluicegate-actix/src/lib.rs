@@ -118,7 +118,7 @@ pub mod adapter {
     #[doc(inline)]
     pub use sluicegate_core::adapter::*;
 
-    pub use crate::view::RequestView;
+    pub use crate::view::{RequestView, key_of};
 }
 
 /// Responses: what is sent instead of, or around, the response of the service.

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use actix_web::http::header;
 use actix_web::{HttpMessage, HttpRequest};
 use sluicegate_core::condition::PathReadings;
-use sluicegate_core::key::View;
+use sluicegate_core::key::{Key, KeyBuf, Missing, View};
 
 use crate::routed::Routed;
 
@@ -26,6 +26,36 @@ impl<'a> RequestView<'a> {
         let readings = PathReadings::new();
         Self { request, route: OnceCell::new(), tidied: OnceCell::new(), readings }
     }
+}
+
+/// The key that `key` reads from `request`: the one under which a rule by this key counts it.
+///
+/// With it, code can [block](crate::store::Blocks::block_key) a client of a middleware. The request is one that the
+/// client has sent, or one that is made up with what the key reads.
+///
+/// ```
+/// use std::time::Duration;
+/// use actix_web::HttpRequest;
+/// use sluicegate_actix::adapter::key_of;
+/// use sluicegate_actix::store::Blocks;
+/// use sluicegate_actix::{Header, Memory};
+///
+/// /// Refuses whoever sent this request, by its API key, for an hour.
+/// fn block(request: &HttpRequest, store: &Blocks<Memory>) -> Result<(), Box<dyn std::error::Error>> {
+///     let key = key_of(&Header("x-api-key"), request)?;
+///     store.block_key(key, Duration::from_secs(3_600)).now()?;
+///     Ok(())
+/// }
+/// ```
+///
+/// # Errors
+///
+/// Says what the request lacks.
+pub fn key_of<K>(key: &K, request: &HttpRequest) -> Result<KeyBuf, Missing>
+where
+    K: for<'a> Key<RequestView<'a>>,
+{
+    KeyBuf::from_view(key, &RequestView::new(request))
 }
 
 impl RequestView<'_> {

@@ -2,8 +2,11 @@
 
 mod common;
 
-use common::{app, statuses, store};
+use actix_web::test::TestRequest;
+use common::{app, secs, statuses, store};
+use sluicegate_actix::adapter::key_of;
 use sluicegate_actix::observe::Watch;
+use sluicegate_actix::store::Blocks;
 use sluicegate_actix::{Header, Limit, RateLimit};
 
 const CLIENT: Header = Header("x-client");
@@ -18,6 +21,19 @@ async fn a_watch_is_told_who_is_refused() {
     let shown = watch.snapshot().remove(0);
     assert_eq!((shown.policy.as_str(), shown.refusals), ("strict", 2));
     assert!(shown.keys[0].who.starts_with('$'), "{shown:?}");
+}
+
+#[actix_web::test]
+async fn a_client_of_a_middleware_is_blocked_by_hand_through_its_key() {
+    let store = Blocks::new(store().0);
+    let app = app(RateLimit::new(Limit::per_hour(5).by(CLIENT)).store(store.clone())).await;
+    assert_eq!(statuses(&app, "/", 1).await, [200]);
+    let request = TestRequest::get().insert_header(("x-client", "alice")).to_http_request();
+    let alice = key_of(&CLIENT, &request).unwrap();
+    store.block_key(alice, secs(60)).now().unwrap();
+    assert_eq!(statuses(&app, "/", 1).await, [429]);
+    store.unblock_key(alice).now().unwrap();
+    assert_eq!(statuses(&app, "/", 1).await, [200]);
 }
 
 #[cfg(feature = "metrics")]

@@ -47,6 +47,7 @@
 
 mod extract;
 mod framework;
+mod key_of;
 mod respond;
 
 #[doc(inline)]
@@ -70,6 +71,7 @@ pub mod adapter {
     pub use sluicegate::adapter::*;
 
     pub use crate::framework::Axum;
+    pub use crate::key_of::key_of;
 }
 
 /// Responses: what is sent instead of, or around, the response of a route.

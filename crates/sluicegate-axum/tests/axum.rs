@@ -9,10 +9,11 @@ use axum::extract::{ConnectInfo, Request};
 use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::get;
-use sluicegate_axum::adapter::Refusal;
+use sluicegate_axum::adapter::{Peer, Refusal, key_of};
 use sluicegate_axum::condition::{InFlight, Not};
 use sluicegate_axum::response::RespondWith;
 use sluicegate_axum::service::InFlightLayer;
+use sluicegate_axum::store::Blocks;
 use sluicegate_axum::{CurrentDecision, Ip, Limit, ManualClock, Memory, RateLimitLayer, Route};
 use tower::ServiceExt;
 
@@ -174,4 +175,21 @@ async fn a_limit_gives_way_while_little_is_under_way() {
     assert_eq!(text(send(&app, "/", "192.0.2.1:1").await).await, "1");
     let _busy = [load.enter(), load.enter()];
     assert_eq!(statuses(&app, "/", "192.0.2.1:1", 2).await, [200, 429]);
+}
+
+#[tokio::test]
+async fn an_address_is_blocked_by_hand() {
+    let store = Blocks::new(store());
+    let layer = RateLimitLayer::new(Limit::per_minute(5).by(Ip::peer())).store(store.clone());
+    let app = Router::new().route("/", get(|| async {})).layer(layer);
+    assert_eq!(statuses(&app, "/", "192.0.2.1:1000", 1).await, [200]);
+
+    let mut request = Request::new(());
+    request.extensions_mut().insert(Peer("192.0.2.1".parse().unwrap()));
+    let key = key_of(&Ip::peer(), &request.map(|()| Body::empty())).unwrap();
+    store.block_key(key, Duration::from_secs(60)).now().unwrap();
+    assert_eq!(statuses(&app, "/", "192.0.2.1:1000", 1).await, [429]);
+    assert_eq!(statuses(&app, "/", "192.0.2.2:1000", 1).await, [200]);
+    store.unblock_key(key).now().unwrap();
+    assert_eq!(statuses(&app, "/", "192.0.2.1:1000", 1).await, [200]);
 }

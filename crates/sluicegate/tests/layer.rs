@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::{app, get, header, secs, send, store};
 use http::{Request, Response};
-use sluicegate::adapter::Refusal;
+use sluicegate::adapter::{Peer, Refusal, key_of};
 use sluicegate::key::Optional;
 use sluicegate::limit::Limits;
-use sluicegate::store::OnStoreError;
+use sluicegate::store::{Blocks, OnStoreError};
 use sluicegate::{Decision, Fields, Header, Ip, Limit, Memory, RateLimitLayer, Rejection, Route};
 use tower::ServiceExt;
 
@@ -491,4 +491,35 @@ async fn a_shadowed_queue_counts_those_who_leave() {
         assert!(gone.poll().is_pending());
     }
     assert_eq!(counts.counts().shadowed, 14);
+}
+
+#[tokio::test]
+async fn a_client_of_a_layer_is_blocked_by_hand_through_its_key() {
+    let (store, clock) = store();
+    let store = Blocks::new(store);
+    let app = app(RateLimitLayer::new(Limit::per_hour(10).by(CLIENT)).store(store.clone()));
+    assert_eq!(send(&app, "/", "alice").await.status(), 200);
+
+    let alice = key_of(&CLIENT, &get("/", "alice")).unwrap();
+    store.block_key(alice, secs(60)).now().unwrap();
+    let refused = send(&app, "/", "alice").await;
+    assert_eq!((refused.status().as_u16(), header(&refused, "retry-after")), (429, "60"));
+    assert_eq!(send(&app, "/", "bob").await.status(), 200);
+    clock.advance(secs(60));
+    let served = send(&app, "/", "alice").await;
+    assert_eq!(header(&served, "ratelimit"), r#""10/hour";r=8;t=300"#, "nothing was charged");
+
+    store.block_key(alice, secs(60)).now().unwrap();
+    store.unblock_key(alice).now().unwrap();
+    assert_eq!(send(&app, "/", "alice").await.status(), 200);
+}
+
+#[test]
+fn the_key_of_a_request_is_the_one_that_a_rule_writes() {
+    let mut request = get("/a", "alice");
+    assert!(key_of(&Ip::peer(), &request).unwrap_err().is_server());
+    request.extensions_mut().insert(Peer("192.0.2.7".parse().unwrap()));
+    let address = key_of(&Ip::peer(), &request).unwrap();
+    assert_ne!(address, key_of(&(Ip::peer(), CLIENT), &request).unwrap());
+    assert_eq!(address, common::key(&Ip::peer(), &request));
 }

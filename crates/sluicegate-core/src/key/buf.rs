@@ -8,7 +8,7 @@ use std::hash::{Hash, Hasher};
 
 use sha2::{Digest, Sha256};
 
-use super::Part;
+use super::{Key, Missing, Part, View};
 
 /// Bytes in a word.
 const WORD: usize = 8;
@@ -69,6 +69,17 @@ impl KeyBuf {
         let mut key = Self::new();
         part.write(&mut key);
         key
+    }
+
+    /// The key that `key` reads from a request: the one under which a rule [by](crate::Limit::by) this key counts
+    /// it.
+    ///
+    /// # Errors
+    ///
+    /// Says what the request lacks.
+    pub fn from_view<V: View>(key: &impl Key<V>, view: &V) -> Result<Self, Missing> {
+        let mut written = Self::new();
+        key.write(view, &mut written).map(|()| written)
     }
 
     /// Appends one part.

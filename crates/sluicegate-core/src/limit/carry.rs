@@ -9,8 +9,9 @@
 //! at the generous rate between two requests.
 //!
 //! An account that begins takes over the most that is spent in any other account, token for token, and is
-//! written even if the request is refused, so that the announced moment is kept. It ends when it has
-//! recovered. The account of a sliding window serves every count, because both counts mean the same. A
+//! written even if the request is refused, so that the announced moment is kept. An account that has
+//! recovered stays while there is room: a fresh one would take over what other accounts have spent, and a
+//! refusal would have changed something for its numbers. The account of a sliding window serves every count, because both counts mean the same. A
 //! ninth account takes the place of the one that recovers first. Until that one would have recovered, an
 //! account that begins has everything spent: too strict, never too generous. Buckets are charged to the
 //! brim, with fractions of a token, because a fraction that is left out at each turn adds up to a second
@@ -182,15 +183,12 @@ impl Limit {
         };
         // An account that has recovered is kept while there is room: were it to begin anew, it would take over
         // what others have spent, and a refusal of these numbers would have changed something for its own.
-        let is_full = |accounts: &SmallVec<_>| accounts.len() == MOST_ACCOUNTS;
-        if is_full(accounts) {
+        if accounts.len() == MOST_ACCOUNTS {
             accounts.retain(|account| fresh_in(account) > 0);
         }
-        let mut joins = Some(front);
-        if is_full(accounts) {
-            joins = joins.filter(|front| fresh_in(front) > 0);
-        }
-        if let (true, Some(front)) = (is_full(accounts), &joins) {
+        let is_full = accounts.len() == MOST_ACCOUNTS;
+        let mut joins = Some(front).filter(|front| !is_full || fresh_in(front) > 0);
+        if let (true, Some(front)) = (is_full, &joins) {
             let soonest =
                 accounts.iter().copied().enumerate().map(|(at, one)| (fresh_in(&one), at));
             let (ends, at) = soonest.min().unwrap_or_default();

@@ -61,17 +61,31 @@ impl<S: Store + Clone> Blocks<S> {
     /// Refuses `key` for `duration` from now, rounded up to a microsecond and at most 100 years. It replaces a block
     /// that is longer or shorter; zero unblocks.
     ///
-    /// The key is one of a limiter. Keys of a rule, such as headers and addresses, are written in another form and are not
-    /// reached.
+    /// The key is one of a limiter. The keys of a rule, such as headers and addresses, are written in another form:
+    /// [`block_key`](Self::block_key) takes them.
     pub fn block(&self, key: impl Part, duration: Duration) -> SetSpent<S> {
-        let micros = duration.min(LONGEST).as_nanos().div_ceil(1_000);
-        let charge = Charge::of(BLOCKED, KeyBuf::of(key), 0);
-        SetSpent::new(self.store.clone(), charge, u64::try_from(micros).unwrap_or(u64::MAX))
+        self.block_key(KeyBuf::of(key), duration)
     }
 
     /// Ends the block of `key`, if there is one.
     pub fn unblock(&self, key: impl Part) -> SetSpent<S> {
-        self.block(key, Duration::ZERO)
+        self.unblock_key(KeyBuf::of(key))
+    }
+
+    /// Like [`block`](Self::block), for the key of a rule, in a layer or a middleware. `key_of` in the module `adapter`
+    /// of each adapter reads it from a request, and [`KeyBuf::from_view`] from a view of one.
+    ///
+    /// The block is for this key alone: one for an address does not reach a rule by address and route, whose key is
+    /// another.
+    pub fn block_key(&self, key: KeyBuf, duration: Duration) -> SetSpent<S> {
+        let micros = duration.min(LONGEST).as_nanos().div_ceil(1_000);
+        let charge = Charge::of(BLOCKED, key, 0);
+        SetSpent::new(self.store.clone(), charge, u64::try_from(micros).unwrap_or(u64::MAX))
+    }
+
+    /// Ends the block of the key of a rule, if there is one.
+    pub fn unblock_key(&self, key: KeyBuf) -> SetSpent<S> {
+        self.block_key(key, Duration::ZERO)
     }
 }
 

@@ -100,3 +100,13 @@ pub(crate) const fn secs(seconds: u64) -> Duration {
 pub(crate) const fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
+
+/// The key as a rule writes it.
+pub(crate) fn key(
+    key: &impl for<'a> Key<HttpView<'a, String>>,
+    request: &Request<String>,
+) -> KeyBuf {
+    let mut written = KeyBuf::new();
+    key.write(&HttpView::new(request), &mut written).unwrap();
+    written
+}
