@@ -1,14 +1,20 @@
 //! Places of limits of concurrency, and the processes that hold them.
 
+use std::convert::Infallible;
 use std::env;
 use std::time::Duration;
 
+use axum::body::Body;
+use http::{Request, Response};
+use http_body_util::BodyExt;
+use sluicegate_axum::RateLimitLayer;
 use sluicegate_core::adapter::{Charge, Outcome};
 use sluicegate_core::store::Store;
-use sluicegate_core::{Limit, ManualClock};
+use sluicegate_core::{Global, Limit, ManualClock};
 use sluicegate_redis::Redis;
 use sluicegate_tests::servers::{Server, until};
 use sluicegate_tests::{answer, key};
+use tower::{Layer, ServiceExt, service_fn};
 
 use crate::store::{by_hand, left, on, open, own_prefix, patient, rows, runtime, settled, shared};
 use crate::worker::Worker;
@@ -177,4 +183,37 @@ fn a_place_that_was_taken_over_a_connection_that_broke_is_free_again() {
     until("what nobody waits for to be given back", || {
         (left(&store, EIGHT, "alice") == 7).then_some(())
     });
+}
+
+/// A response whose body is still being sent, for longer than several leases.
+#[test]
+fn a_stream_holds_its_place_on_the_server_until_its_body_ends() {
+    let (store, _, clock, prefix) = pair();
+    let layer = RateLimitLayer::new(Limit::concurrent(1).by(Global)).store(store.clone());
+    let service = layer.layer(service_fn(|_: Request<Body>| async {
+        Ok::<_, Infallible>(Response::new(Body::from("streamed")))
+    }));
+    let send = || {
+        let service = service.clone();
+        runtime().block_on(service.oneshot(Request::new(Body::empty()))).expect("infallible")
+    };
+    let streaming = send();
+    assert_eq!(streaming.status(), 200);
+    let row = rows(shared(), &prefix).pop().expect("a row");
+    let bytes = || shared().cli(["GET", &row]);
+    for _ in 0..12 {
+        let before = bytes();
+        until("the row to be renewed", || {
+            clock.advance(PAUSE / 10);
+            (bytes() != before).then_some(())
+        });
+        assert_eq!(send().status(), 429, "the body has not ended");
+    }
+    runtime().block_on(streaming.into_body().collect()).expect("a body");
+    settled(&store);
+    let second = send();
+    assert_eq!(second.status(), 200, "the first has ended");
+    drop(second);
+    settled(&store);
+    assert_eq!(send().status(), 200, "a body that is dropped has ended, too");
 }

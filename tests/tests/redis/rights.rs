@@ -5,8 +5,8 @@ use std::time::Duration;
 use sluicegate_core::Limit;
 use sluicegate_core::adapter::Charge;
 use sluicegate_core::store::Store;
-use sluicegate_redis::{Leased, Redis};
-use sluicegate_tests::servers::{Cluster, Server};
+use sluicegate_redis::{Failure, FailureKind, Leased, Redis};
+use sluicegate_tests::servers::{Cluster, Replica, Sentinel, Server, until};
 use sluicegate_tests::{answer, key};
 
 use crate::DAY;
@@ -88,4 +88,34 @@ fn a_user_with_the_documented_rights_can_do_everything() {
     let urls = cluster.urls();
     let urls = urls.iter().map(|url| url.replace("redis://", "redis://limiter:secret@"));
     works(&open(patient().cluster(urls).deadline(Duration::from_secs(60))));
+}
+
+/// Every server of the service has the user, whose rights are not copied to replicas.
+#[test]
+fn a_user_with_the_documented_rights_follows_the_sentinels_to_a_new_master() {
+    let master = Server::start();
+    let replica = Replica::of(&master);
+    let sentinel = Sentinel::watch(&master, &replica);
+    let watched = || {
+        let sentinels = [sentinel.server().url()];
+        patient().url("redis://limiter:secret@any").sentinel("main", sentinels)
+    };
+    let charge = Charge::of(Limit::fixed_window(1_000, DAY).from_first(), key("alice"), 1);
+    [&master, replica.server()].into_iter().for_each(|server| let_in(server, &[]));
+    let error =
+        answer(open(watched()).take(&charge)).expect_err("the user may not ask for the role");
+    let failure = std::error::Error::source(&error).and_then(|source| source.downcast_ref());
+    assert_eq!(failure.map(Failure::kind), Some(FailureKind::Denied), "{error}");
+
+    [&master, replica.server()].into_iter().for_each(|server| let_in(server, &["+role"]));
+    let store = open(watched());
+    works(&store);
+    assert!(answer(store.take(&charge)).expect("a decision").is_admitted());
+    replica.catch_up(&master);
+    master.kill();
+    until("the new master to decide", || answer(store.take(&charge)).ok());
+    let tally = attempts(&store, &charge, 4, 50);
+    assert_eq!((tally.admitted, tally.failed), (200, 0));
+    // What the old master had counted before it was copied still counts.
+    assert!(left(&store, Limit::fixed_window(1_000, DAY).from_first(), "alice") <= 798);
 }

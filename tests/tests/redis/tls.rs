@@ -1,16 +1,21 @@
 //! Connections by TLS, to servers with certificates that are made here.
 
 use std::error::Error;
+use std::io::Write;
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair,
 };
-use sluicegate_core::Limit;
 use sluicegate_core::adapter::Charge;
 use sluicegate_core::store::Store;
+use sluicegate_core::{Limit, ManualClock};
+use sluicegate_redis::counts::BreakerState;
 use sluicegate_redis::{Failure, FailureKind, Redis, RedisBuilder};
-use sluicegate_tests::servers::Server;
+use sluicegate_tests::servers::{Server, until};
 use sluicegate_tests::{answer, key};
 
 use crate::DAY;
@@ -120,4 +125,71 @@ fn a_server_that_does_not_speak_tls_is_not_waited_for() {
     let authority = Authority::new("ours");
     let builder = patient().url(&url).certificate_authorities(authority.pem());
     told(builder.connect_timeout(Duration::from_millis(200)));
+}
+
+/// How a server lets every handshake fail.
+#[derive(Debug, Clone, Copy)]
+enum Handshake {
+    Closes,
+    Answers(&'static [u8]),
+    Hangs,
+}
+
+/// A server of which every handshake fails, and how many connections it has accepted.
+fn without_handshake(handshake: Handshake) -> (u16, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = listener.local_addr().expect("an address").port();
+    let accepted = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&accepted);
+    std::thread::spawn(move || {
+        let mut hanging = Vec::new();
+        for stream in listener.incoming() {
+            let mut stream = stream.expect("a connection");
+            match handshake {
+                Handshake::Closes => drop(stream),
+                Handshake::Answers(words) => drop(stream.write_all(words)),
+                Handshake::Hangs => hanging.push(stream),
+            }
+            count.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    (port, accepted)
+}
+
+/// The breaker's pauses are turned by hand; those between two attempts are a few milliseconds.
+#[test]
+fn handshakes_that_fail_are_tried_once_a_pause_of_the_breaker() {
+    const FIRST: Duration = Duration::from_secs(1);
+    const LONGEST: Duration = Duration::from_secs(4);
+    let authority = Authority::new("ours");
+    for handshake in
+        [Handshake::Closes, Handshake::Answers(b"-ERR this is no TLS\r\n"), Handshake::Hangs]
+    {
+        let (port, accepted) = without_handshake(handshake);
+        let clock = ManualClock::new();
+        let builder = patient().url(&format!("rediss://localhost:{port}")).clock(&clock);
+        let builder = builder.certificate_authorities(authority.pem());
+        let builder = builder.connect_timeout(Duration::from_millis(20));
+        let builder = builder.reconnect(Duration::from_millis(1), Duration::from_millis(4));
+        let store = open(builder.breaker(3, FIRST, LONGEST));
+        let take = || answer(store.take(&charge())).expect_err("there is no connection");
+        until("the breaker to open", || {
+            take();
+            (store.counts().breaker == BreakerState::Open).then_some(())
+        });
+        let before = accepted.load(Ordering::SeqCst);
+        let mut pauses = 0;
+        while accepted.load(Ordering::SeqCst) < before + 10 {
+            (0..100).for_each(|_| drop(take()));
+            clock.advance(LONGEST);
+            pauses += 1;
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        // One attempt may have begun when it opened.
+        assert!(pauses >= 9, "ten attempts within {pauses} pauses: {handshake:?}");
+        let counts = store.counts();
+        assert_eq!((counts.breaker_openings, counts.connections), (1, 0), "{handshake:?}");
+        assert!(counts.failures_of(FailureKind::Unreachable) >= 3, "{handshake:?}");
+        assert_eq!(counts.unanswered, 0, "{handshake:?}");
+    }
 }

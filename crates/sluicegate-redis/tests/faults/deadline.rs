@@ -1,55 +1,89 @@
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use sluicegate_core::ManualClock;
 use sluicegate_core::store::Store;
-use sluicegate_redis::FailureKind;
+use sluicegate_redis::{FailureKind, Redis, RedisBuilder};
+use tokio::task::JoinHandle;
 
 use crate::fake::{Act, Fake, admitted, is_charge, refused};
-use crate::{DEADLINE, TICK, builder, kind, later, store, take, until};
+use crate::{DEADLINE, Outcome, StoreError, TICK, builder, kind, later, store, take, until};
 
-/// A server that holds back what it answers to charges.
-fn slow(words: Vec<u8>) -> Fake {
-    Fake::new(move |name, command| {
-        let charges = name == "EVALSHA" && is_charge(command);
-        charges.then(|| Act::Hold(words.clone()))
-    })
+/// How long late answers are awaited.
+const GRACE: Duration = DEADLINE.saturating_mul(10);
+
+/// A store, and a server that holds back its answers to charges.
+struct Slow {
+    fake: Fake,
+    clock: ManualClock,
+    store: Redis,
+}
+
+impl Slow {
+    fn answering(answer: Vec<u8>) -> Self {
+        Self::with(answer, |builder| builder)
+    }
+
+    fn with(answer: Vec<u8>, set_up: impl FnOnce(RedisBuilder) -> RedisBuilder) -> Self {
+        let fake = Fake::new(move |name, command| {
+            let charges = name == "EVALSHA" && is_charge(command);
+            charges.then(|| Act::Hold(answer.clone()))
+        });
+        let clock = ManualClock::new();
+        let store = set_up(builder(&fake, &clock)).build().expect("a good URL");
+        Self { fake, clock, store }
+    }
+
+    /// A decision whose call has reached the server.
+    fn call(&self) -> JoinHandle<Result<Outcome, StoreError>> {
+        let calls = self.fake.seen("EVALSHA");
+        let task = tokio::spawn(later(&self.store));
+        self.fake.wait_for("EVALSHA", calls + 1);
+        task
+    }
+
+    /// A decision that misses its deadline.
+    async fn miss(&self) {
+        let task = self.call();
+        self.clock.advance(DEADLINE);
+        assert_eq!(kind(task.await.expect("no panic")), FailureKind::TooSlow);
+    }
+
+    /// A decision whose future is dropped while the server decides.
+    async fn drop_one(&self) {
+        let task = self.call();
+        task.abort();
+        assert!(task.await.expect_err("aborted").is_cancelled());
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_never_answers_is_too_slow_at_the_deadline_and_not_before() {
-    let (fake, clock) = (slow(admitted()), ManualClock::new());
-    let store = store(&fake, &clock);
-    let mut asked = tokio::spawn(later(&store));
-    fake.wait_for("EVALSHA", 1);
-    clock.advance(DEADLINE - TICK);
+    let slow = Slow::answering(admitted());
+    let mut asked = slow.call();
+    slow.clock.advance(DEADLINE - TICK);
     let early = tokio::time::timeout(DEADLINE, &mut asked).await;
     assert!(early.is_err(), "it still waits");
-    clock.advance(TICK);
+    slow.clock.advance(TICK);
     assert_eq!(kind(asked.await.expect("no panic")), FailureKind::TooSlow);
-    assert_eq!(store.counts().failures_of(FailureKind::TooSlow), 1);
+    assert_eq!(slow.store.counts().failures_of(FailureKind::TooSlow), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_too_slow_is_measured_too() {
-    let (fake, clock) = (slow(admitted()), ManualClock::new());
-    let store = store(&fake, &clock);
-    let asked = tokio::spawn(later(&store));
-    fake.wait_for("EVALSHA", 1);
-    clock.advance(DEADLINE);
-    assert_eq!(kind(asked.await.expect("no panic")), FailureKind::TooSlow);
+    let slow = Slow::answering(admitted());
+    slow.miss().await;
+    let Slow { store, .. } = slow;
     let measured: u64 = store.counts().latency.buckets().map(|(_, count)| count).sum();
     assert_eq!(measured, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_charged_too_late_is_given_back() {
-    let (fake, clock) = (slow(admitted()), ManualClock::new());
-    let store = store(&fake, &clock);
-    let asked = tokio::spawn(later(&store));
-    fake.wait_for("EVALSHA", 1);
-    clock.advance(DEADLINE);
-    assert_eq!(kind(asked.await.expect("no panic")), FailureKind::TooSlow);
+    let slow = Slow::answering(admitted());
+    slow.miss().await;
+    let Slow { fake, store, .. } = slow;
     assert_eq!(fake.seen("EVALSHA"), 1);
     fake.release();
     store.flush().await;
@@ -59,12 +93,9 @@ async fn what_is_charged_too_late_is_given_back() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_refused_too_late_needs_no_giving_back() {
-    let (fake, clock) = (slow(refused()), ManualClock::new());
-    let store = store(&fake, &clock);
-    let asked = tokio::spawn(later(&store));
-    fake.wait_for("EVALSHA", 1);
-    clock.advance(DEADLINE);
-    assert_eq!(kind(asked.await.expect("no panic")), FailureKind::TooSlow);
+    let slow = Slow::answering(refused());
+    slow.miss().await;
+    let Slow { fake, store, .. } = slow;
     fake.release();
     store.flush().await;
     assert_eq!(fake.seen("EVALSHA"), 1);
@@ -73,12 +104,9 @@ async fn what_is_refused_too_late_needs_no_giving_back() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_future_that_is_dropped_while_it_asks_gives_back() {
-    let (fake, clock) = (slow(admitted()), ManualClock::new());
-    let store = store(&fake, &clock);
-    let asked = tokio::spawn(later(&store));
-    fake.wait_for("EVALSHA", 1);
-    asked.abort();
-    assert!(asked.await.expect_err("aborted").is_cancelled());
+    let slow = Slow::answering(admitted());
+    slow.drop_one().await;
+    let Slow { fake, store, .. } = slow;
     fake.release();
     store.flush().await;
     assert_eq!(store.counts().given_back, 1);
@@ -98,19 +126,15 @@ async fn a_future_that_is_dropped_before_it_is_polled_asks_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_late_is_not_waited_for_for_ever() {
-    let (fake, clock) = (slow(admitted()), ManualClock::new());
-    let grace = DEADLINE * 10;
-    let store = builder(&fake, &clock).background(4, grace).build().expect("a good URL");
-    let asked = tokio::spawn(later(&store));
-    fake.wait_for("EVALSHA", 1);
-    clock.advance(DEADLINE);
-    assert_eq!(kind(asked.await.expect("no panic")), FailureKind::TooSlow);
+    let slow = Slow::with(admitted(), |builder| builder.background(4, GRACE));
+    slow.miss().await;
+    let Slow { clock, store, .. } = &slow;
     let mut flush = pin!(store.flush());
     let mut cx = Context::from_waker(Waker::noop());
     assert_eq!(flush.as_mut().poll(&mut cx), Poll::Pending);
     // The task may not have begun to wait when the clock is turned.
-    until(&store, |counts| {
-        clock.advance(grace);
+    until(store, |counts| {
+        clock.advance(GRACE);
         counts.unanswered == 1
     })
     .await;
@@ -119,29 +143,21 @@ async fn what_is_late_is_not_waited_for_for_ever() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_could_not_be_given_back_is_not_asked() {
-    let (fake, clock) = (slow(admitted()), ManualClock::new());
-    let store = builder(&fake, &clock)
-        .background(2, DEADLINE * 10)
-        .breaker(0, DEADLINE, DEADLINE)
-        .build()
-        .expect("a good URL");
-    for asked in 1..=2 {
-        let task = tokio::spawn(later(&store));
-        fake.wait_for("EVALSHA", asked);
-        task.abort();
-        assert!(task.await.expect_err("aborted").is_cancelled());
-    }
+    let slow = Slow::with(admitted(), |builder| {
+        builder.background(2, GRACE).breaker(0, DEADLINE, DEADLINE)
+    });
+    slow.drop_one().await;
+    slow.drop_one().await;
+    let Slow { fake, store, .. } = &slow;
     for _ in 0..100 {
-        assert_eq!(kind(take(&store).await), FailureKind::Full);
+        assert_eq!(kind(take(store).await), FailureKind::Full);
     }
     assert_eq!(fake.seen("EVALSHA"), 2);
     assert_eq!(store.counts().failures_of(FailureKind::Full), 100);
     fake.release();
     store.flush().await;
     assert_eq!((store.counts().given_back, store.counts().unanswered), (2, 0));
-    let asked = fake.seen("EVALSHA");
-    let _under_way = tokio::spawn(later(&store));
-    fake.wait_for("EVALSHA", asked + 1);
+    let _under_way = slow.call();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -149,7 +165,7 @@ async fn questions_that_charge_nothing_take_no_more_than_there_is_room_for_eithe
     let fake = Fake::new(|name, _| (name == "EVALSHA").then_some(Act::Nothing));
     let clock = ManualClock::new();
     let store = builder(&fake, &clock)
-        .background(3, DEADLINE * 10)
+        .background(3, GRACE)
         .breaker(0, DEADLINE, DEADLINE)
         .build()
         .expect("a good URL");
@@ -164,7 +180,7 @@ async fn questions_that_charge_nothing_take_no_more_than_there_is_room_for_eithe
     }
     assert_eq!(kind(take(&store).await), FailureKind::Full);
     until(&store, |_| {
-        clock.advance(DEADLINE * 10);
+        clock.advance(GRACE);
         store.counts().connections == 2
     })
     .await;

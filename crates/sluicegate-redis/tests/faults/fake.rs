@@ -110,6 +110,15 @@ impl Fake {
         }
     }
 
+    /// Says one more byte of each answer that is held.
+    pub(crate) fn drip(&self) {
+        for (stream, words) in self.inner.held.lock().unwrap().iter_mut() {
+            if !words.is_empty() {
+                let _ = stream.write_all(&[words.remove(0)]);
+            }
+        }
+    }
+
     /// Closes all connections.
     pub(crate) fn hang_up(&self) {
         for stream in self.inner.open.lock().unwrap().drain(..) {

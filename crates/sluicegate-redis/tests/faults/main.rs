@@ -9,6 +9,7 @@ mod sentinel;
 mod settling;
 mod slots;
 mod storms;
+mod trickle;
 
 use std::error::Error;
 use std::time::Duration;
@@ -75,7 +76,7 @@ fn kind(outcome: Result<Outcome, StoreError>) -> FailureKind {
 }
 
 /// Until the store has counted what the test waits for.
-async fn until(store: &Redis, counted: impl Fn(&RedisCounts) -> bool) {
+async fn until(store: &Redis, mut counted: impl FnMut(&RedisCounts) -> bool) {
     for _ in 0..20_000 {
         if counted(&store.counts()) {
             return;

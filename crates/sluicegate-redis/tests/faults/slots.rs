@@ -269,3 +269,35 @@ async fn what_one_node_refused_is_remembered_while_another_is_sick() {
     }
     assert_eq!(fakes[0].seen("EVALSHA"), asked, "it is known");
 }
+
+/// Two nodes that each send every script to the other.
+fn sent_around(code: &'static str) -> [Fake; 2] {
+    let ports = Ports::default();
+    let to = |other: usize| {
+        let ports = ports.clone();
+        says(move || {
+            let port = ports.0[other].load(Ordering::SeqCst);
+            format!("-{code} 1 127.0.0.1:{port}\r\n").into_bytes()
+        })
+    };
+    let fakes = two([to(1), to(0)]);
+    ports.of(&fakes);
+    fakes
+}
+
+/// The clock stands still: the deadline does not end it.
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_that_redirect_to_each_other_for_ever_cost_sixteen_calls_a_decision() {
+    for code in ["MOVED", "ASK"] {
+        let fakes = sent_around(code);
+        let store = cluster(&fakes);
+        for decision in 1..=10 {
+            assert_eq!(kind(decide(&store, &charge()).await), FailureKind::Cluster, "{code}");
+            let calls: usize = fakes.iter().map(|fake| fake.seen("EVALSHA")).sum();
+            assert_eq!(calls, 16 * decision, "{code}");
+        }
+        let counts = store.counts();
+        assert_eq!((counts.breaker_openings, counts.unanswered), (0, 0), "{code}");
+        assert!(counts.connections <= 2, "{code}: {} connections", counts.connections);
+    }
+}

@@ -35,6 +35,11 @@ fn store(fake: &Fake, clock: &ManualClock) -> Redis {
     builder(fake, clock).breaker(FAILURES, FIRST, LONGEST).build().expect("a good URL")
 }
 
+/// A store whose breaker never opens.
+fn without_breaker(fake: &Fake, clock: &ManualClock) -> Redis {
+    builder(fake, clock).breaker(0, FIRST, LONGEST).build().expect("a good URL")
+}
+
 /// Many ask, until it has come to that.
 async fn ask_until(store: &Redis, it_has: impl Fn() -> bool) {
     let until = std::time::Instant::now() + FOR_EVER;
@@ -137,8 +142,7 @@ async fn a_server_that_turns_whoever_comes_away_is_come_to_once_a_pause() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_hangs_up_after_each_answer_decides_in_between() {
     let fake = Fake::new(|name, _| name.starts_with("EVAL").then_some(Act::Last));
-    let store = builder(&fake, &ManualClock::new()).breaker(0, FIRST, LONGEST).build();
-    let store = store.expect("a good URL");
+    let store = without_breaker(&fake, &ManualClock::new());
     ask_until(&store, || store.counts().decisions == 10).await;
     assert!(fake.seen("HELLO") <= 12, "{} connections", fake.seen("HELLO"));
 }
@@ -203,21 +207,25 @@ async fn an_answer_without_an_end_is_not_kept() {
         let fake = Fake::new(move |name, _| {
             name.starts_with("EVAL").then(|| Act::Say([words, &[b'1'; 5 << 20]].concat()))
         });
-        let store = builder(&fake, &ManualClock::new()).breaker(0, FIRST, LONGEST).build();
-        let store = store.expect("a good URL");
+        let store = without_breaker(&fake, &ManualClock::new());
         let failed = crate::kind(take(&store).await);
         assert_eq!(failed, FailureKind::Unreachable, "{}", String::from_utf8_lossy(words));
         until(&store, |counts| counts.connections == 2).await;
     }
 }
 
+/// A server that says this to the first script.
+fn says_once(words: Vec<u8>) -> Fake {
+    let mut said = false;
+    Fake::new(move |name, _| {
+        let says = name.starts_with("EVAL") && !std::mem::replace(&mut said, true);
+        says.then(|| Act::Say(words.clone()))
+    })
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_nobody_asked_for_ends_the_connection() {
-    let mut said = false;
-    let fake = Fake::new(move |name, _| {
-        let says = name.starts_with("EVAL") && !std::mem::replace(&mut said, true);
-        says.then(|| Act::Say(admitted().repeat(3)))
-    });
+    let fake = says_once(admitted().repeat(3));
     let store = store(&fake, &ManualClock::new());
     let _ = take(&store).await;
     until(&store, |counts| counts.connections == 2).await;
@@ -226,11 +234,7 @@ async fn an_answer_that_nobody_asked_for_ends_the_connection() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_to_something_else_ends_the_connection() {
-    let mut said = false;
-    let fake = Fake::new(move |name, _| {
-        let says = name.starts_with("EVAL") && !std::mem::replace(&mut said, true);
-        says.then(|| Act::Say(b"$5\r\nshort\r\n".to_vec()))
-    });
+    let fake = says_once(b"$5\r\nshort\r\n".to_vec());
     let store = store(&fake, &ManualClock::new());
     assert_eq!(crate::kind(take(&store).await), FailureKind::Script);
     until(&store, |counts| counts.connections == 2).await;
