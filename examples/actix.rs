@@ -1,5 +1,5 @@
-//! actix-web with several workers, which count together: a limit for each client address on
-//! everything and a stricter one on `/login`.
+//! actix-web with several workers that share one count: a limit for each client address on everything,
+//! and a stricter one on `/login`.
 //!
 //!     cargo run --example actix
 
@@ -8,14 +8,13 @@ use std::time::Duration;
 use actix_web::{App, HttpServer, web};
 use sluicegate_actix::{CurrentDecision, Ip, Limit, RateLimit};
 
-// Sliding logs, because they mean what they say: never more than ten in any ten seconds, from
-// wherever one begins to count; see the example for axum.
+// Sliding logs: never more than ten requests in any ten seconds. See the example for axum.
 const EVERYTHING: Limit = Limit::sliding_log(10, Duration::from_secs(10)).named("everything");
 const LOGIN: Limit = Limit::sliding_log(3, Duration::from_secs(60)).named("login");
 
 #[actix_web::main]
 async fn main() -> std::io::Result<()> {
-    // Made once, outside of the closure that runs in each worker: clones share what they count.
+    // Made once, outside of the closure that runs in each worker: clones share one count.
     let everything = RateLimit::new(EVERYTHING.by(Ip::peer()));
     let logins = RateLimit::new(LOGIN.by(Ip::peer()));
 
@@ -45,7 +44,7 @@ What is refused says in Retry-After when it would be admitted. Ctrl-C ends this.
     .await
 }
 
-/// Clients read how they stand in the response's `RateLimit` field, handlers in the decision.
+/// Clients read what remains in the `RateLimit` field of the response, and handlers in the decision.
 async fn hello(CurrentDecision(decision): CurrentDecision) -> String {
     format!("Hello! You have {} left.\n", decision.remaining().unwrap_or_default())
 }

@@ -1,7 +1,6 @@
 //! Draws `docs/algorithms.svg`: what each algorithm makes of the same requests.
 //!
-//! Nothing is drawn that the code has not decided: every mark is an answer of [`Limit::take`], on a
-//! clock that is turned by hand.
+//! Every mark is an answer of [`Limit::take`], on a clock that is turned by hand.
 //!
 //!     cargo run --example algorithms
 
@@ -16,7 +15,7 @@ const PICTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/algorithms.s
 
 const PERIOD: Duration = Duration::from_secs(5);
 
-/// All allow one request a second in the long run and five at once, each in its own way.
+/// All allow one request a second in the long run and five at once.
 const ROWS: [(&str, Limit, &str); 6] = [
     (
         "Token bucket",
@@ -58,7 +57,7 @@ fn arrivals() -> Vec<u64> {
     burst_around_a_border.chain(steady).chain(greedy).collect()
 }
 
-/// What became of a request: when it went ahead, in milliseconds, or `None` where it was refused.
+/// When a request went ahead, in milliseconds, or `None` if it was refused.
 type Outcome = (u64, Option<u64>);
 
 fn outcomes(limit: &Limit) -> Vec<Outcome> {
@@ -84,10 +83,10 @@ const SECOND: f64 = 32.0;
 const TOP: u32 = 116;
 const ROW: u32 = 104;
 
-/// Of the windows, in milliseconds.
+/// The length of the windows, in milliseconds.
 const BORDERS: RangeInclusive<u64> = 0..=25_000;
 
-/// Greys and hues of middle lightness: they stand out against white and against black.
+/// Greys and hues of middle lightness, which can be read on white and on black.
 const STYLE: &str = "\
 text{font:13px -apple-system,'Segoe UI',Helvetica,Arial,sans-serif;fill:#7a7f87}\
 .name{font-size:15px;font-weight:600}\
@@ -183,7 +182,7 @@ fn row(svg: &mut String, top: u32, name: &str, limit: &Limit, caption: &str) -> 
     receipts(svg, top + 62, top + 86, &outcomes)
 }
 
-/// Arrivals and refusals at the height of `came`; what goes ahead, when it does, at that of `went`.
+/// Arrivals and refusals at the height of `came`, and requests that go ahead at the height of `went`.
 fn receipts(svg: &mut String, came: u32, went: u32, outcomes: &[Outcome]) -> fmt::Result {
     let lane = format!("M24 {went}H{}", WIDTH - 24);
     let [mut grid, mut ways, mut dots, mut crosses] = <[String; 4]>::default();

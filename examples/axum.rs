@@ -9,9 +9,9 @@ use axum::Router;
 use axum::routing::get;
 use sluicegate_axum::{CurrentDecision, Ip, Limit, RateLimitLayer};
 
-// Sliding logs, because they mean what they say: never more than ten in any ten seconds, from
-// wherever one begins to count. `Limit::per(10, ..)` would be a token bucket, which lets ten in at
-// once and from then on one more each second; a fixed window lets twice the count in around a border.
+// Sliding logs: never more than ten requests in any ten seconds. `Limit::per(10, ..)` would be a token
+// bucket, which admits ten at once and then one more each second. A fixed window admits twice the count
+// around a border.
 const EVERYTHING: Limit = Limit::sliding_log(10, Duration::from_secs(10)).named("everything");
 const LOGIN: Limit = Limit::sliding_log(3, Duration::from_secs(60)).named("login");
 
@@ -36,11 +36,11 @@ Three in a minute for /login; one that is refused there does not count as one of
 What is refused says in Retry-After when it would be admitted. Ctrl-C ends this."
     );
 
-    // The connect info is how axum tells the layer the address of the connection's other end.
+    // With the connect info, axum tells the layer the address of the client.
     axum::serve(listener, app.into_make_service_with_connect_info::<SocketAddr>()).await
 }
 
-/// Clients read how they stand in the response's `RateLimit` field, handlers in the decision.
+/// Clients read what remains in the `RateLimit` field of the response, and handlers in the decision.
 async fn hello(CurrentDecision(decision): CurrentDecision) -> String {
     format!("Hello! You have {} left.\n", decision.remaining().unwrap_or_default())
 }

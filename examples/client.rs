@@ -1,6 +1,6 @@
-//! A client that keeps to the rate which a service allows, rather than being refused.
+//! A client that keeps to the rate of a service, so that it is not refused.
 //!
-//! It starts a small service to call, wants to make twelve calls at once, and ends.
+//! It starts a small service, makes twelve calls at once, and ends.
 //!
 //!     cargo run --example client
 
@@ -18,14 +18,14 @@ use sluicegate_axum::RateLimitLayer;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-// What the service allows: five a second.
+// The service allows five calls a second.
 const ALLOWED: Limit = Limit::per_second(5);
 
-// The same rate, one by one: the five at once that the service would take as well are left as a
-// margin, for the network does not keep the distance between two calls.
+// The same rate, one by one. The five calls at once that the service would also admit are left as a
+// margin, because the network does not keep the distance between two calls.
 const PACE: Limit = ALLOWED.burst(1);
 
-// Longer than this no call is worth waiting for.
+// The longest wait for a call.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 #[tokio::main]
@@ -39,13 +39,13 @@ async fn main() -> std::io::Result<()> {
 
     let mut calls = JoinSet::new();
     for number in 1..=12 {
-        // Books a place at once, so the calls go in this order. One limiter serves many services,
-        // each with a budget of its own: its name is the key.
+        // Books a place at once, so the calls keep their order. One limiter serves many services: the
+        // name of the service is the key.
         let turn = limiter.acquire("the small service", PATIENCE);
         let (http, url) = (http.clone(), url.clone());
         calls.spawn(async move {
             if let Err(error) = turn.await {
-                // Said at once, not after two seconds in vain.
+                // Known at once, and not after two seconds in vain.
                 return println!("{}  call {number:2}: {error}", since());
             }
             let sent = since();
@@ -59,7 +59,7 @@ async fn main() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Serves, for as long as this process lives, whoever does not exceed what is allowed.
+/// Serves calls within the limit until this process ends.
 async fn start_service() -> std::io::Result<hyper::Uri> {
     let app = Router::new()
         .route("/", get(|| async { "at your service\n" }))

@@ -1,4 +1,4 @@
-//! A gRPC service that is limited, and a client that reads why it is refused.
+//! A gRPC service with a limit, and a client that reads why it is refused.
 //!
 //!     cargo run --example grpc
 

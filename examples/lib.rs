@@ -1,4 +1,4 @@
-//! What the examples that serve have in common: where they listen, when they end, and a Redis server.
+//! Shared code of the examples that serve: the listener, the end of the process, and a Redis server.
 
 mod server;
 
@@ -13,7 +13,7 @@ pub use self::server::RedisServer;
 
 /// Listens on port `$PORT` of 127.0.0.1, or on port 3000, and returns the URL to print as well.
 ///
-/// Where that is not possible, says why and ends the process with exit code 1.
+/// If that is not possible, prints why and ends the process with exit code 1.
 pub async fn listen() -> (TcpListener, String) {
     let listener = match port(std::env::var("PORT").ok().as_deref()) {
         Ok(port) => bind(port).await,
@@ -41,7 +41,7 @@ async fn bind(port: u16) -> Result<(TcpListener, String), Failure> {
     Ok((listener, url))
 }
 
-/// Until Ctrl-C, or until the system asks this process to end.
+/// Waits for Ctrl-C, or for the system to ask this process to end.
 pub async fn ended() {
     #[cfg(unix)]
     if let Ok(mut terminated) = signal::unix::signal(signal::unix::SignalKind::terminate()) {
@@ -51,11 +51,11 @@ pub async fn ended() {
         }
         return;
     }
-    // Where nothing can be waited for, there is nothing to wait for.
+    // A signal that cannot be listened for ends the wait at once.
     let _ = signal::ctrl_c().await;
 }
 
-/// Why an example cannot go on, as a sentence.
+/// An error of an example, as a sentence.
 #[derive(Debug)]
 pub struct Failure(String);
 

@@ -1,5 +1,5 @@
-//! Guarding a login: only wrong passwords count, for each user name and for each address, and an
-//! address that goes on guessing is banned.
+//! A login where only wrong passwords count, for each user name and for each address. An address that
+//! goes on guessing is banned.
 //!
 //!     cargo run --example login
 
@@ -20,12 +20,12 @@ use tracing_subscriber::filter::LevelFilter;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-// Against guessing one name's password from many addresses. Without a ban: whoever knows the name
-// could shut its owner out for long.
+// Against guessing the password of one name from many addresses. Without a ban, because everybody who
+// knows the name could shut its owner out.
 const NAME: Limit = Limit::sliding_log(3, MINUTE).named("wrong-for-this-name");
 
-// Against trying one password on many names. Whoever exceeds this is shut out, the right password or
-// not, until five minutes after the limit alone would have let them in again.
+// Against trying one password on many names. An address that exceeds this is refused, even with the right
+// password, until five minutes after the limit alone would have admitted it again.
 const ADDRESS: Limit =
     Limit::sliding_log(10, MINUTE).ban(Duration::from_secs(300)).named("wrong-from-this-address");
 
@@ -35,7 +35,7 @@ struct Login {
     password: String,
 }
 
-/// What is counted is the name, in the spelling that is checked.
+/// The name that is counted, in the spelling that is checked.
 impl Part for Login {
     fn write(&self, key: &mut KeyBuf) {
         self.name.write(key);
@@ -44,12 +44,12 @@ impl Part for Login {
 
 #[tokio::main]
 async fn main() -> std::io::Result<()> {
-    // The layer logs what it refuses at this level; what an operator has to mend, at higher ones.
+    // The layer logs refusals at this level, and problems for the operator at higher ones.
     tracing_subscriber::fmt().with_max_level(LevelFilter::DEBUG).init();
 
-    // An attempt counts from when it comes, and no longer once the answer is no 401: guesses sent in
-    // parallel do not slip through, and an address that many share needs room for those who log in at
-    // the same moment.
+    // An attempt counts from its arrival until the answer is known not to be 401. So guesses that are sent in
+    // parallel do not slip through, and an address that many users share needs a limit with room for those who
+    // log in at the same moment.
     let wrong = |status| status == 401;
     let rule = (
         NAME.by(Extension::<Login>::new()).count_if(wrong),
@@ -75,8 +75,7 @@ async fn main() -> std::io::Result<()> {
     axum::serve(listener, app.into_make_service_with_connect_info::<SocketAddr>()).await
 }
 
-/// Reads the form once, for the limit and for the handler: were each to read it for itself, there
-/// would be spellings of a name that only one of them takes for the same.
+/// Reads the form once, for the limit and for the handler, so that both see the same spelling of the name.
 async fn read_login(request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
     let form = Request::from_parts(parts.clone(), body);
@@ -95,7 +94,7 @@ async fn read_login(request: Request, next: Next) -> Response {
 async fn login(axum::Extension(login): axum::Extension<Login>) -> (StatusCode, &'static str) {
     match (login.name.as_str(), login.password.as_str()) {
         ("fern" | "paula", "correct") => (StatusCode::OK, "welcome\n"),
-        // The same answer whether it is the name or the password.
+        // The same answer for a wrong name and for a wrong password.
         _ => (StatusCode::UNAUTHORIZED, "wrong name or password\n"),
     }
 }

@@ -1,4 +1,4 @@
-//! hyper and tower without a framework: the server itself tells the layer who is at the other end.
+//! hyper and tower without a framework: the server tells the layer the address of the client.
 //!
 //!     cargo run --example plain
 
@@ -18,7 +18,7 @@ use tower::ServiceBuilder;
 
 #[tokio::main]
 async fn main() -> std::io::Result<()> {
-    // Made once: its clones, one for each connection, share what they count.
+    // Made once. Its clones, one for each connection, share one count.
     let limit = RateLimitLayer::new(Limit::sliding_log(5, Duration::from_secs(10)).by(Ip::peer()));
 
     let (listener, url) = sluicegate_examples::listen().await;

@@ -1,4 +1,4 @@
-//! Requests that come too fast wait, up to 200 ms; those that would have to wait longer are sent to
+//! Requests that come too fast wait for up to 200 ms. Requests that would have to wait longer are sent to
 //! a page that says so.
 //!
 //!     cargo run --example queue
@@ -11,17 +11,17 @@ use sluicegate_axum::{CurrentDecision, Global, Limit, RateLimitLayer, Rejection}
 
 #[tokio::main]
 async fn main() -> std::io::Result<()> {
-    // One request each 100 ms, whoever sends it: what is to be protected here is the work itself.
+    // One request each 100 ms for all clients together, to protect the work behind the limit.
     let rule = Limit::per_second(10).burst(1).by(Global);
 
-    // The waiting is bounded twice, in time and in how many wait: each of them holds a connection.
-    // After a 303 the browser asks for the page by GET; a 307 would have it send its POST once more.
+    // The queue is bounded in time and in length, because each waiting request holds a connection.
+    // After a 303 the browser asks for the page with GET. After a 307 it would send its POST once more.
     let rejection = Rejection::queue(Duration::from_millis(200))
         .at_most(100)
         .then(Rejection::redirect("/busy").status(303));
 
     let work = get(work).layer(RateLimitLayer::new(rule).rejection(rejection));
-    // The page for those who are turned away must not be behind the limit that turned them away.
+    // The page for refused requests must not be behind the limit that refuses them.
     let app = Router::new().route("/", work).route("/busy", get(busy));
 
     let (listener, url) = sluicegate_examples::listen().await;

@@ -2,8 +2,8 @@
 //!
 //!     cargo run --example redis
 //!
-//! Redis is that at $REDIS_URL or at 127.0.0.1:6379; if none answers there, `redis-server` is started. The
-//! second process is this program once more. Both are sent some requests, and go on serving until Ctrl-C.
+//! It uses the Redis at $REDIS_URL or at 127.0.0.1:6379, and starts `redis-server` if none answers there. The
+//! second process is this program once more. Both get some requests, and go on serving until Ctrl-C.
 
 use std::env;
 use std::error::Error;
@@ -27,18 +27,17 @@ use tokio::process::{Child, Command};
 
 type Failure = Box<dyn Error + Send + Sync>;
 
-// For each address, whichever process it talks to.
+// For each address, in both processes together.
 const LIMIT: Limit = Limit::sliding_log(10, Duration::from_secs(10));
 
 fn store(url: &str, prefix: &str) -> Result<Fallback<Redis, Share<Memory>>, Failure> {
     let redis = Redis::builder()
         .url(url)
         .prefix(prefix)
-        // Time enough for a server far away, or a busy machine. It is 50 ms unless told otherwise.
+        // Time enough for a distant server or a busy machine. The default is 50 ms.
         .deadline(Duration::from_millis(500))
         .build()?;
-    // Each of the two processes then admits one half of every limit, so that together they admit no more
-    // than the whole.
+    // Each of the two processes then admits one half of every limit, so that together they do not exceed it.
     Ok(Fallback(redis, Share::new(Memory::new(), 1, 2)))
 }
 
@@ -59,7 +58,7 @@ async fn main() -> ExitCode {
         Ok(prefix) => second(&prefix).await,
         Err(_) => tokio::select! {
             end = first() => end,
-            // What was started ends with what it was started by.
+            // The second process ends with the first one.
             () = sluicegate_examples::ended() => Ok(()),
         },
     };
@@ -75,7 +74,7 @@ async fn main() -> ExitCode {
 async fn first() -> Result<(), Failure> {
     let (listener, url) = sluicegate_examples::listen().await;
     let redis = RedisServer::find_or_start().await?;
-    // One of this run's own: what an earlier one has spent does not count.
+    // A prefix of this run: what an earlier run spent does not count.
     let prefix = format!("sluicegate-example-{}:", std::process::id());
     let (_process, other) = start_second(redis.url(), &prefix).await?;
     let serving = tokio::spawn(serve(listener, "first", store(redis.url(), &prefix)?));
@@ -99,7 +98,7 @@ Both go on serving, ten requests in ten seconds for each address:
     Ok(serving.await??)
 }
 
-/// Twice as many to the first as to the second, which two limits of five would not admit like this.
+/// Sends twice as many requests to the first process as to the second. Two limits of five would refuse more.
 async fn send_some(first: &str, second: &str) -> Result<(), Failure> {
     let http = Client::builder(TokioExecutor::new()).build_http::<Empty<Bytes>>();
     let mut admitted = [0, 0];
@@ -118,10 +117,10 @@ async fn send_some(first: &str, second: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Names the variable that makes this program the second process, and tells it the prefix.
+/// The variable that makes this program the second process. Its value is the prefix.
 const SECOND: &str = "SLUICEGATE_EXAMPLE_PREFIX";
 
-/// Starts the second process, and returns its URL as well.
+/// Starts the second process, and returns it with its URL.
 async fn start_second(redis: &str, prefix: &str) -> Result<(Child, String), Failure> {
     let mut command = Command::new(env::current_exe()?);
     command.env(SECOND, prefix).env("REDIS_URL", redis);
@@ -132,7 +131,7 @@ async fn start_second(redis: &str, prefix: &str) -> Result<(Child, String), Fail
     Ok((process, url.ok_or("the second process has not started")?))
 }
 
-/// Tells the first its URL, and serves until that one ends.
+/// Prints its URL for the first process, and serves until that process ends.
 async fn second(prefix: &str) -> Result<(), Failure> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let store = store(&env::var("REDIS_URL")?, prefix)?;
@@ -140,7 +139,7 @@ async fn second(prefix: &str) -> Result<(), Failure> {
     let (mut first, mut nowhere) = (tokio::io::stdin(), tokio::io::sink());
     tokio::select! {
         end = serve(listener, "second", store) => Ok(end?),
-        // The other end of this pipe is closed when the first process is no more.
+        // The other end of this pipe is closed when the first process ends.
         end = tokio::io::copy(&mut first, &mut nowhere) => Ok(end.map(drop)?),
     }
 }

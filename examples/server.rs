@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use crate::Failure;
 
-/// What is looked for: the last is where `cargo xtask test` puts one.
+/// The programs to look for. The last is where `cargo xtask test` puts one.
 const PROGRAMS: [&str; 3] = [
     "redis-server",
     "valkey-server",
@@ -24,8 +24,8 @@ const PROGRAMS: [&str; 3] = [
 /// How long a server may take to answer, or to start.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Runs a program beside a shell that ends it when there is no more to read: that is when the process that
-/// started them has ended, even if it was killed. It says the program's number first.
+/// Runs a program beside a shell that ends it when its input is closed: when the process that started them has
+/// ended, even if it was killed. The shell prints the id of the program first.
 const KEEPER: &str = r#"
     trap '' INT TERM HUP PIPE
     command -v "$1" >/dev/null || exit
@@ -36,8 +36,8 @@ const KEEPER: &str = r#"
     kill -s KILL "$!"; wait
 "#;
 
-/// A Redis server: one that was there, or one that was started and ends when this is dropped, or with this
-/// process.
+/// A Redis server that was there, or one that was started, and that ends when this is dropped or this process
+/// ends.
 #[derive(Debug)]
 pub struct RedisServer {
     url: String,
@@ -48,17 +48,16 @@ pub struct RedisServer {
 struct Started {
     id: u32,
     port: u16,
-    /// What it reads from is closed with it.
+    /// Its input, which is closed with it.
     _keeper: Child,
 }
 
 impl RedisServer {
-    /// The server at `$REDIS_URL`, or at 127.0.0.1:6379; where there is none, one that is started on a free
-    /// port.
+    /// The server at `$REDIS_URL` or at 127.0.0.1:6379. If there is none, starts one on a free port.
     ///
     /// # Errors
     ///
-    /// When one is there and does not decide, or none is and none can be started: the error says how to
+    /// If a server is there but does not work, or if there is none and none can be started. The error says how to
     /// get one.
     pub async fn find_or_start() -> Result<Self, Failure> {
         let url = std::env::var("REDIS_URL").unwrap_or("redis://127.0.0.1:6379".to_owned());
@@ -71,18 +70,18 @@ impl RedisServer {
         Ok(Self { url: format!("redis://127.0.0.1:{port}"), started: Some(started) })
     }
 
-    /// Where it is.
+    /// Its URL.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// The number of its process, if it was started here.
+    /// The id of its process, if it was started here.
     pub fn id(&self) -> Option<u32> {
         self.started.as_ref().map(|started| started.id)
     }
 }
 
-/// Asks how a key of nobody's stands, which writes nothing.
+/// Looks at a key that nobody uses, which writes nothing.
 async fn is_there(url: &str) -> Result<bool, Failure> {
     let store = Redis::builder().url(url).deadline(PATIENCE).build();
     let store = store.map_err(|error| Failure(error.to_string()))?;
@@ -102,7 +101,7 @@ async fn start() -> Result<Started, Failure> {
         let mut command = Command::new("sh");
         command.args(["-c", KEEPER, "keeper", program]);
         command.args(["--bind", "127.0.0.1", "--port", &port.to_string()]);
-        // Nothing is kept on the disk.
+        // Without persistence.
         command.args(["--save", "", "--appendonly", "no"]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut keeper = command.spawn().map_err(cannot)?;
@@ -120,7 +119,7 @@ async fn start() -> Result<Started, Failure> {
     ))
 }
 
-/// Until it says that it is; the number of its process, or nothing where there is no such program.
+/// Waits until it answers. Returns the id of its process, or `None` if there is no such program.
 async fn get_ready(keeper: &mut Child) -> io::Result<Option<u32>> {
     let output = keeper.stdout.take().expect("it is a pipe");
     let (mut lines, mut last) = (BufReader::new(output).lines(), String::new());

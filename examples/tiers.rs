@@ -1,5 +1,5 @@
-//! Tiers: what a customer may do follows from the API key, looked up in a table that changes while the
-//! service runs; everybody else is limited by address.
+//! Tiers: an API key belongs to a customer, and a table that changes while the service runs says which limits
+//! the customer has. All other requests are limited by address.
 //!
 //!     cargo run --example tiers
 
@@ -18,8 +18,8 @@ use sluicegate_axum::{Claim, CurrentDecision, First, Ip, Limit, RateLimitLayer, 
 
 type Keys = Arc<HashMap<&'static str, &'static str>>;
 
-/// The only way from a header to a tier. A key that is made up is nobody's: were the header itself
-/// the budget's key, a new value for each request would be a new budget for each request.
+/// The only way from a header to a tier. A made-up API key belongs to no customer. If the header itself were
+/// the key of the budget, a new value in each request would be a new budget for each request.
 async fn identify(State(keys): State<Keys>, mut request: Request, next: Next) -> Response {
     let key = request.headers().get("x-api-key").and_then(|key| key.to_str().ok());
     let claims = match key.and_then(|key| keys.get(key)) {
@@ -45,7 +45,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .otherwise("anybody");
     tiers.assign_all([("fern", "free"), ("paula", "paid")])?;
 
-    // A customer's budget goes by its name: a second API key does not make a second budget.
+    // The name of the customer is the key of the budget, so a second API key makes no second budget.
     let customer = Claim("customer");
     let rule = tiers.by_customer(customer).by(First((customer, Ip::peer())));
 
@@ -54,7 +54,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .layer(RateLimitLayer::new(rule))
         // Added later, so it is further out and runs first.
         .layer(from_fn_with_state(keys, identify))
-        // In earnest, this is for the operator alone.
+        // In production, only the operator may do this.
         .route("/customers/{customer}/{tier}", put(assign).with_state(tiers));
 
     let (listener, url) = sluicegate_examples::listen().await;
@@ -85,7 +85,7 @@ async fn hello(
     format!("Hello, {who}! You have {} left.\n", decision.remaining().unwrap_or_default())
 }
 
-/// The next request goes by it.
+/// In force from the next request on.
 async fn assign(
     State(tiers): State<Tiers>,
     Path((customer, tier)): Path<(String, String)>,

@@ -1,10 +1,10 @@
-//! Two tiers: what an address may do in a second is decided in this process, what it may do in an hour by
-//! all processes together, through Redis, which is asked once in many requests.
+//! Two tiers of limits: a limit by the second in this process, and a quota by the hour over all processes,
+//! through Redis, which is asked once in many requests.
 //!
 //!     cargo run --example two_tiers
 //!
-//! Redis is that at $REDIS_URL or at 127.0.0.1:6379; if none answers there, `redis-server` is started, and the
-//! command for a second process is printed.
+//! It uses the Redis at $REDIS_URL or at 127.0.0.1:6379, and starts `redis-server` if none answers there. It
+//! prints the command for a second process.
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -35,13 +35,13 @@ async fn main() -> ExitCode {
 async fn serve() -> Result<(), Box<dyn Error>> {
     let server = RedisServer::find_or_start().await?;
     let redis = server.url();
-    // Ten of the quota at a time, at most, for an address that comes often.
+    // At most ten tokens of the quota at a time, for an address that sends many requests.
     let quotas = Leased::new(Redis::connect(redis)?, 1..=10);
     let app = Router::new()
         .route("/", get(hello))
         .layer(RateLimitLayer::new(QUOTA.by(Ip::peer())).store(quotas.clone()))
-        // Added last, so it runs first: a flood ends here, and costs nothing of the quota. Where the quota
-        // refuses, this gives back what it charged.
+        // Added last, so it runs first: a flood ends here and takes nothing from the quota. If the quota refuses,
+        // this layer gives back what it charged.
         .layer(RateLimitLayer::new(AT_ONCE.by(Ip::peer())));
 
     let (listener, url) = sluicegate_examples::listen().await;
@@ -57,7 +57,7 @@ Then ask them:
     );
     let service = app.into_make_service_with_connect_info::<SocketAddr>();
     axum::serve(listener, service).with_graceful_shutdown(sluicegate_examples::ended()).await?;
-    // What was taken out and not spent is there for the others.
+    // Gives back the tokens that were taken out and not spent.
     quotas.flush().await;
     println!("{:?}", quotas.counts());
     Ok(())

@@ -71,7 +71,7 @@ fn each_library_alone() -> Result<Vec<Step>, Failure> {
 }
 
 /// The directories below `crates/` that hold a library, sorted.
-fn libraries() -> Result<Vec<String>, Failure> {
+pub(crate) fn libraries() -> Result<Vec<String>, Failure> {
     let unreadable = |error| Failure(format!("crates: {error}"));
     let mut libraries = Vec::new();
     for entry in fs::read_dir(root().join("crates")).map_err(unreadable)? {

@@ -22,24 +22,39 @@ const FILES: [&str; 3] = ["README.md", "LICENSE-MIT", "LICENSE-APACHE"];
 /// The crates below these directories, packaged and compiled as a user will compile them. Crates that are not
 /// published yet are taken from the packages made in the same run.
 pub(crate) fn check_packages(libraries: &[String]) -> Result<(), Failure> {
-    let mut command = cargo(["package", "--allow-dirty", "--quiet"]);
-    let mut problems = Vec::new();
-    for directory in libraries {
-        let path = root().join(directory);
-        let manifest = fs::read_to_string(path.join("Cargo.toml"))
-            .map_err(|error| Failure(format!("{directory}/Cargo.toml: {error}")))?;
-        if manifest.lines().any(|line| line == "publish = false") {
-            continue;
-        }
-        problems.extend(missing(&manifest).map(|what| format!("{directory} has not {what}")));
-        let files = FILES.iter().filter(|file| !path.join(file).is_file());
-        problems.extend(files.map(|file| format!("{directory} has no {file}")));
-        command.args(["--package", directory.trim_start_matches("crates/")]);
-    }
+    let published = published(libraries)?;
+    let problems = problems(&published);
     if !problems.is_empty() {
         return Err(Failure(format!("packages: {}", problems.join("; "))));
     }
+    let mut command = cargo(["package", "--allow-dirty", "--quiet"]);
+    for (directory, _) in &published {
+        command.args(["--package", directory.trim_start_matches("crates/")]);
+    }
     Step::new("packages", command).run()
+}
+
+/// The directories of crates that are published, each with its manifest.
+fn published(libraries: &[String]) -> Result<Vec<(&str, String)>, Failure> {
+    let mut published = Vec::new();
+    for directory in libraries {
+        let manifest = fs::read_to_string(root().join(directory).join("Cargo.toml"))
+            .map_err(|error| Failure(format!("{directory}/Cargo.toml: {error}")))?;
+        if !manifest.lines().any(|line| line == "publish = false") {
+            published.push((directory.as_str(), manifest));
+        }
+    }
+    Ok(published)
+}
+
+fn problems(published: &[(&str, String)]) -> Vec<String> {
+    let mut problems = Vec::new();
+    for (directory, manifest) in published {
+        problems.extend(missing(manifest).map(|what| format!("{directory} does not have {what}")));
+        let files = FILES.iter().filter(|file| !root().join(directory).join(file).is_file());
+        problems.extend(files.map(|file| format!("{directory} has no {file}")));
+    }
+    problems
 }
 
 fn missing(manifest: &str) -> impl Iterator<Item = &'static str> {
@@ -51,6 +66,15 @@ fn missing(manifest: &str) -> impl Iterator<Item = &'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ci::libraries;
+
+    #[test]
+    fn every_crate_has_what_its_page_needs() {
+        let libraries = libraries().unwrap_or_else(|failure| panic!("{failure}"));
+        let published = published(&libraries).unwrap_or_else(|failure| panic!("{failure}"));
+        assert!(published.len() >= 10);
+        assert_eq!(problems(&published), [""; 0]);
+    }
 
     #[test]
     fn what_a_manifest_lacks_is_named() {
