@@ -76,7 +76,7 @@ pub(crate) fn name(field: Field) -> HeaderName {
     }
     names! {
         RateLimit RateLimitPolicy XLimit XRemaining XReset XWarning RetryAfter CacheControl Expires
-        Location
+        CdnCacheControl SurrogateControl Location
     }
 }
 

@@ -75,7 +75,7 @@ pub(crate) fn name(field: Field) -> HeaderName {
     }
     names! {
         RateLimit RateLimitPolicy XLimit XRemaining XReset XWarning RetryAfter CacheControl Expires
-        Location
+        CdnCacheControl SurrogateControl Location
     }
 }
 
@@ -128,5 +128,32 @@ mod tests {
         assert!(is_stored(&[(EXPIRES, "Sun, 06 Nov 2095 08:49:37 GMT")]));
         assert!(!is_stored(&[(EXPIRES, "0")]));
         assert!(!is_stored(&[]));
+    }
+
+    #[test]
+    fn expires_decides_where_cache_control_names_no_age() {
+        let date = (EXPIRES, "Sun, 06 Nov 2095 08:49:37 GMT");
+        for value in ["must-revalidate", "no-transform", "stale-if-error=60"] {
+            assert!(is_stored(&[(CACHE_CONTROL, value), date.clone()]), "{value}");
+            assert!(!is_stored(&[(CACHE_CONTROL, value), (EXPIRES, "-1")]), "{value}");
+        }
+        for value in ["private", "no-store", "no-cache", "max-age=0", "s-maxage=0"] {
+            assert!(!is_stored(&[(CACHE_CONTROL, value), date.clone()]), "{value}");
+        }
+    }
+
+    #[test]
+    fn a_cdn_is_told_apart_what_it_stores() {
+        let (cdn, surrogate) = (
+            http::HeaderName::from_static("cdn-cache-control"),
+            http::HeaderName::from_static("surrogate-control"),
+        );
+        for field in [cdn, surrogate] {
+            for usual in ["no-store", "private", "max-age=0", "no-cache"] {
+                assert!(is_stored(&[(CACHE_CONTROL, usual), (field.clone(), "Max-Age=600")]));
+                assert!(!is_stored(&[(CACHE_CONTROL, usual), (field.clone(), "no-store")]));
+            }
+            assert!(is_stored(&[(CACHE_CONTROL, "public"), (field.clone(), "max-age=9")]));
+        }
     }
 }

@@ -21,32 +21,65 @@ pub trait Headers {
 /// Whether the response may be stored by caches that serve other clients too, so that the fields of one client must not
 /// be in it.
 ///
-/// `Cache-Control` says so by `public`, `s-maxage` or `max-age` without `private`, `no-store` or `no-cache`; without
-/// `Cache-Control`, `Expires` does (RFC 9111, 3 and 4.2.1). A `private` or `no-cache` that names fields does not cover
-/// the others. A response that says nothing is not taken for cacheable.
+/// `Cache-Control` says so by `public`, `s-maxage` or `max-age` without `private`, `no-store` or `no-cache`. If it says
+/// neither an age nor any of these, `Expires` decides (RFC 9111, 3 and 4.2.1). A `private` or `no-cache` that names
+/// fields does not cover the others. A response that says nothing is not taken for cacheable.
+///
+/// Beside one of these two fields, `CDN-Cache-Control` (RFC 9213) and `Surrogate-Control` are read as well: they
+/// speak to the shared cache of a CDN alone, and may allow it what `Cache-Control` forbids all others.
 pub fn is_stored_for_others(headers: &impl Headers) -> bool {
-    let (mut allowed, mut forbidden) = (false, false);
-    if !headers.contains(Field::CacheControl) {
-        if headers.contains(Field::Expires) {
-            // What is no date, such as `0`, has expired.
-            let is_date = |line: &[u8]| line.first().is_some_and(u8::is_ascii_alphabetic);
-            headers.each_line(Field::Expires, &mut |line| allowed |= is_date(line));
-        }
-        return allowed;
+    let says = headers.contains(Field::CacheControl);
+    if !says && !headers.contains(Field::Expires) {
+        return false;
     }
-    headers.each_line(Field::CacheControl, &mut |line| {
-        for directive in line.split(|byte| *byte == b',') {
-            let directive = directive.trim_ascii();
-            let mut parts = directive.splitn(2, |byte| *byte == b'=');
-            let (name, value) = (parts.next().unwrap_or_default(), parts.next());
-            let is = |other: &str| name.trim_ascii_end().eq_ignore_ascii_case(other.as_bytes());
-            let lasts =
-                value.is_some_and(|value| value.iter().any(|byte| (b'1'..=b'9').contains(byte)));
-            allowed |= is("public") || (is("max-age") || is("s-maxage")) && lasts;
-            forbidden |= value.is_none() && ["private", "no-store", "no-cache"].into_iter().any(is);
-        }
-    });
-    allowed && !forbidden
+    let usual = Caching::of(headers, Field::CacheControl);
+    // What is no date, such as `0`, has expired.
+    let is_date = |line: &[u8]| line.first().is_some_and(u8::is_ascii_alphabetic);
+    let mut expires = false;
+    if !usual.forbidden && !usual.has_age {
+        headers.each_line(Field::Expires, &mut |line| expires |= is_date(line));
+    }
+    let for_a_cdn = |field| Caching::of(headers, field).is_allowed();
+    usual.is_allowed()
+        || expires
+        || for_a_cdn(Field::CdnCacheControl)
+        || for_a_cdn(Field::SurrogateControl)
+}
+
+/// What the lines of `Cache-Control`, or of a field like it, say to shared caches.
+#[derive(Debug, Default)]
+struct Caching {
+    allowed: bool,
+    forbidden: bool,
+    /// Whether a time is named, be it 0.
+    has_age: bool,
+}
+
+impl Caching {
+    fn of(headers: &impl Headers, field: Field) -> Self {
+        let mut caching = Self::default();
+        headers.each_line(field, &mut |line| {
+            line.split(|byte| *byte == b',').for_each(|directive| caching.read(directive));
+        });
+        caching
+    }
+
+    fn read(&mut self, directive: &[u8]) {
+        let mut parts = directive.trim_ascii().splitn(2, |byte| *byte == b'=');
+        let (name, value) = (parts.next().unwrap_or_default(), parts.next());
+        let is = |other: &str| name.trim_ascii_end().eq_ignore_ascii_case(other.as_bytes());
+        let is_age = is("max-age") || is("s-maxage");
+        let lasts =
+            value.is_some_and(|value| value.iter().any(|byte| (b'1'..=b'9').contains(byte)));
+        self.has_age |= is_age;
+        self.allowed |= is("public") || is_age && lasts;
+        self.forbidden |=
+            value.is_none() && ["private", "no-store", "no-cache"].into_iter().any(is);
+    }
+
+    fn is_allowed(&self) -> bool {
+        self.allowed && !self.forbidden
+    }
 }
 
 /// Whether nothing about this client may be written: the response says when to come back, or it is [stored for
@@ -87,6 +120,10 @@ pub enum Field {
     CacheControl,
     /// `Expires`
     Expires,
+    /// `CDN-Cache-Control`
+    CdnCacheControl,
+    /// `Surrogate-Control`
+    SurrogateControl,
     /// `Location`
     Location,
 }
@@ -104,6 +141,8 @@ impl Field {
             Self::RetryAfter => fields::RETRY_AFTER,
             Self::CacheControl => "cache-control",
             Self::Expires => "expires",
+            Self::CdnCacheControl => "cdn-cache-control",
+            Self::SurrogateControl => "surrogate-control",
             Self::Location => "location",
         }
     }
