@@ -235,6 +235,10 @@ fn kind_of_code(error: &RedisError) -> FailureKind {
         "MISCONF" | "NOREPLICAS" => FailureKind::ReadOnly,
         "BUSY" => FailureKind::Busy,
         "BADROW" => FailureKind::WrongType,
+        // Redis has no code of its own for a command that the user of a script may not run.
+        _ if has("The user executing the script can't") || has("ACL failure in script") => {
+            FailureKind::Denied
+        }
         _ if has("OOM") => FailureKind::OutOfMemory,
         _ if has("WRONGTYPE") => FailureKind::WrongType,
         _ if has("READONLY") => FailureKind::ReadOnly,
@@ -271,6 +275,14 @@ mod tests {
             ("NOAUTH Authentication required.", Denied),
             ("WRONGPASS invalid username-password pair", Denied),
             ("NOPERM this user has no permissions", Denied),
+            (
+                "ERR The user executing the script can't run this command or subcommand script: 1",
+                Denied,
+            ),
+            (
+                "ERR ACL failure in script: User limiter has no permissions to run the 'set' command",
+                Denied,
+            ),
             ("ERR user_script:7: attempt to index a nil value", Script),
         ];
         for (line, expected) in table {

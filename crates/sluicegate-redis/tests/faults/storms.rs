@@ -65,6 +65,7 @@ async fn a_server_that_refuses_every_script_is_connected_to_and_asked_once_a_pau
         b"-MASTERDOWN Link with MASTER is down\r\n",
         b"-NOPERM this user has no permissions to run the 'evalsha' command\r\n",
         b"-NOAUTH Authentication required.\r\n",
+        b"-ERR The user executing the script can't run this command or subcommand\r\n",
         b"-OOM command not allowed when used memory > 'maxmemory'.\r\n",
         b"-LOADING Redis is loading the dataset in memory\r\n",
         b"-BUSY Redis is busy running a script.\r\n",
