@@ -14,6 +14,10 @@ const DEEPEST: usize = 64;
 /// How many nodes aliases (`*name`) may stand for, all together.
 const ALIASED: usize = 10_000;
 
+/// How many nodes a file may have. Each takes about 460 bytes, and a list of single letters has one for every two
+/// bytes of text: as long as a file may be, that would be 1.4 GB. A descriptor with a limit has eight.
+const NODES: usize = 1_000_000;
+
 /// A node: text, a list, a map, or nothing.
 pub(super) type Node<'t> = MarkedYaml<'t>;
 
@@ -48,13 +52,18 @@ fn load(text: &str) -> Result<Vec<Node<'_>>, (SourceLocation, String)> {
     let mut loader = YamlLoader::default();
     loader.early_parse(false);
     loader.alias_limit(ALIASED);
-    let mut depth = 0;
+    let (mut depth, mut nodes) = (0, 0);
     // One event after the other, instead of `Parser::load`: that goes as deep as the text says.
     for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|error| unreadable(&error))?;
         depth = deeper(depth, &event);
         if depth > DEEPEST {
             let what = format!("lists and maps stand in each other: expected {DEEPEST} at most");
+            return Err((at(&span.start), what));
+        }
+        nodes += usize::from(is_node(&event));
+        if nodes > NODES {
+            let what = format!("there are too many values and names: expected {NODES} at most");
             return Err((at(&span.start), what));
         }
         loader.on_event(event, span);
@@ -71,6 +80,10 @@ fn deeper(depth: usize, event: &Event<'_>) -> usize {
         Event::SequenceEnd | Event::MappingEnd => depth - 1,
         _ => depth,
     }
+}
+
+const fn is_node(event: &Event<'_>) -> bool {
+    matches!(event, Event::Scalar(..) | Event::SequenceStart(..) | Event::MappingStart(..))
 }
 
 fn unreadable(error: &ScanError) -> (SourceLocation, String) {

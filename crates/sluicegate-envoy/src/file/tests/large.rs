@@ -94,3 +94,12 @@ fn what_would_grow_with_the_square_is_refused() {
     });
     assert!(read(&replaced, &user).is_err_and(|problem| problem.contains("compare more than")));
 }
+
+#[test]
+fn a_file_of_very_many_values_is_refused_before_it_takes_memory() {
+    for text in [format!("[{}]", "a,".repeat(1_500_000)), "- b\n".repeat(1_500_000)] {
+        let refused = read(&text, &Descriptors::default()).expect_err("too many");
+        let expected = "there are too many values and names: expected 1000000 at most";
+        assert!(refused.contains(expected), "{refused}");
+    }
+}
