@@ -1,0 +1,16 @@
+//! Overload protection: a queue that knows what requests cost and which of them matter.
+//!
+//! A rate limit protects a server from each client; a throttle protects the server itself. Requests enter a queue that
+//! is bounded in cost and is drained at the server's capacity. When the queue is full, a request evicts less critical
+//! ones or is refused at once, so the server keeps doing useful work under any load.
+//!
+//! The deciding part is [`scheduler`]: without a clock, a runtime or I/O.
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod class;
+mod error;
+pub mod scheduler;
+
+pub use self::class::{Class, Classes, MAX_CLASSES};
+pub use self::error::ConfigError;

@@ -1,0 +1,161 @@
+use std::time::Duration;
+
+use super::Scheduler;
+use super::capacity::{Capacity, Rate};
+use super::class_queue::ClassQueue;
+use super::codel::Codel;
+use crate::class::MAX_CLASSES;
+use crate::error::ConfigError;
+
+/// Queues for the flows of each class, as in Kubernetes: a flow beyond them shares.
+const FLOW_QUEUES: usize = 64;
+
+/// Settings of a [`Scheduler`].
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct SchedulerBuilder {
+    capacity: Option<Result<(), ConfigError>>,
+    rate: Option<(u64, Duration)>,
+    in_flight: usize,
+    queue: u64,
+    dearest: u64,
+    classes: usize,
+    weights: Option<Vec<u32>>,
+    flow_queues: usize,
+    late_after: Option<Duration>,
+    codel: Option<(Duration, Duration)>,
+}
+
+impl SchedulerBuilder {
+    pub(super) const fn new() -> Self {
+        Self {
+            capacity: None,
+            rate: None,
+            in_flight: 0,
+            queue: 0,
+            dearest: 0,
+            classes: 4,
+            weights: None,
+            flow_queues: FLOW_QUEUES,
+            late_after: None,
+            codel: None,
+        }
+    }
+
+    /// Drains at a rate: a total cost of `cost` in each `period`. For a rate of requests, offer each with a cost of 1.
+    pub fn rate(mut self, cost: u64, period: Duration) -> Self {
+        self.rate = Some((cost, period));
+        let works = Rate::new(cost, period).map(drop).ok_or(ConfigError::NoCapacity);
+        self.one_capacity(works)
+    }
+
+    /// Drains by work in flight: at most `requests` run at once.
+    pub fn in_flight(mut self, requests: usize) -> Self {
+        self.in_flight = requests;
+        self.one_capacity(if requests > 0 { Ok(()) } else { Err(ConfigError::NoCapacity) })
+    }
+
+    fn one_capacity(mut self, works: Result<(), ConfigError>) -> Self {
+        self.capacity = Some(match self.capacity {
+            None => works,
+            Some(_) => Err(ConfigError::TwoCapacities),
+        });
+        self
+    }
+
+    /// The total cost of queued requests that the queue holds.
+    pub const fn queue(mut self, cost: u64) -> Self {
+        self.queue = cost;
+        self
+    }
+
+    /// The cost of the dearest request that will be offered: it has to fit into the queue.
+    pub const fn dearest(mut self, cost: u64) -> Self {
+        self.dearest = cost;
+        self
+    }
+
+    /// How many classes there are; four by default.
+    pub const fn classes(mut self, classes: usize) -> Self {
+        self.classes = classes;
+        self
+    }
+
+    /// Gives each class a share of the capacity while all of them wait, the most critical class first. Without weights,
+    /// a class is served only while no higher class waits.
+    pub fn weights(mut self, weights: impl IntoIterator<Item = u32>) -> Self {
+        self.weights = Some(weights.into_iter().take(MAX_CLASSES + 1).collect());
+        self
+    }
+
+    /// How many queues each class has for its flows; 64 by default. More flows than that share queues.
+    pub const fn flow_queues(mut self, queues: usize) -> Self {
+        self.flow_queues = queues;
+        self
+    }
+
+    /// Serves a flow's freshest request first while its oldest has waited for longer than this. By default, the
+    /// oldest is always served first.
+    pub const fn freshest_when_late(mut self, after: Duration) -> Self {
+        self.late_after = Some(after);
+        self
+    }
+
+    /// Drops requests that waited for more than twice `target`, after an `interval` in which every request of their
+    /// class waited for longer than `target`. folly uses 5 and 100 milliseconds. Off by default.
+    pub const fn codel(mut self, target: Duration, interval: Duration) -> Self {
+        self.codel = Some((target, interval));
+        self
+    }
+
+    /// The scheduler.
+    ///
+    /// # Errors
+    ///
+    /// When it could not work: without a capacity, with two, with a queue that the dearest request does not fit into,
+    /// with weights of zero. Every error is a sentence that says what to change.
+    pub fn build(self) -> Result<Scheduler, ConfigError> {
+        self.capacity.clone().unwrap_or(Err(ConfigError::NoCapacity))?;
+        if self.queue == 0 {
+            return Err(ConfigError::NoQueue);
+        }
+        if self.dearest > self.queue {
+            return Err(ConfigError::QueueTooSmall(self.dearest, self.queue));
+        }
+        if !(1..=MAX_CLASSES).contains(&self.classes) {
+            return Err(ConfigError::Classes(self.classes));
+        }
+        if let Some(weights) = &self.weights {
+            if weights.len() != self.classes {
+                return Err(ConfigError::Weights(weights.len(), self.classes));
+            }
+            if weights.contains(&0) {
+                return Err(ConfigError::ZeroWeight);
+            }
+        }
+        if !(1..=1_024).contains(&self.flow_queues) {
+            return Err(ConfigError::FlowQueues(self.flow_queues));
+        }
+        let codel = self.codel.map(|(target, interval)| (micros(target), micros(interval)));
+        if codel.is_some_and(|(target, interval)| target == 0 || target > interval) {
+            return Err(ConfigError::Codel);
+        }
+        let codel = codel.map(|(target, interval)| Codel::new(target, interval));
+        let capacity = match self.rate {
+            Some((cost, period)) => Rate::new(cost, period).map(Capacity::Rate),
+            None => Some(Capacity::InFlight(self.in_flight)),
+        };
+        let queues = self.flow_queues as u16;
+        Ok(Scheduler::new(
+            capacity.ok_or(ConfigError::NoCapacity)?,
+            self.queue,
+            (0..self.classes).map(|_| ClassQueue::new(queues, codel.clone())).collect(),
+            self.weights.map(|weights| weights.into_iter().map(Into::into).collect()),
+            self.late_after.map(micros),
+        ))
+    }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,128 @@
+use std::time::Duration;
+
+/// Longest time for which unused capacity is made up for, in microseconds, while requests wait: timers are late by up to
+/// some milliseconds, and a rate that lost this each time would not be reached.
+const CATCH_UP: u64 = 10_000;
+
+/// What drains the queue.
+#[derive(Debug)]
+pub(super) enum Capacity {
+    Rate(Rate),
+    InFlight(usize),
+}
+
+/// A leaky bucket: `amount` drains in each `period`. Integers only, so the rate is exact.
+#[derive(Debug)]
+pub(super) struct Rate {
+    amount: u64,
+    /// Microseconds.
+    period: u64,
+    /// What has been started and not drained yet, times `period`. Below zero, it is time that was not used while
+    /// requests waited.
+    debt: i128,
+    /// When `debt` was right.
+    at: u64,
+}
+
+impl Rate {
+    pub(super) fn new(amount: u64, period: Duration) -> Option<Self> {
+        let period = u64::try_from(period.as_micros()).ok()?;
+        (amount > 0 && period > 0).then_some(Self { amount, period, debt: 0, at: 0 })
+    }
+
+    /// Lets time pass. While nobody waits, unused time is lost.
+    pub(super) fn advance(&mut self, now: u64, has_waiting: bool) {
+        let elapsed = now.saturating_sub(self.at);
+        self.at = self.at.max(now);
+        let least = if has_waiting { -(self.drained(CATCH_UP)) } else { 0 };
+        let drained = self.debt - self.drained(elapsed);
+        self.debt = drained.max(least.min(self.debt));
+    }
+
+    fn drained(&self, time: u64) -> i128 {
+        i128::from(time) * i128::from(self.amount)
+    }
+
+    fn weighed(&self, cost: u64) -> i128 {
+        i128::from(cost) * i128::from(self.period)
+    }
+
+    pub(super) const fn is_free(&self) -> bool {
+        self.debt <= 0
+    }
+
+    /// When it is free, if nothing is started before.
+    pub(super) fn free_at(&self) -> u64 {
+        self.at.saturating_add(self.time(self.debt))
+    }
+
+    fn time(&self, debt: i128) -> u64 {
+        let time = debt.max(0).div_ceil_positive(i128::from(self.amount));
+        u64::try_from(time).unwrap_or(u64::MAX)
+    }
+
+    pub(super) fn start(&mut self, cost: u64) {
+        self.debt += self.weighed(cost);
+    }
+
+    /// A request that was started as `predicted` has cost `actual`.
+    pub(super) fn settle(&mut self, predicted: u64, actual: u64, has_waiting: bool) {
+        self.debt += self.weighed(actual) - self.weighed(predicted);
+        if !has_waiting {
+            self.debt = self.debt.max(0);
+        }
+    }
+
+    /// How long it takes to drain what is started and `cost` more.
+    pub(super) fn wait(&self, cost: u64) -> u64 {
+        self.time(self.debt.max(0).saturating_add(self.weighed(cost)))
+    }
+}
+
+trait DivCeil {
+    fn div_ceil_positive(self, by: Self) -> Self;
+}
+
+impl DivCeil for i128 {
+    fn div_ceil_positive(self, by: Self) -> Self {
+        self / by + Self::from(self % by != 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_a_second_is_three_a_second_for_ever() {
+        let mut rate = Rate::new(3, Duration::from_secs(1)).unwrap();
+        let mut now = 0;
+        for _ in 0..3_000_000 {
+            now = rate.free_at().max(now);
+            rate.advance(now, true);
+            assert!(rate.is_free());
+            rate.start(1);
+        }
+        // The last one leaves after 2,999,999 thirds of a second, rounded up.
+        assert_eq!(now, 999_999_666_667);
+    }
+
+    #[test]
+    fn time_that_nobody_used_is_lost() {
+        let mut rate = Rate::new(10, Duration::from_secs(1)).unwrap();
+        rate.advance(60_000_000, false);
+        rate.start(10);
+        assert_eq!(rate.wait(0), 1_000_000);
+    }
+
+    #[test]
+    fn a_late_timer_is_made_up_for_while_requests_wait() {
+        let mut rate = Rate::new(1_000, Duration::from_secs(1)).unwrap();
+        rate.start(1);
+        rate.advance(4_000, true);
+        assert_eq!(
+            (0..10).take_while(|_| rate.is_free().then(|| rate.start(1)).is_some()).count(),
+            4
+        );
+    }
+}

@@ -1,0 +1,181 @@
+use std::collections::{HashMap, VecDeque};
+
+use foldhash::fast::FixedState;
+
+use super::codel::Codel;
+use super::sharding::hand;
+use super::slab::{Chain, Index, List, Slab};
+
+/// The quantum follows the mean cost of so many requests. One that followed the last few would follow the flow whose
+/// turn it is, and give dear flows more.
+const SMOOTHING: u128 = 1_024;
+
+/// The queued requests of one class, in a queue for each flow, served by deficit round robin.
+///
+/// A flow has a queue of its own while there are enough. Flows beyond that share queues: each takes the one of its
+/// hand that holds the least cost, so a small flow most likely finds one without a large flow in it.
+#[derive(Debug)]
+pub(super) struct ClassQueue {
+    /// All of the class, the oldest first.
+    pub(super) ages: List,
+    pub(super) cost: u64,
+    pub(super) len: usize,
+    pub(super) codel: Option<Codel>,
+    queues: Box<[FlowQueue]>,
+    /// Queues whose turn comes. One that has become empty is taken out when its turn has come.
+    ring: VecDeque<u16>,
+    owners: HashMap<u64, u16, FixedState>,
+    /// Queues without an owner.
+    free: Vec<u16>,
+    /// What a queue may spend in each round: the mean cost of a request.
+    quantum: u64,
+    /// The mean cost times [`SMOOTHING`].
+    costs: u128,
+}
+
+#[derive(Debug, Default)]
+struct FlowQueue {
+    list: List,
+    cost: u64,
+    /// What it may spend before its turn is over.
+    deficit: u64,
+    owner: Option<u64>,
+    in_ring: bool,
+}
+
+impl ClassQueue {
+    pub(super) fn new(queues: u16, codel: Option<Codel>) -> Self {
+        Self {
+            ages: List::default(),
+            cost: 0,
+            len: 0,
+            codel,
+            queues: (0..queues).map(|_| FlowQueue::default()).collect(),
+            ring: VecDeque::with_capacity(usize::from(queues)),
+            owners: HashMap::with_capacity_and_hasher(usize::from(queues), FixedState::default()),
+            free: (0..queues).rev().collect(),
+            quantum: 1,
+            costs: 0,
+        }
+    }
+
+    /// The queue for a new request of `flow`.
+    pub(super) fn queue_for(&mut self, flow: u64) -> u16 {
+        if let Some(&queue) = self.owners.get(&flow) {
+            return queue;
+        }
+        if let Some(queue) = self.free.pop() {
+            self.owners.insert(flow, queue);
+            self.queues[usize::from(queue)].owner = Some(flow);
+            return queue;
+        }
+        let shared = hand(flow, self.queues.len()).min_by_key(|&queue| self.queues[queue].cost);
+        // At most 1,024 queues.
+        shared.unwrap_or_default() as u16
+    }
+
+    pub(super) fn push(&mut self, slab: &mut Slab, index: Index) {
+        let (queue, cost) = (slab.entry(index).queue, slab.entry(index).cost);
+        slab.push(Chain::Age, &mut self.ages, index);
+        self.cost += cost;
+        self.len += 1;
+        self.learn(cost);
+        let flow = &mut self.queues[usize::from(queue)];
+        if flow.list.oldest.is_none() {
+            flow.deficit = self.quantum;
+        }
+        slab.push(Chain::Flow, &mut flow.list, index);
+        flow.cost += cost;
+        if !flow.in_ring {
+            flow.in_ring = true;
+            self.ring.push_back(queue);
+        }
+    }
+
+    fn learn(&mut self, cost: u64) {
+        let cost = u128::from(cost);
+        self.costs = match self.costs {
+            0 => cost * SMOOTHING,
+            costs => costs - costs / SMOOTHING + cost,
+        };
+        self.quantum = u64::try_from(self.costs / SMOOTHING).unwrap_or(u64::MAX).max(1);
+    }
+
+    /// Takes a request out of its lists; not out of the slab.
+    pub(super) fn unlink(&mut self, slab: &mut Slab, index: Index) {
+        let (queue, cost) = (slab.entry(index).queue, slab.entry(index).cost);
+        slab.unlink(Chain::Age, &mut self.ages, index);
+        self.cost -= cost;
+        self.len -= 1;
+        let flow = &mut self.queues[usize::from(queue)];
+        slab.unlink(Chain::Flow, &mut flow.list, index);
+        flow.cost -= cost;
+        if flow.list.oldest.is_none() {
+            if let Some(owner) = flow.owner.take() {
+                self.owners.remove(&owner);
+                self.free.push(queue);
+            }
+        }
+    }
+
+    /// The request to start next: of the flow whose turn it is the oldest, or the freshest if the oldest was offered
+    /// before `late`.
+    pub(super) fn next(&mut self, slab: &Slab, late: Option<u64>) -> Option<Index> {
+        if self.len == 0 {
+            return None;
+        }
+        loop {
+            let mut turns = self.ring.len();
+            while turns > 0 {
+                turns -= 1;
+                let queue = usize::from(*self.ring.front()?);
+                let flow = &mut self.queues[queue];
+                let Some(index) = flow.candidate(slab, late) else {
+                    flow.in_ring = false;
+                    self.ring.pop_front();
+                    continue;
+                };
+                if slab.entry(index).cost <= flow.deficit {
+                    return Some(index);
+                }
+                flow.deficit += self.quantum;
+                self.ring.rotate_left(1);
+            }
+            self.skip_rounds(slab, late);
+        }
+    }
+
+    /// Lets as many rounds pass at once as nobody can start anything in.
+    fn skip_rounds(&mut self, slab: &Slab, late: Option<u64>) {
+        let rounds = |queue: &u16| {
+            let flow = &self.queues[usize::from(*queue)];
+            let cost = slab.entry(flow.candidate(slab, late)?).cost;
+            Some(cost.saturating_sub(flow.deficit).div_ceil(self.quantum))
+        };
+        let least = self.ring.iter().filter_map(rounds).min().unwrap_or_default();
+        for queue in &self.ring {
+            self.queues[usize::from(*queue)].deficit += least * self.quantum;
+        }
+    }
+
+    /// A request that `next` named is started: its flow has spent its cost.
+    pub(super) fn spend(&mut self, queue: u16, cost: u64) {
+        let flow = &mut self.queues[usize::from(queue)];
+        flow.deficit = flow.deficit.saturating_sub(cost);
+    }
+
+    /// Whether the flow serves its freshest requests first.
+    pub(super) fn is_late(&self, slab: &Slab, flow: u64, late: Option<u64>) -> bool {
+        let Some(&queue) = self.owners.get(&flow) else { return false };
+        let oldest = self.queues[usize::from(queue)].list.oldest;
+        oldest.is_some_and(|oldest| late.is_some_and(|late| slab.entry(oldest).since < late))
+    }
+}
+
+impl FlowQueue {
+    fn candidate(&self, slab: &Slab, late: Option<u64>) -> Option<Index> {
+        let oldest = self.list.oldest?;
+        let is_late = late.is_some_and(|late| slab.entry(oldest).since < late);
+        if is_late { self.list.newest } else { Some(oldest) }
+    }
+}

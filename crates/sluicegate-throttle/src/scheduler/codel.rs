@@ -1,0 +1,83 @@
+/// CoDel as in folly: the shortest wait of each interval tells whether the queue stands.
+///
+/// If every request of an interval waited for longer than `target`, the next interval is overloaded, and requests in
+/// it that waited for more than twice the target are dropped. The first request of an interval is never dropped.
+#[derive(Debug, Clone)]
+pub(super) struct Codel {
+    target: u64,
+    interval: u64,
+    interval_end: u64,
+    min_wait: u64,
+    starts_interval: bool,
+    is_overloaded: bool,
+}
+
+impl Codel {
+    /// Both in microseconds.
+    pub(super) const fn new(target: u64, interval: u64) -> Self {
+        Self {
+            target,
+            interval,
+            interval_end: 0,
+            min_wait: 0,
+            starts_interval: true,
+            is_overloaded: false,
+        }
+    }
+
+    /// Whether a request that is taken out of the queue `now`, after it has `waited`, is to be dropped.
+    pub(super) fn drops(&mut self, now: u64, waited: u64) -> bool {
+        if now > self.interval_end && !self.starts_interval {
+            self.interval_end = now + self.interval;
+            self.is_overloaded = self.min_wait > self.target;
+            self.starts_interval = true;
+        }
+        if self.starts_interval {
+            self.starts_interval = false;
+            self.min_wait = waited;
+            return false;
+        }
+        self.min_wait = self.min_wait.min(waited);
+        self.is_late(waited)
+    }
+
+    /// Whether a request that has `waited` would be dropped in this interval.
+    pub(super) const fn is_late(&self, waited: u64) -> bool {
+        self.is_overloaded && waited > 2 * self.target
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Inputs and answers of folly's own tests, with its constants, in milliseconds.
+    #[test]
+    fn it_answers_as_folly_does() {
+        let mut codel = Codel::new(5, 100);
+        assert!(!codel.drops(110, 100));
+        assert!(
+            !codel.drops(200, 50),
+            "two requests must come in an interval before one is dropped"
+        );
+        assert!(codel.drops(200, 50));
+        assert!(!codel.drops(310, 2));
+        assert!(codel.drops(400, 20), "20 ms are more than twice the target");
+    }
+
+    #[test]
+    fn one_request_is_not_dropped() {
+        assert!(!Codel::new(5, 100).drops(1, 20));
+    }
+
+    #[test]
+    fn a_wait_of_less_than_twice_the_target_is_not_dropped() {
+        let mut codel = Codel::new(5, 100);
+        assert!(!codel.drops(1, 20));
+        assert!(!codel.drops(91, 8));
+        assert!(!codel.drops(92, 8));
+        let mut codel = Codel::new(5, 100);
+        assert!(!codel.drops(1, 20));
+        assert!(!codel.drops(91, 4));
+    }
+}

@@ -1,0 +1,149 @@
+use super::Id;
+use crate::class::Class;
+
+/// A request that asks to be started.
+#[derive(Debug, Clone, Copy)]
+pub struct Offer {
+    /// How critical it is.
+    pub class: Class,
+    /// Whose request it is: requests of one class are served fairly between flows. A hash under a secret seed, if
+    /// clients can choose the key that it is made of.
+    pub flow: u64,
+    /// What it is expected to cost; counted as at least 1.
+    pub cost: u64,
+    /// When its client gives up, in microseconds on the clock that `now` is read from.
+    pub deadline: Option<u64>,
+}
+
+/// What becomes of a request that was offered.
+#[derive(Debug)]
+pub enum Offered {
+    /// Start it.
+    Start(Running),
+    /// It waits. An [`Instruction`] says later what becomes of it.
+    Queued(Id),
+    /// Refuse it.
+    Shed(Shed),
+}
+
+/// What to do with a queued request.
+#[derive(Debug)]
+pub enum Instruction {
+    /// Start it.
+    Start(Id, Running),
+    /// Refuse it.
+    Shed(Id, Shed),
+}
+
+/// Why a request is refused, and when it is worth trying again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shed {
+    /// Why.
+    pub reason: ShedReason,
+    /// How long what is ahead of it takes to drain, in microseconds.
+    pub retry_after: u64,
+}
+
+/// Why a request is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ShedReason {
+    /// The queue is full, and what waits there is at least as critical, or too little to make room.
+    Full,
+    /// It costs more than the queue holds.
+    NeverFits,
+    /// A more critical request has taken its place in the queue.
+    Evicted,
+    /// It could not be finished before its deadline.
+    Deadline,
+    /// It waited for too long while the queue stood, as CoDel measures it.
+    Stale,
+}
+
+impl ShedReason {
+    /// All reasons, in the order of [`Counts::shed`](super::Counts::shed).
+    pub const ALL: [Self; 5] =
+        [Self::Full, Self::NeverFits, Self::Evicted, Self::Deadline, Self::Stale];
+
+    /// The reason in one word, for metrics and logs.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::NeverFits => "never_fits",
+            Self::Evicted => "evicted",
+            Self::Deadline => "deadline",
+            Self::Stale => "stale",
+        }
+    }
+}
+
+/// A request that was started. Give it to [`Scheduler::done`](super::Scheduler::done) when it has ended: until then, it
+/// takes up capacity.
+#[derive(Debug)]
+#[must_use = "until it is given to `done`, it takes up capacity"]
+pub struct Running {
+    pub(super) class: Class,
+    pub(super) cost: u64,
+    pub(super) started: u64,
+    pub(super) waited: u64,
+}
+
+impl Running {
+    /// Its class.
+    pub const fn class(&self) -> Class {
+        self.class
+    }
+
+    /// The cost that it was started with.
+    pub const fn cost(&self) -> u64 {
+        self.cost
+    }
+
+    /// When it was started, in microseconds.
+    pub const fn started(&self) -> u64 {
+        self.started
+    }
+
+    /// How long it waited in the queue, in microseconds.
+    pub const fn waited(&self) -> u64 {
+        self.waited
+    }
+}
+
+/// How a request has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was served: its time counts.
+    Success,
+    /// What serves it was overloaded, or a deadline passed.
+    Overload,
+    /// Another error: says nothing about the load.
+    Error,
+    /// The client has gone: says nothing about the load.
+    Cancelled,
+}
+
+/// How many requests went which way since the scheduler was made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Offered: the sum of started, shed, cancelled and those still queued.
+    pub offered: u64,
+    /// Started.
+    pub started: u64,
+    /// Refused, by reason, in the order of [`ShedReason::ALL`].
+    pub shed: [u64; ShedReason::ALL.len()],
+    /// Taken out of the queue because the client had gone.
+    pub cancelled: u64,
+}
+
+impl Counts {
+    /// How many requests were refused for `reason`.
+    pub const fn shed_for(&self, reason: ShedReason) -> u64 {
+        self.shed[reason as usize]
+    }
+
+    /// How many requests were refused.
+    pub fn all_shed(&self) -> u64 {
+        self.shed.iter().sum()
+    }
+}

@@ -1,0 +1,147 @@
+use std::num::NonZeroU32;
+
+/// The place of an entry in the [`Slab`], counted from 1, so that an `Option` of it is four bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Index(NonZeroU32);
+
+/// A queued request. An `Id` is never given to another request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Id {
+    index: Index,
+    generation: u32,
+}
+
+impl Id {
+    /// The place that this request has in a table beside the queue. Another request can get it as soon as this one has
+    /// left the queue.
+    pub fn slot(self) -> usize {
+        self.index.position()
+    }
+}
+
+impl Index {
+    fn position(self) -> usize {
+        self.0.get() as usize - 1
+    }
+}
+
+/// What the scheduler knows of a queued request: 72 bytes with its slot.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) cost: u64,
+    /// When it was offered.
+    pub(super) since: u64,
+    pub(super) deadline: Option<u64>,
+    pub(super) class: u8,
+    /// The queue of its flow within its class.
+    pub(super) queue: u16,
+    links: [Links; 2],
+}
+
+impl Entry {
+    pub(super) fn new(class: u8, queue: u16, cost: u64, since: u64, deadline: Option<u64>) -> Self {
+        Self { cost, since, deadline, class, queue, links: [Links::default(); 2] }
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Links {
+    previous: Option<Index>,
+    next: Option<Index>,
+}
+
+/// The two lists that an entry is in.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Chain {
+    /// Of its class, the oldest first.
+    Age = 0,
+    /// Of its flow, the oldest first.
+    Flow = 1,
+}
+
+/// The ends of a list whose links are in the entries.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct List {
+    pub(super) oldest: Option<Index>,
+    pub(super) newest: Option<Index>,
+}
+
+/// Every queued request, in one piece of memory that is used again.
+#[derive(Debug, Default)]
+pub(super) struct Slab {
+    slots: Vec<Slot>,
+    free: Vec<Index>,
+}
+
+#[derive(Debug)]
+struct Slot {
+    generation: u32,
+    entry: Option<Entry>,
+}
+
+impl Slab {
+    pub(super) fn insert(&mut self, entry: Entry) -> Id {
+        if let Some(index) = self.free.pop() {
+            let slot = &mut self.slots[index.position()];
+            slot.entry = Some(entry);
+            return Id { index, generation: slot.generation };
+        }
+        self.slots.push(Slot { generation: 0, entry: Some(entry) });
+        let number = u32::try_from(self.slots.len()).ok().and_then(NonZeroU32::new);
+        let index = Index(number.expect("fewer than 2^32 requests are queued"));
+        Id { index, generation: 0 }
+    }
+
+    pub(super) fn remove(&mut self, index: Index) -> (Id, Entry) {
+        let slot = &mut self.slots[index.position()];
+        let id = Id { index, generation: slot.generation };
+        let entry = slot.entry.take().expect(QUEUED);
+        slot.generation = slot.generation.wrapping_add(1);
+        self.free.push(index);
+        (id, entry)
+    }
+
+    /// The place of a request that is still queued.
+    pub(super) fn find(&self, id: Id) -> Option<Index> {
+        let slot = self.slots.get(id.index.position())?;
+        (slot.generation == id.generation && slot.entry.is_some()).then_some(id.index)
+    }
+
+    pub(super) fn index(&self, id: Id) -> Index {
+        self.find(id).expect(QUEUED)
+    }
+
+    pub(super) fn entry(&self, index: Index) -> &Entry {
+        self.slots[index.position()].entry.as_ref().expect(QUEUED)
+    }
+
+    fn links(&mut self, chain: Chain, index: Index) -> &mut Links {
+        &mut self.slots[index.position()].entry.as_mut().expect(QUEUED).links[chain as usize]
+    }
+
+    pub(super) fn newer(&self, chain: Chain, index: Index) -> Option<Index> {
+        self.entry(index).links[chain as usize].next
+    }
+
+    pub(super) fn push(&mut self, chain: Chain, list: &mut List, index: Index) {
+        *self.links(chain, index) = Links { previous: list.newest, next: None };
+        match list.newest.replace(index) {
+            Some(newest) => self.links(chain, newest).next = Some(index),
+            None => list.oldest = Some(index),
+        }
+    }
+
+    pub(super) fn unlink(&mut self, chain: Chain, list: &mut List, index: Index) {
+        let Links { previous, next } = *self.links(chain, index);
+        match previous {
+            Some(previous) => self.links(chain, previous).next = next,
+            None => list.oldest = next,
+        }
+        match next {
+            Some(next) => self.links(chain, next).previous = previous,
+            None => list.newest = previous,
+        }
+    }
+}
+
+const QUEUED: &str = "an index in a list is that of a queued request";

@@ -1,0 +1,81 @@
+use super::*;
+
+/// Jain's index of the costs that flows got: 1 if all are equal.
+fn jain(served: &[u64]) -> f64 {
+    let sum: f64 = served.iter().map(|&cost| cost as f64).sum();
+    let squares: f64 = served.iter().map(|&cost| (cost as f64).powi(2)).sum();
+    sum * sum / (served.len() as f64 * squares)
+}
+
+/// Serves a cost of `total` to flows that always have requests waiting, each of its own cost.
+fn serve(costs: &[u64], queues: usize, total: u64) -> Vec<u64> {
+    let builder = Scheduler::builder().in_flight(1).queue(1 << 20).flow_queues(queues);
+    let (mut scheduler, mut running) = busy(builder);
+    let mut out = Vec::new();
+    let request = |flow: usize| Offer {
+        flow: (flow as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15),
+        ..offer(CRITICAL, costs[flow])
+    };
+    let mut flows = std::collections::HashMap::new();
+    for flow in 0..costs.len() {
+        for _ in 0..4 {
+            flows.insert(queued(&scheduler.offer(0, request(flow), &mut out)).slot(), flow);
+        }
+    }
+    let mut served = vec![0; costs.len()];
+    while served.iter().sum::<u64>() < total {
+        scheduler.done(0, running, None, Outcome::Success, &mut out);
+        let Some(Instruction::Start(id, next)) = out.pop() else { panic!("{out:?}") };
+        let flow = flows[&id.slot()];
+        served[flow] += next.cost();
+        running = next;
+        flows.insert(queued(&scheduler.offer(0, request(flow), &mut out)).slot(), flow);
+    }
+    served
+}
+
+#[test]
+fn flows_of_unequal_request_cost_get_equal_shares() {
+    let served = serve(&[1, 2, 5, 10, 20, 50], 64, 60_000);
+    assert!(jain(&served) >= 0.99, "{served:?}");
+    let costs: Vec<u64> = (1..=64).collect();
+    let served = serve(&costs, 64, 200_000);
+    assert!(jain(&served) >= 0.99, "{served:?}");
+}
+
+#[test]
+fn a_flow_with_many_requests_takes_nothing_from_one_with_few() {
+    let (mut scheduler, _running) = busy(Scheduler::builder().rate(1, SECOND).queue(1_000));
+    let mut out = Vec::new();
+    for _ in 0..500 {
+        scheduler.offer(0, Offer { flow: 1, ..offer(CRITICAL, 1) }, &mut out);
+    }
+    let mouse = queued(&scheduler.offer(0, Offer { flow: 2, ..offer(CRITICAL, 1) }, &mut out));
+    let position = started(&mut scheduler, 0).iter().position(|&id| id == mouse).unwrap();
+    assert!(position <= 1, "{position}");
+}
+
+#[test]
+fn more_flows_than_queues_share_and_none_starves() {
+    let served = serve(&[3; 200], 64, 120_000);
+    assert!(served.iter().all(|&cost| cost > 100), "{served:?}");
+}
+
+#[test]
+fn a_dear_request_does_not_make_the_round_robin_spin() {
+    let (mut scheduler, _running) = busy(Scheduler::builder().in_flight(2).queue(u64::MAX / 4));
+    let mut out = Vec::new();
+    // The one place that is left is taken by this one; the other flows' requests are a billion times as dear.
+    queued_or_started(&scheduler.offer(0, offer(CRITICAL, 1), &mut out));
+    for flow in 0..64 {
+        for cost in [1, 1 << 40] {
+            let offered = scheduler.offer(0, Offer { flow, ..offer(CRITICAL, cost) }, &mut out);
+            queued_or_started(&offered);
+        }
+    }
+    assert_eq!(scheduler.len(), 128);
+}
+
+fn queued_or_started(offered: &Offered) {
+    assert!(matches!(offered, Offered::Queued(_) | Offered::Start(_)), "{offered:?}");
+}

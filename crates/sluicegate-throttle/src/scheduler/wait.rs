@@ -1,0 +1,84 @@
+use super::Scheduler;
+use super::capacity::Capacity;
+
+/// How long requests take from start to end, smoothed over about sixteen of them. These are estimates, so they are
+/// doubles; nothing that is bounded exactly depends on them.
+#[derive(Debug, Default)]
+pub(super) struct Pace {
+    /// Microseconds for a request; zero until one has ended.
+    time: f64,
+    /// Cost of a request.
+    cost: f64,
+}
+
+/// What a new observation weighs.
+const SMOOTHING: f64 = 1.0 / 16.0;
+
+impl Pace {
+    pub(super) fn learn(&mut self, time: u64, cost: u64) {
+        let (time, cost) = (time as f64, cost.max(1) as f64);
+        if self.cost == 0.0 {
+            (self.time, self.cost) = (time, cost);
+        } else {
+            self.time += (time - self.time) * SMOOTHING;
+            self.cost += (cost - self.cost) * SMOOTHING;
+        }
+    }
+
+    /// How long a request of this cost is expected to run, in microseconds; zero as long as that is unknown.
+    pub(super) fn run_time(&self, cost: u64) -> u64 {
+        if self.cost == 0.0 { 0 } else { (self.time * cost as f64 / self.cost) as u64 }
+    }
+
+    fn mean_time(&self) -> f64 {
+        self.time
+    }
+}
+
+impl Scheduler {
+    /// How long a request of this class and flow that is offered now would wait.
+    pub(super) fn predicted_wait(&self, rank: usize, flow: u64, now: u64) -> u64 {
+        if self.len == 0 {
+            return self.drain_time(0, 0);
+        }
+        let late = self.late_after.map(|after| now.saturating_sub(after));
+        let own = &self.classes[rank];
+        if own.is_late(&self.slab, flow, late) {
+            // The freshest is served first: only what is more critical is ahead of it.
+            return rank
+                .checked_sub(1)
+                .map_or_else(|| self.drain_time(0, 0), |above| self.backlog(above));
+        }
+        self.backlog(rank)
+    }
+
+    /// How long it takes to drain all that a request of this class waits for, in microseconds.
+    pub(super) fn backlog(&self, rank: usize) -> u64 {
+        let sum = |classes: &[super::ClassQueue]| {
+            classes.iter().fold((0, 0), |(cost, len), class| (cost + class.cost, len + class.len))
+        };
+        let (cost, len) = match &self.shares {
+            None => sum(&self.classes[..=rank]),
+            Some(shares) => {
+                let all = sum(&self.classes);
+                let own = &self.classes[rank];
+                let parts = shares.parts(rank);
+                let by_share =
+                    (own.cost.saturating_mul(parts), own.len.saturating_mul(parts as usize));
+                (all.0.min(by_share.0), all.1.min(by_share.1))
+            }
+        };
+        self.drain_time(cost, len)
+    }
+
+    /// How long it takes until `cost`, the cost of `len` requests, is started and one more can be.
+    fn drain_time(&self, cost: u64, len: usize) -> u64 {
+        match &self.capacity {
+            Capacity::Rate(rate) => rate.wait(cost),
+            Capacity::InFlight(limit) if self.running < *limit => 0,
+            Capacity::InFlight(limit) => {
+                ((len + 1) as f64 * self.pace.mean_time() / *limit as f64) as u64
+            }
+        }
+    }
+}
