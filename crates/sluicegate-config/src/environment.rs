@@ -9,53 +9,52 @@ use crate::absent::GeoDatabase;
 use crate::request::Request;
 use crate::words::one_of;
 
-/// What a document can only name, from code: functions that say how much room there is and what a request
-/// costs, and the clock that hours are told by.
+/// What a document can name but code has to provide: functions for capacity and costs, the count of requests in
+/// flight, a GeoIP database, and the clock for `hours`.
 ///
 /// ```
 /// use sluicegate_config::Environment;
 ///
 /// let environment = Environment::new()
-///     .room("database", || true)
+///     .has_capacity("database", || true)
 ///     .cost("by_path", |request| if request.path().starts_with("/export") { 10 } else { 1 });
 /// # let _ = environment;
 /// ```
 #[derive(Clone, Default)]
 pub struct Environment {
-    rooms: BTreeMap<String, RoomFn>,
+    capacities: BTreeMap<String, CapacityFn>,
     costs: BTreeMap<String, CostFn>,
     clock: Option<Clock>,
     load: Option<InFlight>,
     geoip: Option<GeoDatabase>,
-    /// Whether whatever a document names is taken to be there: for checking it without the service.
+    /// Whether everything that a document names is assumed to exist, for a check without the service.
     assuming: bool,
-    /// Whether files that a document names are left alone.
+    /// Whether files that a document names are not opened.
     guessing: bool,
 }
 
-pub(crate) type RoomFn = Arc<dyn Fn() -> bool + Send + Sync>;
+pub(crate) type CapacityFn = Arc<dyn Fn() -> bool + Send + Sync>;
 pub(crate) type CostFn = Arc<dyn Fn(&Request<'_>) -> u64 + Send + Sync>;
 
 impl Environment {
-    /// Provides nothing: enough for documents that name nothing.
+    /// Provides nothing. This is enough for documents that name nothing.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Provides the function that documents call `name` in `while = { room = ".." }`: whether there is room
-    /// for more than the usual limits. It is asked for each request that it matters for, so it has to be
-    /// quick.
+    /// Provides the function `name` for `while = { has_capacity = ".." }`. It returns whether there is capacity for
+    /// more generous limits. It is called for each request that it matters for, so it has to be fast.
     #[must_use]
-    pub fn room(
+    pub fn has_capacity(
         mut self,
         name: impl Into<String>,
-        room: impl Fn() -> bool + Send + Sync + 'static,
+        has_capacity: impl Fn() -> bool + Send + Sync + 'static,
     ) -> Self {
-        self.rooms.insert(name.into(), Arc::new(room));
+        self.capacities.insert(name.into(), Arc::new(has_capacity));
         self
     }
 
-    /// Provides the function that documents call `name` in `cost = { call = ".." }`: what a request costs.
+    /// Provides the function `name` for `cost = { call = ".." }`. It returns the cost of a request.
     #[must_use]
     pub fn cost(
         mut self,
@@ -66,15 +65,15 @@ impl Environment {
         self
     }
 
-    /// Tells the time of `hours` by `clock` instead of the machine's, for tests.
+    /// Uses `clock` for `hours` instead of the system clock. For tests.
     #[must_use]
     pub fn clock(mut self, clock: impl Into<Clock>) -> Self {
         self.clock = Some(clock.into());
         self
     }
 
-    /// Provides the count of requests under way that `while = { in_flight = .. }` goes by: the same as
-    /// `sluicegate`'s `InFlightLayer` counts into. Its own bound does not matter.
+    /// Provides the count of requests in flight for `while = { in_flight = .. }`: the one that the `InFlightLayer`
+    /// of `sluicegate` updates. Its own bound does not matter.
     #[must_use]
     pub fn in_flight(mut self, load: &InFlight) -> Self {
         self.load = Some(load.clone());
@@ -90,13 +89,13 @@ impl Environment {
         self
     }
 
-    /// Provides whatever a document may name, in some way or other.
+    /// Assumes that everything a document can name exists.
     pub(crate) fn assuming() -> Self {
         Self { assuming: true, ..Self::default() }
     }
 
     #[cfg(any(feature = "toml", feature = "json"))]
-    /// The same, and opens no file: for what can be said of a document without looking at anything else.
+    /// Like [`assuming`](Self::assuming), and opens no files.
     pub(crate) fn guessing() -> Self {
         Self { guessing: true, ..Self::assuming() }
     }
@@ -105,10 +104,10 @@ impl Environment {
         !self.guessing
     }
 
-    pub(crate) fn named_room(&self, name: &str) -> Result<RoomFn, String> {
-        let assumed = || self.assuming.then(|| Arc::new(|| true) as RoomFn);
-        let room = self.rooms.get(name).cloned().or_else(assumed);
-        room.ok_or_else(|| not_provided("function for room", name, self.rooms.keys()))
+    pub(crate) fn named_capacity(&self, name: &str) -> Result<CapacityFn, String> {
+        let assumed = || self.assuming.then(|| Arc::new(|| true) as CapacityFn);
+        let capacity = self.capacities.get(name).cloned().or_else(assumed);
+        capacity.ok_or_else(|| not_provided("function for capacity", name, self.capacities.keys()))
     }
 
     pub(crate) fn named_cost(&self, name: &str) -> Result<CostFn, String> {
@@ -122,7 +121,7 @@ impl Environment {
         let assumed = self.assuming.then(|| InFlight::below(bound));
         let load = self.load.as_ref().map(|load| load.also_below(bound)).or(assumed);
         load.ok_or(
-            "the service counts no requests under way, expected `Environment::in_flight` in its \
+            "the service does not count requests in flight, expected `Environment::in_flight` in its \
              code",
         )
     }
@@ -137,14 +136,14 @@ impl Environment {
 }
 
 fn not_provided<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a String>) -> String {
-    let expected = one_of(known).unwrap_or_else(|| "none: it provides none".to_owned());
+    let expected = one_of(known).unwrap_or_else(|| "no name: it provides none".to_owned());
     format!("the service provides no {what} called `{name}`, expected {expected}")
 }
 
 impl fmt::Debug for Environment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Environment")
-            .field("rooms", &self.rooms.keys())
+            .field("capacities", &self.capacities.keys())
             .field("costs", &self.costs.keys())
             .finish_non_exhaustive()
     }

@@ -64,8 +64,8 @@
 //!     problems.in_file("policies.toml").to_string(),
 //!     "policies.toml:4:11: rules[0].limits[0]: in `100/fortnight`: the unit of time is not known: use us, \
 //!      ms, s, min, h, d, w, month or year, or their names\n\
-//!      policies.toml:5:19: rules[0].when.method: methods are told apart by case and nobody sends `post`, \
-//!      expected `POST`",
+//!      policies.toml:5:19: rules[0].when.method: methods are case-sensitive, expected \
+//!      `POST` instead of `post`",
 //! );
 //! # Ok::<(), sluicegate_config::PolicyError>(())
 //! ```

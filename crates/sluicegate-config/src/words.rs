@@ -3,7 +3,7 @@
 use std::fmt::{self, Display, Formatter};
 
 use crate::document::{
-    Amount, Case, Condition, Cost, Expected, Key, Reject, Room, Rule, Settle, Texts,
+    Amount, Case, Condition, Cost, Expected, Key, Load, Reject, Rule, Settle, Texts,
 };
 
 /// A part of a document in words: "header `x-api-key` or else address" for a key.
@@ -108,20 +108,22 @@ impl Display for InWords<'_, Expected> {
 impl Display for InWords<'_, Case> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let when = self.0.when.as_ref().map(|when| format!("where {}", InWords(when)));
-        let room = self.0.room.as_ref().map(|room| InWords(room).to_string());
-        f.write_str(&when.into_iter().chain(room).collect::<Vec<_>>().join(", "))
+        let load = self.0.load.as_ref().map(|load| InWords(load).to_string());
+        f.write_str(&when.into_iter().chain(load).collect::<Vec<_>>().join(", "))
     }
 }
 
-impl Display for InWords<'_, Room> {
+impl Display for InWords<'_, Load> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Room { room: Some(name), .. } => write!(f, "while there is room by `{name}`"),
-            Room { in_flight: Some(bound), .. } => write!(f, "while fewer than {bound} are served"),
-            Room { cpu: Some(Amount::Percent(share)), .. } => {
-                write!(f, "while less than {share} of the processors are used")
+            Load { has_capacity: Some(name), .. } => write!(f, "while `{name}` has capacity"),
+            Load { in_flight: Some(bound), .. } => {
+                write!(f, "while fewer than {bound} requests are served")
             }
-            Room { .. } => Ok(()),
+            Load { cpu: Some(Amount::Percent(share)), .. } => {
+                write!(f, "while less than {share} of the processors is used")
+            }
+            Load { .. } => Ok(()),
         }
     }
 }

@@ -342,26 +342,26 @@ fn cases_by_the_hour_and_by_the_load() {
     let environment = Environment::new()
         .clock(&clock)
         .in_flight(&load)
-        .room("database", move || has_capacity.load(Ordering::Relaxed));
+        .has_capacity("database", move || has_capacity.load(Ordering::Relaxed));
     let text = "time_zone = \"Europe/Berlin\"\n\
                 [[rules]]\nname = \"a\"\nkey = \"global\"\nlimits = [\"1/second\"]\n\
                 cases = [\n\
                 { when = { hours = { between = [\"22:00\", \"06:00\"], on = [\"fri\"] } }, limits = [\"2/second\"] },\n\
                 { when = { hours = { on = [\"sat\"], zone = \"UTC\" }, method = \"GET\" }, limits = [\"3/second\"] },\n\
                 { while = { in_flight = 2 }, when = { method = \"PUT\" }, limits = [\"4/second\"] },\n\
-                { while = { room = \"database\" }, limits = [\"5/second\"] },\n]";
+                { while = { has_capacity = \"database\" }, limits = [\"5/second\"] },\n]";
     let nights =
         Hours::in_zone("Europe/Berlin").expect("a zone").between("22:00", "06:00").expect("times");
     let nights = nights.on([Weekday::Friday]).clock(&clock);
     let saturdays = Hours::in_zone("UTC").expect("a zone").on([Weekday::Saturday]).clock(&clock);
     let has_capacity = Arc::clone(&roomy);
-    let room = HasCapacity::from_fn(move || has_capacity.load(Ordering::Relaxed));
+    let capacity = HasCapacity::from_fn(move || has_capacity.load(Ordering::Relaxed));
     let limit = |count| Limit::per_second(count).named("a").carried();
     let rule = || {
         when(nights.clone(), limit(2))
             .or((saturdays.clone(), Method.is("GET")), limit(3))
             .or((load.also_below(2), Method.is("PUT")), limit(4))
-            .or(room.clone(), limit(5))
+            .or(capacity.clone(), limit(5))
             .otherwise(limit(1))
             .by(Global)
     };

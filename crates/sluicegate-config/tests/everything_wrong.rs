@@ -70,9 +70,9 @@ cost = { header = \"x\", most = -1 }
         "20:26: rules[1].when.hours.on[0]: `monday` is not known here; did you mean `mon`? expected `mon`, \
          `tue`, `wed`, `thu`, `fri`, `sat` or `sun`",
         "20:36: rules[1].when.hours.on[1]: found the integer `3`, expected a text",
-        "20:51: rules[1].when.method: methods are told apart by case and nobody sends `post`, expected `POST`",
+        "20:51: rules[1].when.method: methods are case-sensitive, expected `POST` instead of `post`",
         "21:1: rules[2]: `key` is missing, and has to be said",
-        "22:8: rules[2].name: another rule is called `a` as well, expected a name of its own",
+        "22:8: rules[2].name: another rule is also called `a`, expected a unique name",
         "24:10: rules[2].reject: `blok` is not known here; did you mean `block`? expected `block`, `shadow` or \
          `degrade`",
         "25:31: rules[2].cost.most: found the integer `-1`, expected a whole number, not negative",

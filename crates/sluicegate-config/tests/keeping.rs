@@ -220,7 +220,7 @@ fn a_customer_who_moves_to_another_tier_keeps_what_was_spent() {
     assert_eq!(left_after(1, &tiers("acme = \"paid\""), &store, "other"), Some(9));
 }
 
-/// While there is room, ten times as much: one budget, of which neither is exceeded.
+/// While there is capacity, ten times as much: one budget, of which neither is exceeded.
 #[test]
 fn a_load_that_comes_and_goes_lets_nobody_past_the_usual_limit() {
     use std::sync::Arc;
@@ -228,9 +228,10 @@ fn a_load_that_comes_and_goes_lets_nobody_past_the_usual_limit() {
 
     let roomy = Arc::new(AtomicBool::new(false));
     let has_room = Arc::clone(&roomy);
-    let environment = Environment::new().room("database", move || has_room.load(Ordering::Relaxed));
+    let environment =
+        Environment::new().has_capacity("database", move || has_room.load(Ordering::Relaxed));
     let text = format!(
-        "{}\ncases = [{{ while = {{ room = \"database\" }}, limits = [\"100/minute\"] }}]",
+        "{}\ncases = [{{ while = {{ has_capacity = \"database\" }}, limits = [\"100/minute\"] }}]",
         rule("[\"10/minute\"]")
     );
     let policies = Policies::new(&read_toml(&text).expect("a document"), &environment);

@@ -59,35 +59,35 @@ fn a_limit_that_is_none() {
         ),
         (
             "[{ rate = \"5/minute\", soft = \"120%\" }]",
-            "4:39: rules[0].limits[0].soft: `120%` is no percentage, expected such as `80%`, from 1% to 100%",
+            "4:39: rules[0].limits[0].soft: `120%` is not a percentage, expected 1% to 100%, such as `80%`",
         ),
         (
             "[{ rate = \"5/minute\", over = \"ten\" }]",
-            "4:39: rules[0].limits[0].over: `ten` is no percentage, expected such as `80%`, from 1% to 100%",
+            "4:39: rules[0].limits[0].over: `ten` is not a percentage, expected 1% to 100%, such as `80%`",
         ),
         (
             "[{ rate = \"5/minute\", ban = \"5 fortnights\" }]",
-            "4:38: rules[0].limits[0].ban: `5 fortnights` is no time, expected a number and a unit, such as \
+            "4:38: rules[0].limits[0].ban: `5 fortnights` is not a duration, expected a number and a unit, such as \
              `90 seconds` or `5 minutes`",
         ),
         (
             "[{ rate = \"5/minute\", ban = { for = \"1 hour soft 3\" } }]",
-            "4:46: rules[0].limits[0].ban.for: `1 hour soft 3` is no time, expected a number and a unit, such \
+            "4:46: rules[0].limits[0].ban.for: `1 hour soft 3` is not a duration, expected a number and a unit, such \
              as `90 seconds` or `5 minutes`",
         ),
         (
             "[{ rate = \"5/minute\", ban = { for = \"1 hour\", after = 3 } }]",
-            "4:38: rules[0].limits[0].ban: `after` needs a time, expected `within` besides",
+            "4:38: rules[0].limits[0].ban: `after` needs a time: expected `within` as well",
         ),
         (
             "[{ rate = \"5/minute\", ban = { for = \"1 hour\", within = \"1 hour\" } }]",
-            "4:38: rules[0].limits[0].ban: `within` needs a number, expected `after` besides",
+            "4:38: rules[0].limits[0].ban: `within` needs a number: expected `after` as well",
         ),
         (
             "[{ rate = \"5/minute\", name = \"\" }]",
             "4:39: rules[0].limits[0].name: the name is empty",
         ),
-        ("[]", "4:10: rules[0].limits: there is no limit in the list, expected at least one"),
+        ("[]", "4:10: rules[0].limits: the list has no limits, expected at least one"),
     ] {
         assert_eq!(rule(&format!("limits = {limits}")), problem, "{limits}");
     }
@@ -95,10 +95,7 @@ fn a_limit_that_is_none() {
 
 #[test]
 fn a_rule_without_limits() {
-    assert_eq!(
-        rule(""),
-        "1:1: rules[0].limits: there is no limit in the list, expected at least one"
-    );
+    assert_eq!(rule(""), "1:1: rules[0].limits: the list has no limits, expected at least one");
 }
 
 #[test]
@@ -117,7 +114,7 @@ fn two_limits_of_one_name() {
             "[[rules]]\nname = \"a\"\nkey = \"ip\"\nlimits = [\"1/second named b\"]\n\
              [[rules]]\nname = \"b\"\nkey = \"ip\"\nlimits = [\"1/second\"]"
         ),
-        "6:8: rules[1].name: a limit of another rule is called `b` as well, expected a name of its own"
+        "6:8: rules[1].name: a limit of another rule is also called `b`, expected a unique name"
     );
 }
 
@@ -127,8 +124,7 @@ fn limits_of_one_name_and_two_algorithms() {
         rule(
             "limits = [\"5/second\"]\ncases = [{ while = { cpu = \"80%\" }, limits = [\"fixed 9/second\"] }]"
         ),
-        "2:8: rules[0].name: the limits called `a` are of two algorithms, so that what is spent of one is not \
-         spent of the other, expected one algorithm, or a `name` for each"
+        "2:8: rules[0].name: the limits called `a` are of two algorithms and cannot share a budget: expected one algorithm, or a `name` for each"
     );
 }
 
@@ -139,8 +135,7 @@ fn a_rule_that_serves_less_beside_others() {
         problems(&format!(
             "[[rules]]\nname = \"a\"\nkey = \"ip\"\nlimits = [\"1/second\"]\nreject = \"degrade\"\n{other}"
         )),
-        "5:10: rules[0].reject: a request that is served less is charged to no rule, and slips past the \
-         others, expected the rule to be the only one of its file"
+        "5:10: rules[0].reject: a degraded request is charged by no rule, so it would bypass the others: expected this to be the only rule of the file"
     );
 }
 
@@ -171,7 +166,7 @@ fn two_rules_of_one_name() {
     let twice = "[[rules]]\nname = \"a\"\nkey = \"ip\"\nlimits = [\"1/second\"]\n".repeat(2);
     assert_eq!(
         problems(&twice),
-        "6:8: rules[1].name: another rule is called `a` as well, expected a name of its own"
+        "6:8: rules[1].name: another rule is also called `a`, expected a unique name"
     );
 }
 
@@ -183,7 +178,7 @@ fn a_key_that_is_none() {
     for (text, problem) in [
         (
             "{ header = \"x y\" }",
-            "3:18: rules[0].key.header: `x y` is no name of a header, expected such as `x-api-key`",
+            "3:18: rules[0].key.header: `x y` is not the name of a header, expected a name such as `x-api-key`",
         ),
         (
             "{ claim = \"\" }",
@@ -206,7 +201,7 @@ fn a_condition_that_can_never_hold_or_cannot_be_read() {
     for (when, problem) in [
         (
             "{ method = \"post\" }",
-            "4:19: rules[0].when.method: methods are told apart by case and nobody sends `post`, expected `POST`",
+            "4:19: rules[0].when.method: methods are case-sensitive, expected `POST` instead of `post`",
         ),
         ("{ method = [] }", "4:19: rules[0].when.method: the list is empty, expected at least one"),
         (
@@ -215,8 +210,7 @@ fn a_condition_that_can_never_hold_or_cannot_be_read() {
         ),
         (
             "{ route = \"users\" }",
-            "4:18: rules[0].when.route: the route `users` does not begin with a `/`, expected such as \
-             `/users/{id}`",
+            "4:18: rules[0].when.route: the route `users` does not start with `/`, expected one such as `/users/{id}`",
         ),
         (
             "{ host = \"*.*.example.com\" }",
@@ -225,7 +219,7 @@ fn a_condition_that_can_never_hold_or_cannot_be_read() {
         ),
         (
             "{ header = { \"x y\" = \"1\" } }",
-            "4:29: rules[0].when.header.\"x y\": `x y` is no name of a header, expected such as `x-api-key`",
+            "4:29: rules[0].when.header.\"x y\": `x y` is not the name of a header, expected a name such as `x-api-key`",
         ),
         (
             "{ claim = { plan = [] } }",
@@ -247,12 +241,11 @@ fn a_condition_that_can_never_hold_or_cannot_be_read() {
         ),
         (
             "{ hours = { between = [\"22:00\"] } }",
-            "4:30: rules[0].when.hours.between: one time is not enough and three are too many, expected two \
-             such as [\"22:00\", \"06:00\"]",
+            "4:30: rules[0].when.hours.between: expected two times, a start and an end, such as [\"22:00\", \"06:00\"]",
         ),
         (
             "{ hours = {} }",
-            "4:18: rules[0].when.hours: no hours are said, expected `between`, or `on`, or both",
+            "4:18: rules[0].when.hours: the hours are empty: expected `between`, `on` or both",
         ),
         (
             "{ hours = { on = [\"mon\"], zone = \"Berlin\" } }",
@@ -260,8 +253,7 @@ fn a_condition_that_can_never_hold_or_cannot_be_read() {
         ),
         (
             "{ any = [{}, { not = { method = \"get\" } }] }",
-            "4:40: rules[0].when.any[1].not.method: methods are told apart by case and nobody sends `get`, \
-             expected `GET`",
+            "4:40: rules[0].when.any[1].not.method: methods are case-sensitive, expected `GET` instead of `get`",
         ),
     ] {
         assert_eq!(limited(&format!("when = {when}")), problem, "{when}");
@@ -273,15 +265,15 @@ fn a_cost_that_is_none() {
     for (cost, problem) in [
         (
             "cost = { header = \"x\", query = \"y\" }",
-            "4:8: rules[0].cost: a cost has one source, expected one of `header`, `query`, `body` and `call`",
+            "4:8: rules[0].cost: a cost has one source: expected one of `header`, `query`, `body` and `call`",
         ),
         (
             "cost = { most = 5 }",
-            "4:8: rules[0].cost: a cost has one source, expected one of `header`, `query`, `body` and `call`",
+            "4:8: rules[0].cost: a cost has one source: expected one of `header`, `query`, `body` and `call`",
         ),
         (
             "cost = 0",
-            "4:8: rules[0].cost: the cost is 0 and nothing would be charged, expected at least 1",
+            "4:8: rules[0].cost: with a cost of 0 nothing would be charged, expected at least 1",
         ),
         (
             "cost = { header = \"x\", least = 5, most = 3 }",
@@ -294,16 +286,16 @@ fn a_cost_that_is_none() {
         ),
         (
             "cost = { body = 0 }",
-            "4:17: rules[0].cost.body: a cost for each 0 bytes has no end, expected at least 1",
+            "4:17: rules[0].cost.body: a cost for each 0 bytes would be infinite, expected at least 1",
         ),
         (
             "cost = { body = 1024, per = 2 }",
-            "4:29: rules[0].cost.per: `body` says itself how many bytes cost one, expected no `per`",
+            "4:29: rules[0].cost.per: `body` already sets the bytes for a cost of 1, expected no `per`",
         ),
         (
             "cost = { call = \"by_path\" }",
             "4:17: rules[0].cost.call: the service provides no function for costs called `by_path`, expected \
-             none: it provides none",
+             no name: it provides none",
         ),
         (
             "settle = { header = \"x\", scale = 0 }",
@@ -335,33 +327,32 @@ fn a_case_that_is_none() {
     for (case, problem) in [
         (
             "{ limits = [\"1/second\"] }",
-            "4:10: rules[0].cases[0]: the case always holds, expected `when`, or `while`, or both",
+            "4:10: rules[0].cases[0]: the case always applies, expected `when`, `while` or both",
         ),
         (
-            "{ while = { room = \"a\", cpu = \"80%\" }, limits = [\"1/second\"] }",
-            "4:20: rules[0].cases[0].while: a load has one measure, expected one of `room`, `in_flight` and \
+            "{ while = { has_capacity = \"a\", cpu = \"80%\" }, limits = [\"1/second\"] }",
+            "4:20: rules[0].cases[0].while: `while` takes exactly one of `has_capacity`, `in_flight` and \
              `cpu`",
         ),
         (
-            "{ while = { room = \"a\" }, limits = [\"1/second\"] }",
-            "4:29: rules[0].cases[0].while.room: the service provides no function for room called `a`, expected \
-             none: it provides none",
+            "{ while = { has_capacity = \"a\" }, limits = [\"1/second\"] }",
+            "4:37: rules[0].cases[0].while.has_capacity: the service provides no function for capacity called `a`, expected \
+             no name: it provides none",
         ),
         (
             "{ while = { in_flight = 5 }, limits = [\"1/second\"] }",
-            "4:34: rules[0].cases[0].while.in_flight: the service counts no requests under way, expected \
+            "4:34: rules[0].cases[0].while.in_flight: the service does not count requests in flight, expected \
              `Environment::in_flight` in its code",
         ),
         (
             "{ while = { in_flight = 0 }, limits = [\"1/second\"] }",
-            "4:34: rules[0].cases[0].while.in_flight: fewer than 0 requests are never served, expected at \
+            "4:34: rules[0].cases[0].while.in_flight: there are never fewer than 0 requests, expected at \
              least 1",
         ),
         (
             "{ while = { cpu = \"101%\" }, limits = [] }",
-            "4:28: rules[0].cases[0].while.cpu: `101%` is no percentage, expected such as `80%`, from 1% to \
-             100%\n\
-             4:47: rules[0].cases[0].limits: there is no limit in the list, expected at least one",
+            "4:28: rules[0].cases[0].while.cpu: `101%` is not a percentage, expected 1% to 100%, such as `80%`\n\
+             4:47: rules[0].cases[0].limits: the list has no limits, expected at least one",
         ),
     ] {
         assert_eq!(limited(&format!("cases = [{case}]")), problem, "{case}");
@@ -372,8 +363,8 @@ fn a_case_that_is_none() {
 fn a_rejection_that_is_none() {
     assert_eq!(
         limited("reject = { redirect = \"/a b\", status = 200 }"),
-        "4:23: rules[0].reject.redirect: \"/a b\" is no URI, expected one of visible ASCII characters\n\
-         4:40: rules[0].reject.status: 200 does not redirect to a place, expected 302, 303, 307 or 308"
+        "4:23: rules[0].reject.redirect: \"/a b\" is not a URI, expected visible ASCII characters\n\
+         4:40: rules[0].reject.status: 200 is not a redirection, expected 302, 303, 307 or 308"
     );
 }
 
@@ -387,7 +378,7 @@ fn what_stands_around_the_rules() {
         (
             "proxies = { trusted = [\"10.0.0.0/8\", \"nginx\"], header = \"x y\" }",
             "1:38: proxies.trusted[1]: the trusted proxy `nginx` is neither an address nor a network such as `10.0.0.0/8`\n\
-             1:57: proxies.header: `x y` is no name of a header, expected such as `x-api-key`",
+             1:57: proxies.header: `x y` is not the name of a header, expected a name such as `x-api-key`",
         ),
     ] {
         assert_eq!(problems(text), problem, "{text}");
@@ -411,17 +402,15 @@ fn tiers_that_do_not_fit_together() {
         ),
         (
             "tiers = { by = { header = \"x-plan\" }, default = \"free\" }",
-            "5:16: rules[0].tiers.by: tiers are chosen by what the service has verified, since a client writes \
-             into everything else what it likes: expected { claim = \"..\" } or { const = \"..\" }",
+            "5:16: rules[0].tiers.by: a tier must come from a value that the service has verified, because a client can choose all others: expected { claim = \"..\" } or { const = \"..\" }",
         ),
         (
             "tiers = { default = \"free\" }",
-            "5:9: rules[0].tiers: nothing says what the tier is, expected one of `by` and `customer`",
+            "5:9: rules[0].tiers: the source of the tier is missing: expected one of `by` and `customer`",
         ),
         (
             "tiers = { by = { claim = \"plan\" }, default = \"free\" }\nlimits = [\"1/second\"]",
-            "6:10: rules[0].limits: the tiers say what the limits are, of everybody else too by `default`: \
-             expected no `limits` beside `tiers`",
+            "6:10: rules[0].limits: `tiers` sets the limits of every request, with `default` for unknown ones: expected no `limits` beside it",
         ),
     ] {
         assert_eq!(rule(rest), problem, "{rest}");
@@ -433,7 +422,7 @@ fn tiers_that_do_not_fit_together() {
         ),
         (
             "tiers = { a = { limits = [\"1/second\"], unlimited = true } }",
-            "1:15: tiers.a: the tier has limits and is unlimited, expected one of the two",
+            "1:15: tiers.a: the tier has limits and is unlimited: expected one of the two",
         ),
         (
             "tiers = { a = { limits = [\"1/aeon\"] } }",
@@ -468,7 +457,7 @@ fn in_json_a_problem_has_its_own_place() {
         compile(read_json(json)).in_file("policies.json").to_string(),
         "policies.json:4:35: rules[0].limits[1].rate: in `5/aeon`: the unit of time is not known: use us, ms, \
          s, min, h, d, w, month or year, or their names\n\
-         policies.json:5:29: rules[0].when.not.hours: no hours are said, expected `between`, or `on`, or both"
+         policies.json:5:29: rules[0].when.not.hours: the hours are empty: expected `between`, `on` or both"
     );
 }
 
@@ -484,5 +473,5 @@ fn rules_that_are_too_many_for_every_request() {
     Policies::new(&document, &Environment::new()).expect("no more for every request");
     let problem =
         problems(&format!("version = 1\n{sixteen}{}", rule(16)).replace("version = 1", ""));
-    assert!(problem.contains("rules: every request is charged to at least 17 limits"), "{problem}");
+    assert!(problem.contains("rules: every request is charged by at least 17 limits"), "{problem}");
 }

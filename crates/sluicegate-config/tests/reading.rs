@@ -31,7 +31,7 @@ fn all_that_is_said_is_read() {
     let when = rule("uploads").when.as_ref().expect("a condition");
     assert_eq!(when.path, Some(Texts::Any(vec!["/upload".into(), "/files/{id}".into()])));
     assert_eq!(when.header["x-draft"], Expected::Present(false));
-    assert_eq!(rule("nights").cases[3].room.as_ref().expect("room").cpu, {
+    assert_eq!(rule("nights").cases[3].load.as_ref().expect("a load").cpu, {
         Some(Amount::Percent("80%".into()))
     });
 }
@@ -96,8 +96,7 @@ fn problems_in_toml_are_told_with_their_place() {
         ),
         (
             "when = { header = { x = 5 } }",
-            "4:25: rules[0].when.header.x: found the integer `5`, expected a text, a list of texts, or \
-             `true` for being there",
+            "4:25: rules[0].when.header.x: found the integer `5`, expected a text, a list of texts, or `true` if it must be present",
         ),
         (
             "when = [\"POST\"]",
@@ -118,7 +117,7 @@ fn a_key_is_one_source_or_a_list() {
         |key: &str| told(read_toml(&format!("[[rules]]\nname = \"a\"\nkey = {key}\n{LIMITS}")));
     assert_eq!(
         key("{ header = \"x\", cookie = \"y\" }"),
-        "3:7: rules[0].key: a key has one source: write `[..]` around several that make one together"
+        "3:7: rules[0].key: a key has one source: put several keys that form one key in a list `[..]`"
     );
     assert_eq!(
         key("{ first = [\"ip\", { heder = \"x\" }] }"),

@@ -10,9 +10,9 @@ use crate::live::Changes;
 use crate::source::Diagnostic;
 use crate::words::{InWords, besides};
 
-/// What stands in a file that [`check`](super::check) has found nothing wrong with.
+/// The contents of a valid file, from [`check`](super::check()).
 ///
-/// It prints as a page that says all of this.
+/// It prints as a readable page.
 #[derive(Debug, Clone)]
 pub struct Report {
     file: String,
@@ -23,18 +23,18 @@ pub struct Report {
     changes: Option<Changes>,
 }
 
-/// What stands in a file about one rule.
+/// One rule of a file.
 #[derive(Debug, Clone)]
 pub struct RuleReport {
     name: String,
     words: Vec<String>,
     listed: Vec<Listed>,
-    /// Whether the response says what a request costs, or whether it counts at all.
+    /// Whether the charge is settled by the response.
     is_settled: bool,
 }
 
 impl Report {
-    /// `idle` is what stands in the file and changes nothing.
+    /// `idle` are warnings about settings without an effect.
     pub(super) fn new(
         file: &str,
         document: &Document,
@@ -56,28 +56,28 @@ impl Report {
         Self { changes: Some(changes), ..self }
     }
 
-    /// What is different from an earlier file, where one was given.
+    /// The changes since an earlier file, if [`check_change`](super::check_change) was called.
     pub fn changes(&self) -> Option<&Changes> {
         self.changes.as_ref()
     }
 
-    /// The file, as it was named.
+    /// The path of the file, as it was given.
     pub fn file(&self) -> &str {
         &self.file
     }
 
-    /// The rules, in their order.
+    /// The rules, in the order of the file.
     pub fn rules(&self) -> impl Iterator<Item = &RuleReport> {
         self.rules.iter()
     }
 
-    /// What the file names and the service has to provide, in words: `a function for room called
-    /// database`.
+    /// Everything that the service has to provide because the file names it, in words: ``a function for
+    /// capacity called `database` ``.
     pub fn provided(&self) -> impl Iterator<Item = &str> {
         self.provided.iter().map(String::as_str)
     }
 
-    /// What is not wrong, and may not be what was meant.
+    /// Settings that are valid and probably mistakes.
     pub fn warnings(&self) -> impl Iterator<Item = &Diagnostic> {
         self.warnings.iter()
     }
@@ -92,7 +92,7 @@ impl RuleReport {
         Self { name: said.name.clone(), words, listed: listed.to_vec(), is_settled }
     }
 
-    /// What `limit`, which is one of this rule, does with a new key when the store has no room for it.
+    /// What `limit`, one of this rule's limits, does with a new key when the store is full.
     pub fn answer_when_full(&self, limit: &Limit) -> WhenFull {
         match self.is_settled && !limit.says_when_full() {
             true => WhenFull::CountTogether,
@@ -100,7 +100,7 @@ impl RuleReport {
         }
     }
 
-    /// The limits that give each answer when the store is full, in words; none where there is no limit.
+    /// The limits for each answer to a new key when the store is full, in words.
     fn when_full(&self) -> Vec<String> {
         let answers = [
             (WhenFull::CountTogether, "counts new keys together", "count new keys together"),
@@ -120,12 +120,12 @@ impl RuleReport {
         answers.collect()
     }
 
-    /// What the rule is called.
+    /// The name of the rule.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its limits, each with the case or the tier that it is for: empty where it is for all.
+    /// The limits, each with its case or tier in words, which is empty if the rule has none.
     pub fn limits(&self) -> impl Iterator<Item = (&str, &Limit)> {
         self.listed.iter().flat_map(|listed| {
             listed.limits.iter().flat_map(|limits| limits.iter()).map(|limit| (&*listed.of, limit))
@@ -133,7 +133,7 @@ impl RuleReport {
     }
 }
 
-/// What the service has to provide, each once.
+/// Everything that the service has to provide, each once.
 fn provided(document: &Document) -> Vec<String> {
     let mut provided = Vec::new();
     for rule in &document.rules {
@@ -142,11 +142,13 @@ fn provided(document: &Document) -> Vec<String> {
                 table.call.as_ref().map(|name| format!("a function for costs called `{name}`")),
             );
         }
-        for room in rule.cases.iter().filter_map(|case| case.room.as_ref()) {
+        for load in rule.cases.iter().filter_map(|case| case.load.as_ref()) {
             provided.extend(
-                room.room.as_ref().map(|name| format!("a function for room called `{name}`")),
+                load.has_capacity
+                    .as_ref()
+                    .map(|name| format!("a function for capacity called `{name}`")),
             );
-            provided.extend(room.in_flight.map(|_| "the count of requests under way".to_owned()));
+            provided.extend(load.in_flight.map(|_| "the count of requests in flight".to_owned()));
         }
     }
     if document.hold_until == Some(HoldUntil::Head) {
@@ -205,7 +207,7 @@ impl fmt::Display for RuleReport {
     }
 }
 
-/// A limit as somebody would write it, and what it is called.
+/// A limit as in a file, and its name.
 fn limit_in_words(limit: &Limit) -> String {
     let text = limit.to_string().replace(" carried", "");
     match limit.own_name() {

@@ -1,4 +1,4 @@
-//! What is not wrong, and may not be what was meant.
+//! Settings that are valid and probably mistakes.
 
 use sluicegate_core::Limit;
 use sluicegate_core::limit::MAX_LIMITS;
@@ -8,7 +8,7 @@ use crate::document::{Condition, Cost, Document, Key, Rule};
 use crate::source::Diagnostic;
 use crate::source::DocumentPath;
 
-/// All that may not be what was meant, in the order of the text.
+/// Every warning, in the order of the text.
 pub(super) fn warnings(
     document: &Document,
     policies: &Policies,
@@ -65,7 +65,7 @@ impl Warnings<'_> {
         }
     }
 
-    /// A limit that holds less than any request costs admits nothing.
+    /// A limit below the smallest cost admits nothing.
     fn of_cost(&mut self, rule: &Rule, listed: &[Listed], path: &DocumentPath<'_>) {
         let least = match &rule.cost {
             None => 1,
@@ -82,7 +82,7 @@ impl Warnings<'_> {
         }
     }
 
-    /// Limits of one name mean the same only if their time is the same.
+    /// Limits with the same name belong together only if their period is the same.
     fn of_names(&mut self, listed: &[Listed], path: &DocumentPath<'_>) {
         let differs = |first: &Limit, limit: &Limit| first.period() != limit.period();
         if let Some(limit) = Listed::different(listed, differs) {
@@ -159,7 +159,7 @@ impl Warnings<'_> {
         }
     }
 
-    /// Without proxies, an address is that of whoever is in front.
+    /// Without `proxies`, the client's address is that of the nearest proxy.
     fn of_addresses(&mut self) {
         let path = DocumentPath::Root.name("rules");
         let by_address =
@@ -174,7 +174,7 @@ impl Warnings<'_> {
         }
     }
 
-    /// A request to which all rules apply is the server's mistake then.
+    /// A request to which all rules apply would be a server error.
     fn of_many(&mut self) {
         let tiers = self.document.tiers.values().map(|tier| tier.limits.len()).max().unwrap_or(0);
         let most = |rule: &Rule| {
@@ -193,7 +193,7 @@ impl Warnings<'_> {
     }
 }
 
-/// Whether it is the client who says it.
+/// Whether the client chooses the value.
 fn is_clients(key: &Key) -> bool {
     match key {
         Key::Header(_) | Key::Cookie(_) | Key::Query(_) => true,

@@ -1,4 +1,4 @@
-//! Which limits hold for a request.
+//! The limits that apply to a request.
 
 use sluicegate_core::Limit;
 use sluicegate_core::condition::{ChosenBy, Condition as CoreCondition};
@@ -10,16 +10,16 @@ use super::condition::Condition;
 use super::key::Text;
 use super::limit::{Budget, Names};
 use super::listed::Listed;
-use super::room::Room;
+use super::load::Load;
 use super::{Context, tiers};
 use crate::document;
 use crate::source::DocumentPath;
 use crate::words::InWords;
 
-const BOTH: &str = "the tiers say what the limits are, of everybody else too by `default`: \
-                    expected no `limits` beside `tiers`";
+const BOTH: &str = "`tiers` sets the limits of every request, with `default` for unknown ones: expected no \
+                    `limits` beside it";
 
-/// Every list of limits that a rule can go by.
+/// Every list of limits of a rule.
 fn lists<'a>(
     said: &'a document::Rule,
     context: &Context<'a>,
@@ -29,7 +29,7 @@ fn lists<'a>(
     cases.chain([said.limits.as_slice()]).chain(tiers.map(|tier| tier.limits.as_slice()))
 }
 
-/// The limits of a rule: always the same, by tier, or by case.
+/// The limits of a rule: the same for every request, by tier, or by case.
 #[derive(Debug)]
 pub(super) enum Amounts {
     Always(Limits),
@@ -37,11 +37,11 @@ pub(super) enum Amounts {
     Cases(Cases),
 }
 
-/// Other limits in other cases: the first that holds.
+/// Other limits for some requests. The first case that applies is used.
 #[derive(Debug)]
 pub(super) struct Cases {
     cases: Vec<(Case, Limits)>,
-    /// What the cases are, in words.
+    /// The cases in words.
     words: Vec<String>,
     otherwise: Box<Amounts>,
 }
@@ -49,8 +49,8 @@ pub(super) struct Cases {
 #[derive(Debug)]
 struct Case {
     when: Option<Condition>,
-    room: Option<Room>,
-    /// Whether it has a budget of its own: the client chooses it.
+    load: Option<Load>,
+    /// Whether it has a budget of its own.
     is_apart: bool,
 }
 
@@ -60,9 +60,9 @@ impl Amounts {
         path: &DocumentPath<'_>,
         context: &Context<'_>,
     ) -> Option<Self> {
-        // Any other name will do for finding out what else is wrong.
+        // With any other name, the rest of the rule can be checked.
         let name = context.rule_name(&said.name, &path.name("name")).unwrap_or("rule");
-        // What a rule on trial refused would be charged to no other rule: its limits refuse nothing.
+        // A refusal would keep the other rules from charging the request, so shadow rules have shadow limits.
         let on_trial = said.reject == Some(document::Reject::Shadow);
         let names = Names::new(name, lists(said, context), on_trial);
         let otherwise = match &said.tiers {
@@ -72,7 +72,7 @@ impl Amounts {
             }
             Some(tiers) => {
                 if !said.limits.is_empty() {
-                    context.wrong(&path.name("limits"), BOTH);
+                    context.report(&path.name("limits"), BOTH);
                 }
                 let path = path.name("tiers");
                 let chosen = tiers::by_tier(tiers, &names, &path, context);
@@ -89,7 +89,7 @@ impl Amounts {
         }
     }
 
-    /// All limits, for people to read.
+    /// All limits, for reports.
     pub(super) fn listed(&self) -> Vec<Listed> {
         match self {
             Self::Always(limits) => {
@@ -132,8 +132,8 @@ impl Amounts {
     }
 }
 
-/// What tells the budget of a case from those of others: its name, else its conditions, and not its place
-/// among them. `rows` are those of the cases before.
+/// Identifies the budget of a case by its name, or by its conditions; not by its position. `rows` are the
+/// identifiers of the earlier cases.
 fn row(said: &document::Case, rows: &mut Vec<String>) -> String {
     let row = match &said.name {
         Some(name) => format!("case {name}"),
@@ -141,29 +141,29 @@ fn row(said: &document::Case, rows: &mut Vec<String>) -> String {
     };
     let earlier = rows.iter().filter(|other| **other == row).count();
     rows.push(row.clone());
-    // The second of two that are alike never holds.
+    // The second of two equal cases never applies.
     if earlier == 0 { row } else { format!("{row} {earlier}") }
 }
 
 impl Case {
     fn new(said: &document::Case, path: &DocumentPath<'_>, context: &Context<'_>) -> Option<Self> {
-        if said.when.is_none() && said.room.is_none() {
-            context.wrong(path, "the case always holds, expected `when`, or `while`, or both");
+        if said.when.is_none() && said.load.is_none() {
+            context.report(path, "the case always applies, expected `when`, `while` or both");
         }
         let when = said.when.as_ref();
         let when = when.map(|when| Condition::new(when, &path.name("when"), context));
-        let room = match &said.room {
-            Some(room) => Some(Room::new(room, &path.name("while"), context)?),
+        let load = match &said.load {
+            Some(load) => Some(Load::new(load, &path.name("while"), context)?),
             None => None,
         };
         let chosen_by = when.as_ref().map_or(ChosenBy::Server, Condition::who_chooses);
         let is_shared = said.shared.unwrap_or(chosen_by == ChosenBy::Server);
-        Some(Self { when, room, is_apart: !is_shared })
+        Some(Self { when, load, is_apart: !is_shared })
     }
 
     fn holds<V: View>(&self, view: &V) -> Result<bool, Missing> {
         let when = self.when.as_ref().map_or(Ok(true), |when| when.holds(view))?;
-        Ok(when && self.room.as_ref().map_or(Ok(true), |room| room.holds(view))?)
+        Ok(when && self.load.as_ref().map_or(Ok(true), |load| load.holds(view))?)
     }
 }
 

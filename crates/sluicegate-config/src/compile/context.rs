@@ -10,14 +10,14 @@ use crate::environment::Environment;
 use crate::source::DocumentPath;
 use crate::source::{Diagnostic, PolicyError};
 
-/// What a document is compiled with, and what turns out to be wrong with it, all of it.
+/// What a document is compiled with, and the errors found in it.
 pub(super) struct Context<'a> {
     pub(super) document: &'a Document,
     pub(super) environment: &'a Environment,
-    /// The client's address, by the proxies of the document.
+    /// The client's address, with the document's proxies.
     pub(super) ip: Ip,
     geoip: Option<GeoDatabase>,
-    /// In the document's time zone.
+    /// Hours in the document's time zone.
     hours: Option<Hours>,
     problems: RefCell<Vec<Diagnostic>>,
 }
@@ -80,7 +80,7 @@ impl<'a> Context<'a> {
 
     fn known_geoip(&self, path: &DocumentPath<'_>) -> Option<&GeoDatabase> {
         if self.geoip.is_none() && self.document.geoip.is_none() {
-            self.wrong(path, "there is no GeoIP database, expected `geoip` with a `database`");
+            self.report(path, "there is no GeoIP database, expected `geoip` with a `database`");
         }
         self.geoip.as_ref()
     }
@@ -94,7 +94,7 @@ impl<'a> Context<'a> {
         Some(ip?.header(header.to_string()))
     }
 
-    /// The address behind these proxies, each of which is looked at.
+    /// The address behind these proxies. Each proxy is checked by itself.
     fn behind(&self, trusted: &[String], path: &DocumentPath<'_>) -> Option<Ip> {
         for (i, proxy) in trusted.iter().enumerate() {
             self.check(&path.index(i), Ip::try_behind([proxy]));
@@ -102,7 +102,7 @@ impl<'a> Context<'a> {
         Ip::try_behind(trusted).ok()
     }
 
-    /// The address within that of a translator, each of whose prefixes is looked at.
+    /// The address inside that of a NAT64 translator. Each prefix is checked by itself.
     fn translated(&self, said: &Texts) -> Ip {
         let path = DocumentPath::Root.name("nat64");
         let prefixes = said.as_slice();
@@ -117,76 +117,78 @@ impl<'a> Context<'a> {
         self.ip.clone().try_nat64(prefixes).unwrap_or_else(|_| self.ip.clone())
     }
 
-    /// Notes what is wrong with the value at `path`.
-    pub(super) fn wrong(&self, path: &DocumentPath<'_>, message: impl Into<String>) {
+    /// Reports an error in the value at `path`.
+    pub(super) fn report(&self, path: &DocumentPath<'_>, message: impl Into<String>) {
         self.problems.borrow_mut().push(self.document.source.problem(path, message));
     }
 
-    /// The value, or else a note of why there is none.
+    /// The value; an error is reported.
     pub(super) fn check<T, E: ToString>(
         &self,
         path: &DocumentPath<'_>,
         value: Result<T, E>,
     ) -> Option<T> {
-        value.map_err(|error| self.wrong(path, error.to_string())).ok()
+        value.map_err(|error| self.report(path, error.to_string())).ok()
     }
 
-    /// A name that limits can be called after.
+    /// Checks a name that limits are named after.
     pub(super) fn rule_name<'n>(&self, name: &'n str, path: &DocumentPath<'_>) -> Option<&'n str> {
         self.check(path, Limit::per_second(1).try_named(name)).map(|_| name)
     }
 
-    /// A name that is not empty.
+    /// Checks that a name is not empty.
     pub(super) fn name(&self, kind: &str, name: &str, path: &DocumentPath<'_>) -> Option<Name> {
         if name.is_empty() {
-            self.wrong(path, format!("the name is empty, expected the name of a {kind}"));
+            self.report(path, format!("the name is empty, expected the name of a {kind}"));
             return None;
         }
         Some(name.into())
     }
 
-    /// A name that a header can have.
+    /// Checks the name of a header.
     pub(super) fn header_name(&self, name: &str, path: &DocumentPath<'_>) -> Option<Name> {
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
         if name.is_empty() || !name.bytes().all(fits) {
-            self.wrong(
+            self.report(
                 path,
-                format!("`{name}` is no name of a header, expected such as `x-api-key`"),
+                format!(
+                    "`{name}` is not the name of a header, expected a name such as `x-api-key`"
+                ),
             );
             return None;
         }
         Some(name.into())
     }
 
-    /// A time, as limits have it: `90 seconds`.
+    /// Parses a duration such as `90 seconds`.
     pub(super) fn time(&self, text: &str, path: &DocumentPath<'_>) -> Option<Duration> {
         let limit = format!("fixed 1 per {text}").parse::<Limit>().ok();
         let period = limit.and_then(|limit| limit.period());
-        // Nothing else may follow.
+        // Options must not follow.
         let plain = period.filter(|&period| Limit::try_fixed_window(1, period).ok() == limit);
         if plain.is_none() {
             let expected = "expected a number and a unit, such as `90 seconds` or `5 minutes`";
-            self.wrong(path, format!("`{text}` is no time, {expected}"));
+            self.report(path, format!("`{text}` is not a duration, {expected}"));
         }
         plain
     }
 
-    /// A percentage, from 1 to 100.
+    /// Parses a percentage from 1 to 100.
     pub(super) fn percent(&self, text: &str, path: &DocumentPath<'_>) -> Option<u64> {
         let number = text.strip_suffix('%').map(str::trim_end);
         let digits = number.filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
         let percent = digits.and_then(|digits| digits.parse().ok());
         let fits = percent.filter(|percent| (1..=100).contains(percent));
         if fits.is_none() {
-            self.wrong(
+            self.report(
                 path,
-                format!("`{text}` is no percentage, expected such as `80%`, from 1% to 100%"),
+                format!("`{text}` is not a percentage, expected 1% to 100%, such as `80%`"),
             );
         }
         fits
     }
 
-    /// What was made, if nothing is wrong.
+    /// `made`, if no error was reported.
     pub(super) fn finish<T>(self, made: T) -> Result<T, PolicyError> {
         match PolicyError::of(self.problems.into_inner()) {
             Some(problems) => Err(problems),

@@ -13,7 +13,7 @@ use crate::environment::CostFn;
 use crate::request::Request;
 use crate::source::DocumentPath;
 
-/// What a request costs, by the same means as in code.
+/// The cost of a request.
 #[derive(Clone)]
 pub(super) enum Cost {
     Fixed(u64),
@@ -53,7 +53,7 @@ impl fmt::Debug for Cost {
     }
 }
 
-const ONE: &str = "a cost has one source, expected one of `header`, `query`, `body` and `call`";
+const ONE: &str = "a cost has one source: expected one of `header`, `query`, `body` and `call`";
 
 impl Cost {
     pub(super) fn new(
@@ -65,7 +65,7 @@ impl Cost {
             None => Some(Self::Fixed(1)),
             Some(document::Cost::Fixed(0)) => {
                 context
-                    .wrong(path, "the cost is 0 and nothing would be charged, expected at least 1");
+                    .report(path, "with a cost of 0 nothing would be charged, expected at least 1");
                 None
             }
             Some(document::Cost::Fixed(cost)) => Some(Self::Fixed(*cost)),
@@ -91,9 +91,9 @@ impl Cost {
                 Some(Self::Query(within(cost_from(Query(name?)), table, fits)?))
             }
             (None, None, Some(0), None) => {
-                context.wrong(
+                context.report(
                     &path.name("body"),
-                    "a cost for each 0 bytes has no end, expected at least 1",
+                    "a cost for each 0 bytes would be infinite, expected at least 1",
                 );
                 None
             }
@@ -101,10 +101,10 @@ impl Cost {
                 let fits = bounds_fit(table, path, context);
                 for (name, said) in [("per", table.per), ("scale", table.scale)] {
                     if said.is_some() {
-                        context.wrong(
+                        context.report(
                             &path.name(name),
                             format!(
-                                "`body` says itself how many bytes cost one, expected no `{name}`"
+                                "`body` already sets the bytes for a cost of 1, expected no `{name}`"
                             ),
                         );
                     }
@@ -114,32 +114,33 @@ impl Cost {
             (None, None, None, Some(name)) => {
                 let alone = CostTable { call: call.clone(), ..CostTable::default() };
                 if *table != alone {
-                    context.wrong(path, "what `call` says is the cost, expected nothing besides");
+                    context
+                        .report(path, "`call` computes the whole cost, expected nothing besides");
                 }
                 let call = context.environment.named_cost(name);
                 context.check(&path.name("call"), call).map(Self::Call)
             }
             _ => {
-                context.wrong(path, ONE);
+                context.report(path, ONE);
                 None
             }
         }
     }
 }
 
-/// Whether the bounds of a cost leave any.
+/// Whether the bounds of a cost can be met.
 fn bounds_fit(table: &CostTable, path: &DocumentPath<'_>, context: &Context<'_>) -> bool {
     let mut fit = true;
     for (name, number) in [("per", table.per), ("scale", table.scale), ("most", table.most)] {
         if number == Some(0) {
-            context.wrong(&path.name(name), format!("`{name}` is 0, expected at least 1"));
+            context.report(&path.name(name), format!("`{name}` is 0, expected at least 1"));
             fit = false;
         }
     }
     let (least, most) = (table.least.unwrap_or(1), table.most.unwrap_or(u64::MAX));
     if fit && least > most {
         let name = if table.least.is_some() { "least" } else { "most" };
-        context.wrong(&path.name(name), format!("no cost is at least {least} and at most {most}"));
+        context.report(&path.name(name), format!("no cost is at least {least} and at most {most}"));
         fit = false;
     }
     fit
@@ -149,7 +150,7 @@ fn within<S>(cost: CostFrom<S>, table: &CostTable, fits: bool) -> Option<CostFro
     if !fits {
         return None;
     }
-    // The least of `cost_from` is 1, and the most may not be below it.
+    // `cost_from` has a minimum of 1, and the maximum must not be below it.
     let cost = cost.at_least(table.least.unwrap_or(1));
     let cost = table.most.into_iter().fold(cost, CostFrom::at_most);
     let cost = table.default.into_iter().fold(cost, CostFrom::default);

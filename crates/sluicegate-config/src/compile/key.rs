@@ -1,4 +1,4 @@
-//! Keys that a document can ask for.
+//! Keys of documents.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use crate::absent::GeoKey;
 use crate::document;
 use crate::source::DocumentPath;
 
-/// A name or a value out of a document.
+/// A name or a value from a document.
 pub(super) type Name = Arc<str>;
 
-/// A key, made of the same extractors that code uses: both write the same.
+/// A key. It uses the same extractors as code, so both write the same keys.
 #[derive(Debug, Clone)]
 pub(super) enum Key {
     Ip(Ip),
@@ -98,7 +98,7 @@ impl Key {
     ) -> Option<Self> {
         let keys = Self::list(keys, path, context)?;
         if !(2..=4).contains(&keys.len()) {
-            context.wrong(path, "`first` takes two to four keys");
+            context.report(path, "`first` takes two to four keys");
             return None;
         }
         Some(Self::First(First(keys.into())))
@@ -106,12 +106,12 @@ impl Key {
 
     fn all(keys: &[document::Key], path: &DocumentPath<'_>, context: &Context<'_>) -> Option<Self> {
         if keys.is_empty() || keys.len() > 4 {
-            context.wrong(path, "a list of keys has one to four keys");
+            context.report(path, "a list of keys has one to four keys");
         }
         Self::list(keys, path, context).map(|keys| Self::All(keys.into()))
     }
 
-    /// All of them, or nothing, but not before each was looked at.
+    /// All keys, or `None`. Every key is checked first.
     fn list(
         keys: &[document::Key],
         path: &DocumentPath<'_>,
@@ -122,7 +122,7 @@ impl Key {
     }
 }
 
-/// Text that the server knows about a request.
+/// Text about a request that the server has verified.
 #[derive(Debug, Clone)]
 pub(super) enum Text {
     Claim(Claim<Name>),
@@ -142,10 +142,10 @@ impl Text {
             }
             document::Key::Const(text) => Some(Self::Const(text.as_str().into())),
             _ => {
-                context.wrong(
+                context.report(
                     path,
-                    "tiers are chosen by what the service has verified, since a client writes into \
-                     everything else what it likes: expected { claim = \"..\" } or { const = \"..\" }",
+                    "a tier must come from a value that the service has verified, because a client can choose \
+                     all others: expected { claim = \"..\" } or { const = \"..\" }",
                 );
                 None
             }

@@ -1,4 +1,4 @@
-//! Limits out of texts and tables, and what they are called.
+//! Limits from texts and tables, and their names.
 
 use std::collections::BTreeSet;
 
@@ -9,17 +9,17 @@ use super::Context;
 use crate::document::{self, Amount, Ban, LimitTable};
 use crate::source::DocumentPath;
 
-/// The limits of a list, as they were said; `None` where one of them is none.
+/// The limits of a list as written. `None` if one of them is not valid.
 fn list(
     said: &[document::Limit],
     path: &DocumentPath<'_>,
     context: &Context<'_>,
 ) -> Option<Vec<Limit>> {
     if said.is_empty() {
-        context.wrong(path, "there is no limit in the list, expected at least one");
+        context.report(path, "the list has no limits, expected at least one");
     }
     if said.len() > MAX_LIMITS {
-        context.wrong(path, format!("there are more than {MAX_LIMITS} limits in the list"));
+        context.report(path, format!("the list has more than {MAX_LIMITS} limits"));
     }
     let made = said.iter().enumerate().map(|(i, said)| one(said, &path.index(i), context));
     let made: Vec<_> = made.collect();
@@ -74,7 +74,7 @@ fn when_full(said: document::WhenFull) -> WhenFull {
     }
 }
 
-/// A number, or a part of the `most`.
+/// A number, or a percentage of `most`.
 fn amount(
     amount: &Amount,
     most: Option<u64>,
@@ -112,49 +112,49 @@ fn banned(
             context.check(&path.name("after"), limit.try_ban_after(after, within?))
         }
         (Some(_), None) => {
-            context.wrong(path, "`after` needs a time, expected `within` besides");
+            context.report(path, "`after` needs a time: expected `within` as well");
             None
         }
         (None, Some(_)) => {
-            context.wrong(path, "`within` needs a number, expected `after` besides");
+            context.report(path, "`within` needs a number: expected `after` as well");
             None
         }
     }
 }
 
-/// Notes what is wrong with the limits of a list, which are not used yet.
+/// Reports errors in a list of limits that no rule uses.
 pub(super) fn look(said: &[document::Limit], path: &DocumentPath<'_>, context: &Context<'_>) {
     list(said, path, context);
 }
 
-/// How the limits of a rule are called that have no names: all after the rule and their periods, so that what
-/// is spent under one tier, or in one case, is spent under the other.
+/// Names for the limits of a rule. Limits without a name are named after the rule and the period, so that tiers and
+/// cases share what was spent.
 pub(super) struct Names<'a> {
     rule: &'a str,
-    /// Whether limits without a name have more than one period, by which they are told apart.
+    /// Whether limits without a name have several periods. Then the period is part of the name.
     has_several: bool,
-    /// Whether the rule is on trial: then its limits are.
+    /// Whether the rule is a shadow rule. Then its limits are shadow limits.
     on_trial: bool,
 }
 
-/// With whom the limits of a list share what is spent.
+/// Which limits a list shares its budget with.
 #[derive(Clone, Copy)]
 pub(super) enum Budget<'a> {
-    /// With the limits of the same names in other lists.
+    /// Limits with the same names in other lists.
     Shared,
-    /// With nobody: those of a case that the client chooses, which is told from others by this.
+    /// None: a case that the client can choose, identified by this text.
     Own(&'a str),
 }
 
 impl<'a> Names<'a> {
-    /// For the limits of the rule of this name, which has these lists of limits.
+    /// Names for the rule called `rule`, which has these lists of limits.
     pub(super) fn new<'l>(
         rule: &'a str,
         lists: impl IntoIterator<Item = &'l [document::Limit]>,
         on_trial: bool,
     ) -> Self {
-        let places: BTreeSet<_> = lists.into_iter().flatten().filter_map(nameless).collect();
-        Self { rule, has_several: places.len() > 1, on_trial }
+        let periods: BTreeSet<_> = lists.into_iter().flatten().filter_map(nameless).collect();
+        Self { rule, has_several: periods.len() > 1, on_trial }
     }
 
     /// The name of the rule.
@@ -162,7 +162,7 @@ impl<'a> Names<'a> {
         self.rule
     }
 
-    /// The limits of one list, named, and carrying over what was spent when their numbers change.
+    /// The limits of one list with names. They carry over what was spent when their numbers change.
     pub(super) fn give(
         &self,
         said: &[document::Limit],
@@ -184,7 +184,7 @@ impl<'a> Names<'a> {
             } else {
                 let expected = "expected a `name` for one of them";
                 let message = format!("two limits of the list are called `{name}`, {expected}");
-                context.wrong(&path, message);
+                context.report(&path, message);
             }
         }
         (named.len() == limits.len()).then(|| Limits::from(named))
@@ -192,24 +192,24 @@ impl<'a> Names<'a> {
 
     fn name(&self, limit: &Limit, budget: Budget<'_>) -> Result<Limit, String> {
         let Self { rule, has_several, on_trial } = *self;
-        let place = format!("{rule}/{}", limit.period_name());
+        let row_name = format!("{rule}/{}", limit.period_name());
         let (name, row) = match limit.own_name() {
             Some(name) => (name.to_owned(), name.to_owned()),
-            None if has_several => (place.clone(), place),
-            None => (rule.to_owned(), place),
+            None if has_several => (row_name.clone(), row_name),
+            None => (rule.to_owned(), row_name),
         };
         let named = limit.try_named(&name).and_then(Limit::try_carried);
         let named = if on_trial { named.and_then(Limit::try_shadow) } else { named };
         let named = named.map_err(|error| format!("a limit cannot be called `{name}`: {error}"))?;
         Ok(match budget {
             Budget::Shared => named.counted_as(&row),
-            // No limit's own name looks like this.
+            // No name of a limit contains a NUL.
             Budget::Own(case) => named.counted_as(&format!("\0{row} {case}")),
         })
     }
 }
 
-/// The place of a limit without a name, if that is what it is.
+/// The period of a limit without a name. `None` for a limit with a name.
 fn nameless(said: &document::Limit) -> Option<String> {
     let rate = match said {
         document::Limit::Text(text) => text,

@@ -3,25 +3,24 @@ use std::collections::BTreeMap;
 use sluicegate_core::Limit;
 use sluicegate_core::limit::Limits;
 
-/// The limits of one tier, or of one case, for people to read.
+/// The limits of one tier or case, for reports.
 #[derive(Debug, Clone)]
 pub(crate) struct Listed {
-    /// The tier or the case; empty where there is but one.
+    /// The tier or case in words. Empty if the rule has none.
     pub(crate) of: String,
-    /// None: unlimited.
+    /// `None` if unlimited.
     pub(crate) limits: Option<Limits>,
-    /// Whether what is spent of them is spent of no others, though these may be called the same.
+    /// Whether they have a budget of their own, even if other limits have the same name.
     pub(crate) is_apart: bool,
 }
 
 impl Listed {
-    /// The limits of all.
+    /// All limits.
     pub(crate) fn limits(listed: &[Self]) -> impl Iterator<Item = &Limit> {
         listed.iter().filter_map(|one| one.limits.as_ref()).flat_map(Limits::iter)
     }
 
-    /// The first limit that `differs` from the one that was first called the same, of those that share what is
-    /// spent.
+    /// Of the limits that share a budget, the first that `differs` from the first limit with its name.
     pub(crate) fn different(
         listed: &[Self],
         differs: impl Fn(&Limit, &Limit) -> bool,

@@ -1,4 +1,4 @@
-//! Policies out of documents.
+//! Policies from documents.
 //!
 //! A file decides by the same parts as code. A compiled rule is the core's `By` over enums of the core's
 //! own keys, limits and costs, because a `View` cannot be a trait object. Tests send random requests to a
@@ -11,8 +11,8 @@ mod cost;
 mod key;
 mod limit;
 mod listed;
+mod load;
 mod reject;
-mod room;
 mod rule;
 mod settlement;
 mod tiers;
@@ -35,9 +35,9 @@ use crate::environment::Environment;
 use crate::source::DocumentPath;
 use crate::source::PolicyError;
 
-/// The policies of a document, compiled: a [`Rule`](CoreRule) like those that code makes.
+/// The compiled policies of a document: a [`Rule`](CoreRule) that decides like the same rules in code.
 ///
-/// They do not change, and clones are the same: what is read anew becomes other policies.
+/// They never change, and clones share them. [`Live`](crate::Live) replaces policies while a service runs.
 ///
 /// ```
 /// use sluicegate_config::{Environment, Policies, read_toml};
@@ -63,20 +63,20 @@ pub struct Policies {
 #[derive(Debug, Default)]
 struct Rules {
     list: Vec<Rule>,
-    /// Where the rule stands of each limit, by its name.
+    /// The index of the rule of each limit, by the limit's name.
     owners: BTreeMap<String, usize>,
-    /// The same by what its state is kept as, which can be another's name.
+    /// The index of the rule of each limit, by the limit's row in a store.
     rows: BTreeMap<u64, usize>,
     hold: Hold,
 }
 
 impl Policies {
-    /// Compiles a document, whose names `environment` explains.
+    /// Compiles a document. `environment` provides what the document names.
     ///
     /// # Errors
     ///
-    /// All that is wrong with it: tiers and functions that nobody defined, limits that are none, names
-    /// that stand for two things.
+    /// Every error in the document, such as unknown tiers and functions, limits that are not valid, and duplicate
+    /// names.
     pub fn new(document: &Document, environment: &Environment) -> Result<Self, PolicyError> {
         let context = Context::new(document, environment);
         tiers::look(&context);
@@ -91,33 +91,33 @@ impl Policies {
             let path = list.index(index);
             let rule = Rule::new(said, &path, &context);
             if said.reject == Some(Reject::Degrade) && document.rules.len() > 1 {
-                context.wrong(&path.name("reject"), DISARMS);
+                context.report(&path.name("reject"), DISARMS);
             }
             let path = path.name("name");
             if names.insert(&said.name) {
                 rules.add(rule, &path, &context);
             } else {
                 let name = &said.name;
-                context.wrong(&path, format!("another rule is called `{name}` as well, {OWN}"));
+                context.report(&path, format!("another rule is also called `{name}`, {OWN}"));
             }
         }
         let fewest: usize = rules.list.iter().map(|rule| rule.fewest).sum();
         if fewest > MAX_LIMITS {
             let message = format!(
-                "every request is charged to at least {fewest} limits, and none can be charged to more than \
-                 {MAX_LIMITS}: expected fewer, or `when` for some"
+                "every request is charged by at least {fewest} limits, but {MAX_LIMITS} is the maximum: expected \
+                 fewer limits, or `when` in some rules"
             );
-            context.wrong(&list, message);
+            context.report(&list, message);
         }
         context.finish(Self { rules: Arc::new(rules) })
     }
 
-    /// The limits of each rule, for people to read.
+    /// The limits of each rule, for reports.
     pub(crate) fn listed(&self) -> impl Iterator<Item = &[Listed]> {
         self.rules.list.iter().map(|rule| rule.listed.as_slice())
     }
 
-    /// What happens to a request that the limit of this name refuses.
+    /// What happens to a request that the limit with this name refuses.
     pub fn rejection_of(&self, limit: &str) -> Option<&Rejection> {
         self.refused_by(limit).map(|refused| &refused.rejection)
     }
@@ -133,13 +133,13 @@ impl Policies {
     }
 }
 
-const OWN: &str = "expected a name of its own";
+const OWN: &str = "expected a unique name";
 
-const DISARMS: &str = "a request that is served less is charged to no rule, and slips past the others, expected \
-                       the rule to be the only one of its file";
+const DISARMS: &str = "a degraded request is charged by no rule, so it would bypass the others: expected this to be \
+                       the only rule of the file";
 
 impl Rules {
-    /// Adds a rule whose limits have names that no other rule's have.
+    /// Adds a rule. Its limits must not have the names of another rule's limits.
     fn add(&mut self, rule: Option<Rule>, path: &DocumentPath<'_>, context: &Context<'_>) {
         let Some(rule) = rule else { return };
         let owner = self.list.len();
@@ -152,8 +152,8 @@ impl Rules {
             }
         });
         if let Some(name) = taken {
-            let message = format!("a limit of another rule is called `{name}` as well, {OWN}");
-            context.wrong(path, message);
+            let message = format!("a limit of another rule is also called `{name}`, {OWN}");
+            context.report(path, message);
         }
         self.list.push(rule);
     }

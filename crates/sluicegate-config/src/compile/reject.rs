@@ -7,7 +7,7 @@ use crate::source::DocumentPath;
 /// What happens to a request that a rule refuses.
 #[derive(Debug)]
 pub(crate) struct Refused {
-    /// The less generous, the more.
+    /// Greater is stricter.
     pub(crate) strictness: u8,
     pub(crate) rejection: Rejection,
 }
@@ -28,7 +28,7 @@ impl Refused {
     }
 }
 
-/// What happens where no rule says it.
+/// The default.
 pub(crate) static BLOCKED: Refused = Refused { strictness: 3, rejection: Rejection::block() };
 
 fn redirection(
@@ -38,17 +38,17 @@ fn redirection(
 ) -> Option<Rejection> {
     let is_uri = !target.is_empty() && target.bytes().all(|byte| byte.is_ascii_graphic());
     if !is_uri {
-        context.wrong(
+        context.report(
             &path.name("redirect"),
-            format!("{target:?} is no URI, expected one of visible ASCII characters"),
+            format!("{target:?} is not a URI, expected visible ASCII characters"),
         );
     }
     let status = status.unwrap_or(307);
     let redirects = matches!(status, 302 | 303 | 307 | 308);
     if !redirects {
-        context.wrong(
+        context.report(
             &path.name("status"),
-            format!("{status} does not redirect to a place, expected 302, 303, 307 or 308"),
+            format!("{status} is not a redirection, expected 302, 303, 307 or 308"),
         );
     }
     (is_uri && redirects).then(|| Rejection::redirect(target).status(status))

@@ -18,14 +18,14 @@ use super::settlement::Settlement;
 use crate::document;
 use crate::source::DocumentPath;
 
-/// A rule, compiled.
+/// A compiled rule.
 #[derive(Debug)]
 pub(super) struct Rule {
     when: Option<Condition>,
     by: By<Key, Amounts, Cost>,
     pub(super) refused: Refused,
     pub(super) listed: Vec<Listed>,
-    /// To how many limits every request owes, whatever it is.
+    /// How many limits charge every request at least.
     pub(super) fewest: usize,
 }
 
@@ -54,7 +54,7 @@ impl Rule {
     }
 }
 
-/// Limits of one name are one budget, in every tier and case, only if they are of one algorithm.
+/// Limits with the same name share a budget in all tiers and cases only if their algorithm is the same.
 fn of_one_algorithm(listed: &[Listed], path: &DocumentPath<'_>, context: &Context<'_>) {
     if let Some(limit) = Listed::different(listed, |first, limit| first.id() != limit.id()) {
         let two = match limit.to_string().starts_with("log ") {
@@ -62,21 +62,21 @@ fn of_one_algorithm(listed: &[Listed], path: &DocumentPath<'_>, context: &Contex
             false => "of two algorithms",
         };
         let message = format!(
-            "the limits called `{}` are {two}, so that what is spent of one is not spent of \
-             the other, expected one algorithm, or a `name` for each",
+            "the limits called `{}` are {two} and cannot share a budget: expected one algorithm, or a \
+             `name` for each",
             limit.name()
         );
-        context.wrong(path, message);
+        context.report(path, message);
     }
 }
 
-/// The number of limits in the tier or the case that has the fewest.
+/// The number of limits in the tier or case with the fewest.
 fn fewest(listed: &[Listed]) -> usize {
     let counts = listed.iter().map(|one| one.limits.iter().flat_map(Limits::iter).count());
     counts.min().unwrap_or(0)
 }
 
-/// Whether a request may lack the key and owe nothing.
+/// Whether a request without the key is not charged.
 fn may_be_absent(key: &document::Key) -> bool {
     match key {
         document::Key::Optional(_) => true,

@@ -1,4 +1,4 @@
-//! What a request has cost, by its response.
+//! Settling a charge by the response.
 
 use sluicegate_core::adapter::Reply;
 use sluicegate_core::cost::{reply_header, reply_header_scaled};
@@ -21,7 +21,7 @@ enum Spent {
     Cost(Cost),
 }
 
-/// What a response says that its request has cost; `None` keeps the charge.
+/// The cost according to the response. `None` keeps the charge.
 type Cost = Box<dyn Fn(&dyn Reply) -> Option<u64> + Send + Sync>;
 
 const NOTHING: &str = "nothing is settled: expected `settle` or `count_if` as well";
@@ -34,12 +34,12 @@ impl Settlement {
     ) -> Self {
         let is_settled = said.settle.is_some() || !said.count_if.is_empty();
         if said.settle_at_end && !is_settled {
-            context.wrong(&path.name("settle_at_end"), NOTHING);
+            context.report(&path.name("settle_at_end"), NOTHING);
         }
         let most = path.name("settle_at_most");
         match said.settle_at_most {
-            Some(_) if !is_settled => context.wrong(&most, NOTHING),
-            Some(0) => context.wrong(&most, "no request would cost anything: expected at least 1"),
+            Some(_) if !is_settled => context.report(&most, NOTHING),
+            Some(0) => context.report(&most, "no request would cost anything: expected at least 1"),
             _ => {}
         }
         Self {
@@ -61,14 +61,14 @@ impl Settlement {
     }
 }
 
-/// What a request has cost. One that is not counted has cost nothing, whatever its response says.
+/// The cost of a request. A request that is not counted costs nothing, whatever its response says.
 fn spent(rule: &document::Rule, path: &DocumentPath<'_>, context: &Context<'_>) -> Option<Spent> {
     let cost = settled_cost(rule.settle.as_ref(), &path.name("settle"), context);
     let list = path.name("count_if");
     for (i, status) in rule.count_if.iter().enumerate() {
         if !(100..=999).contains(status) {
             let path = list.index(i);
-            context.wrong(&path, format!("{status} is not a status, expected 100 to 999"));
+            context.report(&path, format!("{status} is not a status, expected 100 to 999"));
         }
     }
     let counted = rule.count_if.clone();
@@ -91,7 +91,7 @@ fn settled_cost(
         Settle::Table(table) => {
             let name = context.header_name(&table.header, &path.name("header"));
             if table.scale == Some(0) {
-                context.wrong(&path.name("scale"), "`scale` is 0, expected at least 1");
+                context.report(&path.name("scale"), "`scale` is 0, expected at least 1");
                 return None;
             }
             Some(match table.scale {

@@ -12,7 +12,7 @@ use crate::document::{self, Document, Tier};
 use crate::source::DocumentPath;
 use crate::words::one_of;
 
-/// The limits of the tiers that a document defines, for one of its rules.
+/// The tiers of a document as limits of one of its rules.
 pub(super) fn by_tier(
     said: &document::Tiers,
     names: &Names<'_>,
@@ -26,15 +26,14 @@ pub(super) fn by_tier(
         (Some(key), None) => Text::new(key, &path.name("by"), context).map(Chosen::Tier),
         (None, Some(key)) => Text::new(key, &path.name("customer"), context).map(Chosen::Customer),
         (None, None) => {
-            context
-                .wrong(path, "nothing says what the tier is, expected one of `by` and `customer`");
+            context.report(
+                path,
+                "the source of the tier is missing: expected one of `by` and `customer`",
+            );
             None
         }
         (Some(_), Some(_)) => {
-            context.wrong(
-                path,
-                "two things say what the tier is, expected one of `by` and `customer`",
-            );
+            context.report(path, "the tier has two sources: expected one of `by` and `customer`");
             None
         }
     };
@@ -45,7 +44,7 @@ pub(super) fn by_tier(
     let by_tier = match chosen? {
         Chosen::Tier(text) => tiers.by_tier(text),
         Chosen::Customer(text) => {
-            // Those whose tier is not known are told of where they stand.
+            // Customers with an unknown tier are reported elsewhere.
             let customers = document.customers.iter();
             let customers = customers.filter(|(_, tier)| document.tiers.contains_key(*tier));
             context.check(path, tiers.assign_all(customers))?;
@@ -60,10 +59,10 @@ enum Chosen {
     Customer(Text),
 }
 
-/// A tier, with its limits called after a rule.
+/// A tier, with its limits named after a rule.
 struct Named<'a> {
     name: &'a str,
-    /// None: unlimited.
+    /// `None` if unlimited.
     limits: Option<Limits>,
 }
 
@@ -75,7 +74,7 @@ impl Named<'_> {
     }
 }
 
-/// All tiers, or nothing if one of them has no sound limits.
+/// All tiers. `None` if one of them has a limit that is not valid.
 fn limits<'a>(names: &Names<'_>, context: &Context<'a>) -> Option<Vec<Named<'a>>> {
     let list = DocumentPath::Root.name("tiers");
     let named = context.document.tiers.iter().map(|(name, tier)| {
@@ -98,7 +97,7 @@ fn table(rule: &str, named: &[Named<'_>]) -> TiersBuilder {
     })
 }
 
-/// Looks at the tiers and customers of a document, whether a rule goes by them or not.
+/// Reports errors in the tiers and customers of a document, even if no rule uses them.
 pub(super) fn look(context: &Context<'_>) {
     let list = DocumentPath::Root.name("tiers");
     for (name, tier) in &context.document.tiers {
@@ -107,11 +106,11 @@ pub(super) fn look(context: &Context<'_>) {
             ([], true) => {}
             ([], false) => {
                 let message = "the tier has no limits, expected `limits`, or `unlimited = true`";
-                context.wrong(&path, message);
+                context.report(&path, message);
             }
             (_, true) => {
-                let message = "the tier has limits and is unlimited, expected one of the two";
-                context.wrong(&path, message);
+                let message = "the tier has limits and is unlimited: expected one of the two";
+                context.report(&path, message);
             }
             (limits, false) => super::limit::look(limits, &path.name("limits"), context),
         }
@@ -126,7 +125,7 @@ fn known_tier(document: &Document, name: &str) -> Result<(), String> {
     if document.tiers.contains_key(name) {
         return Ok(());
     }
-    let none = || "one that stands under `tiers`, where there is none".to_owned();
+    let none = || "a name under `tiers`, where there is none".to_owned();
     let expected = one_of(document.tiers.keys()).unwrap_or_else(none);
     Err(format!("there is no tier `{name}`, expected {expected}"))
 }

@@ -4,12 +4,12 @@ use serde::de::Error;
 
 use super::shaped::{Shaped, deserialize_shaped};
 
-/// A number, or a part of something in percent: `80` or `"80%"`.
+/// A number such as `80`, or a percentage such as `"80%"`.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(untagged))]
 pub enum Amount {
-    /// So many.
+    /// A number.
     Count(u64),
     /// A percentage, such as `80%`.
     Percent(String),

@@ -5,47 +5,47 @@ use serde::Deserialize;
 use super::shaped::deserialize_tables;
 use super::{Amount, Condition, Limit};
 
-/// Other limits in a case: where `when` and `while` hold, as far as they are said.
+/// Other limits for requests that match `when`, while `while` holds. At least one of the two is needed.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, remote = "Self")]
 pub struct Case {
-    /// What the case is called. A case with a budget of its own keeps it under this name when its conditions
-    /// change; one without a name keeps it as long as its conditions stay.
+    /// The name of the case. A case with a budget of its own keeps what was spent under this name when its
+    /// conditions change. Without a name, it starts from zero when its conditions change.
     #[serde(default)]
     pub name: Option<String>,
-    /// To which requests the case applies.
+    /// The requests that the case applies to.
     #[serde(default)]
     pub when: Option<Condition>,
-    /// While there is room, by the load of the service: limits that are more generous then are elastic.
+    /// The load at which the case applies. It allows more generous limits while the service has capacity to spare.
     #[serde(default, rename = "while")]
-    pub room: Option<Room>,
+    pub load: Option<Load>,
     /// The limits in this case.
     pub limits: Vec<Limit>,
-    /// Whether what is spent in this case is spent in others too. Unless said otherwise, that is so where only
-    /// the server chooses the case (`hours`, `claim`, `network`, `country`, `region`, `while`). A case that the
-    /// client can choose, by the path, a header or the method, has a budget of its own.
+    /// Whether the case shares its budget with the other limits of the rule. By default it does if only the
+    /// server chooses the case (`hours`, `claim`, `network`, `country`, `region`, `while`). A case that the client
+    /// can choose, by path, header or method, has a budget of its own.
     #[serde(default)]
     pub shared: Option<bool>,
 }
 
-/// How much load leaves room: one of `room`, `in_flight` and `cpu`.
+/// A condition on the load of the service: one of `has_capacity`, `in_flight` and `cpu`.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, remote = "Self")]
-pub struct Room {
-    /// While a function says so that the service provides by this name.
+pub struct Load {
+    /// The function of the service with this name returns `true`: there is capacity to spare.
     #[serde(default)]
-    pub room: Option<String>,
-    /// While fewer requests than this are being served.
+    pub has_capacity: Option<String>,
+    /// Fewer requests than this are being served.
     #[serde(default)]
     pub in_flight: Option<u64>,
-    /// While this process uses less of the machine's processors than this percentage: `80%`.
+    /// This process uses less than this percentage of the processors, such as `80%`.
     #[serde(default)]
     pub cpu: Option<Amount>,
 }
 
 deserialize_tables! {
     Case: "a table with `when` or `while`, and `limits`",
-    Room: "a table such as { in_flight = 100 }"
+    Load: "a table such as { in_flight = 100 }"
 }

@@ -9,7 +9,7 @@ use serde::de::{Error, SeqAccess};
 use super::shaped::{Shaped, deserialize_shaped, deserialize_tables};
 use super::{Texts, Wildcard};
 
-/// A condition on requests: all that is said has to hold.
+/// A condition on requests. All parts that are set must hold.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, remote = "Self")]
@@ -20,35 +20,35 @@ pub struct Condition {
     /// The path matches a pattern, such as `/login`, `/users/{id}` or `/api/*`.
     #[serde(default)]
     pub path: Option<Texts>,
-    /// The route that matched has this pattern, such as `/users/{id}`.
+    /// The matched route has this pattern, such as `/users/{id}`.
     #[serde(default)]
     pub route: Option<Texts>,
-    /// The host is this one, or matches, such as `api.example.com` or `*.example.com`.
+    /// The host is this one, or matches this pattern, such as `api.example.com` or `*.example.com`.
     #[serde(default)]
     pub host: Option<Texts>,
-    /// Headers by name, each with what is expected of it.
+    /// Headers by name, with the expected value.
     #[serde(default)]
     pub header: BTreeMap<String, Expected>,
-    /// Cookies by name, each with what is expected of it.
+    /// Cookies by name, with the expected value.
     #[serde(default)]
     pub cookie: BTreeMap<String, Expected>,
-    /// Parameters of the query by name, each with what is expected of it.
+    /// Query parameters by name, with the expected value.
     #[serde(default)]
     pub query: BTreeMap<String, Expected>,
-    /// Claims by name, each with what is expected of it.
+    /// Claims by name, with the expected value.
     #[serde(default)]
     pub claim: BTreeMap<String, Expected>,
     /// The client's address is in one of these networks, such as `["10.0.0.0/8", "2001:db8::/32"]`.
     #[serde(default)]
     pub network: Option<Texts>,
-    /// The client's address is in one of these countries, by their codes, such as `["DE", "AT"]`. Needs
+    /// The client's address is in one of these countries, such as `["DE", "AT"]`. Needs
     /// `geoip`.
     #[serde(default)]
     pub country: Option<Texts>,
-    /// The client's address is in one of these regions, by their codes, such as `["DE-BY"]`. Needs `geoip`.
+    /// The client's address is in one of these regions, such as `["DE-BY"]`. Needs `geoip`.
     #[serde(default)]
     pub region: Option<Texts>,
-    /// It is one of these hours.
+    /// The current time is within these hours.
     #[serde(default)]
     pub hours: Option<Hours>,
     /// This condition does not hold.
@@ -62,17 +62,17 @@ pub struct Condition {
     pub wildcards: Vec<Wildcard>,
 }
 
-/// What is expected of a header, a cookie, a parameter or a claim: a text that it equals, a list of texts of
-/// which it equals one, `true` if it has to be there, `false` if it must not be.
+/// The expected value of a header, cookie, query parameter or claim: a text, a list of alternatives, `true` if
+/// it must be present, `false` if it must be absent.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(untagged))]
 pub enum Expected {
-    /// It is there, or it is not.
+    /// It is present, or absent.
     Present(bool),
-    /// It is there, and equals this.
+    /// It has this value.
     Equal(String),
-    /// It is there, and equals one of these.
+    /// It has one of these values.
     Any(Vec<String>),
 }
 
@@ -81,12 +81,12 @@ pub enum Expected {
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, remote = "Self")]
 pub struct Hours {
-    /// From when to when, such as `["22:00", "06:00"]`; the end does not belong to it. An end before the
-    /// beginning is on the next day.
+    /// Start and end, such as `["22:00", "06:00"]`. The end itself is not included. An end before the start is on
+    /// the next day.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schemars(length(equal = 2)))]
     pub between: Option<Vec<String>>,
-    /// On which days, those on which it begins: every day, unless said otherwise.
+    /// The days on which the interval starts. The default is every day.
     #[serde(default)]
     pub on: Vec<Weekday>,
     /// The IANA time zone, instead of the document's `time_zone`.
@@ -110,7 +110,7 @@ pub enum Weekday {
 }
 
 impl<'de> Shaped<'de> for Expected {
-    const EXPECTED: &'static str = "a text, a list of texts, or `true` for being there";
+    const EXPECTED: &'static str = "a text, a list of texts, or `true` if it must be present";
 
     fn text<E: Error>(text: &str) -> Result<Self, E> {
         Ok(Self::Equal(text.to_owned()))

@@ -6,54 +6,54 @@ use serde::de::{Error, MapAccess};
 
 use super::shaped::{Shaped, deserialize_shaped};
 
-/// What a request costs: a number, or a table that says where it is read from.
+/// The cost of a request: a number, or a table that says where to read it.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(untagged))]
 pub enum Cost {
-    /// So much for each request.
+    /// The same for each request.
     Fixed(u64),
-    /// Worked out for each request.
+    /// Read from each request.
     Table(CostTable),
 }
 
-/// Where the cost of a request is read from: one of `header`, `query`, `body` and `call`. What is there
-/// and is no number is the client's mistake, and so is a number beyond `most`.
+/// Where the cost of a request is read from: one of `header`, `query`, `body` and `call`. A value that is not
+/// a number, or is greater than `most`, is a bad request (400).
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CostTable {
-    /// The name of the header that holds the number.
+    /// The header that contains the number.
     #[serde(default)]
     pub header: Option<String>,
-    /// The name of the parameter of the query that holds the number.
+    /// The query parameter that contains the number.
     #[serde(default)]
     pub query: Option<String>,
-    /// One for each so many bytes of the body, by its declared length, rounded up.
+    /// Charges 1 for each started block of this many bytes, by the declared length of the body.
     #[serde(default)]
     pub body: Option<u64>,
-    /// The name of a function that the service provides.
+    /// The function of the service that computes the cost.
     #[serde(default)]
     pub call: Option<String>,
-    /// The cost of a request that does not say; without it, such a request is refused as incomplete.
+    /// The cost of a request without the value. If this is not set, such a request is refused as incomplete.
     #[serde(default)]
     pub default: Option<u64>,
-    /// The least that a request costs, whatever it says: 1, unless said otherwise.
+    /// The minimum cost. Smaller values are raised to it. The default is 1.
     #[serde(default)]
     pub least: Option<u64>,
-    /// The most that a request may cost; one that says more is refused as a bad request.
+    /// The maximum cost. A request with a greater value is refused as a bad request.
     #[serde(default)]
     pub most: Option<u64>,
-    /// Divides the number, rounded up: `per = 1000` charges one for each thousand begun.
+    /// Divides the number, rounded up: `per = 1000` charges 1 for each started thousand.
     #[serde(default)]
     pub per: Option<u64>,
-    /// Multiplies the number, which may have a fraction, rounded up: `scale = 100` counts dollars in cents.
+    /// Multiplies the number, which may have a fraction, and rounds up: `scale = 100` counts dollars in cents.
     #[serde(default)]
     pub scale: Option<u64>,
 }
 
-/// Where the response says what the request really cost: `"response"`, which is what the handler left as
-/// `Cost` in the response's extensions, or a header of the response.
+/// Where the actual cost is read from: `"response"` for the `Cost` that the handler left in the response's
+/// extensions, or a header of the response.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename_all = "lowercase"))]
@@ -65,14 +65,14 @@ pub enum Settle {
     Table(SettleTable),
 }
 
-/// The header of the response that says what the request really cost.
+/// The header of the response that contains the actual cost.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SettleTable {
-    /// The name of the header. Where it is missing or no number, the charge stays as it was.
+    /// The header. If it is missing or not a number, the charge stays as it was.
     pub header: String,
-    /// Multiplies the number, which may have a fraction, rounded up.
+    /// Multiplies the number, which may have a fraction, and rounds up.
     #[serde(default)]
     pub scale: Option<u64>,
 }

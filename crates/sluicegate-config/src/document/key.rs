@@ -6,56 +6,55 @@ use serde::de::{Error, MapAccess, SeqAccess};
 
 use super::shaped::{Shaped, deserialize_shaped};
 
-/// Whose budget a request is charged to: a name such as `ip`, a table such as `{ claim = "customer" }`,
-/// or a list of keys that make one together.
+/// The key of a budget: a name such as `ip`, a table such as `{ claim = "customer" }`, or a list of keys that
+/// form one key together.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename_all = "lowercase"))]
 pub enum Key {
-    /// The client's address. An IPv6 address is cut to its first 64 bits, which is what one subscriber
-    /// gets at least.
+    /// The client's address. An IPv6 address is cut to its first 64 bits, the smallest network that a subscriber
+    /// usually gets.
     Ip,
-    /// The pattern of the route that matched, such as `/users/{id}`.
+    /// The pattern of the matched route, such as `/users/{id}`.
     Route,
     /// The method, such as `GET`.
     Method,
-    /// The path, as the client wrote it. Prefer `route`: a client may spell one path in many ways.
+    /// The path, as the client sent it. Prefer `route`: a client can spell one path in many ways.
     Path,
-    /// The host that the request is for, without port.
+    /// The host that the request is for, without the port.
     Host,
-    /// One budget for everybody.
+    /// One budget for all requests.
     Global,
     /// The country of the client's address. Needs `geoip`.
     Country,
     /// The region of the client's address. Needs `geoip`, with a database of cities.
     Region,
-    /// The value of this header. It is whatever the client writes: something else has to reject values
-    /// that were made up, or each of them has a fresh budget.
+    /// The value of this header. The client chooses it: unless something else rejects invented values, each of
+    /// them has a fresh budget.
     Header(String),
-    /// The value of this cookie. It is whatever the client writes, as a header is.
+    /// The value of this cookie. The client chooses it, like a header.
     Cookie(String),
-    /// The value of this parameter of the query. It is whatever the client writes, as a header is.
+    /// The value of this query parameter. The client chooses it, like a header.
     Query(String),
-    /// The value of this claim, which the service's own authentication has put there. A client cannot
-    /// make it up.
+    /// The value of this claim, which the service's authentication has verified. A client cannot invent it.
     Claim(String),
-    /// This text, for every request.
+    /// A constant: the same text for every request.
     Const(String),
-    /// The first of two to four keys that is there.
+    /// The first of two to four keys that is present.
     First(#[cfg_attr(feature = "schema", schemars(length(min = 2, max = 4)))] Vec<Self>),
-    /// This key, where it is there: a request without it owes nothing to the rule.
+    /// This key, if it is present. A request without it is not charged by the rule.
     Optional(Box<Self>),
-    /// All of one to four keys, together.
+    /// One to four keys that form one key together.
     #[cfg_attr(feature = "schema", schemars(untagged))]
     All(#[cfg_attr(feature = "schema", schemars(length(min = 1, max = 4)))] Vec<Self>),
 }
 
-/// Keys that are said by their name alone.
+/// Keys that are written as a name alone.
 const NAMES: &[&str] = &["ip", "route", "method", "path", "host", "global", "country", "region"];
 
-const ONE: &str = "a key has one source: write `[..]` around several that make one together";
+const ONE: &str = "a key has one source: put several keys that form one key in a list `[..]`";
 
-/// What a key can be read from by a name of its own.
+/// Sources of a key that have a name or a value.
 #[derive(Deserialize)]
 #[serde(field_identifier, rename_all = "lowercase")]
 enum Source {

@@ -7,11 +7,11 @@ use serde::de::{Error, MapAccess};
 use super::Amount;
 use super::shaped::{Shaped, deserialize_shaped};
 
-/// How much may be spent in how much time: a text such as `100/minute burst 20`, or a table.
+/// A limit: a text such as `100/minute burst 20`, or a table.
 ///
-/// The text begins with the algorithm, unless it is a token bucket: `leaky`, `fixed` (a window), `log` (a
-/// sliding one), `sliding` (the same, approximated). Then comes the rate, `100/minute` or
-/// `10 per 2 hours`; or the whole is `concurrent 5`. Then follow options: `burst 20`, `stepped`,
+/// The text starts with the algorithm: `leaky`, `fixed` (fixed window), `log` (sliding log), `sliding` (sliding
+/// window), or nothing for a token bucket. The rate follows, such as `100/minute` or `10 per 2 hours`. For
+/// concurrency, algorithm and rate are `concurrent 5`. Options come last: `burst 20`, `stepped`,
 /// `queue 10`, `delay-after 5`, `from-first`, `resolution 1 minute`, `count-refused`, `min-gap 250ms`,
 /// `soft 15`, `over 10%`, `ban 5 minutes`, `ban 5 minutes after 3 in 1 minute`, `shadow`, `when-full refuse`,
 /// `named daily`.
@@ -21,79 +21,79 @@ use super::shaped::{Shaped, deserialize_shaped};
 pub enum Limit {
     /// A text, such as `100/minute burst 20`.
     Text(String),
-    /// A table, for what a text cannot say.
+    /// A table.
     Table(LimitTable),
 }
 
-/// A limit, part by part.
+/// A limit as a table.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct LimitTable {
-    /// The rate, such as `100/minute` or `10 per 2 hours`; the algorithm and every option of a limit's
-    /// text may stand there as well, as in `log 5/hour`.
+    /// The rate, such as `100/minute` or `10 per 2 hours`. It may include the algorithm and options, as in
+    /// `log 5/hour`.
     pub rate: String,
-    /// What the limit is called, instead of being named after its rule.
+    /// The name of the limit, instead of one made from the rule and the period.
     #[serde(default)]
     pub name: Option<String>,
-    /// The most at once; token buckets only. As much as the count of the rate, unless said otherwise.
+    /// The largest burst of a token bucket. The default is the number of the rate.
     #[serde(default)]
     pub burst: Option<u64>,
-    /// From where on the client is warned: a number, or a percentage of the most at once.
+    /// The soft limit, from which the client is warned: a number, or a percentage of the burst.
     #[serde(default)]
     pub soft: Option<Amount>,
-    /// Lets so much more through, in percent: `10%`. What was the limit is the soft limit then, unless
-    /// `soft` is said as well.
+    /// Admits this percentage more, such as `10%`. The original limit becomes the soft limit, unless `soft` is
+    /// set.
     #[serde(default)]
     pub over: Option<String>,
-    /// Keeps out for a time whoever exceeds the limit.
+    /// Bans a key that exceeds the limit for a time.
     #[serde(default)]
     pub ban: Option<Ban>,
-    /// Whether the limit is only on trial: what it would refuse is told, and let through.
+    /// Whether this is a shadow limit: requests that it would refuse are reported and admitted.
     #[serde(default)]
     pub shadow: bool,
-    /// What happens to a new key when the store has no room for it. Unless it is said, limits that recover in
-    /// ten seconds admit it, and all others count new keys together.
+    /// What happens to a new key when the store is full. By default, limits that recover within ten seconds
+    /// admit it, and all others count new keys together.
     #[serde(default)]
     pub when_full: Option<WhenFull>,
 }
 
-/// What happens to a new key when the store has no room for it.
+/// What happens to a new key when the store is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum WhenFull {
-    /// The limit is not counted for it.
+    /// It is admitted and not counted.
     Admit,
     /// It is refused: `503 Service Unavailable`.
     Refuse,
-    /// New keys share some rows of the limit, and what it admits to a key.
+    /// It shares its budget with other new keys.
     Together,
 }
 
-/// For how long somebody is kept out: a text such as `5 minutes`, or a table.
+/// How long a key is banned: a text such as `5 minutes`, or a table.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(untagged))]
 pub enum Ban {
-    /// A time: the ban begins with the first refusal.
+    /// A time. The ban begins with the first refusal.
     Time(String),
-    /// A time, and after how many refusals the ban begins.
+    /// A time, and the number of refusals before the ban begins.
     Table(BanTable),
 }
 
-/// For how long somebody is kept out, and after how many refusals.
+/// How long a key is banned, and after how many refusals.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct BanTable {
-    /// For how long, such as `5 minutes`.
+    /// The duration of the ban, such as `5 minutes`.
     #[serde(rename = "for")]
     pub time: String,
-    /// With which refusal the ban begins: the first, unless said otherwise.
+    /// The refusal that begins the ban. The default is 1, the first.
     #[serde(default)]
     pub after: Option<u64>,
-    /// The time within which these refusals have to come, such as `1 minute`.
+    /// The time within which these refusals must occur, such as `1 minute`.
     #[serde(default)]
     pub within: Option<String>,
 }

@@ -1,7 +1,7 @@
-//! What a policy file says: the types that TOML and JSON are read into.
+//! The contents of a policy file: the types that TOML and JSON are read into.
 //!
-//! A document says what was written, not what it means: a limit is still a text, and a tier may be named
-//! that nobody defined. [`Policies::new`](crate::Policies::new) finds that out.
+//! A document is not checked for meaning: a limit is still a text, and a rule may name a tier that does not
+//! exist. [`Policies::new`](crate::Policies::new) reports such errors.
 
 mod amount;
 mod case;
@@ -24,7 +24,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 pub use self::amount::Amount;
-pub use self::case::{Case, Room};
+pub use self::case::{Case, Load};
 pub use self::condition::{Condition, Expected, Hours, Weekday};
 pub use self::cost::{Cost, CostTable, Settle, SettleTable};
 pub use self::hold_until::HoldUntil;
@@ -39,28 +39,26 @@ pub use self::wildcard::Wildcard;
 use self::shaped::deserialize_tables;
 use crate::source::SourceMap;
 
-/// Rate limiting policies for sluicegate: who may spend how much in how much time.
+/// Rate limiting policies for sluicegate.
 ///
-/// Every rule whose condition holds for a request is charged; a request that one of them refuses is
-/// charged to none.
+/// A request is charged by every rule whose condition holds. If one of them refuses it, it is charged by none.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, remote = "Self")]
 #[cfg_attr(feature = "schema", schemars(title = "Policies of sluicegate"))]
 pub struct Document {
-    /// The schema that editors check the file by. It changes nothing here.
+    /// The schema for editors. It has no effect here.
     #[serde(default, rename = "$schema")]
     pub schema: Option<String>,
-    /// The IANA time zone that `hours` are told in where they name none, such as `Europe/Berlin`.
-    /// `UTC` unless said otherwise.
+    /// The IANA time zone of `hours` without a zone of their own, such as `Europe/Berlin`. The default is `UTC`.
     #[serde(default)]
     pub time_zone: Option<String>,
-    /// Which proxies stand in front of the service. Without them, a client's address (`ip`) is that
-    /// of the other end of the connection, and no forwarding header is believed.
+    /// The proxies in front of the service. Without them, the client's address (`ip`) is the peer of the
+    /// connection, and forwarding headers are ignored.
     #[serde(default)]
     pub proxies: Option<Proxies>,
-    /// The prefixes of translators between IPv4 and IPv6 (NAT64, RFC 6052), such as `64:ff9b::/96`. A
-    /// client's address with such a prefix is the IPv4 address within.
+    /// The prefixes of NAT64 translators (RFC 6052), such as `64:ff9b::/96`. A client's address with such a
+    /// prefix counts as the IPv4 address inside it.
     #[serde(default)]
     pub nat64: Option<Texts>,
     /// The GeoIP database, for the keys and conditions `country` and `region`.
@@ -71,30 +69,30 @@ pub struct Document {
     /// effect when the service starts again.
     #[serde(default)]
     pub hold_until: Option<HoldUntil>,
-    /// Limits by the name of a tier (a plan, a class of customers), for rules that choose by tier.
+    /// Tiers by name, such as plans or classes of customers, for rules with `tiers`.
     #[serde(default)]
     pub tiers: BTreeMap<String, Tier>,
-    /// The tier of each customer who has one of their own, for rules that choose by customer.
+    /// The tier of each customer, for rules with `tiers = { customer = .. }`.
     #[serde(default)]
     pub customers: BTreeMap<String, String>,
-    /// The rules. Each that applies to a request is charged.
+    /// The rules. A request is charged by every rule that applies to it.
     #[serde(default)]
     pub rules: Vec<Rule>,
-    /// Where all of this stands in the text that it was read from.
+    /// Where the values are in the text of the file.
     #[serde(skip)]
     pub source: SourceMap,
 }
 
-/// The proxies in front of the service, and the header in which they tell the client's address.
+/// The proxies in front of the service, and the header in which they pass the client's address on.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, remote = "Self")]
 pub struct Proxies {
-    /// Addresses and networks of the proxies, such as `10.0.0.0/8` or `::1`. Nobody else's forwarding
-    /// header is believed. Each of them has to add to that header, or to replace it.
+    /// Addresses and networks of the proxies, such as `10.0.0.0/8` or `::1`. The header is trusted only from
+    /// them. Each proxy must append to the header or replace it.
     pub trusted: Vec<String>,
-    /// The one header that they write: `x-forwarded-for` unless said otherwise. `forwarded` is read as
-    /// RFC 7239 has it, every other one as addresses separated by commas.
+    /// The header that the proxies write. The default is `x-forwarded-for`. `forwarded` is read by RFC 7239,
+    /// every other header as addresses separated by commas.
     #[serde(default)]
     pub header: Option<String>,
 }
@@ -104,8 +102,8 @@ pub struct Proxies {
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, remote = "Self")]
 pub struct Geoip {
-    /// A MaxMind database file (`.mmdb`) with countries or cities. A path that is not absolute is taken
-    /// from the directory of this file.
+    /// A MaxMind database file (`.mmdb`) of countries or cities. A relative path starts at the directory of
+    /// the policy file.
     pub database: String,
 }
 

@@ -6,30 +6,30 @@ use serde::de::{Error, MapAccess};
 
 use super::shaped::{Shaped, deserialize_shaped};
 
-/// What happens to a request that exceeds a limit.
+/// What happens to a request over the limit.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename_all = "lowercase"))]
 pub enum Reject {
     /// It is refused: `429 Too Many Requests`.
     Block,
-    /// It is served, and reported as one that would have been refused.
+    /// It is served, and reported as a request that would have been refused.
     Shadow,
-    /// It is served, and marked, so that the handler can serve less.
+    /// It is served with a mark, so that the handler can serve less.
     Degrade,
-    /// It is sent elsewhere.
+    /// It is redirected.
     #[cfg_attr(feature = "schema", schemars(untagged))]
     Redirect(Redirect),
 }
 
-/// Where a request is sent that exceeds a limit.
+/// Where a request over the limit is redirected.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Redirect {
     /// The target, such as `https://busy.example.com/`.
     pub redirect: String,
-    /// The status: 307 unless said otherwise, or 302, 303 or 308.
+    /// The status: 302, 303, 307 or 308. The default is 307.
     #[serde(default)]
     pub status: Option<u16>,
 }

@@ -5,37 +5,34 @@ use serde::Deserialize;
 use super::shaped::deserialize_tables;
 use super::{Case, Condition, Cost, Key, Limit, Reject, Settle};
 
-/// Limits on a key: whose budget a request is charged to, how much there is of it, and when.
+/// A rule: limits, the key whose budget they count, and the requests that they apply to.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, remote = "Self")]
 pub struct Rule {
-    /// What the rule is called, in header fields, metrics and stores: a name of its own, of at most 31
-    /// printable ASCII characters. Its limits are named after it, where they have no names of their own: all
-    /// the same if they have one period in all tiers and cases, else after their periods too: `name/minute`,
-    /// `name/30 days`. What is spent is kept under rule and period, so their order makes no difference, a limit
-    /// that joins another changes nothing for it, and a limit that gets another period begins afresh. A rule
-    /// that is renamed forgets what was spent.
+    /// The name of the rule in header fields, metrics and stores: unique, at most 31 printable ASCII characters.
+    /// Limits without a name are named after the rule, with their period if the rule has several:
+    /// `name/minute`, `name/30 days`. What was spent is stored by rule and period. So limits can be reordered and
+    /// added without losing it; a limit with a new period, and a rule with a new name, start from zero.
     pub name: String,
-    /// Whose budget it is.
+    /// The key: each value has a budget of its own.
     pub key: Key,
-    /// The limits, all of which hold at once. With `tiers` or `cases`, these hold where no tier and no
-    /// case says otherwise.
+    /// The limits. All of them apply. With `cases`, they apply when no case does.
     #[serde(default)]
     pub limits: Vec<Limit>,
     /// Chooses the limits by tier or by customer.
     #[serde(default)]
     pub tiers: Option<Tiers>,
-    /// Other limits in other cases: the first that holds replaces `limits`.
+    /// Other limits for some requests. The first case that applies replaces `limits`.
     #[serde(default)]
     pub cases: Vec<Case>,
-    /// To which requests the rule applies: all, unless said otherwise.
+    /// The requests that the rule applies to. The default is all.
     #[serde(default)]
     pub when: Option<Condition>,
-    /// What a request costs: 1, unless said otherwise.
+    /// The cost of a request. The default is 1.
     #[serde(default)]
     pub cost: Option<Cost>,
-    /// Corrects the cost to what the response says that it was.
+    /// Corrects the charge to the actual cost, which the response contains.
     #[serde(default)]
     pub settle: Option<Settle>,
     /// Settles when the response's body has ended, failed or been dropped, instead of when its head is there.
@@ -48,29 +45,29 @@ pub struct Rule {
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub settle_at_most: Option<u64>,
     /// Counts a request only if its response has one of these statuses, such as `[401, 403]` for failed
-    /// logins; all others are given back what they were charged.
+    /// logins. All others get their charge back.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schemars(inner(range(min = 100, max = 999))))]
     pub count_if: Vec<u16>,
-    /// What happens to a request that this rule refuses: `block`, unless said otherwise.
+    /// What happens to a request that this rule refuses. The default is `block`.
     #[serde(default)]
     pub reject: Option<Reject>,
 }
 
-/// How a rule finds the tier of a request: by what names the tier (`by`), or by what names the customer
-/// (`customer`), whose tier stands under `customers`.
+/// How a rule finds the tier of a request: from the name of the tier (`by`), or from the name of the customer
+/// (`customer`) by the document's `customers`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, remote = "Self")]
 pub struct Tiers {
-    /// Where the name of the tier is read from: `{ claim = ".." }` or `{ const = ".." }`. What a client
-    /// may write itself, a header for one, cannot be used.
+    /// Where the name of the tier is read from: `{ claim = ".." }` or `{ const = ".." }`. Values that a client
+    /// can choose, such as headers, are not allowed.
     #[serde(default)]
     pub by: Option<Key>,
-    /// Where the name of the customer is read from, in the same ways.
+    /// Where the name of the customer is read from, in the same way.
     #[serde(default)]
     pub customer: Option<Key>,
-    /// The tier of everybody whose tier or customer is not known.
+    /// The tier of requests whose tier or customer is not known.
     pub default: String,
 }
 

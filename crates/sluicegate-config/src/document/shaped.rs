@@ -1,6 +1,6 @@
-//! Values that may be written in several shapes: a text or a table, a number or a text.
+//! Values with several forms: a text or a table, a number or a text.
 //!
-//! serde's untagged enums would do, but they forget where in the text they failed, and why.
+//! serde's untagged enums can read them too, but lose the location and the reason of an error.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -8,9 +8,9 @@ use std::marker::PhantomData;
 use serde::Deserializer;
 use serde::de::{Error, MapAccess, SeqAccess, Unexpected, Visitor};
 
-/// A value that takes the shapes whose functions it implements.
+/// A value that can have each form whose function it implements.
 pub(super) trait Shaped<'de>: Sized {
-    /// What is expected, in words that fit behind "expected".
+    /// The expected forms, in words that follow "expected".
     const EXPECTED: &'static str;
 
     fn text<E: Error>(text: &str) -> Result<Self, E> {
@@ -34,7 +34,7 @@ pub(super) trait Shaped<'de>: Sized {
     }
 }
 
-/// Reads whichever shape is there.
+/// Reads a value in any of its forms.
 pub(super) fn read<'de, T: Shaped<'de>, D: Deserializer<'de>>(from: D) -> Result<T, D::Error> {
     from.deserialize_any(Shapes(PhantomData))
 }
@@ -87,8 +87,8 @@ macro_rules! deserialize_shaped {
     )*};
 }
 
-/// Implements `Deserialize` for tables whose fields are derived with `#[serde(remote = "Self")]`: what serde
-/// derives on its own reads a list as a table, too, field by field.
+/// Implements `Deserialize` for tables whose fields are derived with `#[serde(remote = "Self")]`. serde's own
+/// derive also accepts a list as a table, field by field.
 macro_rules! deserialize_tables {
     ($($type:ty: $expected:literal),*) => {$(
         impl<'de> $crate::document::shaped::Shaped<'de> for $type {

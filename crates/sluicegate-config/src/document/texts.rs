@@ -6,14 +6,14 @@ use serde::de::{Error, SeqAccess};
 
 use super::shaped::{Shaped, deserialize_shaped};
 
-/// A text, or a list of texts of which any will do.
+/// A text, or a list of alternatives.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(untagged))]
 pub enum Texts {
     /// One text.
     One(String),
-    /// Any of these.
+    /// Any of these texts.
     Any(Vec<String>),
 }
 

@@ -5,15 +5,15 @@ use serde::Deserialize;
 use super::Limit;
 use super::shaped::deserialize_tables;
 
-/// What one tier may spend: `limits`, or `unlimited = true`.
+/// One tier: `limits`, or `unlimited = true`.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, remote = "Self")]
 pub struct Tier {
-    /// The limits, all of which hold.
+    /// The limits. All of them apply.
     #[serde(default)]
     pub limits: Vec<Limit>,
-    /// Whether this tier has no limit at all, which is said in the log.
+    /// Whether this tier has no limits. Its use is logged.
     #[serde(default)]
     pub unlimited: bool,
 }

@@ -1,35 +1,34 @@
-//! How the thread that looks at a file is woken.
+//! Wakes the thread that reads the file.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-/// How long nothing has to happen before the file is read: an editor writes, renames and sets rights
-/// within less.
+/// The pause in events after which the file is read. An editor writes, renames and sets permissions faster.
 const QUIET: Duration = Duration::from_millis(50);
 
-/// How long that is waited for, in a directory in which something happens all the time.
+/// The longest wait for such a pause, in a directory with constant activity.
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// How long after a directory could not be watched it is tried again.
+/// The time between attempts to watch a directory.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// How long a text has to be the same before it is put in force: a program that writes a file in place
-/// pauses for less between two writes.
+/// How long a text must stay the same before it takes effect. A program that writes a file in place pauses for less
+/// between two writes.
 const STABLE: Duration = Duration::from_millis(200);
 
-/// How long is waited for a program that has written into the file and not closed it yet.
+/// The longest wait for a program that has written to the file and not closed it yet.
 const OPEN: Duration = Duration::from_secs(10);
 
-/// Why the thread waits.
+/// What the thread waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Until {
-    /// Until something happens.
+    /// An event.
     Rung,
-    /// Until something happens, or for a while: not all that counts is watched.
+    /// An event or a timeout, because some directory is not watched.
     Later,
-    /// For a moment: what was found has to be found again.
+    /// A moment, after which the same text must be found again.
     Stable,
 }
 
@@ -41,8 +40,8 @@ pub(super) enum Next {
     Stop,
 }
 
-/// Wakes the thread. However often it is rung before somebody listens, that is once: nothing piles up
-/// behind a listener that takes its time.
+/// Wakes the thread. Several rings before the thread listens count as one, so nothing piles up behind a slow
+/// listener.
 #[derive(Clone)]
 pub(super) struct Bell {
     ring: SyncSender<()>,
@@ -50,11 +49,11 @@ pub(super) struct Bell {
     written: Arc<AtomicBool>,
 }
 
-/// Hears the bell.
+/// The thread's side of the bell.
 pub(super) struct Ear {
     rung: Receiver<()>,
     stop: Arc<AtomicBool>,
-    /// Whether a program has written into the file and not closed it yet, where the system tells that.
+    /// Whether a program has written to the file and not closed it yet, on systems that report it.
     written: Arc<AtomicBool>,
 }
 
@@ -66,13 +65,13 @@ impl Bell {
         (bell, Ear { rung, stop, written })
     }
 
-    /// Says whether a program has written into the file and not closed it yet.
+    /// Sets whether a program has written to the file and not closed it yet.
     pub(super) fn written(&self, written: bool) {
         self.written.store(written, Ordering::Release);
     }
 
     pub(super) fn ring(&self) {
-        // It has been rung already, or nobody is there any more.
+        // It was rung already, or the thread has ended.
         let _ = self.ring.try_send(());
     }
 
@@ -83,8 +82,7 @@ impl Bell {
 }
 
 impl Ear {
-    /// Waits for the bell, and for the end of the burst that it may be the beginning of; `until` says for
-    /// how long at most.
+    /// Waits for the bell and for the end of the burst of events. `until` bounds the wait.
     pub(super) fn wait(&self, until: Until) -> Next {
         let first = match until {
             Until::Rung => self.rung.recv().map_err(|_| RecvTimeoutError::Disconnected),
@@ -98,7 +96,7 @@ impl Ear {
         }
     }
 
-    /// Waits until nothing has happened for a while, and nobody writes.
+    /// Waits for a pause in events while no program writes.
     fn quiet(&self, since: Instant) -> Next {
         while self.next() == Next::Look {
             let open = self.written.load(Ordering::Acquire);

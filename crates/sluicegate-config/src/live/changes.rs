@@ -7,34 +7,34 @@ use sluicegate_core::rule::KnownLimits;
 use crate::compile::Policies;
 use crate::document::{Document, Rule};
 
-/// What is different between the policies that are in force and those that were.
+/// The difference between the new policies and the old ones.
 ///
-/// Rules are told by their names, so a rule that is renamed is one that was removed and one that was
-/// added. Policies that were made in code have limits, and no rules that could be told apart.
+/// Rules are compared by name, so a renamed rule counts as removed and added. Policies that were made in code have
+/// limits but no rules to compare.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Changes {
-    /// The names of rules that are new.
+    /// The names of new rules.
     pub added: Vec<String>,
-    /// The names of rules that are gone.
+    /// The names of removed rules.
     pub removed: Vec<String>,
-    /// The names of rules of which anything is different.
+    /// The names of changed rules.
     pub changed: Vec<String>,
-    /// Limits that are different.
+    /// Changed limits.
     pub limits: Vec<LimitChange>,
-    /// What else is different, by the name that it has in the document: `tiers`, `customers`.
+    /// Other changed settings, by their name in the document, such as `tiers` and `customers`.
     pub settings: Vec<&'static str>,
 }
 
-/// A limit that is different, or several that share a name: those of a rule's cases.
+/// A changed limit, or several limits with one name, such as those of a rule's cases.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct LimitChange {
     /// The name.
     pub name: String,
-    /// What it was.
+    /// The old limits.
     pub old: Vec<Limit>,
-    /// What it is now.
+    /// The new limits.
     pub new: Vec<Limit>,
 }
 
@@ -42,14 +42,14 @@ pub struct LimitChange {
 pub(crate) type Version<'a> = (Option<&'a Document>, &'a Policies);
 
 impl LimitChange {
-    /// Whether a limit has another period than those that were called the same before.
+    /// Whether a limit has a period that none of the old limits had.
     pub fn has_other_period(&self) -> bool {
         let period = |limit: &Limit| limit.period();
         self.new.iter().any(|new| !self.old.iter().any(|old| period(old) == period(new)))
     }
 
-    /// Whether nothing that was spent before counts towards any of them now: they belong to other periods or
-    /// algorithms, or to cases that were told apart.
+    /// Whether the new limits start from zero, because their periods, algorithms or cases share no budget with the
+    /// old ones.
     pub fn begins_afresh(&self) -> bool {
         !self.new.iter().any(|new| self.old.iter().any(|old| old.id() == new.id()))
     }
@@ -65,7 +65,7 @@ impl Changes {
         changes
     }
 
-    /// Whether nothing is different.
+    /// Whether nothing changed.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -100,7 +100,7 @@ fn settings(old: &Document, new: &Document) -> Vec<&'static str> {
     settings.into_iter().filter(|(_, changed)| *changed).map(|(name, _)| name).collect()
 }
 
-/// The limits that both have by name, where they are not the same.
+/// The limits with names in both, if they differ.
 fn limits(from: &Policies, to: &Policies) -> Vec<LimitChange> {
     let (mut old, new) = (named(from), named(to));
     let changed = new.into_iter().filter_map(|(name, new)| {

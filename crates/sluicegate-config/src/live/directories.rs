@@ -1,17 +1,16 @@
-//! Where to look for changes of a file.
+//! Which directories to watch for changes of a file.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Most links that are followed: more is a circle, as for the system.
+/// The most symbolic links that are followed. More are a circle, as for the operating system.
 const LINKS: usize = 40;
 
-/// The directories in which something changes when another file stands at `path`: the one that it is
-/// in, and those of every link on the way to the file itself.
+/// The directories that change when another file appears at `path`: its own, and those of every symbolic link on
+/// the way to the file.
 ///
-/// Only a path's last two names are taken for links: `policies.toml`, and the directory that it is in. What
-/// stands above is the system's to keep in place.
+/// Only the last two names of the path may be links: the file, and its directory.
 pub(super) fn directories(path: &Path) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     let mut path = path.to_owned();
@@ -19,7 +18,7 @@ pub(super) fn directories(path: &Path) -> BTreeSet<PathBuf> {
         found.extend(path.parent().map(Path::to_owned));
         let Some((link, target)) = first_link(&path) else { break };
         found.extend(link.parent().map(Path::to_owned));
-        // A target that is absolute replaces all before it.
+        // An absolute target replaces everything before it.
         let rest = path.strip_prefix(&link).unwrap_or(Path::new("")).to_owned();
         let mut next = link.parent().unwrap_or(Path::new("/")).join(target);
         if !rest.as_os_str().is_empty() {

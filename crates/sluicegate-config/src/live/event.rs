@@ -4,19 +4,19 @@ use std::path::PathBuf;
 use super::changes::Changes;
 use crate::source::{Diagnostic, PolicyError};
 
-/// What became of a change.
+/// The result of a change.
 ///
 /// With the feature `tracing`, each is a `tracing` event as well.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Event {
-    /// Other policies are in force.
+    /// New policies are in force.
     Reloaded(Changes),
-    /// The file is not valid, or cannot be read. The policies that were in force still are.
+    /// The file is not valid or cannot be read. The old policies stay in force.
     Refused(PolicyError),
-    /// The file is gone. The policies that were in force still are.
+    /// The file is missing. The old policies stay in force.
     Missing(PathBuf),
-    /// A directory cannot be watched at the moment, for this reason; it is tried again each second.
+    /// A directory cannot be watched, for this reason. Another attempt follows each second.
     Unwatched(String),
 }
 

@@ -15,7 +15,7 @@ pub(super) struct File {
     environment: Environment,
 }
 
-/// What was found at the path.
+/// The contents found at the path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Seen {
     Text(String),
@@ -43,7 +43,7 @@ impl File {
         }
     }
 
-    /// The document that was found, and the policies that it says.
+    /// The document in `seen`, and its policies.
     pub(super) fn compile(&self, seen: &Seen) -> Result<(Document, Policies), PolicyError> {
         let compiled = || {
             let document = self.read(seen)?;

@@ -1,4 +1,4 @@
-//! Policies that are replaced while they serve.
+//! Policies that can be replaced while the service runs.
 
 #[cfg(feature = "watch")]
 mod bell;
@@ -35,15 +35,12 @@ use crate::environment::Environment;
 use crate::policy_file::PolicyFile;
 use crate::source::PolicyError;
 
-/// Policies that are replaced while they serve: a rule, cheap to clone, whose clones are all replaced
-/// at once.
+/// Policies that can be replaced while the service runs. A `Live` is a rule; its clones share the policies.
 ///
-/// Each request sees one configuration, whole: the one that is in force when it is charged. What is
-/// spent stays: a limit that did not change goes on counting, and one whose numbers changed keeps what
-/// was spent, as long as its name and its algorithm stay.
+/// Each request is charged by one complete set of policies. A reload keeps what was spent: unchanged limits keep
+/// counting, and limits with new numbers carry over what was spent if their name and algorithm stay the same.
 ///
-/// A file that is broken, empty or gone changes nothing: the policies that are in force serve on, and
-/// an [`Event`] says what is wrong.
+/// If the file is broken, empty or missing, the old policies stay in force, and an [`Event`] reports the error.
 ///
 /// ```no_run
 /// use sluicegate_config::{Environment, Live};
@@ -74,85 +71,83 @@ impl Live {
         Ok(Self { shared: Arc::new(Shared::open(file)?) })
     }
 
-    /// Policies that were made otherwise, and are replaced by [`replace`](Self::replace).
+    /// Policies that do not come from a file. [`replace`](Self::replace) replaces them.
     pub fn of(policies: Policies) -> Self {
         Self { shared: Arc::new(Shared::of(policies)) }
     }
 
-    /// Reads the file again, and puts it in force between two requests; says what changed.
+    /// Reads the file again and puts its policies in force. Returns what changed.
     ///
-    /// [`watch`](Self::watch) does that by itself. This is for what is not seen from here: a signal, a
-    /// change in a database of places, a file on a network.
+    /// With the feature `watch`, [`watch`](Self::watch) does this for each change of the file. Call this for other
+    /// reasons to reload: a signal, a new GeoIP database, a file on a network drive.
     ///
     /// # Errors
     ///
-    /// What is wrong with the file; or that there is none, in policies that were made in code. Then the
-    /// policies that are in force serve on.
+    /// Everything that is wrong with the file, or that there is no file. The old policies stay in force.
     pub fn reload(&self) -> Result<Changes, PolicyError> {
         self.shared.reload()
     }
 
-    /// Puts other policies in force between two requests; says which limits changed.
+    /// Puts other policies in force. Returns which limits changed.
     ///
     /// # Errors
     ///
-    /// Where [`kept_by`](Self::kept_by) named a store that cannot keep one of their limits.
+    /// Fails if a store named by [`kept_by`](Self::kept_by) cannot keep one of the limits.
     pub fn replace(&self, policies: Policies) -> Result<Changes, PolicyError> {
         self.shared.replace(policies)
     }
 
-    /// The policies that are in force.
+    /// The policies in force.
     pub fn policies(&self) -> Arc<Policies> {
         self.shared.policies()
     }
 
-    /// Calls `listener` with each event from now on, on the thread on which it happens. It may call
-    /// this value, and should not take long: the next change waits for it.
+    /// Calls `listener` with each event from now on, on the thread of the event. The listener may use this value.
+    /// It should be fast, because the next change waits for it.
     pub fn on_event(&self, listener: impl Fn(&Event) + Send + Sync + 'static) {
         self.shared.listen(Arc::new(listener));
     }
 
-    /// Refuses policies with a limit that `store` cannot keep, from now on; a layer asks its store only
-    /// about the policies that it begins with.
+    /// From now on, refuses policies with a limit that `store` cannot keep. A layer checks only the policies that
+    /// it starts with.
     ///
     /// # Errors
     ///
-    /// When it cannot keep one of those that are in force.
+    /// Fails if the store cannot keep one of the limits in force.
     pub fn kept_by<S: Store + Send + Sync + 'static>(&self, store: S) -> Result<(), PolicyError> {
         self.shared.keep(Box::new(move |limit| store.check(limit)))
     }
 
-    /// Does with refused requests what the policies in force say of the limit that refuses: for a
-    /// layer's `rejection`.
+    /// A rejection for a layer, which treats each refused request as the policies in force say.
     pub fn rejection(&self) -> Rejection {
         let live = self.clone();
         Rejection::from_fn(move |decision| refused::rejection(&live.shared.in_force(), decision))
     }
 
-    /// Until when a served request holds its places, as the policies in force say it, for the `hold_until`
-    /// of a layer. A layer is told once: a reload that changes it reports the setting, and has no effect on it.
+    /// Until when a served request holds its place in limits of concurrency, for the `hold_until` of a layer. A
+    /// layer reads it once: a reload that changes the setting reports it but has no effect on the layer.
     pub fn hold_until(&self) -> Hold {
         self.shared.in_force().hold_until()
     }
 
-    /// Reloads the file when it changes, until the value that is returned is dropped.
+    /// Reloads the file when it changes, until the returned value is dropped.
     ///
-    /// The directory is watched, not the file: an editor may write another file and rename it, and
-    /// Kubernetes exchanges the directory that a link of a mounted `ConfigMap` leads through. Changes
-    /// that come close together are one, and a file that says what it said before is none.
+    /// The directory is watched instead of the file, because editors rename a new file over the old one, and
+    /// Kubernetes swaps the directory of a mounted `ConfigMap`. Changes that happen close together are one reload. A
+    /// file with the same text is not reloaded.
     ///
-    /// Write another file and rename it, if you can. A program that writes in place may be read half-way,
-    /// and half of a TOML or YAML file can be a valid file with fewer rules. So a changed text is put in
-    /// force only once it is found twice, 200 ms apart; on Linux, a program that has written into the file
-    /// and not closed it is waited for, for 10 seconds at most. A writer that closes half of a file and
-    /// goes on later cannot be told from one that is done. JSON has no such halves: each is refused.
+    /// Replace the file by renaming a new one over it, if you can. When a program writes in place, the file may be
+    /// read half-written, and half of a TOML file can be a valid file with fewer rules. So a new text takes effect
+    /// only after it was read twice, 200 ms apart. On Linux, a program that has written to the file and not closed
+    /// it delays the reload by up to 10 seconds. A program that closes half of a file and continues later cannot be
+    /// detected. In JSON, half of a file is never valid.
     ///
-    /// At most 8 MiB of a regular file are read; a pipe, a device or a directory in its place is
+    /// The file must be a regular file of at most 8 MiB. A pipe, device or directory at the path is
     /// [refused](Event::Refused).
     ///
     /// # Errors
     ///
-    /// When the system does not let directories be watched, or there is no file to watch.
+    /// Fails if the system cannot watch the directory, or if there is no file.
     #[cfg(feature = "watch")]
     pub fn watch(&self) -> Result<Watching, WatchError> {
         Watching::begin(&self.shared)

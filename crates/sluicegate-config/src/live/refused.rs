@@ -1,11 +1,11 @@
-//! What is done with a refused request.
+//! The rejection of a refused request.
 
 use sluicegate_core::{Decision, Rejection};
 
 use crate::compile::{BLOCKED, Policies};
 
-/// What the policies say of the limit that refuses; of several, what is least generous, so that none is
-/// let off because another would only be on trial. What they do not know is blocked.
+/// The rejection of the limit that refused; if several refused, the strictest. A limit that the policies do not
+/// know blocks.
 pub(super) fn rejection(policies: &Policies, decision: &Decision) -> Rejection {
     let refusing = decision.statuses().filter(|status| status.refused);
     let said = refusing.map(|status| {

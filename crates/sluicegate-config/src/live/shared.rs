@@ -1,4 +1,4 @@
-//! What all clones share: the policies in force, and how they are replaced.
+//! The state shared by all clones: the policies in force, and how they are replaced.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
@@ -17,7 +17,7 @@ use crate::source::{Diagnostic, PolicyError};
 pub(super) struct Shared {
     in_force: ArcSwap<Policies>,
     file: Option<File>,
-    /// Held while policies are replaced: one at a time.
+    /// Locked while policies are replaced.
     last: Mutex<Last>,
     listeners: RwLock<Vec<Listener>>,
 }
@@ -25,24 +25,24 @@ pub(super) struct Shared {
 type Listener = Arc<dyn Fn(&Event) + Send + Sync>;
 type Check = Box<dyn Fn(&Limit) -> Result<(), LimitError> + Send>;
 
-/// What was read last.
+/// The last file that was read.
 struct Last {
-    /// That of the policies in force.
+    /// The document of the policies in force.
     document: Option<Document>,
-    /// What was found at the path, whether or not it was valid.
+    /// What was found at the path, valid or not.
     seen: Option<Seen>,
     check: Option<Check>,
 }
 
 #[cfg(feature = "watch")]
-/// Most looks that a text gets to be the same twice: one that changes all the time is put in force as it is.
+/// The most attempts to read the same text twice. A file that changes all the time takes effect after that.
 const LOOKS: u32 = 50;
 
 #[cfg(feature = "watch")]
-/// What the watcher has found, and not put in force yet.
+/// A text that was read once and has not taken effect yet.
 pub(super) struct Glimpse {
     seen: Seen,
-    /// How many looks found something else than the one before.
+    /// How many attempts found a text different from the one before.
     looks: u32,
 }
 
@@ -63,7 +63,7 @@ impl Shared {
         Self { in_force, file, last: Mutex::new(last), listeners: RwLock::default() }
     }
 
-    /// The policies in force: loaded once for each request, which then sees no others.
+    /// The policies in force. Each request loads them once.
     pub(super) fn in_force(&self) -> Guard<Arc<Policies>> {
         self.in_force.load()
     }
@@ -83,7 +83,7 @@ impl Shared {
 
     pub(super) fn tell(&self, event: &Event) {
         report(event);
-        // A listener may add another.
+        // A listener may add a listener.
         let listeners = self.listeners.read().unwrap_or_else(PoisonError::into_inner).clone();
         listeners.iter().for_each(|listener| listener(event));
     }
@@ -113,8 +113,8 @@ impl Shared {
     }
 
     #[cfg(feature = "watch")]
-    /// Reloads the file if something else stands there than when it was read last, and did so at the look
-    /// before: a program that writes in place may be half-way. `glimpse` is what was found then.
+    /// Reloads the file if its text differs from the last one read and was the same at the previous attempt, so
+    /// that a half-written file does not take effect. `glimpse` is what the previous attempt found.
     pub(super) fn reload_if_changed(&self, glimpse: &mut Option<Glimpse>) {
         let Some(file) = &self.file else { return };
         let before = glimpse.take();
@@ -128,7 +128,7 @@ impl Shared {
             *glimpse = Some(Glimpse { seen, looks: looks + 1 });
             return;
         }
-        // What is wrong has been told.
+        // Errors are reported as events.
         let _ = self.follow(file, last, seen);
     }
 

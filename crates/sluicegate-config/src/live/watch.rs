@@ -1,4 +1,4 @@
-//! Watches the file of the policies.
+//! Watches a policy file.
 //!
 //! An empty file is refused. A program that writes in place empties the file first, and the limits hold
 //! meanwhile. The parsed document is asked whether it has `rules` (in Envoy's format, whether a descriptor
@@ -25,9 +25,9 @@ use super::directories::directories;
 use super::event::Event;
 use super::shared::{Glimpse, Shared};
 
-/// A file that is being watched, until this is dropped: see [`Live::watch`](super::Live::watch).
+/// Watches a file until it is dropped; see [`Live::watch`](super::Live::watch).
 ///
-/// No event comes after that.
+/// There are no events after the drop.
 #[must_use = "dropped, it stops watching"]
 pub struct Watching {
     bell: Bell,
@@ -37,7 +37,7 @@ pub struct Watching {
 /// Why a file cannot be watched.
 #[derive(Debug)]
 pub struct WatchError {
-    /// The library that watches is not part of this crate's promises.
+    /// Boxed, because the library behind it is not part of the public API.
     source: Option<Box<dyn Error + Send + Sync>>,
 }
 
@@ -48,7 +48,7 @@ impl Watching {
         let mut directories =
             Directories::new(bell.clone(), file.path()).map_err(WatchError::new)?;
         directories.watch(file.path()).map_err(WatchError::new)?;
-        // What happened between the reading and this moment is not to be missed.
+        // Changes since the file was read must not be missed.
         bell.ring();
         let thread = Thread { shared: Arc::clone(shared), directories, ear, glimpse: None };
         let thread = thread::Builder::new()
@@ -75,7 +75,7 @@ struct Thread {
     shared: Arc<Shared>,
     directories: Directories,
     ear: Ear,
-    /// What was found, until it is found again.
+    /// A text that was read once.
     glimpse: Option<Glimpse>,
 }
 
@@ -83,8 +83,7 @@ impl Thread {
     fn run(mut self) {
         let mut watched = true;
         while self.ear.wait(self.until(watched)) == Next::Look {
-            // A listener that panics has been reported by the panic itself; what comes later is not to
-            // be missed for it.
+            // The panic of a listener was reported already, and must not stop the watch.
             let look = AssertUnwindSafe(|| {
                 watched = self.watch(watched);
                 self.shared.reload_if_changed(&mut self.glimpse);
@@ -101,8 +100,8 @@ impl Thread {
         }
     }
 
-    /// Watches the directories that count by now, before the file is read: what changes afterwards is
-    /// seen. Tells when that fails, once.
+    /// Watches the current directories before the file is read, so that later changes are seen. Reports a failure
+    /// once.
     fn watch(&mut self, watched: bool) -> bool {
         let Some(file) = self.shared.file() else { return true };
         let failed = self.directories.watch(file.path()).err();
@@ -127,7 +126,7 @@ impl Directories {
             if let Some(written) = about.and_then(|event| written(event.kind)) {
                 bell.written(written);
             }
-            // An error may stand for events that were lost.
+            // An error may mean that events were lost.
             if event.is_err() || event.is_ok_and(|event| may_change(event.kind)) {
                 bell.ring();
             }
@@ -135,19 +134,19 @@ impl Directories {
         Ok(Self { watcher, watched: BTreeSet::new() })
     }
 
-    /// Watches all directories that count for `path`, and no others. Each is watched anew: a directory
-    /// may be another one by the same name.
+    /// Watches the directories of `path` and no others. Each is watched anew, because another directory may have
+    /// taken the name.
     fn watch(&mut self, path: &Path) -> notify::Result<()> {
         for directory in std::mem::take(&mut self.watched) {
-            // It may be gone, and its watch with it.
+            // The directory may be gone, and its watch with it.
             let _ = self.watcher.unwatch(&directory);
         }
         for directory in directories(path) {
             self.watcher.watch(&directory, RecursiveMode::NonRecursive)?;
             self.watched.insert(directory);
         }
-        // The file itself too: one that is mounted alone, as containers do, or has another name
-        // elsewhere, changes without a word in its directory. It may be missing.
+        // The file itself too: a file that is mounted alone, or has a hard link elsewhere, changes without an
+        // event in its directory. It may be missing.
         if self.watcher.watch(path, RecursiveMode::NonRecursive).is_ok() {
             self.watched.insert(path.to_owned());
         }
@@ -155,8 +154,8 @@ impl Directories {
     }
 }
 
-/// Whether a program has the file open that it has written into, as far as such an event says. Linux tells
-/// of the closing; another file at the same path begins anew.
+/// Whether a program has written to the file and not closed it, according to an event. Linux reports the closing.
+/// Another file at the same path starts anew.
 fn written(kind: EventKind) -> Option<bool> {
     let tells_closing = cfg!(any(target_os = "linux", target_os = "android"));
     match kind {
@@ -168,8 +167,7 @@ fn written(kind: EventKind) -> Option<bool> {
     }
 }
 
-/// Whether a file may be another one after such an event. Reading is none: it would be answered by
-/// reading.
+/// Whether the file may have changed after such an event. Reading does not count: it would cause another read.
 fn may_change(kind: EventKind) -> bool {
     match kind {
         EventKind::Access(access) => access == AccessKind::Close(AccessMode::Write),

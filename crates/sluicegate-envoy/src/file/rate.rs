@@ -144,7 +144,7 @@ fn replaces(
         let Some(mut entry) = Fields::of(node, &path, "what is replaced", found) else { continue };
         match entry.text("name", found).filter(|(_, name)| !name.is_empty()) {
             None => {
-                found.problem(&path, location(node), "`name` is missing: that of another limit")
+                found.problem(&path, location(node), "`name` is missing: that of another limit");
             }
             Some((location, name)) if Some(name) == own => {
                 found.problem(&path.name("name"), location, "a limit cannot replace itself");

@@ -3,17 +3,16 @@ use crate::compile::Context;
 use crate::document::{self, Weekday};
 use crate::source::DocumentPath;
 
-const TWO: &str = "one time is not enough and three are too many, expected two such as \
-                   [\"22:00\", \"06:00\"]";
+const TWO: &str = "expected two times, a start and an end, such as [\"22:00\", \"06:00\"]";
 
-/// Hours by the clock of the environment, in their own zone or in that of the document.
+/// Hours by the environment's clock, in their own time zone or that of the document.
 pub(super) fn hours(
     said: &document::Hours,
     path: &DocumentPath<'_>,
     context: &Context<'_>,
 ) -> Option<Hours> {
     #[cfg(not(feature = "hours"))]
-    context.wrong(path, absent::needs("hours"));
+    context.report(path, absent::needs("hours"));
     let mut hours = match &said.zone {
         Some(zone) => context.check(&path.name("zone"), Hours::in_zone(zone)),
         None => context.hours(),
@@ -21,13 +20,13 @@ pub(super) fn hours(
     if let Some(between) = &said.between {
         let path = path.name("between");
         let [from, to] = between.as_slice() else {
-            context.wrong(&path, TWO);
+            context.report(&path, TWO);
             return None;
         };
         hours = hours.and_then(|hours| context.check(&path, hours.between(from, to)));
     }
     if said.between.is_none() && said.on.is_empty() {
-        context.wrong(path, "no hours are said, expected `between`, or `on`, or both");
+        context.report(path, "the hours are empty: expected `between`, `on` or both");
     }
     let mut hours = hours?;
     if !said.on.is_empty() {

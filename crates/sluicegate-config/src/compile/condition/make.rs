@@ -13,7 +13,7 @@ use crate::document::{self, Expected, Texts};
 use crate::source::DocumentPath;
 
 impl Condition {
-    /// What cannot be made is noted and left out: nothing comes of the document then.
+    /// Errors are reported and left out; then the document is not compiled.
     pub(in crate::compile) fn new(
         said: &document::Condition,
         path: &DocumentPath<'_>,
@@ -105,7 +105,7 @@ impl Maker<'_> {
         key.is_in(codes).map(Test::Geo).ok()
     }
 
-    /// What is made of each text that is said under `name`, if all of them are sound.
+    /// The result of `make` for each text of `name`, if all of them are valid.
     fn each<T, E: ToString>(
         &self,
         name: &str,
@@ -118,7 +118,7 @@ impl Maker<'_> {
         }
         let texts = said.as_slice();
         if texts.is_empty() {
-            self.context.wrong(&path, "the list is empty, expected at least one");
+            self.context.report(&path, "the list is empty, expected at least one");
         }
         let made = texts.iter().enumerate();
         let made = made.map(|(i, text)| self.context.check(&path.index(i), make(text)));
@@ -140,7 +140,7 @@ impl Maker<'_> {
             };
             if matches!(expected, Expected::Any(texts) if texts.is_empty()) {
                 let empty = "the list is empty, expected at least one";
-                self.context.wrong(&path, empty);
+                self.context.report(&path, empty);
             }
             if let Some(name) = sound {
                 add(name, expected);
@@ -164,17 +164,17 @@ fn value<S: Clone>(
     }
 }
 
-/// The methods that everybody knows, which are easily written in the wrong case.
+/// Well-known methods, which are often written in lower case by mistake.
 const METHODS: [&str; 9] =
     ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"];
 
 fn method(text: &str) -> Result<String, String> {
     let known = METHODS.iter().find(|known| known.eq_ignore_ascii_case(text));
     match known {
-        Some(known) if *known != text => Err(format!(
-            "methods are told apart by case and nobody sends `{text}`, expected `{known}`"
-        )),
-        _ if text.is_empty() => Err("the method is empty, expected such as `POST`".to_owned()),
+        Some(known) if *known != text => {
+            Err(format!("methods are case-sensitive, expected `{known}` instead of `{text}`"))
+        }
+        _ if text.is_empty() => Err("the method is empty, expected one such as `POST`".to_owned()),
         _ => Ok(text.to_owned()),
     }
 }
@@ -183,7 +183,7 @@ fn route(text: &str) -> Result<String, String> {
     match text.starts_with('/') {
         true => Ok(text.to_owned()),
         false => Err(format!(
-            "the route `{text}` does not begin with a `/`, expected such as `/users/{{id}}`"
+            "the route `{text}` does not start with `/`, expected one such as `/users/{{id}}`"
         )),
     }
 }

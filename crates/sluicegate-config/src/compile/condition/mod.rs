@@ -1,4 +1,4 @@
-//! Conditions that a document can ask for.
+//! Conditions of documents.
 
 mod hours;
 mod make;
@@ -15,11 +15,11 @@ use super::key::Name;
 use crate::absent::{GeoIn, Hours};
 use crate::document::Wildcard;
 
-/// All that has to hold, the cheapest first.
+/// Tests that must all hold, the cheapest first.
 #[derive(Debug, Clone)]
 pub(super) struct Condition(Vec<Test>);
 
-/// One thing that has to hold, made of the same conditions that code uses.
+/// One test. It uses the same conditions as code.
 #[derive(Debug, Clone)]
 enum Test {
     Method(MethodIs),
@@ -38,7 +38,7 @@ enum Test {
     Any(AnyOf<Condition>),
 }
 
-/// What is expected of something that has a name.
+/// The expected value of a header, cookie, query parameter or claim.
 #[derive(Debug, Clone)]
 enum Value<S> {
     Present(Present<S>),
@@ -71,7 +71,7 @@ impl<V: View> CoreCondition<V> for Condition {
 }
 
 impl Condition {
-    /// Whether the client or the server chooses whether it holds: the client, as soon as one part is its choice.
+    /// Who chooses whether it holds: the client, if it chooses one part.
     pub(super) fn who_chooses(&self) -> ChosenBy {
         self.0.iter().map(Test::who_chooses).fold(ChosenBy::Server, ChosenBy::and)
     }
@@ -125,7 +125,7 @@ impl<V: View> CoreCondition<V> for Test {
             Self::Route(test) => test.surely_holds(view),
             Self::Not(condition) => Ok(!condition.holds(view)?),
             Self::Any(test) => test.surely_holds(view),
-            // These can always be told.
+            // The result of these is always certain.
             Self::Host(_)
             | Self::Header(_)
             | Self::Query(_)

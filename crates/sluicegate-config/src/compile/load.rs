@@ -6,21 +6,21 @@ use sluicegate_core::key::{Missing, View};
 use super::Context;
 use crate::absent::Cpu;
 use crate::document::{self, Amount};
-use crate::environment::RoomFn;
+use crate::environment::CapacityFn;
 use crate::source::DocumentPath;
 
-/// Whether there is room for more than the usual limits.
+/// A condition on the load of the service.
 #[derive(Clone)]
-pub(super) enum Room {
-    Named(RoomFn),
+pub(super) enum Load {
+    Capacity(CapacityFn),
     InFlight(InFlight),
     Cpu(Cpu),
 }
 
-impl<V: View> CoreCondition<V> for Room {
+impl<V: View> CoreCondition<V> for Load {
     fn holds(&self, view: &V) -> Result<bool, Missing> {
         match self {
-            Self::Named(room) => Ok(room()),
+            Self::Capacity(has_capacity) => Ok(has_capacity()),
             Self::InFlight(load) => load.holds(view),
             Self::Cpu(load) => load.holds(view),
         }
@@ -31,30 +31,30 @@ impl<V: View> CoreCondition<V> for Room {
     }
 }
 
-impl fmt::Debug for Room {
+impl fmt::Debug for Load {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Named(_) => f.write_str("Named"),
+            Self::Capacity(_) => f.write_str("Capacity"),
             Self::InFlight(load) => load.fmt(f),
             Self::Cpu(load) => load.fmt(f),
         }
     }
 }
 
-impl Room {
+impl Load {
     pub(super) fn new(
-        said: &document::Room,
+        said: &document::Load,
         path: &DocumentPath<'_>,
         context: &Context<'_>,
     ) -> Option<Self> {
-        match (&said.room, said.in_flight, &said.cpu) {
+        match (&said.has_capacity, said.in_flight, &said.cpu) {
             (Some(name), None, None) => {
-                let room = context.environment.named_room(name);
-                context.check(&path.name("room"), room).map(Self::Named)
+                let capacity = context.environment.named_capacity(name);
+                context.check(&path.name("has_capacity"), capacity).map(Self::Capacity)
             }
             (None, Some(0), None) => {
                 let path = path.name("in_flight");
-                context.wrong(&path, "fewer than 0 requests are never served, expected at least 1");
+                context.report(&path, "there are never fewer than 0 requests, expected at least 1");
                 None
             }
             (None, Some(bound), None) => {
@@ -63,9 +63,9 @@ impl Room {
             }
             (None, None, Some(share)) => Self::cpu(share, &path.name("cpu"), context),
             _ => {
-                context.wrong(
+                context.report(
                     path,
-                    "a load has one measure, expected one of `room`, `in_flight` and `cpu`",
+                    "`while` takes exactly one of `has_capacity`, `in_flight` and `cpu`",
                 );
                 None
             }
@@ -76,11 +76,14 @@ impl Room {
         let percent = match share {
             Amount::Percent(text) => context.percent(text, path)?,
             Amount::Count(count) => {
-                context.wrong(path, format!("`{count}` is no percentage, expected such as `80%`"));
+                context.report(
+                    path,
+                    format!("`{count}` is not a percentage, expected one such as `80%`"),
+                );
                 return None;
             }
         };
-        // No percentage up to 100 loses anything.
+        // Percentages up to 100 are exact as `f64`.
         context.check(path, Cpu::below(percent as f64 / 100.0)).map(Self::Cpu)
     }
 }
