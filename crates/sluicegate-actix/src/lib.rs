@@ -1,8 +1,8 @@
 //! Rate limiting for actix-web.
 //!
-//! [`RateLimit`] is a middleware for a whole [`App`](actix_web::App), a scope or a resource: a
-//! [`Rule`](rule::Rule) says which [`Limit`]s a request is charged to and by which key, a [`Store`](store::Store) decides, and a
-//! [`Rejection`] says what happens to what exceeds them.
+//! [`RateLimit`] is a middleware for a whole [`App`](actix_web::App), a scope or a resource. A [`Rule`](rule::Rule)
+//! says which [`Limit`]s a request is charged to, and by which key. A [`Store`](store::Store) decides. A [`Rejection`]
+//! says what happens to requests that exceed a limit.
 //!
 //! ```no_run
 //! use actix_web::{App, HttpServer, web};
@@ -21,8 +21,9 @@
 //! }
 //! ```
 //!
-//! All workers of the server count together, although each runs the closure for itself: see
-//! [`RateLimit`].
+//! All workers of the server share one count, although each worker runs the closure: see [`RateLimit`].
+//!
+//! The [guide](https://docs.rs/sluicegate/latest/sluicegate/guide/) leads from the first limit to production.
 //!
 //! # What rules see
 //!
@@ -54,23 +55,23 @@
 //!
 //! [`NormalizePath`]: actix_web::middleware::NormalizePath
 //!
-//! # What is held, and until when
+//! # How long a request holds its place
 //!
-//! A place of [`Limit::concurrent`] is held, and a request counts as [`InFlight`](condition::InFlight) in an
-//! [`InFlightMiddleware`](service::InFlightMiddleware), until the response's body has ended, failed, or been dropped because the client
-//! has gone. An upgraded connection (a WebSocket) is the body of its response. With
-//! [`hold_until`](RateLimit::hold_until) it is only until the head of the response is there. A
-//! [`RunningCost`](cost::RunningCost) charges a streamed answer what it used.
+//! A request holds its place of [`Limit::concurrent`], and counts as [`InFlight`](condition::InFlight) in an
+//! [`InFlightMiddleware`](service::InFlightMiddleware), until the body of the response has ended, failed, or been
+//! dropped because the client has gone. An upgraded connection (a WebSocket) is the body of its response. With
+//! [`hold_until`](RateLimit::hold_until), the request holds its place only until the head of the response is there.
+//! A [`RunningCost`](cost::RunningCost) charges a streamed response what it used.
 //!
 //! # Clients that leave
 //!
-//! A request whose future is dropped keeps its charge if a handler was running, and gives everything back,
-//! to middleware further out too, if it was waiting: for its turn, or for a store's answer.
+//! A request whose future is dropped keeps its charge if a handler was running. If it was waiting, for its turn or
+//! for the answer of a store, it gives everything back, also in middleware further out.
 //!
 //! In HTTP/1, actix-web does not drop the future of a client that has closed its side of the connection
-//! properly (by FIN, as closing a socket does): such a client may still read the answer. Nothing tells a
-//! middleware either. So the request keeps its place in the queue, and its handler runs. Where that is not
-//! wanted, say so to the server (from actix-web 4.12 on), as hyper does always:
+//! properly (with FIN, as closing a socket does), because such a client may still read the response. A middleware
+//! does not learn of it either. So the request keeps its place in the queue, and its handler runs. From actix-web
+//! 4.12 on, the server can be told to drop such requests, as hyper always does:
 //!
 //! ```no_run
 //! # use actix_web::{App, HttpServer};
@@ -82,10 +83,11 @@
 //!
 //! # Features
 //!
-//! - `metrics`: decisions by policy and verdict, what remains, waits and errors, through the facade of that name;
+//! - `metrics`: decisions by policy and verdict, what remains, waits and errors, through the `metrics` facade.
 //!   `sluicegate-core` lists them, and `examples/policies/metrics.rs` shows them to Prometheus and Grafana.
+//! - `hours`, `cpu`: conditions on the hour in a time zone, and on the processor time that is left.
 //!
-//! Everything of `sluicegate-core` is re-exported here.
+//! This crate re-exports `sluicegate-core`.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

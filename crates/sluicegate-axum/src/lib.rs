@@ -1,10 +1,10 @@
 //! Rate limiting for axum.
 //!
-//! [`RateLimitLayer`] is sluicegate's tower layer, told where axum keeps the peer's address
-//! (`ConnectInfo`) and the route's pattern (`MatchedPath`). Put it on a whole router with
+//! [`RateLimitLayer`] is a tower layer that knows where axum keeps the address of the peer (`ConnectInfo`) and the
+//! pattern of the route (`MatchedPath`). Put it on a whole router with
 //! [`Router::layer`](axum::Router::layer), on the routes so far with
 //! [`Router::route_layer`](axum::Router::route_layer), or on one route with
-//! [`MethodRouter::layer`](axum::routing::MethodRouter::layer), each with its own policy.
+//! [`MethodRouter::layer`](axum::routing::MethodRouter::layer), each with its own limits.
 //!
 //! ```no_run
 //! use std::net::SocketAddr;
@@ -22,26 +22,28 @@
 //! }
 //! ```
 //!
-//! Without `into_make_service_with_connect_info` axum does not tell the peer's address: a rule by
-//! [`Ip`] then answers `500 Internal Server Error` and logs the line to add, rather than let everybody
-//! share one budget.
+//! Without `into_make_service_with_connect_info`, axum does not know the address of the peer. A rule by [`Ip`] then
+//! answers `500 Internal Server Error` and logs the line to add. It never lets all clients share one budget.
+//!
+//! The [guide](sluicegate::guide) leads from the first limit to production.
 //!
 //! # Nested routers
 //!
-//! A router nested in another sees a path without the prefix. Keys and conditions see the whole path, as the
-//! client wrote it, wherever the layer is: in a router nested at `/api`, write
+//! A router that is nested in another one sees a path without the prefix. Keys and conditions see the whole path,
+//! as the client wrote it, wherever the layer is: in a router nested at `/api`, write
 //! `Path.matches("/api/login")`. [`Route`] is the whole pattern too. A layer around a `nest_service` runs before
-//! the service has matched a route: the key [`Route`] is missing there, and `Route.is("/api/login")` compares
-//! the pattern with the path.
+//! the service has matched a route. There, the key [`Route`] is missing, and `Route.is("/api/login")` compares the
+//! pattern with the path.
 //!
 //! # Features
 //!
-//! - `metrics`: decisions by policy and verdict, what remains, waits and errors, through the facade of that name;
+//! - `tokio` (on by default): the [`Ip`] key reads the peer that axum's server provides.
+//! - `matched-path` (on by default): the [`Route`] key reads the pattern that axum matched.
+//! - `metrics`: decisions by policy and verdict, what remains, waits and errors, through the `metrics` facade.
 //!   `sluicegate-core` lists them, and `examples/policies/metrics.rs` shows them to Prometheus and Grafana.
-//! - `matched-path`: the [`Route`] key reads what axum matched; on by default.
-//! - `tokio`: the [`Ip`] key reads the peer that axum's server provides; on by default.
+//! - `hours`, `cpu`: conditions on the hour in a time zone, and on the processor time that is left.
 //!
-//! Everything of `sluicegate` is re-exported here.
+//! This crate re-exports `sluicegate`.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -29,22 +29,23 @@
 //!
 //! # Features
 //!
-//! - `metrics`: what is decided, through the facade of that name, with its unit and description:
+//! - `metrics`: measures decisions through the `metrics` facade, with units and descriptions:
 //!
 //!   | metric | labels | |
 //!   | --- | --- | --- |
 //!   | `sluicegate_decisions_total` | `policy`, `verdict` | counter: once for each limit that admits a request, or each that refuses it; `admitted`, `waited`, `refused`, `banned`, `degraded`, `redirected`, `shadowed` or `uncounted` |
 //!   | `sluicegate_remaining_share` | `policy` | histogram: what is left of the tightest limit, from 0 to 1 |
-//!   | `sluicegate_wait_seconds` | `policy` | histogram: how long requests are made to wait, those that need not left out |
+//!   | `sluicegate_wait_seconds` | `policy` | histogram: the wait of requests that have to wait |
 //!   | `sluicegate_store_errors_total` | `kind` | counter: `full`, `unavailable`, `too_slow` or `unsupported` |
 //!   | `sluicegate_keyless_total` | `whose` | counter: `client` or `server` |
 //!   | `sluicegate_memory_keys`, `sluicegate_memory_capacity` | `store` | gauges, when `Memory::record_metrics` is called |
 //!   | `sluicegate_memory_turned_away_total`, `sluicegate_memory_counted_together_total` | `store` | counters, then too |
 //!
-//!   A policy is a limit's name; those after the 64th are `other`. Install the recorder before the first
-//!   request: what is measured of a policy is registered at its first decision, and kept.
-//! - `tracing`: events for what is refused, banned, missing or failing, and the span `rate_limit` around what is
-//!   not decided at once. Keys are in none of them, unless an adapter is told to show them.
+//!   A policy is the name of a limit. Policies after the 64th are `other`. Install the recorder before the first
+//!   request: the metrics of a policy are registered at its first decision.
+//! - `tracing`: events for refusals, bans, missing keys and failures, and the span `rate_limit` around decisions that
+//!   take time. No event holds a key unless an adapter is told to show keys.
+//! - `hours`, `cpu`: conditions on the hour in a time zone, and on the processor time that is left.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

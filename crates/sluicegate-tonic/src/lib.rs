@@ -32,18 +32,18 @@
 //! | --- | --- | --- |
 //! | exceeds a limit | `RESOURCE_EXHAUSTED` | `RetryInfo`; `QuotaFailure` names the limits |
 //! | costs more than a limit ever admits | `RESOURCE_EXHAUSTED` | no `RetryInfo`, since a retry cannot succeed; `QuotaFailure` |
-//! | lacks what its key is made of | `INVALID_ARGUMENT` | |
-//! | meets a server whose set-up lacks something | `INTERNAL` | |
-//! | meets a store that failed, where the layer fails closed | `UNAVAILABLE` | `RetryInfo` |
+//! | lacks a part of its key | `INVALID_ARGUMENT` | |
+//! | comes to a server that is not set up | `INTERNAL` | |
+//! | comes when the store has failed, and the layer fails closed | `UNAVAILABLE` | `RetryInfo` |
 //!
-//! gRPC has no redirects: a request that a policy would send elsewhere gets `RESOURCE_EXHAUSTED`.
+//! gRPC has no redirects: a request that would be redirected gets `RESOURCE_EXHAUSTED`.
 //!
 //! # Features
 //!
-//! - `transport`: the [`Ip`] key reads the peer that tonic's server provides; on by default.
+//! - `transport` (on by default): the [`Ip`] key reads the peer that tonic's server provides.
 //! - `tls`: the same for connections over TLS.
 //!
-//! Everything of `sluicegate` is re-exported here.
+//! This crate re-exports `sluicegate`.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

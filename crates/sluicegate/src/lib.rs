@@ -1,8 +1,10 @@
 //! Rate limiting for tower services.
 //!
-//! [`RateLimitLayer`] limits how fast clients may use a service: a [`Rule`](rule::Rule) says which [`Limit`]s a
-//! request is charged to and by which key, a [`Store`](store::Store) decides, and a [`Rejection`] says what happens to
-//! what exceeds them. [`Limiter`] is the same for code without HTTP.
+//! [`RateLimitLayer`] limits how fast clients may use a service. A [`Rule`](rule::Rule) says which [`Limit`]s a
+//! request is charged to, and by which key. A [`Store`](store::Store) decides. A [`Rejection`] says what happens to
+//! requests that exceed a limit. [`Limiter`] does the same for code without HTTP.
+//!
+//! The [`guide`] leads from the first limit to production.
 //!
 //! ```
 //! use sluicegate::{Header, Limit, RateLimitLayer};
@@ -26,39 +28,37 @@
 //! # }
 //! ```
 //!
-//! The [`guide`] leads from the first limit to production.
+//! # How long a request holds its place
 //!
-//! # What is held, and until when
+//! A request holds its place of [`Limit::concurrent`], and counts as [`InFlight`](condition::InFlight), until the
+//! body of the response has ended, failed, or been dropped because the client has gone. If the response upgrades
+//! the connection (a WebSocket), the request holds its place until the upgraded connection is dropped. With
+//! [`hold_until`](service::RateLimitLayerFor::hold_until), it holds its place only until the head of the response is
+//! there. A [`RunningCost`](cost::RunningCost) charges a streamed response what it used.
 //!
-//! A place of [`Limit::concurrent`] is held, and a request counts as [`InFlight`](condition::InFlight), until the response's
-//! body has ended, failed, or been dropped because the client has gone; where the response upgrades the
-//! connection (a WebSocket), until the upgraded connection is dropped. With
-//! [`hold_until`](service::RateLimitLayerFor::hold_until) it is only until the head of the response is there. A
-//! [`RunningCost`](cost::RunningCost) charges a streamed answer what it used.
-//!
-//! The response's body is therefore a [`Body`](response::Body) around that of the service inside, whatever that is.
+//! The body of the response is therefore a [`Body`](response::Body) around the body of the inner service.
 //!
 //! # Clients that leave
 //!
-//! A request whose client leaves (its future is dropped) keeps its charge if it was being served, and
-//! gives everything back if it was waiting: for its turn, or for a store's answer. With layers on top of
-//! one another the outer ones give back too, through whatever is between them, except:
+//! The future of a request is dropped when its client leaves. A request that was being served then keeps its
+//! charge. A request that was waiting, for its turn or for the answer of a store, gives everything back. With layers
+//! on top of one another the outer layers give back too, also through other services between them, except:
 //!
-//! - a task of its own (`tokio::spawn`): its end does not reach the outer layer;
-//! - an outer layer with [`extensions(false)`](service::RateLimitLayerFor::extensions): the inner one cannot tell
-//!   that the request has passed it;
-//! - a retry in between, of a request that was served before: it counts as not served.
+//! - The request runs in a task of its own (`tokio::spawn`): the end of the task does not reach the outer layer.
+//! - The outer layer has [`extensions(false)`](service::RateLimitLayerFor::extensions): the inner one cannot tell
+//!   that the request has passed it.
+//! - A layer between them tries a request again that was served before: it counts as not served.
 //!
 //! # Features
 //!
-//! - `upgrades`: an upgraded connection of hyper, axum or tonic keeps what its request holds; on by
-//!   default. Where something is held, `hyper::upgrade::Upgraded::downcast` does not find the server's own
-//!   type any more.
-//! - `metrics`: decisions by policy and verdict, what remains, waits and errors, through the facade of that name;
+//! - `upgrades` (on by default): an upgraded connection of hyper, axum or tonic keeps the place of its request. If
+//!   it holds one, `hyper::upgrade::Upgraded::downcast` no longer finds the type of the server.
+//! - `metrics`: decisions by policy and verdict, what remains, waits and errors, through the `metrics` facade.
 //!   `sluicegate-core` lists them, and `examples/policies/metrics.rs` shows them to Prometheus and Grafana.
+//! - `hours`, `cpu`: conditions on the hour in a time zone, and on the processor time that is left.
 //!
-//! Everything of `sluicegate-core` is re-exported here: a service depends on this crate alone, or on
-//! `sluicegate-axum` or `sluicegate-actix`.
+//! This crate re-exports `sluicegate-core`. A service depends on this crate alone, or on `sluicegate-axum` or
+//! `sluicegate-actix`.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
