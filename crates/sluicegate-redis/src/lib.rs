@@ -44,7 +44,7 @@
 //! | what happens | cost of a decision | what the store does |
 //! | --- | --- | --- |
 //! | the server is not there | nothing: an error at once | reconnects in the background, in pauses from 20 ms to 2 s |
-//! | it hangs, or drops packets | the deadline, for five requests; then nothing | the breaker opens; after its pause a new connection is made, and one request at a time probes the server |
+//! | it hangs, or drops packets | the deadline, for five requests and those that come while the five wait; then nothing | the breaker opens; after its pause a new connection is made, and one request at a time probes the server |
 //! | it answers later than the deadline | the same | the same: a late answer does not close the breaker |
 //! | it is killed | an error, for calls on their way | reconnects, and sends the scripts to the new server |
 //! | `SCRIPT FLUSH` | a second round trip, within the deadline | sends the script in full |
@@ -58,7 +58,8 @@
 //! The breaker opens after five failures in a row, of any kind: too slow, an error, a closed connection. While it is
 //! open, one call at a time probes whether the server answers within the deadline, and no connection is made before the
 //! pause has ended. Pauses grow from 100 ms to 2 s, and keep growing until the server has answered 50 calls in time.
-//! Each node of a cluster has a breaker of its own.
+//! When a probe has succeeded, one call at a time is made at first, and one more at a time for each answer; other
+//! requests get an error at once. Each node of a cluster has a breaker of its own.
 //!
 //! Settlements never wait. [`settle`](sluicegate_core::store::Store::settle) hands them to the connection before it
 //! returns, so that later calls of the same task are decided after them. Without a connection they are sent when there

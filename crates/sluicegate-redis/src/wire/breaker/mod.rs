@@ -4,7 +4,8 @@
 //! consecutive failures of the server; a wrong row, a moving slot and a failed script do not count. Then one request at a
 //! time probes the server, after pauses that double up to a bound. Half of each pause is random, so that processes do not
 //! return together. A probe that never returns loses its turn after the longest pause. Only the answer to a probe within
-//! the deadline closes the breaker; late answers and answers to earlier calls do not. A probe that times out, and the
+//! the deadline closes the breaker; late answers and answers to earlier calls do not. Then calls are let through one by
+//! one at first, and as many more at a time as were answered. A probe that times out, and the
 //! time-out that opens the breaker, also replace the connection. No connection is made before the pause has ended, because
 //! a successful connect is no sign of health.
 
@@ -35,6 +36,8 @@ pub(crate) struct Breaker {
     opened: AtomicU32,
     /// Answers in time since it was closed, counted until the server is healthy again.
     answered: AtomicU32,
+    /// Calls that were let through since then and have not ended.
+    under_way: AtomicU32,
 }
 
 const CLOSED: u64 = 0;
@@ -54,6 +57,8 @@ pub(crate) struct Permit {
     asked: u64,
     /// For a probe, the breaker's state that it set; [`CLOSED`] for any other call.
     claimed: u64,
+    /// Whether it is one of those under way while the server is not healthy yet.
+    counted: bool,
     reported: bool,
 }
 
@@ -73,10 +78,12 @@ impl Breaker {
             failed: AtomicU32::new(0),
             opened: AtomicU32::new(0),
             answered: AtomicU32::new(0),
+            under_way: AtomicU32::new(0),
         }
     }
 
-    /// A permit at `now`, unless the breaker is open or a probe is under way.
+    /// A permit at `now`, unless the breaker is open or a probe is under way, or it has been closed lately and too many
+    /// calls are under way.
     pub(crate) fn enter(self: &Arc<Self>, now: u64) -> Option<Permit> {
         let until = self.until.load(Ordering::Relaxed);
         let mut claimed = CLOSED;
@@ -88,7 +95,19 @@ impl Breaker {
             claimed = later(now, self.settings.backoff.longest) | CLAIMED;
             self.turn(until, claimed).then_some(())?;
         }
-        Some(Permit { breaker: Arc::clone(self), asked: now, claimed, reported: false })
+        let counted = until == CLOSED && self.opened.load(Ordering::Relaxed) != 0;
+        if counted {
+            self.join().then_some(())?;
+        }
+        Some(Permit { breaker: Arc::clone(self), asked: now, claimed, counted, reported: false })
+    }
+
+    /// Counts one more call that is under way: at first one, and one more for each answer. Otherwise all that come in the
+    /// time of a deadline would wait for a server that answered its probe and nothing else.
+    fn join(&self) -> bool {
+        let most = self.answered.load(Ordering::Relaxed).saturating_add(1);
+        let more = |under_way| (under_way < most).then_some(under_way + 1);
+        self.under_way.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
     }
 
     pub(crate) fn state(&self) -> BreakerState {
@@ -203,6 +222,9 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
+        if self.counted {
+            self.breaker.under_way.fetch_sub(1, Ordering::Relaxed);
+        }
         if self.is_probe() && !self.reported {
             self.breaker.turn(self.claimed, self.asked.max(AT_ONCE));
         }

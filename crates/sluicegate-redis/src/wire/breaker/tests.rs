@@ -174,3 +174,29 @@ fn without_a_number_of_failures_it_never_opens() {
     }
     assert!(breaker.enter(NOW).is_some());
 }
+
+/// A server that answers its probe, and nothing else, would make all wait that come in the time of a deadline.
+#[test]
+fn after_a_probe_calls_are_let_through_as_they_are_answered() {
+    let breaker = opened();
+    let now = NOW + SECOND;
+    let mut probe = breaker.enter(now).expect("time to try");
+    assert_eq!(probe.succeed(), Transition::Closed);
+    let mut under_way = vec![breaker.enter(now).expect("the first")];
+    assert!(breaker.enter(now).is_none(), "nothing is known of the server yet");
+    for expected in [2, 4, 8, 16] {
+        for mut permit in std::mem::take(&mut under_way) {
+            assert_eq!(permit.succeed(), Transition::Stayed);
+        }
+        under_way.extend(std::iter::from_fn(|| breaker.enter(now)));
+        assert_eq!(under_way.len(), expected);
+    }
+    // One that fails or is dropped makes room for another, and no more.
+    under_way.pop().expect("one").fail(now);
+    under_way.pop();
+    under_way.extend(std::iter::from_fn(|| breaker.enter(now)));
+    assert_eq!(under_way.len(), 16);
+    under_way.iter_mut().for_each(|permit| assert_eq!(permit.succeed(), Transition::Stayed));
+    let healthy: Vec<_> = (0..1_000).map_while(|_| breaker.enter(now)).collect();
+    assert_eq!(healthy.len(), 1_000, "30 answers have shown that it is healthy");
+}
