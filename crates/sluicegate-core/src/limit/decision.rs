@@ -62,7 +62,7 @@ impl Decision {
         self.statuses.iter()
     }
 
-    /// The least that remains with any limit that is no [shadow](Limit::shadow); `None` where nothing was
+    /// The least that remains with any limit that is no [shadow](crate::Limit::shadow); `None` where nothing was
     /// owed to one.
     pub fn remaining(&self) -> Option<u64> {
         self.told().map(|status| status.remaining).min()
@@ -84,7 +84,7 @@ impl Decision {
         self.told().any(|status| status.soft)
     }
 
-    /// Whether a limit that is a [shadow](Limit::shadow) would have refused the request, or held it up.
+    /// Whether a limit that is a [shadow](crate::Limit::shadow) would have refused the request, or held it up.
     pub fn is_shadowed(&self) -> bool {
         self.statuses().any(|status| status.shadowed)
     }

@@ -8,7 +8,7 @@ use super::when_full::WhenFull;
 /// How much may be spent in how much time, by which algorithm.
 ///
 /// A limit is a small plain value: it can be a constant, be compared, printed, and parsed from text.
-/// It holds no counts; those live in a [`Store`](crate::store::Store), one [`State`] for each key.
+/// It holds no counts; those live in a [`Store`](crate::store::Store), one [`State`](crate::adapter::State) for each key.
 ///
 /// | constructor | what it does |
 /// | --- | --- |
@@ -76,7 +76,7 @@ pub(super) enum AlgorithmSpec {
 }
 
 impl Limit {
-    /// The most that can be spent at once, and what [`LimitStatus::remaining`] counts down from: the
+    /// The most that can be spent at once, and what [`LimitStatus::remaining`](crate::limit::LimitStatus::remaining) counts down from: the
     /// burst of a token bucket, one more than the queue of a leaky bucket, else the count.
     pub const fn capacity(&self) -> u64 {
         match self.spec {
@@ -102,7 +102,7 @@ impl Limit {
     /// Whether a request of `cost` can never be admitted: it is more than the [`capacity`](Self::capacity).
     ///
     /// Waiting does not help such a request. A limit that finds one answers
-    /// [`Verdict::Never`], charges nothing and records nothing: it is no attempt to
+    /// [`Verdict::Never`](crate::limit::Verdict::Never), charges nothing and records nothing: it is no attempt to
     /// go faster, so that it counts neither towards a [ban](Self::ban) nor as a
     /// [refused attempt](Self::count_refused).
     ///

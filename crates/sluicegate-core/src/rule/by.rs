@@ -133,7 +133,7 @@ impl<K, L, C> By<K, L, C> {
         Self { account, most: Some(most), ..self }
     }
 
-    /// Applies only to requests for which the [`Condition`] `applies` holds; all others owe nothing to
+    /// Applies only to requests for which the [`Condition`](crate::condition::Condition) `applies` holds; all others owe nothing to
     /// this rule. Said last, after cost and accounting.
     pub fn when<F>(self, applies: F) -> When<Self, F> {
         When::new(self, applies)

@@ -7,7 +7,7 @@ use crate::key::{Missing, View};
 use crate::limit::{Limit, Limits};
 
 /// Chooses the limits for each request: a customer's own quota, a default for everybody else. For
-/// tiers there is [`Tiers`], and for conditions [`when`]: there, a change of
+/// tiers there is [`Tiers`](crate::Tiers), and for conditions [`when`](crate::when): there, a change of
 /// limits keeps what was spent.
 ///
 /// ```

@@ -6,8 +6,8 @@ use crate::store::charge::Charge;
 
 /// Writes down what a request owes.
 ///
-/// Made by [`Limit::by`] and [`Limits::by`]; a tuple of rules charges all of them or none;
-/// [`rule_fn`] is for everything else.
+/// Made by [`Limit::by`] and [`Limits::by`](crate::limit::Limits::by); a tuple of rules charges all of them or none;
+/// [`rule_fn`](crate::rule::rule_fn) is for everything else.
 ///
 /// ```
 /// use sluicegate::{Global, Ip, Limit};

@@ -2,8 +2,8 @@ use super::contract::KnownLimits;
 use crate::key::{Missing, View};
 use crate::limit::{Limit, Limits};
 
-/// Where a rule's limits come from: a list, [`Cases`], [`Tiers`], or
-/// [`choose`].
+/// Where a rule's limits come from: a list, [`Cases`](crate::rule::Cases), [`Tiers`](crate::Tiers), or
+/// [`choose`](crate::rule::choose).
 pub trait LimitsFor<V: View>: KnownLimits {
     /// Hands out the limits for this request.
     ///

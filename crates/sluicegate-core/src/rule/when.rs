@@ -6,7 +6,7 @@ use crate::key::{Missing, View};
 use crate::limit::Limit;
 use crate::store::charge::Charge;
 
-/// A rule that applies to some requests only; see [`By::when`].
+/// A rule that applies to some requests only; see [`By::when`](crate::rule::By::when).
 #[derive(Clone, Copy)]
 pub struct When<R, F> {
     rule: R,
