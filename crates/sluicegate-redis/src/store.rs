@@ -92,6 +92,13 @@ impl Redis {
         if shared.route.is_shut() {
             return Err(Failure::new(FailureKind::BreakerOpen));
         }
+        if let (1, Some(debit)) = (charge.len(), charge.debits().next()) {
+            let key = shared.key(debit);
+            let within = (shared.route.slot(&key), shared.deadline);
+            let keys = std::slice::from_ref(&key);
+            let call = TimedCall::begin(shared, operation, charge.clone(), keys, within)?;
+            return Ok(RedisFuture::one(shared, call));
+        }
         let keys: Vec<_> = charge.debits().map(|debit| shared.key(debit)).collect();
         let slots: Vec<_> = keys.iter().map(|key| shared.route.slot(key)).collect();
         if slots.iter().all(|slot| *slot == slots[0]) {

@@ -28,18 +28,19 @@ use crate::wire::node::{Connection, Node};
 pub(super) async fn send(
     shared: &Arc<Shared>,
     slot: u16,
-    call: &SingleCall,
+    call: SingleCall,
     node: Arc<Node>,
     connection: Connection,
 ) -> Answer {
     let _unanswered = node.queue.begin_call();
     if let Some(_script) = node.queue.begin_script_alone() {
-        let evaluation =
-            Evaluation { shared, slot, script: call.script(), command: &call.command() };
-        return evaluation.run(Arc::clone(&node), connection).await;
+        let (script, command) = (call.script(), call.command());
+        let evaluation = Evaluation { shared, slot, script, command: &command };
+        // In a box, so that the future of a batched call stays small.
+        return Box::pin(evaluation.run(Arc::clone(&node), connection)).await;
     }
     let (answer, answered) = oneshot::channel();
-    if let Some(joined) = node.queue.join(QueuedCall { call: call.clone(), answer }) {
+    if let Some(joined) = node.queue.join(QueuedCall { call, answer }) {
         let (on, node) = (Arc::clone(shared), Arc::clone(&node));
         shared.runtime.spawn(async move {
             let batch = match joined {

@@ -112,6 +112,13 @@ impl TimedCall {
     }
 
     fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Result<Vec<u8>, Failure>> {
+        // Most polls end here, without a stage that is moved.
+        if let Stage::Answering { answer, begun, .. } = &mut self.stage {
+            *begun = true;
+            let answer = ready!(answer.as_mut().poll(cx));
+            self.stage = Stage::Done;
+            return Poll::Ready(answer);
+        }
         loop {
             let stage = std::mem::replace(&mut self.stage, Stage::Done);
             self.stage = match stage {
@@ -217,7 +224,7 @@ impl Stage {
     ) -> Self {
         observation.sent(connection.epoch);
         let (node, on) = (Arc::clone(node), connection.clone());
-        let answer = Box::pin(async move { request.send(node, on).await });
+        let answer = Box::pin(async move { request.send_once(node, on).await });
         Self::Answering { answer, begun: false, connection }
     }
 }

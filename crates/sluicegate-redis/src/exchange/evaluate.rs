@@ -79,13 +79,13 @@ impl Evaluation<'_> {
     async fn evaluate(
         &self,
         node: &Arc<Node>,
-        mut connection: Connection,
+        connection: Connection,
         asking: bool,
     ) -> Result<Vec<u8>, Rejection> {
-        let mut answer = send(&mut connection, self.command, asking).await;
+        let mut answer = send(&connection, self.command, asking).await;
         if is_unknown(&answer) {
             self.shared.counters.script_loaded();
-            answer = send(&mut connection, &in_full(self.script, self.command), asking).await;
+            answer = send(&connection, &in_full(self.script, self.command), asking).await;
         }
         answer
             .and_then(packed)
@@ -93,8 +93,8 @@ impl Evaluation<'_> {
     }
 }
 
-async fn send(connection: &mut Connection, command: &Cmd, asking: bool) -> RedisResult<Value> {
-    let wire = &mut connection.wire;
+async fn send(connection: &Connection, command: &Cmd, asking: bool) -> RedisResult<Value> {
+    let mut wire = connection.wire();
     let answer = if asking {
         // As one pipeline, so that no other command on the connection comes in between.
         let mut both = redis::pipe();
@@ -158,13 +158,13 @@ impl Rejection {
 pub(super) async fn evaluate_batch(
     shared: &Shared,
     node: &Arc<Node>,
-    mut connection: Connection,
+    connection: Connection,
     batch: &CallBatch,
 ) -> Result<Vec<Result<Vec<u8>, Failure>>, Failure> {
-    let mut answer = send(&mut connection, &batch.by_hash(), false).await;
+    let mut answer = send(&connection, &batch.by_hash(), false).await;
     if is_unknown(&answer) {
         shared.counters.script_loaded();
-        answer = send(&mut connection, &batch.in_full(), false).await;
+        answer = send(&connection, &batch.in_full(), false).await;
     }
     let failure = |error: RedisError| match Rejection::after(node, connection.generation, &error) {
         Rejection::Failed(failure) => failure,

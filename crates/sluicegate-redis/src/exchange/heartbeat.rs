@@ -105,5 +105,5 @@ fn request(shared: &Arc<Shared>, turn: u64, rows: &Rows) -> Request {
     let known = rows.iter().map(|(_, count)| *count);
     let by = Caller { turn, ..shared.caller(None) };
     let call = Call::renew(keys, known, by);
-    Request::new(shared, slot, &call)
+    Request::new(shared, slot, call)
 }

@@ -29,15 +29,15 @@ enum Payload {
 }
 
 impl Request {
-    pub(crate) fn new(shared: &Arc<Shared>, slot: u16, call: &Call<'_>) -> Self {
+    pub(crate) fn new(shared: &Arc<Shared>, slot: u16, call: Call<'_>) -> Self {
         // In a cluster, too few calls of one slot come at the same time.
-        let single = match shared.route {
-            Route::One(_) => SingleCall::of(call),
-            Route::Cluster(_) => None,
+        let is_batchable = matches!(shared.route, Route::One(_)) && call.can_be_batched();
+        let script = call.script();
+        let payload = match is_batchable {
+            true => Payload::Batchable(SingleCall::of(call)),
+            false => Payload::Alone(by_hash(script, call.keys(), call.args())),
         };
-        let command = || by_hash(call.script(), call.keys(), call.args());
-        let payload = single.map_or_else(|| Payload::Alone(command()), Payload::Batchable);
-        Self { shared: Arc::clone(shared), slot, script: call.script(), payload }
+        Self { shared: Arc::clone(shared), slot, script, payload }
     }
 
     /// An operation on `charge`, whose rows have these `keys`.
@@ -48,11 +48,17 @@ impl Request {
         keys: &[Vec<u8>],
         (slot, claim): (u16, Option<&Claim>),
     ) -> Self {
-        let rows: Vec<_> =
-            charge.debits().zip(keys).map(|(debit, key)| Row { key, debit }).collect();
         let caller = shared.caller(claim);
-        let call = Call::of(operation, &rows, charge.patience(), charge.keys(), caller);
-        Self::new(shared, slot, &call)
+        let of_rows = |rows: &[Row<'_>]| {
+            let call = Call::of(operation, rows, charge.patience(), charge.keys(), caller);
+            Self::new(shared, slot, call)
+        };
+        let mut rows = charge.debits().zip(keys).map(|(debit, key)| Row { key, debit });
+        match (keys, rows.next()) {
+            // Most charges have one row, which needs no allocation.
+            ([_], Some(row)) => of_rows(&[row]),
+            (_, first) => of_rows(&first.into_iter().chain(rows).collect::<Vec<_>>()),
+        }
     }
 
     /// Sends it to `node`, and follows redirections.
@@ -64,12 +70,27 @@ impl Request {
         let shared = &self.shared;
         match &self.payload {
             Payload::Batchable(call) => {
-                batch::send(shared, self.slot, call, node, connection).await
+                batch::send(shared, self.slot, call.clone(), node, connection).await
             }
             Payload::Alone(command) => {
                 let (slot, script) = (self.slot, self.script);
                 Evaluation { shared, slot, script, command }.run(node, connection).await
             }
+        }
+    }
+
+    /// Like [`send`](Self::send), for a request that is sent once.
+    pub(crate) async fn send_once(
+        self,
+        node: Arc<Node>,
+        connection: Connection,
+    ) -> Result<Vec<u8>, Failure> {
+        match self.payload {
+            Payload::Batchable(call) => {
+                batch::send(&self.shared, self.slot, call, node, connection).await
+            }
+            // In a box, so that the future of a batched call stays small.
+            Payload::Alone(_) => Box::pin(self.send(node, connection)).await,
         }
     }
 }

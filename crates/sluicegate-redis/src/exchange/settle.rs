@@ -134,5 +134,5 @@ fn settlement(shared: &Arc<Shared>, debit: &Debit, receipt: &Receipt, spent: u64
     let key = shared.key(debit);
     let row = Row { key: &key, debit };
     let call = Call::settle(&row, receipt, spent, shared.caller(None));
-    Request::new(shared, shared.route.slot(&key), &call)
+    Request::new(shared, shared.route.slot(&key), call)
 }

@@ -79,7 +79,7 @@ fn call(shared: &Arc<Shared>, debit: &Debit, wanted: LeaseRequest) -> Request {
     let key = shared.key(debit);
     let row = Row { key: &key, debit };
     let call = Call::lease(&row, wanted, shared.caller(None));
-    Request::new(shared, shared.route.slot(&key), &call)
+    Request::new(shared, shared.route.slot(&key), call)
 }
 
 /// The node that has the row, a permit of its breaker, and its connection.

@@ -24,10 +24,10 @@ pub(crate) struct SingleCall {
 }
 
 impl SingleCall {
-    /// `None` for a call that needs a run of its own.
-    pub(crate) fn of(call: &Call<'_>) -> Option<Self> {
-        let key = call.keys().next().filter(|_| call.can_be_batched())?;
-        Some(Self { script: call.script(), key: key.to_vec(), args: call.args().to_vec() })
+    /// A call that [can be batched](Call::can_be_batched), which has one row.
+    pub(crate) fn of(call: Call<'_>) -> Self {
+        let key = call.rows.first().map(|row| row.key.to_vec()).unwrap_or_default();
+        Self { script: call.script, key, args: call.args }
     }
 
     pub(crate) fn script(&self) -> &'static Script {

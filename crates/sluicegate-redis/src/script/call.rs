@@ -10,6 +10,7 @@ use super::source::{SETTLE, SETTLE_WITH_LOG, SPEND, Script, TAKE, TAKE_WITH_LOG}
 
 /// A script with its arguments: the keys of the rows, and one packed argument.
 #[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
 pub(crate) struct Call<'a> {
     pub(super) script: &'static Script,
     pub(super) rows: &'a [Row<'a>],

@@ -100,7 +100,7 @@ impl Redis {
     /// Runs several calls in one script, and hands back the answer to each.
     pub(super) fn run_together(&mut self, calls: &[Call<'_>]) -> Vec<Result<Vec<u8>, String>> {
         self.keys.borrow_mut().commands = 0;
-        let parts = calls.iter().map(|call| SingleCall::of(call).unwrap());
+        let parts = calls.iter().map(|call| SingleCall::of(call.clone()));
         let mut parts: Vec<_> = parts.enumerate().collect();
         parts.sort_by(|(_, one), (_, other)| one.order().cmp(&other.order()));
         let (places, parts): (Vec<_>, Vec<_>) = parts.into_iter().unzip();

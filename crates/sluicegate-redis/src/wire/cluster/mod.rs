@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use self::map::{Map, Range};
 use crate::failure::{Failure, FailureKind};
 use crate::runtime::before;
-use crate::wire::node::{Connection, Node, NodeContext, Target};
+use crate::wire::node::{Node, NodeContext, Target};
 use crate::wire::relocate::at_address;
 
 /// A cluster: its nodes, and which of them serves which slot.
@@ -206,10 +206,11 @@ async fn look_until_known(cluster: Weak<Cluster>) {
 async fn ask(context: NodeContext, node: Arc<Node>) -> Result<(Arc<Node>, Vec<Range>), Failure> {
     let mut on = None;
     let asked = async {
-        let Connection { mut wire, generation, .. } = Arc::clone(&node).connection().await?;
-        on = Some(generation);
+        let connection = Arc::clone(&node).connection().await?;
+        on = Some(connection.generation);
         let mut command = cmd("CLUSTER");
         command.arg("SLOTS");
+        let mut wire = connection.wire();
         let answer = wire.send_packed_command(&command).await.and_then(Value::extract_error);
         answer.map_err(|error| Failure::from(&error))
     };

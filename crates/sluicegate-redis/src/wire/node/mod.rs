@@ -32,10 +32,12 @@ use crate::runtime::Sleep;
 use crate::wire::breaker::{Breaker, Permit, Transition};
 use crate::wire::epochs::ServerEpoch;
 
-/// A connection of a node.
+/// A connection of a node. Clones are the same connection.
 #[derive(Clone)]
-pub(crate) struct Connection {
-    pub(crate) wire: MultiplexedConnection,
+pub(crate) struct Connection(Arc<Connected>);
+
+pub(crate) struct Connected {
+    wire: MultiplexedConnection,
     /// The number of this connection among those of its node.
     pub(crate) generation: u64,
     /// Answers on it hold for as long as this epoch lasts.
@@ -72,6 +74,21 @@ enum State {
         failed: Option<Failure>,
     },
     Up(Connection),
+}
+
+impl Connection {
+    /// A handle to send commands with.
+    pub(crate) fn wire(&self) -> MultiplexedConnection {
+        self.0.wire.clone()
+    }
+}
+
+impl std::ops::Deref for Connection {
+    type Target = Connected;
+
+    fn deref(&self) -> &Connected {
+        &self.0
+    }
 }
 
 impl Node {
@@ -254,8 +271,8 @@ impl Node {
         self.forget();
         self.context.counters.connected(&self.name);
         let epoch = self.context.epochs.current(self.index);
-        let driver = Arc::new(driver);
-        self.state.send_replace(State::Up(Connection { wire, generation, epoch, driver }));
+        let connected = Connected { wire, generation, epoch, driver: Arc::new(driver) };
+        self.state.send_replace(State::Up(Connection(Arc::new(connected))));
     }
 
     /// How long to wait before the next attempt.
