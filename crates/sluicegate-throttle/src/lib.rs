@@ -4,12 +4,13 @@
 //! is bounded in cost and is drained at the server's capacity. When the queue is full, a request evicts less critical
 //! ones or is refused at once, so the server keeps doing useful work under any load.
 //!
-//! The deciding part is [`scheduler`]: without a clock, a runtime or I/O.
+//! The deciding parts, [`scheduler`] and [`predict`], have no clock, no runtime and no I/O.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod class;
 mod error;
+pub mod predict;
 pub mod scheduler;
 
 pub use self::class::{Class, Classes, MAX_CLASSES};
