@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use crate::deny;
 use crate::features;
+use crate::layers;
 use crate::msrv;
 use crate::package;
 use crate::proof;
@@ -14,6 +15,8 @@ use crate::step::{Failure, Seconds, Step, cargo, root};
 /// Runs every check in order and stops at the first that fails.
 pub(crate) fn check_everything() -> Result<(), Failure> {
     let started = Instant::now();
+
+    layers::check()?;
 
     let mut steps = vec![formatting(), lints(), documentation()];
     steps.extend(each_library_alone()?);

@@ -6,6 +6,7 @@ mod ci;
 mod counterparts;
 mod deny;
 mod features;
+mod layers;
 mod msrv;
 mod package;
 mod proof;
