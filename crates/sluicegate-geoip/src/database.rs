@@ -10,11 +10,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use sluicegate_core::Ip;
 
 use crate::code::Code;
 use crate::error::GeoError;
-use crate::key::{GeoKey, Level};
+use crate::level::Level;
 use crate::records::Records;
 
 /// A GeoIP database of countries or cities in the MaxMind DB format.
@@ -81,22 +80,6 @@ impl GeoDatabase {
     pub fn replace(&self, bytes: impl Into<Vec<u8>>) -> Result<(), GeoError> {
         self.0.records.store(Arc::new(Records::new(bytes.into())?));
         Ok(())
-    }
-
-    /// A key: the country of the address that `ip` finds, as an ISO 3166-1 code such as `DE`.
-    ///
-    /// Addresses without a known country share one key; see [`GeoKey`].
-    pub fn country(&self, ip: Ip) -> GeoKey {
-        GeoKey::new(self.clone(), ip, Level::Country)
-    }
-
-    /// A key: the region of the address that `ip` finds, as an ISO 3166-2 code such as `US-CA`. If the
-    /// database lists nested regions, this is the largest.
-    ///
-    /// Only databases of cities contain regions. Addresses without a known region share one key; see
-    /// [`GeoKey`].
-    pub fn region(&self, ip: Ip) -> GeoKey {
-        GeoKey::new(self.clone(), ip, Level::Region)
     }
 
     /// The code of `address`, if it is known.

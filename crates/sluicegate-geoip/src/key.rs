@@ -1,21 +1,14 @@
 use sluicegate_core::Ip;
-use sluicegate_core::adapter::KeyTag;
 use sluicegate_core::condition::{ChosenBy, Condition};
 use sluicegate_core::key::{Key, KeyBuf, Missing, View};
 
 use crate::code::Code;
 use crate::database::GeoDatabase;
 use crate::error::GeoError;
+use crate::level::Level;
 
 /// The key of every address without a known code.
 const UNKNOWN: &[u8] = b"unknown";
-
-/// What a key reads from the database.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Level {
-    Country,
-    Region,
-}
 
 /// The country or region of the client's address, as a key.
 ///
@@ -30,6 +23,24 @@ pub struct GeoKey {
     database: GeoDatabase,
     ip: Ip,
     level: Level,
+}
+
+impl GeoDatabase {
+    /// A key: the country of the address that `ip` finds, as an ISO 3166-1 code such as `DE`.
+    ///
+    /// Addresses without a known country share one key; see [`GeoKey`].
+    pub fn country(&self, ip: Ip) -> GeoKey {
+        GeoKey::new(self.clone(), ip, Level::Country)
+    }
+
+    /// A key: the region of the address that `ip` finds, as an ISO 3166-2 code such as `US-CA`. If the
+    /// database lists nested regions, this is the largest.
+    ///
+    /// Only databases of cities contain regions. Addresses without a known region share one key; see
+    /// [`GeoKey`].
+    pub fn region(&self, ip: Ip) -> GeoKey {
+        GeoKey::new(self.clone(), ip, Level::Region)
+    }
 }
 
 impl GeoKey {
@@ -58,29 +69,6 @@ impl GeoKey {
     /// The code for the request of `view`, if it is known.
     fn code<V: View>(&self, view: &V) -> Result<Option<Code>, Missing> {
         Ok(self.database.code(self.level, self.ip.address(view)?))
-    }
-}
-
-impl Level {
-    fn parse(self, code: &str) -> Result<Code, GeoError> {
-        let (read, form) = match self {
-            Self::Country => (
-                Code::parse_country(code),
-                "not the code of a country, expected two upper-case letters of ISO 3166-1 such as `DE`",
-            ),
-            Self::Region => (
-                Code::parse_region(code),
-                "not the code of a region, expected an upper-case code of ISO 3166-2 such as `US-CA`",
-            ),
-        };
-        read.ok_or_else(|| GeoError::code_of(code, form))
-    }
-
-    fn tag(self) -> KeyTag {
-        match self {
-            Self::Country => KeyTag::Country,
-            Self::Region => KeyTag::Region,
-        }
     }
 }
 

@@ -39,6 +39,7 @@ mod countries;
 mod database;
 mod error;
 mod key;
+mod level;
 mod records;
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,7 @@ use std::hash::{Hash, Hasher};
 
 use sha2::{Digest, Sha256};
 
-use super::{Key, Missing, Part, View};
+use super::{Key, Missing, View};
 
 /// Bytes in a word.
 const WORD: usize = 8;
@@ -55,20 +55,6 @@ impl KeyBuf {
     #[inline]
     pub const fn new() -> Self {
         Self { lengths: [WHOLE as u64, 0], words: [0; ROOM], used: 0 }
-    }
-
-    /// The key of one value.
-    ///
-    /// ```
-    /// use sluicegate::key::KeyBuf;
-    ///
-    /// assert_eq!(KeyBuf::of("alice"), KeyBuf::of(String::from("alice")));
-    /// ```
-    #[inline]
-    pub fn of(part: impl Part) -> Self {
-        let mut key = Self::new();
-        part.write(&mut key);
-        key
     }
 
     /// The key that `key` reads from a request: the one under which a rule [by](crate::Limit::by) this key counts

@@ -18,6 +18,22 @@ pub trait Part {
     fn write(&self, key: &mut KeyBuf);
 }
 
+impl KeyBuf {
+    /// The key of one value.
+    ///
+    /// ```
+    /// use sluicegate::key::KeyBuf;
+    ///
+    /// assert_eq!(KeyBuf::of("alice"), KeyBuf::of(String::from("alice")));
+    /// ```
+    #[inline]
+    pub fn of(part: impl Part) -> Self {
+        let mut key = Self::new();
+        part.write(&mut key);
+        key
+    }
+}
+
 impl<T: Part + ?Sized> Part for &T {
     #[inline]
     fn write(&self, key: &mut KeyBuf) {

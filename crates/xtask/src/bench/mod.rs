@@ -9,6 +9,7 @@ mod machine;
 mod module;
 mod page;
 mod program;
+mod rivals;
 mod table;
 mod wanted;
 mod weight;
@@ -36,7 +37,7 @@ pub(crate) fn bench(arguments: Vec<OsString>) -> Result<(), Failure> {
     programs.push(weight::PROGRAM.to_owned());
     let wanted = Wanted::read(arguments, &programs)?;
     let mut book = Book::open()?;
-    let mut releases = program::releases(&manifest, &read("Cargo.lock")?);
+    let mut releases = rivals::releases(&manifest, &read("Cargo.lock")?);
     releases.push(format!("{} {}", module::NAME, module::RELEASE));
     let machine = Machine::here(&releases);
     let times_anything = wanted.programs.iter().any(|program| program != weight::PROGRAM);
@@ -61,7 +62,7 @@ pub(crate) fn bench(arguments: Vec<OsString>) -> Result<(), Failure> {
     if wanted.is_everything() {
         problems.extend(book.empty(|title| tables.contains_key(title)));
     }
-    let mut rivals = program::rivals(&manifest);
+    let mut rivals = rivals::rivals(&manifest);
     rivals.push(module::NAME.to_owned());
     write_tables(&mut book, &tables, &rivals, &machine, &wanted);
     problems.extend(draw_charts(&mut book, &tables)?);

@@ -30,22 +30,6 @@ pub(super) fn all(manifest: &str) -> Vec<String> {
     programs
 }
 
-/// The rivals: what that manifest pins to one release.
-pub(super) fn rivals(manifest: &str) -> Vec<String> {
-    let pinned = |line: &&str| line.contains("\"=");
-    let name = |line: &str| line.split(['=', '.', ' ']).next().unwrap_or_default().to_owned();
-    manifest.lines().filter(pinned).map(name).collect()
-}
-
-/// The rivals with the releases that the lock file holds of them.
-pub(super) fn releases(manifest: &str, lock: &str) -> Vec<String> {
-    let release = |name: &String| {
-        let (_, package) = lock.split_once(&format!("name = \"{name}\"\nversion = \""))?;
-        Some(format!("{name} {}", package.split('"').next()?))
-    };
-    rivals(manifest).iter().filter_map(release).collect()
-}
-
 /// Builds them all first, so that no compiler is at work while one of them measures.
 pub(super) fn build() -> Result<(), Failure> {
     let command = cargo(["bench", "--package", "sluicegate-benches", "--no-run"]);
@@ -103,6 +87,7 @@ fn show_and_keep(mut command: Command, kept: &mut String) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::rivals::{releases, rivals};
     use super::*;
 
     const MANIFEST: &str = r#"

@@ -80,7 +80,7 @@ impl TiersBuilder {
         let mut table = Table { tiers: tiers.into(), otherwise: 0, customers: Arc::default() };
         match table.position(otherwise) {
             Some(at) => table.otherwise = at,
-            None => return Err(TierError::unknown(&self.name, &table, otherwise)),
+            None => return Err(TierError::unknown(&self.name, table.names(), otherwise)),
         }
         Ok(table)
     }

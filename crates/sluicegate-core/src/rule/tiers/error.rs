@@ -1,6 +1,5 @@
 use std::fmt;
 
-use super::table::Table;
 use crate::limit::LimitError;
 
 /// Why tiers cannot be made or changed: a sentence that names the bad part.
@@ -31,8 +30,7 @@ enum Problem {
 }
 
 impl TierError {
-    pub(super) fn unknown(tiers: &str, table: &Table, tier: &str) -> Self {
-        let known = table.tiers.iter().map(|tier| tier.name.to_string()).collect();
+    pub(super) fn unknown(tiers: &str, known: Vec<String>, tier: &str) -> Self {
         Self { tiers: tiers.into(), tier: tier.into(), problem: Problem::Unknown(known) }
     }
 

@@ -187,7 +187,9 @@ impl Tiers {
     }
 
     fn position(&self, table: &Table, tier: &str) -> Result<usize, TierError> {
-        table.position(tier).ok_or_else(|| TierError::unknown(&self.shared.name, table, tier))
+        table
+            .position(tier)
+            .ok_or_else(|| TierError::unknown(&self.shared.name, table.names(), tier))
     }
 }
 

@@ -5,24 +5,24 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::TierError;
+use super::error::TierError;
 use crate::limit::Limits;
 
-/// All that one request goes by.
+/// The tiers and the customers, as one request sees them.
 #[derive(Debug, Clone)]
 pub(super) struct Table {
-    /// Never empty, and none is ever taken away.
+    /// Never empty. Tiers are never removed.
     pub(super) tiers: Arc<Vec<Tier>>,
-    /// Where the tier stands of whoever is unknown.
+    /// The index of the tier for unknown customers.
     pub(super) otherwise: usize,
-    /// Where each customer's tier stands.
+    /// The index of each customer's tier.
     pub(super) customers: Arc<HashMap<Arc<str>, usize>>,
 }
 
 #[derive(Debug, Clone)]
 pub(super) struct Tier {
     pub(super) name: Arc<str>,
-    /// None: unlimited.
+    /// `None` if the tier is unlimited.
     pub(super) limits: Option<Limits>,
 }
 
@@ -31,9 +31,13 @@ impl Table {
         position(&self.tiers, tier)
     }
 
-    /// Where the tier of a customer stands, who may be unknown.
+    /// The index of a customer's tier. The customer may be unknown.
     pub(super) fn customer(&self, customer: &str) -> usize {
         self.customers.get(customer).copied().unwrap_or(self.otherwise)
+    }
+
+    pub(super) fn names(&self) -> Vec<String> {
+        self.tiers.iter().map(|tier| tier.name.to_string()).collect()
     }
 
     pub(super) fn tier(&self, at: usize) -> &Tier {
@@ -41,13 +45,13 @@ impl Table {
     }
 }
 
-/// Tiers are few: looking through them is as quick as hashing.
+/// There are few tiers, so a linear search is as fast as hashing.
 pub(super) fn position(tiers: &[Tier], name: &str) -> Option<usize> {
     tiers.iter().position(|tier| *tier.name == *name)
 }
 
 impl Tier {
-    /// With its limits made to share rows with those of the other `tiers`.
+    /// A tier whose limits share rows with the limits of the other `tiers`.
     pub(super) fn limited(tiers: &str, name: &str, limits: &Limits) -> Result<Self, TierError> {
         let placed = limits.sharing_rows(|limit| format!("{tiers}/{}", limit.period_name()));
         let limits = placed.map_err(|error| TierError::limits(tiers, name, error))?;
