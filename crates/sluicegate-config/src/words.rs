@@ -1,4 +1,4 @@
-//! Parts of a document in words, for people to read.
+//! Parts of a document in words.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -6,7 +6,7 @@ use crate::document::{
     Amount, Case, Condition, Cost, Expected, Key, Load, Reject, Rule, Settle, Texts,
 };
 
-/// A part of a document in words: "header `x-api-key` or else address" for a key.
+/// Prints a part of a document in words: "header `x-api-key` or else address" for a key.
 pub(crate) struct InWords<'a, T>(pub(crate) &'a T);
 
 impl Display for InWords<'_, Key> {
@@ -17,7 +17,7 @@ impl Display for InWords<'_, Key> {
             Key::Method => f.write_str("method"),
             Key::Path => f.write_str("path"),
             Key::Host => f.write_str("host"),
-            Key::Global => f.write_str("nothing: one budget for all"),
+            Key::Global => f.write_str("nothing: one budget for all requests"),
             Key::Country => f.write_str("country"),
             Key::Region => f.write_str("region"),
             Key::Header(name) => write!(f, "header `{name}`"),
@@ -26,7 +26,7 @@ impl Display for InWords<'_, Key> {
             Key::Claim(name) => write!(f, "claim `{name}`"),
             Key::Const(text) => write!(f, "the constant `{text}`"),
             Key::First(keys) => joined(f, keys, " or else "),
-            Key::Optional(key) => write!(f, "{}, if it is there", InWords(&**key)),
+            Key::Optional(key) => write!(f, "{}, if present", InWords(&**key)),
             Key::All(keys) => joined(f, keys, " and "),
         }
     }
@@ -97,8 +97,8 @@ impl Display for InWords<'_, Texts> {
 impl Display for InWords<'_, Expected> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Expected::Present(true) => f.write_str("is there"),
-            Expected::Present(false) => f.write_str("is not there"),
+            Expected::Present(true) => f.write_str("is present"),
+            Expected::Present(false) => f.write_str("is absent"),
             Expected::Equal(text) => write!(f, "is `{text}`"),
             Expected::Any(texts) => write!(f, "is `{}`", texts.join("` or `")),
         }
@@ -128,7 +128,7 @@ impl Display for InWords<'_, Load> {
     }
 }
 
-/// What a rule does besides limiting.
+/// The settings of a rule other than its key, condition and limits.
 pub(crate) fn besides(rule: &Rule) -> Vec<String> {
     let mut words = Vec::new();
     match &rule.cost {
@@ -159,10 +159,12 @@ pub(crate) fn besides(rule: &Rule) -> Vec<String> {
         words.push(format!("counts only {}", statuses.join(" and ")));
     }
     words.extend(rule.reject.as_ref().map(|reject| match reject {
-        Reject::Block => "who exceeds it is refused".to_owned(),
-        Reject::Shadow => "who exceeds it is served and reported".to_owned(),
-        Reject::Degrade => "who exceeds it is served less".to_owned(),
-        Reject::Redirect(to) => format!("who exceeds it is sent to {}", to.redirect),
+        Reject::Block => "requests over the limit are refused".to_owned(),
+        Reject::Shadow => "requests over the limit are served and reported".to_owned(),
+        Reject::Degrade => "requests over the limit are degraded".to_owned(),
+        Reject::Redirect(to) => {
+            format!("requests over the limit are redirected to {}", to.redirect)
+        }
     }));
     words
 }
@@ -172,7 +174,7 @@ fn joined(f: &mut Formatter<'_>, keys: &[Key], by: &str) -> fmt::Result {
     f.write_str(&keys.join(by))
 }
 
-/// The names of which one is expected; `None` where there are none.
+/// The names as alternatives. `None` if there are none.
 pub(crate) fn one_of<'a>(names: impl Iterator<Item = &'a String>) -> Option<String> {
     let names: Vec<_> = names.map(|name| format!("`{name}`")).collect();
     (!names.is_empty()).then(|| names.join(" or "))

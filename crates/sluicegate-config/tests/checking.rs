@@ -236,6 +236,9 @@ fn what_may_not_be_meant_is_warned_of() {
 #[test]
 fn whoever_may_leave_a_key_out_is_told_of() {
     let warnings = warnings(&rule("key = { optional = { cookie = \"session\" } }"));
-    assert_eq!(warnings[0], "4:7: rules[0].key: whoever leaves it out is not limited by rule `a`");
+    assert_eq!(
+        warnings[0],
+        "4:7: rules[0].key: a client that leaves it out is not limited by rule `a`"
+    );
     assert!(warnings[1].contains("keyed by a cookie (`session`)"), "{warnings:?}");
 }

@@ -48,13 +48,13 @@ cost = { header = \"x\", most = -1 }
         "1:13: time_zone: found the integer `5`, expected a text",
         "2:1: colour: `colour` is not known here, expected `$schema`, `time_zone`, `proxies`, `nat64`, `geoip`, `hold_until`, \
          `tiers`, `customers` or `rules`",
-        "3:1: proxies: `trusted` is missing, and has to be said",
+        "3:1: proxies: `trusted` is missing",
         "6:10: tiers.free.limits: found the text \"5/second\", expected a list",
         "8:11: tiers.paid.limits[0]: in `10/fortnight`: the unit of time is not known: use us, ms, s, min, h, d, \
          w, month or year, or their names",
         "10:8: customers.acme: there is no tier `gold`, expected `free` or `paid`",
         "11:9: customers.other: found the integer `7`, expected a text",
-        "12:1: rules[0]: `name` is missing, and has to be said",
+        "12:1: rules[0]: `name` is missing",
         "13:7: rules[0].key: `ipp` is not known here; did you mean `ip`? expected `ip`, `route`, `method`, \
          `path`, `host`, `global`, `country` or `region`",
         "14:11: rules[0].limits[0]: found the integer `5`, expected a limit such as \"100/minute burst 20\" or \
@@ -71,7 +71,7 @@ cost = { header = \"x\", most = -1 }
          `tue`, `wed`, `thu`, `fri`, `sat` or `sun`",
         "20:36: rules[1].when.hours.on[1]: found the integer `3`, expected a text",
         "20:51: rules[1].when.method: methods are case-sensitive, expected `POST` instead of `post`",
-        "21:1: rules[2]: `key` is missing, and has to be said",
+        "21:1: rules[2]: `key` is missing",
         "22:8: rules[2].name: another rule is also called `a`, expected a unique name",
         "24:10: rules[2].reject: `blok` is not known here; did you mean `block`? expected `block`, `shadow` or \
          `degrade`",

@@ -1,4 +1,4 @@
-//! Looking at a file without running anything.
+//! Checks a file without running anything.
 
 mod report;
 mod warnings;

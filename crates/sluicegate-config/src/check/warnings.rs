@@ -112,7 +112,8 @@ impl Warnings<'_> {
             Key::Method => warn("method", self),
             Key::Optional(inner) => {
                 if is_clients(inner) {
-                    let message = format!("whoever leaves it out is not limited by rule `{rule}`");
+                    let message =
+                        format!("a client that leaves it out is not limited by rule `{rule}`");
                     self.warn(path, message);
                 }
                 self.of_key(rule, inner, &path.name("optional"));

@@ -1,19 +1,19 @@
-//! What serde says, in sentences, with the nearest name that is known.
+//! Turns messages of serde into sentences, with a suggestion for misspelt names.
 
-/// How alike a name has to be to be suggested, from 0 to 1: `brust` is `burst`, and `rate` is not `name`.
+/// The similarity from which a name is suggested, from 0 to 1: `burst` for `brust`, but not `name` for `rate`.
 const ALIKE: f64 = 0.75;
 
-/// Whether the message is about the name of a value rather than about the value.
+/// Whether the message is about the name of a value instead of the value.
 pub(super) fn is_about_name(message: &str) -> bool {
     message.starts_with("unknown field") || message.starts_with("duplicate field")
 }
 
-/// The name of the value that the message says is missing.
+/// The name of the missing value, if the message reports one.
 pub(super) fn missing(message: &str) -> Option<&str> {
     message.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`'))
 }
 
-/// The known name that is nearest to the unknown one of the message.
+/// The known name that is most similar to the unknown one in the message.
 pub(super) fn suggested(message: &str) -> Option<String> {
     let rest = message.strip_prefix("unknown field")?;
     let mut names = rest.split('`').skip(1).step_by(2);
@@ -21,14 +21,14 @@ pub(super) fn suggested(message: &str) -> Option<String> {
     nearest(wrong, &names.collect::<Vec<_>>()).map(str::to_owned)
 }
 
-/// The known name that is nearest to the wrong one, if it is near.
+/// The known name that is most similar to `wrong`, if it is similar enough.
 fn nearest<'n>(wrong: &str, known: &[&'n str]) -> Option<&'n str> {
     let likeness = |name: &str| strsim::jaro_winkler(wrong, name);
     let nearest = known.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
     nearest.copied().filter(|name| likeness(name) >= ALIKE)
 }
 
-/// A sentence that says what is wrong, and what was expected.
+/// A sentence with the error and what was expected.
 pub(super) fn sentence(message: &str) -> String {
     let message = message.trim().replace('\n', ", ");
     let unknown = message.strip_prefix("unknown field").or(message.strip_prefix("unknown variant"));
@@ -36,10 +36,10 @@ pub(super) fn sentence(message: &str) -> String {
         return unknown_name(rest);
     }
     if let Some(name) = message.strip_prefix("missing field ") {
-        return format!("{name} is missing, and has to be said");
+        return format!("{name} is missing");
     }
     if let Some(name) = message.strip_prefix("duplicate field ") {
-        return format!("{name} is said twice, expected once");
+        return format!("{name} occurs twice, expected once");
     }
     let found = message.strip_prefix("invalid type: ").or(message.strip_prefix("invalid value: "));
     match found {
@@ -65,7 +65,7 @@ fn unknown_name(rest: &str) -> String {
     format!("`{wrong}` is not known here{suggestion} expected {expected}")
 }
 
-/// Types of Rust as somebody knows them who writes a file.
+/// Replaces Rust types by words for authors of files.
 fn in_words(text: &str) -> String {
     let Some((found, expected)) = text.rsplit_once(", expected ") else {
         return text.to_owned();
@@ -122,6 +122,6 @@ mod tests {
             sentence("invalid type: map, expected a string"),
             "found a table, expected a text"
         );
-        assert_eq!(sentence("missing field `name`"), "`name` is missing, and has to be said");
+        assert_eq!(sentence("missing field `name`"), "`name` is missing");
     }
 }

@@ -1,18 +1,18 @@
-//! Texts out of files, within bounds: whatever stands at a path, looking at it comes to an end.
+//! Reads the text of a file within bounds, whatever the path leads to.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{Error, ErrorKind, Read, Result};
 use std::path::Path;
 
-/// Longest text that is read as policies, in bytes. A hundred thousand customers with a tier each take 3 to
-/// 6 MB. Reading takes 35 times that memory, and a hundred times where each value is a single digit.
+/// The longest text of policies, in bytes. 100,000 customers with a tier take 3 to 6 MB. Reading takes 35 times the
+/// memory of the text, and 100 times if each value is a single digit.
 pub(crate) const LONGEST: usize = 8 * 1024 * 1024;
 
 /// The text of the file at `path`, of at most [`LONGEST`] bytes.
 ///
-/// Only regular files are read. A pipe has no end, a device may have side effects, and opening a pipe waits
-/// for somebody who writes: so it is asked what stands there before it is opened, opened without waiting,
-/// and asked again, since it may have become something else.
+/// Only regular files are read. A pipe has no end, a device may have side effects, and opening a pipe waits for a
+/// writer. So the kind of file is checked, the file is opened without blocking, and the kind is checked again, because
+/// the file may have been replaced.
 pub(crate) fn text_of(path: &Path) -> Result<String> {
     check(&std::fs::metadata(path)?)?;
     let file = open(path)?;
@@ -20,7 +20,7 @@ pub(crate) fn text_of(path: &Path) -> Result<String> {
     check(&about)?;
     let expected = usize::try_from(about.len()).unwrap_or(LONGEST);
     let mut bytes = Vec::with_capacity(expected.min(LONGEST) + 1);
-    // A file may grow while it is read, and the system knows no length of some.
+    // A file may grow while it is read, and some files have no known length.
     file.take(LONGEST as u64 + 1).read_to_end(&mut bytes)?;
     if bytes.len() > LONGEST {
         return Err(too_long());
@@ -40,7 +40,7 @@ fn check(about: &Metadata) -> Result<()> {
     Ok(())
 }
 
-/// That a text has more than [`LONGEST`] bytes, in words.
+/// The message for a text of more than [`LONGEST`] bytes.
 pub(crate) fn too_long_in_words() -> String {
     format!("it is longer than {LONGEST} bytes, expected that many at most")
 }

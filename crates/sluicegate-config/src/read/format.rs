@@ -74,7 +74,7 @@ impl Format {
     /// lifted meanwhile.
     pub fn read(&self, text: &str) -> Result<(Document, Vec<Diagnostic>), PolicyError> {
         let (document, warnings) = (self.read)(text)?;
-        // The parsed document is asked, since a comment may contain any word.
+        // Comments may contain any word, so this looks at the parsed document.
         if document.rules.is_empty() && !document.source.says("rules") {
             return Err(Diagnostic::new("", self.no_rules).into());
         }

@@ -13,14 +13,14 @@ use super::within_bounds;
 use crate::source::Lines;
 use crate::source::{Data, Entry, Node};
 
-/// How deep lists and objects may stand in each other: whatever reads a level calls itself for the next.
+/// The deepest nesting of lists and objects. Readers are recursive.
 const DEEPEST: usize = 128;
 
-/// Reads a document in JSON.
+/// Reads a document from JSON.
 ///
 /// # Errors
 ///
-/// The first error of syntax. Where there is none, all that is wrong, as far as the text tells.
+/// The first syntax error; or, without one, every other error in the text.
 pub fn read_json(text: &str) -> Result<Document, PolicyError> {
     let text = within_bounds(text)?;
     let lines = Lines::new(text);
@@ -37,20 +37,20 @@ fn syntax(location: SourceLocation, message: &str) -> Diagnostic {
     Diagnostic::new("", format!("this is not JSON: {message}")).at(Some(location))
 }
 
-/// serde_json ends its messages with a place, which is where it noticed.
+/// Removes the location that serde_json adds to its messages.
 fn without_place(error: &Error) -> String {
     let message = error.to_string();
     let location = format!(" at line {} column {}", error.line(), error.column());
     message.strip_suffix(&location).unwrap_or(&message).to_owned()
 }
 
-/// The values of a text that is known to be JSON: only what stands where is found out.
+/// Reads the values and locations of a text that is known to be valid JSON.
 struct Values<'a> {
     text: &'a str,
     lines: &'a Lines<'a>,
-    /// What is read next, in bytes.
+    /// The offset of the next byte.
     at: usize,
-    /// Names that stand twice in one object.
+    /// Names that occur twice in one object.
     twice: Vec<Diagnostic>,
 }
 
@@ -82,7 +82,7 @@ impl Values<'_> {
                     entry.insert(Entry::new(named, value));
                 }
                 btree_map::Entry::Occupied(entry) if self.twice.len() <= MOST => {
-                    let message = format!("`{}` is said twice, expected once", entry.key());
+                    let message = format!("`{}` occurs twice, expected once", entry.key());
                     let path = path.name(entry.key()).to_string();
                     self.twice.push(Diagnostic::new(path, message).at(Some(named)));
                 }
@@ -101,7 +101,7 @@ impl Values<'_> {
         Ok(Data::List(values))
     }
 
-    /// Passes a list or an object without a look at what is in it.
+    /// Skips a list or an object.
     fn too_deep(&mut self) -> Data {
         let mut open = 0_usize;
         loop {
@@ -118,7 +118,7 @@ impl Values<'_> {
         }
     }
 
-    /// Whether another value follows before `end`, which is passed, as are commas.
+    /// Whether another value follows before `end`. Skips commas and `end`.
     fn goes_on(&mut self, end: u8) -> bool {
         self.space();
         if self.peek() == b',' {
@@ -134,12 +134,12 @@ impl Values<'_> {
         let begin = self.at;
         self.pass_text();
         self.at += 1;
-        // Which escapes are characters, that has not been looked at yet.
+        // Escapes may still be invalid characters.
         let unescaped = serde_json::from_str(&self.text[begin..self.at]);
         unescaped.map_err(|error| syntax(self.lines.location(begin), &without_place(&error)))
     }
 
-    /// Goes from the quote that begins a text to the one that ends it.
+    /// Skips a text, from its first quote to its last.
     fn pass_text(&mut self) {
         self.at += 1;
         while self.peek() != b'"' {
@@ -147,7 +147,7 @@ impl Values<'_> {
         }
     }
 
-    /// A number, or one of the three words.
+    /// A number, or `true`, `false` or `null`.
     fn word(&mut self) -> Data {
         let rest = &self.text[self.at..];
         let end = rest.find([',', '}', ']', ' ', '\t', '\r', '\n']).unwrap_or(rest.len());
@@ -179,7 +179,7 @@ impl Values<'_> {
         }
     }
 
-    /// The next byte; 0, which is nowhere in JSON, at the end.
+    /// The next byte. At the end, 0, which JSON cannot contain.
     fn peek(&self) -> u8 {
         self.text.as_bytes().get(self.at).copied().unwrap_or(0)
     }

@@ -1,4 +1,4 @@
-//! Documents out of values, past what is wrong with some of them: everything is told at once.
+//! Reads documents past errors, so that all errors are reported at once.
 
 use serde::de::DeserializeOwned;
 
@@ -12,8 +12,8 @@ use crate::source::SourceMap;
 use crate::source::{Data, Node, Step, Stub};
 use crate::source::{Diagnostic, MOST, PolicyError};
 
-/// The document that `root` says. What is wrong with its shape is told, and with it what is wrong with the
-/// meaning of all that has the right one; `told` is what was wrong with the text already.
+/// The document in `root`. Reports all errors of form, and errors of meaning in the parts with a correct form.
+/// `told` are the errors found so far.
 pub(super) fn document(mut root: Node, told: Vec<Diagnostic>) -> Result<Document, PolicyError> {
     let mut mended = Mended::new(told);
     let read = mended.document(&mut root);
@@ -23,7 +23,7 @@ pub(super) fn document(mut root: Node, told: Vec<Diagnostic>) -> Result<Document
         Some(document) if mended.problems.is_empty() => return Ok(document),
         Some(document) => mended.add_meaning(&document),
         None if mended.problems.is_empty() => {
-            return Err(Diagnostic::new("", "this is no document").into());
+            return Err(Diagnostic::new("", "this is not a document").into());
         }
         None => {}
     }
@@ -31,25 +31,25 @@ pub(super) fn document(mut root: Node, told: Vec<Diagnostic>) -> Result<Document
         .map_or(Ok(Document::default()), Err)
 }
 
-/// Most values that are read again, all together: each problem has all of its rule read once more.
+/// The most values that are read again in total. Each error makes its whole rule be read once more.
 const AGAIN: usize = 5_000_000;
 
-/// What was wrong, and what stands for it.
+/// The errors, and where values were replaced because of them.
 struct Mended {
     problems: Vec<Diagnostic>,
-    /// Whether the reading ended before its time, as there was too much to tell or too much to read again.
+    /// Whether reading ended early, because of too many errors or too many values to read again.
     full: bool,
     /// How many more values may be read again.
     left: usize,
-    /// The paths of values that are not what the text says: what is wrong there has been told.
+    /// The paths of replaced values. Their errors were reported.
     touched: Vec<Vec<Step>>,
-    /// The paths of tables in which something was left out: that they are not whole follows.
+    /// The paths of tables from which a value was removed. That they are incomplete is a consequence.
     emptied: Vec<Vec<Step>>,
-    /// The paths of what is not whole, as something is missing in it.
+    /// The paths of incomplete values.
     broken: Vec<Vec<Step>>,
 }
 
-/// How much was known before a value was read.
+/// The state before a value was read.
 struct Begun {
     touched: usize,
     told: usize,
@@ -67,8 +67,8 @@ impl Mended {
         }
     }
 
-    /// The long parts are read value by value first, so that what is wrong with one of them does not have all
-    /// of them read again.
+    /// Reads the long parts value by value first, so that an error in one value does not make all of them be read
+    /// again.
     fn document(&mut self, root: &mut Node) -> Option<Document> {
         if let Some(Node { data: Data::List(rules), .. }) = root.entry("rules") {
             for (index, rule) in rules.iter_mut().enumerate() {
@@ -110,7 +110,7 @@ impl Mended {
         let head = self.read::<Document>(root, &[]);
         for (name, data) in long.into_iter().flatten() {
             if let Some(node) = root.entry(name) {
-                // What is a table instead of a list has been told.
+                // The error, a table instead of a list, was reported.
                 if !matches!(node.data, Data::Stub(_) | Data::Gone) {
                     node.data = data;
                 }
@@ -119,7 +119,7 @@ impl Mended {
         head.filter(|_| !self.full).and_then(|_| Document::deserialize(&*root).ok())
     }
 
-    /// Reads a value, and puts something else in the place of what is wrong in it.
+    /// Reads a value, and replaces the parts of it that are wrong.
     fn read<T: DeserializeOwned>(&mut self, node: &mut Node, at: &[Step]) -> Option<T> {
         let begun = Begun { touched: self.touched.len(), told: self.problems.len() };
         let size = node.size();
@@ -143,7 +143,7 @@ impl Mended {
         None
     }
 
-    /// Tells what is wrong and mends it; says whether that could be done.
+    /// Reports an error and replaces the value. Returns whether that was possible.
     fn mend(&mut self, node: &mut Node, at: &[Step], misfit: Misfit, begun: &Begun) -> bool {
         let Misfit { message, mut way } = misfit;
         way.reverse();
@@ -163,7 +163,7 @@ impl Mended {
         }
         wrong.data = match wrong.data {
             _ if explain::is_about_name(&message) => {
-                // That the right name is missing follows.
+                // That the correct name is missing is a consequence.
                 let (_, parent) = whole.split_last().unwrap_or((&Step::Index(0), &[]));
                 self.emptied.push(parent.to_vec());
                 if let Some(name) = explain::suggested(&message) {
@@ -173,7 +173,7 @@ impl Mended {
             }
             Data::Stub(Stub::Any) => Data::Stub(Stub::Table),
             Data::Stub(Stub::Table) if way.is_empty() => return false,
-            // Nothing fits: what it is part of is another thing then.
+            // Nothing fits here, so the error concerns the value that contains this one.
             Data::Stub(Stub::Table) => {
                 self.broken.push(whole[..whole.len() - 1].to_vec());
                 Data::Gone
@@ -196,7 +196,7 @@ impl Mended {
         self.problems.push(Diagnostic::new(path, explain::sentence(message)).at(Some(problem)));
     }
 
-    /// What is wrong with the meaning of what could be read, but for what hangs on something that could not.
+    /// Adds the errors of meaning, except those that depend on a replaced value.
     fn add_meaning(&mut self, document: &Document) {
         if self.problems.len() > MOST {
             return;
@@ -214,7 +214,7 @@ impl Mended {
     }
 }
 
-/// Whether what stands at `path` is a part of what stands at `whole`.
+/// Whether the value at `path` is part of the value at `whole`.
 fn within(path: &str, whole: &str) -> bool {
     let rest = path.strip_prefix(whole);
     rest.is_some_and(|rest| whole.is_empty() || rest.is_empty() || rest.starts_with(['.', '[']))

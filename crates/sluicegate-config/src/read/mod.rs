@@ -1,4 +1,4 @@
-//! Documents out of texts.
+//! Documents from texts.
 //!
 //! All problems are found in one round. TOML and JSON become one tree of values that know their places
 //! (`tree`). The types of serde say what does not fit and at which path. Something that fits is put there

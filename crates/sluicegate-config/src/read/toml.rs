@@ -9,7 +9,7 @@ use super::within_bounds;
 use crate::source::Lines;
 use crate::source::{Data, Entry, Node};
 
-/// Reads a document in TOML.
+/// Reads a document from TOML.
 ///
 /// ```
 /// let document = sluicegate_config::read_toml(
@@ -26,12 +26,12 @@ use crate::source::{Data, Entry, Node};
 ///
 /// # Errors
 ///
-/// All errors of syntax. Where there are none, all that is wrong, as far as the text tells.
+/// All syntax errors; or, without one, every other error in the text.
 pub fn read_toml(text: &str) -> Result<Document, PolicyError> {
     let text = within_bounds(text)?;
     let lines = Lines::new(text);
     let (table, errors) = DeTable::parse_recoverable(text);
-    // What is said twice leaves nothing in doubt of the rest.
+    // After a duplicate name, the rest of the text is still clear.
     let (twice, syntax): (Vec<_>, Vec<_>) =
         errors.into_iter().partition(|error| error.message() == TWICE);
     let told = |errors: &[Error]| -> Vec<_> {
@@ -55,7 +55,7 @@ const TWICE: &str = "duplicate key";
 fn in_words(text: &str, error: &Error) -> String {
     if error.message() == TWICE {
         let name = error.span().and_then(|span| text.get(span)).unwrap_or("the name");
-        return format!("`{name}` is said twice, expected once");
+        return format!("`{name}` occurs twice, expected once");
     }
     format!("this is not TOML: {}", error.message().lines().collect::<Vec<_>>().join(", "))
 }

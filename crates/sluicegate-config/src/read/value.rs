@@ -1,4 +1,4 @@
-//! Values as serde reads them. What does not fit is told with the way to it.
+//! A serde deserializer over values. Its errors contain the path to the value.
 
 use std::collections::btree_map;
 use std::fmt;
@@ -13,7 +13,7 @@ use serde::forward_to_deserialize_any;
 
 use crate::source::{Data, Entry, Node, Step, Stub};
 
-/// What is wrong with a value, and the way to it, from the value up.
+/// An error, with the path from the value up to the root.
 #[derive(Debug)]
 pub(crate) struct Misfit {
     pub(super) message: String,
@@ -41,10 +41,10 @@ impl fmt::Display for Misfit {
 
 impl std::error::Error for Misfit {}
 
-/// What stands for a text that was wrong: a name that anything can have.
+/// Replaces an invalid text: a name that is valid everywhere.
 const ANY_TEXT: &str = "-";
 
-/// What stands for a value that was wrong and may have several shapes: a key that there is.
+/// Replaces an invalid value that can have several forms: a key.
 const ANY_KEY: &str = "global";
 
 impl<'de> Deserializer<'de> for &Node {
@@ -136,7 +136,7 @@ impl<'de> Deserializer<'de> for &Node {
     ) -> Result<V::Value, Misfit> {
         match &self.data {
             Data::Text(text) => visitor.visit_enum(Word(text)),
-            // It says what was found; that an enum is expected means nothing to the reader.
+            // The author of a file does not know what an enum is.
             _ => String::deserialize(self).and_then(|text| visitor.visit_enum(Word(&text))),
         }
     }
@@ -166,7 +166,7 @@ impl<'de> SeqAccess<'de> for List<'_> {
 
 struct Table<'n> {
     left: btree_map::Iter<'n, String, Entry>,
-    /// The value whose name was read.
+    /// The value of the name that was read.
     value: Option<(&'n String, &'n Node)>,
 }
 
@@ -198,7 +198,7 @@ impl<'de> MapAccess<'de> for Table<'_> {
     }
 }
 
-/// A variant that is its name.
+/// A variant without data.
 struct Word<'n>(&'n str);
 
 impl<'de> EnumAccess<'de> for Word<'_> {

@@ -1,11 +1,11 @@
-//! What is wrong with a document.
+//! Errors and warnings about a document.
 
 use std::collections::HashSet;
 use std::fmt;
 
 use super::location::SourceLocation;
 
-/// One thing that is wrong: where it stands, and what was expected there.
+/// An error or warning about a value of a document: its path, its location in the text, and a message.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Diagnostic {
     path: String,
@@ -14,30 +14,30 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
-    /// A problem with what stands at `path`, such as `rules[1].limits[0].burst`; `message` is a sentence
-    /// that says what is wrong and what was expected.
+    /// A diagnostic about the value at `path`, such as `rules[1].limits[0].burst`. `message` says what is wrong and
+    /// what was expected.
     pub fn new(path: impl Into<String>, message: impl Into<String>) -> Self {
         Self { path: path.into(), location: None, message: message.into() }
     }
 
-    /// Says where in the text that is.
+    /// Sets the location in the text.
     #[must_use]
     pub fn at(mut self, location: Option<SourceLocation>) -> Self {
         self.location = location;
         self
     }
 
-    /// The path in the document; empty for the document as a whole.
+    /// The path in the document. Empty for the document as a whole.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// The line, from 1; `None` for a document that was made in code, or could not be read at all.
+    /// The line, counted from 1. `None` for a document that was made in code, or a file that could not be read.
     pub fn line(&self) -> Option<usize> {
         self.location.map(|location| location.line)
     }
 
-    /// The column in characters, from 1.
+    /// The column in characters, counted from 1.
     pub fn column(&self) -> Option<usize> {
         self.location.map(|location| location.column)
     }
@@ -48,7 +48,7 @@ impl Diagnostic {
     }
 }
 
-/// Prints `line:column: path: message`, without what is not known.
+/// Prints `line:column: path: message`, without the parts that are not known.
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(SourceLocation { line, column }) = self.location {
@@ -63,37 +63,36 @@ impl fmt::Display for Diagnostic {
 
 impl std::error::Error for Diagnostic {}
 
-/// All that is wrong with a document: never nothing. Of more than a hundred problems, the first hundred are
-/// told, and how many more there are at least.
+/// Every error in a document: one diagnostic or more. Of more than 100, the first 100 are kept and the others are
+/// counted.
 ///
-/// Two kinds of problems hide others. A text that is not TOML, JSON or YAML is not looked at further: all
-/// errors of syntax are told in TOML, the first one in JSON and YAML. And as long as something has the wrong
-/// shape, it is not asked whether the service provides the functions and files that the document names, nor
-/// about the meaning of what hangs on the wrong part.
+/// Two kinds of errors hide others. After a syntax error the text is not read further; TOML reports all syntax
+/// errors, JSON and YAML the first one. While a value has the wrong form, the functions and files that the document
+/// names are not checked, nor the meaning of values that depend on the wrong one.
 ///
-/// Prints a line for each problem, `file:line:column: path: message`, which editors and terminals
-/// turn into links.
+/// Prints one line for each diagnostic, `file:line:column: path: message`, which editors and terminals turn into
+/// links.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyError {
     file: Option<Box<str>>,
     /// At least one.
     list: Box<[Diagnostic]>,
-    /// How many more there are, which are not told one by one.
+    /// How many more errors there are at least.
     more: usize,
 }
 
-/// Most problems that are told one by one: a file that was made by a program may be wrong in each line.
+/// The most diagnostics that are kept. A generated file may have an error in each line.
 pub const MOST: usize = 100;
 
 impl PolicyError {
-    /// These problems, each once, in the order in which they stand in the text; `None` if there are none.
+    /// These diagnostics without duplicates, in the order of the text. `None` if there are none.
     pub fn of(problems: impl IntoIterator<Item = Diagnostic>) -> Option<Self> {
         Self::and_more(problems, 0)
     }
 
-    /// These problems, and the number of problems that were left out.
+    /// Like [`of`](Self::of), with the number of errors that were left out.
     pub fn and_more(problems: impl IntoIterator<Item = Diagnostic>, more: usize) -> Option<Self> {
-        // What several rules use is looked at for each of them.
+        // A value that several rules use is checked for each of them.
         let mut told = HashSet::new();
         let mut problems: Vec<_> =
             problems.into_iter().filter(|problem| told.insert(problem.clone())).collect();
@@ -104,20 +103,19 @@ impl PolicyError {
         if list.is_empty() { None } else { Some(Self { file: None, list, more }) }
     }
 
-    /// How many problems there are at least besides those of [`iter`](Self::iter): 0 unless there are more
-    /// than a hundred.
+    /// How many more errors there are at least than those of [`iter`](Self::iter). 0 unless there are more than 100.
     pub fn more(&self) -> usize {
         self.more
     }
 
-    /// Names the file that they are in.
+    /// Sets the name of the file.
     #[must_use]
     pub fn in_file(mut self, file: impl Into<String>) -> Self {
         self.file = Some(file.into().into());
         self
     }
 
-    /// The problems, in the order in which they stand in the text.
+    /// The diagnostics, in the order of the text.
     pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
         self.list.iter()
     }

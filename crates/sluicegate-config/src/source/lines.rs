@@ -33,7 +33,7 @@ impl<'a> Lines<'a> {
         SourceLocation { line, column: column + 1 }
     }
 
-    /// The place of the `column`-th byte in a line, both counted from 1.
+    /// The location of a byte, given by line and byte column, both counted from 1.
     #[cfg(feature = "json")]
     pub(crate) fn location_of_byte(&self, line: usize, column: usize) -> SourceLocation {
         let start = self.starts.get(line.saturating_sub(1)).copied().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Where the parts of a document stand in the text that it was read from.
+//! Where the values of a document are in its text.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,37 +8,37 @@ use super::location::SourceLocation;
 use super::path::DocumentPath;
 use super::tree::Node;
 
-/// Where each value of a document stands in its text: by its path, such as `rules[1].limits[0].burst`.
+/// The location of each value of a document in its text, by the value's path, such as `rules[1].limits[0].burst`.
 ///
-/// Two documents are equal if they say the same, wherever that stands: so all origins are.
+/// All source maps are equal, so that documents with the same contents are equal.
 #[derive(Debug, Clone, Default)]
 pub struct SourceMap {
-    /// The values of the text, which know where they stand.
+    /// The values of the text with their locations.
     values: Option<Arc<Node>>,
-    /// What was said otherwise, by path.
+    /// Marks by path. They take precedence.
     marks: BTreeMap<String, Mark>,
 }
 
 #[derive(Debug, Clone)]
 struct Mark {
     location: SourceLocation,
-    /// The path to be told, where the text is of another format than the document.
+    /// The path in the text, if the text has another format than the document.
     shown: Option<String>,
 }
 
 impl SourceMap {
     #[cfg(any(feature = "toml", feature = "json"))]
-    /// That of a document that these values say.
+    /// The source map of a document that was read from these values.
     pub(crate) fn of(values: Node) -> Self {
         Self { values: Some(Arc::new(values)), marks: BTreeMap::new() }
     }
 
-    /// Notes that what is at `path` in the document stands at `place` in the text.
+    /// Sets the location of the value at `path`.
     pub fn mark(&mut self, path: impl Into<String>, location: SourceLocation) {
         self.marks.insert(path.into(), Mark { location, shown: None });
     }
 
-    /// The same, where the text is of another format, in which the path is `shown`.
+    /// Like [`mark`](Self::mark), for a text of another format, in which the path is `shown`.
     pub fn mark_as(
         &mut self,
         path: impl Into<String>,
@@ -48,12 +48,12 @@ impl SourceMap {
         self.marks.insert(path.into(), Mark { location, shown: Some(shown.into()) });
     }
 
-    /// Whether the text says something at the top under this name.
+    /// Whether the text has a value with this name at the top level.
     pub(crate) fn says(&self, name: &str) -> bool {
         self.marks.contains_key(name) || self.values.as_ref().is_some_and(|root| root.says(name))
     }
 
-    /// A problem with what stands at `path`, or with what it should stand in.
+    /// A diagnostic about the value at `path`. If the value is missing, it has the location of its parent.
     pub(crate) fn problem(
         &self,
         path: &DocumentPath<'_>,
@@ -73,7 +73,7 @@ impl SourceMap {
         }
     }
 
-    /// The mark of the path, else of the nearest that it goes through.
+    /// The mark of the path, or of its nearest parent with one.
     fn find(&self, path: &DocumentPath<'_>, text: &str) -> Option<&Mark> {
         if self.marks.is_empty() {
             return None;

@@ -1,11 +1,11 @@
-//! A text as values that know where they stand, whatever its format.
+//! A text of any format as a tree of values with locations.
 
 use std::collections::BTreeMap;
 
 use super::location::SourceLocation;
 use super::path::DocumentPath;
 
-/// A value, and where it stands.
+/// A value and its location.
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
     location: Spot,
@@ -24,40 +24,40 @@ pub(crate) enum Data {
     Negative(i64),
     Fraction(f64),
     Text(String),
-    /// What no document has a use for, in words: a date, or a number beyond all bounds.
+    /// A value that no document contains, in words: a date, or a number that is too large.
     Other(String),
     List(Vec<Node>),
     Table(BTreeMap<String, Entry>),
-    /// Something was wrong here and has been told: it stands for what fits, so that the rest can be read.
+    /// Replaces a wrong value by one that fits, so that the rest can be read. The error was reported.
     Stub(Stub),
-    /// Something was wrong here and has been told: as if it were not there.
+    /// A wrong value that counts as missing. The error was reported.
     Gone,
 }
 
-/// What a value stands for that was wrong.
+/// What replaces a wrong value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stub {
-    /// A text, a number, an empty list or nothing, as is asked for.
+    /// A text, a number, an empty list or nothing, as expected.
     Any,
     /// A table.
     Table,
 }
 
-/// One step on the way to a value.
+/// One step of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Step {
     Name(String),
     Index(usize),
 }
 
-/// A value that has a name.
+/// A value with a name.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
     name: Spot,
     pub(crate) value: Node,
 }
 
-/// A [`SourceLocation`] in half the room: a text has fewer characters than fit.
+/// A [`SourceLocation`] in half the size. Texts are short enough for `u32`.
 #[derive(Debug, Clone, Copy)]
 struct Spot {
     line: u32,
@@ -69,7 +69,7 @@ impl Node {
         Self { location: location.into(), data }
     }
 
-    /// How many values it is, with all in it.
+    /// The number of values in it, itself included.
     pub(crate) fn size(&self) -> usize {
         let inside: usize = match &self.data {
             Data::List(list) => list.iter().map(Self::size).sum(),
@@ -83,8 +83,8 @@ impl Node {
         self.location.into()
     }
 
-    /// Where the value stands, or else the nearest that the path goes through; and where its name stands, if
-    /// that is there.
+    /// The location of the value at `path`, or of its nearest parent; and the location of its name, if the value
+    /// exists.
     pub(crate) fn find(&self, path: &DocumentPath<'_>) -> (SourceLocation, Option<SourceLocation>) {
         let mut found = (self, None);
         for step in path.steps() {
@@ -99,19 +99,19 @@ impl Node {
             };
             match next {
                 Some(next) => found = next,
-                // What is missing has no name.
+                // A missing value has no name.
                 None => return (found.0.location(), None),
             }
         }
         (found.0.location(), found.1.map(SourceLocation::from))
     }
 
-    /// Whether something stands at the top under this name.
+    /// Whether there is a value with this name at the top level.
     pub(crate) fn says(&self, name: &str) -> bool {
         matches!(&self.data, Data::Table(table) if table.contains_key(name))
     }
 
-    /// What stands at the end of the way.
+    /// The value at the end of the path.
     pub(crate) fn at(&mut self, way: &[Step]) -> Option<&mut Self> {
         way.iter().try_fold(self, |node, step| match (&mut node.data, step) {
             (Data::Table(table), Step::Name(name)) => {
@@ -122,7 +122,7 @@ impl Node {
         })
     }
 
-    /// Puts something under a name that is missing; says whether that could be done.
+    /// Adds a stand-in for a missing value. Returns whether that was possible.
     pub(crate) fn supply(&mut self, name: &str) -> bool {
         if let Data::Stub(Stub::Table) = self.data {
             self.data = Data::Table(BTreeMap::new());
@@ -133,7 +133,7 @@ impl Node {
         before.is_none_or(|before| matches!(before.value.data, Data::Gone))
     }
 
-    /// What stands under this name.
+    /// The value with this name.
     pub(crate) fn entry(&mut self, name: &str) -> Option<&mut Self> {
         match &mut self.data {
             Data::Table(table) => table.get_mut(name).map(|entry| &mut entry.value),

@@ -1,4 +1,4 @@
-//! What a limit's way asks of a request.
+//! The condition under which a request meets a limit.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -11,7 +11,7 @@ use super::tree::Value;
 use super::ways::{Step, Way};
 use sluicegate_config::document::Key;
 
-/// What each way asks: that the service would find its limit, and none that replaces it.
+/// The condition of each way: the service would find its limit, and no limit that replaces it.
 pub(super) struct Asked {
     asked: Vec<Question>,
 }
@@ -40,7 +40,7 @@ impl Asked {
         Self { asked }
     }
 
-    /// What the way at this place asks.
+    /// The condition of the way at this index.
     pub(super) fn of(&self, at: usize) -> Question {
         self.asked.get(at).cloned().unwrap_or(Question::Never)
     }
@@ -49,21 +49,21 @@ impl Asked {
 struct Reading<'r> {
     descriptors: &'r Descriptors,
     found: &'r mut Found,
-    /// What was told already: a key that is not known is so in many places.
+    /// Errors that were reported: an unknown key may occur many times.
     told: BTreeSet<Unclear>,
-    /// How many more values can be compared.
+    /// How many more values may be compared.
     left: usize,
 }
 
-/// Most values that all rules of a file compare together. A limit that is for all values but those of a
-/// thousand others compares with each of them; and so does each limit below it, or one that they replace.
+/// The most values that all rules of a file may compare. A limit for all values except those of 1,000 others
+/// compares with each of them, and so does each limit below it or replaced by them.
 const COMPARED: usize = 100_000;
 
 impl Reading<'_> {
     /// `replacing` are the ways to the limits that replace this one.
     fn of(&mut self, way: &Way<'_>, replacing: &[&Way<'_>]) -> Question {
         if self.left == 0 {
-            // That has been told.
+            // The error was reported.
             return Question::Never;
         }
         let asked = std::iter::once(&way).chain(replacing);
@@ -85,8 +85,8 @@ impl Reading<'_> {
         Question::all(std::iter::once(own).chain(replacing))
     }
 
-    /// Whether a request meets the limit of a way. That it has a key whose values are not told is left
-    /// to the key of the rule, unless the question is `whole`.
+    /// Whether a request meets the limit of a way. The key of the rule checks that entries without a value are
+    /// present, unless the question is `whole`.
     fn meets(&mut self, way: &Way<'_>, whole: bool) -> Question {
         let steps: Vec<_> = way.steps.iter().map(|step| self.step(step, whole)).collect();
         Question::all(steps)
@@ -95,7 +95,7 @@ impl Reading<'_> {
     fn step(&mut self, step: &Step<'_>, whole: bool) -> Question {
         let key = &step.entry.key;
         self.warn_of_header(step);
-        // One of several values is enough to be charged, and not enough to be charged elsewhere.
+        // One of several values is enough for this limit. For another limit, all of them must match.
         let own = has_any(self.descriptors, key, &[&step.entry.value], whole);
         let own = self.told(own, step);
         let left_to_the_key = step.entry.value == Value::Any && !whole;
@@ -104,7 +104,7 @@ impl Reading<'_> {
         Question::all([own, self.told(others, step).not()])
     }
 
-    /// A header that is called as no header is, and as something else is called.
+    /// Warns of a header with a name that no header has but something else does.
     fn warn_of_header(&mut self, step: &Step<'_>) {
         let key = &step.entry.key;
         let Some(Meaning::Key(Key::Header(header))) = self.descriptors.meaning(key) else { return };
@@ -127,7 +127,7 @@ impl Reading<'_> {
         })
     }
 
-    /// The service says nothing of a name that is nobody's.
+    /// Warns of replaced names that no limit has. The service ignores them.
     fn unknown_names(&mut self, ways: &[Way<'_>]) {
         let names: BTreeSet<_> = ways.iter().filter_map(|way| way.limit.name.as_ref()).collect();
         for way in ways {

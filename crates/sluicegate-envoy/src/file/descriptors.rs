@@ -3,23 +3,23 @@ use std::collections::BTreeMap;
 use sluicegate_config::Format;
 use sluicegate_config::document::{Condition, Key, Proxies};
 
-/// What the keys of descriptors are of a request.
+/// The meaning of descriptor keys: which part of a request each key is.
 ///
-/// The service's file does not say where descriptors come from: that is in the `rate_limits` of Envoy's
-/// routes, action by action. Here, it is said in code, once for each key.
+/// The file of the service does not contain this. In Envoy, it is in the `rate_limits` actions of routes. Here, code
+/// says it once for each key.
 ///
-/// | key | is, unless said otherwise |
+/// | key | default meaning |
 /// |---|---|
 /// | `remote_address` | [`Key::Ip`]: an IPv6 address is cut to its first 64 bits |
-/// | `masked_remote_address` | whether the client's address is in the network that is the value, such as `10.0.0.0/8` |
+/// | `masked_remote_address` | whether the client's address is in the network of the value, such as `10.0.0.0/8` |
 /// | `method`, `:method` | [`Key::Method`] |
 /// | `path`, `:path` | [`Key::Path`], without the query |
 /// | `host`, `authority`, `:authority` | [`Key::Host`], without port |
-/// | `generic_key` | each value that the file names, for every request: [`when`](Self::when) says for which |
+/// | `generic_key` | every request has each value in the file, unless [`when`](Self::when) sets a condition |
 ///
-/// These names are known in any letter case (`PATH` as Istio's example has it); names that the code says
-/// are known as they are written. A key that nothing says is an error when the file is read: which header
-/// it is, if it is one, only Envoy's routes know.
+/// These names are known in any letter case, such as `PATH` in Istio's example. Names set by code are
+/// case-sensitive. A key without a meaning is an error when the file is read, because only Envoy's routes know which
+/// header it is, if any.
 ///
 /// ```
 /// use sluicegate_envoy::Descriptors;
@@ -45,18 +45,18 @@ pub struct Descriptors {
     proxies: Option<Proxies>,
 }
 
-/// What a key is.
+/// The meaning of a key.
 #[derive(Debug, Clone)]
 pub(super) enum Meaning {
-    /// This of the request.
+    /// This part of the request.
     Key(Key),
-    /// Every value that the file names, unless its condition says otherwise.
+    /// Every request has each value in the file, unless the value has a condition.
     Named,
-    /// The client's network, which its values say.
+    /// Whether the client's address is in the network of the value.
     Network,
 }
 
-/// The keys that are known without being said, in small letters.
+/// The keys with a default meaning, in lower case.
 fn known() -> [(&'static str, Meaning); 10] {
     [
         ("remote_address", Meaning::Key(Key::Ip)),
@@ -72,12 +72,12 @@ fn known() -> [(&'static str, Meaning); 10] {
     ]
 }
 
-/// Whether a key of this name is known without being said.
+/// Whether a key has a default meaning.
 pub(super) fn is_known(name: &str) -> bool {
     known().iter().any(|(known, _)| known.eq_ignore_ascii_case(name))
 }
 
-/// What Envoy calls headers and no request has as one.
+/// Replaces names that Envoy treats as headers but requests do not have as headers.
 fn without_pseudo_header(key: Key) -> Key {
     match &key {
         Key::Header(name) => match name.to_ascii_lowercase().as_str() {
@@ -102,22 +102,21 @@ impl Default for Descriptors {
 }
 
 impl Descriptors {
-    /// Says that `key` is this `of` a request, as an action of Envoy's that reads it from there.
+    /// Sets the part `of` a request that `key` means, like the action of Envoy that reads it.
     ///
-    /// A request that lacks it has no descriptor with that key, as in Envoy, and owes nothing to the
-    /// limits below it. [`Key::Const`] is for what is the same for every request, such as
-    /// `source_cluster`.
+    /// A request without that part has no descriptor with that key, as in Envoy, and is not charged by the limits
+    /// below it. Use [`Key::Const`] for a value that is the same for every request, such as `source_cluster`.
     ///
-    /// The headers that Envoy calls `:path`, `:method`, `:authority` and `host` are [`Key::Path`],
-    /// [`Key::Method`] and [`Key::Host`].
+    /// The headers `:path`, `:method`, `:authority` and `host` are treated as [`Key::Path`], [`Key::Method`] and
+    /// [`Key::Host`].
     #[must_use]
     pub fn with(mut self, key: impl Into<String>, of: Key) -> Self {
         self.keys.insert(key.into(), Meaning::Key(without_pseudo_header(of)));
         self
     }
 
-    /// Says that `key` has this `value` for requests that meet the `condition`, as an action of Envoy's
-    /// on some routes, or one such as `header_value_match`.
+    /// Gives `key` this `value` in requests that meet the `condition`, like an action of Envoy on some routes, or
+    /// like `header_value_match`.
     #[must_use]
     pub fn when(
         mut self,
@@ -131,17 +130,16 @@ impl Descriptors {
         self
     }
 
-    /// Makes token buckets of the limits: as many requests in a unit of time, but never twice as many
-    /// around the border of two windows. Without this, they are fixed windows aligned to the Unix epoch,
-    /// which is how the service counts.
+    /// Uses token buckets, which do not admit twice the limit around the border of two windows. By default the limits
+    /// are fixed windows aligned to the Unix epoch, as in the service.
     #[must_use]
     pub fn token_buckets(mut self) -> Self {
         self.token_buckets = true;
         self
     }
 
-    /// Says which proxies stand in front of the service, so that `remote_address` is the client's address
-    /// and not that of the nearest of them.
+    /// Sets the proxies in front of the service, so that `remote_address` is the client's address and not that of
+    /// the nearest proxy.
     #[must_use]
     pub fn behind(mut self, proxies: Proxies) -> Self {
         self.proxies = Some(proxies);
@@ -149,17 +147,17 @@ impl Descriptors {
     }
 
     pub(super) fn meaning(&self, key: &str) -> Option<&Meaning> {
-        // `path` and `Path` may be two keys: what is said of one is not said of the other.
+        // `path` and `Path` may be two keys with different meanings.
         let known = || is_known(key).then(|| self.keys.get(&key.to_ascii_lowercase())).flatten();
         self.keys.get(key).or_else(known)
     }
 
-    /// The condition of a named value: `None` where nothing is said of it.
+    /// The condition of a value, if code set one.
     pub(super) fn condition(&self, key: &str, value: &str) -> Option<&Condition> {
         self.values.get(&(key.to_owned(), value.to_owned()))
     }
 
-    /// Whether something is said of one of its values.
+    /// Whether code set a condition for one of its values.
     pub(super) fn has_conditions(&self, key: &str) -> bool {
         let first = self.values.range((key.to_owned(), String::new())..).next();
         first.is_some_and(|((known, _), _)| known == key)

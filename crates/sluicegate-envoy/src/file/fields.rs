@@ -1,4 +1,4 @@
-//! The fields of a map: each read once, and those that nobody reads being problems.
+//! The fields of a map. Each is read once, and unknown fields are errors.
 
 use std::collections::HashSet;
 
@@ -14,22 +14,22 @@ pub(super) struct Fields<'n, 't> {
     path: &'n DocumentPath<'n>,
     location: SourceLocation,
     left: Vec<Field<'n, 't>>,
-    /// The names of all fields, also of those that have been read.
+    /// The names of all fields, including those that were read.
     known: HashSet<&'n str>,
 }
 
 struct Field<'n, 't> {
     name: &'n str,
-    /// Where the name stands.
+    /// The location of the name.
     location: SourceLocation,
     value: &'n Node<'t>,
 }
 
-/// A text, and where it stands.
+/// A text and its location.
 pub(super) type Text<'n> = Option<(SourceLocation, &'n str)>;
 
 impl<'n, 't> Fields<'n, 't> {
-    /// The fields of `node`, which stands at `path` and is `what`.
+    /// The fields of `node` at `path`. `what` describes it in errors.
     pub(super) fn of(
         node: &'n Node<'t>,
         path: &'n DocumentPath<'n>,
@@ -46,8 +46,7 @@ impl<'n, 't> Fields<'n, 't> {
         Some(fields)
     }
 
-    /// Adds the fields of a map that are not there yet, then those of the maps that it merges (`<<`);
-    /// says whether `node` is a map.
+    /// Adds new fields of a map, then those of the maps that it merges (`<<`). Returns whether `node` is a map.
     fn add(&mut self, node: &'n Node<'t>, found: &mut Found) -> bool {
         let YamlData::Mapping(map) = bare(node) else { return false };
         let (mut own, mut merged) = (HashSet::new(), Vec::new());
@@ -55,7 +54,7 @@ impl<'n, 't> Fields<'n, 't> {
             match scalar(key) {
                 Some("<<") => merged.push(value),
                 Some(name) if !own.insert(name) => {
-                    found.problem(&self.path.name(name), location(key), "this is said twice");
+                    found.problem(&self.path.name(name), location(key), "this occurs twice");
                 }
                 Some(name) => {
                     if self.known.insert(name) {
@@ -86,26 +85,25 @@ impl<'n, 't> Fields<'n, 't> {
         self.location
     }
 
-    /// A problem with the map as a whole: with something that it lacks.
+    /// Reports an error in the map as a whole: something is missing.
     pub(super) fn lacks(&self, what: impl Into<String>, found: &mut Found) {
         found.problem(self.path, self.location, what);
     }
 
-    /// Where the value of a field stands; `None` where nothing is said.
+    /// The location of a field's value, if it has one.
     pub(super) fn location_of(&self, name: &str) -> Option<SourceLocation> {
         let field = self.left.iter().find(|field| field.name == name)?;
         (!is_nothing(field.value)).then(|| location(field.value))
     }
 
-    /// The value of a field; `None` where nothing is said.
+    /// The value of a field, if it has one.
     pub(super) fn take(&mut self, name: &str) -> Option<&'n Node<'t>> {
         let at = self.left.iter().position(|field| field.name == name)?;
         let Field { value, .. } = self.left.remove(at);
         (!is_nothing(value)).then_some(value)
     }
 
-    /// The value of a field that is text. Numbers and truths are text as they are written, as they are
-    /// to the service.
+    /// The text of a field. Numbers and booleans are texts as written, as in the service.
     pub(super) fn text(&mut self, name: &str, found: &mut Found) -> Text<'n> {
         let value = self.take(name)?;
         let text = scalar(value);
@@ -116,10 +114,10 @@ impl<'n, 't> Fields<'n, 't> {
         text.map(|text| (location(value), text))
     }
 
-    /// Where a field stands that is `true`; `None` if it is `false`, or nothing is said.
+    /// The location of a field that is `true`. `None` if it is `false` or missing.
     pub(super) fn flag(&mut self, name: &str, found: &mut Found) -> Option<SourceLocation> {
         let (location, text) = self.text(name, found)?;
-        // All words that YAML 1.1 has for them, as the service's own reader does.
+        // All words of YAML 1.1, which the service accepts too.
         match text.to_ascii_lowercase().as_str() {
             "true" | "yes" | "on" | "y" => Some(location),
             "false" | "no" | "off" | "n" => None,
@@ -132,7 +130,7 @@ impl<'n, 't> Fields<'n, 't> {
         }
     }
 
-    /// The value of a field that is a list.
+    /// The list of a field.
     pub(super) fn list(&mut self, name: &str, found: &mut Found) -> &'n [Node<'t>] {
         let Some(value) = self.take(name) else { return &[] };
         if let YamlData::Sequence(list) = bare(value) {
@@ -143,7 +141,7 @@ impl<'n, 't> Fields<'n, 't> {
         &[]
     }
 
-    /// Reads a field that the service accepts here, and that changes nothing there either.
+    /// Reads a field that the service accepts here but does not use.
     pub(super) fn idle(&mut self, name: &str, found: &mut Found) {
         if let Some(location) = self.remove(name) {
             let what = "this changes nothing, here or in the service";
@@ -151,8 +149,7 @@ impl<'n, 't> Fields<'n, 't> {
         }
     }
 
-    /// Reads a field that the service accepts here and ignores, so that there is no limit where one was
-    /// meant.
+    /// Reports a field that the service accepts and ignores here, so that an intended limit would be missing.
     pub(super) fn misplaced(&mut self, name: &str, found: &mut Found) {
         if let Some(location) = self.remove(name) {
             let what = "the service ignores this here, and there would be no limit: expected it under \
@@ -166,7 +163,7 @@ impl<'n, 't> Fields<'n, 't> {
         Some(self.left.remove(at).location)
     }
 
-    /// Ends the reading: what is left is nothing that is known here.
+    /// Reports all remaining fields as unknown.
     pub(super) fn finish(self, known: &str, found: &mut Found) {
         for Field { name, location, .. } in self.left {
             let what = format!("{} is not known here: expected {known}", short(name));

@@ -1,21 +1,21 @@
-//! What is wrong with a file, or worth a word, in the order in which it was found.
+//! Collects errors and warnings.
 
 use std::fmt::Display;
 
 use sluicegate_config::reader::MOST_DIAGNOSTICS;
 use sluicegate_config::{Diagnostic, PolicyError, SourceLocation};
 
-/// Collects all of it: whoever mends a file wants to know everything at once.
+/// The errors and warnings found so far.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     problems: Vec<Diagnostic>,
     warnings: Vec<Diagnostic>,
-    /// How many more of both there are.
+    /// How many more errors and warnings there are.
     more: (usize, usize),
 }
 
 impl Found {
-    /// What stands at `path` cannot be read, or not be followed.
+    /// Adds an error about the value at `path`.
     pub(super) fn problem(
         &mut self,
         path: &dyn Display,
@@ -29,7 +29,7 @@ impl Found {
         }
     }
 
-    /// What stands at `path` changes nothing here.
+    /// Adds a warning about the value at `path`.
     pub(super) fn warning(
         &mut self,
         path: &dyn Display,
@@ -43,7 +43,7 @@ impl Found {
         }
     }
 
-    /// The warnings, if there is no problem.
+    /// The warnings, if there are no errors.
     pub(super) fn finish(mut self, text: &str) -> Result<Vec<Diagnostic>, PolicyError> {
         let (problems, warnings) = self.more;
         if self.problems.is_empty() {
@@ -59,13 +59,13 @@ impl Found {
     }
 }
 
-/// The problem at a place in the text of these lines: where a text ends too soon, the parser points behind
-/// it, and where it is empty, before it.
+/// Moves the location of a diagnostic into the text. The parser points behind a text that ends too soon, and before
+/// an empty one.
 fn inside(problem: Diagnostic, lines: &[&str]) -> Diagnostic {
     let (Some(line), Some(column)) = (problem.line(), problem.column()) else { return problem };
     let within = line.clamp(1, lines.len());
     let text = lines[within - 1];
-    // Characters are counted only where the place may be behind the line.
+    // Count characters only if the location may be behind the line.
     if line == within && column <= text.len() / 4 {
         return problem.at(Some(SourceLocation { line, column: column.max(1) }));
     }
@@ -74,7 +74,7 @@ fn inside(problem: Diagnostic, lines: &[&str]) -> Diagnostic {
     problem.at(Some(SourceLocation { line: within, column }))
 }
 
-/// A text as it is quoted in a message: its beginning, on one line.
+/// Quotes a text in a message: its beginning, on one line.
 pub(super) fn short(text: &str) -> String {
     const MOST: usize = 60;
     let beginning: String = text.chars().take(MOST).collect();

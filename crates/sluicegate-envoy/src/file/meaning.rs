@@ -1,4 +1,4 @@
-//! What the entries of descriptors ask of a request.
+//! What descriptor entries require of a request.
 
 use std::net::IpAddr;
 
@@ -9,11 +9,11 @@ use super::question::Question;
 use super::tree::Value;
 use sluicegate_config::document::{Condition, Key, Texts, Wildcard};
 
-/// Why an entry cannot be followed, in a sentence.
+/// Why an entry cannot be translated.
 pub(super) type Unclear = String;
 
-/// What a descriptor's key is; the error says what has to be said, and guesses nothing: a header that no
-/// request has would switch the limit off.
+/// The meaning of a descriptor's key. An unknown key is an error and not guessed to be a header: if no request has
+/// that header, the limit would be off.
 fn meaning<'d>(descriptors: &'d Descriptors, key: &str) -> Result<&'d Meaning, Unclear> {
     descriptors.meaning(key).ok_or_else(|| {
         format!(
@@ -26,8 +26,8 @@ fn meaning<'d>(descriptors: &'d Descriptors, key: &str) -> Result<&'d Meaning, U
     })
 }
 
-/// Whether a request's entry of this key has one of these values. Where a request has several, `every`
-/// one of them has to be that.
+/// Whether a request's entry of this key has one of these values. If a request has several entries, one of them must
+/// match, or `every` one.
 pub(super) fn has_any(
     descriptors: &Descriptors,
     key: &str,
@@ -117,7 +117,7 @@ fn is_any(key: &Key, values: &[&Value], every: bool) -> Result<Question, Unclear
     })
 }
 
-/// Whether a request has it at all.
+/// Whether a request has the key at all.
 fn is_there(key: &Key) -> Question {
     match key {
         Key::Header(_) | Key::Cookie(_) | Key::Query(_) | Key::Claim(_) | Key::Host => {
@@ -126,7 +126,7 @@ fn is_there(key: &Key) -> Question {
         Key::First(keys) => Question::any(keys.iter().map(is_there)),
         Key::All(keys) => Question::all(keys.iter().map(is_there)),
         Key::Optional(key) => is_there(key),
-        // What is missing of these is for the server to mend.
+        // If one of these is missing, the server is not set up correctly, which is another error.
         Key::Ip | Key::Route | Key::Method | Key::Path => Question::Always,
         Key::Global | Key::Country | Key::Region | Key::Const(_) => Question::Always,
     }
@@ -143,7 +143,7 @@ fn without_values() -> Unclear {
         .to_owned()
 }
 
-/// The codes of countries or regions, which are known whole.
+/// The codes of countries or regions, which cannot be compared with wildcards.
 fn whole(codes: Vec<String>) -> Result<Vec<String>, Unclear> {
     match codes.iter().find(|code| code.contains('*')) {
         Some(code) => Err(format!(
@@ -154,8 +154,8 @@ fn whole(codes: Vec<String>) -> Result<Vec<String>, Unclear> {
     }
 }
 
-/// The network of a value: an address, a network as `masked_remote_address` has it, or a wildcard of whole
-/// octets, `10.1.*`.
+/// The network of a value: an address, a network such as `10.0.0.0/8`, or a wildcard of whole octets such as
+/// `10.1.*`.
 fn network(value: &str) -> Result<String, Unclear> {
     if value.contains('*') {
         return octets(value);

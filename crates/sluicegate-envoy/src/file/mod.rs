@@ -1,4 +1,4 @@
-//! Files of Envoy's rate limit service, as documents.
+//! Reads files of Envoy's rate limit service as documents.
 //!
 //! Envoy's lookup becomes conditions. The service walks down a tree; here each limit is a rule whose
 //! condition says that the walk would end there: the values of the limit, and none of those that are looked
@@ -30,19 +30,19 @@ use sluicegate_config::{Diagnostic, PolicyError};
 
 /// Reads a file of Envoy's rate limit service (`envoyproxy/ratelimit`) into a document.
 ///
-/// What the service decides, the document's rules decide: at each level of descriptors, the exact value
-/// goes before a value with `*`, and that before a key without a value; a limit counts for itself what
-/// has the values of its whole way; `shadow_mode`, `unlimited`, `replaces` and `share_threshold` are
-/// followed. Windows are fixed and aligned to the Unix epoch, unless
-/// [`Descriptors::token_buckets`] says otherwise; a month has 30 days, a year 365.
+/// The rules decide like the service. At each level of descriptors, an exact value takes precedence over a value
+/// with `*`, and that over a key without a value. Each limit has a budget for each combination of values on its way.
+/// `shadow_mode`, `unlimited`, `replaces` and `share_threshold` are supported. Limits are fixed windows aligned to the
+/// Unix epoch, unless [`Descriptors::token_buckets`] is set. A month has 30 days, a year 365.
 ///
-/// Three things are different. Envoy's routes say which descriptors a request has, which this file does
-/// not tell: a request is taken to have every list of keys that leads to a limit and that it has values
-/// for, as [`Descriptors`] say. A request that one limit refuses is charged to none, where the service
-/// charges the others. And an IPv6 address is cut to its first 64 bits.
+/// There are three differences:
 ///
-/// The file's `detailed_metric`, `value_to_metric` and `metadata` change nothing here;
-/// [`read_yaml_with_warnings`] says so.
+/// - The file does not contain the descriptors of a request; Envoy's routes do. Here, a request has every list of keys
+///   that leads to a limit and whose parts, according to [`Descriptors`], it has.
+/// - A request that one limit refuses is charged by none. The service charges the other limits.
+/// - An IPv6 address is cut to its first 64 bits.
+///
+/// `detailed_metric`, `value_to_metric` and `metadata` have no effect; [`read_yaml_with_warnings`] reports them.
 ///
 /// ```
 /// use sluicegate_envoy::{Descriptors, read_yaml};
@@ -64,13 +64,13 @@ use sluicegate_config::{Diagnostic, PolicyError};
 ///
 /// # Errors
 ///
-/// All that is wrong with the file, and every key that `descriptors` do not know, with the line of code
-/// that is missing.
+/// Every error in the file, including keys that `descriptors` do not know. The error for such a key contains the
+/// missing line of code.
 pub fn read_yaml(text: &str, descriptors: &Descriptors) -> Result<Document, PolicyError> {
     read_yaml_with_warnings(text, descriptors).map(|(document, _)| document)
 }
 
-/// [`read_yaml`], with a word on everything that stands in the file and changes nothing.
+/// Like [`read_yaml`], and returns warnings about settings without an effect.
 ///
 /// # Errors
 ///
@@ -85,6 +85,6 @@ pub fn read_yaml_with_warnings(
     let domain = node.and_then(|node| tree::domain(&node, &mut found));
     let document = domain.map(|domain| rules::document(&domain, descriptors, &mut found));
     let warnings = found.finish(text)?;
-    // Without a problem, there is a document.
+    // Without an error, there is a document.
     Ok((document.unwrap_or_default(), warnings))
 }

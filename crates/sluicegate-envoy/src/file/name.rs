@@ -1,13 +1,13 @@
-//! Names of rules, after the way to them: rows of a store go by them, so the same way has the same name
-//! in every version of a file.
+//! Names of rules. They are made from the way to the limit and identify rows of a store, so the same way has the
+//! same name in every version of a file.
 
 use super::ways::Step;
 
-/// Longest name of a limit, in bytes.
+/// The longest name of a limit, in bytes.
 const LONGEST: usize = 31;
 
-/// The name of a limit: what leads to it, as the service calls it in its statistics, `key_value.key`;
-/// where that is too long or cannot stand in a header field, its beginning and a digest.
+/// The name of a limit: the way to it, as in the statistics of the service, `key_value.key`. If that is too long or
+/// not valid in a header field, its beginning and a digest.
 pub(super) fn name(steps: &[Step<'_>]) -> String {
     let spelled = spelled(steps);
     let plain = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
@@ -17,7 +17,7 @@ pub(super) fn name(steps: &[Step<'_>]) -> String {
     digested(steps)
 }
 
-/// The name that cannot be that of another way.
+/// A name that no other way has.
 pub(super) fn digested(steps: &[Step<'_>]) -> String {
     let digest = fnv(&identity("", steps));
     let kept = |char: &char| char.is_ascii_alphanumeric() || "._-/".contains(*char);
@@ -34,7 +34,7 @@ fn spelled(steps: &[Step<'_>]) -> String {
     entries.collect::<Vec<_>>().join(".")
 }
 
-/// What tells a limit from all others on the same store: its domain and the way to it, quoted.
+/// Identifies a limit in a store: its domain and the way to it, quoted.
 pub(super) fn identity(domain: &str, steps: &[Step<'_>]) -> String {
     let mut identity = format!("{domain:?}");
     for step in steps {

@@ -1,8 +1,8 @@
-//! What can be asked of a request, put together as documents say it.
+//! Combines conditions of documents.
 
 use sluicegate_config::document::Condition;
 
-/// A question, some of which are answered before any request is there.
+/// A condition that may be known without a request.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Question {
     Always,
@@ -19,7 +19,7 @@ impl Question {
         if holds { Self::Always } else { Self::Never }
     }
 
-    /// Holds when this one does not.
+    /// Holds if this one does not.
     pub(super) fn not(self) -> Self {
         match self {
             Self::Always => Self::Never,
@@ -28,7 +28,7 @@ impl Question {
         }
     }
 
-    /// Holds when all of `tests` do.
+    /// Holds if all of `tests` do.
     pub(super) fn all(tests: impl IntoIterator<Item = Self>) -> Self {
         let mut conditions = Vec::new();
         for test in tests {
@@ -41,12 +41,12 @@ impl Question {
         match conditions.len() {
             0 => Self::Always,
             1 => Self::when(conditions.remove(0)),
-            // All hold when there is none that does not.
+            // All hold if none does not.
             _ => Self::when(negated(either(conditions.into_iter().map(negated).collect()))),
         }
     }
 
-    /// Holds when one of `tests` does.
+    /// Holds if one of `tests` does.
     pub(super) fn any(tests: impl IntoIterator<Item = Self>) -> Self {
         Self::all(tests.into_iter().map(Self::not)).not()
     }
@@ -56,7 +56,7 @@ fn either(any: Vec<Condition>) -> Condition {
     Condition { any, ..Condition::default() }
 }
 
-/// What holds when `condition` does not; a double negation is none.
+/// The negation of `condition`. A double negation is removed.
 fn negated(mut condition: Condition) -> Condition {
     match condition.not.take() {
         Some(inner) if condition == Condition::default() => *inner,

@@ -8,25 +8,25 @@ use super::yaml::{Node, location};
 use sluicegate_config::SourceLocation;
 use sluicegate_config::reader::DocumentPath;
 
-/// What is said of a descriptor's limit.
+/// The rate limit of a descriptor.
 #[derive(Debug)]
 pub(super) struct RateLimit {
     pub(super) location: SourceLocation,
     pub(super) rate: Rate,
-    /// The name by which others replace it.
+    /// The name by which other limits replace it.
     pub(super) name: Option<String>,
-    /// The names of those that it replaces.
+    /// The names of the limits that it replaces.
     pub(super) replaces: Vec<String>,
 }
 
-/// How much.
+/// The rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rate {
     Unlimited,
     Per(u32, Duration),
 }
 
-/// The service's units, and how many seconds it takes each for.
+/// The units of the service, with their seconds.
 const UNITS: [(&str, u64); 7] = [
     ("second", 1),
     ("minute", 60),
@@ -53,10 +53,10 @@ pub(super) fn rate_limit(
     let count = fields.text("requests_per_unit", found);
     let rate = match (unlimited, unit) {
         (true, None) => Some(Rate::Unlimited),
-        // Envoy Gateway writes an unknown unit beside it, which the service does not look at.
+        // Envoy Gateway adds an unknown unit, which the service ignores.
         (true, Some((_, unit))) if known(unit).is_none() => Some(Rate::Unlimited),
         (true, Some((location, _))) => {
-            found.problem(&path.name("unit"), location, "what is `unlimited` has no unit");
+            found.problem(&path.name("unit"), location, "an `unlimited` limit has no unit");
             None
         }
         (false, unit) => {
@@ -101,7 +101,7 @@ fn requests(
 ) -> Option<u32> {
     let Some((location, text)) = count else {
         let what = "`requests_per_unit` is missing, and the service would refuse everything: \
-                    expected a number, 0 if that is meant";
+                    expected a number, or 0 to refuse everything";
         fields.lacks(what, found);
         return None;
     };
@@ -113,8 +113,7 @@ fn requests(
     count
 }
 
-/// A whole number as YAML 1.1 writes it, which the service reads: `1_000`, `0x3e8`, `0b11`, and `010`, which
-/// is eight.
+/// Parses a whole number of YAML 1.1, like the service: `1_000`, `0x3e8`, `0b11`, and `010`, which is eight.
 fn whole(text: &str) -> Option<u32> {
     let text = text.strip_prefix('+').unwrap_or(text);
     if !text.starts_with(|first: char| first.is_ascii_digit()) {

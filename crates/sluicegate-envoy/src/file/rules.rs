@@ -1,4 +1,4 @@
-//! Ways to limits as rules of a document.
+//! Makes rules of a document from the ways to limits.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use super::tree::{Domain, Value};
 use super::ways::{Step, Way, ways};
 use sluicegate_config::document::{self, Cost, Document, Key, LimitTable, Rule};
 
-/// Most keys that a list of keys may have.
+/// The most keys in a list of keys.
 const TOGETHER: usize = 4;
 
 /// A rule for each limit of the domain.
@@ -46,7 +46,7 @@ pub(super) fn document(domain: &Domain, descriptors: &Descriptors, found: &mut F
             key: key(&domain.name, &way.steps, descriptors),
             limits: vec![rate],
             when,
-            // There is no limit of 0; but none admits what costs more than it ever holds.
+            // A limit of 0 is not possible, but a limit of 1 refuses every request that costs 2.
             cost: (count == 0).then_some(Cost::Fixed(2)),
             tiers: None,
             cases: Vec::new(),
@@ -89,7 +89,7 @@ fn limit(count: u32, period: Duration, descriptors: &Descriptors) -> Result<Limi
     }
 }
 
-/// One budget for each value that is not told by the file.
+/// A key with one budget for each value that the file does not name.
 fn key(domain: &str, steps: &[Step<'_>], descriptors: &Descriptors) -> Key {
     let own = Key::Const(identity(domain, steps));
     let values = steps.iter().filter(|step| match step.entry.value {
@@ -112,11 +112,11 @@ fn key(domain: &str, steps: &[Step<'_>], descriptors: &Descriptors) -> Key {
         let last = keys.split_off(keys.len() - TOGETHER);
         keys.push(Key::All(last));
     }
-    // Where Envoy lacks one entry, it sends no descriptor.
+    // If an entry is missing, Envoy sends no descriptor.
     Key::Optional(Box::new(Key::All(keys)))
 }
 
-/// What is wrong with the rule is wrong with the descriptor.
+/// Errors in the rule are reported at the descriptor.
 fn mark(document: &mut Document, way: &Way<'_>) {
     let Some(Step { entry, .. }) = way.steps.last() else { return };
     let rule = format!("rules[{}]", document.rules.len());
@@ -129,8 +129,8 @@ fn rate_path(way: &Way<'_>) -> String {
     format!("{path}.rate_limit")
 }
 
-/// The service refuses a request once all quotas that it meets are spent. Of those with the same keys on
-/// their way it meets one, which then refuses as any limit does.
+/// The service refuses a request when all quotas that it meets are spent. A request meets one quota of those with the
+/// same keys on their way. That quota refuses like any other limit.
 fn look_at_quotas(ways: &[Way<'_>], found: &mut Found) {
     let quotas = ways.iter().filter(|way| way.limit.rate != Rate::Unlimited);
     let quotas = quotas.filter_map(|way| {
@@ -157,7 +157,7 @@ fn keys<'w>(way: &'w Way<'_>) -> impl Iterator<Item = &'w String> {
     way.steps.iter().map(|step| &step.entry.key)
 }
 
-/// A request meets one limit at most of those that have the same keys on their way.
+/// A request meets at most one of the limits with the same keys on their way.
 fn warn_of_many(ways: &[Way<'_>], found: &mut Found) {
     let mut several = BTreeSet::new();
     for way in ways.iter().filter(|way| way.limit.rate != Rate::Unlimited) {

@@ -1,4 +1,4 @@
-//! The file as it is written: a domain, and descriptors in each other.
+//! The file as written: a domain with nested descriptors.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -10,42 +10,42 @@ use super::yaml::Node;
 use sluicegate_config::SourceLocation;
 use sluicegate_config::reader::DocumentPath;
 
-/// A file: one domain.
+/// A file, which has one domain.
 #[derive(Debug)]
 pub(super) struct Domain {
     pub(super) name: String,
     pub(super) descriptors: Vec<Descriptor>,
-    /// Where the descriptors stand, if the list is there: empty, or with a rate limit somewhere in it. A
-    /// file that was cut off has neither.
+    /// The location of the descriptors, if the list is empty or contains a rate limit. In a file that was cut off it
+    /// may be neither.
     pub(super) said: Option<SourceLocation>,
 }
 
-/// One entry of a descriptor, its limit, and the entries that may follow.
+/// One entry of a descriptor, with its limit and the entries below it.
 #[derive(Debug)]
 pub(super) struct Descriptor {
-    /// Where it stands, in words: `descriptors[0].descriptors[2]`.
+    /// The path, such as `descriptors[0].descriptors[2]`.
     pub(super) path: String,
-    /// Where its key stands.
+    /// The location of the key.
     pub(super) location: SourceLocation,
     pub(super) key: String,
     pub(super) value: Value,
     pub(super) limit: Option<RateLimit>,
     pub(super) shadow: bool,
-    /// Where it is said that the limit is a quota: a request is refused only if all its quotas are spent.
+    /// The location of `quota_mode: true`. A request is refused only if all its quotas are spent.
     pub(super) quota: Option<SourceLocation>,
-    /// Whether all values that a wildcard matches share one budget.
+    /// Whether all values that match a wildcard share one budget.
     pub(super) shared: bool,
     pub(super) descriptors: Vec<Self>,
 }
 
-/// Which values of its key an entry is for.
+/// The values that an entry matches.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Value {
-    /// All that no entry beside it is for.
+    /// Every value that no entry beside it matches.
     Any,
-    /// This one.
+    /// This value.
     Exactly(String),
-    /// Those that match: `*` stands for any text, also for none.
+    /// Values that match the pattern. `*` matches any text, also none.
     Like(String),
 }
 
@@ -67,11 +67,11 @@ impl Value {
     }
 }
 
-/// Most values with `*` that a key can have beside each other. Each is compared with all values of its key,
-/// here once, and in the service for each request.
+/// The most values with `*` beside each other for one key. Each is compared with all values of its key: here once, in
+/// the service for each request.
 const WILDCARDS: usize = 256;
 
-/// Reads the file's only document.
+/// Reads the only document of the file.
 pub(super) fn domain(node: &Node<'_>, found: &mut Found) -> Option<Domain> {
     let mut fields = Fields::of(node, &DocumentPath::Root, "the file", found)?;
     let name = fields.text("domain", found).map_or("", |(_, name)| name).to_owned();
@@ -154,7 +154,7 @@ fn descriptor(node: &Node<'_>, path: &DocumentPath<'_>, found: &mut Found) -> Op
 const FIELDS: &str = "`key`, `value`, `rate_limit`, `descriptors`, `shadow_mode`, `quota_mode`, \
                       `share_threshold`, `detailed_metric`, `value_to_metric`, `name` or `metadata`";
 
-/// Fields of a rate limit, which the service accepts everywhere and heeds only there.
+/// Fields of a rate limit. The service accepts them everywhere but ignores them elsewhere.
 const IGNORED: [&str; 4] = ["unit", "requests_per_unit", "unlimited", "replaces"];
 
 fn shared(
@@ -172,7 +172,7 @@ fn shared(
     wildcard
 }
 
-/// What is for the service's own metrics and for Envoy's filters; and what the service ignores.
+/// Reads fields that have no effect here, or that the service ignores.
 fn not_followed(fields: &mut Fields<'_, '_>, path: &DocumentPath<'_>, found: &mut Found) {
     for name in ["detailed_metric", "value_to_metric"] {
         if let Some(location) = fields.flag(name, found) {

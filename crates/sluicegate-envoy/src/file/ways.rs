@@ -1,4 +1,4 @@
-//! The tree as a list: each limit with the whole way to it.
+//! The tree as a list of limits, each with the way to it.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -7,7 +7,7 @@ use super::rate::RateLimit;
 use super::tree::{Descriptor, Domain, Value};
 use sluicegate_config::document::Wildcard;
 
-/// A limit, and the entries that a descriptor has to have to meet it.
+/// A limit, and the entries of a descriptor that meets it.
 #[derive(Debug)]
 pub(super) struct Way<'d> {
     pub(super) steps: Vec<Step<'d>>,
@@ -19,7 +19,7 @@ pub(super) struct Way<'d> {
 #[derive(Debug, Clone)]
 pub(super) struct Step<'d> {
     pub(super) entry: &'d Descriptor,
-    /// The values that entries beside it are for, and that the service looks up before this one.
+    /// The values of entries beside it that the service looks up first.
     pub(super) but: Rc<[&'d Value]>,
 }
 
@@ -42,7 +42,7 @@ fn walk<'d>(level: &'d [Descriptor], steps: &mut Vec<Step<'d>>, ways: &mut Vec<W
     }
 }
 
-/// The values of each key of a level, with the places of their entries.
+/// The values of each key of a level, with the indices of their entries.
 struct Beside<'d>(HashMap<&'d str, Vec<(usize, &'d Value)>>);
 
 impl<'d> Beside<'d> {
@@ -54,8 +54,8 @@ impl<'d> Beside<'d> {
         Self(values)
     }
 
-    /// The exact value goes first, then wildcards in the order of the file, then the key alone. The service
-    /// does not come back: what is below a value that matched is all that there is for it.
+    /// The service looks up the exact value first, then wildcards in the order of the file, then the key alone. It
+    /// does not backtrack: after a match, only the entries below it count.
     fn looked_up_before(&self, own: &Descriptor, at: usize) -> Rc<[&'d Value]> {
         if let Value::Exactly(_) = own.value {
             return Rc::new([]);
@@ -71,8 +71,8 @@ impl<'d> Beside<'d> {
     }
 }
 
-/// Whether some text may match both patterns, by what they begin and end with: usually they are prefixes
-/// that have nothing to do with each other.
+/// Whether a text may match both patterns, judged by their prefixes and suffixes. Usually patterns are distinct
+/// prefixes.
 fn can_meet(one: &str, other: &str) -> bool {
     let ends = |pattern| str::split_once(pattern, '*').zip(str::rsplit_once(pattern, '*'));
     let (Some(((a, _), (_, z))), Some(((b, _), (_, y)))) = (ends(one), ends(other)) else {

@@ -1,4 +1,4 @@
-//! Text to nodes that know where they stand.
+//! Parses YAML into nodes with locations.
 
 use saphyr::{LoadableYamlNode, MarkedYaml, ScalarStyle, YamlData, YamlLoader};
 use saphyr_parser::{Event, Marker, Parser, ScanError, SpannedEventReceiver};
@@ -7,11 +7,11 @@ use super::found::Found;
 use sluicegate_config::SourceLocation;
 use sluicegate_config::reader::DocumentPath;
 
-/// How deep lists and maps may stand in each other. A descriptor needs two levels for each of its
-/// entries, and whatever reads a level calls itself for the next.
+/// The deepest nesting of lists and maps. A descriptor needs two levels for each of its entries. Readers are
+/// recursive.
 const DEEPEST: usize = 64;
 
-/// How many nodes aliases (`*name`) may stand for, all together.
+/// The most nodes that all aliases (`*name`) may expand to.
 const ALIASED: usize = 10_000;
 
 /// How many nodes a file may have. Each takes about 460 bytes, and a list of single letters has one for every two
@@ -21,7 +21,7 @@ const NODES: usize = 1_000_000;
 /// A node: text, a list, a map, or nothing.
 pub(super) type Node<'t> = MarkedYaml<'t>;
 
-/// Where a node begins.
+/// The location of a node.
 pub(super) fn location(node: &Node<'_>) -> SourceLocation {
     at(&node.span.start)
 }
@@ -30,7 +30,7 @@ fn at(marker: &Marker) -> SourceLocation {
     SourceLocation { line: marker.line(), column: marker.col() + 1 }
 }
 
-/// The one document that a file holds, its scalars as they are written: a value `010` is not eight.
+/// The only document of a file. Scalars are texts as written, so a value `010` is not eight.
 pub(super) fn read<'t>(text: &'t str, found: &mut Found) -> Option<Node<'t>> {
     match load(text) {
         Err((location, what)) => {
@@ -53,12 +53,13 @@ fn load(text: &str) -> Result<Vec<Node<'_>>, (SourceLocation, String)> {
     loader.early_parse(false);
     loader.alias_limit(ALIASED);
     let (mut depth, mut nodes) = (0, 0);
-    // One event after the other, instead of `Parser::load`: that goes as deep as the text says.
+    // Event by event, because `Parser::load` recurses as deep as the text.
     for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|error| unreadable(&error))?;
         depth = deeper(depth, &event);
         if depth > DEEPEST {
-            let what = format!("lists and maps stand in each other: expected {DEEPEST} at most");
+            let what =
+                format!("lists and maps are nested too deeply: expected {DEEPEST} levels at most");
             return Err((at(&span.start), what));
         }
         nodes += usize::from(is_node(&event));
@@ -90,7 +91,7 @@ fn unreadable(error: &ScanError) -> (SourceLocation, String) {
     (at(error.marker()), format!("this is not YAML: {}", error.info()))
 }
 
-/// A node without the tag (`!name`) that it may wear.
+/// A node without its tag (`!name`), if any.
 pub(super) fn bare<'n, 't>(mut node: &'n Node<'t>) -> &'n YamlData<'t, Node<'t>> {
     while let YamlData::Tagged(_, inner) = &node.data {
         node = inner;
@@ -98,7 +99,7 @@ pub(super) fn bare<'n, 't>(mut node: &'n Node<'t>) -> &'n YamlData<'t, Node<'t>>
     &node.data
 }
 
-/// The text of a scalar; `None` for `null`, and for what is not a scalar.
+/// The text of a scalar. `None` for `null` and other nodes.
 pub(super) fn scalar<'n>(node: &'n Node<'_>) -> Option<&'n str> {
     match bare(node) {
         YamlData::Representation(text, style, _) => {
@@ -109,7 +110,7 @@ pub(super) fn scalar<'n>(node: &'n Node<'_>) -> Option<&'n str> {
     }
 }
 
-/// Whether a node says nothing: `null`, or what an empty file holds.
+/// Whether a node is `null` or comes from an empty file.
 pub(super) fn is_nothing(node: &Node<'_>) -> bool {
     match bare(node) {
         YamlData::Representation(..) => scalar(node).is_none(),

@@ -57,7 +57,7 @@ fn rates_that_make_no_sense_are_told() {
         ("unit: day", "`requests_per_unit` is missing, and the service would refuse everything"),
         ("unit: day, requests_per_unit: 4294967296", "a whole number below 2^32"),
         ("unit: day, requests_per_unit: -1", "a whole number below 2^32"),
-        ("unlimited: true, unit: day", "what is `unlimited` has no unit"),
+        ("unlimited: true, unit: day", "an `unlimited` limit has no unit"),
         ("unit: day, requests_per_unit: 1, name: n, replaces: [{ name: n }]", "replace itself"),
         ("unit: day, requests_per_unit: [1]", "expected text, not a list"),
     ] {
@@ -73,7 +73,7 @@ fn what_is_not_yaml_is_told_where_it_begins_not_to_be() {
     let twice = problems("domain: d\ndomain: e\n");
     assert!(twice.starts_with("2:1: "), "{twice}");
     let quoted = problems("domain: d\n\"domain\": e\n");
-    assert!(quoted.starts_with("2:1: domain: this is said twice"), "{quoted}");
+    assert!(quoted.starts_with("2:1: domain: this occurs twice"), "{quoted}");
     let second = problems("domain: d\n---\ndomain: e\n");
     assert_eq!(second, "3:1: a second document begins: expected one, with one domain");
     assert_eq!(problems(""), "1:1: the file is a map of fields, not nothing");
@@ -83,7 +83,10 @@ fn what_is_not_yaml_is_told_where_it_begins_not_to_be() {
 fn a_file_that_goes_too_deep_or_grows_too_large_is_refused() {
     for (open, times) in [("[", 100), ("[", 10_000), ("- ", 100), ("- ", 10_000)] {
         let deep = problems(&format!("domain:\n {}", open.repeat(times)));
-        assert!(deep.contains("expected 64 at most") || deep.contains("limit exceeded"), "{deep}");
+        assert!(
+            deep.contains("expected 64 levels at most") || deep.contains("limit exceeded"),
+            "{deep}"
+        );
     }
     let mut laughs = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
     for level in 1..10 {
