@@ -1,3 +1,9 @@
+//! The view of an HTTP request, and the framework that it comes from.
+//!
+//! The layer knows its framework by a type parameter. `RateLimitLayer` is an alias with that parameter fixed, in
+//! `sluicegate` and in `sluicegate-axum`, so that `RateLimitLayer::new(rule)` infers in both, and the axum adapter
+//! stays a few lines.
+
 use std::fmt;
 use std::marker::PhantomData;
 use std::net::IpAddr;

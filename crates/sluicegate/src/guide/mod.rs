@@ -18,6 +18,26 @@
 //! | [`recipes`] | Health checks, CORS, layer order, caches, gRPC, blocking a key by hand. |
 //!
 //! Every snippet on these pages is compiled and run by the tests of the project.
+//!
+//! # Examples
+//!
+//! The repository has whole programs in `examples/`. Start one with `cargo run --example NAME`. The servers print
+//! the `curl` lines to try.
+//!
+//! | name | shows |
+//! | --- | --- |
+//! | `axum`, `actix` | a limit on everything, and a stricter one on a route |
+//! | `login` | only failed logins count |
+//! | `tiers` | limits by API key: free, paid and default, changed while the service runs |
+//! | `queue` | requests wait a little, and are then sent elsewhere |
+//! | `plain` | hyper and tower without a framework |
+//! | `grpc` | a gRPC service, and a client that reads why it is refused |
+//! | `client` | an outgoing client that paces itself |
+//! | `product` | a public API with a file of policies that can be changed while it serves |
+//! | `metrics` | Prometheus, a Grafana dashboard, and the keys that are limited most |
+//! | `redis` | two processes that share a limit, and half of it each while Redis is away |
+//! | `two_tiers` | a limit in each process and an hourly quota over all, by leases |
+//! | `algorithms` | draws what each algorithm lets through |
 
 // The pages use every crate of the project, so their snippets run as tests of `sluicegate-tests`, which
 // depends on all of them. Here they are only shown.
