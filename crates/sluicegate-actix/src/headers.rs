@@ -43,6 +43,11 @@ impl<B> Headers for ActixHead<'_, B> {
         self.response.headers().contains_key(name(field))
     }
 
+    fn contains_any(&self, fields: &[Field]) -> bool {
+        let headers = self.response.headers();
+        headers.keys().any(|present| fields.iter().any(|field| *present == name(*field)))
+    }
+
     fn append(&mut self, field: Field, value: Value<'_>) {
         if let Some(value) = written(value) {
             self.response.headers_mut().append(name(field), value);
@@ -84,7 +89,7 @@ pub(crate) fn name(field: Field) -> HeaderName {
 fn written(value: Value<'_>) -> Option<HeaderValue> {
     match value {
         Value::Static(text) => Some(HeaderValue::from_static(text)),
-        Value::Text(text) => HeaderValue::from_str(text).ok(),
+        Value::Text(text) => HeaderValue::from_bytes(text).ok(),
         Value::Number(number) => Some(number.into()),
     }
 }

@@ -66,8 +66,18 @@ where
 
     fn call(&self, request: ServiceRequest) -> Self::Future {
         let Inside { service, limited } = &*self.inside;
+        let enforcer = &limited.enforcer;
+        let handle = || Rc::clone(&self.inside);
         let view = RequestView::new(request.request());
-        match limited.enforcer.admit(&self.rule, &view, || Rc::clone(&self.inside)) {
+        let undecided = match enforcer.admit_at_once(&self.rule, &view, handle) {
+            Err(undecided) => undecided,
+            Ok(paid) => {
+                // The usual way, on which nothing large is moved about.
+                limited.mark(&paid, &request);
+                return ResponseFuture::running(service.call(request), paid);
+            }
+        };
+        match enforcer.admit_otherwise(undecided, handle) {
             Admission::Proceed(paid) => {
                 limited.mark(&paid, &request);
                 ResponseFuture::running(service.call(request), paid)

@@ -92,7 +92,7 @@ async fn a_charge_is_settled_to_what_the_handler_says_it_cost() {
         Limit::fixed_window(100, secs(60)).by(CLIENT).cost(10).settle_cost(|reply| reply.cost());
     let app = test::init_service(
         App::new()
-            .wrap(RateLimit::new(rule).store(store))
+            .wrap(RateLimit::new(rule).store(store).extensions(true))
             .route("/response/{cost}", web::to(in_the_response))
             .route("/request/{cost}", web::to(in_the_request)),
     )

@@ -28,7 +28,7 @@ async fn left_by(
     responses: &[(u16, &str, u64)],
 ) -> Vec<Option<u64>> {
     let store = Memory::builder().capacity(100).clock(ManualClock::new()).build();
-    let layer = RateLimitLayer::new(rule).store(store);
+    let layer = RateLimitLayer::new(rule).store(store).extensions(true);
     let (mut left, mut kept) = (Vec::new(), Vec::new());
     for &(status, header, cost) in responses {
         let handler = service_fn(move |_: Request<()>| async move {

@@ -4,8 +4,8 @@
 //! expected more often.
 
 pub use crate::admission::adapter::Refused;
-pub use crate::admission::admit::Admission;
-pub use crate::admission::enforcer::{Enforcer, client_error, must_keep};
+pub use crate::admission::admit::{Admission, Undecided};
+pub use crate::admission::enforcer::{Enforcer, LeaveDecision, client_error, must_keep};
 pub use crate::admission::gate::{Gate, QueuePermit, Treatment};
 pub use crate::admission::known::Known;
 pub use crate::admission::paid::{AsEnforcer, Paid, Served};

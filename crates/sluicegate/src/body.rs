@@ -60,8 +60,12 @@ impl<B> Body<B> {
     }
 
     /// `body`, and what is held until it has ended.
-    pub(crate) fn holding(body: B, held: Box<dyn Held>) -> Self {
-        Self { kind: Kind::Holding { body, held: Some(held) } }
+    #[inline]
+    pub(crate) fn holding(body: B, held: Option<Box<dyn Held>>) -> Self {
+        match held {
+            None => Self::new(body),
+            held => Self { kind: Kind::Holding { body, held } },
+        }
     }
 
     /// Whether something is held until this has ended.

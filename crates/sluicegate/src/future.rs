@@ -155,8 +155,14 @@ where
                     return Poll::Ready(Ok(response.map(W::body)));
                 }
                 StateProj::Running { future, upgrade, paid } => {
-                    let response = ready!(future.poll(cx))?;
-                    return Poll::Ready(Ok(close(paid, upgrade, response).map(W::body)));
+                    let mut result = future.poll(cx);
+                    let held = match &mut result {
+                        Poll::Ready(Ok(response)) => close(paid, upgrade, response),
+                        Poll::Ready(Err(_)) | Poll::Pending => None,
+                    };
+                    return result.map_ok(|response| {
+                        response.map(|body| W::body(Body::holding(body, held)))
+                    });
                 }
                 StateProj::Pending { pending, forward } => {
                     let result = ready!(pending.poll(cx));

@@ -9,6 +9,7 @@ use pin_project_lite::pin_project;
 use sluicegate_core::condition::{InFlight, InFlightGuard};
 use tower::{Layer, Service};
 
+use crate::body::Body;
 use crate::rate_limit::hold;
 use crate::upgrade::Upgrade;
 use crate::view::{FrameworkBody, Plain};
@@ -192,7 +193,8 @@ where
 
     fn end(counted: Counted, response: Response<ResBody>) -> Self::Response {
         let Counted { guard, upgrade } = counted;
-        hold(Some(Box::new(guard)), upgrade, response).map(W::body)
+        let held = hold(Some(Box::new(guard)), upgrade, response.status());
+        response.map(|body| W::body(Body::holding(body, held)))
     }
 }
 

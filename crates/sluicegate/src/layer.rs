@@ -79,10 +79,11 @@ impl<R, S, W, P> RateLimitLayerFor<R, S, W, P> {
         self.with(|enforcer| enforcer.fields = fields)
     }
 
-    /// Whether the [`Decision`](crate::Decision) is left in the extensions of requests, for handlers,
-    /// and of responses, for outer layers. It is by default.
+    /// Whether the [`Decision`](crate::Decision) is left in the extensions of requests, for handlers, and of
+    /// responses, for layers further out. By default it is left in requests, and in responses only where a limit is
+    /// exceeded.
     pub fn extensions(self, extensions: bool) -> Self {
-        self.with(|enforcer| enforcer.extensions = extensions)
+        self.with(|enforcer| enforcer.extensions = extensions.into())
     }
 
     /// What happens when the store fails, is full, or does not answer in time; requests are

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use http::header::HeaderValue;
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use sluicegate_core::Memory;
 use sluicegate_core::adapter::{self, Admission, AsEnforcer, Enforcer, Refusal, Rest, Unsettled};
 use sluicegate_core::rule::Rule;
@@ -72,8 +72,18 @@ where
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         let limited = &self.limited;
-        let view = HttpView::<B, W>::new(&request);
-        match limited.enforcer.admit(&limited.rule, &view, || Arc::clone(limited)) {
+        let Limited { rule, enforcer, .. } = &**limited;
+        let handle = || Arc::clone(limited);
+        let admitted = enforcer.admit_at_once(rule, &HttpView::<B, W>::new(&request), handle);
+        let undecided = match admitted {
+            Err(undecided) => undecided,
+            Ok(paid) => {
+                // The usual way, on which nothing large is moved about.
+                let upgrade = limited.mark(&paid, &mut request);
+                return ResponseFuture::running(self.inner.call(request), paid, upgrade);
+            }
+        };
+        match enforcer.admit_otherwise(undecided, handle) {
             Admission::Proceed(paid) => {
                 let upgrade = limited.mark(&paid, &mut request);
                 ResponseFuture::running(self.inner.call(request), paid, upgrade)
@@ -147,51 +157,52 @@ impl<R, S, P> Limited<R, S, P> {
     }
 }
 
-/// Settles what the response cost, and tells the client. What waits for the end of the body goes along with the body,
-/// or with the connection that the response upgrades.
+/// Settles what the response cost, and tells the client. Returns what the body holds: what waits for its end. Where the
+/// response upgrades the connection, that holds it instead.
+///
+/// The response stays where the service has written it: moving what has just been written makes the processor wait.
 #[inline]
 pub(crate) fn close<R, S, P, ResBody>(
     paid: &mut Paid<R, S, P>,
     upgrade: &mut Option<Upgrade>,
-    mut response: Response<ResBody>,
-) -> Response<Body<ResBody>>
+    response: &mut Response<ResBody>,
+) -> Option<Box<dyn Held>>
 where
     R: Send + Sync + 'static,
     S: Store + Send + Sync + 'static,
     P: Send + Sync + 'static,
 {
-    if paid.close(&HttpReply(&response)) {
+    if paid.close(&HttpReply(response)) {
         if let Some(limited) = paid.enforcer() {
-            let mut head = HttpHead::of(&mut response, &limited.policies);
+            let mut head = HttpHead::of(response, &limited.policies);
             limited.enforcer.write_served(paid, &mut head);
         }
     }
     if paid.rest() == Rest::Nothing && upgrade.is_none() {
-        return response.map(Body::new);
+        return None;
     }
     let held = (paid.rest() != Rest::Nothing).then(|| {
         let paid = mem::replace(paid, Paid::nothing());
-        let reply = HttpReply(&response);
+        let reply = HttpReply(response);
         let headers = || response.headers().clone();
         Box::new(Unsettled::new(paid, &reply, || reply.running(), headers, find_line))
             as Box<dyn Held>
     });
-    hold(held, upgrade.take(), response)
+    hold(held, upgrade.take(), response.status())
 }
 
-/// Hands what is held to the connection that the response upgrades, else to its body.
-pub(crate) fn hold<ResBody>(
+/// Hands what is held to the connection that a response of `status` upgrades. Returns it where the body holds it.
+pub(crate) fn hold(
     held: Option<Box<dyn Held>>,
     upgrade: Option<Upgrade>,
-    response: Response<ResBody>,
-) -> Response<Body<ResBody>> {
-    match (upgrade, held) {
-        (Some(upgrade), held) if upgrade.is_accepted(response.status()) => {
+    status: StatusCode,
+) -> Option<Box<dyn Held>> {
+    match upgrade {
+        Some(upgrade) if upgrade.is_accepted(status) => {
             upgrade.accept(held);
-            response.map(Body::new)
+            None
         }
-        (_, Some(held)) => response.map(|body| Body::holding(body, held)),
-        (_, None) => response.map(Body::new),
+        _ => held,
     }
 }
 

@@ -368,7 +368,7 @@ async fn a_charge_is_settled_to_what_the_response_cost() {
         .by(CLIENT)
         .cost(10)
         .settle_cost(|reply| std::str::from_utf8(reply.header("x-cost")?).ok()?.parse().ok());
-    let layer = RateLimitLayer::new(rule).store(store);
+    let layer = RateLimitLayer::new(rule).store(store).extensions(true);
     let handler = tower::service_fn(|request: Request<String>| async move {
         let cost = request.uri().path().trim_start_matches('/').to_owned();
         let response = Response::builder().header("x-cost", cost).body(String::new());

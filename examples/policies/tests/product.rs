@@ -89,6 +89,7 @@ where
 {
     let layer = RateLimitLayer::new(Arc::new(rule))
         .store(Memory::builder().clock(clock).build())
+        .extensions(true)
         .fields(Fields::DRAFT.and(Fields::X_RATE_LIMIT));
     let inner = service_fn(|request: Request<String>| async move {
         let asked = request.extensions().get::<Asked>().expect("it was put there");

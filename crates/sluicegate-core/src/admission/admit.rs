@@ -28,6 +28,20 @@ pub enum Admission<P, E: AsEnforcer, T: Timer> {
     Pending(Pending<E, T>),
 }
 
+/// A request that does not go ahead at once: see [`Enforcer::admit_at_once`].
+#[derive(Debug)]
+#[must_use]
+pub struct Undecided<S: Store>(Cause<S::Future>);
+
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "it is taken apart where it is returned")]
+enum Cause<F> {
+    /// The rule could not tell what the request is charged.
+    Incomplete(Missing),
+    /// The store's answer is not a plain yes.
+    Asked(Answer<F>, Charge, Option<QueuePermit>),
+}
+
 /// What follows from the answer of a store.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "it is taken apart where it is returned")]
@@ -56,20 +70,62 @@ impl<S: Store> Enforcer<S> {
         E: AsEnforcer<Store = S>,
         T: Timer,
     {
+        match self.admit_at_once(rule, view, &enforcer) {
+            Ok(paid) => Admission::Proceed(paid),
+            Err(undecided) => self.admit_otherwise(undecided, &enforcer),
+        }
+    }
+
+    /// The first half of [`admit`](Self::admit): decides about a request that goes ahead at once, as most do.
+    ///
+    /// An adapter that calls both halves handles that case in place, where nothing large is moved about.
+    ///
+    /// # Errors
+    ///
+    /// What to call [`admit_otherwise`](Self::admit_otherwise) with, for all other requests.
+    #[inline(always)]
+    #[expect(clippy::result_large_err, reason = "it is taken apart where it is returned")]
+    pub fn admit_at_once<V, E>(
+        &self,
+        rule: &impl Rule<V>,
+        view: &V,
+        enforcer: impl Fn() -> E,
+    ) -> Result<Paid<E>, Undecided<S>>
+    where
+        V: View,
+        E: AsEnforcer<Store = S>,
+    {
         let mut charge = Charge::new();
         if let Err(missing) = rule.charge(view, &mut charge) {
-            return Admission::Refuse(self.incomplete(missing));
+            return Err(Undecided(Cause::Incomplete(missing)));
         }
         if charge.is_empty() {
-            return Admission::Proceed(Paid::nothing());
+            return Ok(Paid::nothing());
         }
         let permit = self.queue(&mut charge);
         let answer = self.store.take(&charge);
         if let Some(outcome) = answer.at_once() {
-            // The usual way, on which nothing large is moved about.
             self.observer.saw(&self.clock, Event::Admitted(&charge, outcome));
-            return Admission::Proceed(Paid::charged(enforcer(), &mut charge, outcome));
+            return Ok(Paid::charged(enforcer(), &mut charge, outcome));
         }
+        Err(Undecided(Cause::Asked(answer, charge, permit)))
+    }
+
+    /// The second half of [`admit`](Self::admit), for requests that do not go ahead at once.
+    #[inline(never)]
+    pub fn admit_otherwise<E, T>(
+        &self,
+        undecided: Undecided<S>,
+        enforcer: impl Fn() -> E,
+    ) -> Admission<Paid<E>, E, T>
+    where
+        E: AsEnforcer<Store = S>,
+        T: Timer,
+    {
+        let (answer, mut charge, permit) = match undecided.0 {
+            Cause::Asked(answer, charge, permit) => (answer, charge, permit),
+            Cause::Incomplete(missing) => return Admission::Refuse(self.incomplete(missing)),
+        };
         match self.act_on(answer, &mut charge, permit, &enforcer) {
             Admission::Proceed(served) => Admission::Proceed(served.paid(&mut charge, enforcer)),
             Admission::Refuse(refusal) => Admission::Refuse(refusal),

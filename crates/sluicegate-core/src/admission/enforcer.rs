@@ -30,7 +30,7 @@ pub struct Enforcer<S> {
     /// Which header fields are written.
     pub fields: Fields,
     /// Whether decisions are left in the extensions of requests and responses.
-    pub extensions: bool,
+    pub extensions: LeaveDecision,
     /// What happens when the store cannot decide.
     pub on_store_error: OnStoreError,
     /// How long to wait for a store in another process. `None` leaves that to the store.
@@ -44,6 +44,25 @@ pub struct Enforcer<S> {
     /// The rule's limits that are known before any request. A charge to one of them is remembered by its index
     /// in this list.
     pub known: Arc<[Known]>,
+}
+
+/// Where decisions are left.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum LeaveDecision {
+    /// Nowhere.
+    Nowhere,
+    /// In the extensions of requests, for handlers, and in those of responses to requests that exceed a limit. The
+    /// default: the extensions of other responses are empty most of the time, and cost three allocations to fill.
+    #[default]
+    InRequests,
+    /// In the extensions of all responses too, for layers further out.
+    Everywhere,
+}
+
+impl From<bool> for LeaveDecision {
+    fn from(everywhere: bool) -> Self {
+        if everywhere { Self::Everywhere } else { Self::Nowhere }
+    }
 }
 
 impl Enforcer<Memory> {
@@ -71,7 +90,7 @@ impl<S: Store> Enforcer<S> {
             store,
             gate: Gate::default(),
             fields: Fields::default(),
-            extensions: true,
+            extensions: LeaveDecision::default(),
             on_store_error: OnStoreError::default(),
             deadline: Some(DEADLINE),
             never_fits_status: None,

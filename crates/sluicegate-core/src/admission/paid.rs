@@ -1,13 +1,13 @@
 //! What a request that is served has paid, until it has been answered.
 
-use std::fmt::{self, Write};
+use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::admission::enforcer::Enforcer;
 use crate::cost::account::{Account, Reply};
 use crate::http::fields;
-use crate::http::line::Line;
+use crate::http::line::{Line, Text};
 use crate::key::KeyBuf;
 use crate::limit::{Decision, Limit, Outcome, Receipt};
 use crate::store::Store;
@@ -147,7 +147,7 @@ impl<E: AsEnforcer> Paid<E> {
 
     /// Hands out the index of the known limit that was charged, and the value of the `RateLimit` field about it.
     /// Returns `false` where it is not one known limit.
-    pub(crate) fn tell(&self, tell: impl FnOnce(usize, &str)) -> bool {
+    pub(crate) fn tell(&self, tell: impl FnOnce(usize, &[u8])) -> bool {
         let Payment::One(one) = &self.0 else { return false };
         if one.limit().is_shadow() {
             return false;
@@ -155,12 +155,16 @@ impl<E: AsEnforcer> Paid<E> {
         let known = &one.settings().known[one.at];
         let (remaining, window, soft) = one.outcome.left(one.limit());
         let mut line = Line::new();
-        let named = line.write_str(known.name());
-        named
-            .and_then(|()| fields::rate_limit_item(&mut line, remaining, window, soft))
-            .expect("a line takes everything");
-        tell(one.at, line.as_str());
+        line.text(known.name());
+        fields::rate_limit_item(&mut line, remaining, window, soft);
+        tell(one.at, line.as_bytes());
         true
+    }
+
+    /// Whether the request exceeds a limit and is served all the same.
+    #[inline]
+    pub(crate) fn exceeds(&self) -> bool {
+        matches!(self.0, Payment::Degraded(..) | Payment::Shadowed(_))
     }
 
     /// Whether the handler is to serve less.
@@ -261,6 +265,8 @@ struct One<E: AsEnforcer> {
     cost: u64,
     account: Option<Account>,
     outcome: Outcome,
+    /// Whether the limit is one that is held.
+    is_held: bool,
     stage: Stage,
 }
 
@@ -281,7 +287,8 @@ impl<E: AsEnforcer> One<E> {
     #[inline(always)]
     fn new(enforcer: E, at: usize, debit: &Debit, outcome: Outcome) -> Self {
         let Debit { key, cost, ref account, .. } = *debit;
-        Self { enforcer, at, key, cost, account: account.clone(), outcome, stage: Stage::Open }
+        let (account, is_held) = (account.clone(), debit.limit.is_held());
+        Self { enforcer, at, key, cost, account, outcome, is_held, stage: Stage::Open }
     }
 
     #[inline]
@@ -300,7 +307,7 @@ impl<E: AsEnforcer> One<E> {
 
     #[inline]
     fn may_wait(&self) -> bool {
-        let waits = self.account.as_ref().is_some_and(Account::may_wait) || self.limit().is_held();
+        let waits = self.account.as_ref().is_some_and(Account::may_wait) || self.is_held;
         waits && self.settings().hold == Hold::End
     }
 
@@ -316,7 +323,7 @@ impl<E: AsEnforcer> One<E> {
     fn close(&mut self, reply: &dyn Reply, is_refusal: bool) {
         self.stage = Stage::Settled;
         // Nearly always what was charged stands.
-        if is_refusal || self.account.is_some() || self.limit().is_held() {
+        if is_refusal || self.account.is_some() || self.is_held {
             self.close_by(reply, is_refusal);
         }
     }
@@ -366,8 +373,8 @@ impl<E: AsEnforcer> Drop for One<E> {
     fn drop(&mut self) {
         let gives_back = match self.stage {
             Stage::Settled => false,
-            Stage::Answered(_) => self.limit().is_held(),
-            Stage::Open => self.limit().is_held() || is_unserved(),
+            Stage::Answered(_) => self.is_held,
+            Stage::Open => self.is_held || is_unserved(),
         };
         if gives_back {
             self.settle(&self.debit(), 0);

@@ -86,19 +86,19 @@ impl Refusal {
             | Self::NeverFits(decision, _)
             | Self::Elsewhere(decision, _) => Problem::of(decision, status).written(),
             Self::Missing(missing) if missing.is_client() => {
-                Problem::plain(status, "Bad request", &missing.to_string()).to_string()
+                Problem::plain(status, "Bad request", &missing.to_string()).written()
             }
             // What the set-up lacks is the operator's to read, in the log; and the developer's, right here.
             Self::Missing(missing) if cfg!(debug_assertions) => {
                 Problem::plain(status, "Internal server error", &format!("{missing} ({DEBUG})"))
-                    .to_string()
+                    .written()
             }
             Self::Missing(_) => Problem::plain(
                 status,
                 "Internal server error",
                 "the server's rate limiting is not set up completely; see its log",
             )
-            .to_string(),
+            .written(),
             Self::Unavailable(_) => Problem::unavailable().written(),
         }
     }

@@ -1,7 +1,7 @@
 //! What the admission leaves in a request and in its response.
 
 use crate::admission::adapter::Refused;
-use crate::admission::enforcer::Enforcer;
+use crate::admission::enforcer::{Enforcer, LeaveDecision};
 use crate::admission::paid::{AsEnforcer, Paid};
 use crate::admission::refusal::Refusal;
 use crate::http::headers::{Field, Fields, Headers, Value, is_told_to_wait_or_stored};
@@ -23,7 +23,7 @@ impl<S> Enforcer<S> {
     /// Tells the handler of the decision.
     #[inline]
     pub fn mark<E: AsEnforcer>(&self, paid: &Paid<E>, request: &mut impl Extensions) {
-        if self.extensions {
+        if self.extensions != LeaveDecision::Nowhere {
             if let Some(decision) = paid.decision() {
                 request.leave(decision);
             }
@@ -39,7 +39,10 @@ impl<S> Enforcer<S> {
         if refusal.gives_back() {
             response.leave(Refused);
         }
-        if let (Some(decision), true) = (refusal.into_decision(), self.extensions) {
+        if self.extensions == LeaveDecision::Nowhere {
+            return;
+        }
+        if let Some(decision) = refusal.into_decision() {
             response.leave(decision);
         }
     }
@@ -48,18 +51,23 @@ impl<S> Enforcer<S> {
     #[inline]
     pub fn write_served<E: AsEnforcer>(&self, paid: &Paid<E>, response: &mut impl ResponseHead) {
         let Self { fields, extensions, .. } = *self;
-        if fields == Fields::NONE && !extensions {
+        let leaves = match extensions {
+            LeaveDecision::Nowhere => false,
+            LeaveDecision::InRequests => paid.exceeds(),
+            LeaveDecision::Everywhere => true,
+        };
+        if fields == Fields::NONE && !leaves {
             return;
         }
         let is_written = fields.is_draft() && write_known(paid, response);
-        if is_written && !extensions {
+        if is_written && !leaves {
             return;
         }
         let Some(decision) = paid.decision() else { return };
         if !is_written {
             fields.write_served(&decision, response);
         }
-        if extensions {
+        if leaves {
             response.leave(decision);
         }
     }

@@ -8,6 +8,10 @@ pub trait Headers {
     /// Whether a line of `field` is there.
     fn contains(&self, field: Field) -> bool;
 
+    /// Whether a line of any of the `fields` is there. Most responses have few fields: looking at each is quicker than
+    /// looking up several names.
+    fn contains_any(&self, fields: &[Field]) -> bool;
+
     /// Adds a line of `field`; those that are there stay.
     fn append(&mut self, field: Field, value: Value<'_>);
 
@@ -85,7 +89,8 @@ impl Caching {
 /// Whether nothing about this client may be written: the response says when to come back, or it is [stored for
 /// others](is_stored_for_others).
 pub(crate) fn is_told_to_wait_or_stored(headers: &impl Headers) -> bool {
-    headers.contains(Field::RetryAfter) || is_stored_for_others(headers)
+    headers.contains_any(&[Field::RetryAfter, Field::CacheControl, Field::Expires])
+        && (headers.contains(Field::RetryAfter) || is_stored_for_others(headers))
 }
 
 /// The value of a header field.
@@ -94,7 +99,7 @@ pub enum Value<'a> {
     /// Always the same.
     Static(&'static str),
     /// Visible ASCII and spaces.
-    Text(&'a str),
+    Text(&'a [u8]),
     /// A number.
     Number(u64),
 }
@@ -184,14 +189,21 @@ impl Fields {
     /// Writes the fields of a decision. Writes none where the response [is stored for
     /// others](is_stored_for_others): they would learn how this client stands.
     pub fn write(self, decision: &Decision, headers: &mut impl Headers) {
-        if decision.told().next().is_none() || is_stored_for_others(headers) {
+        if !is_stored_for_others(headers) {
+            self.write_always(decision, headers);
+        }
+    }
+
+    /// Writes the fields of a decision to a response that is known not to be stored for others.
+    pub(crate) fn write_always(self, decision: &Decision, headers: &mut impl Headers) {
+        if decision.told().next().is_none() {
             return;
         }
         if self.draft {
             // Both are lists: with layers on top of one another, each adds its own items.
             let (policy, line) = (fields::policy_line(decision), fields::rate_limit_line(decision));
-            headers.append(Field::RateLimitPolicy, Value::Text(policy.as_str()));
-            headers.append(Field::RateLimit, Value::Text(line.as_str()));
+            headers.append(Field::RateLimitPolicy, Value::Text(policy.as_bytes()));
+            headers.append(Field::RateLimit, Value::Text(line.as_bytes()));
         }
         // These speak of one limit: with layers on top of one another, of the innermost one's.
         let x_rate_limit = self.x_rate_limit && !headers.contains(Field::XLimit);

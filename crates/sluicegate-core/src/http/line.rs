@@ -1,9 +1,74 @@
 use std::fmt;
 
+use crate::limit::{Limit, NamePiece};
+
 /// As long as most header fields are.
 const ON_STACK: usize = 120;
 
-/// A line of text being written, on the stack as long as it is short.
+/// Digits of the largest number.
+const DIGITS: usize = 20;
+
+/// Text being written. It takes everything, and knows numbers and quotes without the machinery of formatting, which
+/// takes longer than a decision.
+pub(crate) trait Text {
+    /// Adds text.
+    fn text(&mut self, text: &str);
+
+    /// Adds a number.
+    fn number(&mut self, number: u64) {
+        let (mut digits, mut at, mut left) = ([b'0'; DIGITS], DIGITS, number);
+        loop {
+            at -= 1;
+            digits[at] = b'0' + (left % 10) as u8;
+            left /= 10;
+            if left == 0 {
+                break;
+            }
+        }
+        self.text(std::str::from_utf8(&digits[at..]).unwrap_or_default());
+    }
+
+    /// Adds text in which `"` and `\` are escaped: right in a structured field and in JSON alike.
+    fn escaped(&mut self, text: &str) {
+        if text.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\') {
+            return self.text(text);
+        }
+        for char in text.chars() {
+            match char {
+                '"' => self.text("\\\""),
+                '\\' => self.text("\\\\"),
+                char if char.is_control() => self.text(&format!("\\u{:04x}", u32::from(char))),
+                char => self.text(char.encode_utf8(&mut [0; 4])),
+            }
+        }
+    }
+
+    /// Adds text in double quotes.
+    fn quoted(&mut self, text: &str) {
+        self.text("\"");
+        self.escaped(text);
+        self.text("\"");
+    }
+
+    /// Adds a limit's name in double quotes.
+    fn quoted_name(&mut self, limit: &Limit) {
+        self.text("\"");
+        limit.each_name_piece(&mut |piece| match piece {
+            NamePiece::Text(text) => self.escaped(text),
+            NamePiece::Number(number) => self.number(number),
+        });
+        self.text("\"");
+    }
+}
+
+impl Text for String {
+    #[inline]
+    fn text(&mut self, text: &str) {
+        self.push_str(text);
+    }
+}
+
+/// A line of text, kept on the stack as long as it is short.
 pub(crate) struct Line {
     short: [u8; ON_STACK],
     len: usize,
@@ -12,35 +77,52 @@ pub(crate) struct Line {
 }
 
 impl Line {
+    #[inline]
     pub(crate) const fn new() -> Self {
         Self { short: [0; ON_STACK], len: 0, long: String::new() }
     }
 
     pub(crate) fn as_str(&self) -> &str {
-        if self.long.is_empty() {
-            // Whole strings were copied there, one after another.
-            return std::str::from_utf8(&self.short[..self.len]).unwrap_or_default();
-        }
-        &self.long
+        // Whole strings were copied there, one after another.
+        std::str::from_utf8(self.as_bytes()).unwrap_or_default()
+    }
+
+    /// The same, for a header field: those are bytes.
+    #[inline]
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        if self.long.is_empty() { &self.short[..self.len] } else { self.long.as_bytes() }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }
-}
 
-impl fmt::Write for Line {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
+    #[cold]
+    fn lengthen(&mut self, text: &str) {
         if self.long.is_empty() {
-            if let Some(room) = self.short.get_mut(self.len..self.len + text.len()) {
-                room.copy_from_slice(text.as_bytes());
-                self.len += text.len();
-                return Ok(());
-            }
             self.long = self.as_str().to_owned();
         }
         self.long.push_str(text);
         self.len += text.len();
+    }
+}
+
+impl Text for Line {
+    #[inline]
+    fn text(&mut self, text: &str) {
+        match self.short.get_mut(self.len..self.len + text.len()) {
+            Some(room) if self.long.is_empty() => {
+                room.copy_from_slice(text.as_bytes());
+                self.len += text.len();
+            }
+            _ => self.lengthen(text),
+        }
+    }
+}
+
+impl fmt::Write for Line {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.text(text);
         Ok(())
     }
 }
@@ -61,6 +143,29 @@ mod tests {
             let expected: String = (0..pieces).map(|number| format!("{number} zwölf, ")).collect();
             assert_eq!(line.as_str(), expected);
             assert_eq!(line.is_empty(), pieces == 0);
+        }
+    }
+
+    #[test]
+    fn numbers_read_as_formatting_writes_them() {
+        for number in [0, 1, 9, 10, 99, 100, 12_345_678_901, u64::MAX] {
+            let mut line = Line::new();
+            line.number(number);
+            assert_eq!(line.as_str(), number.to_string());
+        }
+    }
+
+    #[test]
+    fn names_read_as_the_limit_shows_them() {
+        let named = Limit::per_minute(1).named("a \"b\" \\");
+        let limits = [Limit::per_minute(7), Limit::concurrent(3), Limit::per_hour(1)];
+        let mut line = Line::new();
+        line.quoted_name(&named);
+        assert_eq!(line.as_str(), r#""a \"b\" \\""#);
+        for limit in limits.into_iter().chain(["9 per 10 seconds".parse().expect("a limit")]) {
+            let mut line = Line::new();
+            line.quoted_name(&limit);
+            assert_eq!(line.as_str(), format!("\"{}\"", limit.name()));
         }
     }
 }

@@ -71,4 +71,5 @@ pub(crate) use self::exact::bounded;
 pub(crate) use self::keys::Keys;
 pub(crate) use self::outcome::{CountedIn, Outcome, PlainOutcome};
 pub(crate) use self::state::{Receipt, State};
+pub(crate) use self::text::NamePiece;
 pub(crate) use self::words::Words;

@@ -96,15 +96,50 @@ impl fmt::Display for Limit {
     }
 }
 
+/// A piece of a limit's name.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum NamePiece<'a> {
+    Text(&'a str),
+    Number(u64),
+}
+
 impl Limit {
     /// The rate alone, which is also the name of a limit that has none.
     pub(super) fn write_rate(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let AlgorithmSpec::Concurrent = self.spec {
-            return write!(f, "concurrent {}", self.count);
+        let mut written = Ok(());
+        self.each_rate_piece(&mut |piece| {
+            written = written.and_then(|()| match piece {
+                NamePiece::Text(text) => f.write_str(text),
+                NamePiece::Number(number) => write!(f, "{number}"),
+            });
+        });
+        written
+    }
+
+    /// The name in pieces. Header fields are written with each response, and formatting would take longer than the
+    /// decision.
+    pub(crate) fn each_name_piece(&self, each: &mut impl FnMut(NamePiece<'_>)) {
+        match self.name.as_str() {
+            Some(name) => each(NamePiece::Text(name)),
+            None => self.each_rate_piece(each),
         }
+    }
+
+    fn each_rate_piece(&self, each: &mut impl FnMut(NamePiece<'_>)) {
+        use NamePiece::{Number, Text};
+
+        if let AlgorithmSpec::Concurrent = self.spec {
+            [Text("concurrent "), Number(self.count)].into_iter().for_each(each);
+            return;
+        }
+        each(Number(self.count));
         match largest_unit(self.period) {
-            (unit, 1) => write!(f, "{}/{unit}", self.count),
-            _ => write!(f, "{} per {}", self.count, Time(self.period)),
+            (unit, 1) => [Text("/"), Text(unit)].into_iter().for_each(each),
+            (unit, number) => {
+                [Text(" per "), Number(number), Text(" "), Text(unit), Text("s")]
+                    .into_iter()
+                    .for_each(each);
+            }
         }
     }
 }

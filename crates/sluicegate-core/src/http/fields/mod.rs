@@ -8,10 +8,9 @@
 //! On a refusal, `RateLimit` lists only the limits that refuse, because the window of another limit may end
 //! after `Retry-After`, which the draft forbids.
 
-use std::fmt::{self, Write};
 use std::time::Duration;
 
-use crate::http::line::Line;
+use crate::http::line::{Line, Text};
 use crate::limit::{Decision, Limit, LimitStatus};
 
 /// The quotas in force.
@@ -71,37 +70,40 @@ pub(crate) fn policy_line(decision: &Decision) -> Line {
 
 pub(crate) fn rate_limit_line(decision: &Decision) -> Line {
     list(announced(decision), |out, status| {
-        write!(out, "{}", Quoted(status.limit.name()))?;
+        out.quoted_name(&status.limit);
         let (remaining, window) = left(decision, status);
-        rate_limit_item(out, remaining, window, status.soft)
+        rate_limit_item(out, remaining, window, status.soft);
     })
 }
 
 pub(crate) fn policy_of(limit: &Limit) -> String {
     let mut out = String::new();
-    policy_item(&mut out, limit).expect("a String takes everything");
+    policy_item(&mut out, limit);
     out
 }
 
 pub(crate) fn quoted_name(limit: &Limit) -> String {
-    Quoted(limit.name()).to_string()
+    let mut out = String::new();
+    out.quoted_name(limit);
+    out
 }
 
-/// What stands behind the name.
+/// The parameters of an item, behind the name.
 pub(crate) fn rate_limit_item(
-    out: &mut impl Write,
+    out: &mut impl Text,
     remaining: u64,
     window: Option<Duration>,
     soft: bool,
-) -> fmt::Result {
-    write!(out, ";r={}", remaining.min(LARGEST))?;
+) {
+    out.text(";r=");
+    out.number(remaining.min(LARGEST));
     if let Some(window) = window {
-        write!(out, ";t={}", seconds(window))?;
+        out.text(";t=");
+        out.number(seconds(window));
     }
     if soft {
-        out.write_str(";sluicegate-soft")?;
+        out.text(";sluicegate-soft");
     }
-    Ok(())
 }
 
 /// The standing that the older fields speak of: the one that leaves the least.
@@ -128,69 +130,51 @@ fn announced(decision: &Decision) -> impl Iterator<Item = &LimitStatus> {
     decision.told().filter(move |status| admitted || status.refused)
 }
 
-fn policy_item(out: &mut impl Write, limit: &Limit) -> fmt::Result {
-    write!(out, "{};q={}", Quoted(limit.name()), limit.count().min(LARGEST))?;
+fn policy_item(out: &mut impl Text, limit: &Limit) {
+    out.quoted_name(limit);
+    out.text(";q=");
+    out.number(limit.count().min(LARGEST));
     match limit.period() {
-        None => out.write_str(";qu=\"concurrent-requests\"")?,
+        None => out.text(";qu=\"concurrent-requests\""),
         // The draft counts whole seconds; a window that it cannot say is left out, not misstated.
-        Some(period) if period.subsec_nanos() == 0 => write!(out, ";w={}", period.as_secs())?,
+        Some(period) if period.subsec_nanos() == 0 => {
+            out.text(";w=");
+            out.number(period.as_secs());
+        }
         Some(_) => {}
     }
-    Ok(())
 }
 
 fn list<'a>(
     statuses: impl Iterator<Item = &'a LimitStatus>,
-    item: impl Fn(&mut Line, &'a LimitStatus) -> fmt::Result,
+    item: impl Fn(&mut Line, &LimitStatus),
 ) -> Line {
     let mut out = Line::new();
     for status in statuses {
-        let comma = if out.is_empty() { "" } else { ", " };
-        let written = out.write_str(comma).and_then(|()| item(&mut out, status));
-        written.expect("a line takes everything");
+        if !out.is_empty() {
+            out.text(", ");
+        }
+        item(&mut out, status);
     }
     out
 }
 
-/// A name in double quotes, `"` and `\` escaped: right in a structured field and in JSON alike, since
-/// names are printable ASCII.
-struct Quoted<T>(T);
-
-impl<T: fmt::Display> fmt::Display for Quoted<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_char('"')?;
-        write!(Escaping(f), "{}", self.0)?;
-        f.write_char('"')
-    }
-}
-
-struct Escaping<'a, 'b>(&'a mut fmt::Formatter<'b>);
-
-impl Write for Escaping<'_, '_> {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        let plain = |byte: u8| byte >= b' ' && byte != b'"' && byte != b'\\';
-        if text.bytes().all(plain) {
-            return self.0.write_str(text);
-        }
-        for char in text.chars() {
-            match char {
-                '"' | '\\' => write!(self.0, "\\{char}")?,
-                char if char.is_control() => write!(self.0, "\\u{:04x}", u32::from(char))?,
-                char => self.0.write_char(char)?,
-            }
-        }
-        Ok(())
-    }
-}
-
-/// A problem document (RFC 9457), printed as JSON.
+/// A problem document (RFC 9457), in JSON.
 #[derive(Debug)]
 pub(crate) struct Problem<'a> {
     kind: &'static str,
     title: &'a str,
     status: u16,
-    detail: String,
-    violated: Vec<&'a Limit>,
+    detail: Detail<'a>,
+    /// The decision whose limits are violated.
+    violated: Option<&'a Decision>,
+}
+
+#[derive(Debug)]
+enum Detail<'a> {
+    Text(&'a str),
+    /// Try again in this many seconds.
+    Again(u64),
 }
 
 impl<'a> Problem<'a> {
@@ -198,21 +182,19 @@ impl<'a> Problem<'a> {
         if decision.never_fits() {
             return Self::never(decision, status);
         }
-        let seconds = retry_after(decision);
         let (kind, title) = if decision.is_banned() {
             ("abnormal-usage-detected", "Banned for exceeding a limit")
         } else {
             ("quota-exceeded", "Too many requests")
         };
         let detail = match decision.retry_after() {
-            Some(_) => format!("try again in {seconds} s"),
-            None => "try again later".to_owned(),
+            Some(_) => Detail::Again(retry_after(decision)),
+            None => Detail::Text("try again later"),
         };
-        let violated = announced(decision).map(|status| &status.limit).collect();
-        Self { kind, title, status, detail, violated }
+        Self { kind, title, status, detail, violated: Some(decision) }
     }
 
-    /// Of a request that costs more than a limit ever admits: the draft has no type of problem for it.
+    /// The document for a request that costs more than a limit ever admits. The draft has no type of problem for it.
     fn never(decision: &'a Decision, status: u16) -> Self {
         let title = match status {
             413 => "Content too large",
@@ -221,8 +203,7 @@ impl<'a> Problem<'a> {
         };
         let detail =
             "the request costs more than the limit ever admits: do not try again, send less";
-        let violated = announced(decision).map(|status| &status.limit).collect();
-        Self { kind: "", title, status, detail: detail.to_owned(), violated }
+        Self { kind: "", title, status, detail: Detail::Text(detail), violated: Some(decision) }
     }
 
     pub(crate) fn unavailable() -> Self {
@@ -230,49 +211,58 @@ impl<'a> Problem<'a> {
             kind: "temporary-reduced-capacity",
             title: "Temporarily reduced capacity",
             status: 503,
-            detail: "the request could not be accounted for; try again".to_owned(),
-            violated: Vec::new(),
+            detail: Detail::Text("the request could not be accounted for; try again"),
+            violated: None,
         }
     }
 
-    pub(crate) fn plain(status: u16, title: &'a str, detail: &str) -> Self {
-        Self { kind: "", title, status, detail: detail.to_owned(), violated: Vec::new() }
+    pub(crate) fn plain(status: u16, title: &'a str, detail: &'a str) -> Self {
+        Self { kind: "", title, status, detail: Detail::Text(detail), violated: None }
     }
 }
 
 impl Problem<'_> {
-    /// The document, in one piece of memory.
+    /// The document, allocated once.
     pub(crate) fn written(&self) -> String {
         let mut out = String::with_capacity(WRITTEN);
-        write!(out, "{self}").expect("a String takes everything");
+        out.text("{\"type\":\"");
+        match self.kind {
+            "" => out.text("about:blank"),
+            kind => {
+                out.text(PROBLEM_TYPES);
+                out.text(kind);
+            }
+        }
+        out.text("\",\"title\":");
+        out.quoted(self.title);
+        out.text(",\"status\":");
+        out.number(self.status.into());
+        out.text(",\"detail\":");
+        match self.detail {
+            Detail::Text(text) => out.quoted(text),
+            Detail::Again(seconds) => {
+                out.text("\"try again in ");
+                out.number(seconds);
+                out.text(" s\"");
+            }
+        }
+        let mut between = ",\"violated-policies\":[";
+        for status in self.violated.into_iter().flat_map(announced) {
+            out.text(between);
+            out.quoted_name(&status.limit);
+            between = ",";
+        }
+        if between == "," {
+            out.text("]");
+        }
+        // The line's end is for those who read it in a terminal.
+        out.text("}\n");
         out
     }
 }
 
 /// As long as most problem documents are.
 const WRITTEN: usize = 256;
-
-impl fmt::Display for Problem<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("{\"type\":")?;
-        match self.kind {
-            "" => f.write_str("\"about:blank\"")?,
-            kind => write!(f, "\"{PROBLEM_TYPES}{kind}\"")?,
-        }
-        let (title, detail) = (Quoted(self.title), Quoted(&self.detail));
-        write!(f, ",\"title\":{title},\"status\":{},\"detail\":{detail}", self.status)?;
-        if !self.violated.is_empty() {
-            f.write_str(",\"violated-policies\":[")?;
-            for (i, limit) in self.violated.iter().enumerate() {
-                let comma = if i > 0 { "," } else { "" };
-                write!(f, "{comma}{}", Quoted(limit.name()))?;
-            }
-            f.write_char(']')?;
-        }
-        // The line's end is for those who read it in a terminal.
-        f.write_str("}\n")
-    }
-}
 
 #[cfg(test)]
 mod tests;
