@@ -234,6 +234,15 @@ async fn an_answer_that_nobody_asked_for_ends_the_connection() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn messages_without_end_end_the_connection() {
+    let fake = says_once(b">2\r\n+invalidate\r\n:1\r\n".repeat(1_500));
+    let store = store(&fake, &ManualClock::new());
+    assert_eq!(crate::kind(take(&store).await), FailureKind::Unreachable);
+    until(&store, |counts| counts.connections == 2).await;
+    take(&store).await.expect("a decision");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_answer_to_something_else_ends_the_connection() {
     let fake = says_once(b"$5\r\nshort\r\n".to_vec());
     let store = store(&fake, &ManualClock::new());

@@ -14,6 +14,8 @@ pub(super) struct Frames {
     most: Bounds,
     /// Values that have ended, without push messages.
     ended: u64,
+    /// Push messages since then.
+    pushed: u64,
     /// The current value: its bytes and parts so far, and the parts that are missing.
     bytes: u64,
     parts: u64,
@@ -47,6 +49,7 @@ impl Frames {
         Self {
             most,
             ended: 0,
+            pushed: 0,
             bytes: 0,
             parts: 0,
             missing: 0,
@@ -58,6 +61,11 @@ impl Frames {
     /// How many values have ended.
     pub(super) const fn ended(&self) -> u64 {
         self.ended
+    }
+
+    /// How many push messages have come since the last value ended.
+    pub(super) const fn pushed(&self) -> u64 {
+        self.pushed
     }
 
     pub(super) fn read(&mut self, mut bytes: &[u8]) -> Result<(), Oversize> {
@@ -144,8 +152,11 @@ impl Frames {
     fn end(&mut self) {
         self.position = Position::Beginning;
         self.missing -= 1;
-        if self.missing == 0 && !self.is_push {
-            self.ended += 1;
+        if self.missing == 0 {
+            (self.ended, self.pushed) = match self.is_push {
+                true => (self.ended, self.pushed + 1),
+                false => (self.ended + 1, 0),
+            };
         }
     }
 }
@@ -204,6 +215,15 @@ mod tests {
             Err(Oversize::Parts)
         );
         assert_eq!(ended(&[b'+'; 101]), Err(Oversize::Bytes), "a line without an end");
+    }
+
+    #[test]
+    fn push_messages_are_counted_until_a_value_ends() {
+        let mut frames = Frames::new(MOST);
+        frames.read(&b">2\r\n$1\r\na\r\n:1\r\n".repeat(7)).expect("small ones");
+        assert_eq!((frames.ended(), frames.pushed()), (0, 7));
+        frames.read(b"+OK\r\n>1\r\n:1\r\n").expect("small ones");
+        assert_eq!((frames.ended(), frames.pushed()), (1, 1));
     }
 
     #[test]

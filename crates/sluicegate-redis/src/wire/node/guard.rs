@@ -14,6 +14,10 @@ use crate::runtime::{Runtime, Sleep};
 /// The largest answer. The largest by far is the map of a cluster's slots, of at most 16,384 ranges.
 const LARGEST: Bounds = Bounds { bytes: 4 << 20, parts: 1 << 18 };
 
+/// Push messages before a command is answered. None are asked for; a server that sends them without end would keep a
+/// worker busy, and would never be silent.
+const MESSAGES: u64 = 1_024;
+
 const UNBOUNDED: Bounds = Bounds { bytes: u64::MAX, parts: u64::MAX };
 
 /// A stream that fails when the server sends an invalid answer, or none for too long. The client then closes the
@@ -52,6 +56,9 @@ impl<S> Guarded<S> {
                 Oversize::Parts => "an answer of more than 262,144 parts",
             })
         })?;
+        if self.received.pushed() > MESSAGES {
+            return Err(too_large("more than 1,024 messages without an answer"));
+        }
         if self.received.ended() > self.sent.ended() {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "an answer without a command"));
         }
