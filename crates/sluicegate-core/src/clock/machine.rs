@@ -84,7 +84,7 @@ impl Machine {
         ((u128::from(counts) * u128::from(self.scale)) >> 64) as u64
     }
 
-    /// The same, never before what another thread was shown in order.
+    /// Like [`now`](Self::now), but never earlier than a time that another thread was shown in order.
     pub(super) fn now_in_order(&self) -> u64 {
         let now = self.now();
         self.latest.fetch_max(now, Ordering::AcqRel).max(now)
@@ -104,7 +104,7 @@ impl Machine {
 
     fn follow_from(&self, passed: u64, counted: u64) {
         self.ahead.store(passed.wrapping_sub(counted), Ordering::Relaxed);
-        // Whoever sees that it has been read sees how far it is ahead.
+        // A thread that sees that it has been read also sees how far it is ahead.
         self.read.store(counted, Ordering::Release);
     }
 

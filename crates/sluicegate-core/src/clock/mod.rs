@@ -58,7 +58,8 @@ impl Clock {
         }
     }
 
-    /// The same; for whoever is shown it under a lock, never before what others were shown under it.
+    /// Like [`now`](Self::now), for use under a lock: never earlier than a time that another thread was shown under
+    /// the same lock.
     pub(crate) fn now_in_order(&self) -> u64 {
         match &self.0 {
             Source::Machine(machine) => machine.now_in_order(),
@@ -105,7 +106,7 @@ impl From<&ManualClock> for Clock {
     }
 }
 
-/// A clock that stands still until a test turns it. Clones are the same clock.
+/// A clock that only moves when a test moves it. Clones are the same clock.
 ///
 /// ```
 /// use std::time::Duration;
@@ -125,12 +126,12 @@ struct Hands {
 }
 
 impl ManualClock {
-    /// A clock that stands at 2000-01-01 00:00:00 UTC.
+    /// A clock that shows 2000-01-01 00:00:00 UTC.
     pub fn new() -> Self {
         Self::at(Duration::from_secs(946_684_800))
     }
 
-    /// A clock that stands at `since_epoch` after the Unix epoch.
+    /// A clock that shows `since_epoch` after the Unix epoch.
     pub fn at(since_epoch: Duration) -> Self {
         let clock = Self::default();
         clock.set(since_epoch);

@@ -82,7 +82,7 @@ impl Route {
 #[derive(Debug, Clone)]
 pub struct RouteIs {
     pattern: Cow<'static, str>,
-    /// The same as a pattern of paths, if it is one.
+    /// The route as a pattern of paths, if it is one.
     path: Option<PathMatches>,
 }
 

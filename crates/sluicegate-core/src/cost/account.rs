@@ -29,7 +29,7 @@ pub trait Reply {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cost(pub u64);
 
-/// When a charge is settled.
+/// The moment at which a charge is settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Due {
     /// With the head of the response.
@@ -67,12 +67,12 @@ impl Account {
         Self(Arc::new(Entry { due, spent }))
     }
 
-    /// The same account with another bound than the usual one.
+    /// This account with another bound.
     pub(crate) fn at_most(self, bound: u64) -> Self {
         Self::bounded(self.0.due, move |reply, charged, _| (self.0.spent)(reply, charged, bound))
     }
 
-    /// The same account, settled when the body has ended.
+    /// This account, settled when the body has ended.
     pub(crate) fn at_end(self) -> Self {
         Self::bounded(Due::End, move |reply, charged, most| (self.0.spent)(reply, charged, most))
     }

@@ -2,11 +2,11 @@ use crate::key::{Header, Missing, Query, View, header_value, query_value};
 
 /// Where a client writes a number, for [`cost_from`](super::cost_from).
 pub trait Amount<V: View> {
-    /// What `read` makes of the text that stands there.
+    /// What `read` makes of the text.
     ///
     /// # Errors
     ///
-    /// What is missing, or stands there twice with values that differ.
+    /// If the value is missing, or is there twice with different values.
     fn read<O>(&self, view: &V, read: impl FnOnce(&[u8]) -> O) -> Result<O, Missing>;
 
     /// What the place is called, in words that fit behind "a number in": "the `x-tokens` header".

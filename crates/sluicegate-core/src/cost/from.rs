@@ -8,7 +8,7 @@ use crate::key::{Missing, View};
 /// A client gains by understating it, so this is for what is checked elsewhere, or
 /// [settled](crate::rule::By::settle_cost) with the response. No request costs less than 1, unless
 /// [said](CostFrom::at_least). What is no whole number, or is [too large](CostFrom::at_most), is the
-/// client's to mend (400), and so is a header that stands there twice with values that differ.
+/// client's to mend (400), and so is a header with two different values.
 ///
 /// ```
 /// use sluicegate::{Claim, Header, Limit};
@@ -41,7 +41,7 @@ pub fn content_length() -> CostFrom<ContentLength> {
     cost_from(ContentLength)
 }
 
-/// A cost that stands in the request; see [`cost_from`] and [`content_length`].
+/// A cost that the request states; see [`cost_from`] and [`content_length`].
 ///
 /// The number is [scaled](Self::scaled), [divided](Self::per) and rounded up once; the bounds and the
 /// default are of the cost that comes out.
@@ -84,7 +84,7 @@ impl<S> CostFrom<S> {
         Self { most: cost, ..self }.checked()
     }
 
-    /// One for each `units` begun: what stands there is divided, and rounded up.
+    /// One for each `units` begun: the number is divided by `units` and rounded up.
     ///
     /// # Panics
     ///

@@ -37,7 +37,7 @@ fn are_digits(text: &[u8]) -> bool {
     !text.is_empty() && text.iter().all(u8::is_ascii_digit)
 }
 
-/// What stands behind the point, times `scale`, rounded up: from the last digit on, as on paper, so
+/// The digits after the point, times `scale`, rounded up: from the last digit on, as on paper, so
 /// that any number of digits is exact.
 fn fraction(digits: &[u8], scale: u64) -> u128 {
     let (mut carried, mut rest) = (0, false);

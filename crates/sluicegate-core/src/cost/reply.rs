@@ -5,7 +5,7 @@ use crate::key::trimmed;
 /// What a response says in its header `name`, a whole number, for
 /// [`By::settle_cost`](crate::rule::By::settle_cost).
 ///
-/// Where the header is absent or no number, the estimate stands.
+/// If the header is absent or no number, the estimate is kept.
 ///
 /// ```
 /// use sluicegate::{Claim, Limit};

@@ -3,7 +3,7 @@ use std::fmt;
 
 use super::Missing;
 
-/// What the application's own authentication found out about whoever asks: which customer it is, on
+/// What the application's own authentication found out about the client: which customer it is, on
 /// which plan.
 ///
 /// A layer of the application puts it into the request's extensions, further out than the limit, and

@@ -1,6 +1,6 @@
 //! The addresses in a forwarding header, from the right: from the nearest proxy towards the client.
 //!
-//! Everything here reads from the right, quotes included. What a client wrote stands on the left of
+//! Everything here reads from the right, quotes included. What a client wrote is on the left of
 //! what the proxies added, so an unbalanced quote of its making can spoil its own part alone.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -19,7 +19,7 @@ pub(super) enum Form {
 /// The hops of `lines`, nearest first; `None` where a hop does not tell its address.
 ///
 /// An empty element counts as a hop that does not tell: a proxy that had no address to add may have
-/// written it, and what stands left of it is not its word.
+/// written it, and it did not write what is left of that.
 pub(super) fn hops<'a>(
     lines: impl DoubleEndedIterator<Item = &'a [u8]>,
     form: Form,
@@ -98,7 +98,7 @@ fn rsplit(text: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Whether an odd number of backslashes stands before `at`.
+/// Whether an odd number of backslashes precedes `at`.
 fn is_escaped(text: &[u8], at: usize) -> bool {
     text[..at].iter().rev().take_while(|&&byte| byte == b'\\').count() % 2 == 1
 }

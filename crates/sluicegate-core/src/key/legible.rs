@@ -9,7 +9,7 @@ impl KeyBuf {
     /// The key for people to read: `ip:192.0.2.7`, `header:x-api-key=abc,route:/users/{id}` but for signs
     /// that are escaped as [`print`](Self::print) does it. What no extractor wrote reads as it prints.
     ///
-    /// Keys hold addresses and credentials: whoever shows this to somebody decides that they may be seen.
+    /// Keys hold addresses and credentials: only show the text to readers who may see them.
     ///
     /// ```
     /// use sluicegate::key::KeyBuf;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::KeyBuf;
 
-/// A value that can stand in a key: text, bytes, numbers, addresses, and tuples of them.
+/// A value that can be part of a key: text, bytes, numbers, addresses, and tuples of them.
 ///
 /// ```
 /// use sluicegate::key::{KeyBuf, Part};

@@ -53,7 +53,7 @@ impl fmt::Debug for KeySecret {
 impl KeyBuf {
     /// Appends the key to `text`, part after part, with a comma between them; no two keys read the same.
     ///
-    /// Letters, digits and `-_./:@=+~` stand for themselves, every other byte is a `%` and two hexadecimal
+    /// Letters, digits and `-_./:@=+~` are written as they are, every other byte is a `%` and two hexadecimal
     /// digits, and an empty part is a `%` alone. An empty key is `*`. A key that was too long to be kept
     /// begins with a `#` and its digest.
     ///
@@ -99,7 +99,7 @@ impl Written<'_> {
     }
 }
 
-/// The lengths stand below their leading bit, that of the first part first.
+/// The lengths are below their leading bit, the first part's first.
 pub(super) fn parts(words: &[u64], lengths: u128) -> impl Iterator<Item = Written<'_>> {
     let count = lengths.ilog2() / 8;
     let lens = (0..count).rev().map(move |part| usize::from((lengths >> (8 * part)) as u8));
@@ -110,7 +110,7 @@ pub(super) fn parts(words: &[u64], lengths: u128) -> impl Iterator<Item = Writte
     })
 }
 
-/// Signs that stand for something never stand for themselves.
+/// Signs with a meaning are always escaped.
 pub(super) fn push_part(text: &mut String, part: Written<'_>) {
     if part.len == 0 {
         text.push('%');

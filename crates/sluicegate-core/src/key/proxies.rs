@@ -8,7 +8,7 @@ use super::network::{Network, Problem};
 
 /// The proxies whose word on a client's address is taken: addresses and networks (CIDR).
 ///
-/// Made from lists of text, and from one text with commas, as it stands in configuration. An empty
+/// Made from lists of text, and from one text with commas, as in configuration. An empty
 /// list is fine and trusts nobody; a network that holds every address is refused.
 ///
 /// ```

@@ -1,4 +1,4 @@
-//! Bans: whoever exceeds a limit, or does so again and again, is refused for a while.
+//! Bans: a key that exceeds a limit, once or repeatedly, is refused for a while.
 //!
 //! Giving back lifts a ban made in error. With accounting by response, charges that will be given back can
 //! fill a limit, and the next attempt is banned. When such charges, made before the ban, are given back,
@@ -19,7 +19,7 @@ use super::state::{Receipt, State};
 use super::words::time_left;
 
 impl Limit {
-    /// Bans whoever exceeds the limit: refused until `ban` after the moment at which it would have
+    /// Bans a key that exceeds the limit: the key is refused until `ban` after the moment at which it would have
     /// been admitted again (in a fixed window, its end). Attempts during a ban do not prolong it.
     ///
     /// The first refusal begins it, unless [`ban_after`](Self::ban_after) says otherwise.
@@ -45,12 +45,11 @@ impl Limit {
         self.checked()
     }
 
-    /// Begins the [ban](Self::ban), which has to be set before, with the last of so many `refusals` within
-    /// a time that is counted from the first of them: a fixed window that begins with a refusal. When it is
-    /// over, or a ban has begun, the next refusal is the first again; those during a ban are not counted.
-    /// After one refusal is at once, as without this.
+    /// Begins the [ban](Self::ban), which has to be set before, after this many `refusals` in a window of time that
+    /// begins with the first of them. When the window is over, or a ban has begun, the next refusal is the first
+    /// again. Refusals during a ban are not counted. After 1 refusal means at once, which is the default.
     ///
-    /// What is refused is written down then, so that each refusal costs as much as an admission.
+    /// Refusals are then written to the store, so each refusal costs as much as an admission.
     ///
     /// ```
     /// use std::time::Duration;

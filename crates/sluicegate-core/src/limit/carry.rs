@@ -247,7 +247,8 @@ impl Limit {
         }
     }
 
-    /// Whether a charge of that mark can be told in the state; then its account stands in the state's own words.
+    /// Whether the state still has the account that this receipt's charge was made to. If so, the account is moved into
+    /// the state's own words.
     pub(super) fn knows(&self, state: &mut State, receipt: &Receipt) -> bool {
         !self.carried || self.find(state) && state.written.since <= receipt.since
     }

@@ -4,7 +4,7 @@ use super::status::LimitStatus;
 use super::verdict::Verdict;
 use crate::inline_vec::InlineVec;
 
-/// The verdict, and how the key stands with each limit.
+/// The verdict, and the status of each limit.
 ///
 /// ```
 /// use sluicegate::Limit;
@@ -30,7 +30,7 @@ impl Decision {
         self.verdict
     }
 
-    /// The same for now: nobody can tell when it is admitted.
+    /// This decision as a refusal for now: when the request would be admitted is not known.
     pub(crate) fn for_now(self) -> Self {
         Self { verdict: Verdict::Refuse { retry_after: None }, ..self }
     }
@@ -57,7 +57,7 @@ impl Decision {
         self.verdict.retry_after()
     }
 
-    /// How the key stands with each limit, in the order of the rule; empty where nothing was owed.
+    /// The status of each limit, in the order of the rule. Empty if no limit was charged.
     pub fn statuses(&self) -> impl DoubleEndedIterator<Item = &LimitStatus> + Clone {
         self.statuses.iter()
     }

@@ -15,10 +15,10 @@ use super::when_full::WhenFull;
 /// | [`per_second`](Self::per_second), [`per_minute`](Self::per_minute), [`per`](Self::per), … | token bucket: refills continuously, at most a [`burst`](Self::burst) at once |
 /// | … [`refill`](Self::refill) | token bucket, refilled in steps |
 /// | [`leaky_bucket`](Self::leaky_bucket) | requests leave at a fixed rate, in order of arrival |
-/// | [`fixed_window`](Self::fixed_window) | so many from each border to the next |
-/// | [`sliding_log`](Self::sliding_log) | never more than so many in any interval of one period |
-/// | [`sliding_window`](Self::sliding_window) | the same, approximated by two counts |
-/// | [`concurrent`](Self::concurrent) | so many at a time |
+/// | [`fixed_window`](Self::fixed_window) | at most the count in each window |
+/// | [`sliding_log`](Self::sliding_log) | at most the count in any interval of one period |
+/// | [`sliding_window`](Self::sliding_window) | like a sliding log, approximated by two counts |
+/// | [`concurrent`](Self::concurrent) | at most the count at a time |
 ///
 /// Time is in whole microseconds, and the arithmetic is exact: every intermediate is an integer
 /// below 2^53, so three per second is three per second for ever. Constructors and options panic on
@@ -86,7 +86,7 @@ impl Limit {
         }
     }
 
-    /// Whether they are equal; quicker than comparing names, which stand in the identity.
+    /// Compares like `==`, but faster: the identity already includes the name.
     #[inline]
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         let numbers = |limit: &Self| (limit.id, limit.count, limit.period, limit.ban, limit.gap);

@@ -7,7 +7,7 @@ use super::words::Words;
 /// The earliest moment that a request may come in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Earliest {
-    /// So many microseconds from now.
+    /// In this many microseconds from now.
     At(u64),
     /// When somebody gives back what is held.
     Unknown,
@@ -25,11 +25,11 @@ impl Earliest {
     }
 }
 
-/// What came of spending from two words.
+/// The result of spending from two words.
 pub(crate) enum StepResult {
     /// It is spent.
     Admit {
-        /// What stands there now.
+        /// The words after it.
         words: Words,
         /// In how many microseconds that equals a fresh one; `None`: when it is given back.
         fresh_in: Option<u64>,

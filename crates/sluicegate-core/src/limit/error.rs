@@ -26,7 +26,7 @@ impl LimitError {
         Self { reason, text: [0; QUOTED], len: 0 }
     }
 
-    /// The same, naming the text that it was read from.
+    /// This error, naming the text that the limit was read from.
     pub(super) fn in_text(mut self, text: &str) -> Self {
         let mut len = text.len().min(QUOTED);
         while !text.is_char_boundary(len) {

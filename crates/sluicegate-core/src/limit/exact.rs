@@ -17,7 +17,7 @@ pub(super) const fn gcd(mut a: u64, mut b: u64) -> u64 {
     a
 }
 
-/// The microseconds from `now` to `ticks` ticks after the tick that `now` stands in; none for none.
+/// Microseconds from `now` to `ticks` ticks after the tick that `now` is in; 0 for 0 ticks.
 pub(super) const fn micros_until(now: u64, ticks: u64, tick: u64) -> u64 {
     match (ticks, tick) {
         (0, _) => 0,

@@ -64,7 +64,7 @@ impl Limit {
         }
     }
 
-    /// Stands for what was charged last.
+    /// The receipt of the latest charge.
     fn latest(&self, state: &State) -> Receipt {
         let newest = state.log.as_deref().and_then(|log| log.newest());
         let words: Words = newest.map_or(state.words, |stamp| [stamp, 0]);

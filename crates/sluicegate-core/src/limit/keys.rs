@@ -3,9 +3,9 @@
 /// Whether all attempts of one decision belong to one key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keys {
-    /// Whoever waits for one limit keeps nobody from another who would not wait for it too.
+    /// A request that waits for one limit only delays requests that would wait for that limit too.
     One,
-    /// One limit may be shared by many who do not wait for another: a place that is booked far ahead
-    /// must not shut it for them, and is refused instead.
+    /// One limit may be shared by many keys that do not wait for another limit. A place booked far ahead must not
+    /// shut them out, and is refused instead.
     Several,
 }

@@ -10,10 +10,10 @@ pub const MAX_LIMITS: usize = 16;
 
 /// Several limits on one key, charged all or none.
 ///
-/// A request is admitted at the first moment at which every limit lets it in. Where one of them holds it back,
-/// because it waits in a queue, the others book its place at that moment: a window in the window that it
-/// leaves in, a bucket as if it stood idle until then. So who waits an hour in a slow leaky bucket empties a
-/// fast bucket beside it for that hour: on one key that keeps out nobody who would not wait anyway, and limits
+/// A request is admitted at the first moment at which every limit lets it in. If one limit holds the request back in
+/// a queue, the other limits book its place at that moment: a window books in the window in which the request
+/// leaves, a bucket is booked as if it were idle until then. A request that waits an hour in a slow leaky bucket so
+/// empties a fast bucket beside it for that hour. On one key, this only affects requests that would wait anyway. Limits
 /// on keys that others share (see [`By`](crate::rule::By)) let it keep at most half of a bucket, and nothing of a window, from
 /// them. A place that cannot be booked, because it is too far ahead for the bucket to be counted exactly (the
 /// time times the rate, in lowest terms, has to stay below 2^53) or because it keeps too much from others, is
@@ -105,7 +105,7 @@ impl FromStr for Limits {
     }
 }
 
-/// What stands between the semicolons; one in a quoted name does not count.
+/// The texts between semicolons. A semicolon in a quoted name does not separate.
 fn texts(list: &str) -> impl Iterator<Item = &str> {
     let (mut quoted, mut escaped) = (false, false);
     list.split(move |char: char| {

@@ -201,7 +201,7 @@ impl Limit {
         ))
     }
 
-    /// Records refused attempts too, so that whoever hammers stays out until the hammering stops.
+    /// Counts refused attempts too, so a client that keeps retrying stays out until it stops.
     /// Sliding windows and sliding logs only: a fixed window is empty at its end, whatever it refused.
     ///
     /// # Panics

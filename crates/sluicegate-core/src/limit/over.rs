@@ -6,12 +6,12 @@ use super::error::LimitError;
 use super::exact::EXACT;
 
 impl Limit {
-    /// Makes what was the limit its [soft](Self::soft) limit, and admits so many percent more: of the count
-    /// of a window, a log or of concurrency, of the burst of a token bucket. Rounded down, and at least one
-    /// more.
+    /// Turns the limit into a [soft](Self::soft) limit, and admits `percent` more than it: more of the count of a
+    /// window, a log or of concurrency, more of the burst of a token bucket. The surplus is rounded down, and at
+    /// least 1.
     ///
-    /// It is another way to write two numbers: the limit is the same as one that was made of them, and
-    /// prints as such. One without a name is named after the greater one.
+    /// This is another way to write two numbers: the limit equals one that is made of them, and prints as such. A
+    /// limit without a name is named after the greater number.
     ///
     /// ```
     /// use std::time::Duration;

@@ -1,8 +1,8 @@
 //! For stores that decide somewhere else: a limit's arithmetic in plain numbers, and an outcome made of
 //! the numbers that come back.
 //!
-//! [`decide`](crate::adapter::decide) is the specification. Whoever repeats it elsewhere finds here all that it
-//! reads of a limit, and hands back what it would have written:
+//! [`decide`](crate::adapter::decide) is the specification. A store that repeats it elsewhere finds here all that it
+//! reads of a limit, and returns what it would have written:
 //!
 //! ```
 //! use sluicegate::Limit;
@@ -58,7 +58,7 @@ pub struct LimitParameters {
 /// An algorithm and its numbers. Times are in microseconds, those of a bucket and a sliding window in
 /// ticks of so many of them.
 ///
-/// Exhaustive: whoever decides elsewhere must know every one.
+/// Exhaustive: a store that decides elsewhere must know every algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Algorithm {
     /// A debt that drains. The words are the tick of the last write, and the debt then.
@@ -73,7 +73,7 @@ pub enum Algorithm {
         cap: u64,
         /// The most debt that leaves at once.
         free: u64,
-        /// Whether it has a queue of its own, be it one of no length.
+        /// Whether it has a queue of its own, which may have length 0.
         queues: bool,
     },
     /// Refilled in steps. The words are the time of the refill that was counted last, and the tokens

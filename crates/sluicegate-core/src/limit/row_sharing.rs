@@ -18,8 +18,8 @@ impl Limit {
         self.name.as_str()
     }
 
-    /// What a limit that has no name stands for among others on the same key: its period in words, such as
-    /// `minute` or `30 days`, or `concurrent`.
+    /// The default name of a limit among others on the same key: its period in words, such as `minute` or
+    /// `30 days`, or `concurrent`.
     pub fn period_name(&self) -> String {
         match self.spec {
             AlgorithmSpec::Concurrent => "concurrent".into(),
@@ -29,8 +29,8 @@ impl Limit {
 }
 
 impl Limit {
-    /// The same limit, with the row that it would have if it were called `name`: for one that is shown by
-    /// another name. Said last: whatever else is said of the limit afterwards goes back to its own row.
+    /// This limit with the row that it would have if its name were `name`, for a limit that is shown under another
+    /// name. Call it last: any later option goes back to the limit's own row.
     #[doc(hidden)]
     #[must_use]
     pub const fn counted_as(self, name: &str) -> Self {
@@ -39,8 +39,8 @@ impl Limit {
 }
 
 impl Limits {
-    /// The same limits, made to share rows with those of other lists at the same place: called by their
-    /// own name, else as `name` has it.
+    /// These limits, sharing rows with the limits of other lists that have the same names: a limit's own name, or
+    /// else the one that `name` returns.
     ///
     /// # Errors
     ///
@@ -62,8 +62,8 @@ impl Limits {
         Self::try_checked(placed.into_iter().collect())
     }
 
-    /// The same limits, with rows that no other list has: called by their own name, else after `name` and
-    /// their period, if there is one. `rows` are those of the lists before.
+    /// These limits with rows that no other list has: called by their own name, or else after `name` and their
+    /// period. `rows` holds the rows of the lists before.
     ///
     /// # Errors
     ///

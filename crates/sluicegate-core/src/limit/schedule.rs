@@ -37,8 +37,8 @@ impl Limit {
         self.algorithm.earliest(state, now, cost, from)
     }
 
-    /// How long a request that comes in now waits in the limit's own queue, be it one of no length;
-    /// `None` where it is patience that waits.
+    /// How long a request that comes in now waits in the limit's own queue, which may have length 0. `None` if the
+    /// limit has no queue of its own.
     #[inline]
     pub(super) fn queued(&self, state: &State, now: u64, cost: u64) -> Option<u64> {
         match (self.spec, self.algorithm) {
@@ -49,14 +49,14 @@ impl Limit {
         }
     }
 
-    /// Whether a request that may wait for so long can never be admitted: it costs more than the limit holds,
-    /// or has to stay in the limit's own queue for longer even where it finds that empty.
+    /// Whether a request with this patience can never be admitted: it costs more than the limit holds, or it would
+    /// have to stay in the limit's own queue for longer even if the queue were empty.
     pub(crate) fn never_admits(&self, cost: u64, patience: Option<u64>) -> bool {
         let too_long = patience.is_some_and(|patience| self.shortest_queue(cost) > patience);
         too_long || self.never_fits(cost)
     }
 
-    /// How long a request waits in the limit's own queue even where it finds that empty.
+    /// How long a request waits in the limit's own queue if the queue is empty.
     pub(super) fn shortest_queue(&self, cost: u64) -> u64 {
         match (self.spec, self.algorithm) {
             (AlgorithmSpec::LeakyBucket { .. }, Algorithm::TokenBucket(bucket)) => {
@@ -66,7 +66,7 @@ impl Limit {
         }
     }
 
-    /// Until the window begins in which a place `wait` ahead stands, where there are windows.
+    /// Microseconds until the window of a place `wait` ahead begins, if the algorithm has windows.
     pub(super) fn window_begins(&self, state: &State, now: u64, wait: u64) -> Option<u64> {
         match self.algorithm {
             Algorithm::FixedWindow(fixed) => Some(fixed.window_begins(state.words, now, wait)),

@@ -9,7 +9,7 @@ use super::exact::bounded;
 use super::state::{Receipt, State};
 
 impl Limit {
-    /// Makes a charge of `cost`, whose `receipt` stands in the decision's
+    /// Changes a charge of `cost`, whose `receipt` is in the decision's
     /// [`LimitStatus`](super::LimitStatus::receipt), into one of `spent`: gives back what was too much, or
     /// charges more, beyond the limit if need be.
     ///

@@ -1,4 +1,4 @@
-//! A part of a limit, for whoever decides alone over a part of the requests.
+//! A part of a limit, for a process that decides alone over a part of the requests.
 
 use super::definition::{AlgorithmSpec, Limit};
 use super::error::LimitError;

@@ -5,8 +5,8 @@ use super::words::{Parameters, Words};
 
 /// What one limit remembers of one key.
 ///
-/// A fresh state stands for "nothing spent"; a state that has fully recovered may be dropped and
-/// made anew without any difference. Made by [`Limit::fresh`](super::Limit::fresh).
+/// In a fresh state nothing is spent. A state that has fully recovered equals a fresh one, so it may be dropped and
+/// made again. Made by [`Limit::fresh`](super::Limit::fresh).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct State {
     /// The shape's own two words.
@@ -29,7 +29,7 @@ pub struct State {
 }
 
 impl State {
-    /// The same without the stamps of a log.
+    /// A copy without the stamps of a log.
     pub(crate) fn without_log(&self) -> Self {
         let Self { words, gap, ban, refused, strikes, written, .. } = *self;
         let others = self.others.clone();

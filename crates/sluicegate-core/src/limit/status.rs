@@ -5,7 +5,7 @@ use super::definition::Limit;
 use super::state::{Receipt, State};
 use super::words::{Words, time_left};
 
-/// How a key stands with one limit, once a request has been decided.
+/// The status of one limit for a key, once a request has been decided.
 ///
 /// Holds durations only, never an instant: the clock is the store's.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,7 +105,7 @@ impl Limit {
         if self.gap == 0 { 0 } else { TokenBucket::gap(self.gap).fresh_in(state.gap, now) }
     }
 
-    /// The same of a state of two words.
+    /// Like [`left_of`](Self::left_of), for a state of two words.
     pub(super) fn left(&self, words: Words, now: u64) -> (u64, Option<Duration>, bool) {
         self.left_of(&State::of(words), now, false)
     }

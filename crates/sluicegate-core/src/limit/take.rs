@@ -50,9 +50,9 @@ impl Limit {
         self.decide_alone(&mut [Attempt { limit: self, state, cost }], now, None)
     }
 
-    /// The same, booking a place ahead if one is free within `patience`: then the decision says how
-    /// long to [`wait`](Decision::wait), and that is never longer than the patience. How many may wait
-    /// in a leaky bucket is said by its [`queue`](Self::queue), however patient they are.
+    /// Like [`take`](Self::take), but books a place ahead if one is free within `patience`. The decision then says
+    /// how long to [`wait`](Decision::wait), which is never longer than the patience. The
+    /// [`queue`](Self::queue) of a leaky bucket bounds how many requests wait, however patient they are.
     pub fn take_within(
         &self,
         state: &mut State,

@@ -128,7 +128,7 @@ impl Hours {
         Self { clock: clock.into(), seen: Seen::default(), ..self }
     }
 
-    /// Whether it holds now, for whoever asks without a request.
+    /// Whether it holds now, for callers that have no request.
     #[inline]
     pub fn hold_now(&self) -> bool {
         self.seen.at(self.clock.now() / MINUTE, |minute| self.hold_at(minute))

@@ -45,7 +45,7 @@ impl InFlight {
         Self { count: Arc::default(), below: bound }
     }
 
-    /// The same count, with another bound: for limits that give way in several steps.
+    /// The same counter with another bound, for limits that change in several steps.
     pub fn also_below(&self, bound: usize) -> Self {
         Self { count: Arc::clone(&self.count), below: bound }
     }
@@ -63,7 +63,7 @@ impl InFlight {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Whether less than the bound is under way, for whoever asks without a request.
+    /// Whether less than the bound is under way, for callers that have no request.
     #[inline]
     pub fn has_capacity(&self) -> bool {
         self.count() < self.below

@@ -1,4 +1,4 @@
-//! Whether there is room for more, as a condition: for limits that give way while the load is low.
+//! Conditions on the load: for limits that are more generous while there is capacity.
 
 #[cfg(feature = "cpu")]
 mod cpu;
@@ -13,10 +13,10 @@ pub use self::in_flight::{InFlight, InFlightGuard};
 use crate::condition::{ChosenBy, Condition};
 use crate::key::{Missing, View};
 
-/// Holds while the application says that it has room.
+/// Holds while the application says that it has capacity.
 ///
-/// It is asked on every request to which its rule may apply, so the answer should be at hand, such as in
-/// an atomic that whoever measures has written.
+/// The closure is called on every request to which its rule may apply, so the answer should be at hand, for example in
+/// an atomic that a measuring thread writes.
 ///
 /// The answer may change from one moment to the next. Of two rules, one for when a condition of this
 /// kind holds and one for when it does [`Not`](crate::condition::Not), a request can then owe to both, or to none:
@@ -46,12 +46,12 @@ use crate::key::{Missing, View};
 pub struct HasCapacity<F>(F);
 
 impl<F: Fn() -> bool> HasCapacity<F> {
-    /// Holds while `has_capacity` says so.
+    /// Holds while `has_capacity` returns true.
     pub fn from_fn(has_capacity: F) -> Self {
         Self(has_capacity)
     }
 
-    /// Whether there is room now, for whoever asks without a request.
+    /// Whether there is capacity now, for callers that have no request.
     pub fn has_capacity(&self) -> bool {
         (self.0)()
     }

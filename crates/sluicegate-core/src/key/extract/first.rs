@@ -9,7 +9,7 @@ use crate::key::{Key, KeyBuf, Missing, View, tag};
 /// ```
 /// use sluicegate::{First, Header, Ip};
 ///
-/// // Whoever has a key is limited by it, everybody else by address. That is for keys that are checked
+/// // A client with a key is limited by it, any other client by its address. That is for keys that are checked
 /// // further out: a client that may invent one has a fresh budget with each.
 /// let key = First((Header("x-api-key"), Ip::peer()));
 /// # let _ = key;

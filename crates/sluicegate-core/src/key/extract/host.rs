@@ -92,7 +92,7 @@ pub(crate) fn host_name(authority: &str) -> &str {
     host.strip_suffix('.').unwrap_or(host)
 }
 
-/// The address that stands there in brackets.
+/// The address in brackets.
 pub(crate) fn host_address(name: &str) -> Option<Ipv6Addr> {
     name.strip_prefix('[')?.strip_suffix(']')?.parse().ok()
 }

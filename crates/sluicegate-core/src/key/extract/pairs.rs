@@ -63,7 +63,7 @@ pub(crate) fn percent_decoded(text: &[u8]) -> impl Iterator<Item = u8> {
     decoded(text, Plus::Plus)
 }
 
-/// A `%` that no two hexadecimal digits follow stands for itself, as every decoder has it.
+/// A `%` without two hexadecimal digits after it is a plain `%`, as in every decoder.
 fn decoded(text: &[u8], plus: Plus) -> impl Iterator<Item = u8> {
     let mut rest = text;
     std::iter::from_fn(move || {

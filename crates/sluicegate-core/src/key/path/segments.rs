@@ -24,7 +24,7 @@ pub(crate) enum Dots {
     Kept,
     /// Gone, with the segment before `..`, once repeated slashes are one.
     Resolved,
-    /// The same, before repeated slashes are one: `..` takes away an empty segment too.
+    /// Resolved before repeated slashes are merged: `..` takes away an empty segment too.
     ResolvedFirst,
 }
 

@@ -1,4 +1,4 @@
-//! Concurrency: so many at a time, whatever the clock says. The words are `[held, unused]`.
+//! Concurrency: at most `count` at a time, independent of the clock. The words are `[held, unused]`.
 
 use crate::limit::earliest::Earliest;
 use crate::limit::words::Words;

@@ -110,7 +110,7 @@ impl FixedWindow {
         (!another || window(wait) == window(earliest)) && before.saturating_add(cost) <= EXACT / 2
     }
 
-    /// Until the window begins in which that place stands.
+    /// Microseconds until the window of that place begins.
     pub(crate) fn window_begins(&self, words: Words, now: u64, wait: u64) -> u64 {
         let [start, _] = self.current(words, now);
         self.until(start, (now + wait - start) / self.period, now)
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(ALIGNED.earliest(words, 1_000, 4, 0), Earliest::At(100));
         ALIGNED.spend(&mut words, 1_000, 4, 100);
         assert_eq!(ALIGNED.remaining(words, 1_100), 1);
-        // Nobody gets in before who has booked.
+        // No later request gets in before the booked one.
         assert_eq!(ALIGNED.earliest(words, 1_050, 1, 0), Earliest::At(50));
         assert_eq!(ALIGNED.earliest(words, 1_050, 2, 0), Earliest::At(150));
     }

@@ -95,7 +95,7 @@ impl SlidingWindow {
         self.window_begins(now, wait) == 0
     }
 
-    /// Until the window begins in which that place stands.
+    /// Microseconds until the window of that place begins.
     pub(crate) fn window_begins(&self, now: u64, wait: u64) -> u64 {
         wait.saturating_sub((now + wait) % (self.period * self.tick))
     }

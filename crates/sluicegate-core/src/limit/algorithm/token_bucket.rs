@@ -83,7 +83,7 @@ impl TokenBucket {
         [self.unit, self.drain, self.tick]
     }
 
-    /// The same, and how much it holds.
+    /// The [scale](Self::scale), and how much the bucket holds.
     pub(crate) const fn parameters(&self) -> Parameters {
         [self.unit, self.drain, self.tick, self.cap]
     }

@@ -76,7 +76,7 @@ pub(super) fn earliest_retry(
         let wait = longest_queue(attempts, then);
         let too_long = wait.saturating_sub(patience.unwrap_or(u64::MAX));
         if too_long > 0 {
-            // Whoever would wait too long comes back when the queue has become so much shorter. A cost
+            // A request that would wait too long comes back when the queue is that much shorter. A cost
             // that has to wait longer even in an empty one never comes to an end here.
             when += too_long;
             continue;

@@ -101,7 +101,7 @@ impl LimitOutcome {
         Self::computed(LimitStatus { uncounted: true, receipt, ..LimitStatus::fresh(limit) })
     }
 
-    /// The same of a charge to a row that several keys share.
+    /// This outcome, of a charge to a row that several keys share.
     pub(crate) fn together(self, limit: &Limit, cost: u64) -> Self {
         let mut status = self.status(limit, cost);
         status.together = true;
@@ -159,7 +159,7 @@ impl ComputedStatus {
 }
 
 impl DeferredStatus {
-    /// What was written is what stands there; where nothing was charged, nothing can be given back.
+    /// The words are what was written. If nothing was charged, nothing can be given back.
     pub(crate) fn receipt(&self) -> Receipt {
         let words = if self.role == Role::Charged { [self.first, self.second] } else { [0; 2] };
         let void = self.role == Role::Shadowed;

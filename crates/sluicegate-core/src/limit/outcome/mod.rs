@@ -1,7 +1,7 @@
 //! What a store answers, and the decision that is made of it when somebody asks.
 //!
 //! An outcome is not a decision. An [`Outcome`] has 56 bytes: the verdict, the two words of the row, and
-//! the time. A [`Decision`] says how the key stands with each limit and holds the limits, 330 bytes. It is
+//! the time. A [`Decision`] holds the status of each limit and the limits themselves, 330 bytes. It is
 //! made when a handler, a header field or a refusal asks for it. When both were one type, most of a
 //! decision's time went into building and moving an account that nobody read.
 //!
@@ -25,7 +25,7 @@ use super::state::Receipt;
 use super::status::LimitStatus;
 use super::verdict::Verdict;
 
-/// What a store answers: the verdict, and what it takes to say how the key stands with each limit.
+/// The answer of a store: the verdict, and the data from which the status of each limit follows.
 ///
 /// Small, because every request has one; what there is to tell of it is worked out when somebody asks,
 /// by [`decision`](Self::decision).
@@ -229,7 +229,7 @@ impl Outcome {
         Some(Duration::from_micros(self.micros))
     }
 
-    /// The same for the limits that were charged, and what they were charged.
+    /// The decision, given the limits that were charged and the cost of each.
     pub(crate) fn about<'l>(&self, debit: impl Iterator<Item = (&'l Limit, u64)>) -> Decision {
         let statuses = debit.enumerate().filter_map(|(i, (limit, cost))| match &self.any {
             None => (i == 0).then(|| self.one.status(limit, cost)),
@@ -244,7 +244,7 @@ impl Outcome {
         self.left_of(0, limit)
     }
 
-    /// The same of the limit that was charged in that place.
+    /// Like [`left`](Self::left), for the limit at this index of the charge.
     pub(crate) fn left_of(&self, at: usize, limit: &Limit) -> (u64, Option<Duration>, bool) {
         match &self.any {
             None => limit.left([self.one.first, self.one.second], self.one.now),

@@ -72,9 +72,9 @@ pub struct Cases<C> {
     conditions: C,
     /// As they were given, for each condition and for none.
     given: Vec<Limits>,
-    /// The same, made to share rows: for cases that the server chooses, and for none.
+    /// The limits that share rows, for cases that the server chooses and for no case.
     limits: Vec<Limits>,
-    /// The same, each case with rows of its own: for those that the client can choose.
+    /// The limits with rows of their own in each case, for cases that the client can choose.
     apart: Vec<Limits>,
 }
 
@@ -221,7 +221,7 @@ fn name_at_place(lists: &[Limits], limit: &Limit) -> String {
 
 /// Conditions in order, of which the first that holds counts: what [`Cases`] are decided by.
 pub trait Conditions<V: View> {
-    /// Where the first one stands that holds.
+    /// The index of the first condition that holds.
     ///
     /// # Errors
     ///
@@ -231,7 +231,7 @@ pub trait Conditions<V: View> {
     /// How many there are.
     fn count(&self) -> usize;
 
-    /// Who chooses the one that stands there.
+    /// Who chooses the condition at this index.
     fn chosen_by(&self, at: usize) -> ChosenBy;
 }
 

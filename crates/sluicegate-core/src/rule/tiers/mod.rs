@@ -63,7 +63,7 @@ pub struct Tiers {
 struct Shared {
     name: String,
     table: ArcSwap<Table>,
-    /// Held by whoever makes the next table out of this one.
+    /// Held while the next table is made out of this one.
     change: Mutex<()>,
     /// Whether the operator was told that a request came without what names the tier.
     is_told: AtomicBool,
@@ -110,7 +110,7 @@ impl Tiers {
         &self,
         customers: impl IntoIterator<Item = (C, T)>,
     ) -> Result<(), TierError> {
-        // No tier ever moves or goes, so where it stands now is where it stands then.
+        // Tiers are never moved or removed, so the index stays valid.
         let table = self.shared.table.load_full();
         let customers = customers.into_iter().map(|(customer, tier)| {
             Ok((Arc::from(customer.as_ref()), self.position(&table, tier.as_ref())?))

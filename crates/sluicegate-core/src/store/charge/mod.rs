@@ -7,7 +7,7 @@ use crate::inline_vec::InlineVec;
 use crate::key::{KeyBuf, Missing};
 use crate::limit::{Keys, Limit, MAX_LIMITS, WhenFull};
 
-/// What one request owes: to which limits, on which keys, at what cost. Charged all or none.
+/// What one request is charged: which limits, on which keys, at what cost. Charged all or none.
 #[derive(Debug, Clone)]
 pub struct Charge {
     debits: InlineVec<Debit>,
@@ -34,9 +34,9 @@ impl From<u64> for Price {
 pub struct Debit {
     /// The limit.
     pub limit: Limit,
-    /// Whose budget it is.
+    /// The key whose budget is charged.
     pub key: KeyBuf,
-    /// How much of it.
+    /// How much is charged.
     pub cost: u64,
     pub(crate) account: Option<Account>,
     /// Whether the cost is the length of the request's body.
@@ -44,31 +44,31 @@ pub struct Debit {
 }
 
 impl Charge {
-    /// A charge that owes nothing yet.
+    /// An empty charge.
     #[inline]
     pub const fn new() -> Self {
         Self { debits: InlineVec::new(), patience: None, is_crowded: false }
     }
 
-    /// A charge that owes `cost` to one limit on one key.
+    /// A charge of `cost` to one limit on one key.
     #[inline]
     pub fn of(limit: Limit, key: KeyBuf, cost: u64) -> Self {
         let debits = InlineVec::one(Debit { limit, key, cost, account: None, is_length: false });
         Self { debits, patience: None, is_crowded: false }
     }
 
-    /// Adds `cost` to what is owed to `limit` on `key`.
+    /// Adds a charge of `cost` to `limit` on `key`.
     ///
     /// # Errors
     ///
     /// The server's mistake: more than [`MAX_LIMITS`] limits on one request, or two different limits
-    /// with one name and shape on the same key.
+    /// with one name and algorithm on the same key.
     pub fn add(&mut self, limit: Limit, key: KeyBuf, cost: u64) -> Result<(), Missing> {
         self.add_on_account(limit, key, cost, None)
     }
 
-    /// Begins a charge that owes nothing yet, and hands out the key, to be written where it stands: it
-    /// is large, and moving what has just been written makes the processor wait.
+    /// Begins an empty charge and hands out the key, to be written in place. The key is large, and moving what has
+    /// just been written makes the processor wait.
     #[inline(always)]
     pub(crate) fn begin(
         &mut self,
@@ -135,7 +135,7 @@ impl Charge {
         Ok(())
     }
 
-    /// The same charge, of what `map` makes of each that is owed: limits that stay apart.
+    /// This charge with each debit replaced by what `map` returns. The limits must stay distinct.
     pub(crate) fn with_each<E>(
         &self,
         map: impl FnMut(&Debit) -> Result<Debit, E>,
@@ -186,7 +186,7 @@ impl Charge {
         self.debits.iter().any(never)
     }
 
-    /// Whether all of it is owed by one key.
+    /// Whether all limits are charged on one key.
     #[inline]
     pub fn keys(&self) -> Keys {
         let mut debits = self.debits.iter();
@@ -194,13 +194,13 @@ impl Charge {
         if debits.all(|debit| Some(&debit.key) == first) { Keys::One } else { Keys::Several }
     }
 
-    /// What is owed.
+    /// The debits, in the order of the rule.
     #[inline]
     pub fn debits(&self) -> impl DoubleEndedIterator<Item = &Debit> + Clone {
         self.debits.iter()
     }
 
-    /// What is owed, if that is to one limit.
+    /// The debit, if there is only one.
     #[inline]
     pub(crate) fn only(&self) -> Option<&Debit> {
         self.debits.only()
@@ -215,13 +215,13 @@ impl Charge {
         }
     }
 
-    /// To how many limits.
+    /// The number of limits that are charged.
     #[inline]
     pub fn len(&self) -> usize {
         self.debits.len()
     }
 
-    /// Whether nothing is owed.
+    /// Whether no limit is charged.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.debits.is_empty()
@@ -273,7 +273,7 @@ impl Debit {
             && self.account.as_ref().is_some_and(|account| account.waits(is_running))
     }
 
-    /// What of the cost is to stand when the body has ended, or will never be sent.
+    /// The part of the cost that stays charged when the body has ended, or will never be sent.
     pub(crate) fn spent_at_end(&self, reply: Option<&dyn Reply>) -> u64 {
         match reply {
             Some(reply) => self.spent(reply),
@@ -294,7 +294,7 @@ impl Debit {
     }
 }
 
-/// Whole microseconds, as many as fit.
+/// Whole microseconds, at most `u64::MAX`.
 fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }

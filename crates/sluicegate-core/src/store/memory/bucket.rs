@@ -1,4 +1,4 @@
-//! Rows that stand together, behind a small lock of their own.
+//! A bucket of the table: a few rows behind a small lock.
 
 use std::ops::Deref;
 
@@ -10,7 +10,7 @@ use super::sync::{AtomicU32, Ordering};
 /// What is required is done under the lock, but for looking; what is read without it counts only if
 /// [`is_unchanged`](Self::is_unchanged) or [`lock_if_unchanged`](Self::lock_if_unchanged) says so afterwards.
 pub(super) trait Bucket: Default {
-    /// What stands in a row.
+    /// The content of a row.
     type Content: Default;
 
     /// How many rows there are.
@@ -21,8 +21,8 @@ pub(super) trait Bucket: Default {
 
     fn bucket_lock(&self) -> &Lock;
 
-    /// When the last of the rows has recovered that have this bucket as their first choice and stand
-    /// in another. Until then a row that is not found here is looked for there.
+    /// When the last displaced row has recovered: a row whose first choice is this bucket and that is in another one.
+    /// Until then a row that is not found here is looked for in its other choices.
     fn displaced_until(&self) -> &AtomicU32;
 
     fn fingerprint_at(&self, row: usize) -> u64;
@@ -34,7 +34,7 @@ pub(super) trait Bucket: Default {
     /// it is not free any more.
     fn claim(&self, row: usize, fingerprint: u64, tick: u32) -> Option<Self::Content>;
 
-    /// Takes out what stands in a row; something has to be put there again.
+    /// Takes the content out of a row; some content has to be put back.
     fn take(&self, row: usize) -> Self::Content;
 
     fn put(&self, row: usize, content: Self::Content, expiry: u32);
@@ -42,7 +42,7 @@ pub(super) trait Bucket: Default {
     /// [Takes](Self::take) it out together with the tick at which it has recovered.
     fn take_with_expiry(&self, row: usize) -> (Self::Content, u32);
 
-    /// Makes it nobody's row.
+    /// Frees the row.
     fn clear(&self, row: usize);
 
     #[inline]
@@ -107,13 +107,13 @@ pub(super) trait Bucket: Default {
             .find_map(|row| Some((row, self.claim(row, fingerprint, tick)?)))
     }
 
-    /// Whether a row that belongs here may stand in another of its choices.
+    /// Whether a row whose first choice is this bucket may be in another of its choices.
     #[inline]
     fn has_displaced(&self, tick: u32) -> bool {
         self.displaced_until().load(Ordering::Relaxed) > tick
     }
 
-    /// Whether it holds for as long as a row lasts that stands in another of its choices.
+    /// Whether the bucket says so until `expiry`, for a displaced row that lasts until then.
     #[inline]
     fn has_displaced_until(&self, expiry: u32) -> bool {
         self.displaced_until().load(Ordering::Relaxed) >= expiry
@@ -133,10 +133,10 @@ impl<B: Bucket> Guard<'_, B> {
         self.displaced_until().store(until, Ordering::Relaxed);
     }
 
-    /// Takes a row out that is to stand in another bucket, with the tick at which it has recovered.
+    /// Takes out a row that moves to another bucket, with the tick at which it has recovered.
     pub(super) fn lift(&self, row: usize) -> (B::Content, u32) {
         let (content, expiry) = self.take_with_expiry(row);
-        // Whoever no longer finds it here finds out that it may be elsewhere.
+        // A thread that no longer finds it here learns that it may be elsewhere.
         self.note_displaced_until(expiry);
         self.clear(row);
         (content, expiry)

@@ -40,12 +40,12 @@ impl CheckedOut {
         }
     }
 
-    /// The same of a row that keys share.
+    /// The state of a row that several keys share.
     pub(super) fn in_shared_row(self, place: RowIndex) -> Self {
         Self { place: None, shared_row: Some(place), ..self }
     }
 
-    /// The same, to be made nobody's row again if nothing is written there.
+    /// Marks a new row, to be freed again if nothing is written to it.
     pub(super) fn begun_with(self, seed: Option<Box<State>>) -> Self {
         Self { seed, ..self }
     }
@@ -55,7 +55,7 @@ impl CheckedOut {
         self.shared_row.is_some()
     }
 
-    /// Whether a row was made for it in vain.
+    /// Whether the row is new and nothing was written to it.
     pub(super) fn is_in_vain(&self) -> bool {
         self.seed.as_ref().is_some_and(|seed| **seed == self.state)
     }

@@ -1,4 +1,4 @@
-//! Finding the rows of a charge, all of them locked at once, in one order for everybody.
+//! Finding the rows of a charge. All of them are locked at once, in the same order in every thread.
 
 use smallvec::SmallVec;
 
@@ -66,14 +66,14 @@ impl Inner {
         find: FindMode,
         run: impl FnOnce(&mut [CheckedOut], u64) -> R,
     ) -> R {
-        // Most rows stand in their first bucket: the others are locked only when they must be.
+        // Most rows are in their first bucket, so the other buckets are locked only if necessary.
         match self.within(target, find, 1, run) {
             Ok(result) => result,
             Err(run) => self.everywhere(target, find, run),
         }
     }
 
-    /// Makes the table that rows of `limit` stand in, if there is none yet.
+    /// Makes the table for rows of `limit`, if there is none yet.
     pub(super) fn make_for(&self, limit: &Limit) {
         match RowKind::of(limit) {
             RowKind::OneWord => self.one_word.make(),
@@ -302,7 +302,7 @@ impl Inner {
         self.take_out_with(limit, place, row, (find, MOST_ENTRIES), now)
     }
 
-    /// The same of a log that gets room for no more than `most` entries.
+    /// Like [`take_out`](Self::take_out), for a log that gets room for at most `most` entries.
     pub(super) fn take_out_with(
         &self,
         limit: &Limit,

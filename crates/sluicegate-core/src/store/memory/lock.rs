@@ -19,8 +19,8 @@ use super::sync::{AtomicU64, Ordering, fence, park_timeout, spin, yield_now};
 /// over.
 const LOOKS: u32 = 128;
 
-/// How often it lets others run before it sleeps: whoever holds the lock may have a lower priority, and
-/// never run while this one does not sleep.
+/// How often it yields before it sleeps. The thread that holds the lock may have a lower priority, and may not run
+/// until this one sleeps.
 const YIELDS: u32 = 64;
 
 const SLEEP: Duration = Duration::from_micros(50);
@@ -37,12 +37,12 @@ const SLEEP: Duration = Duration::from_micros(50);
 #[derive(Debug, Default)]
 pub(super) struct Lock(AtomicU64);
 
-/// What the lock had counted when somebody looked, with nobody holding it.
+/// The count of the lock at a moment when it was free.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Version(u64);
 
 impl Lock {
-    /// Looks without taking the lock, if nobody holds it.
+    /// Reads the version without taking the lock; `None` if it is held.
     #[inline]
     pub(super) fn version(&self) -> Option<Version> {
         let count = self.0.load(Ordering::Acquire);
@@ -57,12 +57,12 @@ impl Lock {
         self.0.load(Ordering::Relaxed) == version.0
     }
 
-    /// Takes the lock, if nobody has since: then what was read since is what stands there.
+    /// Takes the lock, if nobody has taken it since `version`. Then what was read since is still current.
     #[inline]
     pub(super) fn lock_if_unchanged(&self, Version(count): Version) -> bool {
         let locked =
             self.0.compare_exchange(count, count + 1, Ordering::Acquire, Ordering::Relaxed).is_ok();
-        // Whoever reads what is written from here on finds the lock taken.
+        // A thread that reads what is written from here on finds the lock taken.
         fence(Ordering::Release);
         locked
     }
@@ -79,7 +79,7 @@ impl Lock {
         }
     }
 
-    /// For whoever holds it.
+    /// Only for the thread that holds the lock.
     #[inline]
     pub(super) fn unlock(&self) {
         let count = self.0.load(Ordering::Relaxed);

@@ -6,14 +6,14 @@ use super::bucket::{Bucket, Guard};
 
 use super::table::{CHOICES, Table, USUAL_LIMITS};
 
-/// What a missing row means.
+/// What is done about a row that does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FindMode {
-    /// Nothing was spent; none is made.
+    /// None is made.
     Existing,
-    /// As little, and where the key is counted together with others, that is looked at.
+    /// None is made, but a row that the key shares with others is looked at.
     ExistingOrShared,
-    /// One is made.
+    /// A row is made.
     OrInsert,
 }
 
@@ -22,7 +22,7 @@ pub(super) enum SearchResult {
     /// A row that was made for it, with nothing in it.
     Inserted(RowIndex),
     Absent,
-    /// It may stand in a bucket that is not locked.
+    /// The row may be in a bucket that is not locked.
     NotLocked,
     /// There is no room for another row.
     Full,
@@ -31,7 +31,7 @@ pub(super) enum SearchResult {
 /// A locked bucket, and the row in it.
 pub(super) type RowIndex = (usize, usize);
 
-/// Buckets locked in the order in which they stand, which is the same for everybody.
+/// Buckets that are locked in the order of their numbers, which is the same in every thread.
 pub(super) struct LockedBuckets<'a, B: Bucket> {
     table: &'a Table<B>,
     buckets: SmallVec<[(usize, Guard<'a, B>); USUAL_LIMITS]>,
@@ -127,8 +127,8 @@ impl<'a, B: Bucket> LockedBuckets<'a, B> {
         }
     }
 
-    /// A row of `fingerprint` that has recovered. Where there are several, no more than one is left: whoever
-    /// goes by an older clock may yet spend from one, and that one counts.
+    /// A row of `fingerprint` that has recovered. If there are several, at most one is left. A thread
+    /// that goes by an older clock may still spend from one of them, and that one counts.
     fn recovered(
         &self,
         fingerprint: u64,
@@ -198,7 +198,7 @@ impl<'a, B: Bucket> LockedBuckets<'a, B> {
         // these locks in vain would be the greater part of turning somebody away.
         let other = self.table.bucket(to);
         (0..B::ROWS).find(|row| other.is_free(*row, tick))?;
-        // Whoever holds a bucket may wait for one of these: it must not be waited for.
+        // A thread that holds that bucket may wait for one of these, so this one must not wait for it.
         move_to(&self.table.try_lock(to)?, from, row, (fingerprint, tick), |_| false)
     }
 
@@ -211,7 +211,7 @@ impl<'a, B: Bucket> LockedBuckets<'a, B> {
         })
     }
 
-    /// Shows what stands in a row, and leaves it there.
+    /// Shows the content of a row, and leaves it there.
     pub(super) fn look<R>(&self, (place, row): RowIndex, look: impl FnOnce(&B::Content) -> R) -> R {
         let bucket = &self.buckets[place].1;
         let (content, expiry) = bucket.take_with_expiry(row);

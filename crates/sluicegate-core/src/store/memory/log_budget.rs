@@ -1,8 +1,8 @@
 //! The room that sliding logs have for their entries: counted, and bounded for all of them together.
 //!
-//! Each log has room for a few entries of its own. More comes out of a log_budget, of which the logs of one limit get
-//! as much as they leave free at most: so there is always some for those of another. A log that gets no more is
-//! made coarser, and counts on.
+//! Each log has room for a few entries of its own. More entries come out of a budget. The logs of one limit
+//! get at most as many as they leave free, so there are always some for the logs of another limit. A log that gets no
+//! more is made coarser, and counts on.
 //!
 //! The rule for the budget is that of dynamic thresholds (Choudhury and Hahne, 1998): each log has eight
 //! entries of its own, and the logs of one limit take at most as much of the budget as they leave. A log
@@ -24,7 +24,7 @@ const SWEPT: usize = 8;
 /// Fewest entries that a log is given room for.
 const FIRST_ENTRIES: usize = 4;
 
-/// Limits of which it is known what their logs use of the log_budget; of those that come later, some share a count.
+/// Limits whose use of the budget is counted separately. Limits that come later share these counts.
 const CLASSES: usize = 64;
 
 /// The room beyond what each log has of its own.
@@ -32,7 +32,7 @@ pub(super) struct LogBudget {
     /// Entries that the store has room for, and those that logs have been given room for.
     most: usize,
     used: AtomicUsize,
-    /// The same for the logs of one limit each.
+    /// What the logs of each limit have taken.
     classes: Box<[LimitShare]>,
     /// Where tidying up goes on.
     swept: AtomicUsize,
@@ -46,7 +46,7 @@ struct LimitShare {
     used: AtomicUsize,
 }
 
-/// What a log has out of the log_budget.
+/// What a log has taken out of the budget.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Reserved {
     class: u8,
@@ -163,7 +163,7 @@ impl Inner {
     }
 }
 
-/// What the log of `state` has out of the log_budget.
+/// What the log of `state` has taken out of the budget.
 pub(super) fn reserved_by(state: &State) -> Reserved {
     state.log.as_ref().map_or(Reserved::default(), |log| Reserved {
         class: log.class(),

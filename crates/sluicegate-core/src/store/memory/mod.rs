@@ -1,4 +1,9 @@
 //! The in-process store: a bounded table that tidies itself.
+//!
+//! The table is a bucketized cuckoo hash table (Pagh and Rodler, "Cuckoo Hashing", 2001; Dietzfelbinger and Weidling,
+//! "Balanced allocation and dictionaries with tightly packed constant size bins", 2005) with four choices for each key
+//! and buckets of three or four rows. An insertion displaces at most one row, so its cost is bounded. Rows that have
+//! recovered are reused where they are found, so nothing is ever swept.
 
 mod bucket;
 mod build;
@@ -62,7 +67,7 @@ use crate::store::{Answer, Never, Store, StoreError};
 /// - **What is limited stays limited.** A row is used for another key only when its own has fully
 ///   recovered, which is when it equals a fresh one. No flood of new keys can free a key that is
 ///   being limited, nor give any key more than its limit.
-/// - **Nobody who has a row is refused because of strangers.** When there is no room for a new key, each limit
+/// - **No key that has a row is refused because of other keys.** When there is no room for a new key, each limit
 ///   of the request says what happens ([`Limit::when_full`]), and the limits that there is room for are
 ///   charged all the same. It takes more keys than the capacity that have spent and not recovered: in
 ///   tables for one to ten million keys, 1.49 times the capacity before it happened to the first one with
@@ -109,7 +114,7 @@ use crate::store::{Answer, Never, Store, StoreError};
 ///
 /// By a 64-bit hash of the key and the limit, with a secret seed drawn when the store is made. That any two
 /// of a million keys meet, and share a budget, has a chance of 1 in 37 million; among ten million, 1 in
-/// 370,000. Nobody who does not know the seed can look for such a pair.
+/// 370,000. Without the seed, such a pair cannot be searched for.
 ///
 /// Clones are the same store.
 ///
@@ -137,7 +142,7 @@ struct Inner {
     two_words: Table<FourRows<TwoWords>>,
     /// Rows of limits that remember more.
     full_state: Table<FourRows<FullState>>,
-    /// Reserved for the entries of sliding logs.
+    /// The entries that sliding logs may have.
     log_budget: LogBudget,
     turned_away: AtomicU64,
     /// Rows of keys that there is no room for.
@@ -250,7 +255,7 @@ impl Memory {
         }
     }
 
-    /// The same of what is written down already.
+    /// Like [`spend_otherwise`](Self::spend_otherwise), for a charge that is already made.
     #[inline(never)]
     fn take_otherwise(
         &self,
@@ -375,7 +380,7 @@ impl Store for Memory {
     fn check(&self, limit: &Limit) -> Result<(), LimitError> {
         limit.check_length()?;
         if self.0.is_eager {
-            // Whoever says how large it is to be wants it, and no pause at its first decision.
+            // An explicit capacity means that the table is wanted now, and not at the first decision.
             self.0.make_for(limit);
         }
         Ok(())

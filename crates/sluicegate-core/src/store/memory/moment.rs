@@ -1,4 +1,4 @@
-//! What time it is, for the rows of each kind.
+//! The time, as the rows of each kind need it.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -14,8 +14,7 @@ pub(super) struct Moment {
     pub(super) since: u64,
 }
 
-/// Makes a clock that can be set back one that stands still instead, and goes on from there: one_word rows say
-/// when they are free, which a step back would put off.
+/// A monotonic view of a manual clock. Rows of one word say when they are free, and a step back would put that off.
 #[derive(Debug, Default)]
 pub(super) struct MonotonicClock(Mutex<Option<Steps>>);
 
@@ -48,7 +47,8 @@ impl Inner {
         }
     }
 
-    /// The same; for whoever is shown it under a lock, never before what others were shown under it.
+    /// Like [`moment`](Self::moment), for use under a lock: never earlier than a moment that another thread was shown
+    /// under the same lock.
     pub(super) fn moment_in_order(&self) -> Moment {
         match self.clock.as_manual() {
             None => self.at(self.clock.now_in_order()),

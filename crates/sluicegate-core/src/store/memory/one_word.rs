@@ -67,12 +67,12 @@ impl OneWord {
     #[inline(always)]
     pub(super) fn see(&self, row: usize, fingerprint: u64) -> Option<Word> {
         let word = Word(self.words[row % ROWS].load(Ordering::Acquire));
-        // Whoever makes a row another's has taken the word out before.
+        // A thread that gives the row to another key has taken the word out before.
         let is_own = self.fingerprint_at(row) == fingerprint;
         (is_own && word.free_at() != TAKEN).then_some(word)
     }
 
-    /// Writes another moment, if the word is still the one that was version.
+    /// Writes another moment, if the word is still the one that was read.
     #[inline(always)]
     pub(super) fn replace(&self, row: usize, version: Word, free_at: u64) -> bool {
         let new = version.with(free_at);

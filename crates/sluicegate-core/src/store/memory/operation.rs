@@ -41,8 +41,8 @@ impl Operation {
                 Ok(filled_in(told, found, charge))
             }
             Self::Reset => {
-                // What is held is held by somebody: it stands until that one gives it back. What others are
-                // counted by is not this key's to forget.
+                // What is held stays held until its holder gives it back. A shared row counts other keys too,
+                // so it is not reset.
                 let rows = found.iter_mut().zip(charge.debits());
                 rows.filter(|(found, debit)| !debit.limit.is_held() && !found.is_shared())
                     .for_each(|(found, _)| found.state = State::default());
@@ -135,7 +135,7 @@ fn filled_in(outcome: Outcome, found: &[CheckedOut], charge: &Charge) -> Outcome
     outcome.filled_in(each.map(|(found, debit)| (&debit.limit, debit.cost, counted(found, debit))))
 }
 
-/// Runs `run` on a attempt for each state and what is owed to it; one is shared_row and does not allocate.
+/// Runs `run` on an attempt for each state and its debit. One attempt is common, and does not allocate.
 fn with_attempts<'a, R>(
     states: impl Iterator<Item = &'a mut State>,
     charge: &'a Charge,

@@ -1,12 +1,12 @@
-//! What a store shows of itself through the `metrics` facade.
+//! The metrics of a store.
 
 use metrics::{SharedString, Unit, counter, describe_counter, describe_gauge, gauge};
 
 use super::Memory;
 
 impl Memory {
-    /// Sets the gauges of this store to what it stands at, under the label `store`: to be called when
-    /// metrics are scraped. Nothing else does it: there is no thread, and a decision is not held up by it.
+    /// Sets the gauges of this store, under the label `store`. Call it when metrics are scraped: nothing else sets
+    /// them, because there is no thread, and no decision is held up.
     ///
     /// - `sluicegate_memory_keys`: rows in use, as [`about_len`](Self::about_len) says it, in bounded time;
     /// - `sluicegate_memory_capacity`: keys that there is room for;

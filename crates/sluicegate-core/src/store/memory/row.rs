@@ -21,11 +21,11 @@ pub(super) struct FourRows<R> {
     rows: [R; ROWS],
 }
 
-/// What stands in a row, written under the lock.
+/// The content of a row, which is written under the lock.
 pub(super) trait Row: Default {
     type Content: Default;
 
-    /// Takes out what stands there, and leaves nothing.
+    /// Takes out the content and leaves nothing.
     fn take(&self) -> Self::Content;
 
     fn put(&self, content: Self::Content);

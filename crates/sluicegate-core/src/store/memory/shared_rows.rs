@@ -1,7 +1,7 @@
-//! Rows that keys share which there is no room for.
+//! Rows that are shared by keys for which there is no room.
 //!
-//! They stand in a small table of their own, made at first use: 256 for each limit, chosen by the fingerprint of the
-//! key. A key is charged there only while every bucket that its own row may stand in is locked and full. So it
+//! They are kept in a small table of their own, made at first use: 256 rows for each limit, chosen by the fingerprint
+//! of the key. A key is charged there only while every bucket that its own row may stand in is locked and full. So it
 //! has no row of its own then, and when one is made for it later, under the lock of one of these buckets, that
 //! begins with what the shared row says.
 //!
@@ -57,7 +57,7 @@ pub(super) struct LockedSharedRows<'a> {
 }
 
 impl SharedRows {
-    /// With room for so many rows.
+    /// Shared rows, with room for this many.
     pub(super) fn new(rows: usize, base: u64) -> Self {
         Self {
             table: Table::new(rows, base),
@@ -74,7 +74,7 @@ impl SharedRows {
             || self.held.load(Ordering::Relaxed) > 0
     }
 
-    /// Notes what became of a shared row of which so much was `held`.
+    /// Notes the new state of a shared row, of which `held` was held before.
     fn note(&self, limit: &Limit, held: u64, state_held: u64, expiry: u32) {
         if expiry != NEVER {
             self.until.fetch_max(expiry, Ordering::Relaxed);
@@ -86,7 +86,7 @@ impl SharedRows {
 }
 
 impl Inner {
-    /// Locks the shared rows of what is target. Locks of the other tables are taken before, never after.
+    /// Locks the shared rows of the targets. Locks of the other tables are taken before, never after.
     pub(super) fn shared<'a>(&'a self, target: &[Target<'_>], now: u64) -> LockedSharedRows<'a> {
         let fingerprints: SmallVec<[u64; USUAL_LIMITS]> = target
             .iter()
@@ -103,7 +103,7 @@ impl Inner {
         self.seed.fingerprint(limit.id() ^ SHARED, &KeyBuf::of(fingerprint % ROWS))
     }
 
-    /// The shared row of what is target, if anything is counted there.
+    /// The shared row of the target, if anything is counted there.
     pub(super) fn live_in(
         &self,
         shared: &LockedSharedRows<'_>,
@@ -112,7 +112,7 @@ impl Inner {
         shared.rows.find_live(self.shared_fingerprint(target.limit, target.fingerprint), shared.now)
     }
 
-    /// The shared row of what is target, made if there is none; `None` where the limit is not counted that way
+    /// The shared row of the target, made if there is none; `None` if the limit is not counted that way
     /// or there is no room for another row, and where another limit of the charge has the row already.
     pub(super) fn insert_in(
         &self,

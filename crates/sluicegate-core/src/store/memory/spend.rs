@@ -17,7 +17,7 @@ const PAUSE: u32 = if cfg!(loom) { 1 } else { 8 };
 /// Why a row was not spent from where it was looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NotSpent {
-    /// It may stand in another of its choices.
+    /// The row may be in another of its choices.
     Elsewhere,
     /// There is none.
     Nowhere,
@@ -26,8 +26,7 @@ pub(super) enum NotSpent {
 }
 
 impl Inner {
-    /// The shared_row case: a plain limit whose row is in the first bucket that it may stand in, with nobody
-    /// else at work there.
+    /// The common case: a plain limit whose row is in its first bucket, with no other thread at work there.
     #[inline(always)]
     pub(super) fn spend_first(
         &self,
@@ -60,9 +59,8 @@ impl Inner {
         if not_spent == NotSpent::Busy { self.spend_after_pause(limit, key, cost) } else { None }
     }
 
-    /// Looks again after a while, in which whoever was at work there can make some more decisions with
-    /// the row at hand: taking turns after each would carry it from one processor to the other all the
-    /// time.
+    /// Tries again after a pause. In the meantime the other thread can make some more decisions with the row in its
+    /// cache. Taking turns after each decision would move the row from one processor to the other all the time.
     #[cold]
     fn spend_after_pause(&self, limit: &Limit, key: &KeyBuf, cost: u64) -> Option<PlainOutcome> {
         for turn in 0..TURNS {
@@ -130,7 +128,7 @@ impl Inner {
         Some(PlainOutcome::new(result, before, now))
     }
 
-    /// A row that stands in another of its choices.
+    /// Spends from a row that is in another of its choices.
     #[cold]
     fn spend_elsewhere(
         &self,

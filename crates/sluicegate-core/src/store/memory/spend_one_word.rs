@@ -1,4 +1,4 @@
-//! Spending from one_word rows: one look, and one compare-and-swap.
+//! Spending from rows of one word: one read, and one compare-and-swap.
 
 use super::Inner;
 use super::bucket::Bucket as _;
@@ -32,7 +32,7 @@ impl Inner {
         spend_from(limit, bucket, (row, word), moment, cost, |_| true).ok_or(NotSpent::Busy)
     }
 
-    /// A row that stands in another of its choices.
+    /// Spends from a row that is in another of its four choices.
     #[cold]
     pub(super) fn spend_one_word_elsewhere(
         &self,
@@ -79,8 +79,8 @@ impl Inner {
     }
 }
 
-/// Spends from a row whose word was version, if `may` agrees to when it will be free and nobody else comes in
-/// between.
+/// Spends from a row whose word was read before, if `may` agrees to when it will be free and no other thread wrote the
+/// word in between.
 #[inline(always)]
 fn spend_from(
     limit: &TokenBucket,

@@ -1,11 +1,11 @@
-//! Rows of fixed size, some to a bucket, each bucket behind a small lock of its own.
+//! Buckets of rows, made once and never resized; the four choices that each key has among them.
 
 use std::sync::OnceLock;
 
 use super::bucket::{Bucket, Guard};
 
-/// Buckets that a row may stand in. A newcomer that finds all of them full moves a row that stands
-/// there to another of that row's own choices.
+/// Buckets that a row may be in: the choices of cuckoo hashing. A new key that finds all of them full displaces one row
+/// to another of that row's own choices.
 ///
 /// Measured with 1 to 10 million keys, where buckets of four have a fifth more rows than the capacity: the
 /// first newcomer was turned away at 1.06 times the capacity or later; of buckets of three with four fifths
@@ -30,7 +30,7 @@ pub(super) const NEVER: u32 = u32::MAX;
 /// store that is made for as many keys as most need.
 const ALL: usize = 1 << 17;
 
-/// Of more than these, some that stand apart: each is a cache line that nobody has at hand. From them the number
+/// In a larger table, a sample at even distances: each is a cache line that is in no cache. From them the number
 /// of rows is told with a standard error of 1.4 % where one row in ten is in use.
 const SAMPLE: usize = 1 << 14;
 
@@ -67,7 +67,7 @@ impl<B: Bucket> Table<B> {
         self.bucket(number).lock()
     }
 
-    /// The same, unless somebody holds it, be it the caller.
+    /// Like [`lock`](Self::lock), but returns `None` instead of waiting, even for a bucket that this thread holds.
     pub(super) fn try_lock(&self, number: usize) -> Option<Guard<'_, B>> {
         self.bucket(number).try_lock()
     }
@@ -131,7 +131,7 @@ impl<B: Bucket> Table<B> {
     }
 }
 
-/// The first tick at which so many microseconds have passed.
+/// The first tick at which this many microseconds have passed.
 pub(super) fn ticks(passed: u64) -> u32 {
     passed.div_ceil(1 << TICK).min(u64::from(NEVER)) as u32
 }

@@ -7,7 +7,7 @@ use super::row::{FourRows, TwoWords};
 use super::table::{Table, ticks};
 use crate::limit::{Limit, Words};
 
-/// Which table the row of a limit stands in.
+/// The table that the row of a limit is kept in.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum RowKind {
     OneWord,
@@ -29,7 +29,7 @@ impl RowKind {
 pub(super) trait WordRows: Bucket {
     fn words(content: Self::Content, moment: Moment) -> Words;
 
-    /// What stands for words that was decided about at `now`, and the tick at which it has recovered.
+    /// The content of a row for words that were decided about at `now`, and the tick at which it has recovered.
     fn content(
         table: &Table<Self>,
         limit: &Limit,

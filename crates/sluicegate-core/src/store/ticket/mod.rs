@@ -84,7 +84,7 @@ impl<S: Settle> Ticket<S> {
         &self.outcome
     }
 
-    /// How the key stands with each limit.
+    /// The verdict and the status of each limit.
     pub fn decision(&self) -> Decision {
         self.outcome.decision(&self.charge)
     }

@@ -21,7 +21,7 @@ use crate::key::{Missing, View};
 ///
 /// The share is that of all processor time that the process could have had (as many processors as the
 /// system lets it use, quotas of containers included where the standard library sees them) over the
-/// last interval of at least 100 ms. Whoever asks first after that measures: there is no thread, and no
+/// last interval of at least 100 ms. The first caller after that measures: there is no thread, and no
 /// lock. Until 100 ms after the first was made it counts as idle. Other processes are not looked at.
 ///
 /// On systems other than Linux and macOS it cannot be made.
@@ -64,7 +64,7 @@ impl Cpu {
         self.process.share().into()
     }
 
-    /// Whether less than that share is in use, for whoever asks without a request.
+    /// Whether less than that share is in use, for callers that have no request.
     #[inline]
     pub fn has_capacity(&self) -> bool {
         self.process.share() < self.below

@@ -77,7 +77,7 @@ impl Log {
         self.entries.truncate(last + 1);
     }
 
-    /// The same log in no more than `most` entries, with room for no more.
+    /// A copy of the log in at most `most` entries, with room for no more.
     pub(crate) fn coarse(&self, most: usize) -> Self {
         let mut log = self.clone();
         if log.entries.len() > most {
@@ -93,7 +93,7 @@ impl Log {
         (self.seen, self.entries.iter().map(|entry| [entry.stamp, entry.cost]).collect())
     }
 
-    /// In order of time: a place booked ahead may stand behind the present one.
+    /// In order of time: a place booked ahead may come after the present one.
     pub(super) fn insert(&mut self, stamp: u64, cost: u64) {
         self.total += cost;
         match self.entries.back_mut() {
