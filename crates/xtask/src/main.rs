@@ -29,6 +29,7 @@ usage: cargo xtask <command>
   counterparts       install the programs that users run beside the project, such as a browser, and
                      test against them
   ci                 check everything else that has to hold before a merge
+  package            package every library, and compile it out of its package; `ci` does so too
   bench [words]      run the benchmarks and write BENCHMARKS.md and docs/benchmarks; words
                      choose programs by name and tables by title; --full takes longer
 ";
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
         #[cfg(unix)]
         Some("counterparts") if rest.is_empty() => counterparts::test(),
         Some("ci") if rest.is_empty() => ci::check_everything(),
+        Some("package") if rest.is_empty() => ci::check_packages(),
         Some("bench") => bench::bench(rest),
         _ => {
             eprint!("{USAGE}");

@@ -1,6 +1,8 @@
 //! Whether each published crate can be packaged, and has what its page needs.
 
 use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
 
 use crate::step::{Failure, Step, cargo, root};
 
@@ -19,19 +21,66 @@ const WANTED: [(&str, &str); 8] = [
 /// Files that every package carries.
 const FILES: [&str; 3] = ["README.md", "LICENSE-MIT", "LICENSE-APACHE"];
 
-/// The crates below these directories, packaged and compiled as a user will compile them. Crates that are not
-/// published yet are taken from the packages made in the same run.
+/// The crates below these directories, packaged, and compiled out of the packages with all features.
+///
+/// `cargo package` itself would compile them too, but it takes the packages of an earlier run for the present ones as
+/// long as the version is the same.
 pub(crate) fn check_packages(libraries: &[String]) -> Result<(), Failure> {
     let published = published(libraries)?;
     let problems = problems(&published);
     if !problems.is_empty() {
         return Err(Failure(format!("packages: {}", problems.join("; "))));
     }
-    let mut command = cargo(["package", "--allow-dirty", "--quiet"]);
-    for (directory, _) in &published {
-        command.args(["--package", directory.trim_start_matches("crates/")]);
+    let names: Vec<_> =
+        published.iter().map(|(directory, _)| directory.trim_start_matches("crates/")).collect();
+
+    let mut command = cargo(["package", "--no-verify", "--allow-dirty", "--quiet"]);
+    command.arg("--target-dir").arg(root().join("target"));
+    for name in &names {
+        command.args(["--package", name]);
     }
-    Step::new("packages", command).run()
+    Step::new("packages", command).run()?;
+
+    let unpacked = unpack(&names)?;
+    let mut command = cargo(["check", "--workspace", "--all-features", "--manifest-path"]);
+    command.arg(unpacked.join("Cargo.toml")).arg("--target-dir").arg(unpacked.join("target"));
+    Step::new("packages, compiled", command).run()
+}
+
+/// Unpacks the packages side by side, as a workspace in which they depend on each other.
+fn unpack(names: &[&str]) -> Result<PathBuf, Failure> {
+    let unpacked = root().join("target/unpacked");
+    let failed = |error| Failure(format!("target/unpacked: {error}"));
+    let version = version()?;
+    let mut manifest = String::from(
+        "[workspace]\nresolver = \"3\"\nmembers = [\"sluicegate*\"]\n\n[patch.crates-io]\n",
+    );
+    fs::create_dir_all(&unpacked).map_err(failed)?;
+    for entry in fs::read_dir(&unpacked).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.join("Cargo.toml.orig").is_file() {
+            fs::remove_dir_all(path).map_err(failed)?;
+        }
+    }
+    for name in names {
+        let mut tar = Command::new("tar");
+        tar.current_dir(&unpacked).arg("-xzf");
+        tar.arg(root().join(format!("target/package/{name}-{version}.crate")));
+        Step::new(format!("{name} unpacked"), tar).run()?;
+        manifest += &format!("{name} = {{ path = \"{name}-{version}\" }}\n");
+    }
+    fs::write(unpacked.join("Cargo.toml"), manifest).map_err(failed)?;
+    fs::copy(root().join("Cargo.lock"), unpacked.join("Cargo.lock")).map_err(failed)?;
+    Ok(unpacked)
+}
+
+/// The version of all crates: they are released together.
+fn version() -> Result<String, Failure> {
+    let manifest = fs::read_to_string(root().join("Cargo.toml"))
+        .map_err(|error| Failure(format!("Cargo.toml: {error}")))?;
+    let version =
+        manifest.lines().find_map(|line| line.strip_prefix("version = \"")?.strip_suffix('"'));
+    version.map(str::to_owned).ok_or_else(|| Failure("Cargo.toml: no version".to_owned()))
 }
 
 /// The directories of crates that are published, each with its manifest.
