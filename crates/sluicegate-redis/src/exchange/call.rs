@@ -72,7 +72,7 @@ impl TimedCall {
         charge: Charge,
         keys: &[Vec<u8>],
         (slot, deadline): (u16, Duration),
-    ) -> Result<Self, Failure> {
+    ) -> Result<Box<Self>, Failure> {
         let node = shared.route.known(slot);
         let node = node.map(|node| enter(shared, node)).transpose()?;
         let reservation = shared.background.reserve_call();
@@ -98,7 +98,8 @@ impl TimedCall {
         };
         let deadline = shared.runtime.sleep(deadline);
         let shared = Arc::clone(shared);
-        Ok(Self {
+        // In a box at once: it is large, and moved several times.
+        Ok(Box::new(Self {
             shared,
             operation,
             charge,
@@ -108,7 +109,7 @@ impl TimedCall {
             observation,
             claim,
             reservation,
-        })
+        }))
     }
 
     fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Result<Vec<u8>, Failure>> {

@@ -28,8 +28,8 @@ enum Calls {
 }
 
 impl RedisFuture {
-    pub(crate) fn one(shared: &Arc<Shared>, call: TimedCall) -> Self {
-        Self::new(shared, Calls::One(Box::new(call)))
+    pub(crate) fn one(shared: &Arc<Shared>, call: Box<TimedCall>) -> Self {
+        Self::new(shared, Calls::One(call))
     }
 
     pub(crate) fn several(

@@ -24,7 +24,6 @@
 //! string.
 
 use std::fmt;
-use std::fmt::Write as _;
 
 use sluicegate_core::Limit;
 use sluicegate_core::key::{KeyBuf, KeySecret};
@@ -97,9 +96,14 @@ pub(crate) fn row_key(naming: &Naming, key: &KeyBuf, limit: &Limit) -> Vec<u8> {
         None => key.print(&mut row),
     }
     row.push('}');
-    // Writing to a string cannot fail.
-    let _ = write!(row, "{:016x}", limit.id());
+    push_hex(&mut row, limit.id());
     row.into_bytes()
+}
+
+/// Appends 16 hexadecimal digits.
+fn push_hex(text: &mut String, number: u64) {
+    let digits = (0..16).rev().map(|digit| (number >> (4 * digit) & 15) as u32);
+    text.extend(digits.filter_map(|digit| char::from_digit(digit, 16)));
 }
 
 /// The slot of a cluster that holds `row`. The text in the first braces decides, unless it is empty.

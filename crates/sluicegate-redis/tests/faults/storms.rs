@@ -186,6 +186,8 @@ async fn a_question_that_is_never_answered_ends_with_its_connection() {
     let (clock, grace) = (ManualClock::new(), DEADLINE * 4);
     let store = builder(&fake, &clock).breaker(0, FIRST, LONGEST).background(100, grace).build();
     let store = store.expect("a good URL");
+    // So that no deadline passes before there is a connection.
+    until(&store, |counts| counts.connections == 1).await;
     let asks: Vec<_> = (0..20).map(|_| tokio::spawn(crate::later(&store))).collect();
     fake.wait_for("EVALSHA", 1);
     while !asks.iter().all(|asks| asks.is_finished()) {

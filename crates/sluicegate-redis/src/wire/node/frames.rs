@@ -76,9 +76,17 @@ impl Frames {
                     1
                 }
                 Position::Line { kind, number, is_negative } => {
-                    bytes = &bytes[1..];
-                    self.bytes += 1;
-                    self.line(byte, (kind, number, is_negative))?;
+                    let end = bytes.iter().position(|byte| *byte == b'\n');
+                    let (line, rest) = bytes.split_at(end.unwrap_or(bytes.len()));
+                    let (number, is_negative) = digits(line, (number, is_negative));
+                    self.bytes += line.len() as u64;
+                    bytes = rest;
+                    self.position = Position::Line { kind, number, is_negative };
+                    if !rest.is_empty() {
+                        self.bytes += 1;
+                        bytes = &rest[1..];
+                        self.end_line(kind, (number, is_negative))?;
+                    }
                     0
                 }
                 Position::String(left) => {
@@ -110,21 +118,7 @@ impl Frames {
         self.position = Position::Line { kind, number: 0, is_negative: false };
     }
 
-    fn line(
-        &mut self,
-        byte: u8,
-        (kind, number, is_negative): (u8, u64, bool),
-    ) -> Result<(), Oversize> {
-        if byte != b'\n' {
-            let digit = u64::from(byte.wrapping_sub(b'0'));
-            let number = match digit {
-                0..=9 => number.saturating_mul(10).saturating_add(digit),
-                _ => number,
-            };
-            self.position =
-                Position::Line { kind, number, is_negative: is_negative || byte == b'-' };
-            return Ok(());
-        }
+    fn end_line(&mut self, kind: u8, (number, is_negative): (u64, bool)) -> Result<(), Oversize> {
         let number = if is_negative { 0 } else { number };
         let within = match kind {
             b'$' | b'=' | b'!' if !is_negative => {
@@ -159,6 +153,14 @@ impl Frames {
             };
         }
     }
+}
+
+/// Continues a number, and whether it is negative, with more bytes of its line.
+fn digits(line: &[u8], (number, is_negative): (u64, bool)) -> (u64, bool) {
+    let digit = |byte: &u8| u64::from(byte.wrapping_sub(b'0'));
+    let more = line.iter().map(digit).filter(|digit| *digit <= 9);
+    let number = more.fold(number, |number, digit| number.saturating_mul(10).saturating_add(digit));
+    (number, is_negative || line.contains(&b'-'))
 }
 
 #[cfg(test)]
