@@ -81,7 +81,7 @@ impl Framework for Plain {
         extensions.get::<MatchedRoute>().map(|route| &*route.0)
     }
 
-    const PEER_HINT: &'static str = "where connections are accepted, add `request.extensions_mut().insert(sluicegate::adapter::Peer(address.ip()))`";
+    const PEER_HINT: &'static str = "where connections are accepted, add `request.extensions_mut().insert(sluicegate::adapter::Peer(address.ip()))`; in an axum router, use the layer of the crate sluicegate-axum instead";
 
     const ROUTE_HINT: &'static str = "in the router, add `request.extensions_mut().insert(sluicegate::adapter::MatchedRoute(pattern.into()))`";
 }

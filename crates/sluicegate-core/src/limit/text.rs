@@ -229,6 +229,7 @@ fn parse(tokens: &mut Tokens<'_>) -> Result<Limit, LimitError> {
                 limit.try_named(&name)?
             }
             "," => return Err(LimitError::new(COMMA)),
+            ";" => return Err(LimitError::new(SEMICOLON)),
             _ => {
                 return Err(LimitError::new(
                     "an option is not known: use burst, stepped, queue, delay-after, from-first, \
@@ -242,6 +243,9 @@ fn parse(tokens: &mut Tokens<'_>) -> Result<Limit, LimitError> {
     limit.check_length()?;
     if carried { limit.try_carried() } else { Ok(limit) }
 }
+
+/// Said of what separates limits, where one limit is read.
+const SEMICOLON: &str = "a `;` begins another limit: read several limits as `Limits`";
 
 /// Said of a comma, whether it separates limits or the digits of a number.
 const COMMA: &str = "a comma has no meaning here: separate limits by `;`, and write 10000 or 10_000 for a large number";

@@ -115,6 +115,8 @@ fn errors_quote_the_text_and_name_the_bad_part() {
         ("5/minute burst -1", "a whole number is missing"),
         ("5/minute brust 7", "an option is not known"),
         ("5/minute queue 7", "a queue belongs to a leaky bucket"),
+        ("5/minute; 10/hour", "read several limits as `Limits`"),
+        ("5/minute burst 7; 10/hour", "read several limits as `Limits`"),
         ("5/minute named", "the name is empty"),
         ("5/minute, 10/hour", "separate limits by `;`"),
         ("5/minute burst 10, 10/hour", "separate limits by `;`"),
