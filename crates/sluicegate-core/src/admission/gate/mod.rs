@@ -67,6 +67,10 @@ impl Rejection {
     /// [`queue`](crate::Limit::queue) holds for each key, this one for all of them together: the tighter of
     /// the two decides. Without a queue here, the bucket's own is the only bound.
     ///
+    /// A client that leaves while it waits gives its turn back. If others wait behind it for the same key, their turns
+    /// are fixed already, and its turn is lost: only the last in line can give one back to a bucket or a fixed window.
+    /// `at_most` bounds how much a client can book and abandon.
+    ///
     /// While it waits a request holds the inner service that was made ready for it. One that owes on
     /// several keys waits only as long as that keeps at most half of a shared bucket, and nothing of a
     /// shared window, from others.
