@@ -4,6 +4,7 @@
 //! `sluicegate` and in `sluicegate-axum`, so that `RateLimitLayer::new(rule)` infers in both, and the axum adapter
 //! stays a few lines.
 
+use std::cell::OnceCell;
 use std::fmt;
 use std::marker::PhantomData;
 use std::net::IpAddr;
@@ -98,6 +99,10 @@ impl<B> FrameworkBody<B> for Plain {
 /// The [`View`] of an `http` request.
 pub struct HttpView<'a, B, W = Plain> {
     request: &'a Request<B>,
+    /// The path as the client sent it, and the one left to route. Conditions of many rules ask for them, and each
+    /// costs a search in the URI or in the extensions.
+    path: OnceCell<&'a str>,
+    routed_path: OnceCell<&'a str>,
     readings: PathReadings,
     framework: PhantomData<W>,
 }
@@ -106,7 +111,13 @@ impl<'a, B, W> HttpView<'a, B, W> {
     /// The view of `request`.
     #[inline]
     pub fn new(request: &'a Request<B>) -> Self {
-        Self { request, readings: PathReadings::new(), framework: PhantomData }
+        Self {
+            request,
+            path: OnceCell::new(),
+            routed_path: OnceCell::new(),
+            readings: PathReadings::new(),
+            framework: PhantomData,
+        }
     }
 }
 
@@ -128,11 +139,13 @@ impl<B, W: Framework> View for HttpView<'_, B, W> {
     }
 
     fn path(&self) -> &str {
-        W::original_uri(self.request.extensions()).unwrap_or(self.request.uri()).path()
+        self.path.get_or_init(|| {
+            W::original_uri(self.request.extensions()).unwrap_or(self.request.uri()).path()
+        })
     }
 
     fn routed_path(&self) -> &str {
-        self.request.uri().path()
+        self.routed_path.get_or_init(|| self.request.uri().path())
     }
 
     fn path_readings(&self) -> Option<&PathReadings> {

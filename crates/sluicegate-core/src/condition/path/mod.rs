@@ -19,8 +19,15 @@ use crate::key::{Missing, Path, View, percent_decoded};
 
 /// Why a condition does not read the path of `view`, if it does not.
 pub(in crate::condition) fn check_length<V: View>(view: &V) -> Result<(), Missing> {
-    match view.path().len() <= MAX_PATH {
-        true => Ok(()),
+    path_of(view).map(|_| ())
+}
+
+/// The path of `view`, if it is short enough.
+#[inline]
+fn path_of<V: View>(view: &V) -> Result<&str, Missing> {
+    let path = view.path();
+    match path.len() <= MAX_PATH {
+        true => Ok(path),
         false => Err(Missing::ambiguous(format!("a path of at most {MAX_PATH} bytes"))),
     }
 }
@@ -153,26 +160,18 @@ impl PathMatches {
         rest.is_empty() || self.rest
     }
 
-    fn ask<V: View>(
+    /// The answer of `matches` for a path, whose readings are kept in `memo`.
+    fn ask(
         &self,
-        view: &V,
-        ask: impl Fn(&Self, &Readings, &[u8]) -> bool,
-    ) -> (bool, bool) {
-        let (written, routed) = (view.path(), view.routed_path());
-        let memo = view.path_readings();
-        let answer = |path: &str, memo: Option<&OnceCell<Readings>>| {
-            let path = path.as_bytes();
-            match memo {
-                Some(memo) => ask(self, memo.get_or_init(|| Readings::of(path)), path),
-                None => ask(self, &Readings::of(path), path),
-            }
-        };
-        let by_written = answer(written, memo.map(|memo| &memo.written));
-        let by_routed = match std::ptr::eq(routed, written) || routed == written {
-            true => by_written,
-            false => answer(routed, memo.map(|memo| &memo.routed)),
-        };
-        (by_written, by_routed)
+        path: &str,
+        memo: Option<&OnceCell<Readings>>,
+        matches: impl Fn(&Self, &Readings, &[u8]) -> bool,
+    ) -> bool {
+        let path = path.as_bytes();
+        match memo {
+            Some(memo) => matches(self, memo.get_or_init(|| Readings::of(path)), path),
+            None => matches(self, &Readings::of(path), path),
+        }
     }
 }
 
@@ -210,15 +209,18 @@ impl Segment {
 
 impl<V: View> Condition<V> for PathMatches {
     fn holds(&self, view: &V) -> Result<bool, Missing> {
-        check_length(view)?;
-        let (written, routed) = self.ask(view, Self::matches_any);
-        Ok(written || routed)
+        let (written, memo) = (path_of(view)?, view.path_readings());
+        if self.ask(written, memo.map(|memo| &memo.written), Self::matches_any) {
+            return Ok(true);
+        }
+        let routed = view.routed_path();
+        let is_same = std::ptr::eq(routed, written) || routed == written;
+        Ok(!is_same && self.ask(routed, memo.map(|memo| &memo.routed), Self::matches_any))
     }
 
     fn surely_holds(&self, view: &V) -> Result<bool, Missing> {
-        check_length(view)?;
-        let (written, _) = self.ask(view, Self::matches_all);
-        Ok(written)
+        let (written, memo) = (path_of(view)?, view.path_readings());
+        Ok(self.ask(written, memo.map(|memo| &memo.written), Self::matches_all))
     }
 }
 
