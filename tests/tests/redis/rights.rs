@@ -114,8 +114,9 @@ fn a_user_with_the_documented_rights_follows_the_sentinels_to_a_new_master() {
     replica.catch_up(&master);
     master.kill();
     until("the new master to decide", || answer(store.take(&charge)).ok());
-    let tally = attempts(&store, &charge, 4, 50);
-    assert_eq!((tally.admitted, tally.failed), (200, 0));
+    // One after another: a breaker that has just closed lets more through as calls are answered.
+    let tally = attempts(&store, &charge, 1, 200);
+    assert_eq!((tally.admitted, tally.failed), (200, 0), "{:?}", store.counts());
     // What the old master had counted before it was copied still counts.
     assert!(left(&store, Limit::fixed_window(1_000, DAY).from_first(), "alice") <= 798);
 }
