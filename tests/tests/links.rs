@@ -1,0 +1,52 @@
+//! Links in the documents, and paths that they name, lead to files that exist.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+#[test]
+fn every_link_to_a_file_leads_to_one() {
+    let documents = documents();
+    assert!(documents.len() > 20, "{documents:?}");
+    let mut broken = Vec::new();
+    for document in documents {
+        let text = fs::read_to_string(&document).unwrap();
+        for (index, _) in text.match_indices("](") {
+            let Some((target, _)) = text[index + 2..].split_once(')') else { continue };
+            let target = target.split(['#', ' ']).next().unwrap_or_default();
+            let elsewhere =
+                target.is_empty() || target.contains("://") || target.starts_with("crate::");
+            if !elsewhere && !document.parent().unwrap().join(target).exists() {
+                broken.push(format!("{}: {target}", document.display()));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{broken:#?}");
+}
+
+#[test]
+fn every_path_in_the_architecture_and_the_contribution_guide_exists() {
+    const ROOMS: [&str; 5] = ["crates/", "tests/", "docs/", "examples/", "benches/"];
+    for name in ["ARCHITECTURE.md", "CONTRIBUTING.md"] {
+        let text = fs::read_to_string(root().join(name)).unwrap();
+        for code in text.split('`').skip(1).step_by(2) {
+            if ROOMS.iter().any(|room| code.starts_with(room)) && !code.contains([' ', '\n']) {
+                assert!(root().join(code).exists(), "{name} names {code}");
+            }
+        }
+    }
+}
+
+/// The documents in the root, in `docs/`, and the README of each crate.
+fn documents() -> Vec<PathBuf> {
+    let mut folders = vec![root(), root().join("docs"), root().join("docs/benchmarks")];
+    for entry in fs::read_dir(root().join("crates")).unwrap() {
+        folders.push(entry.unwrap().path());
+    }
+    let files = folders.iter().flat_map(|folder| fs::read_dir(folder).unwrap());
+    let paths = files.map(|entry| entry.unwrap().path());
+    paths.filter(|path| path.extension().is_some_and(|extension| extension == "md")).collect()
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
