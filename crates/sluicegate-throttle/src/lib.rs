@@ -10,8 +10,16 @@
 
 mod class;
 mod error;
+#[cfg(feature = "tower")]
+pub mod layer;
 pub mod predict;
 pub mod scheduler;
 
 pub use self::class::{Class, Classes, MAX_CLASSES};
 pub use self::error::ConfigError;
+#[cfg(feature = "tower")]
+pub use self::layer::{Throttle, ThrottleLayer};
+
+#[cfg(all(doctest, feature = "tower"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

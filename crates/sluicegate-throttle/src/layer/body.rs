@@ -1,0 +1,96 @@
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use pin_project_lite::pin_project;
+
+use super::shared::InService;
+
+pin_project! {
+    /// The body of a response that has passed a throttle: that of the service inside, or the one of a refusal.
+    ///
+    /// The time in which it is polled belongs to the cost of the request, which ends when the last frame has been taken,
+    /// when the body fails, and when it is dropped because the client has gone.
+    pub struct Body<B> {
+        #[pin]
+        kind: Kind<B>,
+    }
+}
+
+pin_project! {
+    #[project = KindProj]
+    enum Kind<B> {
+        Inner { #[pin] body: B, in_service: Option<Box<InService>> },
+        Own { bytes: Bytes },
+    }
+}
+
+impl<B> Body<B> {
+    /// A body of `bytes`, sent in one frame.
+    pub fn from_bytes(bytes: impl Into<Bytes>) -> Self {
+        Self { kind: Kind::Own { bytes: bytes.into() } }
+    }
+
+    /// The body of the service inside; `None` where the request was shed.
+    pub const fn inner(&self) -> Option<&B> {
+        match &self.kind {
+            Kind::Inner { body, .. } => Some(body),
+            Kind::Own { .. } => None,
+        }
+    }
+
+    pub(super) fn new(body: B, in_service: Option<InService>) -> Self {
+        Self { kind: Kind::Inner { body, in_service: in_service.map(Box::new) } }
+    }
+}
+
+impl<B: http_body::Body<Data = Bytes>> http_body::Body for Body<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        match self.project().kind.project() {
+            KindProj::Inner { mut body, in_service } => {
+                let Some(running) = in_service else { return body.poll_frame(cx) };
+                let frame = ready!(running.measure(|| body.as_mut().poll_frame(cx)));
+                if !matches!(frame, Some(Ok(_))) || body.is_end_stream() {
+                    running.end(frame.as_ref().is_none_or(Result::is_ok));
+                    *in_service = None;
+                }
+                Poll::Ready(frame)
+            }
+            KindProj::Own { bytes } => {
+                let bytes = std::mem::take(bytes);
+                Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.kind {
+            Kind::Inner { body, .. } => body.is_end_stream(),
+            Kind::Own { bytes } => bytes.is_empty(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.kind {
+            Kind::Inner { body, .. } => body.size_hint(),
+            Kind::Own { bytes } => SizeHint::with_exact(bytes.len() as u64),
+        }
+    }
+}
+
+impl<B: fmt::Debug> fmt::Debug for Body<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            Kind::Inner { body, .. } => f.debug_tuple("Body").field(body).finish(),
+            Kind::Own { bytes } => f.debug_tuple("Body(own)").field(bytes).finish(),
+        }
+    }
+}

@@ -1,0 +1,178 @@
+use std::fmt;
+use std::marker::PhantomData;
+
+use sluicegate_core::condition::Condition;
+use sluicegate_core::key::{Proxies, ProxiesError, View};
+
+use crate::class::{Class, Classes};
+use crate::error::ConfigError;
+
+/// Says how critical a request is.
+///
+/// A [`Class`] is one class for all; [`class_when`] goes by a condition, such as the route or a claim; [`ClassHeader`]
+/// believes a header, from named peers only; [`class_fn`] asks a function of yours.
+pub trait Criticality<V: View> {
+    /// The class of the request of `view`.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read: the class to use instead.
+    fn class(&self, view: &V, classes: &Classes) -> Result<Class, Unreadable<Class>>;
+}
+
+/// Something could not be read, and this is used instead. It is counted in
+/// [`Snapshot::unreadable`](super::Snapshot::unreadable).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unreadable<T>(pub T);
+
+impl<V: View> Criticality<V> for Class {
+    fn class(&self, _: &V, _: &Classes) -> Result<Class, Unreadable<Class>> {
+        Ok(*self)
+    }
+}
+
+/// `class` for the requests for which `condition` surely holds; [`otherwise`](ClassWhen::otherwise) says the class of
+/// the others.
+///
+/// ```
+/// use sluicegate::Claim;
+/// use sluicegate::key::Path;
+/// use sluicegate_throttle::Class;
+/// use sluicegate_throttle::layer::class_when;
+///
+/// let class = class_when(Path.matches("/checkout/{*rest}"), Class::CRITICAL_PLUS)
+///     .otherwise(class_when(Claim("plan").equals("paid"), Class::CRITICAL).otherwise(Class::SHEDDABLE_PLUS));
+/// # let _ = class;
+/// ```
+pub fn class_when<K>(condition: K, class: Class) -> ClassWhen<K, Class> {
+    ClassWhen { condition, class, otherwise: Class::at(u8::MAX) }
+}
+
+/// A class by a condition: see [`class_when`].
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct ClassWhen<K, O> {
+    condition: K,
+    class: Class,
+    otherwise: O,
+}
+
+impl<K> ClassWhen<K, Class> {
+    /// The class of requests for which the condition does not hold: the lowest one by default.
+    pub fn otherwise<O>(self, otherwise: O) -> ClassWhen<K, O> {
+        ClassWhen { condition: self.condition, class: self.class, otherwise }
+    }
+}
+
+impl<V: View, K: Condition<V>, O: Criticality<V>> Criticality<V> for ClassWhen<K, O> {
+    fn class(&self, view: &V, classes: &Classes) -> Result<Class, Unreadable<Class>> {
+        match self.condition.surely_holds(view) {
+            Ok(true) => Ok(self.class),
+            Ok(false) => self.otherwise.class(view, classes),
+            Err(_) => {
+                let (Ok(class) | Err(Unreadable(class))) = self.otherwise.class(view, classes);
+                Err(Unreadable(class))
+            }
+        }
+    }
+}
+
+/// A class that a header names, in requests from named peers. A client that may state its criticality states the
+/// highest, so nobody else is believed.
+///
+/// ```
+/// use sluicegate_throttle::Class;
+/// use sluicegate_throttle::layer::ClassHeader;
+///
+/// let class = ClassHeader::new("x-criticality", Class::SHEDDABLE_PLUS).from_peers(["10.0.0.0/8"])?;
+/// # let _ = class;
+/// # Ok::<(), sluicegate_throttle::ConfigError>(())
+/// ```
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct ClassHeader {
+    name: String,
+    peers: Option<Proxies>,
+    otherwise: Class,
+}
+
+impl ClassHeader {
+    /// Reads the header `name`. Requests without it, and all requests from other peers, are of the class `otherwise`.
+    /// Before [`from_peers`](Self::from_peers) names peers, nobody is believed.
+    pub fn new(name: impl Into<String>, otherwise: Class) -> Self {
+        Self { name: name.into().to_ascii_lowercase(), peers: None, otherwise }
+    }
+
+    /// Believes the header in requests that come directly from these addresses and networks.
+    ///
+    /// # Errors
+    ///
+    /// Names the entry that is no address and no network.
+    pub fn from_peers<P>(mut self, peers: P) -> Result<Self, ConfigError>
+    where
+        P: TryInto<Proxies>,
+        P::Error: Into<ProxiesError>,
+    {
+        let peers = peers.try_into().map_err(Into::<ProxiesError>::into);
+        self.peers = Some(peers.map_err(|error| ConfigError::Peers(error.to_string()))?);
+        Ok(self)
+    }
+}
+
+impl<V: View> Criticality<V> for ClassHeader {
+    fn class(&self, view: &V, classes: &Classes) -> Result<Class, Unreadable<Class>> {
+        let is_named = |peer| self.peers.as_ref().is_some_and(|peers| peers.contains(peer));
+        if !view.peer().is_some_and(is_named) {
+            return Ok(self.otherwise);
+        }
+        let mut lines = view.header_lines(&self.name);
+        let Some(line) = lines.next() else { return Ok(self.otherwise) };
+        let name = std::str::from_utf8(line).ok().map(str::trim);
+        let class = name.and_then(|name| classes.class(name)).filter(|_| lines.next().is_none());
+        class.ok_or(Unreadable(self.otherwise))
+    }
+}
+
+/// The class that `class` makes of the framework's own request.
+///
+/// ```
+/// use http::Request;
+/// use sluicegate_throttle::Class;
+/// use sluicegate_throttle::layer::class_fn;
+///
+/// let class = class_fn(|request: &Request<String>| match request.method().as_str() {
+///     "POST" => Class::CRITICAL,
+///     _ => Class::SHEDDABLE_PLUS,
+/// });
+/// # let _ = class;
+/// ```
+pub fn class_fn<F, R>(class: F) -> ClassFn<F, R>
+where
+    F: Fn(&R) -> Class,
+{
+    ClassFn { class, request: PhantomData }
+}
+
+/// A class by a function: see [`class_fn`].
+pub struct ClassFn<F, R> {
+    class: F,
+    request: PhantomData<fn(&R)>,
+}
+
+impl<V: View, F: Fn(&V::Request) -> Class> Criticality<V> for ClassFn<F, V::Request> {
+    fn class(&self, view: &V, _: &Classes) -> Result<Class, Unreadable<Class>> {
+        Ok((self.class)(view.request()))
+    }
+}
+
+impl<F: Clone, R> Clone for ClassFn<F, R> {
+    fn clone(&self) -> Self {
+        Self { class: self.class.clone(), request: PhantomData }
+    }
+}
+
+impl<F, R> fmt::Debug for ClassFn<F, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ClassFn")
+    }
+}

@@ -1,0 +1,55 @@
+//! The tower layer.
+//!
+//! ```
+//! use std::convert::Infallible;
+//! use std::time::Duration;
+//! use http::{Request, Response};
+//! use sluicegate::Header;
+//! use sluicegate::key::Path;
+//! use sluicegate_throttle::layer::class_when;
+//! use sluicegate_throttle::{Class, Throttle};
+//! use tower::{Service, ServiceBuilder, ServiceExt};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let throttle = Throttle::builder().in_flight(100).queue(Duration::from_millis(200)).build()?;
+//! let layer = throttle
+//!     .layer()
+//!     .criticality(class_when(Path.matches("/checkout"), Class::CRITICAL_PLUS))
+//!     .fair_by(Header("x-customer"))
+//!     .deadline(Duration::from_secs(1))
+//!     .exempt(Path.matches("/health"));
+//!
+//! let mut service = ServiceBuilder::new().layer(layer).service_fn(|_: Request<String>| async {
+//!     Ok::<_, Infallible>(Response::new(String::from("hello")))
+//! });
+//! let response = service.ready().await?.call(Request::new(String::new())).await?;
+//! assert_eq!(response.status(), 200);
+//! assert_eq!(throttle.snapshot().counts.started, 1);
+//! # Ok(())
+//! # }
+//! ```
+
+mod body;
+mod criticality;
+mod deadline;
+mod future;
+mod refusal;
+mod requests;
+mod service;
+mod shared;
+mod snapshot;
+mod stopwatch;
+mod throttle;
+mod waiter;
+
+pub use self::body::Body;
+pub use self::criticality::{
+    ClassFn, ClassHeader, ClassWhen, Criticality, Unreadable, class_fn, class_when,
+};
+pub use self::deadline::{Deadline, DeadlineHeader, GrpcTimeout, NoDeadline};
+pub use self::future::{HttpResponse, ResponseFuture};
+pub use self::requests::{Describe, Described, Nothing, Requests};
+pub use self::service::{HoldUntil, ThrottleLayer, ThrottleService};
+pub use self::snapshot::{ClassSnapshot, Snapshot};
+pub use self::throttle::{Reported, Throttle, ThrottleBuilder};

@@ -1,0 +1,346 @@
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use sluicegate_core::adapter::Sleep;
+use sluicegate_core::clock::Clock;
+use sluicegate_core::cost::RunningCost;
+
+use super::requests::Described;
+use super::snapshot::{ClassSnapshot, Snapshot};
+use super::stopwatch::Stopwatch;
+use super::throttle::{Reported, Unit};
+use super::waiter::{Told, Waiter};
+use crate::class::{Class, Classes};
+use crate::predict::Predictor;
+use crate::scheduler::{Id, Instruction, Offer, Offered, Outcome, Running, Scheduler, Shed};
+
+/// What the services of a throttle share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    state: Mutex<State>,
+    pub(super) classes: Classes,
+    clock: Clock,
+    pub(super) stopwatch: Stopwatch,
+    unit: Unit,
+    reported: Reported,
+}
+
+#[derive(Debug)]
+struct State {
+    scheduler: Scheduler,
+    predictor: Predictor,
+    /// Who waits, by the slot of the request in the queue.
+    waiters: Vec<Option<Arc<Waiter>>>,
+    instructions: Vec<Instruction>,
+    /// Whether a task starts requests when the rate allows it.
+    has_drainer: bool,
+    /// Nanoseconds that were measured and are less than a microsecond.
+    rest: u64,
+    unreadable: u64,
+    predicted: u64,
+    actual: u64,
+}
+
+/// What becomes of a request that comes to a throttle.
+#[derive(Debug)]
+pub(super) enum Admission {
+    Start(InService),
+    Wait(Place),
+    Shed(Shed),
+}
+
+impl Shared {
+    pub(super) fn new(
+        scheduler: Scheduler,
+        predictor: Predictor,
+        classes: Classes,
+        clock: Clock,
+        unit: Unit,
+        reported: Reported,
+    ) -> Self {
+        let state = State {
+            scheduler,
+            predictor,
+            waiters: Vec::new(),
+            instructions: Vec::new(),
+            has_drainer: false,
+            rest: 0,
+            unreadable: 0,
+            predicted: 0,
+            actual: 0,
+        };
+        let stopwatch = Stopwatch::new(&clock);
+        Self { state: Mutex::new(state), classes, clock, stopwatch, unit, reported }
+    }
+
+    pub(super) fn admit(self: &Arc<Self>, described: &Described) -> Admission {
+        let Described { class, flow, key, timeout, unreadable } = *described;
+        let mut state = self.lock();
+        let now = self.clock.now();
+        state.unreadable += u64::from(unreadable);
+        let cost = match self.unit {
+            Unit::Requests => 1,
+            Unit::PollTime | Unit::Reported => {
+                let most = state.scheduler.bound();
+                state.predictor.predict(key, class).mean.clamp(1, most)
+            }
+        };
+        let deadline = timeout
+            .map(|timeout| now.saturating_add(timeout.as_micros().try_into().unwrap_or(u64::MAX)));
+        let offer = Offer { class, flow, cost, deadline };
+        let mut instructions = std::mem::take(&mut state.instructions);
+        let offered = state.scheduler.offer(now, offer, &mut instructions);
+        let wakers = state.tell(instructions);
+        let admission = match offered {
+            Offered::Start(running) => Admission::Start(self.in_service(running, key)),
+            Offered::Shed(shed) => Admission::Shed(shed),
+            Offered::Queued(id) => {
+                let waiter = Arc::new(Waiter::default());
+                state.wait(id, &waiter);
+                Admission::Wait(Place { shared: Arc::clone(self), waiter, key, id: Some(id) })
+            }
+        };
+        self.let_go(state, wakers);
+        admission
+    }
+
+    fn in_service(self: &Arc<Self>, running: Running, key: u64) -> InService {
+        InService {
+            shared: Arc::clone(self),
+            running: Some(running),
+            key,
+            nanos: 0,
+            reported: None,
+            outcome: Outcome::Cancelled,
+            at_end: Outcome::Success,
+        }
+    }
+
+    /// A request has ended, or its client has gone.
+    fn end(self: &Arc<Self>, request: &mut InService) {
+        let Some(running) = request.running.take() else { return };
+        let mut state = self.lock();
+        let now = self.clock.now();
+        let reported = request.reported.as_ref().map(RunningCost::total);
+        let actual = match self.unit {
+            Unit::Requests => None,
+            Unit::Reported => reported,
+            Unit::PollTime => {
+                let measured = state.whole_micros(request.nanos);
+                Some(match (self.reported, reported) {
+                    (Reported::Instead, Some(reported)) => reported,
+                    (Reported::OnTop, Some(reported)) => measured.saturating_add(reported),
+                    (_, None) => measured,
+                })
+            }
+        };
+        // A client that has gone may have left in the middle: what it cost is no prediction.
+        if let (Some(actual), true) = (actual, request.outcome != Outcome::Cancelled) {
+            state.predictor.learn(request.key, running.class(), actual);
+            state.predicted = state.predicted.saturating_add(running.cost());
+            state.actual = state.actual.saturating_add(actual);
+        }
+        let mut instructions = std::mem::take(&mut state.instructions);
+        state.scheduler.done(now, running, actual, request.outcome, &mut instructions);
+        let wakers = state.tell(instructions);
+        self.let_go(state, wakers);
+    }
+
+    /// A queued request is dropped.
+    fn leave(self: &Arc<Self>, id: Id, waiter: &Waiter) {
+        let mut state = self.lock();
+        let mut instructions = std::mem::take(&mut state.instructions);
+        if state.scheduler.cancel(id) {
+            state.waiters[id.slot()] = None;
+        } else if let Some(Told::Start(running)) = waiter.take() {
+            let now = self.clock.now();
+            state.scheduler.not_started(now, running, &mut instructions);
+        }
+        let wakers = state.tell(instructions);
+        self.let_go(state, wakers);
+    }
+
+    /// Unlocks, wakes, and sees to it that what waits for a rate is started in time.
+    fn let_go(self: &Arc<Self>, mut state: MutexGuard<'_, State>, wakers: Vec<Waker>) {
+        let needs_drainer = !state.has_drainer && state.scheduler.next_at().is_some();
+        state.has_drainer |= needs_drainer;
+        drop(state);
+        wakers.into_iter().for_each(Waker::wake);
+        if needs_drainer {
+            // Outside of a runtime, as when a body is dropped elsewhere, the drainer is dropped at once: a request
+            // that waits starts another.
+            let drainer = Drainer { shared: Arc::clone(self), is_done: false };
+            if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+                runtime.spawn(drain(drainer));
+            }
+        }
+    }
+
+    /// Starts what the rate allows. Returns how long it is until more can be started, or `None` when nothing waits for
+    /// the rate any more.
+    fn drain(&self) -> Option<Duration> {
+        let mut state = self.lock();
+        let now = self.clock.now();
+        let mut instructions = std::mem::take(&mut state.instructions);
+        state.scheduler.drain(now, &mut instructions);
+        let wakers = state.tell(instructions);
+        let next = state.scheduler.next_at();
+        state.has_drainer = next.is_some();
+        drop(state);
+        wakers.into_iter().for_each(Waker::wake);
+        next.map(|next| Duration::from_micros(next.saturating_sub(now).max(1)))
+    }
+
+    pub(super) fn has_capacity(&self) -> bool {
+        self.lock().scheduler.is_empty()
+    }
+
+    pub(super) fn snapshot(&self) -> Snapshot {
+        let state = self.lock();
+        let class = |rank| {
+            let class = Class::at(rank as u8);
+            let (requests, cost) = state.scheduler.queued(class);
+            ClassSnapshot { name: self.classes.name(class).to_owned(), requests, cost }
+        };
+        Snapshot {
+            classes: (0..self.classes.len()).map(class).collect(),
+            queued: state.scheduler.len(),
+            queued_cost: state.scheduler.cost(),
+            queue_bound: state.scheduler.bound(),
+            running: state.scheduler.running(),
+            counts: state.scheduler.counts(),
+            unreadable: state.unreadable,
+            predicted_cost: state.predicted,
+            actual_cost: state.actual,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn wait(&mut self, id: Id, waiter: &Arc<Waiter>) {
+        if self.waiters.len() <= id.slot() {
+            self.waiters.resize(id.slot() + 1, None);
+        }
+        self.waiters[id.slot()] = Some(Arc::clone(waiter));
+    }
+
+    /// Tells queued requests what becomes of them. Returns whom to wake once the lock is let go.
+    fn tell(&mut self, mut instructions: Vec<Instruction>) -> Vec<Waker> {
+        let mut wakers = Vec::new();
+        for instruction in instructions.drain(..) {
+            let (id, told) = match instruction {
+                Instruction::Start(id, running) => (id, Told::Start(running)),
+                Instruction::Shed(id, shed) => (id, Told::Shed(shed)),
+            };
+            let waiter = self.waiters[id.slot()].take();
+            wakers.extend(waiter.and_then(|waiter| waiter.tell(told)));
+        }
+        self.instructions = instructions;
+        wakers
+    }
+
+    /// Microseconds, with what is left over kept for the next request: short requests are not rounded up.
+    fn whole_micros(&mut self, nanos: u64) -> u64 {
+        let nanos = nanos.saturating_add(self.rest);
+        self.rest = nanos % 1_000;
+        nanos / 1_000
+    }
+}
+
+/// The task that starts requests when the rate allows it. It ends when nothing waits.
+#[derive(Debug)]
+struct Drainer {
+    shared: Arc<Shared>,
+    is_done: bool,
+}
+
+async fn drain(mut drainer: Drainer) {
+    while let Some(time) = drainer.shared.drain() {
+        Sleep::new(&drainer.shared.clock, time, tokio::time::sleep).await;
+    }
+    drainer.is_done = true;
+}
+
+impl Drop for Drainer {
+    /// The runtime of this task has ended, and requests of other runtimes may wait: the first of them that is polled
+    /// starts another.
+    fn drop(&mut self) {
+        if self.is_done {
+            return;
+        }
+        let mut state = self.shared.lock();
+        state.has_drainer = false;
+        let waiters: Vec<_> = state.waiters.iter().flatten().cloned().collect();
+        drop(state);
+        waiters.iter().filter_map(|waiter| waiter.take_waker()).for_each(Waker::wake);
+    }
+}
+
+/// A place in the queue. Dropped, it is free at once.
+#[derive(Debug)]
+pub(super) struct Place {
+    shared: Arc<Shared>,
+    waiter: Arc<Waiter>,
+    key: u64,
+    id: Option<Id>,
+}
+
+impl Place {
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<InService, Shed>> {
+        match self.waiter.poll(cx) {
+            Poll::Ready(told) => {
+                self.id = None;
+                Poll::Ready(match told {
+                    Told::Start(running) => Ok(self.shared.in_service(running, self.key)),
+                    Told::Shed(shed) => Err(shed),
+                })
+            }
+            Poll::Pending => {
+                let state = self.shared.lock();
+                self.shared.let_go(state, Vec::new());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(id) = self.id {
+            self.shared.leave(id, &self.waiter);
+        }
+    }
+}
+
+/// A request that is being served. Dropped, it has ended.
+#[derive(Debug)]
+pub(super) struct InService {
+    shared: Arc<Shared>,
+    running: Option<Running>,
+    key: u64,
+    nanos: u64,
+    /// What the handler says that it cost.
+    pub(super) reported: Option<RunningCost>,
+    pub(super) outcome: Outcome,
+    /// The outcome, if the body comes to its end.
+    pub(super) at_end: Outcome,
+}
+
+impl InService {
+    /// Runs `poll` and measures it.
+    pub(super) fn measure<T>(&mut self, poll: impl FnOnce() -> T) -> T {
+        self.shared.stopwatch.add(&mut self.nanos, poll)
+    }
+}
+
+impl Drop for InService {
+    fn drop(&mut self) {
+        let shared = Arc::clone(&self.shared);
+        shared.end(self);
+    }
+}

@@ -1,0 +1,271 @@
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sluicegate::adapter::Plain;
+use sluicegate_core::clock::Clock;
+
+use super::requests::Requests;
+use super::service::ThrottleLayer;
+use super::shared::Shared;
+use super::snapshot::Snapshot;
+use crate::class::Classes;
+use crate::error::ConfigError;
+use crate::predict::Predictor;
+use crate::scheduler::{Scheduler, SchedulerBuilder};
+
+/// Protects a service from overload. Clones, and all layers that it makes, share one queue and one capacity.
+///
+/// ```
+/// use std::time::Duration;
+/// use sluicegate_throttle::{Class, Throttle};
+///
+/// // At most 100 requests run at once. The queue holds what they do in a fifth of a second.
+/// let throttle = Throttle::builder().in_flight(100).queue(Duration::from_millis(200)).build()?;
+/// let layer = throttle.layer();
+/// assert_eq!(throttle.snapshot().queued, 0);
+/// # let _ = layer;
+/// # Ok::<(), sluicegate_throttle::ConfigError>(())
+/// ```
+#[derive(Clone)]
+pub struct Throttle {
+    shared: Arc<Shared>,
+}
+
+impl Throttle {
+    /// Settings of a throttle, to be changed.
+    pub fn builder() -> ThrottleBuilder {
+        ThrottleBuilder::new()
+    }
+
+    /// A tower layer that lets requests through as this throttle starts them.
+    pub fn layer(&self) -> ThrottleLayer {
+        self.layer_for::<Plain>()
+    }
+
+    /// [`layer`](Self::layer) for a [`Framework`](sluicegate::adapter::Framework), such as `sluicegate_axum::Axum`:
+    /// keys and conditions then find what that framework leaves in requests.
+    pub fn layer_for<W>(&self) -> ThrottleLayer<Requests, W> {
+        ThrottleLayer::new(Arc::clone(&self.shared), Requests::new(self.shared.classes.lowest()))
+    }
+
+    /// What it is doing at this moment.
+    pub fn snapshot(&self) -> Snapshot {
+        self.shared.snapshot()
+    }
+
+    /// Whether no request waits: a condition for elastic limits, through
+    /// [`HasCapacity`](sluicegate_core::condition::HasCapacity).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use sluicegate::condition::HasCapacity;
+    /// use sluicegate::{Ip, Limit, when};
+    /// use sluicegate_throttle::Throttle;
+    ///
+    /// let throttle = Throttle::builder().in_flight(10).queue(Duration::from_millis(200)).build()?;
+    /// let idle = HasCapacity::from_fn({
+    ///     let throttle = throttle.clone();
+    ///     move || throttle.has_capacity()
+    /// });
+    /// let elastic = when(idle, Limit::per_minute(1_000).named("api"))
+    ///     .otherwise(Limit::per_minute(100).named("api"))
+    ///     .by(Ip::peer());
+    /// # let _ = elastic;
+    /// # Ok::<(), sluicegate_throttle::ConfigError>(())
+    /// ```
+    pub fn has_capacity(&self) -> bool {
+        self.shared.has_capacity()
+    }
+}
+
+impl fmt::Debug for Throttle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Throttle").field("snapshot", &self.snapshot()).finish()
+    }
+}
+
+/// What the costs of a throttle count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unit {
+    /// Each request costs 1.
+    Requests,
+    /// Microseconds of polling the handler and its body.
+    PollTime,
+    /// What handlers report as [`Cost`](sluicegate_core::Cost).
+    Reported,
+}
+
+/// What a [`Cost`](sluicegate_core::Cost) that a handler leaves in its response means where time is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Reported {
+    /// It is the cost; the measured time is not counted.
+    #[default]
+    Instead,
+    /// It is added to the measured time, such as the microseconds that a database worked.
+    OnTop,
+}
+
+/// Settings of a [`Throttle`]: one capacity, a queue, and what is optional.
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct ThrottleBuilder {
+    scheduler: SchedulerBuilder,
+    unit: Unit,
+    /// What drains in a second; for work in flight, what that many processors do.
+    per_second: f64,
+    queue: Option<Duration>,
+    queue_cost: Option<u64>,
+    classes: Classes,
+    first_cost: u64,
+    keys: usize,
+    reported: Reported,
+    clock: Option<Clock>,
+    problem: Option<ConfigError>,
+}
+
+impl ThrottleBuilder {
+    fn new() -> Self {
+        Self {
+            scheduler: Scheduler::builder(),
+            unit: Unit::Requests,
+            per_second: 0.0,
+            queue: None,
+            queue_cost: None,
+            classes: Classes::four(),
+            first_cost: 1_000,
+            keys: 1_024,
+            reported: Reported::Instead,
+            clock: None,
+            problem: None,
+        }
+    }
+
+    /// Starts this many requests in each second, evenly spaced: the classical leaky bucket. Each request costs 1.
+    pub fn requests_per_second(self, requests: u64) -> Self {
+        self.rate(requests, Unit::Requests)
+    }
+
+    /// Starts requests of this total cost in each second, in your own unit: handlers report what a request has cost as
+    /// [`Cost`](sluicegate_core::Cost) or [`RunningCost`](sluicegate_core::cost::RunningCost) in the extensions of
+    /// their responses.
+    pub fn cost_per_second(self, cost: u64) -> Self {
+        self.rate(cost, Unit::Reported)
+    }
+
+    /// Starts requests that need this share of the processors that the process may use; limits of containers count
+    /// where the standard library sees them. 0.8 leaves a fifth for everything else.
+    ///
+    /// The cost of a request is the time that its handler and its body are polled, in microseconds. Work on other
+    /// threads and in databases is counted only where handlers [report](Self::reported_cost) it.
+    pub fn cpu(mut self, share: f64) -> Self {
+        if !(share > 0.0 && share <= 1.0) {
+            self.problem = Some(ConfigError::Share);
+            return self;
+        }
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        self.rate((share * processors as f64 * 1e6) as u64, Unit::PollTime)
+    }
+
+    fn rate(mut self, per_second: u64, unit: Unit) -> Self {
+        self.scheduler = self.scheduler.rate(per_second, Duration::from_secs(1));
+        (self.per_second, self.unit) = (per_second as f64, unit);
+        self
+    }
+
+    /// Runs at most this many requests at once. Costs are the time that handlers and bodies are polled, in
+    /// microseconds: they bound the queue and make flows fair.
+    pub fn in_flight(mut self, requests: usize) -> Self {
+        self.scheduler = self.scheduler.in_flight(requests);
+        (self.per_second, self.unit) = (requests as f64 * 1e6, Unit::PollTime);
+        self
+    }
+
+    /// The queue holds what the capacity does in this time.
+    pub const fn queue(mut self, time: Duration) -> Self {
+        self.queue = Some(time);
+        self
+    }
+
+    /// The queue holds this cost.
+    pub const fn queue_cost(mut self, cost: u64) -> Self {
+        self.queue_cost = Some(cost);
+        self
+    }
+
+    /// The cost of the dearest request: a queue that does not hold it is an error.
+    pub fn dearest(mut self, cost: u64) -> Self {
+        self.scheduler = self.scheduler.dearest(cost);
+        self
+    }
+
+    /// The classes of criticality; [four](Classes::four) by default.
+    pub fn classes(mut self, classes: Classes) -> Self {
+        self.classes = classes;
+        self
+    }
+
+    /// Gives each class a share of the capacity: see [`SchedulerBuilder::weights`].
+    pub fn weights(mut self, weights: impl IntoIterator<Item = u32>) -> Self {
+        self.scheduler = self.scheduler.weights(weights);
+        self
+    }
+
+    /// Serves the freshest request of a flow first when its oldest is late: see
+    /// [`SchedulerBuilder::freshest_when_late`].
+    pub fn freshest_when_late(mut self, after: Duration) -> Self {
+        self.scheduler = self.scheduler.freshest_when_late(after);
+        self
+    }
+
+    /// Drops what waited for too long while the queue stood: see [`SchedulerBuilder::codel`].
+    pub fn codel(mut self, target: Duration, interval: Duration) -> Self {
+        self.scheduler = self.scheduler.codel(target, interval);
+        self
+    }
+
+    /// What the very first requests are expected to cost; 1,000 by default, which is a millisecond where time is
+    /// measured.
+    pub const fn first_cost(mut self, cost: u64) -> Self {
+        self.first_cost = cost;
+        self
+    }
+
+    /// How many keys the costs of requests are remembered for; 1,024 by default.
+    pub const fn predicted_keys(mut self, keys: usize) -> Self {
+        self.keys = keys;
+        self
+    }
+
+    /// What a cost that a handler reports means beside the measured time.
+    pub const fn reported_cost(mut self, reported: Reported) -> Self {
+        self.reported = reported;
+        self
+    }
+
+    /// Goes by this clock: a [`ManualClock`](sluicegate_core::ManualClock) in tests.
+    pub fn clock(mut self, clock: impl Into<Clock>) -> Self {
+        self.clock = Some(clock.into());
+        self
+    }
+
+    /// The throttle.
+    ///
+    /// # Errors
+    ///
+    /// When it could not work; every error is a sentence that says what to change.
+    pub fn build(self) -> Result<Throttle, ConfigError> {
+        if let Some(problem) = self.problem {
+            return Err(problem);
+        }
+        let from_time = self.queue.map(|time| (self.per_second * time.as_secs_f64()) as u64);
+        let queue = self.queue_cost.or(from_time).unwrap_or_default();
+        let scheduler = self.scheduler.queue(queue).classes(self.classes.len()).build()?;
+        let first_cost = if self.unit == Unit::Requests { 1 } else { self.first_cost };
+        let predictor = Predictor::new(self.keys, first_cost);
+        let clock = self.clock.unwrap_or_default();
+        let shared =
+            Shared::new(scheduler, predictor, self.classes, clock, self.unit, self.reported);
+        Ok(Throttle { shared: Arc::new(shared) })
+    }
+}

@@ -1,0 +1,56 @@
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use crate::scheduler::{Running, Shed};
+
+/// What a queued request is told.
+#[derive(Debug)]
+pub(super) enum Told {
+    Start(Running),
+    Shed(Shed),
+}
+
+/// Where a queued request learns what becomes of it. It is told once, whether it has been polled before or not, so no
+/// wake-up is lost.
+#[derive(Debug, Default)]
+pub(super) struct Waiter(Mutex<Waiting>);
+
+#[derive(Debug, Default)]
+struct Waiting {
+    told: Option<Told>,
+    waker: Option<Waker>,
+}
+
+impl Waiter {
+    /// Returns whom to wake, after the lock of the queue has been let go.
+    pub(super) fn tell(&self, told: Told) -> Option<Waker> {
+        let mut waiting = self.lock();
+        waiting.told = Some(told);
+        waiting.waker.take()
+    }
+
+    pub(super) fn poll(&self, cx: &mut Context<'_>) -> Poll<Told> {
+        let mut waiting = self.lock();
+        if let Some(told) = waiting.told.take() {
+            return Poll::Ready(told);
+        }
+        match &mut waiting.waker {
+            Some(waker) => waker.clone_from(cx.waker()),
+            waker => *waker = Some(cx.waker().clone()),
+        }
+        Poll::Pending
+    }
+
+    /// What it was told and has not seen.
+    pub(super) fn take(&self) -> Option<Told> {
+        self.lock().told.take()
+    }
+
+    pub(super) fn take_waker(&self) -> Option<Waker> {
+        self.lock().waker.take()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,105 @@
+use std::task::ready;
+
+use http_body::Frame;
+use http_body_util::BodyExt;
+use sluicegate::Cost;
+use sluicegate::key::Path;
+use sluicegate_throttle::layer::Reported;
+
+use super::*;
+
+/// Works for 5 ms until its head is there, and for 2 ms in each of three frames.
+#[derive(Clone)]
+struct Working(ManualClock, Option<Cost>);
+
+struct Frames(ManualClock, usize);
+
+impl Service<Request<String>> for Working {
+    type Response = Response<Frames>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>>>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Request<String>) -> Self::Future {
+        let Self(clock, cost) = self.clone();
+        Box::pin(async move {
+            clock.advance(Duration::from_millis(3));
+            tokio::task::yield_now().await;
+            clock.advance(Duration::from_millis(2));
+            let mut response = Response::new(Frames(clock, 3));
+            cost.map(|cost| response.extensions_mut().insert(cost));
+            Ok(response)
+        })
+    }
+}
+
+impl http_body::Body for Frames {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let left = ready!(Poll::Ready(self.1.checked_sub(1)));
+        let Some(left) = left else { return Poll::Ready(None) };
+        self.1 = left;
+        self.0.advance(Duration::from_millis(2));
+        Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b"frame")))))
+    }
+}
+
+async fn cost_of(clock: &ManualClock, throttle: &Throttle, cost: Option<Cost>) -> u64 {
+    let before = throttle.snapshot().actual_cost;
+    let layer = throttle.layer().predict_by(Path);
+    let mut service = layer.layer(Working(clock.clone(), cost));
+    let response = service.call(get("/work")).await.unwrap();
+    // Time in which nobody polls is not the request's.
+    clock.advance(Duration::from_secs(1));
+    assert_eq!(throttle.snapshot().running, 1);
+    response.into_body().collect().await.unwrap();
+    assert_eq!(throttle.snapshot().running, 0);
+    throttle.snapshot().actual_cost - before
+}
+
+#[tokio::test]
+async fn a_request_costs_the_time_that_its_handler_and_its_body_are_polled() {
+    let clock = ManualClock::new();
+    let throttle = one_at_a_time(&clock).build().unwrap();
+    assert_eq!(cost_of(&clock, &throttle, None).await, 11_000);
+}
+
+#[tokio::test]
+async fn a_reported_cost_goes_instead_or_on_top() {
+    let clock = ManualClock::new();
+    let throttle = one_at_a_time(&clock).build().unwrap();
+    assert_eq!(cost_of(&clock, &throttle, Some(Cost(70))).await, 70);
+    let throttle = one_at_a_time(&clock).reported_cost(Reported::OnTop).build().unwrap();
+    assert_eq!(cost_of(&clock, &throttle, Some(Cost(70))).await, 11_070);
+}
+
+#[tokio::test]
+async fn what_similar_requests_cost_is_what_the_next_one_takes_up_in_the_queue() {
+    let clock = ManualClock::new();
+    let throttle = one_at_a_time(&clock).queue_cost(100_000).build().unwrap();
+    cost_of(&clock, &throttle, None).await;
+    let layer = throttle.layer().predict_by(Path);
+    let mut service = layer.layer(Working(clock.clone(), None));
+    let _running = service.call(get("/work"));
+    let _queued = service.call(get("/work"));
+    assert_eq!(throttle.snapshot().queued_cost, 11_000);
+}
+
+#[tokio::test]
+async fn an_outlier_is_expected_to_cost_what_the_queue_holds_and_not_more() {
+    let clock = ManualClock::new();
+    let throttle = one_at_a_time(&clock).build().unwrap();
+    cost_of(&clock, &throttle, Some(Cost(1_000_000))).await;
+    let mut service = throttle.layer().predict_by(Path).layer(Working(clock.clone(), None));
+    let _running = service.call(get("/work"));
+    let _queued = service.call(get("/work"));
+    assert_eq!(throttle.snapshot().queued_cost, 4_000);
+}

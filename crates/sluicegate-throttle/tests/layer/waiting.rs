@@ -1,0 +1,129 @@
+use sluicegate_throttle::layer::HoldUntil;
+
+use super::*;
+
+#[test]
+fn a_request_waits_until_another_has_ended() {
+    let (clock, handlers) = (ManualClock::new(), Handlers::default());
+    let throttle = one_at_a_time(&clock).build().unwrap();
+    let mut first = send(&throttle, &handlers, "/1");
+    let mut second = send(&throttle, &handlers, "/2");
+    assert_waits(&mut first);
+    assert_waits(&mut second);
+    assert_eq!(handlers.started(), ["/1"]);
+
+    handlers.answer_empty();
+    assert_eq!(answered(&mut first).status(), 200);
+    assert_waits(&mut second);
+    assert_eq!(handlers.started(), ["/1", "/2"]);
+}
+
+#[test]
+fn the_inner_service_is_not_made_ready_before_its_request_leaves_the_queue() {
+    let (clock, handlers) = (ManualClock::new(), Handlers::default());
+    let throttle = one_at_a_time(&clock).build().unwrap();
+    let mut first = send(&throttle, &handlers, "/1");
+    let mut second = send(&throttle, &handlers, "/2");
+    assert_waits(&mut first);
+    assert_waits(&mut second);
+    assert_eq!(handlers.0.borrow().asked, 1);
+}
+
+#[test]
+fn a_request_that_was_told_before_it_was_first_polled_starts() {
+    let (clock, handlers) = (ManualClock::new(), Handlers::default());
+    let throttle = one_at_a_time(&clock).build().unwrap();
+    let first = send(&throttle, &handlers, "/1");
+    let mut second = send(&throttle, &handlers, "/2");
+    drop(first);
+    assert_waits(&mut second);
+    assert_eq!(handlers.started(), ["/2"]);
+}
+
+#[tokio::test]
+async fn whoever_waits_is_woken() {
+    let (clock, handlers) = (ManualClock::new(), Handlers::default());
+    let throttle = one_at_a_time(&clock).build().unwrap();
+    let tasks = tokio::task::LocalSet::new();
+    tasks
+        .run_until(async {
+            let request = |path| tokio::task::spawn_local(send(&throttle, &handlers, path));
+            let requests = ["/1", "/2", "/3"].map(request);
+            for served in 0..3 {
+                tokio::task::yield_now().await;
+                while handlers.started().len() <= served {
+                    tokio::task::yield_now().await;
+                }
+                handlers.answer_empty();
+            }
+            for request in requests {
+                request.await.unwrap().unwrap();
+            }
+        })
+        .await;
+    assert_eq!(handlers.started(), ["/1", "/2", "/3"]);
+}
+
+#[tokio::test]
+async fn a_rate_starts_requests_as_the_clock_moves() {
+    let (clock, handlers) = (ManualClock::new(), Handlers::default());
+    let builder = Throttle::builder().requests_per_second(10).queue_cost(5).clock(&clock);
+    let throttle = builder.build().unwrap();
+    let mut requests = ["/1", "/2", "/3"].map(|path| send(&throttle, &handlers, path));
+    requests.iter_mut().for_each(assert_waits);
+    tokio::task::yield_now().await;
+    assert_eq!(handlers.started(), ["/1"]);
+    for started in 2..=3 {
+        clock.advance(Duration::from_micros(99_999));
+        tokio::task::yield_now().await;
+        requests.iter_mut().for_each(assert_waits);
+        assert_eq!(handlers.started().len(), started - 1);
+        clock.advance(Duration::from_micros(1));
+        tokio::task::yield_now().await;
+        requests.iter_mut().for_each(assert_waits);
+        assert_eq!(handlers.started().len(), started);
+    }
+}
+
+#[test]
+fn requests_that_wait_for_a_rate_survive_the_end_of_another_runtime() {
+    let (clock, handlers) = (ManualClock::new(), Handlers::default());
+    let builder = Throttle::builder().requests_per_second(10).queue_cost(5).clock(&clock);
+    let throttle = builder.build().unwrap();
+    let runtime = || tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let mut requests = runtime().block_on(async {
+        let mut requests = ["/1", "/2"].map(|path| send(&throttle, &handlers, path));
+        requests.iter_mut().for_each(assert_waits);
+        tokio::task::yield_now().await;
+        requests
+    });
+    // That runtime has ended, and its tasks with it.
+    runtime().block_on(async {
+        assert_waits(&mut requests[1]);
+        tokio::task::yield_now().await;
+        clock.advance(Duration::from_millis(100));
+        tokio::task::yield_now().await;
+        assert_waits(&mut requests[1]);
+        assert_eq!(handlers.started(), ["/1", "/2"]);
+    });
+}
+
+#[test]
+fn a_request_runs_until_its_body_has_ended_or_until_its_head() {
+    let (clock, handlers) = (ManualClock::new(), Handlers::default());
+    let throttle = one_at_a_time(&clock).build().unwrap();
+    let mut whole = send(&throttle, &handlers, "/whole");
+    assert_waits(&mut whole);
+    handlers.answer(Response::new(Full::from("text")));
+    let response = answered(&mut whole);
+    assert_eq!(throttle.snapshot().running, 1);
+    drop(response);
+    assert_eq!(throttle.snapshot().running, 0);
+
+    let mut service = throttle.layer().hold_until(HoldUntil::Head).layer(handlers.clone());
+    let mut head: Answering = Box::pin(service.call(get("/head")));
+    assert_waits(&mut head);
+    handlers.answer(Response::new(Full::from("text")));
+    let _response = answered(&mut head);
+    assert_eq!(throttle.snapshot().running, 0);
+}
