@@ -4,10 +4,8 @@
 //! consecutive failures of the server; a wrong row, a moving slot and a failed script do not count. Then one request at a
 //! time probes the server, after pauses that double up to a bound. Half of each pause is random, so that processes do not
 //! return together. A probe that never returns loses its turn after the longest pause. Only the answer to a probe within
-//! the deadline closes the breaker; late answers and answers to earlier calls do not. Then calls are let through one by
-//! one at first, and as many more at a time as were answered. A probe that times out, and the
-//! time-out that opens the breaker, also replace the connection. No connection is made before the pause has ended, because
-//! a successful connect is no sign of health.
+//! the deadline closes the breaker; late answers and answers to earlier calls do not. Then no more calls are under way
+//! than can open it again, and one more for each answer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -102,10 +100,10 @@ impl Breaker {
         Some(Permit { breaker: Arc::clone(self), asked: now, claimed, counted, reported: false })
     }
 
-    /// Counts one more call that is under way: at first one, and one more for each answer. Otherwise all that come in the
-    /// time of a deadline would wait for a server that answered its probe and nothing else.
+    /// Counts one more call that is under way: at first as many as can open the breaker, and one more for each answer.
+    /// Otherwise all that come in the time of a deadline would wait for a server that answered its probe and nothing else.
     fn join(&self) -> bool {
-        let most = self.answered.load(Ordering::Relaxed).saturating_add(1);
+        let most = self.answered.load(Ordering::Relaxed).saturating_add(self.settings.failures);
         let more = |under_way| (under_way < most).then_some(under_way + 1);
         self.under_way.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
     }
