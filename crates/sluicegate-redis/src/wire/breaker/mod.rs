@@ -5,7 +5,9 @@
 //! time probes the server, after pauses that double up to a bound. Half of each pause is random, so that processes do not
 //! return together. A probe that never returns loses its turn after the longest pause. Only the answer to a probe within
 //! the deadline closes the breaker; late answers and answers to earlier calls do not. Then no more calls are under way
-//! than can open it again, and one more for each answer.
+//! than can open it again, and one more for each answer. A probe that times out, and the time-out that opens the breaker,
+//! also replace the connection. No connection is made before the pause has ended, because a successful connect is no sign
+//! of health.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
