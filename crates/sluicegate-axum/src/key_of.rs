@@ -20,7 +20,7 @@ use crate::framework::Axum;
 /// let layer = RateLimitLayer::new(Limit::per_minute(60).by(Ip::peer())).store(store.clone());
 ///
 /// // Somewhere else: no request from this address passes the layer for an hour.
-/// let mut request = Request::default();
+/// let mut request = Request::new(axum::body::Body::empty());
 /// request.extensions_mut().insert(Peer("203.0.113.7".parse()?));
 /// let key = key_of(&Ip::peer(), &request)?;
 /// store.block_key(key, Duration::from_secs(3_600)).now()?;
