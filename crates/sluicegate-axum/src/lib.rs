@@ -96,6 +96,32 @@ pub mod service {
     /// A tower layer that counts requests in flight, as [`sluicegate::service::InFlightLayer`] does.
     pub type InFlightLayer = sluicegate::service::InFlightLayerFor<Axum>;
 
+    /// A [`RateLimitLayer`](crate::RateLimitLayer) whose type does not depend on its rule, store and responder.
+    ///
+    /// Such a layer can be stored in a struct, returned from a function and chosen at run time.
+    ///
+    /// ```
+    /// use axum::{Router, routing::get};
+    /// use sluicegate_axum::service::BoxRateLimitLayer;
+    /// use sluicegate_axum::{Global, Ip, Limit, RateLimitLayer};
+    ///
+    /// fn layer(by_client: bool) -> BoxRateLimitLayer {
+    ///     let limit = Limit::per_minute(100);
+    ///     match by_client {
+    ///         true => RateLimitLayer::new(limit.by(Ip::peer())).boxed(),
+    ///         false => RateLimitLayer::new(limit.by(Global)).boxed(),
+    ///     }
+    /// }
+    ///
+    /// let app: Router = Router::new().route("/", get(|| async { "hello" })).layer(layer(true));
+    /// # let _ = app;
+    /// ```
+    pub type BoxRateLimitLayer<B = axum::body::Body, ResBody = axum::body::Body> =
+        sluicegate::service::BoxRateLimitLayer<B, ResBody, Axum>;
+
+    /// A rule of any type, for requests to axum.
+    pub type BoxRule<B = axum::body::Body> = sluicegate::service::BoxRule<B, Axum>;
+
     /// A service behind a [`RateLimitLayer`](crate::RateLimitLayer).
     pub type RateLimit<I, R, S = Memory, P = Problem> =
         sluicegate::service::RateLimitFor<I, R, S, Axum, P>;

@@ -214,6 +214,17 @@ impl<R, S, W, P> RateLimitLayerFor<R, S, W, P> {
         RateLimitLayerFor { rule, enforcer, respond: respond(present), framework }
     }
 
+    pub(crate) fn erased<T, U: Store, Q>(
+        self,
+        rule: impl FnOnce(R) -> T,
+        store: impl FnOnce(S) -> U,
+        respond: impl FnOnce(P) -> Q,
+    ) -> RateLimitLayerFor<T, U, W, Q> {
+        let Self { rule: present, enforcer, respond: others, framework } = self;
+        let enforcer = enforcer.map_store(store);
+        RateLimitLayerFor { rule: rule(present), enforcer, respond: respond(others), framework }
+    }
+
     /// How often something other than passing at once happened, in this layer, its clones and the
     /// services that they wrap.
     pub fn counts(&self) -> Counts {

@@ -64,6 +64,7 @@
 
 pub mod adapter;
 mod body;
+mod boxed;
 mod future;
 pub mod guide;
 mod headers;

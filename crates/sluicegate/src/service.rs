@@ -2,6 +2,7 @@
 //!
 //! Their names are needed where a type has to be written down.
 
+pub use crate::boxed::{BoxRateLimitLayer, BoxRespond, BoxRule};
 pub use crate::future::{HttpService, ResponseFuture};
 pub use crate::in_flight::{
     CountUntil, Counted, InFlightFuture, InFlightLayer, InFlightLayerFor, InFlightService,

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use http::{Request, Response};
@@ -9,8 +10,8 @@ use sluicegate::adapter::{HttpView, Plain, Refusal};
 use sluicegate::limit::Limits;
 use sluicegate::response::{Bare, Body, RespondFn};
 use sluicegate::rule::{By, Rule};
-use sluicegate::service::{RateLimit, ResponseFuture};
-use sluicegate::{Header, Ip, Limit, Memory, RateLimitLayer};
+use sluicegate::service::{BoxRateLimitLayer, RateLimit, ResponseFuture};
+use sluicegate::{Global, Header, Ip, Limit, Memory, RateLimitLayer};
 use tower::{Layer, Service, ServiceExt};
 
 type Key = (Header, Ip);
@@ -121,4 +122,37 @@ fn what_has_to_cross_threads_can() {
     assert_send::<RateLimit<Inner, By<Key>>>();
     assert_send::<ResponseFuture<Inner, String, By<Key>, Memory, sluicegate::response::Problem>>();
     assert_send::<sluicegate::service::Acquire<Memory>>();
+}
+
+/// A layer that a struct holds, that a function returns and that is chosen at run time.
+struct Chosen {
+    layer: BoxRateLimitLayer<String, String>,
+}
+
+fn chosen(by_key: bool) -> Chosen {
+    let limit = Limit::per_minute(1);
+    let layer = match by_key {
+        true => RateLimitLayer::new(limit.by(Header("x-api-key"))).respond(Bare).boxed(),
+        false => RateLimitLayer::new(limit.by(Global)).store(Arc::new(Memory::new())).boxed(),
+    };
+    Chosen { layer }
+}
+
+#[tokio::test]
+async fn a_boxed_layer_has_one_type_whatever_its_rule_store_and_responder_are() {
+    fn is_shared<T: Clone + Send + Sync + 'static>(_: &T) {}
+
+    for (by_key, expected) in [(true, [200, 200, 429]), (false, [200, 429, 429])] {
+        let Chosen { layer } = chosen(by_key);
+        is_shared(&layer);
+        let service = layer.layer(Inner);
+        is_shared(&service);
+        let mut statuses = Vec::new();
+        for key in ["alice", "bob", "alice"] {
+            let request = Request::builder().header("x-api-key", key).body(String::new());
+            let response = service.clone().oneshot(request.unwrap()).await.unwrap();
+            statuses.push(response.status().as_u16());
+        }
+        assert_eq!(statuses, expected);
+    }
 }

@@ -110,9 +110,14 @@ impl<S> Enforcer<S> {
     #[track_caller]
     pub fn with_store<T: Store>(&self, store: T, rule: &impl KnownLimits) -> Enforcer<T> {
         must_keep(&store, rule);
+        self.settings().map_store(|()| store)
+    }
+
+    /// The settings alone.
+    fn settings(&self) -> Enforcer<()> {
         Enforcer {
-            clock: store.clock(),
-            store,
+            clock: self.clock.clone(),
+            store: (),
             gate: self.gate.clone(),
             fields: self.fields,
             extensions: self.extensions,
@@ -122,6 +127,25 @@ impl<S> Enforcer<S> {
             hold: self.hold,
             observer: self.observer.clone(),
             known: Arc::clone(&self.known),
+        }
+    }
+
+    /// The same settings with what `map` makes of the store, which keeps the same limits.
+    #[must_use]
+    pub fn map_store<T: Store>(self, map: impl FnOnce(S) -> T) -> Enforcer<T> {
+        let store = map(self.store);
+        Enforcer {
+            clock: store.clock(),
+            store,
+            gate: self.gate,
+            fields: self.fields,
+            extensions: self.extensions,
+            on_store_error: self.on_store_error,
+            deadline: self.deadline,
+            never_fits_status: self.never_fits_status,
+            hold: self.hold,
+            observer: self.observer,
+            known: self.known,
         }
     }
 }

@@ -13,6 +13,7 @@
 
 mod answer;
 mod blocks;
+mod boxed;
 pub(crate) mod charge;
 mod contract;
 mod error;
@@ -26,6 +27,7 @@ pub(crate) mod ticket;
 pub(crate) use self::answer::Never;
 pub use self::answer::{Answer, AtOnce};
 pub use self::blocks::{Blocks, BlocksFuture};
+pub use self::boxed::{BoxStore, BoxStoreFuture};
 pub use self::contract::Store;
 pub use self::error::StoreError;
 pub use self::fallback::{Fallback, FallbackFuture};

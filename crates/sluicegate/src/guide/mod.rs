@@ -27,6 +27,7 @@
 //! | name | shows |
 //! | --- | --- |
 //! | `axum`, `actix` | a limit on everything, and a stricter one on a route |
+//! | `boxed` | a layer whose rule is chosen when the service starts, held by a struct |
 //! | `login` | only failed logins count |
 //! | `tiers` | limits by API key: free, paid and default, changed while the service runs |
 //! | `queue` | requests wait a little, and are then sent elsewhere |

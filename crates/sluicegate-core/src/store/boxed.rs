@@ -1,0 +1,122 @@
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use crate::clock::Clock;
+use crate::limit::{Limit, LimitError, Outcome, Receipt};
+use crate::store::charge::{Charge, Debit};
+use crate::store::{Answer, Store, StoreError};
+
+/// A store of any type: for a layer that is stored in a struct, or whose store is chosen when the service starts.
+///
+/// Clones share one store. A store in this process still answers at once. The futures of other stores are boxed.
+///
+/// ```
+/// use sluicegate::Memory;
+/// use sluicegate::store::BoxStore;
+///
+/// let store = BoxStore::new(Memory::with_capacity(10_000));
+/// # let _ = store;
+/// ```
+#[derive(Clone)]
+pub struct BoxStore(Arc<dyn AnyStore>);
+
+/// The future of a [`BoxStore`].
+pub type BoxStoreFuture = Pin<Box<dyn Future<Output = Result<Outcome, StoreError>> + Send>>;
+
+impl BoxStore {
+    /// `store`, without its type.
+    pub fn new<S>(store: S) -> Self
+    where
+        S: Store<Future: Send + 'static> + Send + Sync + 'static,
+    {
+        Self(Arc::new(Erased(store)))
+    }
+}
+
+/// A [`Store`] whose futures are boxed, so that it can be a trait object.
+trait AnyStore: Store<Future = BoxStoreFuture> + Send + Sync {}
+
+struct Erased<S>(S);
+
+impl<S: Store<Future: Send + 'static> + Send + Sync> AnyStore for Erased<S> {}
+
+fn boxed<F>(answer: Answer<F>) -> Answer<BoxStoreFuture>
+where
+    F: Future<Output = Result<Outcome, StoreError>> + Send + 'static,
+{
+    match answer {
+        Answer::Now(outcome) => Answer::Now(outcome),
+        Answer::Later(future) => Answer::Later(Box::pin(future)),
+    }
+}
+
+impl<S: Store<Future: Send + 'static>> Store for Erased<S> {
+    type Future = BoxStoreFuture;
+
+    fn take(&self, charge: &Charge) -> Answer<BoxStoreFuture> {
+        boxed(self.0.take(charge))
+    }
+
+    fn peek(&self, charge: &Charge) -> Answer<BoxStoreFuture> {
+        boxed(self.0.peek(charge))
+    }
+
+    fn reset(&self, charge: &Charge) -> Answer<BoxStoreFuture> {
+        boxed(self.0.reset(charge))
+    }
+
+    fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64) {
+        self.0.settle(debit, receipt, spent);
+    }
+
+    fn follow(&self, debit: &Debit, charged: u64, spent: u64) {
+        self.0.follow(debit, charged, spent);
+    }
+
+    fn clock(&self) -> Clock {
+        self.0.clock()
+    }
+
+    fn check(&self, limit: &Limit) -> Result<(), LimitError> {
+        self.0.check(limit)
+    }
+}
+
+impl Store for BoxStore {
+    type Future = BoxStoreFuture;
+
+    fn take(&self, charge: &Charge) -> Answer<BoxStoreFuture> {
+        self.0.take(charge)
+    }
+
+    fn peek(&self, charge: &Charge) -> Answer<BoxStoreFuture> {
+        self.0.peek(charge)
+    }
+
+    fn reset(&self, charge: &Charge) -> Answer<BoxStoreFuture> {
+        self.0.reset(charge)
+    }
+
+    fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64) {
+        self.0.settle(debit, receipt, spent);
+    }
+
+    fn follow(&self, debit: &Debit, charged: u64, spent: u64) {
+        self.0.follow(debit, charged, spent);
+    }
+
+    fn clock(&self) -> Clock {
+        self.0.clock()
+    }
+
+    fn check(&self, limit: &Limit) -> Result<(), LimitError> {
+        self.0.check(limit)
+    }
+}
+
+impl fmt::Debug for BoxStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("BoxStore")
+    }
+}
