@@ -37,6 +37,14 @@ use crate::store::{Answer, AtOnce, Store, StoreError};
 /// long as it lasts. What is [held](crate::Limit::concurrent) is counted in each store by itself, so up to twice
 /// the limit can be held.
 ///
+/// # When the first store is full
+///
+/// A first store that has no room for any of a request's limits fails, and the second decides. If it has room for
+/// some of them, it fails where a limit without room does not [admit](crate::limit::WhenFull::Admit) new keys and
+/// the others would. Otherwise it decides with those others, and the second store is not asked about the rest: two
+/// stores cannot charge the limits of one request all or none. [`peek`](Store::peek) needs no room, so it shows a
+/// new key as the first store sees it.
+///
 /// ```
 /// use sluicegate::Memory;
 /// use sluicegate::store::Fallback;

@@ -12,7 +12,8 @@ use sluicegate_core::key::KeyBuf;
 use sluicegate_core::limit::Verdict;
 
 use super::super::lease::can_lease;
-use super::model::{Pair, charge};
+use super::compare::charge;
+use super::model::Pair;
 use super::pick::{self, DAY, Known};
 
 /// Steps with one set of limits, before all is forgotten.

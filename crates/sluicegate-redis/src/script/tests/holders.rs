@@ -9,7 +9,7 @@ use sluicegate_core::adapter::remote::{receipt, receipt_words};
 use sluicegate_core::adapter::{Debit, Keys, Receipt};
 
 use super::super::{Call, Caller, Row, renew};
-use super::model::{charge, outcome};
+use super::compare::{charge, outcome};
 use super::pick::{DAY, SECOND};
 use super::redis::{Content, Redis};
 

@@ -8,7 +8,7 @@ use sluicegate_core::key::KeyBuf;
 
 use super::super::lease::{Lease, LeaseRequest, can_lease};
 use super::super::{Call, Row};
-use super::model::{charge, outcome};
+use super::compare::{charge, outcome};
 use super::redis::{Content, Redis};
 
 const NOW: Option<u64> = Some(1_767_225_600_000_000);

@@ -1,5 +1,6 @@
 //! The scripts beside the Rust step, in the Lua that is inside of Redis.
 
+mod compare;
 mod differential;
 mod holders;
 mod lua_struct;

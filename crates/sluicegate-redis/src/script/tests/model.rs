@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use sluicegate_core::Limit;
 use sluicegate_core::adapter::remote::{self, Algorithm, LimitParameters, StateFields};
-use sluicegate_core::adapter::{Attempt, Charge, Debit, Outcome, Receipt, State, decide, preview};
-use sluicegate_core::key::KeyBuf;
+use sluicegate_core::adapter::{Charge, Debit, Outcome, Receipt, State, decide, preview};
 
 use super::super::lease::{Lease, LeaseRequest};
-use super::super::reply::Malformed;
-use super::super::{Call, Caller, Reply, Row};
+use super::super::{Call, Caller, Row};
+use super::compare::{assert_equal, has_begun, outcome, records, rows, with_attempts};
 use super::redis::Redis;
 use super::rows::{dropped, held, in_any_order, slack};
 use crate::rows::{Naming, row_key};
@@ -344,64 +343,4 @@ impl Pair {
             }
         }
     }
-}
-
-/// The outcome of a charge whose rows were all decided in one call.
-pub(super) fn outcome<'o>(
-    debit: impl Iterator<Item = &'o Debit>,
-    reply: &[u8],
-) -> Result<Outcome, Malformed> {
-    let reply = Reply::parse(debit, reply)?;
-    Ok(remote::outcome(reply.verdict, reply.outcomes))
-}
-
-/// Whether a refusal is written down.
-fn records(limit: &Limit) -> bool {
-    let numbers = LimitParameters::of(limit);
-    let counts =
-        matches!(numbers.algorithm, Algorithm::SlidingLog { .. } | Algorithm::SlidingWindow { .. });
-    numbers.ban > 0 || numbers.count_refused && counts
-}
-
-/// Whether numbers that were new to the row have begun an account, which stays.
-fn has_begun(before: &State, after: &State) -> bool {
-    let numbers = |state: &State| {
-        let mut all: Vec<_> =
-            StateFields::from(state).accounts.iter().map(|account| account.parameters).collect();
-        all.sort_unstable();
-        all
-    };
-    !numbers(before).is_empty() && numbers(before) != numbers(after)
-}
-
-fn with_attempts<T>(
-    states: &mut [State],
-    charge: &Charge,
-    then: impl FnOnce(&mut [Attempt<'_>]) -> T,
-) -> T {
-    let attempts = states.iter_mut().zip(charge.debits());
-    let mut attempts: Vec<_> = attempts
-        .map(|(state, debit)| Attempt { limit: &debit.limit, state, cost: debit.cost })
-        .collect();
-    then(&mut attempts)
-}
-
-fn rows<'a>(keys: &'a [Vec<u8>], charge: &'a Charge) -> Vec<Row<'a>> {
-    keys.iter().zip(charge.debits()).map(|(key, debit)| Row { key, debit }).collect()
-}
-
-fn assert_equal(given: &Outcome, expected: &Outcome, charge: &Charge) {
-    let (told, right) = (given.decision(charge), expected.decision(charge));
-    assert_eq!(told.verdict(), right.verdict(), "the verdict over {charge:?}: {right:?}");
-    for (told, right) in told.statuses().zip(right.statuses()) {
-        assert_eq!(told, right);
-    }
-    if !charge.debits().any(|debit| debit.limit.is_held()) {
-        assert_eq!(given, expected);
-    }
-}
-
-/// The charge of one limit on one key.
-pub(super) fn charge(limit: Limit, key: &str, cost: u64) -> Charge {
-    Charge::of(limit, KeyBuf::of(key), cost)
 }

@@ -6,7 +6,7 @@ use sluicegate_core::Limit;
 use sluicegate_core::adapter::{Debit, Keys};
 
 use super::super::{Call, Row};
-use super::model::charge;
+use super::compare::charge;
 use super::pick::{DAY, SECOND};
 use super::redis::{Content, Redis};
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 use sluicegate_core::Limit;
 use sluicegate_core::adapter::Charge;
 
-use super::model::{Pair, charge};
+use super::compare::charge;
+use super::model::Pair;
 use super::pick::{DAY, SECOND};
 
 const NOW: u64 = 20_454 * DAY;
