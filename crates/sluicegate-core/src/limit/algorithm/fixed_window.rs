@@ -3,7 +3,7 @@
 //! The words are `[start of the window, spent since]`. More than `count` spent means places booked in
 //! the windows that follow, each filled before the next.
 
-use crate::limit::earliest::Earliest;
+use crate::limit::earliest::{Earliest, StepResult};
 use crate::limit::exact::{EXACT, bounded};
 use crate::limit::words::{Parameters, Words};
 
@@ -82,6 +82,19 @@ impl FixedWindow {
         }
         let window = if fill + cost <= self.count { last } else { last + 1 };
         Earliest::At(from.max(self.until(start, window, now)))
+    }
+
+    /// The step of a cost that fits into the present window; `None` if it does not. In a window that has begun, this
+    /// takes no division.
+    #[inline]
+    pub(crate) fn admit_now(&self, words: Words, now: u64, cost: u64) -> Option<StepResult> {
+        let [start, spent] = words;
+        let has_begun = spent > 0 && now >= start && now - start < self.period;
+        let [start, spent] = if has_begun { words } else { self.current(words, now) };
+        let after = spent.saturating_add(cost);
+        let fresh_in = if after == 0 { 0 } else { self.until(start, 1, now) };
+        (after <= self.count)
+            .then_some(StepResult::Admit { words: [start, after], fresh_in: Some(fresh_in) })
     }
 
     pub(crate) fn spend(&self, words: &mut Words, now: u64, cost: u64, wait: u64) {

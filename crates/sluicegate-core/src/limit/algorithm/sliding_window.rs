@@ -3,7 +3,7 @@
 //!
 //! The words are `[index of the window, previous count << 32 | current count]`.
 
-use crate::limit::earliest::Earliest;
+use crate::limit::earliest::{Earliest, StepResult};
 use crate::limit::exact::{EXACT, TICKS};
 use crate::limit::words::{Parameters, Words};
 
@@ -110,6 +110,21 @@ impl SlidingWindow {
     /// The earliest moment at which the words can have been written.
     pub(crate) fn since(&self, [index, _]: Words) -> u64 {
         index.saturating_mul(self.period * self.tick)
+    }
+
+    /// The step of a cost that fits now, with all of the previous window counted; `None` if it does not fit so
+    /// easily. The words must not be of a later time.
+    #[inline]
+    pub(crate) fn admit_now(&self, words: Words, now: u64, cost: u64) -> Option<StepResult> {
+        let at = self.windows(words, now);
+        let current = at.current.saturating_add(cost);
+        if current == 0 || at.previous.saturating_add(current) > self.count {
+            return None;
+        }
+        // Neither half holds more than the count, so there is nothing to cut off.
+        let words = [at.index, at.previous << 32 | current];
+        let fresh_in = Some((at.index + 2) * self.period * self.tick - now);
+        Some(StepResult::Admit { words, fresh_in })
     }
 
     pub(crate) fn spend(&self, words: &mut Words, now: u64, cost: u64) {
