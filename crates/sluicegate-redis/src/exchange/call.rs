@@ -1,9 +1,9 @@
 //! One call within the deadline: answered in time, or nothing is charged.
 //!
-//! A question is never asked twice on a guess. Where a connection breaks between question and answer,
-//! asking again could charge twice, and giving back could give what was never taken. Charging too much is
-//! the safer error: the charge stands if it was made, and `unanswered` counts it. A question is asked again
-//! only where the server said that it did nothing: `NOSCRIPT`, `MOVED`, `ASK`, `TRYAGAIN`.
+//! A call is never repeated on a guess. If a connection breaks between call and answer, repeating the call could charge
+//! twice, and giving back could return what was never taken. Charging too much is the safer error: the charge is kept if
+//! it was made, and `unanswered` counts it. A call is repeated only if the server said that it did nothing: `NOSCRIPT`,
+//! `MOVED`, `ASK`, `TRYAGAIN`.
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -24,7 +24,7 @@ impl Inner {
     /// Requests a lease in the background, and answers the requests that wait.
     pub(super) fn fetch(self: &Arc<Self>, debit: Debit, wanted: LeaseRequest) {
         let mut fetch = Fetch { inner: Arc::clone(self), debit, is_done: false };
-        self.shared().runtime.spawn(async move { fetch.until_nobody_waits(wanted).await });
+        self.shared().runtime.spawn(async move { fetch.until_no_request_waits(wanted).await });
     }
 
     /// Hands out a lease. Returns the next one to request, if requests still wait.
@@ -96,7 +96,7 @@ impl Inner {
 }
 
 impl Fetch {
-    async fn until_nobody_waits(&mut self, mut wanted: LeaseRequest) {
+    async fn until_no_request_waits(&mut self, mut wanted: LeaseRequest) {
         let Self { inner, debit, is_done } = self;
         loop {
             let asked = inner.clock.now();

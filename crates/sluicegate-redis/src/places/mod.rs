@@ -14,7 +14,7 @@
 //! server's clock, and the next write drops them. The entry of a process is alive for that process as long
 //! as it exists, because then nobody has taken its places. The receipt of a charge holds the turn in which
 //! its entry began, so a place that is given back after the entry was lost finds another entry or none, and
-//! takes nothing from anybody. Reading a row takes about half a microsecond longer for each process that
+//! takes nothing from other processes. Reading a row takes about half a microsecond longer for each process that
 //! holds places in it.
 
 mod claim;

@@ -1,13 +1,12 @@
 //! Requests for more tokens of a share, and what is done with them.
 //!
-//! A bucket that is leased from is kept half full. In an empty bucket the place of a token drains at the
-//! whole rate at once, while one process spends at a part of the rate. When every lease was charged for
-//! itself, three of four tokens drained unspent, and four processes at 82 % of the limit were refused one
-//! request in eleven. So a lease takes what the process is likely to need until half of the bucket has
-//! drained, judged by the requests of the last such time. Where the bucket owes less than half, it takes as
-//! much more as fills that half; what it fills in vain drains, and nobody needs it, because it is above
-//! what all processes spend. More is asked for when the tokens at hand will last for a quarter of that
-//! time. Beyond what requests wait for, no more than half of the rest is taken.
+//! A bucket that is leased from is kept half full. In an empty bucket, the place of a leased token drains at the whole rate
+//! at once, while one process spends at a fraction of the rate. When each lease was charged by itself, three of four
+//! tokens drained unspent, and four processes at 82 % of the limit had one request in eleven refused. So a lease takes the
+//! tokens that the process is likely to need until half of the bucket has drained, judged by the last such time. If the
+//! bucket is less than half full, the lease also fills it to half. That part drains unused, and takes nothing from other
+//! processes, because it is more than all of them spend. More tokens are requested when those in hand last for a quarter of
+//! that time. Beyond what waiting requests need, at most half of the rest is taken.
 
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
