@@ -147,7 +147,7 @@ fn names_that_stand_twice_hide_nothing() {
     assert_eq!(problems.iter().count(), 3, "{problems}");
     let problems = json("{\"rules\": [{\"name\": \"a\", \"name\": \"b\", \"key\": 5}], \"x\": 1}");
     let problems = problems.expect_err("three things").to_string();
-    assert!(problems.contains("rules[0].name: `name` is said twice"), "{problems}");
+    assert!(problems.contains("rules[0].name: `name` occurs twice"), "{problems}");
     assert!(problems.contains("rules[0].key: found the integer `5`"), "{problems}");
     assert!(problems.contains("x: `x` is not known here"), "{problems}");
 }
