@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use sluicegate::Decision;
 use sluicegate::adapter::{Refusal, fields};
-use sluicegate::key::Missing;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, QuotaViolation, StatusExt};
 
@@ -19,7 +18,10 @@ pub(crate) fn status(refusal: &Refusal) -> Status {
     };
     let wait = wait.map(Duration::from_secs);
     match refusal {
-        Refusal::Missing(missing) => incomplete(missing),
+        Refusal::Incomplete(missing) => Status::invalid_argument(missing.to_string()),
+        Refusal::Misconfigured(_) => {
+            Status::internal("the server's rate limiting is not set up completely; see its log")
+        }
         Refusal::Unavailable(_) => {
             let text = "the request could not be accounted for; try again";
             let details = ErrorDetails::with_retry_info(wait);
@@ -48,11 +50,4 @@ fn exhausted(decision: &Decision, wait: Option<Duration>) -> Status {
         None => "the request costs more than a limit ever admits".to_owned(),
     };
     Status::with_error_details(Code::ResourceExhausted, text, details)
-}
-
-fn incomplete(missing: &Missing) -> Status {
-    if missing.is_client() {
-        return Status::invalid_argument(missing.to_string());
-    }
-    Status::internal("the server's rate limiting is not set up completely; see its log")
 }

@@ -197,7 +197,10 @@ impl<S> Enforcer<S> {
     #[cold]
     pub(crate) fn incomplete(&self, missing: Missing) -> Refusal {
         self.observer.saw(&self.clock, Event::Incomplete(&missing));
-        Refusal::Missing(missing)
+        match missing.is_client() {
+            true => Refusal::Incomplete(missing),
+            false => Refusal::Misconfigured(missing),
+        }
     }
 
     /// What becomes of a request once the store has answered.

@@ -19,9 +19,10 @@ pub enum Refusal {
     NeverFits(Decision, u16),
     /// A limit is exceeded, and the client is sent elsewhere, with the redirect's status.
     Elsewhere(Decision, Redirect),
-    /// The request has no key: `400 Bad Request` where the client left it out,
-    /// `500 Internal Server Error` where the server's set-up lacks something.
-    Missing(Missing),
+    /// The client left out, or garbled, what its key is made of: `400 Bad Request`.
+    Incomplete(Missing),
+    /// The server's set-up lacks something that the rule needs: `500 Internal Server Error`.
+    Misconfigured(Missing),
     /// The store failed, and the layer fails closed: `503 Service Unavailable`.
     Unavailable(StoreError),
 }
@@ -33,8 +34,8 @@ impl Refusal {
             Self::TooMany(_) => 429,
             Self::NeverFits(_, status) => *status,
             Self::Elsewhere(_, redirect) => redirect.status,
-            Self::Missing(missing) if missing.is_client() => 400,
-            Self::Missing(_) => 500,
+            Self::Incomplete(_) => 400,
+            Self::Misconfigured(_) => 500,
             Self::Unavailable(_) => 503,
         }
     }
@@ -42,7 +43,7 @@ impl Refusal {
     /// Whether limits further out give their charge back: where another limit refused, or could not
     /// tell. A request without a key is the client's own doing, and keeps it.
     pub fn gives_back(&self) -> bool {
-        !matches!(self, Self::Missing(_))
+        !matches!(self, Self::Incomplete(_) | Self::Misconfigured(_))
     }
 
     /// The decision that refused, where it was one.
@@ -51,7 +52,7 @@ impl Refusal {
             Self::TooMany(decision)
             | Self::NeverFits(decision, _)
             | Self::Elsewhere(decision, _) => Some(decision),
-            Self::Missing(_) | Self::Unavailable(_) => None,
+            Self::Incomplete(_) | Self::Misconfigured(_) | Self::Unavailable(_) => None,
         }
     }
 
@@ -61,7 +62,7 @@ impl Refusal {
             Self::TooMany(decision)
             | Self::NeverFits(decision, _)
             | Self::Elsewhere(decision, _) => Some(decision),
-            Self::Missing(_) | Self::Unavailable(_) => None,
+            Self::Incomplete(_) | Self::Misconfigured(_) | Self::Unavailable(_) => None,
         }
     }
 
@@ -70,7 +71,10 @@ impl Refusal {
     pub fn retry_after(&self) -> Option<u64> {
         match self {
             Self::TooMany(decision) => Some(fields::retry_after(decision)),
-            Self::NeverFits(..) | Self::Elsewhere(..) | Self::Missing(_) => None,
+            Self::NeverFits(..)
+            | Self::Elsewhere(..)
+            | Self::Incomplete(_)
+            | Self::Misconfigured(_) => None,
             Self::Unavailable(_) => Some(1),
         }
     }
@@ -85,15 +89,15 @@ impl Refusal {
             Self::TooMany(decision)
             | Self::NeverFits(decision, _)
             | Self::Elsewhere(decision, _) => Problem::of(decision, status).written(),
-            Self::Missing(missing) if missing.is_client() => {
+            Self::Incomplete(missing) => {
                 Problem::plain(status, "Bad request", &missing.to_string()).written()
             }
             // What the set-up lacks is the operator's to read, in the log; and the developer's, right here.
-            Self::Missing(missing) if cfg!(debug_assertions) => {
+            Self::Misconfigured(missing) if cfg!(debug_assertions) => {
                 Problem::plain(status, "Internal server error", &format!("{missing} ({DEBUG})"))
                     .written()
             }
-            Self::Missing(_) => Problem::plain(
+            Self::Misconfigured(_) => Problem::plain(
                 status,
                 "Internal server error",
                 "the server's rate limiting is not set up completely; see its log",

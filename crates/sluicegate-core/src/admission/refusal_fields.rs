@@ -28,7 +28,7 @@ impl Fields {
             Refusal::Elsewhere(_, redirect) => {
                 headers.insert(Field::Location, Value::Text(redirect.location.as_bytes()));
             }
-            Refusal::Missing(_) | Refusal::Unavailable(_) => {}
+            Refusal::Incomplete(_) | Refusal::Misconfigured(_) | Refusal::Unavailable(_) => {}
         }
     }
 }

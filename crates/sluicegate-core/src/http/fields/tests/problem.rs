@@ -78,7 +78,7 @@ fn the_store_failed() {
 
 #[test]
 fn the_client_left_something_out() {
-    let refusal = Refusal::Missing(Missing::client("the \"x\ty\u{7f}\" – header\n"));
+    let refusal = Refusal::Incomplete(Missing::client("the \"x\ty\u{7f}\" – header\n"));
     assert_eq!((refusal.status(), refusal.retry_after()), (400, None));
     let expected = json!({
         "type": "about:blank",
@@ -87,14 +87,14 @@ fn the_client_left_something_out() {
         "detail": "the request lacks the \"x\ty\u{7f}\" – header\n",
     });
     assert_eq!(parsed(&refusal), expected);
-    let refusal = Refusal::Missing(Missing::ambiguous("exactly one `a` header"));
+    let refusal = Refusal::Incomplete(Missing::ambiguous("exactly one `a` header"));
     assert_eq!(refusal.status(), 400);
 }
 
 /// Only in a debug build is the client told what the operator has to mend.
 #[test]
 fn the_server_lacks_something() {
-    let refusal = Refusal::Missing(Missing::server("the peer's address", "call `secret()`"));
+    let refusal = Refusal::Misconfigured(Missing::server("the peer's address", "call `secret()`"));
     assert_eq!((refusal.status(), refusal.retry_after()), (500, None));
     let body = refusal.problem();
     assert_eq!(body.contains("peer") && body.contains("secret"), cfg!(debug_assertions), "{body}");
