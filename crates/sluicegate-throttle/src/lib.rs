@@ -4,10 +4,11 @@
 //! is bounded in cost and is drained at the server's capacity. When the queue is full, a request evicts less critical
 //! ones or is refused at once, so the server keeps doing useful work under any load.
 //!
-//! The deciding parts, [`scheduler`] and [`predict`], have no clock, no runtime and no I/O.
+//! The deciding parts, [`scheduler`], [`predict`] and [`adaptive`], have no clock, no runtime and no I/O.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+pub mod adaptive;
 mod class;
 mod error;
 #[cfg(feature = "tower")]

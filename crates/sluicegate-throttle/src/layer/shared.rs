@@ -209,6 +209,7 @@ impl Shared {
             queued_cost: state.scheduler.cost(),
             queue_bound: state.scheduler.bound(),
             running: state.scheduler.running(),
+            limit: state.scheduler.limit(),
             counts: state.scheduler.counts(),
             unreadable: state.unreadable,
             predicted_cost: state.predicted,

@@ -14,6 +14,8 @@ pub struct Snapshot {
     pub queue_bound: u64,
     /// How many requests run.
     pub running: usize,
+    /// How many may run at once; `None` where the capacity is a rate.
+    pub limit: Option<usize>,
     /// How many requests were started, shed or cancelled so far.
     pub counts: Counts,
     /// How many requests had a class, a deadline or a key that could not be read: the default was used.

@@ -9,6 +9,7 @@ use super::requests::Requests;
 use super::service::ThrottleLayer;
 use super::shared::Shared;
 use super::snapshot::Snapshot;
+use crate::adaptive::Algorithm;
 use crate::class::Classes;
 use crate::error::ConfigError;
 use crate::predict::Predictor;
@@ -107,7 +108,7 @@ pub enum Reported {
 }
 
 /// Settings of a [`Throttle`]: one capacity, a queue, and what is optional.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 #[must_use]
 pub struct ThrottleBuilder {
     scheduler: SchedulerBuilder,
@@ -178,6 +179,15 @@ impl ThrottleBuilder {
     pub fn in_flight(mut self, requests: usize) -> Self {
         self.scheduler = self.scheduler.in_flight(requests);
         (self.per_second, self.unit) = (requests as f64 * 1e6, Unit::PollTime);
+        self
+    }
+
+    /// Runs as many requests at once as `algorithm` has learnt that the server can do:
+    /// [`Bandwidth::default()`](crate::adaptive::Bandwidth), unless you know better. Costs are as with
+    /// [`in_flight`](Self::in_flight), and the [queue](Self::queue) goes by the limit that the algorithm starts with.
+    pub fn adaptive(mut self, algorithm: impl Algorithm + 'static) -> Self {
+        (self.per_second, self.unit) = (algorithm.limit() as f64 * 1e6, Unit::PollTime);
+        self.scheduler = self.scheduler.adaptive(algorithm);
         self
     }
 

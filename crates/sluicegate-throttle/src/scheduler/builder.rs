@@ -1,9 +1,10 @@
 use std::time::Duration;
 
 use super::Scheduler;
-use super::capacity::{Capacity, Rate};
+use super::capacity::{Capacity, Concurrency, Rate};
 use super::class_queue::ClassQueue;
 use super::codel::Codel;
+use crate::adaptive::Algorithm;
 use crate::class::MAX_CLASSES;
 use crate::error::ConfigError;
 
@@ -11,12 +12,13 @@ use crate::error::ConfigError;
 const FLOW_QUEUES: usize = 64;
 
 /// Settings of a [`Scheduler`].
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 #[must_use]
 pub struct SchedulerBuilder {
     capacity: Option<Result<(), ConfigError>>,
     rate: Option<(u64, Duration)>,
     in_flight: usize,
+    adaptive: Option<Box<dyn Algorithm>>,
     queue: u64,
     dearest: u64,
     classes: usize,
@@ -32,6 +34,7 @@ impl SchedulerBuilder {
             capacity: None,
             rate: None,
             in_flight: 0,
+            adaptive: None,
             queue: 0,
             dearest: 0,
             classes: 4,
@@ -53,6 +56,13 @@ impl SchedulerBuilder {
     pub fn in_flight(mut self, requests: usize) -> Self {
         self.in_flight = requests;
         self.one_capacity(if requests > 0 { Ok(()) } else { Err(ConfigError::NoCapacity) })
+    }
+
+    /// Drains by work in flight: as many requests run at once as `algorithm` has learnt that the server can do. Time
+    /// counts from leaving the queue.
+    pub fn adaptive(mut self, algorithm: impl Algorithm + 'static) -> Self {
+        self.adaptive = Some(Box::new(algorithm));
+        self.one_capacity(Ok(()))
     }
 
     fn one_capacity(mut self, works: Result<(), ConfigError>) -> Self {
@@ -141,9 +151,13 @@ impl SchedulerBuilder {
             return Err(ConfigError::Codel);
         }
         let codel = codel.map(|(target, interval)| Codel::new(target, interval));
+        let concurrency = match self.adaptive {
+            Some(algorithm) => Concurrency::Adaptive(algorithm),
+            None => Concurrency::Fixed(self.in_flight),
+        };
         let capacity = match self.rate {
             Some((cost, period)) => Rate::new(cost, period).map(Capacity::Rate),
-            None => Some(Capacity::InFlight(self.in_flight)),
+            None => Some(Capacity::InFlight(concurrency)),
         };
         let queues = self.flow_queues as u16;
         Ok(Scheduler::new(

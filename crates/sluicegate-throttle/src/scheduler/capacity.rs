@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use crate::adaptive::Algorithm;
+
 /// Longest time for which unused capacity is made up for, in microseconds, while requests wait: timers are late by up to
 /// some milliseconds, and a rate that lost this each time would not be reached.
 const CATCH_UP: u64 = 10_000;
@@ -8,7 +10,23 @@ const CATCH_UP: u64 = 10_000;
 #[derive(Debug)]
 pub(super) enum Capacity {
     Rate(Rate),
-    InFlight(usize),
+    InFlight(Concurrency),
+}
+
+/// How many requests may run at once.
+#[derive(Debug)]
+pub(super) enum Concurrency {
+    Fixed(usize),
+    Adaptive(Box<dyn Algorithm>),
+}
+
+impl Concurrency {
+    pub(super) fn limit(&self) -> usize {
+        match self {
+            Self::Fixed(limit) => *limit,
+            Self::Adaptive(algorithm) => algorithm.limit().max(1),
+        }
+    }
 }
 
 /// A leaky bucket: `amount` drains in each `period`. Integers only, so the rate is exact.

@@ -86,6 +86,8 @@ pub struct Running {
     pub(super) cost: u64,
     pub(super) started: u64,
     pub(super) waited: u64,
+    /// How many ran when it was started, itself included.
+    pub(super) in_flight: usize,
 }
 
 impl Running {

@@ -40,10 +40,11 @@ mod slab;
 mod tests;
 mod wait;
 
-use self::capacity::Capacity;
+use self::capacity::{Capacity, Concurrency};
 use self::class_queue::ClassQueue;
 use self::slab::{Entry, Index, Slab};
 use self::wait::Pace;
+use crate::adaptive::Sample;
 use crate::class::Class;
 
 pub use self::builder::SchedulerBuilder;
@@ -156,8 +157,16 @@ impl Scheduler {
             rate.advance(now, has_waiting);
             rate.settle(running.cost, cost, has_waiting);
         }
+        let time = now.saturating_sub(running.started);
         if outcome == Outcome::Success {
-            self.pace.learn(now.saturating_sub(running.started), cost);
+            self.pace.learn(time, cost);
+        }
+        let is_overload = outcome == Outcome::Overload;
+        if let Capacity::InFlight(Concurrency::Adaptive(algorithm)) = &mut self.capacity {
+            if is_overload || outcome == Outcome::Success {
+                let in_flight = running.in_flight;
+                algorithm.update(Sample { now, time, in_flight, is_overload });
+            }
         }
         self.drain(now, out);
     }
@@ -247,6 +256,14 @@ impl Scheduler {
         self.running
     }
 
+    /// How many requests may run at once; `None` where the capacity is a rate.
+    pub fn limit(&self) -> Option<usize> {
+        match &self.capacity {
+            Capacity::Rate(_) => None,
+            Capacity::InFlight(limit) => Some(limit.limit()),
+        }
+    }
+
     /// How many requests went which way.
     pub const fn counts(&self) -> Counts {
         self.counts
@@ -258,7 +275,7 @@ impl Scheduler {
                 rate.advance(now, self.len > 0);
                 rate.is_free()
             }
-            Capacity::InFlight(limit) => self.running < *limit,
+            Capacity::InFlight(limit) => self.running < limit.limit(),
         }
     }
 
@@ -276,7 +293,13 @@ impl Scheduler {
         if let Capacity::Rate(rate) = &mut self.capacity {
             rate.start(cost);
         }
-        Running { class: Class::at(rank as u8), cost, started: now, waited }
+        Running {
+            class: Class::at(rank as u8),
+            cost,
+            started: now,
+            waited,
+            in_flight: self.running,
+        }
     }
 
     fn take(&mut self, index: Index) -> Id {

@@ -75,9 +75,9 @@ impl Scheduler {
     fn drain_time(&self, cost: u64, len: usize) -> u64 {
         match &self.capacity {
             Capacity::Rate(rate) => rate.wait(cost),
-            Capacity::InFlight(limit) if self.running < *limit => 0,
+            Capacity::InFlight(limit) if self.running < limit.limit() => 0,
             Capacity::InFlight(limit) => {
-                ((len + 1) as f64 * self.pace.mean_time() / *limit as f64) as u64
+                ((len + 1) as f64 * self.pace.mean_time() / limit.limit() as f64) as u64
             }
         }
     }

@@ -1,0 +1,127 @@
+use super::{Algorithm, Sample};
+
+/// What the limit is multiplied by, phase by phase. The first one finds capacity that has become free; the second one
+/// empties the server's queue, so that the time of the next requests is that of an unloaded server: no request is held
+/// back to measure more than this fifth.
+const PHASES: [f64; 6] = [1.1, 0.8, 1.0, 1.0, 1.0, 1.0];
+
+/// The best rate and time of this many phases count: in any six there is one of each kind.
+const WINDOW: usize = PHASES.len();
+
+/// Requests that are measured in a phase: at least this many, and three times the limit, so that requests that were
+/// started together and end together do not look like a higher rate.
+const SAMPLES: u64 = 64;
+const ROUNDS: u64 = 3;
+
+/// At the start, the limit grows by this factor each phase, as long as the rate grows by at least [`PLATEAU`].
+const START: f64 = 1.5;
+const PLATEAU: f64 = 1.2;
+
+/// A limit that is the product of the highest rate at which requests ended and the shortest mean time that they took: by
+/// Little's law, as many requests as keep the server busy without any waiting in it.
+///
+/// It learns only from phases in which the limit held requests back, so a quiet time changes nothing. It does not
+/// drift under an overload that lasts: one phase in six runs with a fifth less, and what is measured then is not
+/// the load. Means over at least 64 requests are compared, so handlers of unequal cost do no harm as long as their mix
+/// stays the same.
+#[derive(Debug, Clone)]
+pub struct Bandwidth {
+    base: f64,
+    min: f64,
+    max: f64,
+    is_starting: bool,
+    phase: usize,
+    current: Phase,
+    /// Requests in a second and mean microseconds of past phases.
+    past: [Option<(f64, f64)>; WINDOW],
+}
+
+/// Measured are all requests that end in the second part of a phase: by then, those that ran under the last limit are
+/// gone. Only those that began in the phase would be the short ones.
+#[derive(Debug, Clone, Copy, Default)]
+struct Phase {
+    /// Requests that have ended before the measurement.
+    settled: u64,
+    /// When the measurement began.
+    start: u64,
+    ends: u64,
+    time: u64,
+    /// Those among them that had taken the last place.
+    held: u64,
+    has_overload: bool,
+}
+
+impl Bandwidth {
+    /// Starts at `limit` and stays between `min` and `max`.
+    pub fn new(limit: usize, min: usize, max: usize) -> Self {
+        let (base, min, max) = (limit.max(1) as f64, min.max(1) as f64, max.max(1) as f64);
+        let current = Phase::default();
+        Self { base, min, max, is_starting: true, phase: 2, current, past: [None; WINDOW] }
+    }
+
+    fn end_phase(&mut self, now: u64) {
+        let Phase { start, ends, time, held, has_overload, .. } = self.current;
+        self.current = Phase::default();
+        if has_overload {
+            self.base = (self.base * 0.9).max(self.min);
+        }
+        if held * 2 < ends {
+            return;
+        }
+        let rate = ends as f64 / now.saturating_sub(start).max(1) as f64;
+        let mean = time as f64 / ends as f64;
+        let best = self.past.iter().flatten().map(|(rate, _)| *rate).fold(0.0, f64::max);
+        self.past.rotate_right(1);
+        self.past[0] = Some((rate, mean));
+        self.is_starting &= !has_overload && rate >= best * PLATEAU;
+        if self.is_starting {
+            self.base = (self.base * START).min(self.max);
+            return;
+        }
+        self.phase = (self.phase + 1) % PHASES.len();
+        // Once in each round of phases, so that one measurement which is off by chance counts once.
+        if has_overload || PHASES[self.phase] != 1.0 || PHASES[self.phase - 1] == 1.0 {
+            return;
+        }
+        let known = || self.past.iter().flatten();
+        let rate = known().map(|(rate, _)| *rate).fold(0.0, f64::max);
+        let mean = known().map(|(_, mean)| *mean).fold(f64::INFINITY, f64::min);
+        let most = (self.base * PHASES[0]).max(self.base + 1.0);
+        self.base = (rate * mean).min(most).min(self.max).max(self.min);
+    }
+}
+
+/// Starts at 20 and stays between 2 and 10,000.
+impl Default for Bandwidth {
+    fn default() -> Self {
+        Self::new(20, 2, 10_000)
+    }
+}
+
+impl Algorithm for Bandwidth {
+    fn limit(&self) -> usize {
+        let base = self.base.round();
+        let limit = match PHASES[self.phase] {
+            up if up > 1.0 => (base * up).round().max(base + 1.0),
+            factor => (base * factor).round(),
+        };
+        limit.min(self.max).max(self.min) as usize
+    }
+
+    fn update(&mut self, sample: Sample) {
+        let limit = self.limit() as u64;
+        let phase = &mut self.current;
+        phase.has_overload |= sample.is_overload;
+        if phase.settled < limit {
+            phase.settled += 1;
+            phase.start = sample.now;
+            return;
+        }
+        phase.ends += 1;
+        phase.time += sample.time;
+        phase.held += u64::from(sample.in_flight as u64 >= limit);
+        if phase.ends >= SAMPLES.max(ROUNDS * limit) {
+            self.end_phase(sample.now);
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Limits of work in flight that follow what the server can do.
+//!
+//! [`Bandwidth`] is ours; [`Aimd`], [`Vegas`] and [`Gradient2`] are those of Netflix' concurrency-limits, with its
+//! constants. The limit of Vegas and Gradient2 is known to drift upwards
+//! under an overload that lasts, because the time that they take for unloaded follows the load.
+//!
+//! ```
+//! use std::time::Duration;
+//! use sluicegate_throttle::adaptive::Bandwidth;
+//! use sluicegate_throttle::scheduler::Scheduler;
+//!
+//! let scheduler = Scheduler::builder().adaptive(Bandwidth::default()).queue(1_000).build()?;
+//! # let _ = scheduler;
+//! # Ok::<(), sluicegate_throttle::ConfigError>(())
+//! ```
+
+mod aimd;
+mod bandwidth;
+mod gradient2;
+#[cfg(test)]
+mod tests;
+mod vegas;
+
+use std::fmt;
+
+pub use self::aimd::Aimd;
+pub use self::bandwidth::Bandwidth;
+pub use self::gradient2::Gradient2;
+pub use self::vegas::Vegas;
+
+/// Learns from requests that have ended how many may run at once.
+pub trait Algorithm: fmt::Debug + Send {
+    /// How many requests may run at once: at least 1.
+    fn limit(&self) -> usize;
+
+    /// A request has ended. Requests that failed for other reasons than overload, or were cancelled, are not shown.
+    fn update(&mut self, sample: Sample);
+}
+
+/// A request that has ended.
+#[derive(Debug, Clone, Copy)]
+pub struct Sample {
+    /// When it ended, in microseconds.
+    pub now: u64,
+    /// Microseconds from leaving the queue to its end.
+    pub time: u64,
+    /// How many requests ran when it was started, itself included.
+    pub in_flight: usize,
+    /// Whether what served it was overloaded.
+    pub is_overload: bool,
+}
