@@ -345,3 +345,17 @@ impl Drop for InService {
         shared.end(self);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queued_request_takes_at_most_three_hundred_bytes() {
+        // Its row in the queue and the list of free rows, its place, what it is told by with two counts, and a pointer
+        // to that.
+        let told = size_of::<Waiter>() + 2 * size_of::<usize>() + size_of::<Option<Arc<Waiter>>>();
+        let bytes = Scheduler::BYTES_PER_REQUEST + size_of::<Place>() + told;
+        assert!(bytes <= 300, "{bytes}");
+    }
+}

@@ -75,6 +75,9 @@ pub struct Scheduler {
 }
 
 impl Scheduler {
+    /// Memory that each queued request takes here, in bytes. The memory of requests that have left is used again.
+    pub const BYTES_PER_REQUEST: usize = Slab::BYTES;
+
     /// Settings of a scheduler, to be changed.
     pub fn builder() -> SchedulerBuilder {
         SchedulerBuilder::new()

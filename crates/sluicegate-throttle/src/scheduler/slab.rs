@@ -80,6 +80,9 @@ struct Slot {
 }
 
 impl Slab {
+    /// A slot, and its entry in the list of free ones.
+    pub(super) const BYTES: usize = size_of::<Slot>() + size_of::<Index>();
+
     pub(super) fn insert(&mut self, entry: Entry) -> Id {
         if let Some(index) = self.free.pop() {
             let slot = &mut self.slots[index.position()];
