@@ -57,7 +57,10 @@ impl<B: http_body::Body<Data = Bytes>> http_body::Body for Body<B> {
         match self.project().kind.project() {
             KindProj::Inner { mut body, in_service } => {
                 let Some(running) = in_service else { return body.poll_frame(cx) };
-                let frame = ready!(running.measure(|| body.as_mut().poll_frame(cx)));
+                running.resume();
+                let frame = body.as_mut().poll_frame(cx);
+                running.pause();
+                let frame = ready!(frame);
                 if !matches!(frame, Some(Ok(_))) || body.is_end_stream() {
                     running.end(frame.as_ref().is_none_or(Result::is_ok));
                     *in_service = None;

@@ -63,8 +63,8 @@ impl<B> HttpResponse for Response<B> {
 pin_project! {
     #[project = StateProj]
     enum State<I, B, R, F, ResBody> {
-        Waiting { place: Place, forward: Option<Box<Forward<I, B, R>>> },
-        Starting { in_service: Option<InService>, forward: Option<Box<Forward<I, B, R>>> },
+        Waiting { place: Place, forward: Option<Forward<I, B, R>> },
+        Starting { in_service: Option<InService>, forward: Option<Forward<I, B, R>> },
         // The future is dropped before its place is free.
         Running {
             #[pin]
@@ -93,7 +93,7 @@ where
         settings: Arc<Settings<R>>,
         in_service: Option<InService>,
     ) -> Self {
-        let forward = Some(Box::new(Forward { service, request, settings }));
+        let forward = Some(Forward { service, request, settings });
         Self { state: State::Starting { in_service, forward } }
     }
 
@@ -103,7 +103,7 @@ where
         settings: Arc<Settings<R>>,
         place: Place,
     ) -> Self {
-        let forward = Some(Box::new(Forward { service, request, settings }));
+        let forward = Some(Forward { service, request, settings });
         Self { state: State::Waiting { place, forward } }
     }
 
@@ -131,7 +131,7 @@ where
                             State::Starting { in_service: Some(in_service), forward: Some(forward) }
                         }
                         Err(shed) => {
-                            let Forward { request, settings, .. } = *forward;
+                            let Forward { request, settings, .. } = forward;
                             let (head, _) = request.into_parts();
                             let response = settings.respond.response(&shed, &head);
                             State::Shed { response: Some(response) }
@@ -140,15 +140,23 @@ where
                 }
                 StateProj::Starting { in_service, forward } => {
                     let service = &mut forward.as_mut().expect(POLLED_AGAIN).service;
-                    ready!(measured(in_service, || service.poll_ready(cx)))?;
+                    in_service.iter_mut().for_each(InService::resume);
+                    let is_ready = service.poll_ready(cx);
+                    if !matches!(is_ready, Poll::Ready(Ok(()))) {
+                        in_service.iter_mut().for_each(InService::pause);
+                    }
+                    ready!(is_ready)?;
                     let Forward { mut service, request, settings } =
-                        *forward.take().expect(POLLED_AGAIN);
-                    let future = measured(in_service, || service.call(request));
+                        forward.take().expect(POLLED_AGAIN);
+                    let future = service.call(request);
                     let hold_until = settings.hold_until;
                     State::Running { future, in_service: in_service.take(), hold_until }
                 }
                 StateProj::Running { future, in_service, hold_until } => {
-                    let result = ready!(measured(in_service, || future.poll(cx)));
+                    in_service.iter_mut().for_each(InService::resume);
+                    let result = future.poll(cx);
+                    in_service.iter_mut().for_each(InService::pause);
+                    let result = ready!(result);
                     let in_service = in_service.take();
                     return Poll::Ready(result_of(result, in_service, *hold_until));
                 }
@@ -158,13 +166,6 @@ where
             };
             state.set(next);
         }
-    }
-}
-
-fn measured<T>(in_service: &mut Option<InService>, poll: impl FnOnce() -> T) -> T {
-    match in_service {
-        Some(in_service) => in_service.measure(poll),
-        None => poll(),
     }
 }
 

@@ -111,6 +111,7 @@ impl Shared {
             running: Some(running),
             key,
             nanos: 0,
+            polled_since: None,
             reported: None,
             outcome: Outcome::Cancelled,
             at_end: Outcome::Success,
@@ -118,16 +119,21 @@ impl Shared {
     }
 
     /// A request has ended, or its client has gone.
-    fn end(self: &Arc<Self>, request: &mut InService) {
-        let Some(running) = request.running.take() else { return };
+    fn end(
+        self: &Arc<Self>,
+        running: Running,
+        key: u64,
+        nanos: u64,
+        reported: Option<u64>,
+        outcome: Outcome,
+    ) {
         let mut state = self.lock();
         let now = self.clock.now();
-        let reported = request.reported.as_ref().map(RunningCost::total);
         let actual = match self.unit {
             Unit::Requests => None,
             Unit::Reported => reported,
             Unit::PollTime => {
-                let measured = state.whole_micros(request.nanos);
+                let measured = state.whole_micros(nanos);
                 Some(match (self.reported, reported) {
                     (Reported::Instead, Some(reported)) => reported,
                     (Reported::OnTop, Some(reported)) => measured.saturating_add(reported),
@@ -136,13 +142,13 @@ impl Shared {
             }
         };
         // A client that has gone may have left in the middle: what it cost is no prediction.
-        if let (Some(actual), true) = (actual, request.outcome != Outcome::Cancelled) {
-            state.predictor.learn(request.key, running.class(), actual);
+        if let (Some(actual), true) = (actual, outcome != Outcome::Cancelled) {
+            state.predictor.learn(key, running.class(), actual);
             state.predicted = state.predicted.saturating_add(running.cost());
             state.actual = state.actual.saturating_add(actual);
         }
         let mut instructions = std::mem::take(&mut state.instructions);
-        state.scheduler.done(now, running, actual, request.outcome, &mut instructions);
+        state.scheduler.done(now, running, actual, outcome, &mut instructions);
         let wakers = state.tell(instructions);
         self.let_go(state, wakers);
     }
@@ -325,6 +331,8 @@ pub(super) struct InService {
     running: Option<Running>,
     key: u64,
     nanos: u64,
+    /// What the stopwatch showed when it was last polled, while it is.
+    polled_since: Option<u64>,
     /// What the handler says that it cost.
     pub(super) reported: Option<RunningCost>,
     pub(super) outcome: Outcome,
@@ -333,16 +341,28 @@ pub(super) struct InService {
 }
 
 impl InService {
-    /// Runs `poll` and measures it.
-    pub(super) fn measure<T>(&mut self, poll: impl FnOnce() -> T) -> T {
-        self.shared.stopwatch.add(&mut self.nanos, poll)
+    /// It is polled from now on, if it is not yet.
+    #[inline]
+    pub(super) fn resume(&mut self) {
+        self.polled_since.get_or_insert_with(|| self.shared.stopwatch.read());
+    }
+
+    /// It is not polled any more.
+    #[inline]
+    pub(super) fn pause(&mut self) {
+        if let Some(before) = self.polled_since.take() {
+            self.nanos += self.shared.stopwatch.since(before);
+        }
     }
 }
 
 impl Drop for InService {
     fn drop(&mut self) {
-        let shared = Arc::clone(&self.shared);
-        shared.end(self);
+        self.pause();
+        if let Some(running) = self.running.take() {
+            let reported = self.reported.as_ref().map(RunningCost::total);
+            self.shared.end(running, self.key, self.nanos, reported, self.outcome);
+        }
     }
 }
 

@@ -14,17 +14,18 @@ impl Stopwatch {
         Self(counter, clock.clone())
     }
 
-    /// Runs `poll`, and adds the time that it takes to `nanos`.
-    pub(super) fn add<T>(&self, nanos: &mut u64, poll: impl FnOnce() -> T) -> T {
-        let Some(counter) = self.0 else {
-            let before = self.1.now();
-            let polled = poll();
-            *nanos += self.1.now().saturating_sub(before) * 1_000;
-            return polled;
-        };
-        let before = counter.raw();
-        let polled = poll();
-        *nanos += counter.delta_as_nanos(before, counter.raw());
-        polled
+    /// What it shows, to be given to [`since`](Self::since).
+    #[inline]
+    pub(super) fn read(&self) -> u64 {
+        self.0.map_or_else(|| self.1.now(), quanta::Clock::raw)
+    }
+
+    /// Nanoseconds since it showed `before`.
+    #[inline]
+    pub(super) fn since(&self, before: u64) -> u64 {
+        match self.0 {
+            Some(counter) => counter.delta_as_nanos(before, counter.raw()),
+            None => self.1.now().saturating_sub(before) * 1_000,
+        }
     }
 }
