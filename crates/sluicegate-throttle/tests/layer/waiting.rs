@@ -127,3 +127,31 @@ fn a_request_runs_until_its_body_has_ended_or_until_its_head() {
     let _response = answered(&mut head);
     assert_eq!(throttle.snapshot().running, 0);
 }
+
+/// Requests of four threads, of which a third leave at any point: whoever stays is answered, and nothing is held.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn no_wake_up_is_lost_between_threads() {
+    let throttle = Throttle::builder().in_flight(2).queue_cost(u64::MAX / 4).build().unwrap();
+    let service = throttle.layer().layer(tower::service_fn(|_: Request<String>| async {
+        tokio::task::yield_now().await;
+        Ok::<_, Infallible>(Response::new(Full::<Bytes>::default()))
+    }));
+    let requests: Vec<_> = (0..3_000)
+        .map(|number| {
+            let request = service.clone().call(get("/"));
+            let task = tokio::spawn(request);
+            if number % 3 == 0 {
+                task.abort();
+            }
+            task
+        })
+        .collect();
+    for (number, request) in requests.into_iter().enumerate() {
+        let answered = request.await;
+        assert!(number % 3 == 0 || answered.unwrap().unwrap().status() == 200);
+    }
+    let snapshot = throttle.snapshot();
+    assert_eq!((snapshot.queued, snapshot.queued_cost, snapshot.running), (0, 0, 0));
+    let counts = snapshot.counts;
+    assert_eq!(counts.offered, counts.started + counts.cancelled);
+}
