@@ -51,6 +51,11 @@ where
         }
         body.into_inner().map_or_else(axum::body::Body::from, axum::body::Body::new)
     }
+
+    #[inline]
+    fn inner(body: B) -> axum::body::Body {
+        axum::body::Body::new(body)
+    }
 }
 
 #[cfg(feature = "tokio")]

@@ -160,8 +160,9 @@ where
                         Poll::Ready(Ok(response)) => close(paid, upgrade, response),
                         Poll::Ready(Err(_)) | Poll::Pending => None,
                     };
-                    return result.map_ok(|response| {
-                        response.map(|body| W::body(Body::holding(body, held)))
+                    return result.map_ok(|response| match held {
+                        None => response.map(W::inner),
+                        held => response.map(|body| W::body(Body::holding(body, held))),
                     });
                 }
                 StateProj::Pending { pending, forward } => {

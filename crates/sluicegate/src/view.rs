@@ -49,6 +49,13 @@ pub trait FrameworkBody<B>: Framework {
 
     /// `body`, as that.
     fn body(body: Body<B>) -> Self::Body;
+
+    /// The body of the service inside, with which nothing is held, as that. Most responses have one: a framework
+    /// with one type for all bodies saves the wrapping here.
+    #[inline]
+    fn inner(body: B) -> Self::Body {
+        Self::body(Body::new(body))
+    }
 }
 
 /// No framework: the server itself leaves a [`Peer`] and a [`MatchedRoute`] in the request's
