@@ -3,6 +3,8 @@
 //! Services do not need this module. It follows semantic versioning like the others, but changes of it are
 //! expected more often.
 
+#[doc(hidden)]
+pub use crate::__settings as settings;
 pub use crate::admission::adapter::Refused;
 pub use crate::admission::admit::{Admission, Undecided};
 pub use crate::admission::enforcer::{Enforcer, LeaveDecision, client_error, must_keep};

@@ -1,13 +1,12 @@
 use std::fmt;
 use std::marker::PhantomData;
-use std::time::Duration;
 
 use http::{HeaderValue, Request, Response};
-use sluicegate_core::adapter::{Enforcer, Hold, Known, Refusal, client_error};
-use sluicegate_core::observe::{Counts, ShowKeys, Watch};
+use sluicegate_core::Memory;
+use sluicegate_core::adapter::{Enforcer, Known, Refusal};
+use sluicegate_core::observe::Counts;
 use sluicegate_core::rule::KnownLimits;
-use sluicegate_core::store::{OnStoreError, Store};
-use sluicegate_core::{Fields, Memory, Rejection};
+use sluicegate_core::store::Store;
 
 use crate::rate_limit::{Limited, RateLimitFor};
 use crate::respond::{Problem, RespondFn, TooManyFn};
@@ -69,82 +68,7 @@ impl<R: KnownLimits, S, W, P> RateLimitLayerFor<R, S, W, P> {
 }
 
 impl<R, S, W, P> RateLimitLayerFor<R, S, W, P> {
-    /// What happens to requests that exceed a limit; they are [blocked](Rejection::block) by default.
-    pub fn rejection(self, rejection: Rejection) -> Self {
-        self.with(|enforcer| enforcer.gate = enforcer.gate.with(rejection))
-    }
-
-    /// Which header fields tell clients how they stand; [`Fields::DRAFT`] by default.
-    pub fn fields(self, fields: Fields) -> Self {
-        self.with(|enforcer| enforcer.fields = fields)
-    }
-
-    /// Whether the [`Decision`](crate::Decision) is left in the extensions of requests, for handlers, and of
-    /// responses, for layers further out. By default it is left in requests, and in responses only where a limit is
-    /// exceeded.
-    pub fn extensions(self, extensions: bool) -> Self {
-        self.with(|enforcer| enforcer.extensions = extensions.into())
-    }
-
-    /// What happens when the store fails, is full, or does not answer in time; requests are
-    /// [admitted](OnStoreError::Admit) by default.
-    pub fn on_store_error(self, on_store_error: OnStoreError) -> Self {
-        self.with(|enforcer| enforcer.on_store_error = on_store_error)
-    }
-
-    /// The status that answers a request which can never be admitted, because it costs more than a limit ever
-    /// admits (see [`Refusal::NeverFits`]). By default it is `413 Content Too Large` where the cost is the
-    /// length of the body, and `422 Unprocessable Content` otherwise.
-    ///
-    /// # Panics
-    ///
-    /// When the status is not from 400 to 499, or is 429, which invites the client to try again.
-    #[track_caller]
-    pub fn never_fits_status(self, status: u16) -> Self {
-        let never_fits_status = client_error(status);
-        self.with(|enforcer| enforcer.never_fits_status = never_fits_status)
-    }
-
-    /// How long to wait for a store that is not in this process; one second by default.
-    pub fn deadline(self, deadline: Duration) -> Self {
-        self.with(|enforcer| enforcer.deadline = Some(deadline))
-    }
-
-    /// Until when a request holds its places of [`Limit::concurrent`](crate::Limit::concurrent), and when an
-    /// answer whose cost is [running](crate::cost::RunningCost) is settled: by default when the response's body
-    /// has ended, or the upgraded connection has closed.
-    ///
-    /// ```
-    /// use sluicegate::{Ip, Limit, RateLimitLayer};
-    /// use sluicegate::adapter::Hold;
-    ///
-    /// // Five at work; what is still being sent to slow clients does not count.
-    /// let layer = RateLimitLayer::new(Limit::concurrent(5).by(Ip::peer())).hold_until(Hold::Head);
-    /// # let _ = layer;
-    /// ```
-    pub fn hold_until(self, hold: Hold) -> Self {
-        self.with(|enforcer| enforcer.hold = hold)
-    }
-
-    /// Tells `watch` who is refused: a [`Watch`] shows who that is most.
-    ///
-    /// ```
-    /// use sluicegate::{Ip, Limit, RateLimitLayer};
-    /// use sluicegate::observe::Watch;
-    ///
-    /// let watch = Watch::new(32);
-    /// let layer = RateLimitLayer::new(Limit::per_second(10).by(Ip::peer())).watch(&watch);
-    /// assert!(watch.snapshot().is_empty());
-    /// # let _ = layer;
-    /// ```
-    pub fn watch(self, watch: &Watch) -> Self {
-        self.with(|enforcer| enforcer.observer.watch = Some(watch.clone()))
-    }
-
-    /// What events show of the keys of requests, in a field `who`; [nothing](ShowKeys::Hidden) by default.
-    pub fn show_keys(self, show_keys: ShowKeys) -> Self {
-        self.with(|enforcer| enforcer.observer.show_keys = show_keys)
-    }
+    sluicegate_core::adapter::settings!("sluicegate", "RateLimitLayer");
 
     /// Makes the response of every refusal, seeing the request: also of requests without a key (400 or 500),
     /// of those that can never be admitted (413, 422) and of a store that fails (503), so begin with the

@@ -14,4 +14,5 @@ pub(crate) mod pending;
 pub(crate) mod refusal;
 mod refusal_fields;
 pub(crate) mod respond;
+pub(crate) mod settings;
 pub(crate) mod unsettled;
