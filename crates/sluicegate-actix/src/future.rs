@@ -11,7 +11,7 @@ use sluicegate_core::adapter::{listen_unserved, note_unserved};
 use sluicegate_core::store::Store;
 
 use crate::body::Body;
-use crate::rate_limit::{Inside, Paid, Pending, close};
+use crate::limited::{Inside, Paid, Pending, close};
 
 pin_project! {
     /// The response of a [`RateLimitService`](crate::service::RateLimitService).

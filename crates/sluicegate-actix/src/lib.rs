@@ -96,6 +96,7 @@ mod extract;
 mod future;
 mod headers;
 mod in_flight;
+mod limited;
 mod middleware;
 mod pattern;
 mod rate_limit;

@@ -13,9 +13,10 @@ use sluicegate_core::rule::{KnownLimits, Rule};
 use sluicegate_core::store::Store;
 
 use crate::body::Body;
+use crate::limited::Limited;
 use crate::rate_limit::RateLimitService;
 use crate::respond::Respond;
-use crate::shared::{Shared, Site, Tally};
+use crate::shared::{Shared, Site};
 use crate::view::RequestView;
 
 /// A middleware that limits how fast requests may pass: for
@@ -69,19 +70,6 @@ use crate::view::RequestView;
 pub struct RateLimit<R, S = Memory> {
     rule: R,
     limited: Limited<S>,
-}
-
-/// All that does not depend on the rule.
-#[derive(Clone)]
-pub(crate) struct Limited<S> {
-    pub(crate) enforcer: Enforcer<S>,
-    pub(crate) respond: Respond,
-    /// The item of each limit that is known in the `RateLimit-Policy` field.
-    pub(crate) policies: Arc<[HeaderValue]>,
-    /// What the workers share is shared for as long as somebody holds this.
-    _tally: Arc<Tally>,
-    /// The same for the default store.
-    _memory: Option<Arc<Memory>>,
 }
 
 impl<R: KnownLimits + 'static> RateLimit<R> {

@@ -1,10 +1,6 @@
 use std::fmt;
 
-use crate::error::ConfigError;
-
-/// Most classes that a throttle can have. Each request looks at every class a few times.
-pub const MAX_CLASSES: usize = 8;
-
+use crate::error::{ConfigError, MAX_CLASSES};
 /// The criticality of a request, as its rank in the [`Classes`] of a throttle: 0 is the most critical.
 ///
 /// The constants name the four classes of [`Classes::four`]. For other orders, ask

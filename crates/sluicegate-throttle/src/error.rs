@@ -1,7 +1,8 @@
 use std::error::Error;
 use std::fmt;
 
-use crate::class::MAX_CLASSES;
+/// Most classes that a throttle can have. Each request looks at every class a few times.
+pub const MAX_CLASSES: usize = 8;
 
 /// Why a throttle cannot be made as it was asked for.
 #[derive(Debug, Clone, PartialEq)]

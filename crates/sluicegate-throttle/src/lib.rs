@@ -16,8 +16,8 @@ pub mod layer;
 pub mod predict;
 pub mod scheduler;
 
-pub use self::class::{Class, Classes, MAX_CLASSES};
-pub use self::error::ConfigError;
+pub use self::class::{Class, Classes};
+pub use self::error::{ConfigError, MAX_CLASSES};
 #[cfg(feature = "tower")]
 pub use self::layer::{Throttle, ThrottleLayer};
 

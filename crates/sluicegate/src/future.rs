@@ -12,7 +12,7 @@ use sluicegate_core::store::Store;
 use tower::Service;
 
 use crate::body::Body;
-use crate::rate_limit::{Limited, Paid, Pending, close};
+use crate::limited::{Limited, Paid, Pending, close};
 use crate::respond::Respond;
 use crate::upgrade::Upgrade;
 use crate::view::{FrameworkBody, Plain};

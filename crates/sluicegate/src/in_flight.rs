@@ -10,7 +10,7 @@ use sluicegate_core::condition::{InFlight, InFlightGuard};
 use tower::{Layer, Service};
 
 use crate::body::Body;
-use crate::rate_limit::hold;
+use crate::limited::hold;
 use crate::upgrade::Upgrade;
 use crate::view::{FrameworkBody, Plain};
 

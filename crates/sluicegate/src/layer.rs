@@ -8,7 +8,8 @@ use sluicegate_core::observe::Counts;
 use sluicegate_core::rule::KnownLimits;
 use sluicegate_core::store::Store;
 
-use crate::rate_limit::{Limited, RateLimitFor};
+use crate::limited::Limited;
+use crate::rate_limit::RateLimitFor;
 use crate::respond::{Problem, RespondFn, TooManyFn};
 use crate::view::Plain;
 

@@ -71,6 +71,7 @@ mod headers;
 mod held;
 mod in_flight;
 mod layer;
+mod limited;
 mod limiter;
 mod rate_limit;
 mod reply;

@@ -1,14 +1,17 @@
 use std::cell::RefCell;
+use std::sync::Arc;
 use std::time::Duration;
 
 use sluicegate_core::{Ip, Limit};
 
-use super::key::Name;
 use crate::absent::{GeoDatabase, GeoKey, Hours};
 use crate::document::{Document, Texts};
 use crate::environment::Environment;
 use crate::source::DocumentPath;
 use crate::source::{Diagnostic, PolicyError};
+
+/// A name or a value from a document.
+pub(super) type Name = Arc<str>;
 
 /// What a document is compiled with, and the errors found in it.
 pub(super) struct Context<'a> {

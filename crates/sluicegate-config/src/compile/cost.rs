@@ -7,7 +7,7 @@ use sluicegate_core::cost::{ContentLength, CostFrom, CostOf, content_length, cos
 use sluicegate_core::key::{Missing, Query, View};
 
 use super::Context;
-use super::key::Name;
+use super::context::Name;
 use crate::document::{self, CostTable};
 use crate::environment::CostFn;
 use crate::request::Request;

@@ -8,14 +8,10 @@ use sluicegate_core::key::{
 };
 use sluicegate_core::{Claim, First, Global, Header, Ip, Route};
 
-use super::Context;
+use super::context::{Context, Name};
 use crate::absent::GeoKey;
 use crate::document;
 use crate::source::DocumentPath;
-
-/// A name or a value from a document.
-pub(super) type Name = Arc<str>;
-
 /// A key. It uses the same extractors as code, so both write the same keys.
 #[derive(Debug, Clone)]
 pub(super) enum Key {

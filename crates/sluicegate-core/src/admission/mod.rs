@@ -8,6 +8,7 @@ pub(crate) mod adapter;
 pub(crate) mod admit;
 pub(crate) mod enforcer;
 pub(crate) mod gate;
+pub(crate) mod judge;
 pub(crate) mod known;
 pub(crate) mod paid;
 pub(crate) mod pending;

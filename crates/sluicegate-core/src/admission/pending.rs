@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use pin_project_lite::pin_project;
 
-use crate::admission::admit::Action;
 use crate::admission::gate::QueuePermit;
+use crate::admission::judge::Action;
 use crate::admission::paid::{AsEnforcer, Paid, Via};
 use crate::admission::refusal::Refusal;
 use crate::clock::sleep::{Sleep, Timer};

@@ -13,7 +13,7 @@ use sluicegate_core::cost::RunningCost;
 use tower_service::Service;
 
 use super::body::Body;
-use super::service::{HoldUntil, Settings};
+use super::settings::{HoldUntil, Settings};
 use super::shared::{InService, Place};
 use crate::scheduler::Outcome;
 

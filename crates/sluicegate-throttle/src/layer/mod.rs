@@ -37,10 +37,12 @@ mod future;
 mod refusal;
 mod requests;
 mod service;
+mod settings;
 mod shared;
 mod snapshot;
 mod stopwatch;
 mod throttle;
+mod unit;
 mod waiter;
 
 pub use self::body::Body;
@@ -50,6 +52,8 @@ pub use self::criticality::{
 pub use self::deadline::{Deadline, DeadlineHeader, GrpcTimeout, NoDeadline};
 pub use self::future::{HttpResponse, ResponseFuture};
 pub use self::requests::{Describe, Described, Nothing, Requests};
-pub use self::service::{HoldUntil, ThrottleLayer, ThrottleService};
+pub use self::service::{ThrottleLayer, ThrottleService};
+pub use self::settings::HoldUntil;
 pub use self::snapshot::{ClassSnapshot, Snapshot};
-pub use self::throttle::{Reported, Throttle, ThrottleBuilder};
+pub use self::throttle::{Throttle, ThrottleBuilder};
+pub use self::unit::Reported;

@@ -14,18 +14,9 @@ use super::body::Body;
 use super::future::ResponseFuture;
 use super::refusal::Respond;
 use super::requests::{Describe, Requests};
+use super::settings::{HoldUntil, Settings};
 use super::shared::{Admission, Shared};
 use crate::scheduler::Shed;
-
-/// Until when a request counts as running.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum HoldUntil {
-    /// Until the body of its response has ended.
-    #[default]
-    Body,
-    /// Until the head of its response is there: for services whose responses stream for a long time.
-    Head,
-}
 
 /// A tower layer that lets requests through as a [`Throttle`](super::Throttle) starts them.
 ///
@@ -36,14 +27,6 @@ pub enum HoldUntil {
 pub struct ThrottleLayer<R = Requests, W = Plain> {
     pub(super) settings: Settings<R>,
     framework: PhantomData<fn() -> W>,
-}
-
-#[derive(Debug, Clone)]
-pub(super) struct Settings<R> {
-    shared: Arc<Shared>,
-    requests: R,
-    pub(super) respond: Respond,
-    pub(super) hold_until: HoldUntil,
 }
 
 impl<R, W> ThrottleLayer<R, W> {

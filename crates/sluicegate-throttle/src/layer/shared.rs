@@ -9,7 +9,7 @@ use sluicegate_core::cost::RunningCost;
 use super::requests::Described;
 use super::snapshot::{ClassSnapshot, Snapshot};
 use super::stopwatch::Stopwatch;
-use super::throttle::{Reported, Unit};
+use super::unit::{Reported, Unit};
 use super::waiter::{Told, Waiter};
 use crate::class::{Class, Classes};
 use crate::predict::Predictor;

@@ -9,6 +9,7 @@ use super::requests::Requests;
 use super::service::ThrottleLayer;
 use super::shared::Shared;
 use super::snapshot::Snapshot;
+use super::unit::{Reported, Unit};
 use crate::adaptive::Algorithm;
 use crate::class::Classes;
 use crate::error::ConfigError;
@@ -84,27 +85,6 @@ impl fmt::Debug for Throttle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Throttle").field("snapshot", &self.snapshot()).finish()
     }
-}
-
-/// What the costs of a throttle count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unit {
-    /// Each request costs 1.
-    Requests,
-    /// Microseconds of polling the handler and its body.
-    PollTime,
-    /// What handlers report as [`Cost`](sluicegate_core::Cost).
-    Reported,
-}
-
-/// What a [`Cost`](sluicegate_core::Cost) that a handler leaves in its response means where time is measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Reported {
-    /// It is the cost; the measured time is not counted.
-    #[default]
-    Instead,
-    /// It is added to the measured time, such as the microseconds that a database worked.
-    OnTop,
 }
 
 /// Settings of a [`Throttle`]: one capacity, a queue, and what is optional.

@@ -19,7 +19,8 @@ mod estimate;
 mod tests;
 
 use self::estimate::Estimate;
-use crate::class::{Class, MAX_CLASSES};
+use crate::class::Class;
+use crate::error::MAX_CLASSES;
 
 /// Places that a key can be in. The one of these that was used least recently makes room for a new key.
 const WAYS: usize = 4;

@@ -5,8 +5,7 @@ use super::capacity::{Capacity, Concurrency, Rate};
 use super::class_queue::ClassQueue;
 use super::codel::Codel;
 use crate::adaptive::Algorithm;
-use crate::class::MAX_CLASSES;
-use crate::error::ConfigError;
+use crate::error::{ConfigError, MAX_CLASSES};
 
 /// Queues for the flows of each class, as in Kubernetes: a flow beyond them shares.
 const FLOW_QUEUES: usize = 64;

@@ -8,7 +8,7 @@ use super::hours::hours;
 use super::{Condition, Test, Value};
 use crate::absent::GeoKey;
 use crate::compile::Context;
-use crate::compile::key::Name;
+use crate::compile::context::Name;
 use crate::document::{self, Expected, Texts};
 use crate::source::DocumentPath;
 

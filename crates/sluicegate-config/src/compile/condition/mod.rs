@@ -11,7 +11,7 @@ use sluicegate_core::condition::{
 use sluicegate_core::key::{Cookie, Missing, Query, View};
 use sluicegate_core::{Claim, Header};
 
-use super::key::Name;
+use super::context::Name;
 use crate::absent::{GeoIn, Hours};
 use crate::document::Wildcard;
 

@@ -1,8 +1,8 @@
 //! Limits that there is no room for, and those of the same request that there is room for.
 
 use super::*;
-use crate::admission::admit::Action;
 use crate::admission::enforcer::Enforcer;
+use crate::admission::judge::Action;
 use crate::key::Global;
 use crate::key::testing::Request;
 use crate::limit::Receipt;
