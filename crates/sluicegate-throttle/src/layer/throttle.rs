@@ -45,7 +45,7 @@ impl Throttle {
         self.layer_for::<Plain>()
     }
 
-    /// [`layer`](Self::layer) for a [`Framework`](sluicegate::adapter::Framework), such as `sluicegate_axum::Axum`:
+    /// [`layer`](Self::layer) for a [`Framework`](sluicegate::adapter::Framework), such as `sluicegate_axum::adapter::Axum`:
     /// keys and conditions then find what that framework leaves in requests.
     pub fn layer_for<W>(&self) -> ThrottleLayer<Requests, W> {
         ThrottleLayer::new(Arc::clone(&self.shared), Requests::new(self.shared.classes.lowest()))
