@@ -38,7 +38,7 @@ pin_project! {
                 StateProj::Running { paid, .. } if paid.is_open() => {
                     listen_unserved(|| state.set(State::Refused { response: None }));
                 }
-                StateProj::Pending { forward: Some(_), .. } => note_unserved(),
+                StateProj::Pending { queued } if queued.forward.is_some() => note_unserved(),
                 _ => {}
             }
         }
@@ -55,7 +55,20 @@ pin_project! {
         Refused { response: Option<ServiceResponse<BoxBody>> },
         // The future is dropped first: it says whether a handler was running.
         Running { #[pin] future: I::Future, paid: Paid<I, S> },
-        Pending { #[pin] pending: Pending<I, S>, forward: Option<Box<Forward<I, S>>> },
+        // Boxed, because it is large and rare: the future of every request is moved a few times.
+        Pending { queued: Pin<Box<Queued<I, S>>> },
+    }
+}
+
+pin_project! {
+    /// A request that does not go ahead at once.
+    struct Queued<I, S>
+    where
+        S: Store,
+    {
+        #[pin]
+        pending: Pending<I, S>,
+        forward: Option<Forward<I, S>>,
     }
 }
 
@@ -85,7 +98,8 @@ where
     }
 
     pub(crate) fn pending(pending: Pending<I, S>, forward: Forward<I, S>) -> Self {
-        Self { state: State::Pending { pending, forward: Some(Box::new(forward)) } }
+        let queued = Queued { pending, forward: Some(forward) };
+        Self { state: State::Pending { queued: Box::pin(queued) } }
     }
 }
 
@@ -108,9 +122,10 @@ where
                     let response = close(paid, ready!(future.poll(cx)));
                     return Poll::Ready(response.map(ServiceResponse::map_into_left_body));
                 }
-                StateProj::Pending { pending, forward } => {
-                    let result = ready!(pending.poll(cx));
-                    let Forward { request, inside } = *forward.take().expect(POLLED_AGAIN);
+                StateProj::Pending { queued } => {
+                    let queued = queued.as_mut().project();
+                    let result = ready!(queued.pending.poll(cx));
+                    let Forward { request, inside } = queued.forward.take().expect(POLLED_AGAIN);
                     match result {
                         // It is not asked again whether it is ready: in actix-web a worker asks before it takes
                         // connections, not for each request, and asking here would take its waker away.

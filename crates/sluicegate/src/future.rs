@@ -43,7 +43,7 @@ pin_project! {
                 StateProj::Running { paid, .. } if paid.is_open() => {
                     listen_unserved(|| state.set(State::Refused { response: None }));
                 }
-                StateProj::Pending { forward: Some(forward), .. } => forward.note_unserved(),
+                StateProj::Pending { queued } => queued.note_unserved(),
                 _ => {}
             }
         }
@@ -79,11 +79,20 @@ pin_project! {
             upgrade: Option<Upgrade>,
             paid: Paid<R, S, P>,
         },
-        Pending {
-            #[pin]
-            pending: Pending<R, S, P>,
-            forward: Option<Box<Forward<I, B, R, S, P>>>,
-        },
+        // Boxed, because it is large and rare: the future of every request is moved a few times.
+        Pending { queued: Pin<Box<Queued<I, B, R, S, P>>> },
+    }
+}
+
+pin_project! {
+    /// A request that does not go ahead at once.
+    struct Queued<I, B, R, S, P>
+    where
+        S: Store,
+    {
+        #[pin]
+        pending: Pending<R, S, P>,
+        forward: Option<Forward<I, B, R, S, P>>,
     }
 }
 
@@ -98,11 +107,14 @@ impl<I, B, R, S, P> Forward<I, B, R, S, P> {
     pub(crate) fn new(service: I, request: Request<B>, limited: &Arc<Limited<R, S, P>>) -> Self {
         Self { service, request, limited: Arc::clone(limited) }
     }
+}
 
+impl<I, B, R, S: Store, P> Queued<I, B, R, S, P> {
     /// The request is dropped while it waits. Layers that it has passed are told: they have left their decision
     /// in it. Layers around a handler that makes this request as a client are not.
     fn note_unserved(&self) {
-        if self.request.extensions().get::<Decision>().is_some() {
+        let Some(forward) = &self.forward else { return };
+        if forward.request.extensions().get::<Decision>().is_some() {
             note_unserved();
         }
     }
@@ -127,7 +139,8 @@ where
     }
 
     pub(crate) fn pending(pending: Pending<R, S, P>, forward: Forward<I, B, R, S, P>) -> Self {
-        Self::at(State::Pending { pending, forward: Some(Box::new(forward)) })
+        let queued = Queued { pending, forward: Some(forward) };
+        Self::at(State::Pending { queued: Box::pin(queued) })
     }
 
     #[inline]
@@ -165,10 +178,11 @@ where
                         held => response.map(|body| W::body(Body::holding(body, held))),
                     });
                 }
-                StateProj::Pending { pending, forward } => {
-                    let result = ready!(pending.poll(cx));
+                StateProj::Pending { queued } => {
+                    let queued = queued.as_mut().project();
+                    let result = ready!(queued.pending.poll(cx));
                     let Forward { mut service, mut request, limited } =
-                        *forward.take().expect(POLLED_AGAIN);
+                        queued.forward.take().expect(POLLED_AGAIN);
                     match result {
                         Ok(paid) => {
                             let upgrade = limited.mark(&paid, &mut request);
