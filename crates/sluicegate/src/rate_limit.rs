@@ -63,13 +63,14 @@ where
         let Limited { rule, enforcer, .. } = &**limited;
         let handle = || Arc::clone(limited);
         let admitted = enforcer.admit_at_once(rule, &HttpView::<B, W>::new(&request), handle);
+        let upgrade = match &admitted {
+            Ok(paid) => limited.mark(paid, &mut request),
+            Err(_) => None,
+        };
         let undecided = match admitted {
             Err(undecided) => undecided,
-            Ok(paid) => {
-                // The usual way, on which nothing large is moved about.
-                let upgrade = limited.mark(&paid, &mut request);
-                return ResponseFuture::running(self.inner.call(request), paid, upgrade);
-            }
+            // The usual way, on which nothing large is moved about.
+            Ok(paid) => return ResponseFuture::running(self.inner.call(request), paid, upgrade),
         };
         match enforcer.admit_otherwise(undecided, handle) {
             Admission::Proceed(paid) => {
