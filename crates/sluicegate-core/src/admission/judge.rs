@@ -36,10 +36,11 @@ impl<S> Enforcer<S> {
             Err(error) => return self.without_store(error),
         };
         if !outcome.is_admitted() {
-            let decision = outcome.decision(charge);
+            let decision = Box::new(outcome.decision(charge));
             // The queue had no room for it, which does not mean that it can never be admitted.
             let is_crowded = decision.never_fits() && charge.is_crowded_out(self.gate.longest());
-            return self.exceeded(if is_crowded { decision.for_now() } else { decision }, charge);
+            let decision = if is_crowded { Box::new(decision.for_now()) } else { decision };
+            return self.exceeded(decision, charge);
         }
         match self.gate.admit(outcome.wait()) {
             Some(wait) => {
@@ -53,7 +54,7 @@ impl<S> Enforcer<S> {
         }
     }
 
-    fn exceeded(&self, decision: Decision, charge: &Charge) -> Action {
+    fn exceeded(&self, decision: Box<Decision>, charge: &Charge) -> Action {
         let treatment = self.gate.treat(&decision);
         let exceeded = match treatment {
             Treatment::Degrade => Exceeded::Degraded,
@@ -63,8 +64,8 @@ impl<S> Enforcer<S> {
         };
         self.observer.saw(&self.clock, Event::Exceeded(charge, &decision, exceeded));
         match treatment {
-            Treatment::Degrade => Action::Serve(Served::Degraded(Box::new(decision))),
-            Treatment::Shadow => Action::Serve(Served::Shadowed(Box::new(decision))),
+            Treatment::Degrade => Action::Serve(Served::Degraded(decision)),
+            Treatment::Shadow => Action::Serve(Served::Shadowed(decision)),
             Treatment::Redirect(redirect) => Action::Refuse(Refusal::Elsewhere(decision, redirect)),
             Treatment::Reject if decision.never_fits() => {
                 let status = self.status_of_never(&decision, charge);

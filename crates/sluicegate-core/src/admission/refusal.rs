@@ -7,18 +7,20 @@ use crate::store::StoreError;
 const DEBUG: &str = "builds without debug assertions say only that there is something in the log";
 
 /// Why a request is answered without being served.
+///
+/// Decisions are boxed: they are large, and a refusal is moved from hand to hand.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Refusal {
     /// A limit is exceeded: `429 Too Many Requests`.
-    TooMany(Decision),
+    TooMany(Box<Decision>),
     /// The request can never be admitted as it is, because it costs more than a limit ever admits: the status
     /// is `413 Content Too Large` where the cost is the length of the body,
     /// `422 Unprocessable Content` otherwise, or what the layer's `never_fits_status` was given. There is no
     /// `Retry-After`, since waiting does not help.
-    NeverFits(Decision, u16),
+    NeverFits(Box<Decision>, u16),
     /// A limit is exceeded, and the client is sent elsewhere, with the redirect's status.
-    Elsewhere(Decision, Redirect),
+    Elsewhere(Box<Decision>, Redirect),
     /// The client left out, or garbled, what its key is made of: `400 Bad Request`.
     Incomplete(Missing),
     /// The server's set-up lacks something that the rule needs: `500 Internal Server Error`.
@@ -57,7 +59,7 @@ impl Refusal {
     }
 
     /// The decision that refused, where it was one.
-    pub fn into_decision(self) -> Option<Decision> {
+    pub fn into_decision(self) -> Option<Box<Decision>> {
         match self {
             Self::TooMany(decision)
             | Self::NeverFits(decision, _)

@@ -43,7 +43,7 @@ impl<S> Enforcer<S> {
             return;
         }
         if let Some(decision) = refusal.into_decision() {
-            response.leave(decision);
+            response.leave(*decision);
         }
     }
 

@@ -53,8 +53,8 @@ fn acquired<S: Store + Clone>(
 ) -> Result<Ticket<S>, AcquireError> {
     match result {
         Ok(paid) => paid.into_ticket(|enforcer| enforcer.store.clone()).ok_or_else(not_charged),
-        Err(Refusal::TooMany(decision)) => Err(AcquireError::Refused(Box::new(decision))),
-        Err(Refusal::NeverFits(decision, _)) => Err(AcquireError::NeverFits(Box::new(decision))),
+        Err(Refusal::TooMany(decision)) => Err(AcquireError::Refused(decision)),
+        Err(Refusal::NeverFits(decision, _)) => Err(AcquireError::NeverFits(decision)),
         Err(Refusal::Unavailable(error)) => Err(AcquireError::Store(error)),
         Err(_) => Err(not_charged()),
     }

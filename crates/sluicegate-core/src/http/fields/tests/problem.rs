@@ -19,7 +19,7 @@ fn too_many_requests() {
         Limit::per_minute(2).named(r#"a "b\c""#),
         Limit::per_minute(2).named("other"),
     ];
-    let refusal = Refusal::TooMany(spent(&limits, 1, 3));
+    let refusal = Refusal::TooMany(Box::new(spent(&limits, 1, 3)));
     assert_eq!((refusal.status(), refusal.retry_after()), (429, Some(30)));
     let expected = json!({
         "type": "https://iana.org/assignments/http-problem-types#quota-exceeded",
@@ -34,7 +34,7 @@ fn too_many_requests() {
 #[test]
 fn banned() {
     let limit = Limit::per_minute(60).burst(1).ban(SECOND * 10);
-    let refusal = Refusal::TooMany(spent(&[limit], 1, 2));
+    let refusal = Refusal::TooMany(Box::new(spent(&[limit], 1, 2)));
     assert_eq!((refusal.status(), refusal.retry_after()), (429, Some(11)));
     let expected = json!({
         "type": "https://iana.org/assignments/http-problem-types#abnormal-usage-detected",
@@ -48,7 +48,7 @@ fn banned() {
 
 #[test]
 fn nobody_can_tell_when() {
-    let refusal = Refusal::TooMany(spent(&[Limit::concurrent(1)], 1, 2));
+    let refusal = Refusal::TooMany(Box::new(spent(&[Limit::concurrent(1)], 1, 2)));
     assert_eq!((refusal.status(), refusal.retry_after()), (429, Some(1)));
     assert_eq!(parsed(&refusal)["detail"], "try again later");
 }
