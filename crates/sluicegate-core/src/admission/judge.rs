@@ -13,7 +13,6 @@ use crate::store::{OnStoreError, StoreError};
 
 /// What follows from the answer of a store.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "it is taken apart where it is returned")]
 pub(crate) enum Action {
     /// Calls the service.
     Serve(Served),
