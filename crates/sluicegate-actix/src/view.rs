@@ -40,7 +40,7 @@ impl<'a> RequestView<'a> {
 /// use sluicegate_actix::store::Blocks;
 /// use sluicegate_actix::{Header, Memory};
 ///
-/// /// Refuses whoever sent this request, by its API key, for an hour.
+/// /// Blocks the API key of this request for an hour.
 /// fn block(request: &HttpRequest, store: &Blocks<Memory>) -> Result<(), Box<dyn std::error::Error>> {
 ///     let key = key_of(&Header("x-api-key"), request)?;
 ///     store.block_key(key, Duration::from_secs(3_600)).now()?;

@@ -55,8 +55,8 @@ pub struct LimitParameters {
     pub extra_state: bool,
 }
 
-/// An algorithm and its numbers. Times are in microseconds, those of a bucket and a sliding window in
-/// ticks of so many of them.
+/// An algorithm and its numbers. Times are in microseconds. Those of a bucket and a sliding window are in ticks,
+/// and `tick` is the number of microseconds in a tick.
 ///
 /// Exhaustive: a store that decides elsewhere must know every algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

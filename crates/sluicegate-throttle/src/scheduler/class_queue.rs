@@ -6,8 +6,8 @@ use super::codel::Codel;
 use super::sharding::hand;
 use super::slab::{Chain, Index, List, Slab};
 
-/// The quantum follows the mean cost of so many requests. One that followed the last few would follow the flow whose
-/// turn it is, and give dear flows more.
+/// The number of requests over which the quantum averages their cost. An average of the last few would follow the
+/// flow whose turn it is, and give flows of expensive requests more.
 const SMOOTHING: u128 = 1_024;
 
 /// The queued requests of one class, in a queue for each flow, served by deficit round robin.

@@ -81,7 +81,7 @@ enum Event {
     Arrive,
 }
 
-/// Runs `contender` for so many simulated seconds under `load` times what the core can do.
+/// Runs `contender` for `seconds` of simulated time. The requests cost `load` times what the core can do.
 pub(crate) fn run(contender: &mut dyn Contender, load: f64, seconds: u64) -> Report {
     let mean_cost = (4 * CHEAP + DEAR) as f64 / 5.0;
     let (mut random, mut acts) = (Random(0x5eed), Vec::new());

@@ -41,7 +41,7 @@ fn a_request_that_was_told_before_it_was_first_polled_starts() {
 }
 
 #[tokio::test]
-async fn whoever_waits_is_woken() {
+async fn a_waiting_request_is_woken() {
     let (clock, handlers) = (ManualClock::new(), Handlers::default());
     let throttle = one_at_a_time(&clock).build().unwrap();
     let tasks = tokio::task::LocalSet::new();
@@ -128,7 +128,7 @@ fn a_request_runs_until_its_body_has_ended_or_until_its_head() {
     assert_eq!(throttle.snapshot().running, 0);
 }
 
-/// Requests of four threads, of which a third leave at any point: whoever stays is answered, and nothing is held.
+/// Requests of four threads, of which a third leave at any point. The others are answered, and nothing stays held.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn no_wake_up_is_lost_between_threads() {
     let throttle = Throttle::builder().in_flight(2).queue_cost(u64::MAX / 4).build().unwrap();
