@@ -1,0 +1,86 @@
+use std::borrow::Cow;
+use std::error::Error;
+use std::fmt;
+use std::time::Duration;
+
+/// The error of services that these layers wrap: that of the inner service, boxed, or a [`Refused`].
+pub type BoxError = Box<dyn Error + Send + Sync>;
+
+/// Why a layer cannot be made as it was asked for. The text names the setting.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigError(Cow<'static, str>);
+
+impl ConfigError {
+    /// An error with this text, for layers of your own.
+    pub fn new(sentence: impl Into<Cow<'static, str>>) -> Self {
+        Self(sentence.into())
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Error for ConfigError {}
+
+/// A request that was not sent, because a layer of this program held it back.
+///
+/// ```
+/// use sluicegate_client::{BoxError, Refused};
+///
+/// fn describe(error: &BoxError) -> String {
+///     match Refused::find(&**error) {
+///         Some(refused) => match refused.retry_after() {
+///             Some(wait) => format!("not sent; it can be sent in {wait:?}"),
+///             None => String::from("not sent"),
+///         },
+///         None => format!("sent, and failed: {error}"),
+///     }
+/// }
+/// # let _ = describe;
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    reason: Cow<'static, str>,
+    retry_after: Option<Duration>,
+}
+
+impl Refused {
+    /// A refusal for this reason: a clause without a full stop. Layers of your own may refuse so, too.
+    pub fn new(reason: impl Into<Cow<'static, str>>, retry_after: Option<Duration>) -> Self {
+        Self { reason: reason.into(), retry_after }
+    }
+
+    /// How long to wait before the request is tried again, where that is known.
+    pub const fn retry_after(&self) -> Option<Duration> {
+        self.retry_after
+    }
+
+    /// The refusal that is `error`, or that `error` was caused by.
+    pub fn find<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Self> {
+        // Chains of causes are short; a chain that ends in itself is not followed for ever.
+        const DEPTH: usize = 16;
+        let mut error = error;
+        for _ in 0..DEPTH {
+            if let Some(refused) = error.downcast_ref() {
+                return Some(refused);
+            }
+            error = error.source()?;
+        }
+        None
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the request was not sent: {}", self.reason)?;
+        match self.retry_after {
+            Some(wait) => write!(f, "; try again in {wait:?}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Error for Refused {}

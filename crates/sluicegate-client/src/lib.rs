@@ -1,0 +1,21 @@
+//! The consumer's side of rate limits: layers for programs that call an API of somebody else.
+//!
+//! They wrap any [tower](https://docs.rs/tower) service for `http::Request`, such as a client of hyper-util or a channel
+//! of tonic; `reqwest::Client`; and, as middleware, the client of the crate `reqwest-middleware`. [`outgoing`] says what
+//! they see of a request.
+//!
+//! # Features
+//!
+//! - `reqwest`: layers around `reqwest::Client`.
+//! - `reqwest-middleware`: the layers as middleware of the crate of that name.
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod error;
+pub mod outgoing;
+
+pub use self::error::{BoxError, ConfigError, Refused};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,0 +1,28 @@
+//! What the layers see of the requests that leave, and of the responses.
+//!
+//! [`OutgoingRequest`] and [`OutgoingResponse`] are implemented for the types of the crate `http` and, with the feature
+//! `reqwest`, for those of reqwest. Keys and rules of sluicegate are written against [`OutgoingView`].
+//!
+//! ```
+//! use http::Request;
+//! use sluicegate::key::{Host, KeyBuf};
+//! use sluicegate_client::outgoing::{Origin, OutgoingView};
+//!
+//! let request = |uri: &str| Request::get(uri).body(()).unwrap();
+//! let (one, other) = (request("https://api.example/a"), request("https://api.example/b"));
+//! let key = |request| KeyBuf::from_view(&(Origin, Host), &OutgoingView::new(request));
+//! assert_eq!(key(&one), key(&other));
+//! ```
+
+mod http;
+mod key;
+mod request;
+#[cfg(feature = "reqwest")]
+mod reqwest;
+mod target;
+mod view;
+
+pub use self::key::{AnyKey, Origin};
+pub use self::request::{OutgoingRequest, OutgoingResponse, ReplayRequest};
+pub use self::target::Target;
+pub use self::view::OutgoingView;
