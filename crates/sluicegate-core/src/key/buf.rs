@@ -17,16 +17,16 @@ const WORD: usize = 8;
 /// header's name, fit.
 const ROOM: usize = 10;
 
-/// The leading bit of a key that is kept as written, and of one that begins with a digest.
+/// The leading bit of a key that is kept as written, and of a key that begins with a digest.
 const WHOLE: u128 = 1;
 const FOLDED: u128 = 2;
 
-/// A key being written, part after part, each with its length.
+/// A key that is being written, part by part, each with its length.
 ///
-/// Parts never run into each other: `("ab", "c")` and `("a", "bc")` are different keys. A key of up
-/// to 80 bytes, each part filled up to a multiple of eight, is kept as written, without allocating;
-/// from there on the front is folded into a SHA-256 digest, so a key's size is bounded whatever the
-/// client sends, and nobody can make two long keys meet.
+/// Parts never run into each other: `("ab", "c")` and `("a", "bc")` are different keys. A key of up to 80 bytes, each
+/// part padded to a multiple of eight, is kept as written, without allocating. The front of a longer key is folded
+/// into a SHA-256 digest. So the size of a key is bounded whatever the client sends, and two long keys cannot be made
+/// to collide.
 ///
 /// ```
 /// use sluicegate::key::KeyBuf;
@@ -39,11 +39,11 @@ const FOLDED: u128 = 2;
 /// assert_ne!(a, b);
 /// ```
 ///
-/// A key is kept in words, and each is written in one piece: a hash that reads across two writes makes
-/// the processor wait for both, which was 7 ns of 18 for a decision.
+/// A key is kept in words, and each word is written in one piece. A hash that reads across two writes makes the
+/// processor wait for both; that took 7 of the 18 ns of a decision.
 #[derive(Clone, Copy)]
 pub struct KeyBuf {
-    /// The length of each part, one byte after another below a leading bit: the lower half first.
+    /// The length of each part, one byte per part, below a leading bit. The lower half comes first.
     lengths: [u64; 2],
     words: [u64; ROOM],
     /// How many words are in use.
@@ -57,12 +57,11 @@ impl KeyBuf {
         Self { lengths: [WHOLE as u64, 0], words: [0; ROOM], used: 0 }
     }
 
-    /// The key that `key` reads from a request: the one under which a rule [by](crate::Limit::by) this key counts
-    /// it.
+    /// The key that `key` reads from a request: the same key that a rule [by](crate::Limit::by) it uses.
     ///
     /// # Errors
     ///
-    /// Says what the request lacks.
+    /// Returns what the request lacks.
     pub fn from_view<V: View>(key: &impl Key<V>, view: &V) -> Result<Self, Missing> {
         let mut written = Self::new();
         key.write(view, &mut written).map(|()| written)
@@ -74,7 +73,7 @@ impl KeyBuf {
         let lengths = self.lengths();
         let start = usize::from(self.used);
         let filled = part.len().div_ceil(WORD);
-        // The highest byte of the lengths stays free, so that the leading bit is never shifted out.
+        // The highest byte of the lengths stays free, so the leading bit is never shifted out.
         if lengths >> 120 == 0 {
             if let Some(room) = self.words.get_mut(start..start + filled) {
                 let mut room = room.iter_mut();
@@ -92,16 +91,15 @@ impl KeyBuf {
         self.fold(part);
     }
 
-    /// What was written, part after part, each filled up with zeros to whole words, the first byte
-    /// lowest; or a digest of it and what was written after that. Together with the
-    /// [`lengths`](Self::lengths) it is the key.
+    /// The parts in order, each padded with zeros to whole words, the first byte lowest; or a digest of them and the
+    /// parts that were written after the digest. The key consists of this and the [`lengths`](Self::lengths).
     #[inline]
     pub fn words(&self) -> &[u64] {
         self.words.get(..usize::from(self.used)).unwrap_or_default()
     }
 
-    /// The length of each part, one byte after another, the last one lowest, below a leading bit that
-    /// also tells a digest.
+    /// The length of each part, one byte per part, the last part lowest, below a leading bit. The position of the
+    /// leading bit also marks a digest.
     #[inline]
     pub const fn lengths(&self) -> u128 {
         self.lengths[0] as u128 | (self.lengths[1] as u128) << 64
@@ -110,7 +108,7 @@ impl KeyBuf {
     /// Whether the key was too long to be kept as written.
     #[inline]
     pub const fn is_digest(&self) -> bool {
-        // The leading bit is the first or the second of its byte.
+        // The leading bit is the first or the second bit of its byte.
         self.lengths().ilog2() % 8 == FOLDED.ilog2()
     }
 
@@ -150,7 +148,7 @@ fn word_of(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(bytes.try_into().unwrap_or_default())
 }
 
-/// What fills less than a word, as one: read in pieces that overlap rather than byte by byte.
+/// Fewer than eight bytes as one word. They are read in overlapping pieces instead of one by one.
 #[inline]
 fn last_of(part: &[u8]) -> u64 {
     let rest = part.len() % WORD;
@@ -186,7 +184,7 @@ impl Hash for KeyBuf {
     }
 }
 
-/// Shows the size alone: keys hold addresses and credentials, which have no place in a log.
+/// Shows only the size: keys hold addresses and credentials, which do not belong in a log.
 impl fmt::Debug for KeyBuf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "KeyBuf({} words)", self.used)

@@ -3,12 +3,10 @@ use std::fmt;
 
 use super::Missing;
 
-/// What the application's own authentication found out about the client: which customer it is, on
-/// which plan.
+/// What the application's own authentication found out about the client, such as the customer and the plan.
 ///
-/// A layer of the application puts it into the request's extensions, further out than the limit, and
-/// for every request: for strangers it holds nothing. Rules then read it by name with
-/// [`Claim`](super::Claim), in code or from a file.
+/// A layer of the application inserts it into the request's extensions, outside of the limit, for every request. For
+/// unknown clients it is empty. Rules then read it by name with [`Claim`](super::Claim), in code or from a file.
 ///
 /// ```
 /// use sluicegate::key::Claims;
@@ -18,11 +16,11 @@ use super::Missing;
 /// assert_eq!(claims.get("region"), None);
 /// ```
 ///
-/// Put in only what was verified. A text that a client sent and nobody checked, such as an API key
-/// that is in no table, would let it choose its own tier, and have a fresh budget with every request.
+/// Insert only what was verified. An unchecked text from the client, such as an API key that is in no table, lets the
+/// client choose its own tier, and gives it a fresh budget with every request.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Claims {
-    /// A handful: looking through them is quicker than hashing.
+    /// There are only a few, so a linear search is quicker than hashing.
     pairs: Vec<(Cow<'static, str>, Cow<'static, str>)>,
 }
 
@@ -32,7 +30,7 @@ impl Claims {
         Self { pairs: Vec::new() }
     }
 
-    /// Adds that `name` is `value`, in place of what was said of `name` before.
+    /// Adds that `name` is `value`. Replaces an earlier value of `name`.
     #[must_use]
     pub fn with(
         mut self,
@@ -45,7 +43,7 @@ impl Claims {
         self
     }
 
-    /// What the server is told where there are none.
+    /// What an operator reads if the extension is missing.
     pub(crate) fn absent() -> Missing {
         Missing::server(
             "the `Claims` extension",
@@ -54,13 +52,13 @@ impl Claims {
         )
     }
 
-    /// What is said of `name`.
+    /// The value of `name`.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.pairs.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_ref())
     }
 }
 
-/// Shows the names alone: what they say of somebody has no place in a log.
+/// Shows only the names: the values describe a person and do not belong in a log.
 impl fmt::Debug for Claims {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Claims ")?;

@@ -1,7 +1,7 @@
-//! The addresses in a forwarding header, from the right: from the nearest proxy towards the client.
+//! The addresses in a forwarding header, read from the right: from the nearest proxy towards the client.
 //!
-//! Everything here reads from the right, quotes included. What a client wrote is on the left of
-//! what the proxies added, so an unbalanced quote of its making can spoil its own part alone.
+//! Everything here reads from the right, including quotes. What a client wrote is on the left of what the proxies
+//! added, so an unbalanced quote from the client can spoil only the client's own part.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -10,16 +10,16 @@ use super::extract::trimmed;
 /// How a header writes its hops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
-    /// Addresses separated by commas: `x-forwarded-for`, and those that hold a single one.
+    /// Addresses separated by commas: `x-forwarded-for`, and headers that hold a single address.
     List,
     /// `Forwarded`, RFC 7239.
     Forwarded,
 }
 
-/// The hops of `lines`, nearest first; `None` where a hop does not tell its address.
+/// The hops in `lines`, nearest first; `None` for a hop that does not tell its address.
 ///
-/// An empty element counts as a hop that does not tell: a proxy that had no address to add may have
-/// written it, and it did not write what is left of that.
+/// An empty element counts as a hop that does not tell its address. It may come from a proxy that had no address to
+/// add, and such a proxy did not write what is left of it.
 pub(super) fn hops<'a>(
     lines: impl DoubleEndedIterator<Item = &'a [u8]>,
     form: Form,
@@ -32,7 +32,7 @@ pub(super) fn hops<'a>(
     })
 }
 
-/// An address with or without port, IPv6 with or without brackets; IPv4-mapped IPv6 becomes IPv4.
+/// An address with or without port, IPv6 with or without brackets. IPv4-mapped IPv6 becomes IPv4.
 fn address(text: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(trimmed(text)).ok()?;
     let address = if let Some(bracketed) = text.strip_prefix('[') {
@@ -50,7 +50,7 @@ fn address(text: &[u8]) -> Option<IpAddr> {
     Some(address.to_canonical())
 }
 
-/// A port's digits, or the stand-in that RFC 7239 allows for them.
+/// The digits of a port, or the obfuscated port that RFC 7239 allows.
 fn is_port(port: &str) -> bool {
     match port.strip_prefix('_') {
         Some(name) => {
@@ -61,9 +61,9 @@ fn is_port(port: &str) -> bool {
     }
 }
 
-/// The value of the one `for` of an element of `Forwarded`.
+/// The value of the only `for` in an element of `Forwarded`.
 ///
-/// A quoted pair within it stays as it is, and so will not parse: no address needs one.
+/// A quoted pair within the value is not decoded, so the value does not parse. No address needs one.
 fn forwarded_for(element: &[u8]) -> Option<&[u8]> {
     let mut values = rsplit(element, b';').filter_map(|pair| {
         let (name, value) = trimmed(pair).split_at_checked(4)?;
@@ -79,7 +79,7 @@ fn forwarded_for(element: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Splits at `separator` where it is not quoted, from the right.
+/// Splits at each `separator` outside of quotes, from the right.
 fn rsplit(text: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! Keys as people read them: what the extractors wrote, by its name.
+//! Keys as people read them: each value with the name of its extractor.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -6,10 +6,10 @@ use super::print::{Written, parts, push_part};
 use super::{KeyBuf, tag};
 
 impl KeyBuf {
-    /// The key for people to read: `ip:192.0.2.7`, `header:x-api-key=abc,route:/users/{id}` but for signs
-    /// that are escaped as [`print`](Self::print) does it. What no extractor wrote reads as it prints.
+    /// The key for people to read: `ip:192.0.2.7`, `header:x-api-key=abc,route:/users/{id}`. Special characters are
+    /// escaped as in [`print`](Self::print). Parts that no extractor wrote are shown as `print` shows them.
     ///
-    /// Keys hold addresses and credentials: only show the text to readers who may see them.
+    /// Keys hold addresses and credentials. Show the text only to readers who may see them.
     ///
     /// ```
     /// use sluicegate::key::KeyBuf;
@@ -19,7 +19,7 @@ impl KeyBuf {
     pub fn legible(&self) -> String {
         let mut text = String::new();
         if self.is_digest() || self.is_empty() {
-            // Which part is which cannot be told any more.
+            // The parts of a digest cannot be told apart.
             self.print(&mut text);
             return text;
         }
@@ -49,7 +49,7 @@ impl KeyBuf {
                     value(&mut text, parts.next());
                 }
                 Some(Tag::Free { skip }) => {
-                    // How many parts it wrote only the application knows: what comes next is no tag.
+                    // Only the application knows how many parts it wrote, so what follows is not a tag.
                     is_tagged = false;
                     value(&mut text, parts.by_ref().nth(skip));
                 }
@@ -66,13 +66,13 @@ impl KeyBuf {
 /// What an extractor writes first.
 enum Tag {
     Alternative,
-    /// Nothing that belongs to it follows.
+    /// No part of its own follows.
     Alone(String),
     /// One part follows.
     Value(&'static str),
     /// A name follows, then a value.
     Named(&'static str),
-    /// Any number of parts follow, after some that say nothing to people.
+    /// Any number of parts follow. The first `skip` of them are not shown.
     Free {
         skip: usize,
     },
@@ -80,7 +80,7 @@ enum Tag {
 
 impl Tag {
     fn of(part: Written<'_>) -> Option<Self> {
-        // No tag is followed by more than the bits and the octets of an address.
+        // The longest first part is a prefix length and the bytes of an address.
         let mut bytes = [0; 18];
         let len = bytes.iter_mut().zip(part.bytes()).map(|(to, byte)| *to = byte).count();
         if part.bytes().nth(len).is_some() {

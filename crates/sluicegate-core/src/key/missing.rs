@@ -3,12 +3,11 @@ use std::fmt;
 
 use super::short::ShortText;
 
-/// Why a request could not be told what it owes.
+/// Why the charge of a request could not be worked out.
 ///
-/// A key that is missing is never silently unlimited. What the client left out is answered with
-/// `400 Bad Request`; what the server's own set-up lacks is answered with
-/// `500 Internal Server Error` and a log line that says what to add. Only a key wrapped in
-/// [`Optional`](super::Optional) owes nothing when it is absent.
+/// A missing key is never silently unlimited. If the client left it out, the answer is `400 Bad Request`. If the
+/// server is not set up to provide it, the answer is `500 Internal Server Error`, and a log line says what to add.
+/// Only a key wrapped in [`Optional`](super::Optional) exempts the request if it is absent.
 ///
 /// ```
 /// use sluicegate::key::Missing;
@@ -32,8 +31,8 @@ enum Kind {
     Exempt,
 }
 
-/// A noun and a name are put together when somebody reads them: a key that is missing is no news to
-/// [`First`](super::First), which goes on to its next alternative and must not pay for a `String`.
+/// The noun and the name are put together when they are displayed. [`First`](super::First) goes on to its next
+/// alternative when a key is missing, and must not pay for a `String`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum What {
     Text(Cow<'static, str>),
@@ -41,71 +40,71 @@ enum What {
 }
 
 impl Missing {
-    /// The client left out (or garbled) something that it has to send.
+    /// The client left out (or garbled) something that it has to send. Answered with 400.
     pub fn client(what: impl Into<Cow<'static, str>>) -> Self {
         Self { kind: Kind::Client, what: What::Text(what.into()), hint: Cow::Borrowed("") }
     }
 
     /// The client sent something that can be read in more than one way, such as a header twice.
     ///
-    /// It has to mend its request as if it had sent nothing, but neither
-    /// [`Optional`](super::Optional) nor [`First`](super::First) takes it for absent: whoever
-    /// handles the request may well read one of the values, and that one would be charged to nobody.
+    /// It is answered with 400, as if it were missing. But neither [`Optional`](super::Optional) nor
+    /// [`First`](super::First) treat it as absent: a handler may read one of the values, and that one would not be
+    /// charged.
     pub fn ambiguous(what: impl Into<Cow<'static, str>>) -> Self {
         Self { kind: Kind::Ambiguous, what: What::Text(what.into()), hint: Cow::Borrowed("") }
     }
 
-    /// The server does not provide something that the rule needs; `hint` is the line to add.
+    /// The server does not provide something that the rule needs. Answered with 500. `hint` is the line to add.
     pub fn server(what: impl Into<Cow<'static, str>>, hint: impl Into<Cow<'static, str>>) -> Self {
         Self { kind: Kind::Server, what: What::Text(what.into()), hint: hint.into() }
     }
 
-    /// Nothing is wrong: the rule does not apply to this request, which owes nothing to it.
+    /// Not an error: the rule does not apply to this request, which is not charged.
     pub fn exempt() -> Self {
         let what = What::Text(Cow::Borrowed("nothing"));
         Self { kind: Kind::Exempt, what, hint: Cow::Borrowed("") }
     }
 
-    /// [`client`](Self::client) for "the `name` noun".
+    /// Like [`client`](Self::client), for "the `name` noun".
     pub(super) fn client_named(name: &str, noun: &'static str) -> Self {
         let what = What::Named { article: "the", name: ShortText::new(name), noun };
         Self { kind: Kind::Client, what, hint: Cow::Borrowed("") }
     }
 
-    /// [`ambiguous`](Self::ambiguous) for "exactly one `name` noun".
+    /// Like [`ambiguous`](Self::ambiguous), for "exactly one `name` noun".
     pub(super) fn ambiguous_named(name: &str, noun: &'static str) -> Self {
         let what = What::Named { article: "exactly one", name: ShortText::new(name), noun };
         Self { kind: Kind::Ambiguous, what, hint: Cow::Borrowed("") }
     }
 
-    /// [`server`](Self::server) for "the `name` noun".
+    /// Like [`server`](Self::server), for "the `name` noun".
     pub(super) fn server_named(name: &str, noun: &'static str, hint: &'static str) -> Self {
         let what = What::Named { article: "the", name: ShortText::new(name), noun };
         Self { kind: Kind::Server, what, hint: Cow::Borrowed(hint) }
     }
 
-    /// Whether the client has to mend its request (`400`).
+    /// Whether the client has to change its request (`400`).
     pub fn is_client(&self) -> bool {
         matches!(self.kind, Kind::Client | Kind::Ambiguous)
     }
 
-    /// Whether the client sent too much rather than too little; [`is_client`](Self::is_client) holds
-    /// as well.
+    /// Whether the client sent a value that can be read in more than one way. [`is_client`](Self::is_client) is then
+    /// true as well.
     pub fn is_ambiguous(&self) -> bool {
         self.kind == Kind::Ambiguous
     }
 
-    /// Whether the server has to mend its set-up (`500`).
+    /// Whether the operator has to change the server's set-up (`500`).
     pub fn is_server(&self) -> bool {
         self.kind == Kind::Server
     }
 
-    /// Whether the rule just does not apply.
+    /// Whether the rule does not apply to the request.
     pub fn is_exempt(&self) -> bool {
         self.kind == Kind::Exempt
     }
 
-    /// What is missing, in words that fit behind "lacks".
+    /// What is missing, as an object of "lacks".
     pub fn what(&self) -> Cow<'_, str> {
         match &self.what {
             What::Text(text) => Cow::Borrowed(text),
@@ -113,7 +112,7 @@ impl Missing {
         }
     }
 
-    /// How the operator mends it; empty where it is the client's to mend.
+    /// How the operator can fix it. Empty if the client has to.
     pub fn hint(&self) -> &str {
         &self.hint
     }

@@ -54,8 +54,8 @@ pub use self::view::View;
 
 /// Where a request's key comes from.
 ///
-/// A key is *written* into a [`KeyBuf`], so composing keys costs no allocation: a tuple of keys is a
-/// key, [`First`] takes the first that is there, [`Optional`] owes nothing where there is none.
+/// A key is *written* into a [`KeyBuf`], so combining keys costs no allocation. A tuple of keys is a key, [`First`]
+/// takes the first key that is present, and [`Optional`] exempts requests without the key.
 ///
 /// ```
 /// use sluicegate::{First, Header, Ip, Limit, Route};
@@ -71,10 +71,10 @@ pub use self::view::View;
     note = "`Path`, `Query`, `Host` and `Extension` of axum are extractors: import those of `key`"
 )]
 pub trait Key<V: View> {
-    /// Writes the key of `view`'s request.
+    /// Writes the key of the request behind `view`.
     ///
     /// # Errors
     ///
-    /// Says what is missing, and who has to add it.
+    /// Returns what is missing, and who has to add it.
     fn write(&self, view: &V, key: &mut KeyBuf) -> Result<(), Missing>;
 }

@@ -3,7 +3,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use super::network::{Network, Problem};
 use crate::key::network_error::NetworkError;
 
-/// A prefix behind which a translator puts IPv4 addresses, as RFC 6052 has it.
+/// A prefix behind which a translator embeds IPv4 addresses (RFC 6052).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Translator {
     network: Network,
@@ -25,13 +25,13 @@ impl Translator {
         }
     }
 
-    /// The IPv4 address within `address`, if this translator made it.
+    /// The IPv4 address embedded in `address`, if `address` has this prefix.
     pub(super) fn embedded(self, address: Ipv6Addr) -> Option<Ipv4Addr> {
         let bits = address.to_bits();
         if bits & RESERVED != 0 || !self.network.contains(IpAddr::V6(address)) {
             return None;
         }
-        // Without the reserved bits, the address follows the prefix in one piece.
+        // Without the reserved bits, the IPv4 address follows the prefix in one piece.
         let (above, below) = (bits >> 64, bits & (RESERVED_BELOW - 1));
         let joined = above << 56 | below;
         let behind = if self.bits > 64 { self.bits - 8 } else { self.bits };
@@ -44,10 +44,10 @@ impl Translator {
 /// The lengths that RFC 6052 allows.
 const LENGTHS: [u8; 6] = [32, 40, 48, 56, 64, 96];
 
-/// Bits 64 to 71 of an address: always zero, and no part of the IPv4 address.
+/// Bits 64 to 71 of an address are always zero, and not part of the IPv4 address.
 const RESERVED: u128 = 0xff << 56;
 
-/// Above the bits behind the reserved ones.
+/// Above the bits that follow the reserved ones.
 const RESERVED_BELOW: u128 = 1 << 56;
 
 #[cfg(test)]

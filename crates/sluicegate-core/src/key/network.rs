@@ -1,10 +1,10 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// An address and how many of its leading bits count.
+/// An address and the number of leading bits that count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Network {
-    /// Canonical, and zero beyond the prefix.
+    /// Canonical, and zero after the prefix.
     base: IpAddr,
     bits: u8,
 }
@@ -20,13 +20,13 @@ impl Network {
         Self { base: IpAddr::V6(Ipv6Addr::new(a, b, c, d, e, f, g, h)), bits }
     }
 
-    /// Reads a network of proxies: any but everybody's.
+    /// Reads a network of trusted proxies. Refuses one that contains every address.
     pub(super) fn parse(text: &str) -> Result<Self, Problem> {
         let network = Self::parse_any(text)?;
         if network.bits == 0 { Err(Problem::Everybody) } else { Ok(network) }
     }
 
-    /// Reads `10.0.0.0/8`, or a lone address as the network of that one.
+    /// Reads `10.0.0.0/8`, or a single address as a network of one address.
     pub(crate) fn parse_any(text: &str) -> Result<Self, Problem> {
         let (address, prefix) = match text.split_once('/') {
             Some((address, prefix)) => (address, Some(prefix)),
@@ -41,13 +41,13 @@ impl Network {
         if network != written {
             return Err(Problem::HostBits { network, bits, address: written });
         }
-        // An IPv4-mapped base has all of its first 96 bits fixed, or it would have been cut.
+        // An IPv4-mapped base fixes all of the first 96 bits, otherwise it would have been cut.
         let base = written.to_canonical();
         let bits = bits - (width(written) - width(base));
         Ok(Self { base, bits })
     }
 
-    /// The bits that all of its addresses begin with, and how many they are, if it is one of IPv6.
+    /// The leading bits that all of its addresses share, and their number, if this is an IPv6 network.
     pub(super) fn prefix_v6(&self) -> Option<(u128, u8)> {
         match self.base {
             IpAddr::V6(base) => Some((base.to_bits(), self.bits)),
@@ -55,13 +55,13 @@ impl Network {
         }
     }
 
-    /// Whether `address`, which is canonical, is one of the network's.
+    /// Whether the network contains `address`, which must be canonical.
     pub(crate) fn contains(&self, address: IpAddr) -> bool {
         self.base.is_ipv4() == address.is_ipv4() && cut(address, self.bits) == self.base
     }
 }
 
-/// `address` with all but its first `bits` bits zero.
+/// `address` with zeros after its first `bits` bits.
 pub(super) fn cut(address: IpAddr, bits: u8) -> IpAddr {
     let gone = u32::from(width(address).saturating_sub(bits));
     match address {
@@ -81,13 +81,13 @@ fn width(address: IpAddr) -> u8 {
 }
 
 fn bits(text: &str, width: u8) -> Result<u8, Problem> {
-    // `u8::from_str` would take a sign too.
+    // `u8::from_str` would also accept a sign.
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     let bits = text.parse().ok().filter(|&bits| digits && bits <= width);
     bits.ok_or(Problem::Prefix { width })
 }
 
-/// What is wrong with a network as written, in words that fit behind it.
+/// What is wrong with a network as written, as the rest of a sentence that begins with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Problem {
     Address,

@@ -2,7 +2,7 @@ use std::fmt;
 
 use super::network::Problem;
 
-/// An entry that is neither an address nor a network; it says which and why.
+/// An entry that is neither an address nor a network. The message names the entry and the mistake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NetworkError {
     entry: String,
@@ -14,7 +14,7 @@ impl NetworkError {
         Self { entry: entry.into(), problem }
     }
 
-    /// The entry that is wrong, as it was written.
+    /// The invalid entry, as it was written.
     pub fn entry(&self) -> &str {
         &self.entry
     }

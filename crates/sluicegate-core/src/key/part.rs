@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::KeyBuf;
 
-/// A value that can be part of a key: text, bytes, numbers, addresses, and tuples of them.
+/// A value that can be part of a key: text, bytes, numbers, addresses, and tuples of these.
 ///
 /// ```
 /// use sluicegate::key::{KeyBuf, Part};
@@ -91,7 +91,8 @@ impl Part for Cow<'_, str> {
     }
 }
 
-/// IPv4-mapped IPv6 is the IPv4 address that it is; nothing is cut (that is [`Ip`](super::Ip)'s work).
+/// An IPv4-mapped IPv6 address is written as IPv4. Addresses are not cut to a prefix here; [`Ip`](super::Ip) does
+/// that.
 impl Part for IpAddr {
     #[inline]
     fn write(&self, key: &mut KeyBuf) {

@@ -1,4 +1,4 @@
-//! Keys as printable text: exact, for the names of rows and as what people read falls back on.
+//! Keys as printable text: an exact form, for the names of rows and as a fallback for people.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use sha2::Sha256;
 
 use super::KeyBuf;
 
-/// How much of a keyed digest is kept, in bytes.
+/// The bytes of a keyed digest that are kept.
 const KEPT: usize = 16;
 
-/// Makes digests of keys that nobody can work out, or guess at, without the secret: for keys that do not
-/// belong into another system, like addresses and API keys.
+/// Makes digests of keys that cannot be reversed or guessed without the secret: for keys that should not be readable
+/// in another system, such as addresses and API keys.
 ///
 /// ```
 /// use sluicegate::key::{KeyBuf, KeySecret};
@@ -43,7 +43,7 @@ impl KeySecret {
     }
 }
 
-/// Shows no secret.
+/// Does not show the secret.
 impl fmt::Debug for KeySecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("KeySecret")
@@ -51,11 +51,11 @@ impl fmt::Debug for KeySecret {
 }
 
 impl KeyBuf {
-    /// Appends the key to `text`, part after part, with a comma between them; no two keys read the same.
+    /// Appends the key to `text`, part by part, separated by commas. No two keys have the same text.
     ///
-    /// Letters, digits and `-_./:@=+~` are written as they are, every other byte is a `%` and two hexadecimal
-    /// digits, and an empty part is a `%` alone. An empty key is `*`. A key that was too long to be kept
-    /// begins with a `#` and its digest.
+    /// Letters, digits and `-_./:@=+~` are written as they are. Every other byte is written as `%` and two
+    /// hexadecimal digits. An empty part is a single `%`, and an empty key is `*`. A key that was too long to be kept
+    /// as written begins with `#` and its digest.
     ///
     /// ```
     /// use sluicegate::key::KeyBuf;
@@ -80,13 +80,13 @@ impl KeyBuf {
         }
     }
 
-    /// How many words at its beginning are a digest.
+    /// The number of words of a digest at the beginning.
     pub(super) fn digest_words(&self) -> usize {
         if self.is_digest() { self.words().len().min(4) } else { 0 }
     }
 }
 
-/// A part of a key: words, and how many bytes of them.
+/// A part of a key: its words, and its length in bytes.
 #[derive(Clone, Copy)]
 pub(super) struct Written<'a> {
     words: &'a [u64],
@@ -99,7 +99,7 @@ impl Written<'_> {
     }
 }
 
-/// The lengths are below their leading bit, the first part's first.
+/// The lengths are below their leading bit, the first part highest.
 pub(super) fn parts(words: &[u64], lengths: u128) -> impl Iterator<Item = Written<'_>> {
     let count = lengths.ilog2() / 8;
     let lens = (0..count).rev().map(move |part| usize::from((lengths >> (8 * part)) as u8));
@@ -110,7 +110,7 @@ pub(super) fn parts(words: &[u64], lengths: u128) -> impl Iterator<Item = Writte
     })
 }
 
-/// Signs with a meaning are always escaped.
+/// Characters with a special meaning are always escaped.
 pub(super) fn push_part(text: &mut String, part: Written<'_>) {
     if part.len == 0 {
         text.push('%');

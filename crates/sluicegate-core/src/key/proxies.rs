@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use super::network::{Network, Problem};
 
-/// The proxies whose word on a client's address is taken: addresses and networks (CIDR).
+/// The trusted proxies: addresses and networks (CIDR) whose forwarding headers are believed.
 ///
-/// Made from lists of text, and from one text with commas, as in configuration. An empty
-/// list is fine and trusts nobody; a network that holds every address is refused.
+/// Made from a list of texts, or from one text with commas, as in configuration. An empty list is allowed and trusts
+/// no proxy. A network that contains every address is refused.
 ///
 /// ```
 /// use sluicegate::key::Proxies;
@@ -32,11 +32,11 @@ pub struct Proxies {
 }
 
 impl Proxies {
-    /// The addresses that the Internet does not route: loopback (`127.0.0.0/8`, `::1`), RFC 1918
-    /// (`10.0.0.0/8`, `172.16.0.0/12`, `192.168.0.0/16`) and unique local IPv6 (`fc00::/7`).
+    /// Addresses that the Internet does not route: loopback (`127.0.0.0/8`, `::1`), RFC 1918 (`10.0.0.0/8`,
+    /// `172.16.0.0/12`, `192.168.0.0/16`) and unique local IPv6 (`fc00::/7`).
     ///
-    /// Right only where nothing but proxies has such an address. Clients in the same private network,
-    /// or containers next to this one, are trusted too: they can choose their own key.
+    /// Use it only if nothing but proxies has such an address. Clients in the same private network, or containers
+    /// next to this one, would be trusted too: they could choose their own key.
     pub fn private() -> Self {
         let networks = [
             Network::v4([127, 0, 0, 0], 8),
@@ -49,7 +49,7 @@ impl Proxies {
         Self { networks: networks.into() }
     }
 
-    /// Whether `address` is one of the proxies'. IPv4-mapped IPv6 is the IPv4 address that it is.
+    /// Whether `address` belongs to one of the proxies. An IPv4-mapped IPv6 address is read as IPv4.
     pub fn contains(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         self.networks.iter().any(|network| network.contains(address))
@@ -117,7 +117,7 @@ impl FromStr for Proxies {
     }
 }
 
-/// An entry that is no address and no network of proxies; it says which and why.
+/// An entry that is neither an address nor a network. The message names the entry and the mistake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProxiesError {
     entry: String,
@@ -125,7 +125,7 @@ pub struct ProxiesError {
 }
 
 impl ProxiesError {
-    /// The entry that is wrong, as it was written.
+    /// The invalid entry, as it was written.
     pub fn entry(&self) -> &str {
         &self.entry
     }
@@ -140,7 +140,7 @@ impl fmt::Display for ProxiesError {
 
 impl std::error::Error for ProxiesError {}
 
-/// A finished list cannot go wrong any more.
+/// A list that is already parsed cannot be wrong.
 impl From<Infallible> for ProxiesError {
     fn from(never: Infallible) -> Self {
         match never {}

@@ -1,9 +1,9 @@
 use std::fmt;
 
-/// Longest text that is held in place: header names are shorter, nearly all.
+/// The longest text that is held in place. Nearly all header names are shorter.
 const IN_PLACE: usize = 47;
 
-/// A copy of a text, made without allocating as long as that is short.
+/// A copy of a text. It allocates only if the text is long.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) enum ShortText {
     InPlace { bytes: [u8; IN_PLACE], len: u8 },
@@ -24,7 +24,7 @@ impl ShortText {
 
     pub(super) fn as_str(&self) -> &str {
         match self {
-            // A whole string was copied there.
+            // The bytes were copied from a whole `str`.
             Self::InPlace { bytes, len } => {
                 std::str::from_utf8(&bytes[..usize::from(*len)]).unwrap_or_default()
             }

@@ -1,7 +1,7 @@
-//! The part that every extractor writes first, so that two of them never share a key for having
-//! read the same text: a path `/a` is not a route `/a`.
+//! The part that every extractor writes first. It keeps the keys of two extractors apart that read the same text: a
+//! path `/a` is not a route `/a`.
 //!
-//! A fleet shares its keys, and not every node is updated at once: a number that was given stays.
+//! The nodes of a fleet share keys and are not all updated at once, so a number never changes.
 
 use super::KeyBuf;
 

@@ -10,7 +10,7 @@ use crate::key::path::PathReadings;
 pub(crate) struct Request {
     pub(crate) method: String,
     pub(crate) path: String,
-    /// Where conditions keep what they found out about the path, if anywhere.
+    /// Where conditions keep the readings of the path, if anywhere.
     pub(crate) readings: Option<PathReadings>,
     pub(crate) query: Option<String>,
     pub(crate) host: Option<String>,
@@ -53,14 +53,14 @@ impl Request {
     }
 }
 
-/// The key of `request`, which has one.
+/// The key of `request`, which must have one.
 pub(crate) fn key(of: &impl Key<Request>, request: &Request) -> KeyBuf {
     let mut key = KeyBuf::new();
     of.write(request, &mut key).expect("a key");
     key
 }
 
-/// What `request` lacks.
+/// What is missing from `request`.
 pub(crate) fn missing(of: &impl Key<Request>, request: &Request) -> Missing {
     of.write(request, &mut KeyBuf::new()).expect_err("no key")
 }

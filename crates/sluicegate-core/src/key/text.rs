@@ -1,26 +1,24 @@
 use super::{Const, Extension, Missing, View};
 
-/// Text that the server knows about a request, to look up in a table such as
-/// [`Tiers`](crate::Tiers).
+/// Text that the server knows about a request, for a lookup in a table such as [`Tiers`](crate::Tiers).
 ///
-/// [`Claim`](super::Claim), [`Extension`] of a type that is text, and [`Const`] are that.
-/// [`Header`](super::Header), [`Cookie`](super::Cookie) and [`Query`](super::Query) are not, on
-/// purpose: a client writes into them what it likes, and would choose its own tier, or have the quota
-/// of whichever customer it names. Let the application verify what stands there, and put what it
-/// found into [`Claims`](super::Claims).
+/// Implemented by [`Claim`](super::Claim), [`Extension`] of a text type, and [`Const`]. [`Header`](super::Header),
+/// [`Cookie`](super::Cookie) and [`Query`](super::Query) do not implement it, on purpose: a client chooses their
+/// value, so it could choose its own tier or use another customer's quota. Let the application verify the value, and
+/// put the result into [`Claims`](super::Claims).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not text that the server knows about these requests",
     label = "not verified text",
     note = "a header is whatever the client says: verify it, and use `Claim(\"name\")`"
 )]
 pub trait Text<V: View> {
-    /// What `read` makes of the text.
+    /// Calls `read` with the text and returns the result.
     ///
-    /// A closure, because some frameworks lend out what is in a request's extensions for a moment only.
+    /// It takes a closure because some frameworks lend out the request's extensions only for a moment.
     ///
     /// # Errors
     ///
-    /// Says what is missing, and who has to add it.
+    /// Returns what is missing, and who has to add it.
     fn read<O>(&self, view: &V, read: impl FnOnce(&str) -> O) -> Result<O, Missing>;
 }
 

@@ -1,9 +1,9 @@
--- Takes as much as fits, from `least` to `most`, out of a plain bucket or fixed window. Out of a bucket as much
--- more, up to `largest`, as brings its debt to `fill`; beyond what is `waited` for no more than half of the rest.
--- The second key says what the bucket owed when it was last leased from.
-local now, least, most, waited, fill, largest, shape, a, b, c, d = struct.unpack('<ddddddddddd', ARGV[1])
+-- Takes as many tokens as fit, from `least` to `most`, out of a plain bucket or fixed window. Out of a bucket, takes more (up to
+-- `largest`) if the bucket's debt then reaches `fill`; beyond the tokens that somebody has `waited` for, at most half of the
+-- rest. The second key holds the bucket's debt after the last lease.
+local now, least, most, waited, fill, largest, algorithm, a, b, c, d = struct.unpack('<ddddddddddd', ARGV[1])
 local key, call, floor = KEYS[1], redis.call, math.floor
--- While the clock of a test stands still, the server's goes on: no row may expire by that.
+-- A test may stop its clock, but the server's clock goes on, so rows must not expire meanwhile.
 local soonest = 3600000
 if now < 0 then
   soonest = 1
@@ -25,7 +25,7 @@ end
 
 local taken, retry, fresh, followed = 0, -1, 0, false
 
-if shape == 1 then
+if algorithm == 1 then
   -- A bucket: a unit, b drain, c tick, d cap.
   local ticks = floor(now / c)
   local into = now - ticks * c
@@ -52,7 +52,7 @@ if shape == 1 then
     retry = math.ceil((debt + least * a - d) / b) * c - into
   end
   if debt > 0 then
-    -- It stands as long as `spend.lua` takes it to.
+    -- The row expires by the same rule as in `spend.lua`.
     local worth = math.ceil(debt / b) * c
     fresh = worth - into
     fresh = fresh + -(now + fresh) % (worth / math.frexp(worth) / 2)
@@ -91,8 +91,8 @@ if retry == 0 or followed then
     local expiry = math.ceil(fresh / 1000)
     if expiry < soonest then expiry = soonest end
     call('SET', key, struct.pack('<dd', first, second), 'PX', expiry)
-    -- What was waited for is spent already, and may be given back.
-    if taken > waited and shape == 1 then
+    -- Tokens that were waited for are spent already, and may be given back.
+    if taken > waited and algorithm == 1 then
       call('SET', KEYS[2], struct.pack('<dd', first, second), 'PX', expiry)
     end
   elseif row then

@@ -1,13 +1,13 @@
 -- The sliding log: see `log.rs` in sluicegate-core. Here a is the count, b the period, c the resolution.
 --
--- Entries are read and written where they stand; what is dropped leaves its room behind until most is
--- room, and one taken out between two others stays as an entry that costs nothing.
+-- Entries are read and written in place. Dropped entries leave unused bytes at the front, which are reclaimed once they are the
+-- larger part. An entry removed from the middle stays, with cost 0.
 
 -- Entries that are read at a time.
 local CHUNK = 16
 
--- The stamp and the cost of an entry, counted from the oldest. The newest is kept beside the others:
--- both ends are looked at again and again.
+-- The stamp and the cost of an entry, counted from the oldest. The newest entry is cached apart from the chunk, because both ends
+-- are read repeatedly.
 local function entry(s, index)
   local place = log_place(s, index)
   if place == s.newest_at then return s.newest, s.newest_cost end
@@ -36,13 +36,13 @@ local function drop_oldest(s)
   s.total, s.head, s.len, s.dropped = s.total - cost, s.head + 1, s.len - 1, s.dropped + 1
 end
 
--- The oldest and the newest entry cost something.
+-- Drops entries without cost from both ends.
 local function trim(s)
   while s.len > 0 and select(2, entry(s, 0)) == 0 do drop_oldest(s) end
   while s.len > 0 and select(2, entry(s, s.len - 1)) == 0 do s.len = s.len - 1 end
 end
 
--- Where a stamp stands or would stand, and what it costs if it is there.
+-- The index at which a stamp is, or would be inserted; and its cost, if it is there.
 local function find(s, stamp)
   local low, high = 0, s.len
   while low < high do
@@ -80,7 +80,7 @@ local function insert(s, stamp, cost)
   end
 end
 
--- How far the clock stepped back since the last write, in whole resolutions.
+-- How far the clock has stepped back since the last write, in whole resolutions.
 local function log_back(s, now)
   local back = s.seen - now
   if back <= 0 then return 0 end
@@ -93,9 +93,9 @@ local function log_enter(s, now, cost, from)
   while excess > 0 and index < s.len do
     local stamp, spent = entry(s, index)
     index, excess = index + 1, excess - spent
-    when = least(when, least(stamp - back, 0) + s.b)
+    when = at_least(when, at_least(stamp - back, 0) + s.b)
   end
-  return most(when - now, EXACT - 1)
+  return at_most(when - now, EXACT - 1)
 end
 
 local function log_tidy(s, now)
@@ -104,7 +104,7 @@ local function log_tidy(s, now)
     local moved = {}
     for index = 0, s.len - 1 do
       local stamp, cost = entry(s, index)
-      moved[index + 1] = pack('<dd', least(stamp - back, 0), cost)
+      moved[index + 1] = pack('<dd', at_least(stamp - back, 0), cost)
     end
     if s.len > 0 then write_entries(s, 0, table.concat(moved)) end
     s.seen, s.dirty = s.seen - back, true
@@ -116,17 +116,17 @@ local function log_spend(s, now, cost, wait)
   log_tidy(s, now)
   local stamp = now + wait
   if stamp % s.c > 0 then stamp = stamp - stamp % s.c + s.c end
-  -- What costs nothing leaves nothing behind, or the log would have no bound.
+  -- A cost of 0 adds no entry. Otherwise the log would have no bound.
   if cost > 0 then insert(s, stamp, cost) end
-  s.seen = least(s.seen, now)
+  s.seen = at_least(s.seen, now)
   return stamp
 end
 
--- Writes down an attempt that was refused. Only the newest `count` can make a difference.
+-- Records a refused attempt. Only the newest `count` attempts can make a difference.
 local function log_record(s, now, cost)
-  -- What costs nothing writes nothing down, so nothing has to make room for it.
+  -- A cost of 0 adds no entry, so no entry has to be dropped for it.
   if cost == 0 then return end
-  cost = most(cost, s.a)
+  cost = at_most(cost, s.a)
   local stamp = now
   if stamp % s.c > 0 then stamp = stamp - stamp % s.c + s.c end
   log_tidy(s, now)
@@ -143,7 +143,7 @@ end
 local function log_give(s, stamp, now, back)
   log_tidy(s, now)
   local at, cost = find(s, stamp)
-  local given = cost and most(cost, back) or 0
+  local given = cost and at_most(cost, back) or 0
   if given == 0 then return end
   write_entries(s, at, pack('<dd', stamp, cost - given))
   s.total, s.dirty = s.total - given, true
@@ -157,12 +157,12 @@ local function log_remaining(s, now)
     if stamp + s.b > now then break end
     left, index = left - cost, index + 1
   end
-  return least(s.a - left, 0)
+  return at_least(s.a - left, 0)
 end
 
 local function log_fresh_in(s, now)
   if s.len == 0 then return 0 end
   local newest = entry(s, s.len - 1)
-  return most(least(least(newest - log_back(s, now), 0) + s.b - now, 0), EXACT - 1)
+  return at_most(at_least(at_least(newest - log_back(s, now), 0) + s.b - now, 0), EXACT - 1)
 end
 

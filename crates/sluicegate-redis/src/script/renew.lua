@@ -1,10 +1,10 @@
--- Renews what one process holds of limits of concurrency. See `rows.lua` for the entries of a row.
+-- Renews what one process holds of concurrency limits. See `rows.lua` for the entries of a row.
 --
--- A row in which nothing was taken after the process's turn is lowered to what the process knows to hold: what
--- is more was given back or taken in messages that were lost.
+-- If the process has taken nothing from a row since `turn`, the row is lowered to the amount that the process knows it holds. The
+-- difference belongs to messages that were lost.
 local args, call, pcall, unpack, pack = ARGV[1], redis.call, redis.pcall, struct.unpack, struct.pack
 local now, holder, lease, turn, place = unpack('<dddd', args)
--- While the clock of a test stands still, the server's goes on: no row may expire by that.
+-- A test may stop its clock, but the server's clock goes on, so rows must not expire meanwhile.
 local soonest = 3600000
 if now < 0 then
   soonest = math.ceil(lease / 1000)
@@ -19,7 +19,7 @@ for i = 1, #KEYS do
   known, place = unpack('<d', args, place)
   if type(row) == 'string' then
     at = string.find(row, name, 17, true)
-    -- Entries are counted from the end: what stands before them differs.
+    -- Entries are counted from the end, because the words before them have different lengths.
     while at and (#row + 1 - at) % 48 ~= 0 do at = string.find(row, name, at + 1, true) end
   end
   if at then
@@ -32,10 +32,10 @@ for i = 1, #KEYS do
     if first == 0 and #row == 16 then
       call('DEL', key)
     else
-      -- Others may hold for longer, and so may a ban.
-      local stands = call('PTTL', key)
-      if stands < soonest then stands = soonest end
-      call('SET', key, row, 'PX', string.format('%.0f', stands))
+      -- Other holders, or a ban, may need the row for longer.
+      local expiry = call('PTTL', key)
+      if expiry < soonest then expiry = soonest end
+      call('SET', key, row, 'PX', string.format('%.0f', expiry))
     end
   elseif known > 0 then
     lost = lost + 1

@@ -43,12 +43,12 @@ macro_rules! joined {
 pub(super) static SPEND: LazyLock<Script> =
     LazyLock::new(|| Script::new(include_str!("spend.lua")));
 /// For limits without a log: a third fewer functions to create.
-pub(super) static TAKE: LazyLock<Script> = joined!("shapes.lua", "limits.lua", "take.lua");
+pub(super) static TAKE: LazyLock<Script> = joined!("algorithms.lua", "limits.lua", "take.lua");
 pub(super) static TAKE_WITH_LOG: LazyLock<Script> =
-    joined!("log.lua", "shapes.lua", "limits.lua", "take.lua");
-pub(super) static SETTLE: LazyLock<Script> = joined!("shapes.lua", "settle.lua");
+    joined!("log.lua", "algorithms.lua", "limits.lua", "take.lua");
+pub(super) static SETTLE: LazyLock<Script> = joined!("algorithms.lua", "settle.lua");
 pub(super) static SETTLE_WITH_LOG: LazyLock<Script> =
-    joined!("log.lua", "shapes.lua", "settle.lua");
+    joined!("log.lua", "algorithms.lua", "settle.lua");
 pub(super) static LEASE: LazyLock<Script> =
     LazyLock::new(|| Script::new(include_str!("lease.lua")));
 pub(super) static RENEW: LazyLock<Script> =

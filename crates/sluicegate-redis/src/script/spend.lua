@@ -5,7 +5,7 @@
 local args, call, unpack, pack = ARGV[1], redis.pcall, struct.unpack, struct.pack
 local floor, ceil, frexp, sub, format = math.floor, math.ceil, math.frexp, string.sub, string.format
 local now, place = unpack('<d', args)
--- While the clock of a test stands still, the server's goes on: no row may expire by that.
+-- A test may stop its clock, but the server's clock goes on, so rows must not expire meanwhile.
 local soonest = 3600000
 if now < 0 then
   soonest = 1
@@ -14,30 +14,30 @@ if now < 0 then
 end
 
 local count, answers = #KEYS, {}
--- What stands in the rows, read at once unless all are one. Nothing stands for what is no row, too: it is
--- looked at again by itself.
+-- The rows, read with one MGET unless all keys are equal. MGET answers nil for a value that is not a string too, so a nil is read
+-- again with GET, which reports the error.
 local found = KEYS[1] ~= KEYS[count] and call('MGET', _G.unpack(KEYS))
--- How many of the next requests owe the same, and what.
-local alike, cost, shape, a, b, c, d = 0
+-- How many of the following requests have the same cost and limit.
+local alike, cost, algorithm, a, b, c, d = 0
 local words, answer_words
--- A bucket's row is worth `step` for every `part` of its second word, from its first word on, in `tick`s.
+-- A bucket drains `part` of its second word in each `step` microseconds, beginning at its first word times `tick`.
 local part, step, tick
--- The row at hand: requests of one key read it once, and write it once. `from` is the first of them,
--- `expires` when the row is as good as none, once it is to be written.
+-- The current row. Requests with the same key read it once and write it once. `from` is the first of these requests; `expires` is
+-- when the row has recovered, once it has to be written.
 local row, wrong, from, expires
 local first, second, third
 local found_first, found_second
--- Of a limit of concurrency: the entries of other holders behind the words, the latest of them to lapse, and
--- this process's own: how much, since which turn of its, and the newest. See `rows.lua`.
+-- For a concurrency limit: the entries of other holders, the latest time at which one of them lapses, and this process's own
+-- entry: the amount, the turn of its first part, and its newest turn. See `rows.lua`.
 local others, latest, own, birth, newest, is_changed
 local key, following = nil, KEYS[1]
 for i = 1, count do
   if alike == 0 then
-    alike, cost, shape, a, b, c, d, place = unpack('<ddddddd', args, place)
+    alike, cost, algorithm, a, b, c, d, place = unpack('<ddddddd', args, place)
     words, answer_words = '<dd', '<BddBdd'
-    if shape == 4 then words, answer_words = '<dI4I4', '<BddBdI4I4' end
+    if algorithm == 4 then words, answer_words = '<dI4I4', '<BddBdI4I4' end
     part, step, tick = b, c, c
-    if shape == 2 then part, step, tick = a, b, 1 end
+    if algorithm == 2 then part, step, tick = a, b, 1 end
   end
   alike = alike - 1
   if following ~= key then
@@ -47,11 +47,11 @@ for i = 1, count do
     if row then
       if row.err then
         wrong = row
-      elseif #row ~= 16 and (shape ~= 6 or (#row - 16) % 48 ~= 0) then
+      elseif #row ~= 16 and (algorithm ~= 6 or (#row - 16) % 48 ~= 0) then
         wrong = redis.error_reply('BADROW ' .. key .. ' holds ' .. #row .. ' bytes, not 16')
       else
         first, second, third = unpack(words, row)
-        if shape == 4 then
+        if algorithm == 4 then
           second, third = third, second
         else
           third = 0
@@ -62,10 +62,10 @@ for i = 1, count do
         found_first, found_second = first, second
       end
     end
-    if shape == 6 then
+    if algorithm == 6 then
       others, latest, own, birth, newest, is_changed = '', 0, 0, 0, 0, false
       if row and not wrong then
-        -- Before processes had entries of their own, a row was the two words.
+        -- Older versions wrote only the two words.
         local before = #row == 16 and first or 0
         first = before
         if before > 0 then
@@ -99,12 +99,11 @@ for i = 1, count do
   if wrong then
     answers[i] = wrong
   else
-    -- When it may come in, from now: false for never. Where that is at once, the words become those that
-    -- are to be written, and `fresh` says when they are as good as none. Where the clock has stepped back
-    -- behind them, they follow.
+    -- When the request is admitted, counted from now: 0 for at once, false for never. If it is at once, the words become those to
+    -- be written, and `fresh` says when they have recovered. If the clock has stepped back behind the words, they follow it.
     local at, fresh, followed = false, 0, false
 
-    if shape == 1 then
+    if algorithm == 1 then
       -- A bucket: a unit, b drain, c tick, d cap.
       local ticks, into = now, 0
       if c ~= 1 then
@@ -134,7 +133,7 @@ for i = 1, count do
       end
       if debt > 0 then fresh = ceil(debt / b) * c - into end
 
-    elseif shape == 2 then
+    elseif algorithm == 2 then
       -- A bucket refilled in steps: a amount, b every, c cap.
       if first > now then
         first, followed = now, true
@@ -161,7 +160,7 @@ for i = 1, count do
       end
       if spent > 0 then fresh = ceil(spent / a) * b - (now - anchor) end
 
-    elseif shape == 3 then
+    elseif algorithm == 3 then
       -- A fixed window: a count, b period, c whether it begins with the first request.
       local start, spent = now, second
       if c == 0 then start = floor(now / b) * b end
@@ -191,7 +190,7 @@ for i = 1, count do
       end
       if spent > 0 then fresh = (floor((spent - 1) / a) + 1) * b - (now - start) end
 
-    elseif shape == 4 then
+    elseif algorithm == 4 then
       -- A sliding window: a count, b ticks in a window, c tick. The words are the window's index, the
       -- current count and the previous one.
       local most = floor(4503599627370496 / b)
@@ -224,7 +223,7 @@ for i = 1, count do
               if at < 0 then at = 0 end
             end
           end
-          -- Ends: two windows on, nothing overlaps any more.
+          -- The loop ends: after two windows nothing overlaps any more.
           window, begin, before, here = window + 1, 0, here, 0
         end
         if at == 0 then
@@ -241,8 +240,8 @@ for i = 1, count do
       end
 
     else
-      -- Concurrency: a count, b lease, c holder, d turn. Held until it is given back, or the holder's lease
-      -- ends without being renewed.
+      -- Concurrency: a count, b lease, c holder, d turn. A place is held until it is given back, or until the holder's lease ends
+      -- without being renewed.
       if cost <= a and first + cost <= a then
         at, first = 0, first + cost
         if cost > 0 then
@@ -258,27 +257,28 @@ for i = 1, count do
 
     local answer
     if at == 0 then
-      answer = pack(answer_words, 1, 0, now, 1, first, shape == 4 and third or second, second)
+      answer = pack(answer_words, 1, 0, now, 1, first, algorithm == 4 and third or second, second)
     else
-      -- Only what is held is given back at a time that nobody can tell; all else is too much for ever.
-      local never = shape ~= 6 or cost > a
-      answer = pack(answer_words, 0, at or never and -2 or -1, now, 3, first, shape == 4 and third or second, second)
+      -- Nobody can tell when a held place is given back. Any other cost that has no moment is too large for the limit.
+      local never = algorithm ~= 6 or cost > a
+      answer = pack(answer_words, 0, at or never and -2 or -1, now, 3, first, algorithm == 4 and third or second, second)
     end
     answers[i] = answer
     if at == 0 or followed then
       expires = fresh
-      -- The next one finds no row.
+      -- The next request with this key begins with an empty row.
       if fresh <= 0 then first, second, third = 0, 0, 0 end
     end
 
     if expires and following ~= key then
       local written = 0
       if expires > 0 then
-        -- Until when the row stands follows from its words: a bucket's until the first multiple of a
-        -- power of two, no more than what it is worth, at which it is worth nothing; the others' until
-        -- then itself. So what stood there before tells when it expires, and mostly that is right still.
-        local stands, stays, content = expires, false, sub(answer, 19)
-        if shape < 3 then
+        -- A row's expiry follows from its words, so the words that were read tell when the old row expires. If the new row
+        -- expires at the same time, which is the common case, SETRANGE keeps the expiry. To make that common, a bucket's row
+        -- expires at the first multiple of a power of two after it has recovered. The power is at most the time in which the debt
+        -- drains.
+        local lifetime, stays, content = expires, false, sub(answer, 19)
+        if algorithm < 3 then
           local ends, worth = now + expires, now + expires - first * tick
           if row and soonest == 1 then
             local was = ceil(found_second / part) * step
@@ -286,21 +286,21 @@ for i = 1, count do
             stays = worth >= grid and worth < grid + grid
               and ends + -ends % grid == until_then + -until_then % grid
           end
-          if not stays then stands = expires + -ends % (worth / frexp(worth) / 2) end
-        elseif shape < 5 then
+          if not stays then lifetime = expires + -ends % (worth / frexp(worth) / 2) end
+        elseif algorithm < 5 then
           stays = row and soonest == 1 and first == found_first and found_second > 0
         end
         -- The answer ends with the words of the row.
-        if shape == 6 then
+        if algorithm == 6 then
           content = content .. others
           if own > 0 then content = content .. pack('<dddddd', c, own, birth, newest, now + b, b) end
         end
         if stays then
           written = call('SETRANGE', key, '0', content)
         else
-          stands = ceil(stands / 1000)
-          if stands < soonest then stands = soonest end
-          written = call('SET', key, content, 'PX', format('%.0f', stands))
+          lifetime = ceil(lifetime / 1000)
+          if lifetime < soonest then lifetime = soonest end
+          written = call('SET', key, content, 'PX', format('%.0f', lifetime))
         end
       elseif row then
         written = call('DEL', key)

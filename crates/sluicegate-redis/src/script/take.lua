@@ -1,26 +1,26 @@
--- One decision over several limits, charged all or none; also what it would be, and what it is once all
--- is forgotten. See `decide.rs` in sluicegate-core.
+-- One decision over several limits, charged all or none. Also answers what a decision would be (peek), and forgets keys (reset).
+-- See `decide.rs` in sluicegate-core.
 local TAKE, PEEK, RESET = 1, 2, 3
--- How often the limits are asked again to agree on one moment.
+-- How often the limits are asked again until they agree on one moment.
 local ROUNDS = 16
--- A limit's part in the decision.
+-- The part of a limit in the decision.
 local ASKED, CHARGED, SPARED, REFUSED, SHADOWED = 0, 1, 2, 3, 4
--- Dropped entries that a refusal leaves where they stand: more would be walked over again and again.
+-- A refusal leaves up to this many dropped entries unwritten. With more, each refusal would walk over them again.
 local LEFT = 64
 
 local now, op, patience, several, at = unpack('<dddd', ARGV[1])
 now, several = clock(now), several == 1
 if patience < 0 then patience = nil end
 
--- Those that decide are apart: a shadow is not there.
+-- The limits that decide. Shadow limits are left out.
 local slots, real, is_never = {}, {}, false
 for i = 1, #KEYS do
   local cost
   cost, at = unpack('<d', ARGV[1], at)
   slots[i], at = limit(KEYS[i], ARGV[1], at)
   slots[i].cost = cost
-  -- What is held is held by somebody: it stands until that one gives it back.
-  if op == RESET and slots[i].shape ~= CONCURRENT then
+  -- A reset does not free held places: each holder gives its own back.
+  if op == RESET and slots[i].algorithm ~= CONCURRENT then
     call('DEL', KEYS[i])
     fresh_row(slots[i])
   else
@@ -34,7 +34,7 @@ for i = 1, #KEYS do
   end
 end
 
--- The moment at which all limits let the request in, asked in turn until none moves it.
+-- The moment at which all limits admit the request. Each is asked in turn, until none moves the moment.
 local function agreed(wait)
   for _, s in ipairs(real) do
     wait = enter(s, now, wait)
@@ -50,7 +50,7 @@ local function all_book(at_moment, wait)
   return true
 end
 
--- When the request leaves, if every limit lets it in within the patience, or has room in its own queue.
+-- When the request leaves, if every limit admits it within the patience, or has room in its own queue.
 local function earliest_leave()
   local wait, allowed = 0, patience or 0
   for _, s in ipairs(real) do
@@ -63,7 +63,7 @@ local function earliest_leave()
     elseif entry > (patience or 0) then
       return nil
     end
-    wait, allowed = least(wait, entry), least(allowed, entry)
+    wait, allowed = at_least(wait, entry), at_least(allowed, entry)
   end
   if wait == 0 then return 0 end
   for _ = 1, ROUNDS do
@@ -77,18 +77,18 @@ end
 
 local function longest_queue(at_moment)
   local longest = 0
-  for _, s in ipairs(real) do longest = least(longest, queued(s, at_moment) or 0) end
+  for _, s in ipairs(real) do longest = at_least(longest, queued(s, at_moment) or 0) end
   return longest
 end
 
--- Whether all can book a place at the end of the queue at that moment.
+-- Whether every limit can book a place at the end of the queue at that moment.
 local function books_at(when)
-  local at_moment = most(now + when, EXACT - 1)
+  local at_moment = at_most(now + when, EXACT - 1)
   return all_book(at_moment, longest_queue(at_moment))
 end
 
--- The first moment at which all can book a place at the end of the queue, after one at which not all can and
--- no later than another, at which they can and the queue is as short as it gets: once all can, they stay so.
+-- A binary search for the first moment at which every limit can book a place at the end of the queue. At `early` not all can, at
+-- `late` all can and the queue is as short as it gets. Once all can, they stay able.
 local function earliest_booking(early, late)
   while late - early > 1 do
     local middle = early + floor((late - early) / 2)
@@ -97,7 +97,7 @@ local function earliest_booking(early, late)
   return late
 end
 
--- The earliest moment at which the request is admitted, with nobody else spending.
+-- The earliest moment at which the request is admitted, if nobody else spends.
 local function earliest_enter()
   local when = 0
   for _ = 1, ROUNDS do
@@ -105,29 +105,28 @@ local function earliest_enter()
     when = agreed(when)
     if not when then return nil end
     if when <= asked then
-      -- One's own queue may hold the request back for longer than another can book ahead.
-      local at_moment = most(now + when, EXACT - 1)
+      -- One limit's queue may hold the request back for longer than another limit can book ahead.
+      local at_moment = at_most(now + when, EXACT - 1)
       local wait = longest_queue(at_moment)
       local too_long = wait - (patience or EXACT)
       if too_long > 0 then
-        -- Whoever would wait too long comes back when the queue has become so much shorter.
+        -- A client that would wait too long comes back when the queue is shorter by that much.
         when = when + too_long
       else
         if #real == 1 or all_book(at_moment, wait) then return when end
         local shortest = 0
-        for _, s in ipairs(real) do shortest = least(shortest, shortest_queue(s)) end
-        local empty = when + least(wait - shortest, 0)
+        for _, s in ipairs(real) do shortest = at_least(shortest, shortest_queue(s)) end
+        local empty = when + at_least(wait - shortest, 0)
         if books_at(empty) then return earliest_booking(when, empty) end
-        -- From then on the end of the queue moves on with the time: it may come to lie in a window in which
-        -- places can be booked.
-        at_moment = most(now + empty, EXACT - 1)
+        -- From then on the end of the queue moves with the time. It may come to lie in a window in which places can be booked.
+        at_moment = at_most(now + empty, EXACT - 1)
         wait = longest_queue(at_moment)
         local later = 0
         for _, s in ipairs(real) do
           if not books(s, at_moment, wait, several) then
             local begins = window_begins(s, at_moment, wait)
             if not begins then return nil end
-            later = least(later, begins)
+            later = at_least(later, begins)
           end
         end
         when = empty + later
@@ -137,8 +136,8 @@ local function earliest_enter()
   return nil
 end
 
--- Whether a limit is one of those that refuse: because it would let the request in later than it is
--- ready to wait, or, with a place to book, because it cannot be booked.
+-- Whether a limit is one of those that refuse. It refuses because it would admit the request later than `ready`, or, if a `place`
+-- is to be booked, because that place cannot be booked.
 local function refuses(s, ready, place)
   if is_never then return s.never end
   if place then return not books(s, now, place, several) end
@@ -156,9 +155,9 @@ local function any_refuses(ready, place)
   return false
 end
 
--- What a limit's standing is worked out from.
+-- The data from which the client computes the limit's status.
 local function fact(s, role, stamp)
-  if s.shape ~= LOG then
+  if s.algorithm ~= LOG then
     local cell = pack('<B', role) .. words(s)
     if s.wide then cell = cell .. pack('<dddd', s.gap1, s.gap2, s.ban1, s.ban2) end
     if s.after > 0 then cell = cell .. pack('<dd', s.strike1, s.strike2) end
@@ -167,7 +166,7 @@ local function fact(s, role, stamp)
   end
   local banned = s.ban > 0 and banned_for(s, now) > 0
   local left = banned and 0 or log_remaining(s, now)
-  -- While the gap lasts nothing can be spent, however much the count has left.
+  -- During the gap nothing can be spent, whatever the count has left.
   local in_gap = s.gap > 0 and owing(s.gap1, s.gap2, now, 1) > 0
   local remaining = in_gap and 0 or left
   local retry, cost, window = enter(s, now, 0), s.cost, 0
@@ -182,7 +181,7 @@ end
 
 local reply = {}
 
--- What a shadow does and tells of a request that the others have decided.
+-- What a shadow limit writes and reports for a request that the other limits have decided.
 local function in_shadow(s, admitted)
   if enter(s, now, 0) ~= 0 or (queued(s, now) or 0) > 0 then
     if op == TAKE then
@@ -215,8 +214,8 @@ local function charge(wait)
 end
 
 local function refuse_all()
-  -- Where each would wait long enough but they find no moment in common, all that wait refuse; where
-  -- none waits but one is held back by another's queue, those that cannot book that far.
+  -- If each limit would wait long enough but they find no moment in common, all limits that wait refuse. If none waits but one is
+  -- held back by the queue of another, those that cannot book that far refuse.
   local ready, place, queue = patience, nil, longest_queue(now)
   if not any_refuses(patience, nil) then
     if any_refuses(nil, nil) then
@@ -240,8 +239,8 @@ local function refuse_all()
 end
 
 for _, s in ipairs(slots) do
-  -- Who only looks leaves a log's stamps where they stand: its arithmetic sees through them.
-  if op == TAKE or s.shape ~= LOG then tidy(s, now) else tidy_words(s, now) end
+  -- A peek leaves the stamps of a log as they are: the arithmetic skips those that count no more.
+  if op == TAKE or s.algorithm ~= LOG then tidy(s, now) else tidy_words(s, now) end
 end
 local wait = earliest_leave()
 if wait then

@@ -1,11 +1,11 @@
 use crate::key::{Claims, Key, KeyBuf, Missing, Text, View, tag};
 
-/// What the application's authentication says of a request, by name: see [`Claims`].
+/// A claim that the application's authentication made about the request, by name: see [`Claims`].
 ///
-/// This is the key to prefer for customers, since a client cannot make it up. A claim that is absent
-/// or empty is the client's to mend: it is a stranger, or has to sign in. Where there are no `Claims`
-/// at all, not even empty ones, the server has to mend its set-up; [`Tiers`](crate::Tiers) take such a
-/// request for a stranger's, and [`First`](super::First) goes on to its next key.
+/// Prefer this key for customers, since a client cannot make it up. If the claim is absent or empty, the client is
+/// unknown or has to sign in: the answer is 400. If the request has no `Claims` at all, not even empty ones, the
+/// server is not set up: the answer is 500. [`Tiers`](crate::Tiers) treat such a request as one from an unknown
+/// client, and [`First`](super::First) goes on to its next key.
 ///
 /// ```
 /// use sluicegate::{Claim, First, Ip, Limit};

@@ -6,11 +6,10 @@ use crate::key::{Key, KeyBuf, Missing, View, tag};
 
 /// The value of one cookie, by its name.
 ///
-/// All `cookie` lines are read as RFC 6265 has it, and double quotes around a value are dropped.
-/// Names and values are percent-decoded first, as the cookie jars of axum and actix-web do: else
-/// every spelling of one session cookie would be a budget of its own. A value that is empty is
-/// missing. Where the cookie was sent more than once with values that differ, the client has to mend
-/// its request, even where the key is [`Optional`](super::Optional).
+/// All `cookie` lines are read as RFC 6265 says, and double quotes around a value are dropped. Names and values are
+/// percent-decoded first, as the cookie jars of axum and actix-web do. Otherwise every spelling of one session cookie
+/// would have a budget of its own. An empty value counts as missing. If the cookie was sent more than once with
+/// different values, the request is refused with 400, even if the key is [`Optional`](super::Optional).
 #[derive(Debug, Clone, Copy)]
 pub struct Cookie<N = &'static str>(pub N);
 

@@ -4,12 +4,12 @@ use std::marker::PhantomData;
 
 use crate::key::{Key, KeyBuf, Missing, Part, View, tag};
 
-/// A value that an earlier layer left in the request's extensions: the user that it authenticated,
-/// the tenant that it looked up.
+/// A value that an earlier layer left in the request's extensions, such as the user that it authenticated or the
+/// tenant that it looked up.
 ///
-/// This is the key to prefer where there is such a layer: a client cannot make it up. Where the value
-/// is not there the server has to mend its set-up, unless anonymous requests are told apart with
-/// [`First`](super::First). Values of two types never share a key.
+/// Prefer this key if there is such a layer: a client cannot make it up. If the value is absent, the server is not
+/// set up, and the answer is 500. For anonymous requests, combine it with [`First`](super::First). Values of two
+/// types never share a key.
 ///
 /// ```
 /// use sluicegate::key::{Extension, KeyBuf, Part};
@@ -29,7 +29,7 @@ use crate::key::{Key, KeyBuf, Missing, Part, View, tag};
 pub struct Extension<T>(PhantomData<fn() -> T>);
 
 impl<T> Extension<T> {
-    /// The key that the value of type `T` is.
+    /// The key made from the value of type `T`.
     pub const fn new() -> Self {
         Self(PhantomData)
     }
@@ -54,7 +54,7 @@ impl<V: View, T: Part + Send + Sync + 'static> Key<V> for Extension<T> {
     }
 }
 
-// Derived, these would ask the same of `T`.
+// A derived implementation would require the trait of `T`.
 
 impl<T> Clone for Extension<T> {
     fn clone(&self) -> Self {

@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use crate::key::{Key, KeyBuf, Missing, View, tag};
 
-/// The first of two to four keys that is there.
+/// The first of two to four keys that is present.
 ///
 /// ```
 /// use sluicegate::{First, Header, Ip};
@@ -15,13 +15,11 @@ use crate::key::{Key, KeyBuf, Missing, View, tag};
 /// # let _ = key;
 /// ```
 ///
-/// Which alternative it was is part of the key, so nobody can send an `x-api-key` that reads like
-/// another client's address. An alternative that the server fails to provide is passed over like one
-/// that the client left out. A value that can be read in more than one way is an error at once: it is
-/// there.
+/// The position of the alternative is part of the key, so a client cannot send an `x-api-key` that reads like another
+/// client's address. An alternative that the server does not provide is skipped, like one that the client left out. A
+/// value that can be read in more than one way is an error at once, because it is present.
 ///
-/// Where none is there, the request lacks them all; if the server could have provided one, the
-/// server does.
+/// If none is present, the answer is 400; or 500, if the server could have provided one.
 #[derive(Debug, Clone, Copy)]
 pub struct First<T>(pub T);
 
@@ -46,8 +44,7 @@ alternatives!(0 A, 1 B);
 alternatives!(0 A, 1 B, 2 C);
 alternatives!(0 A, 1 B, 2 C, 3 D);
 
-/// A list of alternatives that is known only at run time, such as one from a file. It may have 255 at most;
-/// further ones are not used.
+/// A list of alternatives that is known only at run time, such as one from a file. At most 255 of them are used.
 impl<V: View, K: Key<V>> Key<V> for First<Arc<[K]>> {
     fn write(&self, view: &V, key: &mut KeyBuf) -> Result<(), Missing> {
         let mut all = SmallVec::<[Missing; 4]>::new();
@@ -61,7 +58,7 @@ impl<V: View, K: Key<V>> Key<V> for First<Arc<[K]>> {
     }
 }
 
-/// Writes into a copy: an alternative that fails midway leaves nothing behind.
+/// Writes into a copy, so an alternative that fails midway leaves nothing behind.
 fn attempt<V: View, K: Key<V>>(
     alternative: &K,
     index: u8,

@@ -1,8 +1,8 @@
 use crate::key::{Key, KeyBuf, Missing, Part, View, tag};
 
-/// One key for all requests: everybody draws on the same budget.
+/// One key for all requests: all clients share one budget.
 ///
-/// Meant for what has to be protected as a whole, such as an expensive service behind this one.
+/// For what has to be protected as a whole, such as an expensive service behind this one.
 #[derive(Debug, Clone, Copy)]
 pub struct Global;
 
@@ -15,8 +15,8 @@ impl<V: View> Key<V> for Global {
 
 /// The same value for every request.
 ///
-/// It names a budget that several rules are to share, and it can end a [`First`](super::First):
-/// `First((Route, Const("no route")))`.
+/// It names a budget that several rules share. It can also end a [`First`](super::First): `First((Route, Const("no
+/// route")))`.
 #[derive(Debug, Clone, Copy)]
 pub struct Const<P: Part>(pub P);
 

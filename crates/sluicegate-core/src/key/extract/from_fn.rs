@@ -2,11 +2,11 @@ use std::fmt;
 
 use crate::key::{Key, KeyBuf, Missing, Part, View, tag};
 
-/// The key that a function finds in the framework's own request; `None` is the client's to mend.
+/// A key that a function finds in the framework's own request. `None` is answered with 400.
 ///
-/// Two functions that find the same write the same key. Where they mean different things, let them
-/// say which, as in `Some(("tenant", id))`. A function that wants to point into the request rather
-/// than to copy out of it writes into a [`KeyBuf`], which is a [`Part`] too.
+/// Two functions that return the same value write the same key. If the values mean different things, add a name, as
+/// in `Some(("tenant", id))`. A function can also write into a [`KeyBuf`], which is a [`Part`] too, to avoid copying
+/// out of the request.
 ///
 /// ```
 /// use sluicegate::key::{KeyBuf, from_fn};

@@ -1,19 +1,16 @@
-//! A header that is sent twice is an error, and not the first or the last value: a handler might read the
-//! other one.
+//! A header that is sent twice is an error. Neither value is used, because a handler might read the other one.
 
 use super::lowercase::push_lowercase;
 use crate::key::{Key, KeyBuf, Missing, View, tag};
 
-/// The value of one header field, by its name in any case.
+/// The value of one header field. The case of the name does not matter.
 ///
-/// The field has to stand on exactly one line: which of two a handler reads, nobody here can know,
-/// so a client that sends it twice has to mend its request, even where the key is
-/// [`Optional`](super::Optional). A value that is empty is missing. Spaces and tabs around the value
-/// do not count.
+/// The field has to be present exactly once. It is unknown which of two fields a handler reads, so a client that
+/// sends two is refused with 400, even if the key is [`Optional`](super::Optional). An empty value counts as missing.
+/// Spaces and tabs around the value do not count.
 ///
-/// A header is whatever the client says. It is a fair key where something before or after the limit
-/// rejects values that were made up; otherwise a client that invents a value per request has a fresh
-/// budget for each.
+/// The client chooses the value. The key is safe if something before or after the limit rejects made-up values.
+/// Otherwise a client that invents a value for each request has a fresh budget each time.
 #[derive(Debug, Clone, Copy)]
 pub struct Header<N = &'static str>(pub N);
 
@@ -45,7 +42,7 @@ pub(crate) fn header_value<'a, V: View>(view: &'a V, name: &'a str) -> Result<&'
     if value.is_empty() { Err(absent(name)) } else { Ok(value) }
 }
 
-/// A name that no request can carry is not the client's fault.
+/// A name that no request can carry is the server's mistake, not the client's.
 fn absent(name: &str) -> Missing {
     if is_token(name.as_bytes()) {
         return Missing::client_named(name, "header");
@@ -63,7 +60,7 @@ pub(in crate::key) fn is_token(name: &[u8]) -> bool {
     !name.is_empty() && name.iter().all(tchar)
 }
 
-/// Without the optional white space of RFC 9110: spaces and tabs at both ends.
+/// Trims the optional white space of RFC 9110: spaces and tabs at both ends.
 pub(crate) fn trimmed(mut value: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] | [rest @ .., b' ' | b'\t'] = value {
         value = rest;

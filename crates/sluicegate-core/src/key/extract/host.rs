@@ -1,21 +1,21 @@
-//! A request can name its host in its target and in its `Host` field, and handlers, guards and proxies read
-//! either one. Where the two differ, where there are two fields, and where the host is not a host name, the
-//! answer is 400, so that no request is limited as one host and served as another.
+//! A request can name its host in its target and in its `Host` field, and handlers, guards and proxies read either
+//! one. If the two differ, if there are two fields, or if the host is not a host name, the answer is 400. So no
+//! request is limited as one host and served as another.
 
 use std::net::Ipv6Addr;
 
 use super::lowercase::push_lowercase;
 use crate::key::{Key, KeyBuf, Missing, View, tag};
 
-/// The host that the request is for, in lower case, without port and without the dot that may end
-/// a complete name; an IPv6 literal however it is spelled.
+/// The host that the request is for: in lower case, without port, without a final dot. All spellings of an IPv6
+/// literal are one key.
 ///
-/// A request may name its host in its target and in its `Host` field. Handlers read either, so both have
-/// to name the same one. A request with several `Host` fields, with two hosts, or with one that is no
-/// host name is refused with 400, as RFC 9112 has it.
+/// A request can name its host in its target and in its `Host` field. Handlers read either, so both have to name the
+/// same host. A request with several `Host` fields, two different hosts, or something that is not a host name is
+/// refused with 400, as RFC 9112 requires.
 ///
-/// Clients choose hosts: this is a fair key where requests for hosts that are not served are turned
-/// away, by the proxy in front or by the router.
+/// Clients choose the host. The key is safe if requests for other hosts than yours are refused, by the proxy in front
+/// or by the router.
 #[derive(Debug, Clone, Copy)]
 pub struct Host;
 
@@ -24,7 +24,7 @@ impl<V: View> Key<V> for Host {
         let name = host_of(view)?.ok_or_else(|| Missing::client_named("host", "header"))?;
         key.push(&[tag::HOST]);
         match host_address(name) {
-            // Not canonical: a literal in brackets is another host than the bare IPv4 address.
+            // Not canonical: a literal in brackets is a different host from the bare IPv4 address.
             Some(address) => key.push(&address.octets()),
             None => push_lowercase(key, name),
         }
@@ -32,7 +32,7 @@ impl<V: View> Key<V> for Host {
     }
 }
 
-/// The one host that the request names, by [`host_name`]; `None` where it names none.
+/// The host that the request names, read by [`host_name`]; `None` if it names none.
 pub(crate) fn host_of<V: View>(view: &V) -> Result<Option<&str>, Missing> {
     let mut lines = view.header_lines("host");
     let field = lines.next();
@@ -41,7 +41,7 @@ pub(crate) fn host_of<V: View>(view: &V) -> Result<Option<&str>, Missing> {
     }
     let field = field.map(|line| std::str::from_utf8(line).ok().and_then(sound_name));
     let target = view.host().map(|host| {
-        // Only a target may name a user before the host.
+        // Only a target may have a user before the host.
         sound_name(host.rsplit_once('@').map_or(host, |(_, host)| host))
     });
     let name = match (target, field) {
@@ -57,11 +57,11 @@ pub(crate) fn host_of<V: View>(view: &V) -> Result<Option<&str>, Missing> {
     Ok(name.filter(|name| !name.is_empty()))
 }
 
-/// Names of hosts have at most 253 bytes (RFC 1035), and a dot and a port may follow.
+/// Host names have at most 253 bytes (RFC 1035). A dot and a port may follow.
 const MAX_HOST: usize = 260;
 
-/// The name in a `Host` field, if that is one. What is percent-encoded or not ASCII is read differently
-/// by those who decode it and those who do not: it is none.
+/// The name in a `Host` field; `None` if it is not a host name. Names with percent-encoding or bytes outside ASCII
+/// are not accepted, because some servers decode them and others do not.
 fn sound_name(host: &str) -> Option<&str> {
     let host = host.trim_matches([' ', '\t']);
     let (name, rest) = match host.find(']') {

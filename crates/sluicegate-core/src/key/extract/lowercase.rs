@@ -1,9 +1,9 @@
 use crate::key::KeyBuf;
 
-/// Longest text that is lower-cased on the stack: the longest name that DNS has.
+/// The longest text that is lower-cased on the stack: the length of the longest DNS name.
 const ON_STACK: usize = 255;
 
-/// Pushes `text` as it reads in lower case, ASCII only.
+/// Pushes `text` in lower case, ASCII only.
 pub(super) fn push_lowercase(key: &mut KeyBuf, text: &str) {
     let bytes = text.as_bytes();
     if !bytes.iter().any(u8::is_ascii_uppercase) {

@@ -1,4 +1,4 @@
-//! Keys read from one place of the request each, and the ways to combine them.
+//! Keys that are each read from one place of the request, and the ways to combine them.
 
 mod claim;
 mod cookie;

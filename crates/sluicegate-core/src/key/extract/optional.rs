@@ -1,9 +1,8 @@
 use crate::key::{Key, KeyBuf, Missing, View};
 
-/// A key that clients may leave out: a request without it owes nothing to the rule.
+/// A key that clients may leave out. A request without it is not limited by the rule.
 ///
-/// What the server fails to provide stays an error, and so does a value that can be read in more
-/// than one way.
+/// It is still an error if the server does not provide the value, or if the value can be read in more than one way.
 #[derive(Debug, Clone, Copy)]
 pub struct Optional<K>(pub K);
 

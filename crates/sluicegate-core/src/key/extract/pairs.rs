@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// What `+` means besides percent-encoding.
+/// How `+` is decoded.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Plus {
     Space,
@@ -12,11 +12,11 @@ pub(super) enum Plus {
 pub(super) enum Found<'a> {
     Nothing,
     One(Cow<'a, [u8]>),
-    /// Several values that differ: which of them a handler reads is anybody's guess.
+    /// Several different values. It is unknown which of them a handler reads.
     Several,
 }
 
-/// The value that `name` has in `pairs`, decoded; allocates only where there is something to decode.
+/// The value of `name` in `pairs`, decoded. Allocates only if there is something to decode.
 pub(super) fn find<'a>(
     pairs: impl Iterator<Item = (&'a [u8], &'a [u8])>,
     name: &str,
@@ -32,7 +32,7 @@ pub(super) fn find<'a>(
     Found::One(in_full(first, plus))
 }
 
-/// Every value that `name` has in `pairs`, decoded.
+/// Every value of `name` in `pairs`, decoded.
 pub(super) fn values<'a>(
     pairs: impl Iterator<Item = (&'a [u8], &'a [u8])>,
     name: &'a str,
@@ -63,7 +63,7 @@ pub(crate) fn percent_decoded(text: &[u8]) -> impl Iterator<Item = u8> {
     decoded(text, Plus::Plus)
 }
 
-/// A `%` without two hexadecimal digits after it is a plain `%`, as in every decoder.
+/// A `%` without two hexadecimal digits after it is a plain `%`, as in other decoders.
 fn decoded(text: &[u8], plus: Plus) -> impl Iterator<Item = u8> {
     let mut rest = text;
     std::iter::from_fn(move || {

@@ -3,12 +3,12 @@ use std::borrow::Cow;
 use super::pairs::{Found, Plus, find, values};
 use crate::key::{Key, KeyBuf, Missing, View, tag};
 
-/// The value of one parameter of the query, by its name.
+/// The value of one query parameter, by its name.
 ///
-/// Names and values are percent-decoded first and `+` is a space, as in a form: `k=ab` and
-/// `%6b=a%62` are one key. A value that is empty is missing. Where the parameter stands there more
-/// than once with values that differ, the client has to mend its request, even where the key is
-/// [`Optional`](super::Optional): some handlers read the first, some the last.
+/// Names and values are percent-decoded first, and `+` is a space, as in a form: `k=ab` and `%6b=a%62` are one key.
+/// An empty value counts as missing. If the parameter is there more than once with different values, the request is
+/// refused with 400, even if the key is [`Optional`](super::Optional): some handlers read the first value, some the
+/// last.
 #[derive(Debug, Clone, Copy)]
 pub struct Query<N = &'static str>(pub N);
 
@@ -23,7 +23,7 @@ impl<V: View, N: AsRef<str>> Key<V> for Query<N> {
     }
 }
 
-/// The value of the parameter, decoded; allocates only where there is something to decode.
+/// The value of the parameter, decoded. Allocates only if there is something to decode.
 pub(crate) fn query_value<'a, V: View>(view: &'a V, name: &str) -> Result<Cow<'a, [u8]>, Missing> {
     match find(pairs(view), name, Plus::Space) {
         Found::One(value) if !value.is_empty() => Ok(value),

@@ -1,8 +1,8 @@
 use crate::key::{Key, KeyBuf, Missing, View, tag};
 
-/// The method, as it was sent.
+/// The method as it was sent.
 ///
-/// A client may make methods up; where that matters, put the rule behind the router.
+/// A client can invent methods. If that matters, put the rule behind the router.
 #[derive(Debug, Clone, Copy)]
 pub struct Method;
 
@@ -14,11 +14,10 @@ impl<V: View> Key<V> for Method {
     }
 }
 
-/// The path, as the client wrote it: not decoded, not normalised.
+/// The path as the client wrote it, neither decoded nor normalised.
 ///
-/// Clients choose paths. `/users/7`, `/users/7/` and `/users/%37` are three keys, and whoever is
-/// limited by this key alone gets a fresh budget for every spelling. Prefer [`Route`], which the
-/// server chooses.
+/// Clients choose paths. `/users/7`, `/users/7/` and `/users/%37` are three keys, so a client that is limited only by
+/// this key gets a fresh budget for every spelling. Prefer [`Route`], which the server chooses.
 #[derive(Debug, Clone, Copy)]
 pub struct Path;
 
@@ -30,11 +29,10 @@ impl<V: View> Key<V> for Path {
     }
 }
 
-/// The pattern of the route that matched: `/users/{id}`, however the client spelled the path.
+/// The pattern of the matched route, such as `/users/{id}`, however the client spelled the path.
 ///
-/// Where the rule runs before routing there is no route, which is the server's to mend. Where a
-/// request may rightly match none, say what to charge instead:
-/// `First((Route, Const("no route")))`.
+/// If the rule runs before routing, there is no route, and the answer is 500. If some requests match no route, say
+/// what to charge instead: `First((Route, Const("no route")))`.
 #[derive(Debug, Clone, Copy)]
 pub struct Route;
 

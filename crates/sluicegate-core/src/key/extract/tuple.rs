@@ -2,7 +2,7 @@ use crate::key::{Key, KeyBuf, Missing, View};
 
 macro_rules! tuples {
     ($($name:ident),*) => {
-        /// All of the keys together; one that is missing is missing from the whole.
+        /// All of the keys together. If one is missing, the tuple is missing.
         impl<V: View, $($name: Key<V>),*> Key<V> for ($($name,)*) {
             #[expect(non_snake_case, reason = "a tuple's fields are named after their types")]
             fn write(&self, view: &V, key: &mut KeyBuf) -> Result<(), Missing> {

@@ -12,26 +12,26 @@ use super::network::cut;
 use super::{Key, KeyBuf, Missing, Proxies, ProxiesError, View, tag};
 use crate::key::network_error::NetworkError;
 
-/// Most hops that are looked at, and most proxies that can be counted. Chains of more than a handful
-/// do not occur; without a bound, a proxy that forwards to itself would decide how long we read.
+/// The largest number of hops that are read, and of proxies that can be counted. Real chains have a handful. Without
+/// a bound, a proxy that forwards to itself would decide how long we read.
 const MAX_HOPS: usize = 64;
 
-/// The client's address, as far as it can be known.
+/// The client's address.
 ///
-/// There is no way to guess it: a forwarding header says whatever the client wrote, followed by what
-/// the proxies added. So the operator says which proxies there are, and which one header they write.
+/// It cannot be guessed. A forwarding header holds whatever the client wrote, followed by what the proxies added. So
+/// the operator says which proxies exist, and which one header they write.
 ///
-/// - [`Ip::peer`]: nobody is in front. Headers are not looked at.
-/// - [`Ip::behind`]: these proxies are in front, by address. A request that came around them is
-///   charged to its own peer, whatever headers it has.
-/// - [`Ip::hops`]: this many proxies are in front, addresses unknown.
+/// - [`Ip::peer`]: no proxy is in front. Headers are ignored.
+/// - [`Ip::behind`]: these proxies are in front, by address. A request that bypasses them is charged to its own peer,
+///   whatever headers it has.
+/// - [`Ip::hops`]: this many proxies are in front, and their addresses are unknown.
 ///
-/// IPv4-mapped IPv6 is the IPv4 address that it is. An IPv6 address is cut to its first 64 bits,
-/// which is what one subscriber gets at least; see [`prefix_v6`](Self::prefix_v6). Clients of IPv4 that
-/// reach an IPv6 server through a translator are told apart with [`nat64`](Self::nat64).
+/// An IPv4-mapped IPv6 address is read as IPv4. An IPv6 address is cut to its first 64 bits, the least that a
+/// subscriber gets; see [`prefix_v6`](Self::prefix_v6). IPv4 clients that reach an IPv6 server through a translator
+/// can be told apart with [`nat64`](Self::nat64).
 ///
-/// The page `proxies` of the guide in `sluicegate` has the line of code for nginx, AWS, Cloudflare and Kubernetes, and
-/// the configuration of the proxy that belongs to it.
+/// The page `proxies` of the guide in `sluicegate` has the line of code for nginx, AWS, Cloudflare and Kubernetes,
+/// with the proxy's configuration.
 ///
 /// ```
 /// use sluicegate::Ip;
@@ -46,9 +46,9 @@ pub struct Ip {
     form: Form,
     prefix_v4: u8,
     prefix_v6: u8,
-    /// Translators of IPv4 to IPv6: mostly none, which costs no allocation.
+    /// The prefixes of IPv4-to-IPv6 translators. Usually empty, which costs no allocation.
     translators: Vec<Translator>,
-    /// Whether the operator was told of a request without the header, by this key or a clone of it.
+    /// Whether a request without the header was already reported, by this key or a clone of it.
     is_told: Arc<AtomicBool>,
 }
 
@@ -60,28 +60,28 @@ enum Trust {
 }
 
 impl Ip {
-    /// The other end of the connection: right where clients connect directly.
+    /// The other end of the connection. Right if clients connect directly.
     ///
-    /// Behind a proxy this is the proxy's address, and all clients share one budget.
+    /// Behind a proxy, this is the proxy's address, and all clients share one budget.
     pub fn peer() -> Self {
         Self::new(Trust::Nobody)
     }
 
-    /// The client behind proxies with these addresses: a [`Proxies`], or what it can be made from.
+    /// The client behind proxies with these addresses: a [`Proxies`], or something that converts into it.
     ///
-    /// Starting with the peer, each address that is a trusted proxy's is replaced by the one that this
-    /// proxy wrote down, from the right over all lines of the header (`x-forwarded-for` unless
-    /// [`header`](Self::header) chooses another). The first address that is not a trusted proxy's is
-    /// the client's. Where a hop does not tell its address (`unknown`, `_hidden`, nothing, garbage) or
-    /// after 64 of them, the walk ends at the last trusted address, never at a guess further left.
+    /// Starts with the peer. Each address of a trusted proxy is replaced by the address that this proxy wrote down,
+    /// read from the right over all lines of the header (`x-forwarded-for`, unless [`header`](Self::header) chooses
+    /// another). The first address that does not belong to a trusted proxy is the client's. The walk ends at the last
+    /// trusted address if a hop does not tell its address (`unknown`, `_hidden`, nothing, garbage), and after 64
+    /// hops. It never guesses further left.
     ///
-    /// Every proxy named has to add to that header, or to replace it. One that passes it on as it
-    /// came would vouch for whatever the client wrote.
+    /// Every proxy named here has to append to that header, or replace it. A proxy that passes the header on
+    /// unchanged would vouch for whatever the client wrote.
     ///
     /// # Panics
     ///
-    /// If an entry is no address and no network of proxies, saying which and why. For lists that come
-    /// from configuration there is [`try_behind`](Self::try_behind).
+    /// If an entry is neither an address nor a network; the message names it. For lists from configuration there is
+    /// [`try_behind`](Self::try_behind).
     #[track_caller]
     pub fn behind<P>(proxies: P) -> Self
     where
@@ -91,7 +91,7 @@ impl Ip {
         Self::try_behind(proxies).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// [`behind`](Self::behind) for lists that come from configuration.
+    /// Like [`behind`](Self::behind), for lists from configuration.
     ///
     /// ```
     /// use sluicegate::Ip;
@@ -103,7 +103,7 @@ impl Ip {
     ///
     /// # Errors
     ///
-    /// Names the entry that is no address and no network of proxies.
+    /// Names the entry that is neither an address nor a network.
     pub fn try_behind<P>(proxies: P) -> Result<Self, ProxiesError>
     where
         P: TryInto<Proxies>,
@@ -112,16 +112,15 @@ impl Ip {
         Ok(Self::new(Trust::Named(proxies.try_into().map_err(Into::into)?)))
     }
 
-    /// The client behind `count` proxies, where their addresses are not known.
+    /// The client behind `count` proxies whose addresses are unknown.
     ///
-    /// The peer is the nearest of them, so the client is the `count`-th address of the header counted
-    /// from the right: `hops(1)` takes the last, `hops(0)` is [`peer`](Self::peer). A header with
-    /// fewer addresses, or without one in that place, did not come through all of the proxies: such a
-    /// request is charged to its peer, which is the one address that nobody can choose.
+    /// The peer is the nearest proxy, so the client is the `count`-th address of the header counted from the right:
+    /// `hops(1)` takes the last one, and `hops(0)` is [`peer`](Self::peer). If the header has fewer addresses, or no
+    /// address in that place, the request did not come through all of the proxies. It is then charged to its peer,
+    /// the one address that a client cannot choose.
     ///
-    /// Only safe where nobody can reach this server except through all of the proxies. Whoever can
-    /// come around one of them chooses their own address; [`behind`](Self::behind) does not have that
-    /// weakness.
+    /// Use it only if this server cannot be reached except through all of the proxies. A client that bypasses one of
+    /// them can choose its own address. [`behind`](Self::behind) does not have that weakness.
     ///
     /// # Panics
     ///
@@ -132,12 +131,12 @@ impl Ip {
         Self::new(Trust::Counted(count))
     }
 
-    /// Reads the hops from this header, and no other: `forwarded` as RFC 7239 has it, anything else
-    /// (`x-forwarded-for`, `x-real-ip`, `cf-connecting-ip`) as addresses separated by commas.
+    /// Reads the hops from this header only: `forwarded` as RFC 7239 says, any other (`x-forwarded-for`, `x-real-ip`,
+    /// `cf-connecting-ip`) as addresses separated by commas.
     ///
     /// # Panics
     ///
-    /// If that is no header name, or after [`peer`](Self::peer), which trusts no header.
+    /// If it is not a valid header name, or after [`peer`](Self::peer), which trusts no header.
     #[track_caller]
     pub fn header(mut self, name: impl Into<Cow<'static, str>>) -> Self {
         let name = name.into();
@@ -154,7 +153,7 @@ impl Ip {
         self
     }
 
-    /// How many leading bits of an IPv4 address make the key: 32, unless said otherwise.
+    /// How many leading bits of an IPv4 address form the key. The default is 32.
     ///
     /// # Panics
     ///
@@ -166,10 +165,10 @@ impl Ip {
         self
     }
 
-    /// How many leading bits of an IPv6 address make the key: 64, unless said otherwise.
+    /// How many leading bits of an IPv6 address form the key. The default is 64.
     ///
-    /// With more than 64, one client has as many keys as it likes. Many subscribers get a /56 or
-    /// a /48 and can choose among the networks within.
+    /// With more than 64, one client can use many keys. Many subscribers get a /56 or a /48 and can choose among the
+    /// networks within.
     ///
     /// # Panics
     ///
@@ -181,11 +180,11 @@ impl Ip {
         self
     }
 
-    /// Reads an IPv6 address with one of these prefixes as the IPv4 address that a translator has put
-    /// into it (NAT64, RFC 6052): `64:ff9b::/96` is the well-known prefix, and an operator may have one of
-    /// its own, such as `64:ff9b:1::/96`, of 32, 40, 48, 56, 64 or 96 bits.
+    /// Reads an IPv6 address with one of these prefixes as the IPv4 address that a translator has embedded in it
+    /// (NAT64, RFC 6052). `64:ff9b::/96` is the well-known prefix. An operator may have its own, such as
+    /// `64:ff9b:1::/96`, of 32, 40, 48, 56, 64 or 96 bits.
     ///
-    /// Without this, all clients behind the translator are one /64, and share one budget.
+    /// Without this, all clients behind the translator are in one /64 and share one budget.
     ///
     /// ```
     /// use sluicegate::Ip;
@@ -194,23 +193,23 @@ impl Ip {
     /// # let _ = key;
     /// ```
     ///
-    /// Name only prefixes that translators use: a client that has such a network for itself could take any
-    /// IPv4 address for its key.
+    /// Name only prefixes that translators use. A client that owns such a network could choose any IPv4 address as
+    /// its key.
     ///
     /// # Panics
     ///
-    /// If an entry is no such prefix, saying which and why. For prefixes that come from configuration
-    /// there is [`try_nat64`](Self::try_nat64).
+    /// If an entry is not such a prefix; the message names it. For prefixes from configuration there is
+    /// [`try_nat64`](Self::try_nat64).
     #[track_caller]
     pub fn nat64<S: AsRef<str>>(self, prefixes: impl IntoIterator<Item = S>) -> Self {
         self.try_nat64(prefixes).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// [`nat64`](Self::nat64) for prefixes that come from configuration.
+    /// Like [`nat64`](Self::nat64), for prefixes from configuration.
     ///
     /// # Errors
     ///
-    /// Names the entry that is no prefix of a translator.
+    /// Names the entry that is not the prefix of a translator.
     pub fn try_nat64<S: AsRef<str>>(
         mut self,
         prefixes: impl IntoIterator<Item = S>,
@@ -220,11 +219,11 @@ impl Ip {
         Ok(self)
     }
 
-    /// The address itself, not cut: for the log, or for a list of exceptions.
+    /// The whole address, not cut to a prefix: for the log, or for a list of exceptions.
     ///
     /// # Errors
     ///
-    /// If the adapter does not know the peer, saying what to add to the server.
+    /// If the adapter does not know the peer. The error says what to add to the server.
     #[inline]
     pub fn address<V: View>(&self, view: &V) -> Result<IpAddr, Missing> {
         let address = match view.peer() {
@@ -246,7 +245,7 @@ impl Ip {
         match &self.trust {
             Trust::Nobody | Trust::Counted(0) => peer,
             Trust::Named(proxies) => match client(peer, proxies, hops()) {
-                // Mostly somebody who came around the proxies.
+                // Usually a client that bypassed the proxies.
                 client if client == peer => {
                     self.charged_to_peer(view, peer, proxies.contains(peer))
                 }
@@ -259,7 +258,7 @@ impl Ip {
         }
     }
 
-    /// A proxy that does not write the header makes all of its clients one, which is told once.
+    /// If a proxy does not write the header, all of its clients share one key. This is reported once.
     #[cold]
     fn charged_to_peer<V: View>(&self, view: &V, peer: IpAddr, is_proxy: bool) -> IpAddr {
         let is_told = || self.is_told.load(Ordering::Relaxed);
@@ -285,7 +284,7 @@ impl Ip {
     }
 }
 
-/// The first that is not a proxy's, or the last proxy that was sure.
+/// The first address that is not a proxy's, or else that of the last proxy that told its address.
 fn client(
     peer: IpAddr,
     proxies: &Proxies,
@@ -304,7 +303,7 @@ fn client(
 impl<V: View> Key<V> for Ip {
     #[inline]
     fn write(&self, view: &V, key: &mut KeyBuf) -> Result<(), Missing> {
-        // The bits go along: a /48 and the first /64 within it read the same.
+        // The number of bits is part of the key: a /48 and the first /64 within it have the same bytes.
         match self.address(view)? {
             IpAddr::V4(v4) => push(key, tag::IPV4, self.prefix_v4, v4.into()),
             IpAddr::V6(v6) => push(key, tag::IPV6, self.prefix_v6, v6.into()),
@@ -313,7 +312,7 @@ impl<V: View> Key<V> for Ip {
     }
 }
 
-/// In one part, which is one word for IPv4, and two for what clients of IPv6 share.
+/// Written as one part: one word for IPv4, two words for IPv6 with up to 64 bits, three with more.
 #[inline]
 fn push(key: &mut KeyBuf, tag: u8, bits: u8, address: IpAddr) {
     match cut(address, bits) {

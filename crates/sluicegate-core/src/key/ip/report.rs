@@ -1,8 +1,8 @@
-//! What the operator is told about keys by address.
+//! Warnings for the operator about keys by address.
 
 use crate::unheard::{self, heard};
 
-/// Once for each key by a client's address.
+/// Logged once for each key by a client's address.
 pub(crate) fn unforwarded(header: &str, proxy: std::net::IpAddr) {
     #[cfg(feature = "tracing")]
     tracing::warn!(

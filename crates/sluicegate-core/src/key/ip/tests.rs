@@ -170,7 +170,7 @@ fn a_header_that_cannot_be_panics() {
     let _ = behind().header("x real ip");
 }
 
-/// What a client may put into a header: any bytes, and what looks like hops.
+/// What a client may put into a header: random bytes, and text that looks like hops.
 fn spoof() -> impl Strategy<Value = Vec<u8>> {
     let hop = prop::sample::select(vec![
         "10.0.0.9",
@@ -221,7 +221,7 @@ proptest! {
         lines in prop::collection::vec(spoof(), 0..3),
         prefix in prop::option::of(spoof()),
     ) {
-        // One line per proxy that starts its own; the client's is the first.
+        // Some proxies start a line of their own. The client's line is the first.
         let mut honest = vec![written(header, client, style).into_bytes()];
         for (host, own_line, style) in &proxies {
             let hop = written(header, [10, 0, 0, *host].into(), *style);
@@ -301,7 +301,7 @@ fn clients_behind_a_translator_are_told_apart() {
     for same in ["192.0.2.1", "::ffff:192.0.2.1", "64:ff9b:1:c000:2:100::"] {
         assert_eq!(key(&translated, &one), key(&translated, &request(same)), "{same}");
     }
-    // It is the address in a header too, and everybody else stays as they are.
+    // A header may contain such an address too. All other addresses stay as they are.
     let request = Request::from("10.0.0.1").header(XFF, "64:ff9b::c000:201");
     assert_eq!(address(&behind().nat64(["64:ff9b::/96"]), &request), "192.0.2.1");
     assert_eq!(address(&translated, &Request::from("2001:db8::1")), "2001:db8::1");
@@ -325,7 +325,7 @@ fn a_proxy_that_does_not_write_the_header_is_told_once() {
         let told = |request: &Request| logged(|| drop(address(&ip, request)));
         let clone = ip.clone();
         let with_another = Request::from("10.0.0.1").header("x-real-ip", "192.0.2.1");
-        // A header that cannot be read is there, and may be a client's doing.
+        // A header that cannot be read is present, and a client may have sent it.
         assert_eq!(told(&Request::from("10.0.0.1").header(XFF, "192.0.2.1")).len(), 0);
         assert_eq!(told(&Request::from("10.0.0.1").header(XFF, "unknown")).len(), 0);
         let first = told(&with_another);
@@ -337,6 +337,6 @@ fn a_proxy_that_does_not_write_the_header_is_told_once() {
         assert_eq!(told(&with_another).len(), 0);
         assert_eq!(logged(|| drop(address(&clone, &with_another))).len(), 0);
     }
-    // Nobody has named this peer.
+    // This peer is not a trusted proxy.
     assert_eq!(logged(|| drop(address(&behind(), &Request::from("192.0.2.1")))).len(), 0);
 }

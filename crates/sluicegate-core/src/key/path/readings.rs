@@ -1,55 +1,53 @@
-//! A path is read once for all conditions of a request. The view lends out a [`PathReadings`], in which the
-//! first condition leaves the segments of every reading that differs. Each pattern then compares segments.
-//! The work is the length of the path plus the length of the patterns, and not their product. Short plain
-//! paths are compared as they are, without an allocation.
+//! A path is parsed once for all conditions of a request. The view lends out a [`PathReadings`]. The first condition
+//! stores in it the segments of every distinct reading. Each pattern then compares segments. The work is the length
+//! of the path plus the length of the patterns, not their product. Short plain paths are compared as they are,
+//! without an allocation.
 
 use std::cell::OnceCell;
 
 use super::segments::{READINGS, Segments};
 use super::steps::step;
 
-/// The longest path that conditions compare with their patterns, in bytes: a request with a longer one is
-/// refused with 400 by the first condition that asks for its path.
+/// The longest path, in bytes, that conditions compare with their patterns. A request with a longer path is refused
+/// with 400 by the first condition that needs it.
 ///
-/// The bound is what a server has to understand at least (RFC 9112, section 3), and what proxies commonly
-/// pass on; paths that people use are a tenth of it. Reading a path of this length in every way looks at
-/// each byte less than twenty times, once for a request.
+/// A server should support at least this length (RFC 9112, section 3), and proxies commonly pass it on. Real paths
+/// have a tenth of it. Parsing a path of this length in every way looks at each byte less than twenty times, once for
+/// a request.
 pub const MAX_PATH: usize = 8_000;
 
-/// A plain path up to this length is compared as it is. It is looked through again for each pattern with
-/// a `{name}` in it, so that a longer one is better taken apart once.
+/// A plain path up to this length is compared as it is. Each pattern with a `{name}` scans it again, so a longer path
+/// is better parsed once.
 const MAX_UNREAD: usize = 256;
 
-/// The ways to read the path of one request, worked out when the first condition asks, and kept for all
-/// others.
+/// The readings of the path of one request. The first condition that needs them works them out, and all others reuse
+/// them.
 ///
-/// A [`View`](crate::key::View) has one and lends it out. Without it each condition works them out for
-/// itself.
+/// A [`View`](crate::key::View) owns one and lends it out. Without it, each condition parses the path for itself.
 #[derive(Debug, Default)]
 pub struct PathReadings {
-    /// Of the path that the client wrote.
+    /// Readings of the path that the client wrote.
     pub(crate) written: OnceCell<Readings>,
-    /// Of the path that is left to route.
+    /// Readings of the path that is left to route.
     pub(crate) routed: OnceCell<Readings>,
 }
 
 impl PathReadings {
-    /// Nothing worked out yet.
+    /// Nothing is parsed yet.
     #[inline]
     pub const fn new() -> Self {
         Self { written: OnceCell::new(), routed: OnceCell::new() }
     }
 }
 
-/// How a path reads.
+/// How a path can be read.
 #[derive(Debug)]
 pub(crate) enum Readings {
-    /// In one way, which is plain to see: nothing is encoded, no slash is repeated, no segment begins with
-    /// a dot.
+    /// In one way only: nothing is encoded, no slash is repeated, no segment begins with a dot.
     Plain,
-    /// In these ways, which differ.
+    /// In these distinct ways.
     Several(Box<[Segments]>),
-    /// In ways that nobody works out: something has rewritten it to one that is longer than the client's.
+    /// Not parsed: something has rewritten the path to one that is longer than the client's.
     TooLong,
 }
 

@@ -1,7 +1,7 @@
 use super::steps::step;
 use crate::key::percent_decoded;
 
-/// One of the ways in which servers read a path. Of most paths, all of them are the same.
+/// One of the ways in which servers read a path. For most paths, all of them give the same result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Reading {
     pub(crate) slash: Slash,
@@ -13,18 +13,18 @@ pub(crate) struct Reading {
 pub(crate) enum Slash {
     /// A `/` as it is written.
     Written,
-    /// One that is percent-encoded too, for servers that decode the path before they take it apart.
+    /// A `/` that is percent-encoded too, for servers that decode the path before they split it.
     Decoded,
 }
 
-/// What `.` and `..` are.
+/// How `.` and `..` are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dots {
-    /// Segments like others, for servers that leave paths as they are.
+    /// As ordinary segments, for servers that leave paths as they are.
     Kept,
-    /// Gone, with the segment before `..`, once repeated slashes are one.
+    /// Removed, with the segment before `..`, after repeated slashes are merged.
     Resolved,
-    /// Resolved before repeated slashes are merged: `..` takes away an empty segment too.
+    /// Resolved before repeated slashes are merged, so `..` can remove an empty segment.
     ResolvedFirst,
 }
 
@@ -37,12 +37,12 @@ pub(crate) const READINGS: [Reading; 6] = [
     Reading { slash: Slash::Decoded, dots: Dots::ResolvedFirst },
 ];
 
-/// The segments of a path in one reading, decoded, without those that are empty.
+/// The segments of a path in one reading: decoded, without empty ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Segments {
-    /// All of them, one behind the other: two allocations, however many there are.
+    /// All segments, concatenated. This takes two allocations, however many segments there are.
     text: Vec<u8>,
-    /// Where each ends.
+    /// The end of each segment.
     ends: Vec<usize>,
 }
 
@@ -82,7 +82,7 @@ impl Segments {
     }
 }
 
-/// What is between slashes.
+/// The text between slashes.
 fn split(path: &[u8], slash: Slash) -> impl Iterator<Item = &[u8]> {
     let mut rest = Some(path);
     std::iter::from_fn(move || {

@@ -1,6 +1,6 @@
-//! Counts how much of a path is looked at, for the test that bounds it.
+//! Counts the bytes and segments that are looked at, for the test that bounds the work.
 
-/// Counts bytes and segments that are looked at, for the test that bounds them.
+/// Adds to the count of bytes and segments that were looked at.
 #[inline]
 #[cfg_attr(not(test), expect(unused_variables, reason = "only tests count"))]
 pub(crate) fn step(steps: usize) {

@@ -1,4 +1,4 @@
-//! Limits of every shape and option, awkward numbers among them, and clocks that run as they like.
+//! Random limits of every algorithm and option, with awkward numbers; and clocks that step in any direction.
 
 use std::mem::discriminant;
 use std::time::Duration;
@@ -38,7 +38,7 @@ fn period(rng: &mut Rng) -> u64 {
     }
 }
 
-fn shape(rng: &mut Rng, period: u64) -> Result<Limit, LimitError> {
+fn plain(rng: &mut Rng, period: u64) -> Result<Limit, LimitError> {
     let (count, burst) = (count(rng), rng.u64(1..30));
     let time = micros(period);
     match rng.u8(..13) {
@@ -68,7 +68,7 @@ fn shape(rng: &mut Rng, period: u64) -> Result<Limit, LimitError> {
 pub(super) fn limit(rng: &mut Rng) -> Limit {
     loop {
         let period = period(rng);
-        if let Ok(limit) = shape(rng, period).and_then(|limit| with_options(rng, limit)) {
+        if let Ok(limit) = plain(rng, period).and_then(|limit| with_options(rng, limit)) {
             return limit;
         }
     }
@@ -86,7 +86,7 @@ pub(super) fn mixture(rng: &mut Rng, limits: usize) -> Vec<Limit> {
     while mixture.len() < limits {
         let limit = if alike {
             let period = period * rng.u64(1..4);
-            shape(rng, period).and_then(|limit| with_options(rng, limit)).ok()
+            plain(rng, period).and_then(|limit| with_options(rng, limit)).ok()
         } else {
             Some(limit(rng))
         };
@@ -132,9 +132,9 @@ fn with_options(rng: &mut Rng, limit: Limit) -> Result<Limit, LimitError> {
 /// A carried limit with other numbers: what a reloaded file makes of it.
 pub(super) fn changed(rng: &mut Rng, before: &Limit) -> Limit {
     let algorithm = |limit: &Limit| {
-        let shape = LimitParameters::of(limit).algorithm;
-        let queues = matches!(shape, Algorithm::TokenBucket { queues: true, .. });
-        (discriminant(&shape), queues)
+        let algorithm = LimitParameters::of(limit).algorithm;
+        let queues = matches!(algorithm, Algorithm::TokenBucket { queues: true, .. });
+        (discriminant(&algorithm), queues)
     };
     loop {
         let period = match before.period() {
@@ -142,7 +142,7 @@ pub(super) fn changed(rng: &mut Rng, before: &Limit) -> Limit {
             Some(period) if rng.bool() => period.as_micros() as u64,
             _ => period(rng),
         };
-        let after = shape(rng, period).and_then(|limit| with_options(rng, limit));
+        let after = plain(rng, period).and_then(|limit| with_options(rng, limit));
         let after = after.and_then(|limit| limit.try_named("shared")?.try_carried());
         let is_next = |after: &Limit| algorithm(after) == algorithm(before);
         if let Some(after) = after.ok().filter(is_next) {

@@ -68,9 +68,9 @@ pub(super) fn held(limit: &Limit, row: &[u8]) -> StateFields {
     held
 }
 
-/// The words of a shape; the two counts of a sliding window stand in 32 bits each.
-fn cell_of(shape: &Algorithm, cell: &[u8]) -> [u64; 2] {
-    match shape {
+/// The words of an algorithm. A sliding window has two counts of 32 bits in one word.
+fn cell_of(algorithm: &Algorithm, cell: &[u8]) -> [u64; 2] {
+    match algorithm {
         Algorithm::SlidingWindow { .. } => {}
         Algorithm::Concurrency { .. } => return [doubles::<2>(cell)[0], 0],
         _ => return doubles(cell),

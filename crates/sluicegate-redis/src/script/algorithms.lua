@@ -1,44 +1,44 @@
--- Shapes: what is spent of a row, and when that is over. Each as the file of its name in sluicegate-core.
--- The numbers of a shape are, in order
+-- Algorithms: what is spent of a row, and when the row has recovered. Each one is also a file of its name in
+-- sluicegate-core. The numbers of an algorithm are, in order
 --   bucket: a unit, b drain, c tick, d cap, e free       stepped: a amount, b every, c cap
 --   fixed: a count, b period, c from first               sliding: a count, b ticks in a window, c tick
 --   concurrent: a count, b lease, c holder, d turn
--- and the words are called first and second; of a sliding window, first is the window's index, second
--- the current count and third the previous one.
+-- The words of a row are called first and second. In a sliding window, first is the index of the window, second
+-- the current count, and third the previous count.
 
--- A bucket's debt; a clock that stepped back drains nothing.
+-- A bucket's debt at `ticks`. If the clock has stepped back, nothing drains.
 local function owing(last, debt, ticks, drain)
   local passed = ticks - last
   if passed <= 0 then return debt end
-  return least(debt - passed * drain, 0)
+  return at_least(debt - passed * drain, 0)
 end
 
 local function bucket_debt(s, now)
   return owing(s.first, s.second, floor(now / s.c), s.b)
 end
 
--- The microseconds until so many ticks have passed.
+-- The microseconds until `ticks` ticks have passed.
 local function until_tick(s, ticks, now)
   if ticks <= 0 then return 0 end
-  return most(ticks * s.c, EXACT - 1) - now % s.c
+  return at_most(ticks * s.c, EXACT - 1) - now % s.c
 end
 
--- The microseconds until so much has drained.
+-- The microseconds until `over` has drained.
 local function drained(s, over, now)
   return until_tick(s, ceil(over / s.b), now)
 end
 
--- The ticks that pass while one waits.
+-- The ticks that pass during `wait`.
 local function ticks_of(s, now, wait)
   return floor((now + wait) / s.c) - floor(now / s.c)
 end
 
--- What would drain meanwhile. Where that is more than stays exact, it is only asked whether it is.
+-- What would drain during `wait`. A product beyond EXACT is inexact, but is only compared with the bound.
 local function idle(s, now, wait)
   return ticks_of(s, now, wait) * s.b
 end
 
--- When a request that comes in now may leave.
+-- When a request that arrives now may leave.
 local function leave(s, now, cost)
   local weight = cost * s.a
   if weight > s.d then return 0 end
@@ -53,7 +53,7 @@ local function refilled(s, first, second, now)
   return first + steps * s.b, spent
 end
 
--- How many tokens have dropped in by then.
+-- How many tokens have been added by `at`.
 local function dropped(s, anchor, at)
   return floor((at - anchor) / s.b) * s.a
 end
@@ -68,13 +68,13 @@ local function fixed_current(s, first, second, now)
   return first + passed * s.b, spent
 end
 
--- The last window with anything spent in it, and how much that is.
+-- The last window with anything spent in it, and how much is spent in it.
 local function last_window(s, spent)
-  local last = floor(least(spent - 1, 0) / s.a)
+  local last = floor(at_least(spent - 1, 0) / s.a)
   return last, spent - last * s.a
 end
 
--- The window's index, how far into it, and its current and previous count.
+-- The window's index, the position in it, and its current and previous count.
 local function windows(s, first, second, third, now)
   local ticks = floor(now / s.c)
   local index = floor(ticks / s.b)
@@ -85,29 +85,29 @@ local function windows(s, first, second, third, now)
   return index, into, 0, 0
 end
 
--- No more of refused attempts is counted than keeps the products exact.
+-- The bound for counts of refused attempts that keeps the products exact.
 local function sliding_most(s)
-  return most(floor(EXACT / 2 / s.b), 4294967295)
+  return at_most(floor(EXACT / 2 / s.b), 4294967295)
 end
 
 local function sliding_followed(s, now)
   if s.first * s.b * s.c <= now then return s.first, s.second, s.third end
   local index, _, current = windows(s, s.first, s.second, s.third, now)
-  return index, most(current, sliding_most(s)), 0
+  return index, at_most(current, sliding_most(s)), 0
 end
 
 local function sliding_spend(s, now, cost)
   local index, _, current, previous = windows(s, s.first, s.second, s.third, now)
   local bound = sliding_most(s)
-  s.first, s.second, s.third = index, most(current + cost, bound), most(previous, bound)
+  s.first, s.second, s.third = index, at_most(current + cost, bound), at_most(previous, bound)
 end
 
--- A debt in units of `from` to a token, in units of `to`: what is left of a whole token is rounded up.
+-- Converts a debt from `from` units per token to `to` units per token. A fraction of a token is rounded up.
 local function rescaled(debt, from, to)
   local whole = floor(debt / from)
   local rest, scaled, over = debt - whole * from, 0, 0
   if rest * to < EXACT then return whole * to + ceil(rest * to / from) end
-  -- The product is too large for a double: it is divided bit after bit of `to`, and what is over kept apart.
+  -- The product does not fit a double, so this is a long division, bit by bit of `to`, that keeps the remainder apart.
   local bit, left = 1, to
   while bit * 2 <= to do bit = bit * 2 end
   while bit >= 1 do
@@ -126,41 +126,41 @@ end
 -- Accounts of other numbers in a row: see `carry.rs` in sluicegate-core.
 local ACCOUNTS = 7
 
--- Another row in place of this one: what is not named is the same.
-local function likewise(s, row)
+-- A copy of the row with other values for the fields named.
+local function with_fields(s, row)
   return setmetatable(row, { __index = s })
 end
 
--- Follows a clock that stepped back, by the shape of the row.
+-- Adjusts the row to a clock that stepped back, by its algorithm.
 local function follow(s, now)
-  local shape, first = s.shape, s.first
-  if shape == BUCKET then
-    s.first = most(first, floor(now / s.c))
-  elseif shape == STEPPED then
-    s.first = most(first, now)
-  elseif shape == FIXED then
+  local algorithm, first = s.algorithm, s.first
+  if algorithm == BUCKET then
+    s.first = at_most(first, floor(now / s.c))
+  elseif algorithm == STEPPED then
+    s.first = at_most(first, now)
+  elseif algorithm == FIXED then
     if now < first then s.first, s.second = fixed_current(s, first, s.second, now) end
-  elseif shape == SLIDING then
+  elseif algorithm == SLIDING then
     s.first, s.second, s.third = sliding_followed(s, now)
   end
   return s.first ~= first
 end
 
--- The gap and the ban follow a clock that stepped back.
+-- Adjusts the gap and the ban to a clock that stepped back.
 local function tidy_words(s, now)
   local gap1, ban1, strike1 = s.gap1, s.ban1, s.strike1
-  if s.gap > 0 or s.carried then s.gap1 = most(gap1, now) end
-  if s.ban > 0 or s.carried then s.ban1, s.strike1 = most(ban1, now), most(strike1, now) end
+  if s.gap > 0 or s.carried then s.gap1 = at_most(gap1, now) end
+  if s.ban > 0 or s.carried then s.ban1, s.strike1 = at_most(ban1, now), at_most(strike1, now) end
   local shut1 = s.shut1
-  s.shut1 = most(shut1, now)
+  s.shut1 = at_most(shut1, now)
   if s.gap1 ~= gap1 or s.ban1 ~= ban1 or s.strike1 ~= strike1 or s.shut1 ~= shut1 then
     s.dirty = true
   end
 end
 
--- Follows a clock that stepped back, and drops what a log holds in vain.
+-- Adjusts the row to a clock that stepped back, and drops entries of a log that count no more.
 local function tidy(s, now)
-  if s.shape == LOG then log_tidy(s, now) end
+  if s.algorithm == LOG then log_tidy(s, now) end
   if follow(s, now) then s.dirty = true end
   for _, other in ipairs(s.accounts) do
     if follow(other, now) then s.dirty = true end
@@ -168,98 +168,98 @@ local function tidy(s, now)
   tidy_words(s, now)
 end
 
--- How much longer a ban lasts.
+-- The rest of the ban.
 local function banned_for(s, now)
-  return least(s.ban2 - least(now - s.ban1, 0), 0)
+  return at_least(s.ban2 - at_least(now - s.ban1, 0), 0)
 end
 
--- How much longer the refusals that were counted towards a ban count.
+-- For how much longer the refusals that were counted towards a ban count.
 local function struck_for(s, now)
   if s.after == 0 or s.strike2 == 0 then return 0 end
-  return least(s.within - least(now - s.strike1, 0), 0)
+  return at_least(s.within - at_least(now - s.strike1, 0), 0)
 end
 
-local function shape_fresh_in(s, now)
-  local shape = s.shape
-  if shape == BUCKET then return drained(s, bucket_debt(s, now), now) end
-  if shape == STEPPED then
+local function algorithm_fresh_in(s, now)
+  local algorithm = s.algorithm
+  if algorithm == BUCKET then return drained(s, bucket_debt(s, now), now) end
+  if algorithm == STEPPED then
     local anchor, spent = refilled(s, s.first, s.second, now)
     if spent == 0 then return 0 end
-    return most(ceil(spent / s.a) * s.b - (now - anchor), EXACT - 1)
+    return at_most(ceil(spent / s.a) * s.b - (now - anchor), EXACT - 1)
   end
-  if shape == FIXED then
+  if algorithm == FIXED then
     local start, spent = fixed_current(s, s.first, s.second, now)
     if spent == 0 then return 0 end
-    return most(least((last_window(s, spent) + 1) * s.b - (now - start), 0), EXACT - 1)
+    return at_most(at_least((last_window(s, spent) + 1) * s.b - (now - start), 0), EXACT - 1)
   end
-  if shape == SLIDING then
+  if algorithm == SLIDING then
     local index, _, current, previous = windows(s, s.first, s.second, s.third, now)
     if current > 0 then return (index + 2) * s.b * s.c - now end
     if previous > 0 then return (index + 1) * s.b * s.c - now end
     return 0
   end
-  if shape == LOG then return log_fresh_in(s, now) end
+  if algorithm == LOG then return log_fresh_in(s, now) end
   if s.first == 0 then return 0 end
-  return least(s.latest - now, s.own > 0 and s.b or 0)
+  return at_least(s.latest - now, s.own > 0 and s.b or 0)
 end
 
--- How much longer accounts that begin have all spent.
+-- For how much longer a new account begins with everything spent.
 local function shut_for(s, now)
-  return least(s.shut2 - least(now - s.shut1, 0), 0)
+  return at_least(s.shut2 - at_least(now - s.shut1, 0), 0)
 end
 
--- The microseconds until the row equals none, by all numbers that have an account in it. The account at the
--- front is that of the limit's own numbers, unless another is given.
+-- The microseconds until the row equals an empty one, by the numbers of every account in it. `front` is the account in the row's
+-- own words, if that is not this limit's.
 local function fresh_in(s, now, front)
-  local longest = least(shape_fresh_in(front or s, now), shut_for(s, now))
-  for _, other in ipairs(s.accounts) do longest = least(longest, shape_fresh_in(other, now)) end
-  if s.gap > 0 or s.carried then longest = least(longest, owing(s.gap1, s.gap2, now, 1)) end
-  return least(least(longest, banned_for(s, now)), struck_for(s, now))
+  local longest = at_least(algorithm_fresh_in(front or s, now), shut_for(s, now))
+  for _, other in ipairs(s.accounts) do longest = at_least(longest, algorithm_fresh_in(other, now)) end
+  if s.gap > 0 or s.carried then longest = at_least(longest, owing(s.gap1, s.gap2, now, 1)) end
+  return at_least(at_least(longest, banned_for(s, now)), struck_for(s, now))
 end
 
--- What is spent of another account, in words of this limit's, up to all that it holds; and whether marks of
--- the one mean the same in the other.
+-- What is spent in another account, in this limit's words, up to this limit's capacity; and whether receipts of the one are valid
+-- in the other.
 local function taken_over(s, other, now)
-  local shape, a, b, c = s.shape, s.a, s.b, s.c
-  if shape == BUCKET then
+  local algorithm, a, b, c = s.algorithm, s.a, s.b, s.c
+  if algorithm == BUCKET then
     local debt = bucket_debt(other, now)
     local fits = ceil(debt / other.a) <= s.d / a
     return floor(now / c), fits and rescaled(debt, other.a, a) or s.d, 0, false
   end
-  if shape == STEPPED then
+  if algorithm == STEPPED then
     local anchor, spent = refilled(other, other.first, other.second, now)
-    return anchor + b > now and anchor or now, most(spent, c), 0, false
+    return anchor + b > now and anchor or now, at_most(spent, c), 0, false
   end
-  if shape == FIXED then
+  if algorithm == FIXED then
     local start, spent = fixed_current(other, other.first, other.second, now)
     local begun = start + b > now and start or now
     if c == 0 then begun = floor(now / b) * b end
     local same = other.b == b and other.c == c and spent <= a and spent <= other.a
-    return begun, most(spent, a), 0, same
+    return begun, at_most(spent, a), 0, same
   end
   local _, into, current, previous = windows(other, other.first, other.second, other.third, now)
   local spent = current + floor(previous * (other.b - into) / other.b)
-  return floor(floor(now / c) / b), most(spent, s.a), 0, false
+  return floor(floor(now / c) / b), at_most(spent, s.a), 0, false
 end
 
--- An account of which all is spent.
+-- The words of an account with everything spent.
 local function all_spent(s, now)
-  local shape = s.shape
-  if shape == BUCKET then return floor(now / s.c), s.d, 0 end
-  if shape == STEPPED then return now, s.c, 0 end
-  if shape == FIXED then
+  local algorithm = s.algorithm
+  if algorithm == BUCKET then return floor(now / s.c), s.d, 0 end
+  if algorithm == STEPPED then return now, s.c, 0 end
+  if algorithm == FIXED then
     local start = fixed_current(s, 0, 0, now)
     return start, s.a, 0
   end
   return floor(floor(now / s.c) / s.b), s.a, 0
 end
 
--- Begins an account that takes over what is spent by others, of which the one at the front joins them.
+-- Begins an account that takes over what the others have spent. `front`, the account in the row's own words, joins the others.
 local function begin(s, front, now)
   local since = now
-  for _, other in ipairs(s.accounts) do since = least(since, other.since) end
+  for _, other in ipairs(s.accounts) do since = at_least(since, other.since) end
   -- Later than every charge that is not taken over in full.
-  since = most(least(since, front.since) + 1, EXACT - 1)
+  since = at_most(at_least(since, front.since) + 1, EXACT - 1)
   local first, second, third, same = taken_over(s, front, now)
   local begun = same and front.since or since
   for _, other in ipairs(s.accounts) do
@@ -276,43 +276,43 @@ local function begin(s, front, now)
   -- An account that has recovered is kept while there is room.
   local kept, full = {}, #s.accounts == ACCOUNTS
   for _, other in ipairs(s.accounts) do
-    if not full or shape_fresh_in(other, now) > 0 then kept[#kept + 1] = other end
+    if not full or algorithm_fresh_in(other, now) > 0 then kept[#kept + 1] = other end
   end
-  local own = shape_fresh_in(front, now)
+  local own = algorithm_fresh_in(front, now)
   local joins = #kept < ACCOUNTS or own > 0
   if #kept == ACCOUNTS and joins then
     local ends, at = nil, 1
     for i, other in ipairs(kept) do
-      local recovered = shape_fresh_in(other, now)
+      local recovered = algorithm_fresh_in(other, now)
       if not ends or recovered < ends then ends, at = recovered, i end
     end
     if ends <= own then table.remove(kept, at) else joins = false end
-    s.shut1, s.shut2 = now, least(shut_for(s, now), most(ends, own))
+    s.shut1, s.shut2 = now, at_least(shut_for(s, now), at_most(ends, own))
   end
   if joins then kept[#kept + 1] = front end
   s.accounts, s.first, s.second, s.third, s.since = kept, first, second, third, begun
 end
 
--- The numbers that tell this limit's account from others.
+-- The numbers that tell this limit's account apart from the others.
 local function own_numbers(s)
-  local shape = s.shape
-  if shape == BUCKET then return s.a, s.b, s.c, s.d end
-  if shape == STEPPED then return s.a, s.b, 0, s.c end
-  if shape == FIXED then return s.a, s.b, s.c, 0 end
+  local algorithm = s.algorithm
+  if algorithm == BUCKET then return s.a, s.b, s.c, s.d end
+  if algorithm == STEPPED then return s.a, s.b, 0, s.c end
+  if algorithm == FIXED then return s.a, s.b, s.c, 0 end
   return 0, s.b, s.c, 0
 end
 
--- Puts the account of this limit's numbers into the row's own words, beginning one if there is none and
--- that is wanted; says whether there is one.
+-- Moves the account of this limit's numbers into the row's own words. If there is none, begins one if `begins`. Returns whether
+-- there is one.
 local function meet(s, now, begins)
-  if not s.carried or s.shape == LOG or s.shape == CONCURRENT then return true end
+  if not s.carried or s.algorithm == LOG or s.algorithm == CONCURRENT then return true end
   local n1, n2, n3, n4 = own_numbers(s)
   local own = s.n1 == n1 and s.n2 == n2 and s.n3 == n3 and s.n4 == n4
   if own and #s.accounts == 0 then return true end
   local front
   if s.n2 > 0 then
-    front = account(s.shape, s.first, s.second, s.third, s.n1, s.n2, s.n3, s.n4, s.since)
-    -- Redis may have forgotten such a row: no account of others is left either way.
+    front = account(s.algorithm, s.first, s.second, s.third, s.n1, s.n2, s.n3, s.n4, s.since)
+    -- Redis may have forgotten such a row already, so it is treated as forgotten in either case.
     if begins and fresh_in(s, now, front) == 0 then
       s.accounts, s.shut1, s.shut2 = {}, 0, 0
       if not own then front, s.first, s.second, s.third = nil, 0, 0, 0 end
@@ -337,22 +337,22 @@ local function meet(s, now, begins)
   return true
 end
 
--- Charges the other accounts with what was admitted by these numbers, up to all that they hold. Says what a
--- mark has to say of it: when it was charged, and whether all took all of it.
+-- Charges the other accounts with what this account admitted, up to their capacity. Returns what the receipt needs: when it was
+-- charged, and whether every account took all of it.
 local function charge_others(s, now, cost)
-  if not s.carried or s.shape == LOG or s.shape == CONCURRENT then return 0, false end
+  if not s.carried or s.algorithm == LOG or s.algorithm == CONCURRENT then return 0, false end
   local took_all = true
   for _, other in ipairs(s.accounts) do
-    local shape, after, bound = s.shape, nil, nil
-    if shape == SLIDING then
+    local algorithm, after, bound = s.algorithm, nil, nil
+    if algorithm == SLIDING then
       sliding_spend(other, now, cost)
-    elseif shape == BUCKET then
+    elseif algorithm == BUCKET then
       local debt = bucket_debt(other, now)
       after, bound = debt + cost * other.a, other.d
-      other.first, other.second = floor(now / other.c), least(most(after, bound), debt)
+      other.first, other.second = floor(now / other.c), at_least(at_most(after, bound), debt)
     else
       local start, spent
-      if shape == STEPPED then
+      if algorithm == STEPPED then
         start, spent = refilled(other, other.first, other.second, now)
         bound = other.c
       else
@@ -360,14 +360,14 @@ local function charge_others(s, now, cost)
         bound = other.a
       end
       after = spent + cost
-      other.first, other.second = start, least(most(after, bound), spent)
+      other.first, other.second = start, at_least(at_most(after, bound), spent)
     end
     if after and after > bound then
       took_all = false
-      -- What was charged before cannot be told from what there was no room for.
-      other.since = most(least(now, other.since) + 1, EXACT - 1)
+      -- Whether an earlier charge was taken in full is unknown from here on.
+      other.since = at_most(at_least(now, other.since) + 1, EXACT - 1)
     end
   end
-  return least(now, s.since), took_all
+  return at_least(now, s.since), took_all
 end
 
