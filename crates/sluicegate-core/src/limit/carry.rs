@@ -1,30 +1,29 @@
-//! What was spent is carried over when the numbers of a limit change: each set of numbers keeps an account of
-//! its own in the row, to which everything is charged that any of them admits.
+//! What was spent is carried over when the numbers of a limit change. Each set of numbers keeps an account of its own
+//! in the row. Whatever one account admits is charged to all of them.
 //!
-//! A request is admitted by the account of its own numbers, which is an ordinary bucket or window, and then
-//! charged to all other accounts up to what they hold. So the requests that some numbers admit never exceed
-//! these numbers, whatever others are mixed in. All admissions together stay within the most generous
-//! numbers. A refusal changes nothing, and nobody waits longer than the deciding numbers need. Converting
-//! one debt from numbers to numbers cannot give all of that: what was spent under tight numbers would drain
-//! at the generous rate between two requests.
+//! A request is admitted by the account of its own numbers, which is an ordinary bucket or window. It is then charged
+//! to all other accounts, up to their capacity. So the requests admitted by one set of numbers never exceed these
+//! numbers, whatever other numbers are used in between. All admissions together stay within the most generous
+//! numbers. A refusal changes nothing, and a client waits no longer than its own numbers require. Converting one debt
+//! between numbers cannot give all of that: what was spent under tight numbers would drain at the generous rate
+//! between two requests.
 //!
-//! An account that begins takes over the most that is spent in any other account, token for token, and is
-//! written even if the request is refused, so that the announced moment is kept. An account that has
-//! recovered stays while there is room: a fresh one would take over what other accounts have spent, and a
-//! refusal would have changed something for its numbers. The account of a sliding window serves every count, because both counts mean the same. A
-//! ninth account takes the place of the one that recovers first. Until that one would have recovered, an
-//! account that begins has everything spent: too strict, never too generous. Buckets are charged to the
-//! brim, with fractions of a token, because a fraction that is left out at each turn adds up to a second
-//! rate.
+//! A new account takes over the largest amount spent in any other account, token for token. It is written even if the
+//! request is refused, so that the announced moment does not change. An account that has recovered is kept while
+//! there is room. A fresh one would take over what other accounts have spent, so a refusal would have changed
+//! something for its numbers. The account of a sliding window serves every count, because both counts mean the same.
+//! A ninth account replaces the one that recovers first. Until that one would have recovered, a new account begins
+//! with everything spent: too strict, never too generous. Buckets are charged until they are full, fractions of a
+//! token included, because a fraction left out at each change adds up to a second rate.
 //!
-//! The price: while generous numbers admit more than the tight rate, the tight account stays full, and a
-//! request under the tight numbers is admitted only after a pause of its own interval.
+//! The price: while generous numbers admit more than the tight rate, the tight account stays full, so a request under
+//! the tight numbers is admitted only after a pause of its own interval.
 //!
-//! Giving back goes to the account that admitted, as without carrying over. The other accounts get back
-//! what the charge added to them, taken to have drained first. An account that began after the charge is
-//! left alone. So is an account that has since been without room for a charge of others: what it took of
-//! earlier charges cannot be told from what had no room, and giving that back would mint credit. Logs and
-//! concurrency have no accounts and always give back.
+//! A charge is given back to the account that admitted it, as without carrying over. The other accounts get back what
+//! the charge added to them, as if that had drained first. An account that began after the charge gets nothing back.
+//! Neither does an account that has since been too full for a charge of other numbers: it is then unknown how much of
+//! earlier charges it took, and giving that back would mint credit. Logs and concurrency limits have no accounts and
+//! always give back.
 
 use super::check::valid;
 use super::definition::Limit;
@@ -34,25 +33,25 @@ use super::state::{Account, MOST_ACCOUNTS, OtherAccounts, Receipt, State, Writte
 use super::words::{NO_PARAMETERS, Words, time_left};
 
 impl Limit {
-    /// Carries over what was spent when the limit's numbers change (a rate, a burst, a count, a period), as
-    /// they do when a file is reloaded, a customer moves to another tier, or other hours begin.
+    /// Carries over what was spent when the limit's numbers change (a rate, a burst, a count, a period). They change
+    /// when a file is reloaded, a customer moves to another tier, or other hours begin.
     ///
-    /// What is kept of a key then belongs to the limit's name and algorithm alone. Each set of numbers that
-    /// decides on it has an account there, and what one of them admits is charged to all, as far as there is
-    /// room in each. A request is admitted if there is room by the numbers that it comes with. So:
+    /// The state of a key then belongs to the name and the algorithm of the limit only. Each set of numbers that
+    /// decides about the key has an account in the state. What one of them admits is charged to all, as far as each
+    /// has room. A request is admitted if its own numbers have room. So:
     ///
-    /// - what is admitted by some numbers never exceeds these numbers, however often others decide between;
-    /// - all that is admitted never exceeds the most generous of them;
-    /// - a refusal changes nothing of what is spent;
-    /// - nobody waits longer than the numbers need that decide, whatever was spent by others.
+    /// - requests admitted by some numbers never exceed these numbers, however often other numbers decide in between;
+    /// - all admissions together never exceed the most generous numbers;
+    /// - a refusal does not change what is spent;
+    /// - a client waits no longer than the deciding numbers require, whatever was spent under other numbers.
     ///
-    /// An account that begins takes over what is spent by then, token for token, up to all that it holds. Once
-    /// all of them have recovered, the key is as one that nobody has come with yet. Logs keep their stamps, as long as their period and resolution are the same,
-    /// and what is held stays held: these have no account of their own.
+    /// A new account takes over what is spent at that moment, token for token, up to its capacity. Once all accounts
+    /// have recovered, the key is as good as new. Logs keep their stamps if period and resolution stay the same, and
+    /// held places stay held: these have no accounts.
     ///
-    /// A row has room for eight accounts. If nine sets of numbers take turns on one key before they recover,
-    /// the one that recovers first makes room, and accounts that begin until it would have recovered begin
-    /// with nothing left: too strict for as long as that goes on, and never too generous.
+    /// A row has room for eight accounts. If nine sets of numbers take turns on one key before they recover, the one
+    /// that recovers first makes room. Until it would have recovered, new accounts begin with nothing left: too
+    /// strict, never too generous.
     ///
     /// ```
     /// use std::time::Duration;
@@ -70,11 +69,11 @@ impl Limit {
     /// assert_eq!(paid.take(&mut state, 1_000_000, 10).remaining(), Some(0));
     /// ```
     ///
-    /// What is given back of a charge is given back to every account, if all of them took all of it. To an account
-    /// that began after the charge, or that has been without room for a charge of others since, nothing is given
-    /// back: nobody could tell how much of it was taken.
+    /// A charge is given back to every account if all of them took all of it. An account that began after the charge,
+    /// or that has since been too full for a charge of other numbers, gets nothing back, because it is unknown how
+    /// much of the charge it took.
     ///
-    /// Needs a [name](Self::named), given before or in the same text.
+    /// The limit needs a [name](Self::named), given before or in the same text.
     ///
     /// ```
     /// use sluicegate::Limit;
@@ -90,17 +89,17 @@ impl Limit {
     ///
     /// # Panics
     ///
-    /// When the limit has no name.
+    /// If the limit has no name.
     #[track_caller]
     pub const fn carried(self) -> Self {
         valid(self.try_carried())
     }
 
-    /// [`carried`](Self::carried) for values from configuration.
+    /// Like [`carried`](Self::carried), for values from configuration.
     ///
     /// # Errors
     ///
-    /// When the limit has no name.
+    /// If the limit has no name.
     pub const fn try_carried(mut self) -> Result<Self, LimitError> {
         self.carried = true;
         self.checked()
@@ -111,7 +110,7 @@ impl Limit {
         self.carried
     }
 
-    /// Puts the account of this limit's numbers into the state's own words, beginning one if there is none.
+    /// Moves the account of this limit's numbers into the state's own words. Begins one if there is none.
     pub(super) fn meet(&self, state: &mut State, now: u64) {
         let parameters = self.algorithm.parameters();
         if !self.carried || parameters == NO_PARAMETERS {
@@ -122,7 +121,7 @@ impl Limit {
             return;
         }
         if self.fresh_in_micros(state, now) == Some(0) {
-            // A store may have forgotten such a row: no account of others is left either way.
+            // A store may have forgotten such a row already, so it is treated as forgotten in either case.
             if let Some(others) = &mut state.others {
                 others.accounts.clear();
                 others.shut = [0; 2];
@@ -142,7 +141,7 @@ impl Limit {
         }
     }
 
-    /// Puts the account of this limit's numbers into the state's own words, if there is one.
+    /// Moves the account of this limit's numbers into the state's own words, if there is one.
     fn find(&self, state: &mut State) -> bool {
         let parameters = self.algorithm.parameters();
         if state.written.parameters == parameters {
@@ -157,7 +156,8 @@ impl Limit {
         true
     }
 
-    /// An account that takes over what is spent by others, of which the one at the `front` joins them.
+    /// Begins an account that takes over what the others have spent. `front`, the account in the state's own words,
+    /// joins the others.
     fn begin(&self, front: Account, others: &mut OtherAccounts, now: u64) -> Account {
         let OtherAccounts { accounts, shut } = others;
         let latest = accounts.iter().map(|other| other.written.since).fold(now, u64::max);
@@ -168,7 +168,7 @@ impl Limit {
         let mut begun = if is_same { front.written.since } else { since };
         for other in accounts.iter() {
             let taken = self.algorithm.taken_over(other.words, other.written.parameters, now);
-            // What is spent is in the second word, by these numbers, whosever it was.
+            // By any of these numbers, what is spent is in the second word.
             if taken.0[1] > words[1] {
                 (words, is_same) = taken;
                 begun = if is_same { other.written.since } else { since };
@@ -181,8 +181,8 @@ impl Limit {
             let algorithm = self.algorithm.with_parameters(account.written.parameters);
             algorithm.fresh_in(&State::of(account.words), now).unwrap_or(0)
         };
-        // An account that has recovered is kept while there is room: were it to begin anew, it would take over
-        // what others have spent, and a refusal of these numbers would have changed something for its own.
+        // An account that has recovered is kept while there is room. If it began anew, it would take over what others
+        // have spent, and a refusal would have changed something for its numbers.
         if accounts.len() == MOST_ACCOUNTS {
             accounts.retain(|account| fresh_in(account) > 0);
         }
@@ -208,8 +208,8 @@ impl Limit {
         }
     }
 
-    /// Charges the other accounts with what was admitted by these numbers. Says what a mark has to say of it:
-    /// when it was charged, never before the account began, and whether all had room for all of it.
+    /// Charges the other accounts with what this one admitted. Returns what the receipt needs: when it was charged,
+    /// never before the account began, and whether every account took all of it.
     pub(super) fn charge_others(&self, state: &mut State, now: u64, cost: u64) -> (u64, bool) {
         if !self.carried || self.algorithm.parameters() == NO_PARAMETERS {
             return (0, false);
@@ -221,7 +221,7 @@ impl Limit {
             let algorithm = self.algorithm.with_parameters(other.written.parameters);
             if !algorithm.charge_up_to_all(&mut other.words, now, cost) {
                 took_all = false;
-                // What was charged before cannot be told from what there was no room for.
+                // Whether an earlier charge was taken in full is unknown from here on.
                 other.written.since = bounded(now.max(other.written.since) + 1);
             }
         }
@@ -247,13 +247,13 @@ impl Limit {
         }
     }
 
-    /// Whether the state still has the account that this receipt's charge was made to. If so, the account is moved into
-    /// the state's own words.
+    /// Whether the state still has the account that this receipt's charge was made to. If so, the account is moved
+    /// into the state's own words.
     pub(super) fn knows(&self, state: &mut State, receipt: &Receipt) -> bool {
         !self.carried || self.find(state) && state.written.since <= receipt.since
     }
 
-    /// Microseconds until no account tells anything any more; `None`: when what is held is given back.
+    /// Microseconds until every account has recovered; `None` if that happens only when a held place is given back.
     pub(super) fn accounts_fresh_in(&self, state: &State, now: u64) -> Option<u64> {
         if !self.carried || state.written.parameters == NO_PARAMETERS {
             return self.algorithm.fresh_in(state, now);
@@ -270,7 +270,7 @@ impl Limit {
         Some(others_fresh.fold(front.max(time_left(others.shut, now)), u64::max))
     }
 
-    /// Follows a clock that stepped back in the other accounts.
+    /// Adjusts the other accounts to a clock that stepped back.
     pub(super) fn follow_others(&self, state: &mut State, now: u64) {
         let Some(others) = &mut state.others else { return };
         for other in &mut others.accounts {

@@ -1,22 +1,23 @@
-//! A bucket of the table: a few rows behind a small lock.
+//! A bucket of the table: a few rows with one small lock.
 
 use std::ops::Deref;
 
 use super::lock::{Lock, Version};
 use super::sync::{AtomicU32, Ordering};
 
-/// Some rows, and what is known of them.
+/// A few rows, and the data kept about them.
 ///
-/// What is required is done under the lock, but for looking; what is read without it counts only if
-/// [`is_unchanged`](Self::is_unchanged) or [`lock_if_unchanged`](Self::lock_if_unchanged) says so afterwards.
+/// Methods of this trait may be called only while the lock is held, except those that read. What is read without the
+/// lock is valid only if [`is_unchanged`](Self::is_unchanged) or [`lock_if_unchanged`](Self::lock_if_unchanged)
+/// confirms it afterwards.
 pub(super) trait Bucket: Default {
     /// The content of a row.
     type Content: Default;
 
-    /// How many rows there are.
+    /// The number of rows.
     const ROWS: usize;
 
-    /// How many more rows than keys a table has, in hundredths.
+    /// How many more rows than keys a table has, in percent.
     const SPARE: usize;
 
     fn bucket_lock(&self) -> &Lock;
@@ -30,16 +31,16 @@ pub(super) trait Bucket: Default {
     /// The tick at which the row has recovered.
     fn expiry_at(&self, row: usize) -> u32;
 
-    /// Makes a row that was free at `tick` that of `fingerprint`, and hands back what stood there; `None` if
-    /// it is not free any more.
+    /// Gives a row that was free at `tick` to `fingerprint`, and returns its old content; `None` if the row is no
+    /// longer free.
     fn claim(&self, row: usize, fingerprint: u64, tick: u32) -> Option<Self::Content>;
 
-    /// Takes the content out of a row; some content has to be put back.
+    /// Takes the content out of a row. Some content has to be put back.
     fn take(&self, row: usize) -> Self::Content;
 
     fn put(&self, row: usize, content: Self::Content, expiry: u32);
 
-    /// [Takes](Self::take) it out together with the tick at which it has recovered.
+    /// Like [`take`](Self::take), and also returns the tick at which the row has recovered.
     fn take_with_expiry(&self, row: usize) -> (Self::Content, u32);
 
     /// Frees the row.
@@ -71,8 +72,7 @@ pub(super) trait Bucket: Default {
 
     #[inline(always)]
     fn find(&self, fingerprint: u64) -> Option<usize> {
-        // All are compared, whichever it is: a jump that depends on it is mispredicted more often than
-        // not.
+        // Compares all rows, even after a match: a branch on the match would be mispredicted more often than not.
         let is_at = |row| u32::from(self.fingerprint_at(row) == fingerprint) << row;
         let found = (0..Self::ROWS).fold(0, |found, row| found | is_at(row));
         (found != 0).then(|| found.trailing_zeros() as usize)
@@ -93,8 +93,8 @@ pub(super) trait Bucket: Default {
         self.fingerprint_at(row) == 0 || !self.is_live(row, tick)
     }
 
-    /// Makes a free row that of `fingerprint`, none of those that `taken` knows, and hands back what stood
-    /// there.
+    /// Gives a free row to `fingerprint`, but none for which `taken` is true, and returns the row and its old
+    /// content.
     fn claim_free(
         &self,
         fingerprint: u64,
@@ -113,7 +113,7 @@ pub(super) trait Bucket: Default {
         self.displaced_until().load(Ordering::Relaxed) > tick
     }
 
-    /// Whether the bucket says so until `expiry`, for a displaced row that lasts until then.
+    /// Whether the bucket records displaced rows until `expiry`, for a displaced row that lasts until then.
     #[inline]
     fn has_displaced_until(&self, expiry: u32) -> bool {
         self.displaced_until().load(Ordering::Relaxed) >= expiry
@@ -136,7 +136,7 @@ impl<B: Bucket> Guard<'_, B> {
     /// Takes out a row that moves to another bucket, with the tick at which it has recovered.
     pub(super) fn lift(&self, row: usize) -> (B::Content, u32) {
         let (content, expiry) = self.take_with_expiry(row);
-        // A thread that no longer finds it here learns that it may be elsewhere.
+        // A thread that no longer finds it here must learn that it may be elsewhere.
         self.note_displaced_until(expiry);
         self.clear(row);
         (content, expiry)

@@ -9,10 +9,10 @@ use super::table::Table;
 use super::{Inner, Memory};
 use crate::clock::Clock;
 
-/// Keys that a store has room for unless told otherwise: 5 MB, made at first use.
+/// The default capacity in keys: 5 MB, allocated at first use.
 const KEYS: usize = 1 << 17;
 
-/// Log entries for each key of the capacity, unless told otherwise.
+/// The default number of log entries for each key of the capacity.
 const ENTRIES: usize = 16;
 
 /// Sets up a [`Memory`].
@@ -25,20 +25,20 @@ const ENTRIES: usize = 16;
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct MemoryBuilder {
-    /// `None`: as many keys as most need, made at first use.
+    /// `None`: the default capacity, allocated at first use.
     capacity: Option<usize>,
     log_entries: Option<usize>,
     clock: Option<Clock>,
 }
 
 impl MemoryBuilder {
-    /// Reserved for `keys` keys, each on one limit. The table for a limit is then made when a layer or limiter
-    /// is made with it, 13 ms for a million keys; without this there is room for 131,072, made at first
-    /// use.
+    /// Reserves memory for `keys` keys, each on one limit. The table for a limit is allocated when a layer or limiter
+    /// with that limit is made, which takes 13 ms for a million keys. Without this there is room for 131,072 keys,
+    /// allocated at first use.
     ///
     /// # Panics
     ///
-    /// When `keys` is zero, or 2^32 and more: 160 GB.
+    /// If `keys` is zero, or 2^32 or more, which would take 160 GB.
     #[must_use]
     #[track_caller]
     pub fn capacity(self, keys: usize) -> Self {
@@ -51,24 +51,24 @@ impl MemoryBuilder {
         Self { capacity: Some(keys), ..self }
     }
 
-    /// The most entries, of 16 bytes each, that all sliding logs together have room for beyond the 8 that
-    /// each has of its own; 16 for each key of the capacity by default.
+    /// The largest number of entries, of 16 bytes each, for all sliding logs together, beyond the 8 that each log has
+    /// of its own. The default is 16 for each key of the capacity.
     ///
-    /// The logs of one limit get as many as they leave free at most, so that they cannot take all from
-    /// another's. A log that gets no more room merges its stamps, and counts on: it is never more generous
-    /// than an exact one, and a place may be free later.
+    /// The logs of one limit together get at most half of what the logs of other limits leave, so that they cannot
+    /// take all of it. A log that gets no more room merges its stamps and goes on counting. It is never more generous
+    /// than an exact log, but a place may become free later.
     #[must_use]
     pub fn log_entries(self, entries: usize) -> Self {
         Self { log_entries: Some(entries), ..self }
     }
 
-    /// The clock to go by; the machine's by default.
+    /// The clock. The default is the machine's clock.
     #[must_use]
     pub fn clock(self, clock: impl Into<Clock>) -> Self {
         Self { clock: Some(clock.into()), ..self }
     }
 
-    /// Makes the store.
+    /// Builds the store.
     pub fn build(self) -> Memory {
         let capacity = self.capacity.unwrap_or(KEYS);
         let clock = self.clock.unwrap_or_default();

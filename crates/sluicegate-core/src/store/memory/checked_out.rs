@@ -1,26 +1,25 @@
-//! The state of a row, checked out of the table for the time of one decision.
+//! The state of a row, taken out of the table for one decision.
 
 use super::locked::RowIndex;
 use super::log_budget::Reserved;
 use crate::limit::{Limit, State, Words};
 use crate::store::charge::Debit;
 
-/// A row's state, taken out for the time of a decision.
+/// A row's state, taken out for one decision.
 pub(super) struct CheckedOut {
     pub(super) state: State,
     pub(super) place: Option<RowIndex>,
-    /// Whether one more charge can be written down.
+    /// Whether the state can record one more charge.
     pub(super) has_room: bool,
-    /// The row that is shared with other keys, if the state is that row's.
+    /// The row shared with other keys, if the state is that row's.
     pub(super) shared_row: Option<RowIndex>,
     /// What was held when the state was taken out.
     pub(super) held: u64,
-    /// What a row that was made for this decision began with, as a key may have to that was counted together
-    /// with others.
+    /// The state that a new row begins with, if its key was counted together with other keys before.
     pub(super) seed: Option<Box<State>>,
-    /// What the log is counted with.
+    /// The room of the log, taken from the budget.
     pub(super) counted: Reserved,
-    /// What the state of a limit that remembers more is kept in, to be put back into it.
+    /// The allocation of a state with more than two words, to be reused for putting it back.
     pub(super) kept: Option<Box<State>>,
 }
 
@@ -45,12 +44,12 @@ impl CheckedOut {
         Self { place: None, shared_row: Some(place), ..self }
     }
 
-    /// Marks a new row, to be freed again if nothing is written to it.
+    /// Marks a new row, which is freed again if nothing is written to it.
     pub(super) fn begun_with(self, seed: Option<Box<State>>) -> Self {
         Self { seed, ..self }
     }
 
-    /// Whether the state is that of a row which several keys share.
+    /// Whether the state is that of a row that several keys share.
     pub(super) fn is_shared(&self) -> bool {
         self.shared_row.is_some()
     }

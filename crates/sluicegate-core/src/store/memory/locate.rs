@@ -1,4 +1,4 @@
-//! Finding the rows of a charge. All of them are locked at once, in the same order in every thread.
+//! Finding the rows of a charge. All of them are locked together, in the same order in every thread.
 
 use smallvec::SmallVec;
 
@@ -15,7 +15,7 @@ use super::word_rows::{RowKind, WordRows};
 use crate::limit::{Limit, MOST_ENTRIES, State, Words};
 use crate::store::charge::{Charge, Debit};
 
-/// Where the state of a limit is found.
+/// Where the state of a limit was found.
 #[derive(Default)]
 struct Located {
     own: Option<RowIndex>,
@@ -25,8 +25,8 @@ struct Located {
 }
 
 impl Inner {
-    /// Runs `run` on the states of all that is owed, under their locks, at one moment. The state of a
-    /// row that there is no room for is a fresh one, and not kept.
+    /// Runs `run` on the states of all debits, under their locks, at one moment. If there is no room for a row, its
+    /// state is a fresh one and is dropped afterwards.
     pub(super) fn rows<R>(
         &self,
         charge: &Charge,
@@ -73,7 +73,7 @@ impl Inner {
         }
     }
 
-    /// Makes the table for rows of `limit`, if there is none yet.
+    /// Allocates the table for rows of `limit`, if that has not been done.
     pub(super) fn make_for(&self, limit: &Limit) {
         match RowKind::of(limit) {
             RowKind::OneWord => self.one_word.make(),
@@ -87,8 +87,8 @@ impl Inner {
         Target { debit, limit, fingerprint: self.seed.fingerprint(limit.id(), &debit.key) }
     }
 
-    /// One row in its first bucket, under the lock, without allocating; hands `run` back when the others
-    /// have to be looked at.
+    /// Finds one row in its first bucket, under the lock, without allocating. Returns `run` if the other buckets have
+    /// to be searched.
     fn one<R, B: WordRows, F: FnOnce(&mut [CheckedOut], u64) -> R>(
         &self,
         table: &Table<B>,
@@ -97,14 +97,14 @@ impl Inner {
         run: F,
     ) -> Result<R, F> {
         let bucket = table.lock(table.choice(fingerprint, 0));
-        // Read under the lock: no decision on a row goes by an older clock than the one before it.
+        // Read under the lock, so that no decision about a row uses an older time than the one before it.
         let moment = self.moment();
         let tick = table.tick(B::time(moment));
         let has_displaced = bucket.has_displaced(tick);
         let mut row =
             bucket.find(fingerprint).filter(|row| !has_displaced || bucket.is_live(*row, tick));
         if row.is_none() {
-            // What is counted of the key in a row that it shares must not be forgotten.
+            // A key may have been counted in a shared row. That must not be forgotten.
             let is_shared = find != FindMode::Existing && self.shared_rows.is_live(moment.now);
             if find == FindMode::OrInsert && !has_displaced && !is_shared {
                 row = bucket.claim_free(fingerprint, tick, |_| false).map(|(row, _)| row);
@@ -125,8 +125,8 @@ impl Inner {
         Ok(result)
     }
 
-    /// The live row of a limit that remembers more, in its first bucket, under the lock, without
-    /// allocating; hands `run` back when there is none.
+    /// Finds the live row of a limit with more than two words in its first bucket, under the lock, without
+    /// allocating. Returns `run` if there is none.
     fn with_one_full_state<R, F: FnOnce(&mut [CheckedOut], u64) -> R>(
         &self,
         &Target { limit, fingerprint, .. }: &Target<'_>,
@@ -135,7 +135,7 @@ impl Inner {
     ) -> Result<R, F> {
         let table = &self.full_state;
         let bucket = table.lock(table.choice(fingerprint, 0));
-        // Read under the lock: no decision on a row goes by an older clock than the one before it.
+        // Read under the lock, so that no decision about a row uses an older time than the one before it.
         let Moment { now, .. } = self.moment_in_order();
         let Some(row) = bucket.find_live(fingerprint, table.tick(now)) else { return Err(run) };
         let mut found = [self.take_out(limit, (0, row), bucket.take(row), find, now)];
@@ -153,11 +153,10 @@ impl Inner {
         run: impl FnOnce(&mut [CheckedOut], u64) -> R,
     ) -> R {
         let result = self.within(target, find, CHOICES, run);
-        result.unwrap_or_else(|_| unreachable!("no row stands beyond its last choice"))
+        result.unwrap_or_else(|_| unreachable!("all choices were searched"))
     }
 
-    /// Looks in the first `choices` buckets of each row; hands `run` back when more of them have to be
-    /// looked at.
+    /// Searches the first `choices` buckets of each row. Returns `run` if more of them have to be searched.
     fn within<R, F: FnOnce(&mut [CheckedOut], u64) -> R>(
         &self,
         target: &[Target<'_>],
@@ -175,7 +174,7 @@ impl Inner {
             LockedBuckets::lock(&self.two_words, fingerprints(RowKind::TwoWords), choices);
         let mut full_state =
             LockedBuckets::lock(&self.full_state, fingerprints(RowKind::FullState), choices);
-        // Read under the locks: no decision on a row goes by an older clock than the one before it.
+        // Read under the locks, so that no decision about a row uses an older time than the one before it.
         let moment = self.moment_in_order();
         let Moment { now, since } = moment;
 
@@ -185,7 +184,7 @@ impl Inner {
         for one in target {
             let Target { limit, fingerprint, .. } = *one;
             let shared_row = shared.as_ref().and_then(|shared| self.live_in(shared, one));
-            // What is held in a row that keys share is given back there: till then nobody leaves it.
+            // A place held in a shared row is given back there, so the key keeps using that row until then.
             let find = if shared_row.is_some() && limit.is_held() {
                 FindMode::ExistingOrShared
             } else {
@@ -313,7 +312,7 @@ impl Inner {
     ) -> CheckedOut {
         let mut kept = row.unwrap_or_default();
         let mut state = std::mem::take(&mut *kept);
-        // What has left the window makes room before more is asked for.
+        // Entries that have left the window make room before more is taken from the budget.
         limit.tidy_log(&mut state, now);
         if find == FindMode::OrInsert {
             self.reserve_entry(limit, &mut state, most);
@@ -332,7 +331,7 @@ impl Inner {
         }
     }
 
-    /// What is kept of a limit that remembers more, and the tick at which it has recovered.
+    /// The content of a row with more than two words, and the tick at which it has recovered.
     pub(super) fn put_away(
         &self,
         limit: &Limit,

@@ -1,4 +1,4 @@
-//! Some buckets of a table, locked together, and the search for rows in them.
+//! Several buckets of a table, locked together, and the search for rows in them.
 
 use smallvec::SmallVec;
 
@@ -6,20 +6,20 @@ use super::bucket::{Bucket, Guard};
 
 use super::table::{CHOICES, Table, USUAL_LIMITS};
 
-/// What is done about a row that does not exist.
+/// What to do if a row does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FindMode {
-    /// None is made.
+    /// Do not make one.
     Existing,
-    /// None is made, but a row that the key shares with others is looked at.
+    /// Do not make one, but use a row that the key shares with others.
     ExistingOrShared,
-    /// A row is made.
+    /// Make one.
     OrInsert,
 }
 
 pub(super) enum SearchResult {
     Found(RowIndex),
-    /// A row that was made for it, with nothing in it.
+    /// A row that was made for it and is empty.
     Inserted(RowIndex),
     Absent,
     /// The row may be in a bucket that is not locked.
@@ -31,11 +31,11 @@ pub(super) enum SearchResult {
 /// A locked bucket, and the row in it.
 pub(super) type RowIndex = (usize, usize);
 
-/// Buckets that are locked in the order of their numbers, which is the same in every thread.
+/// Buckets, locked in ascending order, which is the same in every thread.
 pub(super) struct LockedBuckets<'a, B: Bucket> {
     table: &'a Table<B>,
     buckets: SmallVec<[(usize, Guard<'a, B>); USUAL_LIMITS]>,
-    /// Rows that were found for this charge: its other rows must not claim or move them.
+    /// Rows that were found for this charge. Its other rows must not claim or move them.
     taken: SmallVec<[RowIndex; USUAL_LIMITS]>,
 }
 
@@ -57,8 +57,8 @@ impl<'a, B: Bucket> LockedBuckets<'a, B> {
         Self { table, buckets, taken: SmallVec::new() }
     }
 
-    /// Looks for the row in the first `choices` buckets of its fingerprint, which are locked; `release` gets
-    /// what stood in a recovered row that had to make way.
+    /// Searches the row in the first `choices` buckets of its fingerprint, which are locked. `release` is called with
+    /// the content of a recovered row that had to make way.
     pub(super) fn seek(
         &mut self,
         fingerprint: u64,
@@ -90,7 +90,7 @@ impl<'a, B: Bucket> LockedBuckets<'a, B> {
         tick: u32,
         mut release: impl FnMut(B::Content),
     ) -> SearchResult {
-        // A row that has moved may have left another behind that had recovered: the live one counts.
+        // A row that moved may have left behind a recovered row with the same fingerprint. The live one counts.
         let live =
             |place: &usize| Some((*place, self.buckets[*place].1.find_live(fingerprint, tick)?));
         if let Some(at) = places.iter().find_map(live) {
@@ -127,8 +127,8 @@ impl<'a, B: Bucket> LockedBuckets<'a, B> {
         }
     }
 
-    /// A row of `fingerprint` that has recovered. If there are several, at most one is left. A thread
-    /// that goes by an older clock may still spend from one of them, and that one counts.
+    /// A recovered row of `fingerprint`. If there are several, all but one are cleared. A thread with an older time
+    /// may still spend from one of them, and that one counts.
     fn recovered(
         &self,
         fingerprint: u64,
@@ -153,8 +153,8 @@ impl<'a, B: Bucket> LockedBuckets<'a, B> {
         Some(at)
     }
 
-    /// Moves one row of a full bucket to another of its choices, makes its place that of `fingerprint`, and
-    /// hands back what had recovered where it went.
+    /// Moves one row of a full bucket to another of its choices and gives its place to `fingerprint`. Returns the
+    /// recovered content in the place that it moved to.
     fn displace(
         &mut self,
         place: usize,
@@ -194,11 +194,11 @@ impl<'a, B: Bucket> LockedBuckets<'a, B> {
             let taken = |row| self.taken.contains(&(to, row));
             return move_to(&self.buckets[to].1, from, row, (fingerprint, tick), taken);
         }
-        // Without the lock that is but a guess, and nearly always right: in a full table, taking all
-        // these locks in vain would be the greater part of turning somebody away.
+        // Read without the lock, so this is only a guess, but nearly always right. In a full table, taking all these
+        // locks in vain would be the larger part of the work of refusing a new key.
         let other = self.table.bucket(to);
         (0..B::ROWS).find(|row| other.is_free(*row, tick))?;
-        // A thread that holds that bucket may wait for one of these, so this one must not wait for it.
+        // A thread that holds that bucket may be waiting for one of these, so this thread must not wait for it.
         move_to(&self.table.try_lock(to)?, from, row, (fingerprint, tick), |_| false)
     }
 
@@ -211,7 +211,7 @@ impl<'a, B: Bucket> LockedBuckets<'a, B> {
         })
     }
 
-    /// Shows the content of a row, and leaves it there.
+    /// Calls `look` with the content of a row, and leaves the content there.
     pub(super) fn look<R>(&self, (place, row): RowIndex, look: impl FnOnce(&B::Content) -> R) -> R {
         let bucket = &self.buckets[place].1;
         let (content, expiry) = bucket.take_with_expiry(row);
@@ -220,7 +220,7 @@ impl<'a, B: Bucket> LockedBuckets<'a, B> {
         result
     }
 
-    /// Makes a row nobody's again that was made for a charge.
+    /// Frees a row that was made for a charge.
     pub(super) fn give_up(&self, (place, row): RowIndex) {
         self.buckets[place].1.clear(row);
     }
@@ -229,7 +229,7 @@ impl<'a, B: Bucket> LockedBuckets<'a, B> {
         self.buckets[place].1.take(row)
     }
 
-    /// Puts back what becomes of the row of `fingerprint`, and says when it has recovered.
+    /// Writes the new state of the row of `fingerprint`, and returns when it has recovered.
     pub(super) fn put(
         &self,
         (place, row): RowIndex,
@@ -251,7 +251,7 @@ impl<'a, B: Bucket> LockedBuckets<'a, B> {
     }
 }
 
-/// Moves the row of `fingerprint` into a free one, and hands back what had recovered there.
+/// Moves the row of `fingerprint` into a free row, and returns the recovered content of that one.
 fn move_to<B: Bucket>(
     to: &Guard<'_, B>,
     from: &Guard<'_, B>,

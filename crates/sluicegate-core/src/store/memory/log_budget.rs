@@ -1,52 +1,52 @@
-//! The room that sliding logs have for their entries: counted, and bounded for all of them together.
+//! The room of sliding logs for their entries, counted and bounded for all of them together.
 //!
-//! Each log has room for a few entries of its own. More entries come out of a budget. The logs of one limit
-//! get at most as many as they leave free, so there are always some for the logs of another limit. A log that gets no
-//! more is made coarser, and counts on.
+//! Each log has room for a few entries of its own. More entries are taken from a budget. The logs of one limit
+//! together get at most as many as they leave free, so there are always some for the logs of another limit. A log
+//! that gets no more is made coarser and goes on counting.
 //!
-//! The rule for the budget is that of dynamic thresholds (Choudhury and Hahne, 1998): each log has eight
-//! entries of its own, and the logs of one limit take at most as much of the budget as they leave. A log
-//! that gets no more merges stamps that fall into one step of a power of two and keeps the latest. That
-//! frees about half of the stamps at once, so a decision costs a few steps on average and 65,536 at most.
+//! The rule of the budget is that of dynamic thresholds (Choudhury and Hahne, 1998): each log has eight entries of
+//! its own, and the logs of one limit together take at most as much of the budget as they leave. A log that gets no
+//! more merges the stamps within one step of a power of two and keeps the latest. That frees about half of the stamps
+//! at once, so a decision costs a few steps on average, and at most 65,536.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use super::Inner;
 use crate::limit::{Limit, MOST_ENTRIES, State};
 
-/// Entries that each log has room for without asking, 128 bytes of them. With these alone a log knows the time
-/// of what was spent to a quarter of its period; a limit of five attempts at a login is exact.
+/// Entries that each log has without asking, 128 bytes. With only these, a log knows the time of its charges to a
+/// quarter of its period. A limit of five login attempts is exact.
 const OWN: usize = 8;
 
-/// Buckets looked at for each log that needs more room than is left.
+/// Buckets that are swept for each log that needs more room than is left.
 const SWEPT: usize = 8;
 
-/// Fewest entries that a log is given room for.
+/// The smallest number of entries that is given to a log at once.
 const FIRST_ENTRIES: usize = 4;
 
-/// Limits whose use of the budget is counted separately. Limits that come later share these counts.
+/// The number of limits whose use of the budget is counted separately. Later limits share these counts.
 const CLASSES: usize = 64;
 
-/// The room beyond what each log has of its own.
+/// The room beyond the entries that each log has of its own.
 pub(super) struct LogBudget {
-    /// Entries that the store has room for, and those that logs have been given room for.
+    /// Entries that the store has room for, and entries given to logs.
     most: usize,
     used: AtomicUsize,
     /// What the logs of each limit have taken.
     classes: Box<[LimitShare]>,
-    /// Where tidying up goes on.
+    /// The bucket at which sweeping goes on.
     swept: AtomicUsize,
 }
 
-/// What the logs of one limit use.
+/// The entries used by the logs of one limit.
 #[derive(Default)]
 struct LimitShare {
-    /// The limit; 0 as long as it is nobody's.
+    /// The id of the limit, or 0 if the slot is unused.
     id: AtomicU64,
     used: AtomicUsize,
 }
 
-/// What a log has taken out of the budget.
+/// What a log has taken from the budget.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Reserved {
     class: u8,
@@ -59,13 +59,13 @@ impl LogBudget {
         Self { most, used: AtomicUsize::new(0), classes, swept: AtomicUsize::new(0) }
     }
 
-    /// Entries that logs have been given room for.
+    /// Entries given to logs.
     #[cfg(test)]
     pub(super) fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Which of the counts is that of a limit.
+    /// The slot in which the logs of a limit are counted.
     fn class(&self, limit: &Limit) -> u8 {
         let id = limit.id().max(1);
         let first = (id % CLASSES as u64) as usize;
@@ -103,15 +103,15 @@ impl LogBudget {
 }
 
 impl Inner {
-    /// Makes sure that a log can take one more entry: gives it more room, of `most` entries in all, or
-    /// makes it coarser.
+    /// Makes sure that a log can take one more entry: gives it more room, up to `most` entries in all, or makes it
+    /// coarser.
     pub(super) fn reserve_entry(&self, limit: &Limit, state: &mut State, most: usize) {
         let Some(log) = limit.log_of(state) else { return };
         if log.room() > 0 {
             return;
         }
         let before = log.capacity();
-        // Beyond what the shape ever holds only places booked ahead go, one after the other.
+        // Only places booked ahead go beyond what the algorithm ever holds. They come one at a time.
         let left = limit.most_entries().saturating_sub(before).max(1);
         let more = before.max(FIRST_ENTRIES).min(left);
         let more = more.min(most.min(MOST_ENTRIES).saturating_sub(before));
@@ -122,7 +122,7 @@ impl Inner {
         }
         log.reserve_exact(more);
         log.set_class(class);
-        // The allocator may have rounded up: what is really held is what counts.
+        // The allocator may have rounded up. What is really held is counted.
         let rounded = beyond_own(log.capacity()) - beyond_own(before + more);
         self.log_budget.add(Reserved { class, entries: rounded });
     }
@@ -135,7 +135,7 @@ impl Inner {
         self.log_budget.grant(class, asked)
     }
 
-    /// A log that had one room has another.
+    /// Updates the counts after the room of a log has changed.
     pub(super) fn recount(&self, before: Reserved, after: Reserved) {
         if before != after {
             self.log_budget.add(after);
@@ -150,7 +150,7 @@ impl Inner {
         }
     }
 
-    /// Empties recovered rows of the next few buckets, for the room that their logs hold.
+    /// Empties recovered rows of the next few buckets, to reclaim the room of their logs.
     fn sweep(&self) {
         let table = &self.full_state;
         let tick = table.tick(self.clock.now());
@@ -163,7 +163,7 @@ impl Inner {
     }
 }
 
-/// What the log of `state` has taken out of the budget.
+/// What the log of `state` has taken from the budget.
 pub(super) fn reserved_by(state: &State) -> Reserved {
     state.log.as_ref().map_or(Reserved::default(), |log| Reserved {
         class: log.class(),
@@ -175,7 +175,7 @@ fn beyond_own(entries: usize) -> usize {
     entries.saturating_sub(OWN)
 }
 
-/// What a row begins with in place of `state`, which another keeps.
+/// A copy of `state` for a new row, while another row keeps `state`.
 pub(super) fn copy_of(state: &State) -> State {
     let log = state.log.as_ref().map(|log| Box::new(log.coarse(OWN)));
     State { log, ..state.without_log() }

@@ -1,10 +1,10 @@
-//! One bucket, and nothing around it.
+//! One bucket alone.
 
 use std::sync::Arc;
 
 use super::*;
 
-/// Adds one to both words of a row, if nobody comes in between.
+/// Adds one to both words of a row, if no other thread writes in between.
 fn add(bucket: &FourRows<TwoWords>) -> Option<()> {
     let version = bucket.version()?;
     let [first, second] = bucket.words(0);
@@ -13,7 +13,7 @@ fn add(bucket: &FourRows<TwoWords>) -> Option<()> {
     Some(())
 }
 
-/// Reads both words, if nobody comes in between.
+/// Reads both words, if no other thread writes in between.
 fn read(bucket: &FourRows<TwoWords>) -> Option<[u64; 2]> {
     let version = bucket.version()?;
     let words = bucket.words(0);
@@ -25,7 +25,7 @@ fn bucket() -> Arc<FourRows<TwoWords>> {
 }
 
 #[test]
-fn of_three_writers_none_is_lost() {
+fn no_write_of_three_threads_is_lost() {
     model(|order| {
         let bucket = bucket();
         let adds = || {
@@ -35,13 +35,13 @@ fn of_three_writers_none_is_lost() {
         let (second, third) = (adds(), adds());
         let (first, (second, third)) = order.both(adds(), move || order.both(second, third));
         let added = [first, second, third].into_iter().filter(|added| *added).count() as u64;
-        assert!(added > 0, "somebody comes first");
+        assert!(added > 0, "one thread comes first");
         assert_eq!(bucket.words(0), [added, added]);
     });
 }
 
 #[test]
-fn a_reader_between_two_writers_sees_no_half_of_either() {
+fn a_reader_beside_two_writers_never_sees_half_a_write() {
     model(|order| {
         let bucket = bucket();
         let adds = || {
@@ -59,9 +59,9 @@ fn a_reader_between_two_writers_sees_no_half_of_either() {
     });
 }
 
-/// Whoever waits for the lock gets it, and sees all that was written under it.
+/// A thread that waits for the lock gets it, and sees everything that was written under it.
 #[test]
-fn who_waits_for_the_lock_sees_what_was_written() {
+fn a_thread_that_waited_for_the_lock_sees_what_was_written() {
     model(|order| {
         let bucket = bucket();
         let adds = || {

@@ -1,8 +1,8 @@
-//! Charges that owe to several limits, whose rows are locked together.
+//! Charges of several limits, whose rows are locked together.
 
 use super::*;
 
-/// All or none, though each begins with the limit that the other ends with.
+/// All or none, though each thread begins with the limit that the other ends with.
 #[test]
 fn two_limits_are_charged_all_or_none() {
     model_of_both(|kind, order| {

@@ -1,8 +1,8 @@
-//! Rows that have recovered, and become those of other keys.
+//! Rows that have recovered and are given to other keys.
 
 use super::*;
 
-/// The charge on the row's own key and the one on the newcomer's each land where they belong.
+/// The charge to the row's old key and the charge to the new key are each counted for their own key.
 #[test]
 fn a_recovered_row_is_claimed_while_its_own_key_comes_back() {
     model_of_both(|kind, order| {
@@ -21,8 +21,7 @@ fn a_recovered_row_is_claimed_while_its_own_key_comes_back() {
     });
 }
 
-/// Its own key is looked up just as another limit's numbers, which mean something else, are written
-/// there.
+/// A thread looks up the old key just while another limit writes numbers into the row that mean something else.
 #[test]
 fn the_numbers_of_another_limit_are_harmless() {
     const WEEK: Duration = Duration::from_secs(604_800);
@@ -45,7 +44,7 @@ fn the_numbers_of_another_limit_are_harmless() {
     });
 }
 
-/// A newcomer finds one row that has recovered, and takes no other.
+/// The new key finds one row that has recovered, and takes no other.
 #[test]
 fn the_row_of_a_limited_key_is_not_claimed() {
     model_of_both(|kind, order| {
@@ -56,7 +55,7 @@ fn the_row_of_a_limited_key_is_not_claimed() {
         assert!(admits(&store, limit, recovered));
         clock.advance(2 * HOUR);
         assert!(admits(&store, limit, limited));
-        let newcomer = some.next().expect("keys without end");
+        let newcomer = some.next().expect("the keys are endless");
 
         let also = store.clone();
         let arrive = move || admits(&also, limit, newcomer);

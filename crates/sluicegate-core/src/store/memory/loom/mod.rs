@@ -1,5 +1,5 @@
-//! Every order in which two or three threads can meet at the table, and every old value that a processor
-//! may still show them, tried by loom.
+//! loom tries every order in which two or three threads can meet at the table, and every stale value that a processor
+//! may still show them.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p sluicegate-core --lib --release --target-dir target/loom memory::loom`
 
@@ -34,15 +34,15 @@ const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3_600);
 const TICK: Duration = Duration::from_micros(1);
 
-/// How often threads are interrupted at most, where `LOOM_MAX_PREEMPTIONS` does not say.
+/// The largest number of times that threads are interrupted, unless `LOOM_MAX_PREEMPTIONS` is set.
 const INTERRUPTIONS: usize = 2;
 
-/// How many places there may be in one run at which it could go on otherwise.
+/// The largest number of branches in one run.
 const BRANCHES: usize = 20_000;
 
-/// Which of two threads begins. What the other one does is then moved forward step by step, but loom
-/// overlooks a write that could come before another thread's reading where the writer has read the same
-/// itself: what it would miss in one order it finds in the other.
+/// Which of two threads begins. The other one is then moved forward step by step. loom overlooks a write that could
+/// come before another thread's read if the writer has read the same location itself. What it misses in one order, it
+/// finds in the other.
 #[derive(Clone, Copy)]
 enum Order {
     Forth,
@@ -53,7 +53,7 @@ fn model(run: impl Fn(Order) + Copy + Send + Sync + 'static) {
     interrupted(INTERRUPTIONS, run);
 }
 
-/// For a model that has so much to do that fewer interruptions have to do.
+/// For a model with so many steps that it has to do with fewer interruptions.
 fn interrupted(times: usize, run: impl Fn(Order) + Copy + Send + Sync + 'static) {
     for order in [Order::Forth, Order::Back] {
         let mut builder = loom::model::Builder::new();
@@ -63,7 +63,7 @@ fn interrupted(times: usize, run: impl Fn(Order) + Copy + Send + Sync + 'static)
     }
 }
 
-/// In which table the rows of a limit stand.
+/// The kind of rows that the limit under test has.
 #[derive(Debug, Clone, Copy)]
 enum RowKind {
     OneWord,
@@ -71,13 +71,13 @@ enum RowKind {
 }
 
 impl RowKind {
-    /// A bucket of so many an hour, all of them at once.
+    /// A bucket of `count` an hour, all of them at once.
     fn per_hour(self, count: u64) -> Limit {
         self.per(count, HOUR)
     }
 
-    /// So nearly that one who waits a microsecond longer does not notice: a rate of which a microsecond
-    /// drains more than one has rows of two words.
+    /// The same, with an odd rate whose rows have two words: a microsecond drains more than one unit. The difference
+    /// is below a microsecond of waiting.
     fn per(self, count: u64, period: Duration) -> Limit {
         let limit = match self {
             Self::OneWord => Limit::per(count, period),
@@ -93,7 +93,7 @@ fn model_of_both(run: impl Fn(RowKind, Order) + Copy + Send + Sync + 'static) {
     interrupted_of_both(INTERRUPTIONS, run);
 }
 
-/// For rows that move: whoever moves one looks at so many places that two interruptions take hours.
+/// For tests that move rows. Moving a row looks at so many places that two interruptions would take hours.
 fn moving_model(run: impl Fn(RowKind, Order) + Copy + Send + Sync + 'static) {
     interrupted_of_both(1, run);
 }
@@ -104,13 +104,13 @@ fn interrupted_of_both(times: usize, run: impl Fn(RowKind, Order) + Copy + Send 
     }
 }
 
-/// How many rows a bucket has.
+/// The number of rows in a bucket.
 fn rows(limit: Limit) -> usize {
     if limit.one_word_bucket().is_some() { OneWord::ROWS } else { FourRows::<TwoWords>::ROWS }
 }
 
 impl Order {
-    /// Runs both at once, and hands back what came of each.
+    /// Runs both closures at the same time, and returns both results.
     fn both<T: 'static, U: 'static>(
         self,
         one: impl FnOnce() -> T + 'static,
@@ -134,7 +134,7 @@ impl Order {
 const A: usize = 0;
 const B: usize = 1;
 
-/// A store of two buckets. It is the same each time: loom goes on where it left off.
+/// A store with two buckets. It is the same each time, because loom replays its runs.
 fn store() -> (Memory, ManualClock) {
     let clock = ManualClock::new();
     let store = Memory(Arc::new(Inner {
@@ -152,16 +152,16 @@ fn store() -> (Memory, ManualClock) {
         clock: (&clock).into(),
     }));
     assert_eq!([store.0.one_word.buckets(), store.0.two_words.buckets()], [2; 2]);
-    // What is made at first use is not made by loom's rules.
+    // loom cannot follow an allocation at first use, so the table is made before.
     store.0.one_word.make();
     store.0.two_words.make();
     store.0.shared_rows.table.make();
     (store, clock)
 }
 
-/// Keys whose rows may stand in these buckets, in this order of choice.
+/// Keys whose rows may be in these buckets, in this order of choice.
 fn keys(store: &Memory, limit: Limit, choices: [usize; CHOICES]) -> impl Iterator<Item = KeyBuf> {
-    // Both have as many buckets.
+    // Both tables have the same number of buckets.
     let table = &store.0.two_words;
     let fingerprint = move |key: &KeyBuf| store.0.seed.fingerprint(limit.id(), key);
     let stands =
@@ -169,12 +169,12 @@ fn keys(store: &Memory, limit: Limit, choices: [usize; CHOICES]) -> impl Iterato
     (0_u64..).map(KeyBuf::of).filter(stands)
 }
 
-/// The first of them.
+/// The first of these keys.
 fn key(store: &Memory, limit: Limit, choices: [usize; CHOICES]) -> KeyBuf {
-    keys(store, limit, choices).next().expect("one in sixteen is")
+    keys(store, limit, choices).next().expect("one key in sixteen has these choices")
 }
 
-/// Whether one more is admitted, by a store that has room.
+/// Whether one more request is admitted by a store that has room.
 fn admits(store: &Memory, limit: Limit, key: KeyBuf) -> bool {
     store.spend(&limit, &key, 1).expect("room").is_admitted()
 }
@@ -185,7 +185,7 @@ fn remaining(store: &Memory, limit: Limit, key: KeyBuf) -> u64 {
     outcome.decision(&charge).remaining().expect("one limit")
 }
 
-/// In which bucket the row of a key stands that has not recovered; in one at most.
+/// The bucket that holds the live row of a key; there is at most one.
 fn stands(store: &Memory, limit: Limit, key: KeyBuf) -> Option<usize> {
     let fingerprint = store.0.seed.fingerprint(limit.id(), &key);
     let Moment { now, since } = store.0.moment();

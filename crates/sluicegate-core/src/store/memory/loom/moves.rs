@@ -1,20 +1,20 @@
-//! Rows that make way for newcomers.
+//! Rows that make way for new keys.
 
 use super::*;
 
-/// Fills bucket A, with a row in front that may stand in B as well, and hands back its key and that of a
-/// newcomer who will move it there.
+/// Fills bucket A, with a row in front that may also be in bucket B. Returns the key of that row and a new key whose
+/// insertion moves the row to B.
 fn crowded(store: &Memory, limit: Limit) -> (KeyBuf, KeyBuf) {
     let mover = key(store, limit, [A, B, A, B]);
     let mut stayers = keys(store, limit, [A, A, A, A]);
     assert!(admits(store, limit, mover));
     stayers.by_ref().take(rows(limit) - 1).for_each(|key| assert!(admits(store, limit, key)));
-    let newcomer = stayers.next().expect("keys without end");
+    let newcomer = stayers.next().expect("the keys are endless");
     assert_eq!(stands(store, limit, mover), Some(A));
     (mover, newcomer)
 }
 
-/// The same, when the newcomer has come.
+/// The same, after the new key has been inserted.
 fn moved(store: &Memory, limit: Limit) -> KeyBuf {
     let (mover, newcomer) = crowded(store, limit);
     assert!(admits(store, limit, newcomer));
@@ -22,7 +22,7 @@ fn moved(store: &Memory, limit: Limit) -> KeyBuf {
     mover
 }
 
-/// Whether the newcomer is met.
+/// Whether there is room for the new key.
 fn arrives(store: &Memory, limit: Limit, newcomer: KeyBuf) -> impl FnOnce() -> bool + use<> {
     let store = store.clone();
     move || store.spend(&limit, &newcomer, 1).is_ok()
@@ -40,7 +40,7 @@ fn a_row_is_spent_from_while_it_is_moved() {
         let (met, ()) = order.both(arrives(&store, limit, newcomer), spend);
         assert_eq!(remaining(&store, limit, mover), 1);
         assert_eq!(remaining(&store, limit, newcomer), 4 - u64::from(met));
-        // Where others hold the bucket to move to at that moment, there is no room for now.
+        // If other threads hold the target bucket at that moment, there is no room for now.
         assert_eq!(store.turned_away(), u64::from(!met));
         assert_eq!(stands(&store, limit, mover), Some(if met { B } else { A }));
     });
@@ -79,9 +79,9 @@ fn a_row_is_given_back_to_while_it_is_moved() {
     });
 }
 
-/// Both find it in the bucket that it was moved to.
+/// Both threads find it in the bucket that it was moved to.
 #[test]
-fn a_row_that_stands_elsewhere_is_spent_from_exactly() {
+fn a_displaced_row_is_spent_from_exactly() {
     moving_model(|kind, order| {
         let (store, _clock) = store();
         let limit = kind.per_hour(3);
@@ -96,10 +96,10 @@ fn a_row_that_stands_elsewhere_is_spent_from_exactly() {
     });
 }
 
-/// It has recovered there, and is begun anew in its first bucket, while a thread that read the clock
-/// before may still spend from it.
+/// The row has recovered in its second bucket and is begun anew in its first, while a thread that has read the clock
+/// before may still spend from the old row.
 #[test]
-fn a_row_that_recovers_elsewhere_is_counted_once() {
+fn a_displaced_row_that_recovers_is_counted_once() {
     moving_model(|kind, order| {
         let (store, clock) = store();
         let limit = kind.per_hour(1);
@@ -112,13 +112,13 @@ fn a_row_that_recovers_elsewhere_is_counted_once() {
             admits(&also, limit, mover)
         };
         let (late, in_time) = order.both(late, in_time);
-        assert!(late != in_time, "one of both, in the hour that has begun");
+        assert!(late != in_time, "exactly one, in the hour that has begun");
         assert!(!admits(&store, limit, mover));
         assert!(stands(&store, limit, mover).is_some());
     });
 }
 
-/// Its first bucket need not be locked for it, because that says for long enough where it is.
+/// The first bucket need not be locked for it, because it already records for long enough that the row is elsewhere.
 #[test]
 fn a_charge_by_an_older_clock_stays_in_the_past() {
     moving_model(|kind, order| {
@@ -145,10 +145,10 @@ fn a_charge_by_an_older_clock_stays_in_the_past() {
     });
 }
 
-/// It has been begun anew in its first bucket, and that says once more for how long rows are elsewhere,
-/// when a thread that looked there long before finds the old row.
+/// The row has been begun anew in its first bucket, which then records displaced rows again. A thread that looked
+/// there long before finds the old row.
 #[test]
-fn a_row_that_was_begun_anew_is_not_spent_from_where_it_stood() {
+fn a_row_that_was_begun_anew_is_not_spent_from_in_its_old_place() {
     const MINUTE: Duration = Duration::from_secs(60);
     moving_model(|kind, order| {
         let (store, clock) = store();
@@ -156,7 +156,7 @@ fn a_row_that_was_begun_anew_is_not_spent_from_where_it_stood() {
         let mover = key(&store, limit, [A, B, A, B]);
         let next = key(&store, limit, [A, B, B, A]);
         let others: Vec<_> = keys(&store, brief, [A, A, A, A]).take(rows(brief)).collect();
-        // In front of where the row will stand, so that the next one need not be put in its place.
+        // In front of the row's later place, so that the next key is not put there.
         assert!(admits(&store, brief, key(&store, brief, [B, B, B, B])));
         assert!(admits(&store, limit, mover));
         others.iter().for_each(|key| assert!(admits(&store, brief, *key)));
@@ -169,14 +169,14 @@ fn a_row_that_was_begun_anew_is_not_spent_from_where_it_stood() {
         };
         let also = store.clone();
         let in_time = move || {
-            // So long after twenty tokens that nothing is left of them.
+            // After this time nothing is left of twenty tokens.
             clock.advance(26 * MINUTE + SECOND);
             assert!(also.spend(&limit, &next, 60).expect("room").is_admitted());
             assert!(admits(&also, limit, mover));
             others.iter().skip(1).for_each(|key| drop(also.spend(&brief, key, 1)));
         };
         order.both(late, in_time);
-        // Of fifty tokens, by the older clock, twenty-six have drained; by the newer, of thirty none has.
+        // By the older time, 26 of 50 tokens have drained; by the newer time, none of 30 has.
         let left = remaining(&store, limit, mover);
         assert!(left == 60 - 24 - 1 || left == 60 - 30 - 1, "{left} left");
     });

@@ -1,8 +1,8 @@
-//! Refusals, which are read without the lock.
+//! Refusals, which read a row without its lock.
 
 use super::*;
 
-/// Words of before and after a writing, mixed, would tell another time.
+/// A mixture of the words before and after a write would give a wrong time.
 #[test]
 fn a_refusal_is_not_made_of_two_states() {
     model_of_both(|kind, order| {
@@ -11,7 +11,7 @@ fn a_refusal_is_not_made_of_two_states() {
         let key = key(&store, limit, [A, A, A, A]);
         let charge = Charge::of(limit, key, 60);
         let taken = store.take(&charge).now().expect("room");
-        // Half a token has dropped in; then three more are charged.
+        // Half a token has been added; then three more are charged.
         clock.advance(SECOND / 2);
 
         let also = store.clone();
@@ -27,9 +27,9 @@ fn a_refusal_is_not_made_of_two_states() {
     });
 }
 
-/// Nor of what stands in a place before and after a row is moved.
+/// A refusal never mixes the content of a row's place before and after a move.
 #[test]
-fn a_row_that_is_moved_refuses_to_the_letter() {
+fn a_row_that_is_moved_refuses_exactly() {
     moving_model(|kind, order| {
         let (store, clock) = store();
         let limit = kind.per_hour(1);
@@ -38,7 +38,7 @@ fn a_row_that_is_moved_refuses_to_the_letter() {
         assert!(admits(&store, limit, mover));
         clock.advance(HOUR / 4);
         stayers.by_ref().take(rows(limit) - 1).for_each(|key| assert!(admits(&store, limit, key)));
-        let newcomer = stayers.next().expect("keys without end");
+        let newcomer = stayers.next().expect("the keys are endless");
 
         let also = store.clone();
         let arrive = move || drop(also.spend(&limit, &newcomer, 1));
@@ -49,9 +49,9 @@ fn a_row_that_is_moved_refuses_to_the_letter() {
     });
 }
 
-/// Nor is one of a row that others spend from where it was moved to.
+/// Nor does it mix the states of a displaced row that others spend from.
 #[test]
-fn a_row_that_stands_elsewhere_refuses_to_the_letter() {
+fn a_displaced_row_refuses_exactly() {
     moving_model(|kind, order| {
         let (store, clock) = store();
         let limit = kind.per_hour(60);

@@ -1,8 +1,8 @@
-//! Newcomers that there is no room for.
+//! New keys that have no room.
 
 use super::*;
 
-/// Fills both buckets for a second, and hands back the key of a newcomer.
+/// Fills both buckets for a second. Returns a new key that has no room.
 fn full(store: &Memory, kind: RowKind, limit: Limit) -> KeyBuf {
     let brief = kind.per(1, SECOND);
     for choices in [[A, A, A, A], [B, B, B, B]] {
@@ -27,7 +27,7 @@ fn a_newcomer_without_room_is_counted_once() {
             move || admits(&store, limit, newcomer)
         };
         let (one, other) = order.both(spends(), spends());
-        assert!(one != other, "one of both");
+        assert!(one != other, "exactly one");
         assert_eq!(store.turned_away(), 0);
     });
 }
@@ -47,7 +47,7 @@ fn a_newcomer_that_gets_a_row_keeps_what_it_was_charged_without() {
             admits(&also, limit, newcomer)
         };
         let (late, in_time) = order.both(late, in_time);
-        assert!(late != in_time, "one of both, in the hour that has begun");
+        assert!(late != in_time, "exactly one, in the hour that has begun");
         assert!(!admits(&store, limit, newcomer));
     });
 }

@@ -1,8 +1,8 @@
-//! Spending on keys whose rows stand in one bucket.
+//! Spending on keys whose rows are in one bucket.
 
 use super::*;
 
-/// How many of `times` are admitted.
+/// How many of `times` attempts are admitted.
 fn spends(
     store: &Memory,
     limit: Limit,
@@ -14,7 +14,7 @@ fn spends(
 }
 
 #[test]
-fn two_threads_get_exactly_what_there_is() {
+fn two_threads_get_exactly_what_is_left() {
     model_of_both(|kind, order| {
         let (store, _clock) = store();
         let limit = kind.per_hour(4);
@@ -26,7 +26,7 @@ fn two_threads_get_exactly_what_there_is() {
     });
 }
 
-/// A window is two words that both change.
+/// A window has two words, and both change.
 #[test]
 fn a_window_is_spent_from_exactly() {
     model(|order| {
@@ -42,7 +42,7 @@ fn a_window_is_spent_from_exactly() {
 }
 
 #[test]
-fn what_is_held_by_one_is_not_held_by_another() {
+fn a_place_held_by_one_thread_is_not_given_to_another() {
     model(|order| {
         let (store, _clock) = store();
         let limit = Limit::concurrent(1);
@@ -65,9 +65,9 @@ fn what_is_held_by_one_is_not_held_by_another() {
     });
 }
 
-/// Neither finds a row: only one makes it.
+/// Neither thread finds a row. Only one makes it.
 #[test]
-fn two_who_meet_a_new_key_make_one_row() {
+fn two_threads_with_one_new_key_make_one_row() {
     model_of_both(|kind, order| {
         let (store, _clock) = store();
         let limit = kind.per_hour(4);
