@@ -29,6 +29,7 @@ fn request(number: u64, flows: u64) -> Offer {
         flow: (mixed % flows).wrapping_mul(0x9e37_79b9_7f4a_7c15),
         cost: 1 + mixed % 20,
         deadline: Some(u64::MAX),
+        partition: None,
     }
 }
 

@@ -4,6 +4,9 @@ use std::fmt;
 /// Most classes that a throttle can have. Each request looks at every class a few times.
 pub const MAX_CLASSES: usize = 8;
 
+/// Most partitions that a throttle can have.
+pub const MAX_PARTITIONS: usize = 8;
+
 /// Why a throttle cannot be made as it was asked for.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -30,6 +33,18 @@ pub enum ConfigError {
     Codel,
     /// A share of the processors that is not more than 0 and at most 1.
     Share,
+    /// Too many partitions: how many.
+    Partitions(usize),
+    /// The share of a partition that is not more than 0 and at most 1.
+    PartitionShare(f64),
+    /// The shares of all partitions together, which are more than 1.
+    PartitionSum(f64),
+    /// Two partitions have this name.
+    PartitionTwice(String),
+    /// Partitions beside a capacity that is a rate.
+    PartitionedRate,
+    /// What cannot change while the throttle runs.
+    Fixed(&'static str),
     /// A list of peers could not be read: the reason.
     Peers(String),
 }
@@ -64,6 +79,22 @@ impl fmt::Display for ConfigError {
                 f.write_str("the target of CoDel has to be above zero and at most its interval")
             }
             Self::Share => f.write_str("a share of the processors is above 0 and at most 1"),
+            Self::Partitions(count) => {
+                write!(f, "a throttle has at most {MAX_PARTITIONS} partitions; {count} were given")
+            }
+            Self::PartitionShare(share) => {
+                write!(f, "the share of a partition is above 0 and at most 1, not {share}")
+            }
+            Self::PartitionSum(sum) => {
+                write!(f, "the shares of all partitions are at most 1 together, not {sum}")
+            }
+            Self::PartitionTwice(name) => write!(f, "the partition `{name}` is named twice"),
+            Self::PartitionedRate => f.write_str(
+                "partitions divide work in flight; a rate has none: use `in_flight` or `adaptive`",
+            ),
+            Self::Fixed(part) => {
+                write!(f, "the {part} cannot change while the throttle runs: start it anew")
+            }
             Self::Peers(problem) => f.write_str(problem),
         }
     }

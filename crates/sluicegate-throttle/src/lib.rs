@@ -17,7 +17,7 @@ pub mod predict;
 pub mod scheduler;
 
 pub use self::class::{Class, Classes};
-pub use self::error::{ConfigError, MAX_CLASSES};
+pub use self::error::{ConfigError, MAX_CLASSES, MAX_PARTITIONS};
 #[cfg(feature = "tower")]
 pub use self::layer::{Throttle, ThrottleLayer};
 

@@ -35,4 +35,8 @@ impl Algorithm for Aimd {
         }
         self.limit = self.limit.min(self.max).max(self.min);
     }
+
+    fn start_at(&mut self, limit: usize) {
+        self.limit = limit.min(self.max).max(self.min);
+    }
 }

@@ -124,4 +124,15 @@ impl Algorithm for Bandwidth {
             self.end_phase(sample.now);
         }
     }
+
+    fn baseline(&self) -> Option<u64> {
+        let means = self.past.iter().flatten().map(|(_, mean)| *mean);
+        means.reduce(f64::min).map(|mean| mean as u64)
+    }
+
+    /// From there on it moves in small steps, since a limit that was learnt is near the best one.
+    fn start_at(&mut self, limit: usize) {
+        self.base = (limit as f64).min(self.max).max(self.min);
+        self.is_starting = false;
+    }
 }

@@ -61,4 +61,12 @@ impl Algorithm for Gradient2 {
         self.limit += (limit - self.limit) * SMOOTHING;
         self.limit = self.limit.min(self.max).max(self.min);
     }
+
+    fn baseline(&self) -> Option<u64> {
+        (self.samples > 0.0).then_some(self.long as u64)
+    }
+
+    fn start_at(&mut self, limit: usize) {
+        self.limit = (limit as f64).min(self.max).max(self.min);
+    }
 }

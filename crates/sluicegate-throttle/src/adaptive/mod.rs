@@ -35,6 +35,18 @@ pub trait Algorithm: fmt::Debug + Send {
 
     /// A request has ended. Requests that failed for other reasons than overload, or were cancelled, are not shown.
     fn update(&mut self, sample: Sample);
+
+    /// The time that it takes for that of an unloaded server, in microseconds; `None` where it is unknown, or where
+    /// the algorithm does not go by times.
+    fn baseline(&self) -> Option<u64> {
+        None
+    }
+
+    /// Goes on from a limit that another algorithm, or the same with other settings, has learnt, as far as its own
+    /// bounds allow.
+    fn start_at(&mut self, limit: usize) {
+        let _ = limit;
+    }
 }
 
 /// A request that has ended.

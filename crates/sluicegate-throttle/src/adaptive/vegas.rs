@@ -86,4 +86,12 @@ impl Algorithm for Vegas {
         };
         self.limit = limit.min(self.max).max(1.0);
     }
+
+    fn baseline(&self) -> Option<u64> {
+        (self.unloaded > 0).then_some(self.unloaded)
+    }
+
+    fn start_at(&mut self, limit: usize) {
+        self.limit = (limit as f64).min(self.max).max(1.0);
+    }
 }

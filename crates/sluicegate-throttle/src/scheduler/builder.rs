@@ -2,10 +2,10 @@ use std::time::Duration;
 
 use super::Scheduler;
 use super::capacity::{Capacity, Concurrency, Rate};
-use super::class_queue::ClassQueue;
 use super::codel::Codel;
+use super::partitions::Partitions;
 use crate::adaptive::Algorithm;
-use crate::error::{ConfigError, MAX_CLASSES};
+use crate::error::{ConfigError, MAX_CLASSES, MAX_PARTITIONS};
 
 /// Queues for the flows of each class, as in Kubernetes: a flow beyond them shares.
 const FLOW_QUEUES: usize = 64;
@@ -25,6 +25,20 @@ pub struct SchedulerBuilder {
     flow_queues: usize,
     late_after: Option<Duration>,
     codel: Option<(Duration, Duration)>,
+    partitions: Vec<f64>,
+}
+
+/// Settings that work.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) capacity: Capacity,
+    pub(super) bound: u64,
+    pub(super) classes: usize,
+    pub(super) weights: Option<Box<[u64]>>,
+    pub(super) flow_queues: u16,
+    pub(super) late_after: Option<u64>,
+    pub(super) codel: Option<Codel>,
+    pub(super) partitions: Partitions,
 }
 
 impl SchedulerBuilder {
@@ -41,6 +55,7 @@ impl SchedulerBuilder {
             flow_queues: FLOW_QUEUES,
             late_after: None,
             codel: None,
+            partitions: Vec::new(),
         }
     }
 
@@ -117,6 +132,21 @@ impl SchedulerBuilder {
         self
     }
 
+    /// Guarantees each partition its share of the work in flight: 0.25 is a quarter. There are at most
+    /// [`MAX_PARTITIONS`](crate::MAX_PARTITIONS), and their shares are at most 1 together. [`Offer::partition`] says
+    /// which one a request belongs to.
+    ///
+    /// A request starts at once while its partition runs fewer than its share of the limit, rounded up, before more
+    /// critical requests of others. Idle places are lent to all others, by class; they are given back as requests
+    /// end, since what runs is never stopped. Until then, more than the limit can run: at most the limit and all
+    /// guaranteed places together.
+    ///
+    /// [`Offer::partition`]: super::Offer::partition
+    pub fn partitions(mut self, shares: impl IntoIterator<Item = f64>) -> Self {
+        self.partitions = shares.into_iter().take(MAX_PARTITIONS + 1).collect();
+        self
+    }
+
     /// The scheduler.
     ///
     /// # Errors
@@ -124,6 +154,10 @@ impl SchedulerBuilder {
     /// When it could not work: without a capacity, with two, with a queue that the dearest request does not fit into,
     /// with weights of zero. Every error is a sentence that says what to change.
     pub fn build(self) -> Result<Scheduler, ConfigError> {
+        self.plan().map(Scheduler::new)
+    }
+
+    pub(super) fn plan(self) -> Result<Plan, ConfigError> {
         self.capacity.clone().unwrap_or(Err(ConfigError::NoCapacity))?;
         if self.queue == 0 {
             return Err(ConfigError::NoQueue);
@@ -158,14 +192,20 @@ impl SchedulerBuilder {
             Some((cost, period)) => Rate::new(cost, period).map(Capacity::Rate),
             None => Some(Capacity::InFlight(concurrency)),
         };
-        let queues = self.flow_queues as u16;
-        Ok(Scheduler::new(
-            capacity.ok_or(ConfigError::NoCapacity)?,
-            self.queue,
-            (0..self.classes).map(|_| ClassQueue::new(queues, codel.clone())).collect(),
-            self.weights.map(|weights| weights.into_iter().map(Into::into).collect()),
-            self.late_after.map(micros),
-        ))
+        if self.rate.is_some() && !self.partitions.is_empty() {
+            return Err(ConfigError::PartitionedRate);
+        }
+        Ok(Plan {
+            capacity: capacity.ok_or(ConfigError::NoCapacity)?,
+            bound: self.queue,
+            classes: self.classes,
+            weights: self.weights.map(|weights| weights.into_iter().map(Into::into).collect()),
+            // At most 1,024.
+            flow_queues: self.flow_queues as u16,
+            late_after: self.late_after.map(micros),
+            codel,
+            partitions: Partitions::new(&self.partitions)?,
+        })
     }
 }
 

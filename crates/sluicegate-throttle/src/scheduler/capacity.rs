@@ -48,6 +48,17 @@ impl Rate {
         (amount > 0 && period > 0).then_some(Self { amount, period, debt: 0, at: 0 })
     }
 
+    /// What drains in each period.
+    pub(super) const fn parts(&self) -> (u64, Duration) {
+        (self.amount, Duration::from_micros(self.period))
+    }
+
+    /// Goes on at another rate: what has been started and not drained stays.
+    pub(super) fn change(&mut self, new: &Self) {
+        self.debt = self.debt * i128::from(new.period) / i128::from(self.period);
+        (self.amount, self.period) = (new.amount, new.period);
+    }
+
     /// Lets time pass. While nobody waits, unused time is lost.
     pub(super) fn advance(&mut self, now: u64, has_waiting: bool) {
         let elapsed = now.saturating_sub(self.at);

@@ -10,7 +10,7 @@ use super::slab::{Chain, Index, List, Slab};
 /// flow whose turn it is, and give flows of expensive requests more.
 const SMOOTHING: u128 = 1_024;
 
-/// The queued requests of one class, in a queue for each flow, served by deficit round robin.
+/// The queued requests of one class, or of one partition in it, in a queue for each flow, served by deficit round robin.
 ///
 /// A flow has a queue of its own while there are enough. Flows beyond that share queues: each takes the one of its
 /// hand that holds the least cost, so a small flow most likely finds one without a large flow in it.
@@ -37,6 +37,9 @@ pub(super) struct ClassQueue {
 struct FlowQueue {
     list: List,
     cost: u64,
+    len: usize,
+    /// Whether requests of other flows than its owner's may be in it.
+    is_shared: bool,
     /// What it may spend before its turn is over.
     deficit: u64,
     owner: Option<u64>,
@@ -59,6 +62,10 @@ impl ClassQueue {
         }
     }
 
+    pub(super) const fn flow_queues(&self) -> usize {
+        self.queues.len()
+    }
+
     /// The queue for a new request of `flow`.
     pub(super) fn queue_for(&mut self, flow: u64) -> u16 {
         if let Some(&queue) = self.owners.get(&flow) {
@@ -70,8 +77,10 @@ impl ClassQueue {
             return queue;
         }
         let shared = hand(flow, self.queues.len()).min_by_key(|&queue| self.queues[queue].cost);
+        let shared = shared.unwrap_or_default();
+        self.queues[shared].is_shared = true;
         // At most 1,024 queues.
-        shared.unwrap_or_default() as u16
+        shared as u16
     }
 
     pub(super) fn push(&mut self, slab: &mut Slab, index: Index) {
@@ -86,6 +95,7 @@ impl ClassQueue {
         }
         slab.push(Chain::Flow, &mut flow.list, index);
         flow.cost += cost;
+        flow.len += 1;
         if !flow.in_ring {
             flow.in_ring = true;
             self.ring.push_back(queue);
@@ -110,7 +120,9 @@ impl ClassQueue {
         let flow = &mut self.queues[usize::from(queue)];
         slab.unlink(Chain::Flow, &mut flow.list, index);
         flow.cost -= cost;
+        flow.len -= 1;
         if flow.list.oldest.is_none() {
+            flow.is_shared = false;
             if let Some(owner) = flow.owner.take() {
                 self.owners.remove(&owner);
                 self.free.push(queue);
@@ -164,12 +176,33 @@ impl ClassQueue {
         flow.deficit = flow.deficit.saturating_sub(cost);
     }
 
+    /// The flows that wait, in no order.
+    pub(super) fn flows(&self) -> impl Iterator<Item = QueuedFlow> + '_ {
+        self.queues.iter().filter(|queue| queue.len > 0).map(|queue| QueuedFlow {
+            flow: queue.owner.filter(|_| !queue.is_shared),
+            requests: queue.len,
+            cost: queue.cost,
+        })
+    }
+
     /// Whether the flow serves its freshest requests first.
     pub(super) fn is_late(&self, slab: &Slab, flow: u64, late: Option<u64>) -> bool {
         let Some(&queue) = self.owners.get(&flow) else { return false };
         let oldest = self.queues[usize::from(queue)].list.oldest;
         oldest.is_some_and(|oldest| late.is_some_and(|late| slab.entry(oldest).since < late))
     }
+}
+
+/// The queued requests of a flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct QueuedFlow {
+    /// The flow, as it was offered; `None` for flows that share a queue, because there are more of them than queues.
+    pub flow: Option<u64>,
+    /// How many requests of it wait.
+    pub requests: usize,
+    /// The cost of those together.
+    pub cost: u64,
 }
 
 impl FlowQueue {

@@ -25,6 +25,11 @@ impl Codel {
         }
     }
 
+    /// Goes on with another target and interval.
+    pub(super) const fn change(&mut self, new: &Self) {
+        (self.target, self.interval) = (new.target, new.interval);
+    }
+
     /// Whether a request that is taken out of the queue `now`, after it has `waited`, is to be dropped.
     pub(super) fn drops(&mut self, now: u64, waited: u64) -> bool {
         if now > self.interval_end && !self.starts_interval {

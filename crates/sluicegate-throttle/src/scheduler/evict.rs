@@ -1,22 +1,32 @@
-use super::slab::Chain;
+use super::slab::{Chain, Index};
 use super::{Instruction, Scheduler, ShedReason};
+use crate::error::MAX_PARTITIONS;
 
 impl Scheduler {
     /// Makes room for `excess` by shedding requests of classes below `rank`, the least critical class first and the
     /// oldest first in each. Sheds nobody if that does not make room, and nobody who could stay.
     pub(super) fn evict(&mut self, rank: usize, excess: u64, out: &mut Vec<Instruction>) -> bool {
-        let lower = rank + 1..self.classes.len();
-        if self.classes[lower.clone()].iter().map(|class| class.cost).sum::<u64>() < excess {
+        let lower = self.lanes.from(rank + 1).iter();
+        // Where the queue has been made smaller, `excess` may be more than any newcomer's cost.
+        if lower.map(|class| class.cost).sum::<u64>() < excess {
             return false;
         }
         let mut freed = 0;
-        for class in self.classes[lower].iter().rev() {
-            let mut next = class.ages.oldest;
-            while let (Some(index), true) = (next, freed < excess) {
+        for rank in (rank + 1..self.lanes.classes()).rev() {
+            // The next one to look at in each partition; at most nine.
+            let mut next = [None; MAX_PARTITIONS + 1];
+            self.lanes.oldest(rank).zip(&mut next).for_each(|(oldest, next)| *next = Some(oldest));
+            while freed < excess {
+                let since = |next: &&mut Option<Index>| next.map(|at| self.slab.entry(at).since);
+                let oldest = next.iter_mut().filter(|next| next.is_some()).min_by_key(since);
+                let Some((next, index)) = oldest.and_then(|next| next.map(|index| (next, index)))
+                else {
+                    break;
+                };
                 let cost = self.slab.entry(index).cost;
                 self.victims.push((index, cost));
                 freed += cost;
-                next = self.slab.newer(Chain::Age, index);
+                *next = self.slab.newer(Chain::Age, index);
             }
         }
         // One dear request at the end may have made some before it unnecessary. The most critical and newest stay.
@@ -32,9 +42,9 @@ impl Scheduler {
 
     /// Sheds requests whose deadline has passed, from the oldest end of each class.
     pub(super) fn shed_expired(&mut self, now: u64, out: &mut Vec<Instruction>) {
-        self.shed_oldest(out, |scheduler, rank| {
-            let entry = scheduler.slab.entry(scheduler.classes[rank].ages.oldest?);
-            entry.deadline.is_some_and(|deadline| deadline <= now).then_some(ShedReason::Deadline)
+        self.shed_oldest(out, |scheduler, at| {
+            let entry = scheduler.slab.entry(scheduler.lanes.all()[at].ages.oldest?);
+            entry.deadline.is_some_and(|deadline| deadline <= now).then_some(ShedReason::Missed)
         });
     }
 
@@ -44,11 +54,11 @@ impl Scheduler {
         if self.late_after.is_none() {
             return;
         }
-        self.shed_oldest(out, |scheduler, rank| {
-            let class = &scheduler.classes[rank];
+        self.shed_oldest(out, |scheduler, at| {
+            let class = &scheduler.lanes.all()[at];
             let entry = scheduler.slab.entry(class.ages.oldest?);
             if entry.deadline.is_some_and(|deadline| deadline <= now) {
-                return Some(ShedReason::Deadline);
+                return Some(ShedReason::Missed);
             }
             let waited = now.saturating_sub(entry.since);
             class
@@ -64,9 +74,9 @@ impl Scheduler {
         out: &mut Vec<Instruction>,
         is_late: impl Fn(&Self, usize) -> Option<ShedReason>,
     ) {
-        for rank in 0..self.classes.len() {
-            while let Some(reason) = is_late(self, rank) {
-                let Some(oldest) = self.classes[rank].ages.oldest else { break };
+        for at in 0..self.lanes.all().len() {
+            while let Some(reason) = is_late(self, at) {
+                let Some(oldest) = self.lanes.all()[at].ages.oldest else { break };
                 self.shed(oldest, reason, out);
             }
         }

@@ -13,6 +13,8 @@ pub struct Offer {
     pub cost: u64,
     /// When its client gives up, in microseconds on the clock that `now` is read from.
     pub deadline: Option<u64>,
+    /// Its [partition](super::SchedulerBuilder::partitions), counted from 0; `None` for no partition.
+    pub partition: Option<u8>,
 }
 
 /// What becomes of a request that was offered.
@@ -54,16 +56,18 @@ pub enum ShedReason {
     NeverFits,
     /// A more critical request has taken its place in the queue.
     Evicted,
-    /// It could not be finished before its deadline.
+    /// It could not be finished before its deadline, as far as could be told when it was offered.
     Deadline,
+    /// It missed its deadline in the queue, or could not be finished before it any more.
+    Missed,
     /// It waited for too long while the queue stood, as CoDel measures it.
     Stale,
 }
 
 impl ShedReason {
     /// All reasons, in the order of [`Counts::shed`](super::Counts::shed).
-    pub const ALL: [Self; 5] =
-        [Self::Full, Self::NeverFits, Self::Evicted, Self::Deadline, Self::Stale];
+    pub const ALL: [Self; 6] =
+        [Self::Full, Self::NeverFits, Self::Evicted, Self::Deadline, Self::Missed, Self::Stale];
 
     /// The reason in one word, for metrics and logs.
     pub const fn as_str(self) -> &'static str {
@@ -72,6 +76,7 @@ impl ShedReason {
             Self::NeverFits => "never_fits",
             Self::Evicted => "evicted",
             Self::Deadline => "deadline",
+            Self::Missed => "missed",
             Self::Stale => "stale",
         }
     }
@@ -83,6 +88,8 @@ impl ShedReason {
 #[must_use = "until it is given to `done`, it takes up capacity"]
 pub struct Running {
     pub(super) class: Class,
+    /// Its place in the list of partitions.
+    pub(super) partition: u8,
     pub(super) cost: u64,
     pub(super) started: u64,
     pub(super) waited: u64,
@@ -123,29 +130,4 @@ pub enum Outcome {
     Error,
     /// The client has gone: says nothing about the load.
     Cancelled,
-}
-
-/// How many requests went which way since the scheduler was made.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Offered: the sum of started, shed, cancelled and those still queued.
-    pub offered: u64,
-    /// Started.
-    pub started: u64,
-    /// Refused, by reason, in the order of [`ShedReason::ALL`].
-    pub shed: [u64; ShedReason::ALL.len()],
-    /// Taken out of the queue because the client had gone.
-    pub cancelled: u64,
-}
-
-impl Counts {
-    /// How many requests were refused for `reason`.
-    pub const fn shed_for(&self, reason: ShedReason) -> u64 {
-        self.shed[reason as usize]
-    }
-
-    /// How many requests were refused.
-    pub fn all_shed(&self) -> u64 {
-        self.shed.iter().sum()
-    }
 }

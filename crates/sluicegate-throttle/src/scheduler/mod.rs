@@ -10,7 +10,7 @@
 //!
 //! let mut scheduler = Scheduler::builder().in_flight(1).queue(10).build()?;
 //! let mut instructions = Vec::new();
-//! let offer = |class| Offer { class, flow: 0, cost: 4, deadline: None };
+//! let offer = |class| Offer { class, flow: 0, cost: 4, deadline: None, partition: None };
 //!
 //! // The first request runs, so the second waits.
 //! let first = match scheduler.offer(0, offer(Class::SHEDDABLE), &mut instructions) {
@@ -32,25 +32,39 @@ mod builder;
 mod capacity;
 mod class_queue;
 mod codel;
+mod counts;
 mod evict;
 mod instruction;
+mod lane;
+mod lanes;
+mod level;
+mod partitions;
+mod reconfigure;
 mod sharding;
+mod shares;
+mod show;
 mod slab;
 #[cfg(test)]
 mod tests;
 mod wait;
 
+use self::builder::Plan;
 use self::capacity::{Capacity, Concurrency};
-use self::class_queue::ClassQueue;
+use self::lane::Lane;
+use self::lanes::Lanes;
+use self::level::Level;
+use self::partitions::Partitions;
+use self::shares::Shares;
 use self::slab::{Entry, Index, Slab};
 use self::wait::Pace;
 use crate::adaptive::Sample;
 use crate::class::Class;
 
 pub use self::builder::SchedulerBuilder;
-pub use self::instruction::{
-    Counts, Instruction, Offer, Offered, Outcome, Running, Shed, ShedReason,
-};
+pub use self::class_queue::QueuedFlow;
+pub use self::counts::Counts;
+pub use self::instruction::{Instruction, Offer, Offered, Outcome, Running, Shed, ShedReason};
+pub use self::show::PartitionUse;
 pub use self::slab::Id;
 
 /// A queue bounded in cost, drained at a capacity.
@@ -61,15 +75,18 @@ pub use self::slab::Id;
 pub struct Scheduler {
     capacity: Capacity,
     bound: u64,
-    classes: Box<[ClassQueue]>,
+    lanes: Lanes,
     shares: Option<Shares>,
+    partitions: Partitions,
     late_after: Option<u64>,
     slab: Slab,
     cost: u64,
     len: usize,
     running: usize,
     pace: Pace,
-    counts: Counts,
+    /// Of each class.
+    counts: Box<[Counts]>,
+    level: Level,
     /// Room for the requests that may be evicted, kept from one eviction to the next.
     victims: Vec<(Index, u64)>,
 }
@@ -83,25 +100,24 @@ impl Scheduler {
         SchedulerBuilder::new()
     }
 
-    fn new(
-        capacity: Capacity,
-        bound: u64,
-        classes: Box<[ClassQueue]>,
-        weights: Option<Box<[u64]>>,
-        late_after: Option<u64>,
-    ) -> Self {
+    fn new(plan: Plan) -> Self {
+        let partitions = plan.partitions;
+        let lanes =
+            Lanes::new(plan.classes, partitions.len(), plan.flow_queues, plan.codel.as_ref());
         Self {
-            capacity,
-            bound,
-            classes,
-            shares: weights.map(Shares::new),
-            late_after,
+            capacity: plan.capacity,
+            bound: plan.bound,
+            lanes,
+            shares: plan.weights.map(Shares::new),
+            partitions,
+            late_after: plan.late_after,
             slab: Slab::default(),
             cost: 0,
             len: 0,
             running: 0,
             pace: Pace::default(),
-            counts: Counts::default(),
+            counts: (0..plan.classes).map(|_| Counts::default()).collect(),
+            level: Level::new(plan.classes),
             victims: Vec::new(),
         }
     }
@@ -109,16 +125,19 @@ impl Scheduler {
     /// Offers a request. Instructions for queued requests are added to `out`.
     pub fn offer(&mut self, now: u64, offer: Offer, out: &mut Vec<Instruction>) -> Offered {
         self.drain(now, out);
-        self.counts.offered += 1;
-        let rank = offer.class.rank().min(self.classes.len() - 1);
+        self.level.observe(now, &self.counts);
+        let rank = offer.class.rank().min(self.lanes.classes() - 1);
+        let lane = Lane { rank, partition: self.partitions.at(offer.partition) };
+        self.counts[rank].offered += 1;
         let cost = offer.cost.max(1);
-        let wait = self.predicted_wait(rank, offer.flow, now);
+        let wait = self.predicted_wait(lane, offer.flow, now);
         let end = now.saturating_add(wait).saturating_add(self.pace.run_time(cost));
         if offer.deadline.is_some_and(|deadline| end > deadline) {
             return self.refuse(ShedReason::Deadline, rank);
         }
-        if self.len == 0 && self.is_free(now) {
-            return Offered::Start(self.start(now, rank, cost, 0));
+        if self.starts_at_once(lane, now) {
+            self.counts[rank].at_once += 1;
+            return Offered::Start(self.start(now, lane, cost, 0));
         }
         if cost > self.bound {
             return self.refuse(ShedReason::NeverFits, rank);
@@ -130,14 +149,15 @@ impl Scheduler {
                 return self.refuse(ShedReason::Full, rank);
             }
         }
-        let queue = self.classes[rank].queue_for(offer.flow);
-        // At most eight classes.
-        let id = self.slab.insert(Entry::new(rank as u8, queue, cost, now, offer.deadline));
-        if let (Some(shares), 0) = (&mut self.shares, self.classes[rank].len) {
+        let queue = self.lanes.get_mut(lane).queue_for(offer.flow);
+        let id = self.slab.insert(Entry::new(lane, queue, cost, now, offer.deadline));
+        if let (Some(shares), false) = (&mut self.shares, self.lanes.has_waiting(rank)) {
             shares.join(rank);
         }
         let index = self.slab.index(id);
-        self.classes[rank].push(&mut self.slab, index);
+        self.lanes.get_mut(lane).push(&mut self.slab, index);
+        self.partitions.wait(lane.partition);
+        self.counts[rank].queued += 1;
         self.cost += cost;
         self.len += 1;
         Offered::Queued(id)
@@ -154,7 +174,10 @@ impl Scheduler {
         out: &mut Vec<Instruction>,
     ) {
         self.running -= 1;
+        self.partitions.end(usize::from(running.partition));
         let cost = actual.unwrap_or(running.cost);
+        let spent = &mut self.counts[running.class.rank()].cost;
+        *spent = spent.saturating_add(cost);
         let has_waiting = self.len > 0;
         if let Capacity::Rate(rate) = &mut self.capacity {
             rate.advance(now, has_waiting);
@@ -176,8 +199,9 @@ impl Scheduler {
 
     /// A request that was told to start has not been, because its client has gone: all that it took is given back.
     pub fn not_started(&mut self, now: u64, running: Running, out: &mut Vec<Instruction>) {
-        self.counts.started -= 1;
-        self.counts.cancelled += 1;
+        let counts = &mut self.counts[running.class.rank()];
+        counts.started -= 1;
+        counts.cancelled += 1;
         self.done(now, running, Some(0), Outcome::Cancelled, out);
     }
 
@@ -185,36 +209,38 @@ impl Scheduler {
     /// still queued.
     pub fn cancel(&mut self, id: Id) -> bool {
         let Some(index) = self.slab.find(id) else { return false };
+        let rank = self.slab.entry(index).lane().rank;
         self.take(index);
-        self.counts.cancelled += 1;
+        self.counts[rank].cancelled += 1;
         true
     }
 
     /// Starts what can be started now, and drops what is too late. Instructions are added to `out`. Call it at
     /// [`next_at`](Self::next_at).
     pub fn drain(&mut self, now: u64, out: &mut Vec<Instruction>) {
-        while self.len > 0 && self.is_free(now) {
+        while self.len > 0 && self.has_place(now) {
             self.drop_stale_ends(now, out);
             let late = self.late_after.map(|after| now.saturating_sub(after));
-            let Some(rank) = self.next_class() else { return };
-            let Some(index) = self.classes[rank].next(&self.slab, late) else { return };
+            let Some(lane) = self.next_lane() else { return };
+            let Some(index) = self.lanes.get_mut(lane).next(&self.slab, late) else { return };
             let entry = self.slab.entry(index);
             let (cost, queue, waited) = (entry.cost, entry.queue, now.saturating_sub(entry.since));
             let end = now.saturating_add(self.pace.run_time(cost));
             if entry.deadline.is_some_and(|deadline| end > deadline) {
-                self.shed(index, ShedReason::Deadline, out);
+                self.shed(index, ShedReason::Missed, out);
                 continue;
             }
-            if self.classes[rank].codel.as_mut().is_some_and(|codel| codel.drops(now, waited)) {
+            let class = self.lanes.get_mut(lane);
+            if class.codel.as_mut().is_some_and(|codel| codel.drops(now, waited)) {
                 self.shed(index, ShedReason::Stale, out);
                 continue;
             }
-            self.classes[rank].spend(queue, cost);
+            class.spend(queue, cost);
             if let Some(shares) = &mut self.shares {
-                shares.spend(rank, cost);
+                shares.spend(lane.rank, cost);
             }
             let id = self.take(index);
-            let running = self.start(now, rank, cost, waited);
+            let running = self.start(now, lane, cost, waited);
             out.push(Instruction::Start(id, running));
         }
     }
@@ -228,76 +254,69 @@ impl Scheduler {
         }
     }
 
-    /// How many requests are queued.
-    pub const fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether no request is queued.
-    pub const fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// The cost of all queued requests together.
-    pub const fn cost(&self) -> u64 {
-        self.cost
-    }
-
-    /// The cost that the queue holds.
-    pub const fn bound(&self) -> u64 {
-        self.bound
-    }
-
-    /// How many requests of this class are queued, and their cost together.
-    pub fn queued(&self, class: Class) -> (usize, u64) {
-        let class = &self.classes[class.rank().min(self.classes.len() - 1)];
-        (class.len, class.cost)
-    }
-
-    /// How many requests run.
-    pub const fn running(&self) -> usize {
-        self.running
-    }
-
-    /// How many requests may run at once; `None` where the capacity is a rate.
-    pub fn limit(&self) -> Option<usize> {
-        match &self.capacity {
-            Capacity::Rate(_) => None,
-            Capacity::InFlight(limit) => Some(limit.limit()),
-        }
-    }
-
-    /// How many requests went which way.
-    pub const fn counts(&self) -> Counts {
-        self.counts
-    }
-
-    fn is_free(&mut self, now: u64) -> bool {
+    /// Whether something that waits can be started now.
+    fn has_place(&mut self, now: u64) -> bool {
         match &mut self.capacity {
             Capacity::Rate(rate) => {
                 rate.advance(now, self.len > 0);
                 rate.is_free()
             }
-            Capacity::InFlight(limit) => self.running < limit.limit(),
+            Capacity::InFlight(limit) => {
+                let limit = limit.limit();
+                self.running < limit || self.partitions.owed(limit).is_some()
+            }
         }
     }
 
-    fn next_class(&self) -> Option<usize> {
-        let mut waiting = (0..self.classes.len()).filter(|&rank| self.classes[rank].len > 0);
+    /// Whether a newcomer starts, once everything has been started that could be.
+    fn starts_at_once(&mut self, lane: Lane, now: u64) -> bool {
+        match &mut self.capacity {
+            Capacity::Rate(rate) => {
+                rate.advance(now, self.len > 0);
+                self.len == 0 && rate.is_free()
+            }
+            Capacity::InFlight(limit) => {
+                let limit = limit.limit();
+                self.len == 0 && self.running < limit
+                    || self.partitions.is_below_share(lane.partition, limit)
+            }
+        }
+    }
+
+    /// The queue that is served next: of a partition that is owed a place, or of the class whose turn it is.
+    fn next_lane(&self) -> Option<Lane> {
+        let owed = match &self.capacity {
+            Capacity::InFlight(limit) => self.partitions.owed(limit.limit()),
+            Capacity::Rate(_) => None,
+        };
+        if let Some(partition) = owed {
+            let waits = |&rank: &usize| self.lanes.get(Lane { rank, partition }).len > 0;
+            let rank = self.next_class(waits)?;
+            return Some(Lane { rank, partition });
+        }
+        let rank = self.next_class(|&rank| self.lanes.has_waiting(rank))?;
+        let partition = self.lanes.longest_waiting(rank, &self.slab)?;
+        Some(Lane { rank, partition })
+    }
+
+    fn next_class(&self, waits: impl Fn(&usize) -> bool) -> Option<usize> {
+        let mut waiting = (0..self.lanes.classes()).filter(waits);
         match &self.shares {
             None => waiting.next(),
             Some(shares) => waiting.min_by_key(|&rank| shares.passes[rank]),
         }
     }
 
-    fn start(&mut self, now: u64, rank: usize, cost: u64, waited: u64) -> Running {
-        self.counts.started += 1;
+    fn start(&mut self, now: u64, lane: Lane, cost: u64, waited: u64) -> Running {
+        self.counts[lane.rank].started += 1;
         self.running += 1;
+        self.partitions.start(lane.partition);
         if let Capacity::Rate(rate) = &mut self.capacity {
             rate.start(cost);
         }
         Running {
-            class: Class::at(rank as u8),
+            class: Class::at(lane.rank as u8),
+            partition: lane.partition as u8,
             cost,
             started: now,
             waited,
@@ -306,8 +325,9 @@ impl Scheduler {
     }
 
     fn take(&mut self, index: Index) -> Id {
-        let class = usize::from(self.slab.entry(index).class);
-        self.classes[class].unlink(&mut self.slab, index);
+        let lane = self.slab.entry(index).lane();
+        self.lanes.get_mut(lane).unlink(&mut self.slab, index);
+        self.partitions.leave(lane.partition);
         let (id, entry) = self.slab.remove(index);
         self.cost -= entry.cost;
         self.len -= 1;
@@ -315,7 +335,7 @@ impl Scheduler {
     }
 
     fn shed(&mut self, index: Index, reason: ShedReason, out: &mut Vec<Instruction>) {
-        let rank = usize::from(self.slab.entry(index).class);
+        let rank = self.slab.entry(index).lane().rank;
         let id = self.take(index);
         let shed = self.counted(reason, rank);
         out.push(Instruction::Shed(id, shed));
@@ -326,38 +346,7 @@ impl Scheduler {
     }
 
     fn counted(&mut self, reason: ShedReason, rank: usize) -> Shed {
-        self.counts.shed[reason as usize] += 1;
+        self.counts[rank].shed[reason as usize] += 1;
         Shed { reason, retry_after: self.backlog(rank) }
-    }
-}
-
-/// Weighted shares of the classes, by stride scheduling: the class with the lowest pass is next, and what it starts
-/// moves its pass forward by cost over weight.
-#[derive(Debug)]
-struct Shares {
-    weights: Box<[u64]>,
-    passes: Box<[u128]>,
-    /// The pass of the class that was served last.
-    latest: u128,
-}
-
-impl Shares {
-    fn new(weights: Box<[u64]>) -> Self {
-        Self { passes: weights.iter().map(|_| 0).collect(), weights, latest: 0 }
-    }
-
-    /// A class has something waiting again. It gets no credit for the time in which it had nothing.
-    fn join(&mut self, rank: usize) {
-        self.passes[rank] = self.passes[rank].max(self.latest);
-    }
-
-    fn spend(&mut self, rank: usize, cost: u64) {
-        self.latest = self.passes[rank];
-        self.passes[rank] += (u128::from(cost) << 32) / u128::from(self.weights[rank]);
-    }
-
-    /// How many times the share of one class goes into the whole.
-    fn parts(&self, rank: usize) -> u64 {
-        self.weights.iter().sum::<u64>().div_ceil(self.weights[rank])
     }
 }

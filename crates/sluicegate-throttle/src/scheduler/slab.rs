@@ -1,5 +1,7 @@
 use std::num::NonZeroU32;
 
+use super::lane::Lane;
+
 /// The place of an entry in the [`Slab`], counted from 1, so that an `Option` of it is four bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Index(NonZeroU32);
@@ -33,14 +35,28 @@ pub(super) struct Entry {
     pub(super) since: u64,
     pub(super) deadline: Option<u64>,
     pub(super) class: u8,
+    /// Its place in the list of partitions.
+    pub(super) partition: u8,
     /// The queue of its flow within its class.
     pub(super) queue: u16,
     links: [Links; 2],
 }
 
 impl Entry {
-    pub(super) fn new(class: u8, queue: u16, cost: u64, since: u64, deadline: Option<u64>) -> Self {
-        Self { cost, since, deadline, class, queue, links: [Links::default(); 2] }
+    pub(super) fn new(
+        lane: Lane,
+        queue: u16,
+        cost: u64,
+        since: u64,
+        deadline: Option<u64>,
+    ) -> Self {
+        // At most eight classes and nine partitions.
+        let (class, partition) = (lane.rank as u8, lane.partition as u8);
+        Self { cost, since, deadline, class, partition, queue, links: [Links::default(); 2] }
+    }
+
+    pub(super) fn lane(&self) -> Lane {
+        Lane { rank: self.class.into(), partition: self.partition.into() }
     }
 }
 

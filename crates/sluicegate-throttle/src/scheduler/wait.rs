@@ -1,5 +1,7 @@
 use super::Scheduler;
 use super::capacity::Capacity;
+use super::class_queue::ClassQueue;
+use super::lane::Lane;
 
 /// How long requests take from start to end, smoothed over about sixteen of them. These are estimates, so they are
 /// doubles; nothing that is bounded exactly depends on them.
@@ -37,45 +39,57 @@ impl Pace {
 
 impl Scheduler {
     /// How long a request of this class and flow that is offered now would wait.
-    pub(super) fn predicted_wait(&self, rank: usize, flow: u64, now: u64) -> u64 {
+    pub(super) fn predicted_wait(&self, lane: Lane, flow: u64, now: u64) -> u64 {
         if self.len == 0 {
-            return self.drain_time(0, 0);
+            return self.drain_time(0, 0, lane.partition);
         }
         let late = self.late_after.map(|after| now.saturating_sub(after));
-        let own = &self.classes[rank];
-        if own.is_late(&self.slab, flow, late) {
+        if self.lanes.get(lane).is_late(&self.slab, flow, late) {
             // The freshest is served first: only what is more critical is ahead of it.
-            return rank
-                .checked_sub(1)
-                .map_or_else(|| self.drain_time(0, 0), |above| self.backlog(above));
+            return match lane.rank.checked_sub(1) {
+                Some(above) => self.wait_behind(Lane { rank: above, ..lane }),
+                None => self.drain_time(0, 0, lane.partition),
+            };
         }
-        self.backlog(rank)
+        self.wait_behind(lane)
     }
 
     /// How long it takes to drain all that a request of this class waits for, in microseconds.
     pub(super) fn backlog(&self, rank: usize) -> u64 {
-        let sum = |classes: &[super::ClassQueue]| {
-            classes.iter().fold((0, 0), |(cost, len), class| (cost + class.cost, len + class.len))
+        self.wait_behind(Lane { rank, partition: 0 })
+    }
+
+    fn wait_behind(&self, lane: Lane) -> u64 {
+        let Lane { rank, partition } = lane;
+        let sum = |queues: &[ClassQueue]| {
+            queues.iter().fold((0, 0), |(cost, len), queue| (cost + queue.cost, len + queue.len))
         };
         let (cost, len) = match &self.shares {
-            None => sum(&self.classes[..=rank]),
+            None => sum(self.lanes.down_to(rank)),
             Some(shares) => {
-                let all = sum(&self.classes);
-                let own = &self.classes[rank];
+                let all = sum(self.lanes.all());
+                let own = sum(self.lanes.of(rank));
                 let parts = shares.parts(rank);
-                let by_share =
-                    (own.cost.saturating_mul(parts), own.len.saturating_mul(parts as usize));
+                let by_share = (
+                    u64::saturating_mul(own.0, parts),
+                    usize::saturating_mul(own.1, parts as usize),
+                );
                 (all.0.min(by_share.0), all.1.min(by_share.1))
             }
         };
-        self.drain_time(cost, len)
+        self.drain_time(cost, len, partition)
     }
 
     /// How long it takes until `cost`, the cost of `len` requests, is started and one more can be.
-    fn drain_time(&self, cost: u64, len: usize) -> u64 {
+    fn drain_time(&self, cost: u64, len: usize, partition: usize) -> u64 {
         match &self.capacity {
             Capacity::Rate(rate) => rate.wait(cost),
-            Capacity::InFlight(limit) if self.running < limit.limit() => 0,
+            Capacity::InFlight(limit)
+                if self.running < limit.limit()
+                    || self.partitions.is_below_share(partition, limit.limit()) =>
+            {
+                0
+            }
             Capacity::InFlight(limit) => {
                 ((len + 1) as f64 * self.pace.mean_time() / limit.limit() as f64) as u64
             }

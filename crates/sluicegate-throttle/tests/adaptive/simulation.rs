@@ -103,7 +103,13 @@ impl Simulation {
                 self.scheduler.done(now, permit, None, Outcome::Success, &mut self.out);
             } else if next == self.next_arrival {
                 self.next_arrival -= (1.0 - self.random.unit()).ln() / arrivals * 1e6;
-                let offer = Offer { class: Class::CRITICAL, flow: 0, cost: 1, deadline: None };
+                let offer = Offer {
+                    class: Class::CRITICAL,
+                    flow: 0,
+                    cost: 1,
+                    deadline: None,
+                    partition: None,
+                };
                 seen.offered += 1;
                 match self.scheduler.offer(now, offer, &mut self.out) {
                     Offered::Start(permit) => self.start(permit, service),

@@ -310,7 +310,13 @@ impl Contender for Throttle {
         let class = Class::at(class as u8);
         // Two routes, with the cost of a request as their key: what it is is learnt all the same.
         let predicted = self.predictor.predict(cost, class).mean;
-        let offer = Offer { class, flow: 0, cost: predicted, deadline: Some(now + PATIENCE) };
+        let offer = Offer {
+            class,
+            flow: 0,
+            cost: predicted,
+            deadline: Some(now + PATIENCE),
+            partition: None,
+        };
         let offered = self.scheduler.offer(now, offer, &mut self.instructions);
         self.carry_out(acts);
         match offered {

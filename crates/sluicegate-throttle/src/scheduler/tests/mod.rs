@@ -1,5 +1,8 @@
+mod changing;
 mod fairness;
+mod level;
 mod order;
+mod partitions;
 mod promises;
 mod seed;
 mod waits;
@@ -14,7 +17,7 @@ const CRITICAL: Class = Class::at(0);
 const NOT_CRITICAL: Class = Class::at(1);
 
 fn offer(class: Class, cost: u64) -> Offer {
-    Offer { class, flow: 0, cost, deadline: None }
+    Offer { class, flow: 0, cost, deadline: None, partition: None }
 }
 
 /// One request that runs, and nothing queued: whatever comes next waits.

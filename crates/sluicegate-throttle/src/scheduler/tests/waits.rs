@@ -33,7 +33,7 @@ fn who_has_missed_the_deadline_is_not_started() {
     scheduler.done(6_000, running, None, Outcome::Success, &mut out);
     match &out[..] {
         [Instruction::Shed(first, shed), Instruction::Start(second, running)] => {
-            assert_eq!((*first, shed.reason, *second), (missed, ShedReason::Deadline, waits));
+            assert_eq!((*first, shed.reason, *second), (missed, ShedReason::Missed, waits));
             assert_eq!(running.waited(), 6_000);
         }
         other => panic!("{other:?}"),

@@ -1,0 +1,72 @@
+use super::builder::Plan;
+use super::capacity::{Capacity, Concurrency};
+use super::shares::Shares;
+use super::{Instruction, Scheduler, SchedulerBuilder};
+use crate::error::ConfigError;
+
+impl Scheduler {
+    /// Puts other settings in force. What waits stays in the queue, what runs goes on, and what was learnt stays: the
+    /// pace of requests, an adaptive limit, the turns of classes and flows. Starts what can be started now;
+    /// instructions are added to `out`.
+    ///
+    /// A queue that holds less from now on keeps what is in it, and takes nobody until there is room again.
+    ///
+    /// # Errors
+    ///
+    /// When the new settings could not work, or have another kind of capacity, or another number of classes,
+    /// partitions or flow queues. Then nothing changes.
+    pub fn reconfigure(
+        &mut self,
+        now: u64,
+        builder: SchedulerBuilder,
+        out: &mut Vec<Instruction>,
+    ) -> Result<(), ConfigError> {
+        let plan = builder.plan()?;
+        if let Some(part) = self.fixed_part(&plan) {
+            return Err(ConfigError::Fixed(part));
+        }
+        self.drain(now, out);
+        match (&mut self.capacity, plan.capacity) {
+            (Capacity::Rate(rate), Capacity::Rate(new)) => rate.change(&new),
+            (Capacity::InFlight(limit), Capacity::InFlight(mut new)) => {
+                if let (Concurrency::Adaptive(old), Concurrency::Adaptive(new)) =
+                    (&*limit, &mut new)
+                {
+                    new.start_at(old.limit());
+                }
+                *limit = new;
+            }
+            _ => {}
+        }
+        self.bound = plan.bound;
+        self.late_after = plan.late_after;
+        self.partitions.change(&plan.partitions);
+        match (&mut self.shares, plan.weights) {
+            (Some(shares), Some(weights)) => shares.change(weights),
+            (shares, weights) => *shares = weights.map(Shares::new),
+        }
+        for queue in self.lanes.all_mut() {
+            match (&mut queue.codel, &plan.codel) {
+                (Some(codel), Some(new)) => codel.change(new),
+                (codel, new) => codel.clone_from(new),
+            }
+        }
+        self.drain(now, out);
+        Ok(())
+    }
+
+    fn fixed_part(&self, plan: &Plan) -> Option<&'static str> {
+        let has_rate = |capacity: &Capacity| matches!(capacity, Capacity::Rate(_));
+        if has_rate(&self.capacity) != has_rate(&plan.capacity) {
+            Some("kind of capacity")
+        } else if self.lanes.classes() != plan.classes {
+            Some("number of classes")
+        } else if self.partitions.len() != plan.partitions.len() {
+            Some("number of partitions")
+        } else if self.lanes.flow_queues() != usize::from(plan.flow_queues) {
+            Some("number of flow queues")
+        } else {
+            None
+        }
+    }
+}

@@ -1,0 +1,55 @@
+use super::*;
+
+const MILLISECOND: u64 = 1_000;
+
+/// A server for 100 requests a second, under `load` requests a second of each class for three seconds.
+fn under(load: u64) -> (Scheduler, u64) {
+    let mut scheduler = Scheduler::builder().rate(100, SECOND).queue(20).build().unwrap();
+    let mut out = Vec::new();
+    let mut now = 0;
+    for number in 0..load * 4 * 3 {
+        now = number * 1_000 * MILLISECOND / (load * 4);
+        scheduler.offer(now, offer(Class::at((number % 4) as u8), 1), &mut out);
+        for instruction in out.drain(..) {
+            if let Instruction::Start(_, running) = instruction {
+                scheduler.done(now, running, None, Outcome::Success, &mut Vec::new());
+            }
+        }
+    }
+    (scheduler, now)
+}
+
+#[test]
+fn the_level_is_the_lowest_class_of_which_most_is_admitted() {
+    let at = |load| {
+        let (scheduler, now) = under(load);
+        scheduler.admitted_classes(now)
+    };
+    assert_eq!(at(20), 4);
+    // Three classes fill the server.
+    assert_eq!(at(33), 3);
+    assert_eq!(at(50), 2);
+    assert_eq!(at(90), 1);
+    assert_eq!(at(1_000), 0);
+}
+
+#[test]
+fn after_a_quiet_time_every_class_is_admitted() {
+    let (mut scheduler, now) = under(90);
+    assert_eq!(scheduler.admitted_classes(now), 1);
+    let later = now + 2_000 * MILLISECOND;
+    assert_eq!(scheduler.admitted_classes(later), 4);
+    // The first request after it does not bring the old times back.
+    scheduler.offer(later, offer(CRITICAL, 1), &mut Vec::new());
+    assert_eq!(scheduler.admitted_classes(later), 4);
+}
+
+#[test]
+fn what_would_never_fit_says_nothing_about_the_load() {
+    let (mut scheduler, _running) = busy(Scheduler::builder().rate(100, SECOND).queue(20));
+    for number in 0..300 {
+        scheduler.offer(number * 10 * MILLISECOND, offer(CRITICAL, 21), &mut Vec::new());
+    }
+    assert!(scheduler.counts().shed_for(ShedReason::NeverFits) > 0);
+    assert_eq!(scheduler.admitted_classes(3_000 * MILLISECOND), 4);
+}
