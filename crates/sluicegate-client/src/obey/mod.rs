@@ -1,0 +1,16 @@
+//! Obey what servers say about their limits, before they have to refuse.
+//!
+//! A [`Signal`] is what a response tells. A [`Standing`] is what a client knows of one server, and decides when a request
+//! may be sent:
+//!
+//! - Nothing is sent before the end of a `Retry-After`, and then one request first, whose response shows whether the
+//!   server serves again. A tenth of the wait is added at random, so that clients do not return together.
+//! - When less than a quarter of a quota is left, what is left is spread over the time to its reset.
+//! - Nothing is sent when nothing is left, until the reset.
+//! - What a hostile server may demand has a cap, an hour by default.
+
+mod signal;
+mod standing;
+
+pub use self::signal::{MAX_QUOTAS, Quota, Signal};
+pub use self::standing::{Rules, Standing, Turn};

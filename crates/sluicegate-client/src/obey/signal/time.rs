@@ -1,0 +1,125 @@
+use std::time::{Duration, UNIX_EPOCH};
+
+/// Times longer than this are read as this: a century. Callers cap them by their settings, far below.
+const LONGEST: Duration = Duration::from_secs(100 * 365 * 86_400);
+
+/// A number of digits alone. One of more digits than fit is as large as can be.
+pub(super) fn digits(text: &[u8]) -> Option<u64> {
+    if text.is_empty() {
+        return None;
+    }
+    text.iter().try_fold(0_u64, |number, byte| match byte {
+        b'0'..=b'9' => Some(number.saturating_mul(10).saturating_add(u64::from(byte - b'0'))),
+        _ => None,
+    })
+}
+
+/// The time after the epoch that an HTTP-date names.
+pub(super) fn http_date(text: &str) -> Option<Duration> {
+    httpdate::parse_http_date(text).ok()?.duration_since(UNIX_EPOCH).ok()
+}
+
+/// A time that is written as seconds (`30`, `0.5`), or as a duration of Go (`6m0s`, `120ms`).
+pub(super) fn duration(text: &str) -> Option<Duration> {
+    const NANOS: [(&str, u64); 6] = [
+        ("ms", 1_000_000),
+        ("us", 1_000),
+        ("ns", 1),
+        ("s", 1_000_000_000),
+        ("m", 60_000_000_000),
+        ("h", 3_600_000_000_000),
+    ];
+    let mut rest = text;
+    let mut total = Duration::ZERO;
+    while !rest.is_empty() {
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let (number, unit) = rest.split_at(end);
+        let (name, nanos) = match NANOS.iter().find(|(name, _)| unit.starts_with(name)) {
+            Some(found) => *found,
+            None if unit.is_empty() && end == text.len() => ("", 1_000_000_000),
+            None => return None,
+        };
+        total = total.saturating_add(times(number, nanos)?);
+        rest = &unit[name.len()..];
+    }
+    (!text.is_empty()).then_some(total.min(LONGEST))
+}
+
+/// `number` times so many nanoseconds, rounded up.
+fn times(number: &str, nanos: u64) -> Option<Duration> {
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let whole = digits(whole.as_bytes())?;
+    let mut part = 0;
+    if !fraction.is_empty() {
+        // The tenth digit of a second is less than a nanosecond; of an hour, less than a microsecond.
+        let shown = &fraction.as_bytes()[..fraction.len().min(9)];
+        let scale = 10_u128.pow(shown.len() as u32);
+        part = (u128::from(digits(shown)?) * u128::from(nanos)).div_ceil(scale);
+        digits(fraction.as_bytes())?;
+    }
+    let total = (u128::from(whole) * u128::from(nanos) + part).min(LONGEST.as_nanos());
+    const SECOND: u128 = 1_000_000_000;
+    Some(Duration::new((total / SECOND) as u64, (total % SECOND) as u32))
+}
+
+/// The time from `date` to a reset that is told as a point in time or as a time from now on.
+///
+/// A number of seconds that would be longer than thirty years is a point in time, in seconds after the Unix epoch, or
+/// in milliseconds if it is longer than thirty thousand years. A point that has passed is now.
+pub(super) fn until_reset(text: &str, date: Duration) -> Option<Duration> {
+    const YEARS_30: u64 = 1_000_000_000;
+    const YEARS_30_000: u64 = YEARS_30 * 1_000;
+    if let Some(number @ YEARS_30_000..) = digits(text.as_bytes()) {
+        return Some(Duration::from_millis(number).saturating_sub(date).min(LONGEST));
+    }
+    match duration(text)? {
+        point if point.as_secs() >= YEARS_30 => Some(point.saturating_sub(date)),
+        time => Some(time),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_of_go_and_plain_seconds_are_read() {
+        let millis = |text| duration(text).map(|time| time.as_micros() as f64 / 1_000.0);
+        for (text, expected) in [
+            ("6m0s", 360_000.0),
+            ("1s", 1_000.0),
+            ("120ms", 120.0),
+            ("1h2m3.5s", 3_723_500.0),
+            ("59.7s", 59_700.0),
+            ("0", 0.0),
+            ("30", 30_000.0),
+            ("1.250", 1_250.0),
+            ("17us", 0.017),
+        ] {
+            assert_eq!(millis(text), Some(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_duration_is_none() {
+        for text in
+            ["", "s", "-1", "+1", "1x", "1 s", "1s2", "..", "1..2s", "1.2.3s", "1e9", "ms5", "5ms6"]
+        {
+            assert_eq!(duration(text), None, "{text}");
+        }
+        assert_eq!(duration(&"9".repeat(400)), Some(LONGEST));
+        assert_eq!(duration(&format!("{}h", "9".repeat(400))), Some(LONGEST));
+    }
+
+    #[test]
+    fn a_reset_is_a_point_in_time_or_a_time_from_now() {
+        let date = Duration::from_secs(1_700_000_000);
+        let secs = |text| until_reset(text, date).map(|time| time.as_secs());
+        assert_eq!(secs("60"), Some(60));
+        assert_eq!(secs("1700000060"), Some(60));
+        assert_eq!(secs("1700000060000"), Some(60));
+        assert_eq!(secs("1699999999"), Some(0));
+        assert_eq!(secs("6m0s"), Some(360));
+        assert_eq!(secs("soon"), None);
+    }
+}

@@ -1,0 +1,184 @@
+//! How a client stands with one server: what it may send, and when.
+//!
+//! No clock and no I/O: the time, and a random number for jitter, are passed in.
+
+mod quotas;
+mod rules;
+
+use std::time::Duration;
+
+use self::quotas::{Allowance, Quotas};
+pub use self::rules::Rules;
+use super::signal::Signal;
+
+/// How a client stands with one server. Times are microseconds on any clock that does not go back.
+///
+/// ```
+/// use std::time::Duration;
+/// use http::{HeaderMap, StatusCode};
+/// use sluicegate_client::obey::{Rules, Signal, Standing, Turn};
+///
+/// let (rules, mut standing) = (Rules::default(), Standing::default());
+/// let second = 1_000_000;
+/// assert_eq!(standing.ask(0, &rules), Turn::Go);
+///
+/// let mut headers = HeaderMap::new();
+/// headers.insert("retry-after", "30".parse()?);
+/// let refusal = Signal::read(StatusCode::TOO_MANY_REQUESTS, &headers, Duration::ZERO);
+/// standing.observe(second, &refusal, Turn::Go, &rules, 0);
+///
+/// assert_eq!(standing.ask(second, &rules), Turn::Wait(Duration::from_secs(30)));
+/// // Then one request shows whether the server serves again.
+/// assert_eq!(standing.ask(31 * second, &rules), Turn::Probe);
+/// assert!(matches!(standing.ask(31 * second, &rules), Turn::Wait(_)));
+/// # Ok::<(), http::header::InvalidHeaderValue>(())
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Standing {
+    /// Nothing is sent before: the server asked for that.
+    not_before: u64,
+    resume: Resume,
+    in_flight: u32,
+    /// Times that the server has refused since it last served.
+    refusals: u32,
+    /// By how much gaps are longer than what the quotas allow, in 16ths above 1.
+    slowness: u32,
+    /// When the next request may go, while requests are spread.
+    next: u64,
+    quotas: Quotas,
+}
+
+/// What a request may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    /// It may be sent.
+    Go,
+    /// It may be sent, and the others wait for its response.
+    Probe,
+    /// It may ask again after this time, or when a response has been observed.
+    Wait(Duration),
+}
+
+/// What has to happen before requests are sent freely again.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Resume {
+    #[default]
+    Freely,
+    /// One request goes first.
+    Probe,
+    /// It has gone, at that time.
+    Probing(u64),
+    /// So many requests may be under way at a time; each response adds one.
+    Ramp(u32),
+}
+
+/// With so many requests under way, a ramp has ended.
+const RAMP: u32 = 64;
+
+/// The longest that gaps are stretched, in 16ths above 1: 64 times.
+const SLOWEST: u32 = 16 * 63;
+
+impl Standing {
+    /// Whether a request may be sent `now`. After `Go` or `Probe`, tell how it ended, by [`observe`](Self::observe) or
+    /// [`give_up`](Self::give_up).
+    pub fn ask(&mut self, now: u64, rules: &Rules) -> Turn {
+        if now < self.not_before {
+            return wait(self.not_before - now);
+        }
+        if self.quotas.expire(now) && self.resume == Resume::Freely {
+            self.resume = Resume::Probe;
+        }
+        let turn = match self.resume {
+            Resume::Probing(since) if now < since.saturating_add(rules.probe()) => {
+                return wait(since + rules.probe() - now);
+            }
+            Resume::Probe | Resume::Probing(_) => Turn::Probe,
+            Resume::Ramp(most) if self.in_flight >= most => return wait(rules.probe()),
+            Resume::Ramp(_) | Resume::Freely => Turn::Go,
+        };
+        match self.quotas.allowance(now, self.in_flight) {
+            Allowance::Free => {}
+            Allowance::Until(when) => return wait(when - now),
+            Allowance::Gap(_) if now < self.next => return wait(self.next - now),
+            Allowance::Gap(gap) => self.next = now.saturating_add(self.stretch(gap)),
+        }
+        if turn == Turn::Probe {
+            self.resume = Resume::Probing(now);
+        }
+        self.in_flight = self.in_flight.saturating_add(1);
+        self.quotas.spend();
+        turn
+    }
+
+    /// Notes the response of a request that was allowed by `turn`. `random` is any number, for jitter.
+    pub fn observe(&mut self, now: u64, signal: &Signal, turn: Turn, rules: &Rules, random: u32) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        self.quotas.update(now, signal, self.in_flight, rules, random);
+        match signal.refused {
+            true => self.refused(now, signal, rules, random),
+            false => self.served(turn, !signal.quotas.is_empty()),
+        }
+    }
+
+    /// Notes the end of a request that was allowed by `turn` and has no response.
+    pub fn give_up(&mut self, turn: Turn) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        if turn == Turn::Probe && matches!(self.resume, Resume::Probing(_)) {
+            self.resume = Resume::Probe;
+        }
+    }
+
+    /// Whether nothing is lost if it is forgotten.
+    pub fn is_idle(&self, now: u64) -> bool {
+        self.in_flight == 0
+            && now >= self.not_before
+            && self.resume == Resume::Freely
+            && self.quotas.is_idle(now)
+    }
+
+    /// Until when it holds requests back, if it does.
+    pub const fn not_before(&self) -> u64 {
+        self.not_before
+    }
+
+    fn refused(&mut self, now: u64, signal: &Signal, rules: &Rules, random: u32) {
+        // Those that were under way at the first refusal are refused, too: that is the same news.
+        let is_news = now >= self.not_before && self.resume != Resume::Probe;
+        if is_news {
+            self.refusals = self.refusals.saturating_add(1);
+            self.slowness = (2 * self.slowness + 16).min(SLOWEST);
+        }
+        let asked = signal.retry_after.or_else(|| self.quotas.longest_reset(signal));
+        let micros = rules.wait_after(asked, self.refusals, random);
+        self.not_before = self.not_before.max(now.saturating_add(micros));
+        self.resume = Resume::Probe;
+    }
+
+    fn served(&mut self, turn: Turn, tells_quotas: bool) {
+        self.slowness -= self.slowness.div_ceil(64);
+        self.resume = match (self.resume, turn) {
+            // What remains says how fast to go on.
+            (Resume::Probing(_), Turn::Probe) if tells_quotas => Resume::Freely,
+            (Resume::Probing(_), Turn::Probe) => Resume::Ramp(2),
+            // The window that was over has been told anew.
+            (Resume::Probe, _) if tells_quotas && self.refusals == 0 => Resume::Freely,
+            (Resume::Ramp(most), _) if most >= RAMP || tells_quotas => Resume::Freely,
+            (Resume::Ramp(most), _) => Resume::Ramp(most + 1),
+            (resume, _) => resume,
+        };
+        if matches!(self.resume, Resume::Freely | Resume::Ramp(_)) {
+            self.refusals = 0;
+        }
+    }
+
+    fn stretch(&self, gap: u64) -> u64 {
+        gap.saturating_add(gap.saturating_mul(u64::from(self.slowness)) / 16)
+    }
+}
+
+fn wait(micros: u64) -> Turn {
+    Turn::Wait(Duration::from_micros(micros))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,176 @@
+use std::time::Duration;
+
+use super::rules::Rules;
+use crate::obey::signal::{Quota, Signal};
+
+/// Most quotas of a server that are kept. A fifth takes the place of the one that ends first.
+const MOST: usize = 4;
+
+/// How long a quota without a reset and without a window is believed.
+const UNTOLD: u64 = 1_000_000;
+
+/// The quotas that a server has announced, and what is left of them.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Quotas([Kept; MOST]);
+
+/// What the quotas allow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Allowance {
+    Free,
+    /// Requests keep so many microseconds apart.
+    Gap(u64),
+    /// None before this time.
+    Until(u64),
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Kept {
+    policy: u64,
+    /// What is left, without what is under way.
+    remaining: u64,
+    /// As the server last said, to learn what a request costs.
+    told: u64,
+    /// The most that was ever left: the size of the bucket, which may be less than the limit.
+    capacity: u64,
+    /// What a request costs: 1, or learned where the quota does not count requests.
+    cost: u64,
+    /// Microseconds in which one unit comes back, if the server has said so; else 0.
+    refill: u64,
+    /// Until when no more than that may be used; 0 if there is no quota here, or its window is over.
+    until: u64,
+}
+
+impl Quotas {
+    /// Notes what the response says, with so many other requests still under way.
+    pub(super) fn update(
+        &mut self,
+        now: u64,
+        signal: &Signal,
+        in_flight: u32,
+        rules: &Rules,
+        random: u32,
+    ) {
+        for quota in &signal.quotas {
+            let place = self.place(quota.policy);
+            place.update(now, quota, in_flight, rules, random);
+        }
+    }
+
+    fn place(&mut self, policy: u64) -> &mut Kept {
+        let same = self.0.iter().position(|kept| kept.policy == policy && kept.capacity > 0);
+        let at = same.unwrap_or_else(|| {
+            let soonest = self.0.iter().enumerate().min_by_key(|(_, kept)| kept.until);
+            soonest.map_or(0, |(at, _)| at)
+        });
+        if same.is_none() {
+            self.0[at] = Kept { policy, ..Kept::default() };
+        }
+        &mut self.0[at]
+    }
+
+    /// Forgets the windows that are over. True if little was left in one: whether there is more again is not known.
+    pub(super) fn expire(&mut self, now: u64) -> bool {
+        let mut was_low = false;
+        for kept in &mut self.0 {
+            if kept.until != 0 && now >= kept.until {
+                was_low |= kept.is_low();
+                kept.until = 0;
+            }
+        }
+        was_low
+    }
+
+    /// What the strictest of them allows. Windows that are over have [expired](Self::expire).
+    pub(super) fn allowance(&self, now: u64, in_flight: u32) -> Allowance {
+        let live = self.0.iter().filter(|kept| kept.until > now);
+        live.map(|kept| kept.allowance(now, in_flight)).fold(Allowance::Free, Allowance::stricter)
+    }
+
+    /// Notes that a request is sent.
+    pub(super) fn spend(&mut self) {
+        for kept in &mut self.0 {
+            kept.remaining = kept.remaining.saturating_sub(kept.cost);
+        }
+    }
+
+    pub(super) fn is_idle(&self, now: u64) -> bool {
+        self.0.iter().all(|kept| kept.until <= now || !kept.is_low())
+    }
+
+    /// When a refusal that does not say how long to wait may be over: with the last window of which nothing is left.
+    pub(super) fn longest_reset(&self, signal: &Signal) -> Option<Duration> {
+        signal
+            .quotas
+            .iter()
+            .filter(|quota| quota.remaining == 0)
+            .filter_map(|quota| quota.reset)
+            .max()
+    }
+}
+
+impl Kept {
+    fn update(&mut self, now: u64, quota: &Quota, in_flight: u32, rules: &Rules, random: u32) {
+        if !quota.counts_requests && self.until > now && quota.remaining < self.told {
+            // A quarter of the news: what requests cost differs.
+            let cost = self.told - quota.remaining;
+            self.cost = (3 * self.cost + cost).div_ceil(4);
+        }
+        self.cost = self.cost.max(1);
+        self.told = quota.remaining;
+        let under_way = u64::from(in_flight).saturating_mul(self.cost);
+        self.remaining = quota.remaining.saturating_sub(under_way);
+        self.capacity = self.capacity.max(quota.remaining).max(1);
+        self.refill = match (quota.window, quota.limit) {
+            (Some(window), Some(limit)) => rules.capped(window) / limit.max(1),
+            _ => 0,
+        };
+        let reset = quota.reset.or(quota.window).map_or(UNTOLD, |reset| rules.capped(reset));
+        let jitter = if quota.remaining == 0 { Rules::jitter(reset, random) } else { 0 };
+        self.until = now.saturating_add(reset.max(1) + jitter);
+    }
+
+    /// Below a quarter, requests are spread.
+    const fn is_low(&self) -> bool {
+        self.remaining.saturating_mul(4) < self.capacity
+    }
+
+    fn allowance(&self, now: u64, in_flight: u32) -> Allowance {
+        if self.told < self.cost {
+            return Allowance::Until(self.until);
+        }
+        let requests = self.remaining / self.cost;
+        if requests == 0 && in_flight > 0 {
+            // What is under way may have used it up: the next response tells.
+            return Allowance::Until(self.until);
+        }
+        if !self.is_low() {
+            return Allowance::Free;
+        }
+        Allowance::Gap((self.horizon(now) / requests.max(1)).max(1))
+    }
+
+    /// The time over which what is left is spread: that to the reset. Where that is but the time until the next unit
+    /// comes back, told in whole seconds, the quota is a bucket, and the time is that in which the bucket fills: clients
+    /// that share it then meet at the level at which, together, they use what comes back.
+    fn horizon(&self, now: u64) -> u64 {
+        const SECOND: u64 = 1_000_000;
+        let left = self.until - now;
+        match self.refill {
+            1.. if left <= self.refill.saturating_add(SECOND) => {
+                self.refill.saturating_mul(self.capacity)
+            }
+            _ => left,
+        }
+    }
+}
+
+impl Allowance {
+    fn stricter(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Until(one), Self::Until(other)) => Self::Until(one.max(other)),
+            (until @ Self::Until(_), _) | (_, until @ Self::Until(_)) => until,
+            (Self::Gap(one), Self::Gap(other)) => Self::Gap(one.max(other)),
+            (gap @ Self::Gap(_), Self::Free) | (Self::Free, gap) => gap,
+        }
+    }
+}

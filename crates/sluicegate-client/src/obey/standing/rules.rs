@@ -1,0 +1,78 @@
+use std::time::Duration;
+
+use crate::error::ConfigError;
+
+/// How much of what a server asks for is believed, and how long to wait where it does not say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rules {
+    /// The longest wait that a server may demand.
+    longest: u64,
+    /// How long the others wait for the response of a probe.
+    probe: u64,
+}
+
+/// The first wait after a refusal that does not say how long, and the longest that is added to one that says.
+const UNTOLD: u64 = 1_000_000;
+
+/// The shortest wait after a second refusal in a row, whatever the server says: one that says 0 is not hammered.
+const SHORTEST: u64 = 25_000;
+
+impl Default for Rules {
+    /// At most an hour, which is the window of GitHub; ten seconds for a probe.
+    fn default() -> Self {
+        Self { longest: 3_600_000_000, probe: 10_000_000 }
+    }
+}
+
+impl Rules {
+    /// The longest wait that a server may demand, and how long the others wait for the response of a probe.
+    ///
+    /// # Errors
+    ///
+    /// If one of them is zero, or the longest wait is above a day.
+    pub fn try_new(longest: Duration, probe: Duration) -> Result<Self, ConfigError> {
+        let day = Duration::from_secs(86_400);
+        if longest.is_zero() || longest > day {
+            return Err(ConfigError::new(format!(
+                "the longest wait that a server may demand is above zero and at most a day; {longest:?} was given"
+            )));
+        }
+        if probe.is_zero() || probe > day {
+            return Err(ConfigError::new(format!(
+                "the wait for a probe is above zero and at most a day; {probe:?} was given"
+            )));
+        }
+        Ok(Self { longest: longest.as_micros() as u64, probe: probe.as_micros() as u64 })
+    }
+
+    pub(super) const fn probe(&self) -> u64 {
+        self.probe
+    }
+
+    pub(super) fn capped(&self, time: Duration) -> u64 {
+        u64::try_from(time.as_micros()).unwrap_or(u64::MAX).min(self.longest)
+    }
+
+    /// A tenth of `micros` at most, never less than nothing: clients that wait for the same moment return apart.
+    pub(super) fn jitter(micros: u64, random: u32) -> u64 {
+        part(micros / 10, random)
+    }
+
+    /// Microseconds to wait after the given number of refusals in a row, jitter included.
+    pub(super) fn wait_after(&self, asked: Option<Duration>, refusals: u32, random: u32) -> u64 {
+        let doubled = |micros: u64| micros << refusals.saturating_sub(1).min(12);
+        let Some(asked) = asked else {
+            let most = doubled(UNTOLD).min(self.longest);
+            return most / 2 + part(most / 2, random);
+        };
+        let floor = if refusals > 1 { doubled(SHORTEST).min(UNTOLD) } else { 0 };
+        let micros = self.capped(asked).max(floor.min(self.longest));
+        micros + Self::jitter(micros, random)
+    }
+}
+
+/// From nothing up to `micros`, by a random number.
+fn part(micros: u64, random: u32) -> u64 {
+    // At most a day, by a number of 24 bits: below 2^64.
+    (micros.min(86_400_000_000) * u64::from(random >> 8)) >> 24
+}
