@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use sluicegate_tonic::{Ip, Limit, rate_limit};
+use sluicegate_tonic::{Ip, Limit, RateLimitLayer};
 use tokio::net::TcpListener;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::transport::{Channel, Server};
@@ -22,7 +22,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // The health service of tonic stands in for a service of your own.
     let (_reporter, health) = tonic_health::server::health_reporter();
-    let server = Server::builder().layer(rate_limit(CALLS.by(Ip::peer()))).add_service(health);
+    let server =
+        Server::builder().layer(RateLimitLayer::new(CALLS.by(Ip::peer()))).add_service(health);
     tokio::spawn(server.serve_with_incoming(TcpListenerStream::new(listener)));
 
     let mut client = HealthClient::new(Channel::from_shared(url)?.connect().await?);

@@ -50,6 +50,7 @@
 mod extract;
 mod framework;
 mod key_of;
+mod layer;
 mod respond;
 
 #[doc(inline)]
@@ -58,14 +59,8 @@ pub use sluicegate::{
     Rejection, Route, Tiers, clock, condition, cost, key, limit, observe, rule, store, when,
 };
 
-use self::adapter::Axum;
 pub use self::extract::{CurrentDecision, NotLimited};
-use self::response::Problem;
-
-/// A tower layer that limits how fast requests may pass an axum router or route.
-///
-/// [`RateLimitLayerFor`](service::RateLimitLayerFor) documents every setting.
-pub type RateLimitLayer<R, S = Memory, P = Problem> = service::RateLimitLayerFor<R, S, Axum, P>;
+pub use self::layer::RateLimitLayer;
 
 /// What adapters for frameworks, and stores, are written against.
 pub mod adapter {
@@ -81,7 +76,7 @@ pub mod response {
     #[doc(inline)]
     pub use sluicegate::response::*;
 
-    pub use crate::respond::{IntoResponseFn, RespondWith, TooManyIntoResponseFn};
+    pub use crate::respond::{IntoResponseFn, TooManyIntoResponseFn};
 }
 
 /// Services and futures that the layers make.
@@ -117,7 +112,7 @@ pub mod service {
     /// # let _ = app;
     /// ```
     pub type BoxRateLimitLayer<B = axum::body::Body, ResBody = axum::body::Body> =
-        sluicegate::service::BoxRateLimitLayer<B, ResBody, Axum>;
+        crate::RateLimitLayer<BoxRule<B>, crate::store::BoxStore, BoxRespond<B, ResBody>>;
 
     /// A rule of any type, for requests to axum.
     pub type BoxRule<B = axum::body::Body> = sluicegate::service::BoxRule<B, Axum>;

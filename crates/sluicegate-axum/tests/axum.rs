@@ -11,7 +11,8 @@ use axum::response::Response;
 use axum::routing::get;
 use sluicegate_axum::adapter::{Peer, Refusal, key_of};
 use sluicegate_axum::condition::{InFlight, Not};
-use sluicegate_axum::response::RespondWith;
+use sluicegate_axum::response::Problem;
+use sluicegate_axum::rule::By;
 use sluicegate_axum::service::InFlightLayer;
 use sluicegate_axum::store::Blocks;
 use sluicegate_axum::{CurrentDecision, Ip, Limit, ManualClock, Memory, RateLimitLayer, Route};
@@ -110,7 +111,7 @@ async fn handlers_can_ask_for_the_decision() {
 async fn refusals_can_be_anything_that_axum_responds_with() {
     let layer = RateLimitLayer::new(Limit::per_minute(1).by(Ip::peer()))
         .store(store())
-        .into_response_with(|refusal: &Refusal, request: &Request| {
+        .respond_with(|refusal: &Refusal, request: &Request| {
             let text = format!("{} on {}", refusal.status(), request.uri().path());
             (StatusCode::IM_A_TEAPOT, [("x-own", "yes")], text)
         });
@@ -127,7 +128,7 @@ async fn refusals_can_be_anything_that_axum_responds_with() {
 async fn too_many_can_be_anything_that_axum_responds_with_and_other_refusals_stay() {
     let layer = RateLimitLayer::new(Limit::per_minute(1).by(Ip::peer()))
         .store(store())
-        .too_many_into_response_with(|refusal: &Refusal, _: &Request| {
+        .respond_to_too_many(|refusal: &Refusal, _: &Request| {
             (StatusCode::IM_A_TEAPOT, format!("was {}", refusal.status()))
         });
     let app = Router::new().route("/", get(|| async {})).layer(layer);
@@ -195,4 +196,25 @@ async fn an_address_is_blocked_by_hand() {
     assert_eq!(statuses(&app, "/", "192.0.2.2:1000", 1).await, [200]);
     store.unblock_key(key).now().unwrap();
     assert_eq!(statuses(&app, "/", "192.0.2.1:1000", 1).await, [200]);
+}
+
+/// Types that a user writes down name a rule, a store and a responder, and no framework.
+struct Limits {
+    by_default: RateLimitLayer<By<Ip>>,
+    everything_named: RateLimitLayer<By<Route>, Memory, Problem>,
+}
+
+#[tokio::test]
+async fn a_struct_holds_layers_without_naming_a_framework() {
+    let limits = Limits {
+        by_default: RateLimitLayer::new(Limit::per_minute(2).by(Ip::peer())),
+        everything_named: RateLimitLayer::new(Limit::per_minute(1).by(Route)).store(store()),
+    };
+    let app = Router::new()
+        .route("/", get(|| async {}))
+        .layer(limits.everything_named.clone())
+        .layer(limits.by_default.clone());
+    assert_eq!(statuses(&app, "/", "192.0.2.1:1", 2).await, [200, 429]);
+    assert_eq!(limits.everything_named.counts().refused, 1);
+    assert_eq!(limits.by_default.counts().refused, 0);
 }

@@ -6,14 +6,14 @@
 //! answered as before.
 //!
 //! ```no_run
-//! use sluicegate_tonic::{Ip, Limit, rate_limit};
+//! use sluicegate_tonic::{Ip, Limit, RateLimitLayer};
 //! use tonic::transport::Server;
 //!
 //! #[tokio::main]
 //! async fn main() -> Result<(), tonic::transport::Error> {
 //!     let (_, health) = tonic_health::server::health_reporter();
 //!     Server::builder()
-//!         .layer(rate_limit(Limit::per_second(50).burst(10).by(Ip::peer())))
+//!         .layer(RateLimitLayer::new(Limit::per_second(50).burst(10).by(Ip::peer())))
 //!         .add_service(health)
 //!         .serve(([127, 0, 0, 1], 50051).into())
 //!         .await
@@ -48,6 +48,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod framework;
+mod layer;
 mod respond;
 mod status;
 
@@ -55,31 +56,28 @@ mod status;
 pub use sluicegate::{
     Claim, Cost, Decision, Fields, First, Global, Header, Ip, Limit, Limiter, ManualClock, Memory,
     Rejection, Route, Tiers, adapter, clock, condition, cost, key, limit, observe, response, rule,
-    service, store, when,
+    store, when,
 };
 
-use sluicegate::rule::KnownLimits;
-use sluicegate::service::{RateLimitFor, RateLimitLayerFor};
-
 pub use self::framework::Tonic;
+pub use self::layer::RateLimitLayer;
 pub use self::respond::Grpc;
 
-/// A tower layer that limits how fast requests may pass a tonic server.
-///
-/// [`rate_limit`] makes one. [`RateLimitLayerFor`] documents every setting.
-pub type RateLimitLayer<R, S = Memory, P = Grpc> = RateLimitLayerFor<R, S, Tonic, P>;
+/// Services and futures that the layers make.
+pub mod service {
+    #[doc(inline)]
+    pub use sluicegate::service::*;
 
-/// A service behind a [`RateLimitLayer`].
-pub type RateLimit<I, R, S = Memory, P = Grpc> = RateLimitFor<I, R, S, Tonic, P>;
+    use crate::store::BoxStore;
+    use crate::{Grpc, Memory, Tonic};
 
-/// A layer for tonic's server that limits requests by `rule` and answers refused ones with a gRPC status.
-///
-/// ```
-/// use sluicegate_tonic::{Ip, Limit, Memory, rate_limit};
-///
-/// let layer = rate_limit(Limit::per_second(50).by(Ip::peer())).store(Memory::with_capacity(10_000));
-/// # let _ = layer;
-/// ```
-pub fn rate_limit<R: KnownLimits>(rule: R) -> RateLimitLayer<R> {
-    RateLimitLayerFor::new(rule).respond(Grpc::new())
+    /// A [`RateLimitLayer`](crate::RateLimitLayer) whose type does not depend on its rule, store and responder.
+    pub type BoxRateLimitLayer<B, ResBody> =
+        crate::RateLimitLayer<BoxRule<B>, BoxStore, BoxRespond<B, ResBody>>;
+
+    /// A rule of any type, for requests to tonic.
+    pub type BoxRule<B> = sluicegate::service::BoxRule<B, Tonic>;
+
+    /// A service behind a [`RateLimitLayer`](crate::RateLimitLayer).
+    pub type RateLimit<I, R, S = Memory, P = Grpc> = RateLimitFor<I, R, S, Tonic, P>;
 }

@@ -7,7 +7,7 @@ use axum::Router;
 use axum::routing::get;
 use sluicegate::{Limit, Rejection};
 use sluicegate_tonic::rule::KnownLimits;
-use sluicegate_tonic::{Grpc, Header, Ip, RateLimitLayer, rate_limit};
+use sluicegate_tonic::{Grpc, Header, Ip, RateLimitLayer};
 use tokio::net::TcpListener;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::transport::{Channel, Server};
@@ -46,7 +46,7 @@ async fn check(client: &mut HealthClient<Channel>) -> Result<(), Status> {
 
 #[tokio::test]
 async fn a_refused_call_is_resource_exhausted_and_says_when_to_retry() {
-    let mut client = client(serve(rate_limit(TWO.by(Ip::peer()))).await).await;
+    let mut client = client(serve(RateLimitLayer::new(TWO.by(Ip::peer()))).await).await;
 
     assert!(check(&mut client).await.is_ok());
     assert!(check(&mut client).await.is_ok());
@@ -65,7 +65,7 @@ async fn a_refused_call_is_resource_exhausted_and_says_when_to_retry() {
 
 #[tokio::test]
 async fn a_call_without_its_key_is_an_invalid_argument() {
-    let mut client = client(serve(rate_limit(TWO.by(Header("x-api-key")))).await).await;
+    let mut client = client(serve(RateLimitLayer::new(TWO.by(Header("x-api-key")))).await).await;
 
     assert_eq!(check(&mut client).await.unwrap_err().code(), Code::InvalidArgument);
 
@@ -78,8 +78,8 @@ async fn a_call_without_its_key_is_an_invalid_argument() {
 
 #[tokio::test]
 async fn a_call_that_would_be_redirected_is_refused_as_grpc() {
-    let layer =
-        rate_limit(TWO.by(Ip::peer())).rejection(Rejection::redirect("https://example.com/"));
+    let layer = RateLimitLayer::new(TWO.by(Ip::peer()))
+        .rejection(Rejection::redirect("https://example.com/"));
     let mut client = client(serve(layer).await).await;
 
     assert!(check(&mut client).await.is_ok());
@@ -122,7 +122,7 @@ async fn plain(address: SocketAddr) -> String {
 
 #[tokio::test]
 async fn a_call_that_costs_more_than_a_limit_admits_is_not_told_to_retry() {
-    let layer = || rate_limit(TWO.by(Ip::peer()).cost(3));
+    let layer = || RateLimitLayer::new(TWO.by(Ip::peer()).cost(3));
     for layer in [layer(), layer().rejection(Rejection::redirect("https://example.com/"))] {
         let mut client = client(serve(layer).await).await;
         let status = check(&mut client).await.unwrap_err();

@@ -9,6 +9,12 @@ pub use sluicegate_core::adapter::*;
 use http::Request;
 use sluicegate_core::key::{Key, KeyBuf, Missing};
 
+#[doc(hidden)]
+pub use crate::{__layer as layer, __respond_with as respond_with};
+#[doc(hidden)]
+pub use tower_layer::Layer;
+
+pub use crate::layer::LayerSettings;
 pub use crate::view::{Framework, FrameworkBody, HttpView, MatchedRoute, Peer, Plain};
 
 /// The key that `key` reads from `request`: the one under which a rule by this key counts it.

@@ -8,20 +8,20 @@ use sluicegate_core::Limit;
 use sluicegate_core::adapter::{Charge, Refusal};
 use sluicegate_core::key::Missing;
 use sluicegate_core::rule::{KnownLimits, Rule};
-use sluicegate_core::store::{BoxStore, Store};
+use sluicegate_core::store::BoxStore;
 
 use crate::body::Body;
-use crate::layer::RateLimitLayerFor;
+use crate::layer::RateLimitLayer;
 use crate::respond::Respond;
 use crate::view::{Framework, HttpView, Plain};
 
-/// A [`RateLimitLayer`](crate::RateLimitLayer) for requests with a body `B` and responses with a body `ResBody`, whatever
+/// A [`RateLimitLayer`] for requests with a body `B` and responses with a body `ResBody`, whatever
 /// its rule, store and responder are.
 ///
 /// Such a layer can be stored in a struct, returned from a function and chosen at run time.
-/// [`boxed`](RateLimitLayerFor::boxed) makes one.
-pub type BoxRateLimitLayer<B, ResBody, W = Plain> =
-    RateLimitLayerFor<BoxRule<B, W>, BoxStore, W, BoxRespond<B, ResBody>>;
+/// [`boxed`](RateLimitLayer::boxed) makes one.
+pub type BoxRateLimitLayer<B, ResBody> =
+    RateLimitLayer<BoxRule<B>, BoxStore, BoxRespond<B, ResBody>>;
 
 /// A rule of any type, for requests with a body `B`.
 ///
@@ -102,37 +102,5 @@ impl<B, ResBody> Clone for BoxRespond<B, ResBody> {
 impl<B, ResBody> fmt::Debug for BoxRespond<B, ResBody> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("BoxRespond")
-    }
-}
-
-impl<R, S, W, P> RateLimitLayerFor<R, S, W, P> {
-    /// The same layer, with a type that does not depend on its rule, store and responder.
-    ///
-    /// ```
-    /// use sluicegate::service::BoxRateLimitLayer;
-    /// use sluicegate::{Global, Ip, Limit, RateLimitLayer};
-    ///
-    /// struct Limits {
-    ///     api: BoxRateLimitLayer<String, String>,
-    /// }
-    ///
-    /// fn limits(by_client: bool) -> Limits {
-    ///     let limit = Limit::per_minute(100);
-    ///     let api = match by_client {
-    ///         true => RateLimitLayer::new(limit.by(Ip::peer())).boxed(),
-    ///         false => RateLimitLayer::new(limit.by(Global)).boxed(),
-    ///     };
-    ///     Limits { api }
-    /// }
-    /// # let _ = limits(true).api;
-    /// ```
-    pub fn boxed<B, ResBody>(self) -> BoxRateLimitLayer<B, ResBody, W>
-    where
-        W: Framework,
-        R: for<'a> Rule<HttpView<'a, B, W>> + Send + Sync + 'static,
-        S: Store<Future: Send + 'static> + Send + Sync + 'static,
-        P: Respond<B, ResBody> + Send + Sync + 'static,
-    {
-        self.erased(BoxRule::new, BoxStore::new, BoxRespond::new)
     }
 }

@@ -8,6 +8,5 @@ pub use crate::in_flight::{
     CountUntil, Counted, InFlightFuture, InFlightLayer, InFlightLayerFor, InFlightService,
     UntilHead,
 };
-pub use crate::layer::RateLimitLayerFor;
 pub use crate::limiter::{Acquire, AcquireError, Take};
 pub use crate::rate_limit::{RateLimit, RateLimitFor};

@@ -1,8 +1,7 @@
 //! The view of an HTTP request, and the framework that it comes from.
 //!
-//! The layer knows its framework by a type parameter. `RateLimitLayer` is an alias with that parameter fixed, in
-//! `sluicegate` and in `sluicegate-axum`, so that `RateLimitLayer::new(rule)` infers in both, and the axum adapter
-//! stays a few lines.
+//! Services know their framework by a type parameter, because it decides of what type the bodies of responses are.
+//! Layers do not have it: see the module `layer`.
 
 use std::cell::OnceCell;
 use std::fmt;
