@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::routing::get;
-use sluicegate_axum::adapter::Axum;
 use sluicegate_axum::key::Path;
 use sluicegate_throttle::layer::class_when;
 use sluicegate_throttle::{Class, Throttle};
@@ -27,7 +26,7 @@ async fn main() -> std::io::Result<()> {
         class_when(Path.matches("/{number}/search"), Class::CRITICAL).otherwise(Class::SHEDDABLE),
     );
     let layer = throttle
-        .layer_for::<Axum>()
+        .layer()
         .criticality(class)
         .deadline(Duration::from_secs(1))
         .exempt(Path.matches("/health"));

@@ -11,14 +11,14 @@
 pub mod adaptive;
 mod class;
 mod error;
-#[cfg(feature = "tower")]
+#[cfg(feature = "_layer")]
 pub mod layer;
 pub mod predict;
 pub mod scheduler;
 
 pub use self::class::{Class, Classes};
 pub use self::error::{ConfigError, MAX_CLASSES, MAX_PARTITIONS};
-#[cfg(feature = "tower")]
+#[cfg(feature = "_layer")]
 pub use self::layer::{Throttle, ThrottleLayer};
 
 #[cfg(all(doctest, feature = "tower"))]

@@ -1,12 +1,12 @@
 use std::fmt;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use pin_project_lite::pin_project;
 
-use super::shared::InService;
+use super::in_service::{BodyEnd, InService};
 
 pin_project! {
     /// The body of a response that has passed a throttle: that of the service inside, or the one of a refusal.
@@ -55,18 +55,16 @@ impl<B: http_body::Body<Data = Bytes>> http_body::Body for Body<B> {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         match self.project().kind.project() {
-            KindProj::Inner { mut body, in_service } => {
-                let Some(running) = in_service else { return body.poll_frame(cx) };
-                running.resume();
-                let frame = body.as_mut().poll_frame(cx);
-                running.pause();
-                let frame = ready!(frame);
-                if !matches!(frame, Some(Ok(_))) || body.is_end_stream() {
-                    running.end(frame.as_ref().is_none_or(Result::is_ok));
-                    *in_service = None;
-                }
-                Poll::Ready(frame)
-            }
+            KindProj::Inner { mut body, in_service } => InService::poll_body(in_service, || {
+                body.as_mut().poll_frame(cx).map(|frame| {
+                    let end = match &frame {
+                        Some(Err(_)) => Some(BodyEnd::Failed),
+                        None => Some(BodyEnd::Whole),
+                        Some(Ok(_)) => body.is_end_stream().then_some(BodyEnd::Whole),
+                    };
+                    (frame, end)
+                })
+            }),
             KindProj::Own { bytes } => {
                 let bytes = std::mem::take(bytes);
                 Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))

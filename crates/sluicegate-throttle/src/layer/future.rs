@@ -6,16 +6,16 @@ use std::task::{Context, Poll, ready};
 
 use http::{Request, Response};
 use pin_project_lite::pin_project;
-use sluicegate::Decision;
-use sluicegate_core::Cost;
 use sluicegate_core::adapter::{Refused, note_unserved};
 use sluicegate_core::cost::RunningCost;
+use sluicegate_core::response::Degraded;
+use sluicegate_core::{Cost, Decision};
 use tower_service::Service;
 
 use super::body::Body;
-use super::settings::{HoldUntil, Settings};
-use super::shared::{InService, Place};
-use crate::scheduler::Outcome;
+use super::in_service::{Head, InService};
+use super::settings::{HoldUntil, Settings, Turn};
+use super::shared::Place;
 
 pin_project! {
     /// The response of a [`ThrottleService`](super::ThrottleService).
@@ -87,28 +87,33 @@ impl<I, B, R, ResBody> ResponseFuture<I, B, R>
 where
     I: Service<Request<B>, Response = Response<ResBody>>,
 {
-    pub(super) fn start(
+    pub(super) fn new(
+        turn: Turn,
         service: I,
         request: Request<B>,
         settings: Arc<Settings<R>>,
-        in_service: Option<InService>,
     ) -> Self {
-        let forward = Some(Forward { service, request, settings });
-        Self { state: State::Starting { in_service, forward } }
+        Self { state: State::at(turn, Forward { service, request, settings }) }
     }
+}
 
-    pub(super) fn wait(
-        service: I,
-        request: Request<B>,
-        settings: Arc<Settings<R>>,
-        place: Place,
-    ) -> Self {
-        let forward = Some(Forward { service, request, settings });
-        Self { state: State::Waiting { place, forward } }
-    }
-
-    pub(super) fn shed(response: Response<Body<ResBody>>) -> Self {
-        Self { state: State::Shed { response: Some(response) } }
+impl<I, B, R, F, ResBody> State<I, B, R, F, ResBody> {
+    fn at(turn: Turn, mut forward: Forward<I, B, R>) -> Self {
+        match turn {
+            Turn::Start(in_service) => {
+                if in_service.as_ref().is_some_and(InService::is_less) {
+                    forward.request.extensions_mut().insert(Degraded);
+                }
+                Self::Starting { in_service, forward: Some(forward) }
+            }
+            Turn::Wait(place) => Self::Waiting { place, forward: Some(forward) },
+            Turn::Refuse(shed) => {
+                let Forward { request, settings, .. } = forward;
+                let mut response = settings.response(&shed, || request.into_parts().0);
+                response.extensions_mut().insert(Refused);
+                Self::Shed { response: Some(response.map(Body::from_bytes)) }
+            }
+        }
     }
 }
 
@@ -126,17 +131,7 @@ where
                 StateProj::Waiting { place, forward } => {
                     let told = ready!(place.poll(cx));
                     let forward = forward.take().expect(POLLED_AGAIN);
-                    match told {
-                        Ok(in_service) => {
-                            State::Starting { in_service: Some(in_service), forward: Some(forward) }
-                        }
-                        Err(shed) => {
-                            let Forward { request, settings, .. } = forward;
-                            let (head, _) = request.into_parts();
-                            let response = settings.respond.response(&shed, &head);
-                            State::Shed { response: Some(response) }
-                        }
-                    }
+                    State::at(forward.settings.told(told), forward)
                 }
                 StateProj::Starting { in_service, forward } => {
                     let service = &mut forward.as_mut().expect(POLLED_AGAIN).service;
@@ -177,43 +172,20 @@ fn result_of<B: http_body::Body, E>(
     let Some(mut in_service) = in_service else {
         return result.map(|response| response.map(|body| Body::new(body, None)));
     };
-    let response = match result {
-        Ok(response) => response,
-        Err(error) => {
-            in_service.outcome = Outcome::Error;
-            return Err(error);
-        }
-    };
-    in_service.head(&response);
-    let is_at_end = hold_until == HoldUntil::Head || response.body().is_end_stream();
-    let in_service = if is_at_end {
-        in_service.end(true);
-        None
-    } else {
-        Some(in_service)
-    };
-    Ok(response.map(|body| Body::new(body, in_service)))
+    let response = result.inspect_err(|_| in_service.failed(false))?;
+    let held = in_service.answered(head(&response), hold_until);
+    Ok(response.map(|body| Body::new(body, held)))
 }
 
-impl InService {
-    /// The head of the response is there: what the handler says that the request cost, and how it went. The request
-    /// still counts as cancelled until its body has ended.
-    fn head<B>(&mut self, response: &Response<B>) {
-        let extensions = response.extensions();
-        let cost = extensions.get().map(|Cost(cost)| RunningCost::of(*cost));
-        self.reported = extensions.get::<RunningCost>().cloned().or(cost);
-        let refused_inside = extensions.get::<Refused>().is_some();
-        self.at_end = match response.status().as_u16() {
-            _ if refused_inside => Outcome::Error,
-            429 | 503 | 504 => Outcome::Overload,
-            500.. => Outcome::Error,
-            _ => Outcome::Success,
-        };
-    }
-
-    /// The body has ended.
-    pub(super) fn end(&mut self, is_whole: bool) {
-        self.outcome = if is_whole { self.at_end } else { Outcome::Error };
+fn head<B: http_body::Body>(response: &Response<B>) -> Head {
+    let extensions = response.extensions();
+    let cost = || extensions.get().map(|Cost(cost)| RunningCost::of(*cost));
+    Head {
+        status: response.status().as_u16(),
+        reported: extensions.get().cloned().or_else(cost),
+        is_refusal: extensions.get::<Refused>().is_some(),
+        hold_until: extensions.get().copied(),
+        is_end: response.body().is_end_stream(),
     }
 }
 

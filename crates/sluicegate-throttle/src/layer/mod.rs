@@ -1,4 +1,4 @@
-//! The tower layer.
+//! The layer for services: of tower, axum (feature `axum`) and actix-web (feature `actix`).
 //!
 //! ```
 //! use std::convert::Infallible;
@@ -30,30 +30,53 @@
 //! # }
 //! ```
 
+#[cfg(feature = "actix")]
+mod actix;
+#[cfg(feature = "tower")]
 mod body;
 mod criticality;
 mod deadline;
+#[cfg(feature = "tower")]
 mod future;
+mod guard;
+mod has_room;
+mod in_service;
 mod refusal;
 mod requests;
+#[cfg(feature = "tower")]
+mod servers;
+#[cfg(feature = "tower")]
 mod service;
 mod settings;
 mod shared;
 mod snapshot;
 mod stopwatch;
 mod throttle;
+mod throttle_layer;
 mod unit;
 mod waiter;
+mod when_shed;
 
+#[cfg(feature = "actix")]
+pub use self::actix::{ActixBody, ActixFuture, ActixService};
+#[cfg(feature = "tower")]
 pub use self::body::Body;
 pub use self::criticality::{
     ClassFn, ClassHeader, ClassWhen, Criticality, Unreadable, class_fn, class_when,
 };
 pub use self::deadline::{Deadline, DeadlineHeader, GrpcTimeout, NoDeadline};
+#[cfg(feature = "tower")]
 pub use self::future::{HttpResponse, ResponseFuture};
+pub use self::guard::Guard;
+pub use self::has_room::HasRoom;
 pub use self::requests::{Describe, Described, Nothing, Requests};
-pub use self::service::{ThrottleLayer, ThrottleService};
+#[cfg(feature = "tower")]
+pub use self::servers::Servers;
+#[cfg(feature = "tower")]
+pub use self::service::ThrottleService;
 pub use self::settings::HoldUntil;
 pub use self::snapshot::{ClassSnapshot, Snapshot};
 pub use self::throttle::{Throttle, ThrottleBuilder};
+pub use self::throttle_layer::ThrottleLayer;
 pub use self::unit::Reported;
+pub use self::when_shed::WhenShed;

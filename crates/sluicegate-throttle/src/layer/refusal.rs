@@ -2,17 +2,18 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION, RETRY_AFTER};
 use http::request::Parts;
 use http::{HeaderValue, Response, StatusCode};
-use sluicegate_core::adapter::{Refused, fields};
+use sluicegate_core::adapter::fields;
+use sluicegate_core::response::Redirect;
 
-use super::body::Body;
+use super::settings::Settings;
 use crate::scheduler::{Shed, ShedReason};
 
-/// Makes the response of a request that is shed.
-#[derive(Clone)]
-pub(super) struct Respond(Arc<RespondFn>);
+/// Makes the response of a request that is refused.
+#[derive(Clone, Default)]
+pub(super) struct Respond(Option<Arc<RespondFn>>);
 
 type RespondFn = dyn Fn(&Shed, &Parts) -> Response<Bytes> + Send + Sync;
 
@@ -20,38 +21,54 @@ impl Respond {
     pub(super) fn with(
         respond: impl Fn(&Shed, &Parts) -> Response<Bytes> + Send + Sync + 'static,
     ) -> Self {
-        Self(Arc::new(respond))
+        Self(Some(Arc::new(respond)))
     }
+}
 
-    /// `503 Service Unavailable` with a problem document.
-    pub(super) fn problem() -> Self {
-        Self::with(|shed, _| {
-            let detail = match retry_after(shed) {
-                Some(seconds) => format!("try again in {seconds} s"),
-                None => "the request costs more than the server ever admits".to_owned(),
-            };
-            let problem = format!(
-                "{{\"type\":\"{TYPE}\",\"title\":\"Temporarily reduced capacity\",\"status\":503,\"detail\":\"{detail}\"}}\n"
-            );
-            let mut response = Response::new(Bytes::from(problem));
-            *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-            let content_type = HeaderValue::from_static(fields::PROBLEM_JSON);
-            response.headers_mut().insert(CONTENT_TYPE, content_type);
-            response
-        })
-    }
-
-    /// The response, with the fields that it needs and does not have. Layers further out give their charges back.
-    pub(super) fn response<B>(&self, shed: &Shed, request: &Parts) -> Response<Body<B>> {
-        let mut response = (self.0)(shed, request).map(Body::from_bytes);
+impl<R> Settings<R> {
+    /// The response of a request that is refused, with the fields that it needs and does not have. The adapter leaves
+    /// [`Refused`](sluicegate_core::adapter::Refused) in its extensions, so that layers further out give their charges
+    /// back.
+    pub(super) fn response(&self, shed: &Shed, request: impl FnOnce() -> Parts) -> Response<Bytes> {
+        let mut response = match &self.respond.0 {
+            Some(respond) => respond(shed, &request()),
+            None => problem(shed, self.when_shed.location().map_or(503, |to| to.status)),
+        };
+        if let Some(redirect) = self.when_shed.location() {
+            send_to(redirect, &mut response);
+        }
         let is_redirect = response.status().is_redirection();
         let headers = response.headers_mut();
         if let (Some(seconds), false) = (retry_after(shed), is_redirect) {
             headers.entry(RETRY_AFTER).or_insert(seconds.into());
         }
         headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
-        response.extensions_mut().insert(Refused);
         response
+    }
+}
+
+/// `503 Service Unavailable`, unless the client is sent elsewhere, with a problem document.
+fn problem(shed: &Shed, status: u16) -> Response<Bytes> {
+    let detail = match retry_after(shed) {
+        Some(seconds) => format!("try again in {seconds} s"),
+        None => "the request costs more than the server ever admits".to_owned(),
+    };
+    let problem = format!(
+        "{{\"type\":\"{TYPE}\",\"title\":\"Temporarily reduced capacity\",\"status\":{status},\"detail\":\"{detail}\"}}\n"
+    );
+    let mut response = Response::new(Bytes::from(problem));
+    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    let content_type = HeaderValue::from_static(fields::PROBLEM_JSON);
+    response.headers_mut().insert(CONTENT_TYPE, content_type);
+    response
+}
+
+fn send_to(redirect: &Redirect, response: &mut Response<Bytes>) {
+    *response.status_mut() =
+        StatusCode::from_u16(redirect.status).unwrap_or(StatusCode::TEMPORARY_REDIRECT);
+    // Visible ASCII, so there always is one.
+    if let Ok(location) = HeaderValue::from_str(&redirect.location) {
+        response.headers_mut().insert(LOCATION, location);
     }
 }
 

@@ -1,9 +1,18 @@
 use std::sync::Arc;
 
+use sluicegate_core::key::View;
+
+use super::in_service::InService;
 use super::refusal::Respond;
-use super::shared::Shared;
+use super::requests::Describe;
+use super::shared::{Admission, Place, Shared};
+use super::when_shed::WhenShed;
+use crate::scheduler::{Shed, ShedReason};
 
 /// Until when a request counts as running.
+///
+/// A handler can say it of its own response, by leaving it in the response's extensions: an event stream, say, counts
+/// at its start alone with `HoldUntil::Head`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum HoldUntil {
     /// Until the body of its response has ended.
@@ -19,5 +28,52 @@ pub(super) struct Settings<R> {
     pub(super) shared: Arc<Shared>,
     pub(super) requests: R,
     pub(super) respond: Respond,
+    pub(super) when_shed: WhenShed,
     pub(super) hold_until: HoldUntil,
+}
+
+/// What becomes of a request that comes to a layer. Adapters for frameworks do nothing but that.
+#[derive(Debug)]
+pub(super) enum Turn {
+    /// It is served now; an exempt one uncounted.
+    Start(Option<InService>),
+    /// It waits.
+    Wait(Place),
+    /// It is answered, and not served.
+    Refuse(Shed),
+}
+
+impl<R> Settings<R> {
+    /// Decides about a request.
+    #[inline]
+    pub(super) fn admit<V: View>(&self, view: &V) -> Turn
+    where
+        R: Describe<V>,
+    {
+        let Some(described) = self.requests.describe(view, &self.shared.classes) else {
+            return Turn::Start(None);
+        };
+        match self.shared.admit(&described) {
+            Admission::Start(in_service) => Turn::Start(Some(in_service)),
+            Admission::Wait(place) => Turn::Wait(place),
+            Admission::Shed(shed) => self.instead(shed),
+        }
+    }
+
+    /// What becomes of a request whose wait is over.
+    pub(super) fn told(&self, told: Result<InService, Shed>) -> Turn {
+        match told {
+            Ok(in_service) => Turn::Start(Some(in_service)),
+            Err(shed) => self.instead(shed),
+        }
+    }
+
+    /// What becomes of a request that is shed.
+    fn instead(&self, shed: Shed) -> Turn {
+        let is_awaited = shed.reason != ShedReason::Deadline;
+        match is_awaited.then(|| self.when_shed.permit()).flatten() {
+            Some(permit) => Turn::Start(Some(InService::less(Arc::clone(&self.shared), permit))),
+            None => Turn::Refuse(shed),
+        }
+    }
 }

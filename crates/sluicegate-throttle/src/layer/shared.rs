@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use sluicegate_core::adapter::Sleep;
 use sluicegate_core::clock::Clock;
-use sluicegate_core::cost::RunningCost;
 
+use super::in_service::InService;
 use super::requests::Described;
 use super::snapshot::{ClassSnapshot, Snapshot};
 use super::stopwatch::Stopwatch;
@@ -106,20 +106,11 @@ impl Shared {
     }
 
     fn in_service(self: &Arc<Self>, running: Running, key: u64) -> InService {
-        InService {
-            shared: Arc::clone(self),
-            running: Some(running),
-            key,
-            nanos: 0,
-            polled_since: None,
-            reported: None,
-            outcome: Outcome::Cancelled,
-            at_end: Outcome::Success,
-        }
+        InService::new(Arc::clone(self), running, key)
     }
 
     /// A request has ended, or its client has gone.
-    fn end(
+    pub(super) fn end(
         self: &Arc<Self>,
         running: Running,
         key: u64,
@@ -320,48 +311,6 @@ impl Drop for Place {
     fn drop(&mut self) {
         if let Some(id) = self.id {
             self.shared.leave(id, &self.waiter);
-        }
-    }
-}
-
-/// A request that is being served. Dropped, it has ended.
-#[derive(Debug)]
-pub(super) struct InService {
-    shared: Arc<Shared>,
-    running: Option<Running>,
-    key: u64,
-    nanos: u64,
-    /// What the stopwatch showed when it was last polled, while it is.
-    polled_since: Option<u64>,
-    /// What the handler says that it cost.
-    pub(super) reported: Option<RunningCost>,
-    pub(super) outcome: Outcome,
-    /// The outcome, if the body comes to its end.
-    pub(super) at_end: Outcome,
-}
-
-impl InService {
-    /// It is polled from now on, if it is not yet.
-    #[inline]
-    pub(super) fn resume(&mut self) {
-        self.polled_since.get_or_insert_with(|| self.shared.stopwatch.read());
-    }
-
-    /// It is not polled any more.
-    #[inline]
-    pub(super) fn pause(&mut self) {
-        if let Some(before) = self.polled_since.take() {
-            self.nanos += self.shared.stopwatch.since(before);
-        }
-    }
-}
-
-impl Drop for InService {
-    fn drop(&mut self) {
-        self.pause();
-        if let Some(running) = self.running.take() {
-            let reported = self.reported.as_ref().map(RunningCost::total);
-            self.shared.end(running, self.key, self.nanos, reported, self.outcome);
         }
     }
 }

@@ -2,13 +2,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sluicegate::adapter::Plain;
 use sluicegate_core::clock::Clock;
 
+use super::has_room::HasRoom;
 use super::requests::Requests;
-use super::service::ThrottleLayer;
 use super::shared::Shared;
 use super::snapshot::Snapshot;
+use super::throttle_layer::ThrottleLayer;
 use super::unit::{Reported, Unit};
 use crate::adaptive::Algorithm;
 use crate::class::Classes;
@@ -40,14 +40,9 @@ impl Throttle {
         ThrottleBuilder::new()
     }
 
-    /// A tower layer that lets requests through as this throttle starts them.
+    /// A layer that lets requests through as this throttle starts them: `.layer(throttle.layer())` in tower and axum,
+    /// `.wrap(throttle.layer())` in actix-web.
     pub fn layer(&self) -> ThrottleLayer {
-        self.layer_for::<Plain>()
-    }
-
-    /// [`layer`](Self::layer) for a [`Framework`](sluicegate::adapter::Framework), such as `sluicegate_axum::adapter::Axum`:
-    /// keys and conditions then find what that framework leaves in requests.
-    pub fn layer_for<W>(&self) -> ThrottleLayer<Requests, W> {
         ThrottleLayer::new(Arc::clone(&self.shared), Requests::new(self.shared.classes.lowest()))
     }
 
@@ -56,28 +51,23 @@ impl Throttle {
         self.shared.snapshot()
     }
 
-    /// Whether no request waits: a condition for elastic limits, through
-    /// [`HasCapacity`](sluicegate_core::condition::HasCapacity).
+    /// A condition for elastic limits: holds while no request waits.
     ///
     /// ```
     /// use std::time::Duration;
-    /// use sluicegate::condition::HasCapacity;
     /// use sluicegate::{Ip, Limit, when};
     /// use sluicegate_throttle::Throttle;
     ///
     /// let throttle = Throttle::builder().in_flight(10).queue(Duration::from_millis(200)).build()?;
-    /// let idle = HasCapacity::from_fn({
-    ///     let throttle = throttle.clone();
-    ///     move || throttle.has_capacity()
-    /// });
-    /// let elastic = when(idle, Limit::per_minute(1_000).named("api"))
+    /// // Up to ten times as much while nobody waits: one budget, whichever of the limits holds.
+    /// let elastic = when(throttle.has_room(), Limit::per_minute(1_000).named("api"))
     ///     .otherwise(Limit::per_minute(100).named("api"))
     ///     .by(Ip::peer());
     /// # let _ = elastic;
     /// # Ok::<(), sluicegate_throttle::ConfigError>(())
     /// ```
-    pub fn has_capacity(&self) -> bool {
-        self.shared.has_capacity()
+    pub fn has_room(&self) -> HasRoom {
+        HasRoom(Arc::clone(&self.shared))
     }
 }
 

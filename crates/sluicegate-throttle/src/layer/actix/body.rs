@@ -1,0 +1,78 @@
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use actix_web::body::{BodySize, MessageBody};
+use actix_web::web::Bytes;
+use pin_project_lite::pin_project;
+
+use crate::layer::in_service::{BodyEnd, InService};
+
+pin_project! {
+    /// The body of a response that has passed a throttle in actix-web: that of the service inside, as it is.
+    ///
+    /// The time in which it is polled belongs to the cost of the request, which ends when the last chunk has been taken,
+    /// when the body fails, and when it is dropped because the client has gone. An upgraded connection is the body of
+    /// its response.
+    pub struct ActixBody<B> {
+        // Dropped first: it may report what it cost.
+        #[pin]
+        inner: B,
+        in_service: Option<Box<InService>>,
+    }
+}
+
+impl<B> ActixBody<B> {
+    pub(super) fn new(inner: B, in_service: Option<InService>) -> Self {
+        Self { inner, in_service: in_service.map(Box::new) }
+    }
+
+    /// The body of the service inside.
+    pub const fn inner(&self) -> &B {
+        &self.inner
+    }
+}
+
+impl<B: MessageBody> MessageBody for ActixBody<B> {
+    type Error = B::Error;
+
+    #[inline]
+    fn size(&self) -> BodySize {
+        self.inner.size()
+    }
+
+    fn poll_next(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, B::Error>>> {
+        let mut this = self.project();
+        InService::poll_body(this.in_service, || {
+            this.inner.as_mut().poll_next(cx).map(|chunk| {
+                let is_empty = || matches!(this.inner.size(), BodySize::None | BodySize::Sized(0));
+                let end = match &chunk {
+                    Some(Err(_)) => Some(BodyEnd::Failed),
+                    None => Some(BodyEnd::Whole),
+                    Some(Ok(_)) => is_empty().then_some(BodyEnd::Whole),
+                };
+                (chunk, end)
+            })
+        })
+    }
+
+    fn try_into_bytes(self) -> Result<Bytes, Self> {
+        let Self { inner, mut in_service } = self;
+        match inner.try_into_bytes() {
+            Ok(bytes) => {
+                in_service.iter_mut().for_each(|in_service| in_service.end(BodyEnd::Whole));
+                Ok(bytes)
+            }
+            Err(inner) => Err(Self { inner, in_service }),
+        }
+    }
+}
+
+impl<B: fmt::Debug> fmt::Debug for ActixBody<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ActixBody").field(&self.inner).finish()
+    }
+}

@@ -1,0 +1,10 @@
+//! The middleware for actix-web: hands requests to the parts that decide, and responses to those that measure.
+
+mod body;
+mod future;
+mod refusal;
+mod service;
+
+pub use self::body::ActixBody;
+pub use self::future::ActixFuture;
+pub use self::service::ActixService;

@@ -1,0 +1,77 @@
+use std::fmt;
+use std::future::{Ready, ready};
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use actix_web::Error;
+use actix_web::body::{EitherBody, MessageBody};
+use actix_web::dev::{Service, ServiceRequest, ServiceResponse, Transform};
+use sluicegate_actix::adapter::RequestView;
+
+use super::body::ActixBody;
+use super::future::ActixFuture;
+use crate::layer::requests::{Describe, Requests};
+use crate::layer::settings::Settings;
+use crate::layer::throttle_layer::ThrottleLayer;
+
+impl<I, R, B> Transform<I, ServiceRequest> for ThrottleLayer<R>
+where
+    I: Service<ServiceRequest, Response = ServiceResponse<B>, Error = Error> + 'static,
+    R: for<'a> Describe<RequestView<'a>> + Clone + 'static,
+    B: MessageBody,
+{
+    type Response = ServiceResponse<EitherBody<ActixBody<B>>>;
+    type Error = Error;
+    type Transform = ActixService<I, R>;
+    type InitError = ();
+    type Future = Ready<Result<Self::Transform, ()>>;
+
+    fn new_transform(&self, service: I) -> Self::Future {
+        ready(Ok(ActixService::new(service, self)))
+    }
+}
+
+/// A service of actix-web behind a [`ThrottleLayer`].
+pub struct ActixService<I, R = Requests> {
+    inside: Rc<Inside<I, R>>,
+}
+
+impl<I, R: Clone> ActixService<I, R> {
+    pub(in crate::layer) fn new(service: I, layer: &ThrottleLayer<R>) -> Self {
+        let settings = layer.settings.clone();
+        Self { inside: Rc::new(Inside { service, settings }) }
+    }
+}
+
+/// What requests under way need: the service, which is called by those that wait when they have waited, and the
+/// settings.
+pub(super) struct Inside<I, R> {
+    pub(super) service: I,
+    pub(super) settings: Settings<R>,
+}
+
+impl<I, R, B> Service<ServiceRequest> for ActixService<I, R>
+where
+    I: Service<ServiceRequest, Response = ServiceResponse<B>, Error = Error> + 'static,
+    R: for<'a> Describe<RequestView<'a>> + 'static,
+    B: MessageBody,
+{
+    type Response = ServiceResponse<EitherBody<ActixBody<B>>>;
+    type Error = Error;
+    type Future = ActixFuture<I, R>;
+
+    fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        self.inside.service.poll_ready(cx)
+    }
+
+    fn call(&self, request: ServiceRequest) -> Self::Future {
+        let turn = self.inside.settings.admit(&RequestView::new(request.request()));
+        ActixFuture::new(turn, request, Rc::clone(&self.inside))
+    }
+}
+
+impl<I: fmt::Debug, R> fmt::Debug for ActixService<I, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ActixService").field("inner", &self.inside.service).finish()
+    }
+}

@@ -1,0 +1,154 @@
+//! A request that is being served: what it costs, how it went, and when it has ended, whatever the framework.
+
+use std::sync::Arc;
+use std::task::{Poll, ready};
+
+use sluicegate_core::cost::RunningCost;
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::settings::HoldUntil;
+use super::shared::Shared;
+use crate::scheduler::{Outcome, Running};
+
+/// A request that is being served. Dropped, it has ended.
+#[derive(Debug)]
+pub(super) struct InService {
+    shared: Arc<Shared>,
+    /// Nothing where it is served less: it takes up no capacity then.
+    running: Option<Running>,
+    less: Option<OwnedSemaphorePermit>,
+    key: u64,
+    nanos: u64,
+    /// What the stopwatch showed when it was last polled, while it is.
+    polled_since: Option<u64>,
+    /// What the handler says that it cost.
+    reported: Option<RunningCost>,
+    outcome: Outcome,
+    /// The outcome, if the body comes to its end.
+    at_end: Outcome,
+}
+
+/// What a throttle wants to know of the head of a response.
+#[derive(Debug)]
+pub(super) struct Head {
+    pub(super) status: u16,
+    /// What the handler says that the request cost.
+    pub(super) reported: Option<RunningCost>,
+    /// Whether a limit or a throttle further in refused the request.
+    pub(super) is_refusal: bool,
+    /// What the handler asks for.
+    pub(super) hold_until: Option<HoldUntil>,
+    /// Whether no body follows.
+    pub(super) is_end: bool,
+}
+
+/// How a body has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BodyEnd {
+    Whole,
+    Failed,
+}
+
+impl InService {
+    pub(super) fn new(shared: Arc<Shared>, running: Running, key: u64) -> Self {
+        Self::begun(shared, Some(running), None, key)
+    }
+
+    /// A request that was shed, and is served less.
+    pub(super) fn less(shared: Arc<Shared>, permit: OwnedSemaphorePermit) -> Self {
+        Self::begun(shared, None, Some(permit), 0)
+    }
+
+    fn begun(
+        shared: Arc<Shared>,
+        running: Option<Running>,
+        less: Option<OwnedSemaphorePermit>,
+        key: u64,
+    ) -> Self {
+        Self {
+            shared,
+            running,
+            less,
+            key,
+            nanos: 0,
+            polled_since: None,
+            reported: None,
+            outcome: Outcome::Cancelled,
+            at_end: Outcome::Success,
+        }
+    }
+
+    /// Whether the handler is to serve less.
+    pub(super) const fn is_less(&self) -> bool {
+        self.less.is_some()
+    }
+
+    /// It is polled from now on, if it is not yet.
+    #[inline]
+    pub(super) fn resume(&mut self) {
+        self.polled_since.get_or_insert_with(|| self.shared.stopwatch.read());
+    }
+
+    /// It is not polled any more.
+    #[inline]
+    pub(super) fn pause(&mut self) {
+        if let Some(before) = self.polled_since.take() {
+            self.nanos += self.shared.stopwatch.since(before);
+        }
+    }
+
+    /// There is no response.
+    pub(super) fn failed(&mut self, is_overload: bool) {
+        self.outcome = if is_overload { Outcome::Overload } else { Outcome::Error };
+    }
+
+    /// The head of the response is there. Returns what the body holds; nothing where the request has ended.
+    ///
+    /// Until its body has ended, the request counts as cancelled.
+    pub(super) fn answered(mut self, head: Head, hold_until: HoldUntil) -> Option<Self> {
+        self.reported = head.reported;
+        self.at_end = match head.status {
+            _ if head.is_refusal => Outcome::Error,
+            429 | 503 | 504 => Outcome::Overload,
+            500.. => Outcome::Error,
+            _ => Outcome::Success,
+        };
+        if head.is_end || head.hold_until.unwrap_or(hold_until) == HoldUntil::Head {
+            self.outcome = self.at_end;
+            return None;
+        }
+        Some(self)
+    }
+
+    /// The body has ended.
+    pub(super) fn end(&mut self, end: BodyEnd) {
+        self.outcome = if end == BodyEnd::Whole { self.at_end } else { Outcome::Error };
+    }
+
+    /// Polls the body of the response, measured, and lets go of `held` when the body has ended.
+    pub(super) fn poll_body<T>(
+        held: &mut Option<Box<Self>>,
+        poll: impl FnOnce() -> Poll<(T, Option<BodyEnd>)>,
+    ) -> Poll<T> {
+        let Some(in_service) = held else { return poll().map(|(frame, _)| frame) };
+        in_service.resume();
+        let polled = poll();
+        in_service.pause();
+        let (frame, end) = ready!(polled);
+        if let Some(end) = end {
+            in_service.end(end);
+            *held = None;
+        }
+        Poll::Ready(frame)
+    }
+}
+
+impl Drop for InService {
+    fn drop(&mut self) {
+        self.pause();
+        if let Some(running) = self.running.take() {
+            let reported = self.reported.as_ref().map(RunningCost::total);
+            self.shared.end(running, self.key, self.nanos, reported, self.outcome);
+        }
+    }
+}
