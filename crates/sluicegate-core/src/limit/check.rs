@@ -38,6 +38,7 @@ impl Limit {
             shadow: false,
             when_full: None,
             plain: false,
+            carried_words: false,
             name: Name::NONE,
             algorithm: Algorithm::Concurrency(Concurrency::new(count)),
             id: 0,
@@ -137,7 +138,12 @@ impl Limit {
             ));
         }
         let queues = matches!(self.spec, AlgorithmSpec::LeakyBucket { .. });
-        self.plain = !self.has_extra_state() && !self.count_refused && !queues && !self.shadow;
+        let has_words = !self.count_refused && !queues && !self.shadow;
+        self.plain = !self.has_extra_state() && has_words;
+        let has_account =
+            !matches!(self.algorithm, Algorithm::SlidingLog(_) | Algorithm::Concurrency(_));
+        self.carried_words =
+            self.carried && has_account && has_words && self.ban == 0 && self.gap == 0;
         self.id = self.identity();
         Ok(self)
     }

@@ -57,6 +57,9 @@ pub struct Limit {
     /// Whether one look at two words tells all: no ban, no gap, no log, no queue of its own, nothing
     /// to record of refusals, and no shadow.
     pub(super) plain: bool,
+    /// Whether it would be plain if what was spent were not carried over: two words tell all as long as the row has
+    /// no account but that of these numbers.
+    pub(super) carried_words: bool,
     pub(super) name: Name,
     /// What follows from the above.
     pub(super) algorithm: Algorithm,
@@ -182,6 +185,13 @@ impl Limit {
     #[inline]
     pub(crate) const fn is_plain(&self) -> bool {
         self.plain
+    }
+
+    /// Whether the account of this limit's numbers tells all, as long as the row has no other: what a
+    /// [plain](Self::is_plain) limit becomes when it is [carried](Self::carried) over.
+    #[inline]
+    pub(crate) const fn is_plain_account(&self) -> bool {
+        self.carried_words
     }
 
     /// Whether the state holds more than the shape's two words.

@@ -38,6 +38,17 @@ impl State {
 }
 
 impl State {
+    /// Whether the words are an account of these numbers, and the only thing that the state holds.
+    #[inline]
+    pub(crate) fn is_account_of(&self, parameters: Parameters) -> bool {
+        let Self { words: _, gap, ban, refused, strikes, written, others, log } = self;
+        let has_others = others
+            .as_ref()
+            .is_some_and(|others| !others.accounts.is_empty() || others.shut != [0; 2]);
+        let more = [gap, ban, strikes].into_iter().flatten().fold(*refused, |all, word| all | word);
+        written.parameters == parameters && more == 0 && !has_others && log.is_none()
+    }
+
     /// The state of two words, and nothing else.
     #[inline]
     pub(crate) fn of(words: Words) -> Self {

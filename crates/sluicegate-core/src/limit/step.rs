@@ -5,6 +5,7 @@
 use super::algorithm::Algorithm;
 use super::definition::Limit;
 use super::earliest::{Earliest, StepResult};
+use super::outcome::PlainOutcome;
 use super::state::State;
 use super::words::Words;
 
@@ -14,7 +15,33 @@ impl Limit {
         self.algorithm.since(words)
     }
 
-    /// Spends `cost` by a [plain](Self::is_plain) limit, if that may come in at once. The words must not be
+    /// [`step`](Self::step) from a state whose only account is that of these numbers, and that holds nothing else:
+    /// the outcome, and in how many microseconds the state then equals a fresh one if something was spent. `None`
+    /// where there is more to look at, or the state is of a later time.
+    ///
+    /// Neither a charge nor a refusal then has anything to do but what it does to two words.
+    #[inline]
+    pub(crate) fn step_account(
+        &self,
+        state: &mut State,
+        now: u64,
+        cost: u64,
+    ) -> Option<(PlainOutcome, Option<Option<u64>>)> {
+        let before = state.words;
+        let is_in_order = state.written.since <= now && self.algorithm.since(before) <= now;
+        if !is_in_order || !state.is_account_of(self.algorithm.parameters()) {
+            return None;
+        }
+        let result = self.step(before, now, cost);
+        let mut spent = None;
+        if let StepResult::Admit { words, fresh_in } = result {
+            state.words = words;
+            spent = Some(fresh_in);
+        }
+        Some((PlainOutcome::new(result, before, now).of_account(), spent))
+    }
+
+    /// Spends `cost` by a limit that is [plain](Self::is_plain), or by its [account](Self::is_plain_account), if that may come in at once. The words must not be
     /// of a later time.
     pub(crate) fn step(&self, words: Words, now: u64, cost: u64) -> StepResult {
         let admitted = match &self.algorithm {

@@ -46,6 +46,8 @@ pub(crate) struct DeferredStatus {
     pub(crate) now: u64,
     pub(crate) role: Role,
     pub(crate) via: u8,
+    /// Whether the words are those of the only account in the row of a limit that is carried over.
+    pub(crate) is_account: bool,
 }
 
 /// What was worked out while the state was at hand.
@@ -70,7 +72,7 @@ pub(crate) struct ComputedStatus {
 impl LimitOutcome {
     /// Of a limit whose state is two words.
     pub(crate) fn of_words([first, second]: Words, now: u64, role: Role) -> Self {
-        Self::Deferred(DeferredStatus { first, second, now, role, via: 0 })
+        Self::Deferred(DeferredStatus { first, second, now, role, via: 0, is_account: false })
     }
 
     pub(crate) fn words(&self) -> Option<Words> {
@@ -163,7 +165,12 @@ impl DeferredStatus {
     pub(crate) fn receipt(&self) -> Receipt {
         let words = if self.role == Role::Charged { [self.first, self.second] } else { [0; 2] };
         let void = self.role == Role::Shadowed;
-        Receipt { via: self.via, void, ..Receipt::from_words(words) }
+        let receipt = Receipt { via: self.via, void, ..Receipt::from_words(words) };
+        match self.is_account && self.role == Role::Charged {
+            // The account was there before, and no other had to have room for the charge.
+            true => Receipt { at: self.now, since: self.now, by_all: true, ..receipt },
+            false => receipt,
+        }
     }
 
     pub(crate) fn status(&self, limit: &Limit, cost: u64) -> LimitStatus {

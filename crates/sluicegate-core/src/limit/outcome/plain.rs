@@ -20,6 +20,15 @@ impl PlainOutcome {
             StepResult::Refuse(Earliest::Unknown) => (before, UNKNOWN, Role::Refused(true)),
             StepResult::Refuse(Earliest::Never) => (before, NEVER, Role::Refused(true)),
         };
-        Self { status: DeferredStatus { first, second, now, role, via: 0 }, micros }
+        Self {
+            status: DeferredStatus { first, second, now, role, via: 0, is_account: false },
+            micros,
+        }
+    }
+
+    /// The same, of words that are the only account in the row of a limit that is carried over.
+    #[inline]
+    pub(crate) fn of_account(self) -> Self {
+        Self { status: DeferredStatus { is_account: true, ..self.status }, ..self }
     }
 }

@@ -1,5 +1,6 @@
 //! Tests of the arithmetic as a whole; those of one shape stand beside it.
 
+mod accounts;
 mod against_model;
 mod bans;
 mod carried;

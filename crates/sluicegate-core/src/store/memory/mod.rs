@@ -23,6 +23,7 @@ mod record;
 mod row;
 mod shared_rows;
 mod spend;
+mod spend_account;
 mod spend_one_word;
 mod sync;
 mod table;

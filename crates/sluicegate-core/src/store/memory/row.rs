@@ -108,6 +108,23 @@ impl FourRows<TwoWords> {
     }
 }
 
+impl Guard<'_, FourRows<FullState>> {
+    /// Changes the state where it is kept, without taking it out; `change` returns the new expiry, if there is one.
+    #[inline]
+    pub(super) fn change<T>(
+        &self,
+        row: usize,
+        change: impl FnOnce(&mut State) -> Option<(T, Option<u32>)>,
+    ) -> Option<(T, Option<u32>)> {
+        let mut state = self.rows[row % ROWS].0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (result, expiry) = change(state.as_deref_mut()?)?;
+        if let Some(expiry) = expiry {
+            self.expiries[row % ROWS].store(expiry, Ordering::Relaxed);
+        }
+        Some((result, expiry))
+    }
+}
+
 impl<R: Row> Guard<'_, FourRows<R>> {
     /// Empties the rows that have recovered, and hands back what stood in them.
     pub(super) fn tidy(&self, tick: u32) -> impl Iterator<Item = R::Content> {

@@ -26,7 +26,8 @@ pub(super) enum NotSpent {
 }
 
 impl Inner {
-    /// The common case: a plain limit whose row is in its first bucket, with no other thread at work there.
+    /// The common case: a plain limit whose row is in its first bucket, with no other thread at work there; or one that
+    /// is carried over, whose row has no account but its own.
     #[inline(always)]
     pub(super) fn spend_first(
         &self,
@@ -82,7 +83,7 @@ impl Inner {
         cost: u64,
     ) -> Result<PlainOutcome, NotSpent> {
         if !limit.is_plain() {
-            return Err(NotSpent::Nowhere);
+            return self.spend_account(limit, key, cost).ok_or(NotSpent::Nowhere);
         }
         let table = &self.two_words;
         let fingerprint = self.seed.fingerprint(limit.id(), key);

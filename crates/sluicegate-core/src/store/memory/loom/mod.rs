@@ -68,6 +68,8 @@ fn interrupted(times: usize, run: impl Fn(Order) + Copy + Send + Sync + 'static)
 enum RowKind {
     OneWord,
     TwoWords,
+    /// The only account of a limit that is carried over.
+    Account,
 }
 
 impl RowKind {
@@ -82,6 +84,8 @@ impl RowKind {
         let limit = match self {
             Self::OneWord => Limit::per(count, period),
             Self::TwoWords => Limit::per(3 * count, 3 * period + TICK).burst(count),
+            // Each count is a limit of its own.
+            Self::Account => Limit::per(count, period).named(&count.to_string()).carried(),
         };
         let limit = limit.when_full(WhenFull::Admit);
         assert_eq!(limit.one_word_bucket().is_some(), matches!(self, Self::OneWord), "{limit}");
@@ -99,7 +103,7 @@ fn moving_model(run: impl Fn(RowKind, Order) + Copy + Send + Sync + 'static) {
 }
 
 fn interrupted_of_both(times: usize, run: impl Fn(RowKind, Order) + Copy + Send + Sync + 'static) {
-    for kind in [RowKind::OneWord, RowKind::TwoWords] {
+    for kind in [RowKind::OneWord, RowKind::TwoWords, RowKind::Account] {
         interrupted(times, move |order| run(kind, order));
     }
 }
@@ -152,9 +156,11 @@ fn store() -> (Memory, ManualClock) {
         clock: (&clock).into(),
     }));
     assert_eq!([store.0.one_word.buckets(), store.0.two_words.buckets()], [2; 2]);
+    assert_eq!(store.0.full_state.buckets(), 2);
     // loom cannot follow an allocation at first use, so the table is made before.
     store.0.one_word.make();
     store.0.two_words.make();
+    store.0.full_state.make();
     store.0.shared_rows.table.make();
     (store, clock)
 }
@@ -193,6 +199,10 @@ fn stands(store: &Memory, limit: Limit, key: KeyBuf) -> Option<usize> {
         Some(_) => [A, B]
             .into_iter()
             .filter(|at| is_in(&store.0.one_word, *at, fingerprint, since))
+            .collect(),
+        None if limit.is_plain_account() => [A, B]
+            .into_iter()
+            .filter(|at| is_in(&store.0.full_state, *at, fingerprint, now))
             .collect(),
         None => [A, B]
             .into_iter()

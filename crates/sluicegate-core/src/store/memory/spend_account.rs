@@ -1,0 +1,86 @@
+//! Spending from the row of a limit that is carried over, where it has only the account of the limit's own numbers.
+//!
+//! That is nearly every row: numbers change when a file is reloaded or a customer moves to another tier. The decision is
+//! then the step of a plain limit. It is made where the state is kept, under the lock of the bucket. Nothing is moved and
+//! nothing is allocated, and what there is to tell of the row is worked out when somebody asks.
+
+use super::Inner;
+use super::bucket::{Bucket as _, Guard};
+use super::moment::Moment;
+use super::row::{FourRows, FullState};
+use super::table::CHOICES;
+use crate::key::KeyBuf;
+use crate::limit::{Limit, PlainOutcome};
+
+/// A decision, with the tick at which the row has then recovered, if something was spent.
+type Spent = (PlainOutcome, Option<u32>);
+
+impl Inner {
+    /// Spends from a live row; `None` where there is none, or more to look at.
+    #[inline]
+    pub(super) fn spend_account(
+        &self,
+        limit: &Limit,
+        key: &KeyBuf,
+        cost: u64,
+    ) -> Option<PlainOutcome> {
+        if !limit.is_plain_account() {
+            return None;
+        }
+        let table = &self.full_state;
+        let fingerprint = self.seed.fingerprint(limit.id(), key);
+        let first = table.lock(table.choice(fingerprint, 0));
+        // A state of a later time, as another thread may have written it, is not decided about here.
+        let Moment { now, .. } = self.moment();
+        let tick = table.tick(now);
+        let spend =
+            |bucket: &Guard<'_, _>, row| self.spend_from_account(limit, bucket, row, now, cost);
+        let (outcome, _) = match first.find_live(fingerprint, tick) {
+            Some(row) => spend(&first, row)?,
+            None if first.has_displaced(tick) => {
+                self.spend_displaced_account(&first, fingerprint, tick, spend)?
+            }
+            None => return None,
+        };
+        Some(outcome)
+    }
+
+    /// Spends from a live row in another of its choices. As long as its first bucket is locked, no other row is made
+    /// for the key.
+    #[cold]
+    fn spend_displaced_account(
+        &self,
+        first: &Guard<'_, FourRows<FullState>>,
+        fingerprint: u64,
+        tick: u32,
+        spend: impl Fn(&Guard<'_, FourRows<FullState>>, usize) -> Option<Spent>,
+    ) -> Option<Spent> {
+        let table = &self.full_state;
+        // A guess, as long as the bucket is not locked. The first bucket is not among them: the row is not there.
+        let holds = |number: &usize| table.bucket(*number).find_live(fingerprint, tick).is_some();
+        let number = (1..CHOICES).map(|choice| table.choice(fingerprint, choice)).find(holds)?;
+        // A thread that holds that bucket may wait for the first one, so this one must not wait for it.
+        let other = table.try_lock(number)?;
+        let (outcome, expiry) = spend(&other, other.find_live(fingerprint, tick)?)?;
+        // Until then nobody begins the row anew in the first bucket.
+        if let Some(expiry) = expiry {
+            first.note_displaced_until(expiry);
+        }
+        Some((outcome, expiry))
+    }
+
+    #[inline]
+    fn spend_from_account(
+        &self,
+        limit: &Limit,
+        bucket: &Guard<'_, FourRows<FullState>>,
+        row: usize,
+        now: u64,
+        cost: u64,
+    ) -> Option<Spent> {
+        bucket.change(row, |state| {
+            let (outcome, spent) = limit.step_account(state, now, cost)?;
+            Some((outcome, spent.map(|fresh_in| self.full_state.expiry(fresh_in, now))))
+        })
+    }
+}
