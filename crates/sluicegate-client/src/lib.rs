@@ -16,6 +16,7 @@ pub mod obey;
 pub mod outgoing;
 
 pub use self::error::{BoxError, ConfigError, Refused};
+pub use self::obey::ObeyLayer;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

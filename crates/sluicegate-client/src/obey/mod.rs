@@ -8,9 +8,22 @@
 //! - When less than a quarter of a quota is left, what is left is spread over the time to its reset.
 //! - Nothing is sent when nothing is left, until the reset.
 //! - What a hostile server may demand has a cap, an hour by default.
+//!
+//! [`ObeyLayer`] does this for the requests of a client, by origin. reqwest follows redirects below the layer: what the
+//! last origin says is noted for that origin, but a request is held back by the first alone. To have each hop obeyed,
+//! switch reqwest's redirects off and put tower-http's `FollowRedirect` around the layer.
 
+mod future;
+mod layer;
+mod service;
+mod shared;
 mod signal;
 mod standing;
+mod table;
+mod wait;
 
+pub use self::future::ResponseFuture;
+pub use self::layer::{ObeyBuilder, ObeyLayer};
+pub use self::service::Obey;
 pub use self::signal::{MAX_QUOTAS, Quota, Signal};
 pub use self::standing::{Rules, Standing, Turn};

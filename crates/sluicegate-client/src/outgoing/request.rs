@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use ::http::{Extensions, HeaderMap, Method, StatusCode};
 
 use super::target::Target;
@@ -21,6 +23,11 @@ pub trait OutgoingRequest {
 
     /// What the program has attached to the request, to add to it.
     fn extensions_mut(&mut self) -> Option<&mut Extensions>;
+
+    /// How long the caller waits for the response, if it says so.
+    fn timeout(&self) -> Option<Duration> {
+        None
+    }
 }
 
 /// A request that can be sent a second time.

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use ::http::{Extensions, HeaderMap, Method, StatusCode};
 use ::reqwest::{Request, Response, Url};
 
@@ -27,6 +29,10 @@ impl OutgoingRequest for Request {
 
     fn extensions_mut(&mut self) -> Option<&mut Extensions> {
         None
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        self.timeout().copied()
     }
 }
 

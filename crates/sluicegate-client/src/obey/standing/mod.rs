@@ -120,6 +120,14 @@ impl Standing {
         }
     }
 
+    /// Notes what a server says in the response to a request that was sent to another one, which redirected it.
+    pub fn hear(&mut self, now: u64, signal: &Signal, rules: &Rules, random: u32) {
+        self.quotas.update(now, signal, self.in_flight, rules, random);
+        if signal.refused {
+            self.refused(now, signal, rules, random);
+        }
+    }
+
     /// Notes the end of a request that was allowed by `turn` and has no response.
     pub fn give_up(&mut self, turn: Turn) {
         self.in_flight = self.in_flight.saturating_sub(1);
@@ -134,6 +142,11 @@ impl Standing {
             && now >= self.not_before
             && self.resume == Resume::Freely
             && self.quotas.is_idle(now)
+    }
+
+    /// Whether no response can make the wait of a request shorter.
+    pub fn is_final(&self, now: u64) -> bool {
+        now < self.not_before || self.in_flight == 0
     }
 
     /// Until when it holds requests back, if it does.

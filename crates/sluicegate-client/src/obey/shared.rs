@@ -1,0 +1,179 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use sluicegate::clock::Clock;
+use sluicegate::key::{Key, KeyBuf};
+
+use super::layer::ObeyBuilder;
+use super::signal::Signal;
+use super::standing::{Rules, Turn};
+use super::table::{Line, Table};
+use crate::error::Refused;
+use crate::outgoing::{AnyKey, Origin, OutgoingRequest, OutgoingResponse, OutgoingView};
+
+/// What all services of a layer share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) table: Table,
+    pub(super) clock: Clock,
+    pub(super) wait: Duration,
+    waiting: usize,
+    rules: Rules,
+    key: Option<AnyKey>,
+}
+
+/// Whom a request is counted with: its origin, and the rest of its key.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Server {
+    origin: KeyBuf,
+    rest: Option<KeyBuf>,
+    whole: KeyBuf,
+}
+
+/// The right to send a request. Dropped, it says that no response came.
+#[derive(Debug)]
+pub(super) struct Permit {
+    shared: Arc<Shared>,
+    /// Keys are long: permits are moved with futures.
+    server: Box<Server>,
+    turn: Turn,
+}
+
+/// What a request is told.
+pub(super) enum Answer {
+    Send(Permit),
+    /// Ask again after this time, or at the next news. No news can make it shorter if it is final.
+    Wait {
+        time: Duration,
+        is_final: bool,
+    },
+    Full,
+}
+
+impl Shared {
+    pub(super) fn new(settings: ObeyBuilder) -> Self {
+        let ObeyBuilder { key, wait, waiting, servers, rules, clock, .. } = settings;
+        Self { table: Table::new(servers), clock, wait, waiting, rules, key }
+    }
+
+    pub(super) fn server(&self, request: &impl OutgoingRequest) -> Server {
+        let mut origin = KeyBuf::new();
+        Origin::write_target(request.target(), &mut origin);
+        let rest = self.key.as_ref().map(|key| {
+            let mut rest = KeyBuf::new();
+            // A key that is not there is one of its own.
+            match key.write(&OutgoingView::new(request), &mut rest) {
+                Ok(()) => rest,
+                Err(_) => KeyBuf::new(),
+            }
+        });
+        Server::new(origin, rest)
+    }
+
+    /// Whether a request may be sent. One that has not waited does not overtake those that wait.
+    pub(super) fn ask(self: &Arc<Self>, server: &Server, has_waited: bool) -> Answer {
+        let now = self.clock.now();
+        let asked = self.table.with(&server.whole, now, |row| {
+            if row.waiting > 0 && !has_waited {
+                return (Turn::Wait(Duration::ZERO), false);
+            }
+            (row.standing.ask(now, &self.rules), row.standing.is_final(now))
+        });
+        match asked {
+            None => Answer::Full,
+            Some((Turn::Wait(time), is_final)) => Answer::Wait { time, is_final },
+            Some((turn, _)) => {
+                Answer::Send(Permit { shared: self.clone(), server: Box::new(*server), turn })
+            }
+        }
+    }
+
+    /// A place in the line.
+    pub(super) fn join(self: &Arc<Self>, server: &Server) -> Result<Place, Refused> {
+        let joined = self.table.with(&server.whole, self.clock.now(), |row| {
+            (row.waiting < self.waiting).then(|| row.join())
+        });
+        match joined.flatten() {
+            Some(line) => Ok(Place { shared: self.clone(), server: *server, line }),
+            None => Err(Refused::new("too many requests wait for its server", None)),
+        }
+    }
+}
+
+impl Server {
+    fn new(origin: KeyBuf, rest: Option<KeyBuf>) -> Self {
+        let mut whole = origin;
+        if let Some(rest) = &rest {
+            whole.push(&rest.lengths().to_le_bytes());
+            rest.words().iter().for_each(|word| whole.push(&word.to_le_bytes()));
+        }
+        Self { origin, rest, whole }
+    }
+
+    /// The server that a response comes from.
+    fn of_response(&self, response: &impl OutgoingResponse) -> Option<Self> {
+        let mut origin = KeyBuf::new();
+        Origin::write_target(response.source()?, &mut origin);
+        (origin != self.origin).then(|| Self::new(origin, self.rest))
+    }
+}
+
+impl Permit {
+    /// Notes the response.
+    pub(super) fn observe(self, response: &impl OutgoingResponse) {
+        let shared = &self.shared;
+        let now = shared.clock.now();
+        let since_epoch = Duration::from_micros(now);
+        let signal = Signal::read(response.status(), response.headers(), since_epoch);
+        let random = fastrand::u32(..);
+        let Some(other) = self.server.of_response(response) else {
+            shared.table.with(&self.server.whole, now, |row| {
+                row.standing.observe(now, &signal, self.turn, &shared.rules, random);
+                row.tell();
+            });
+            return self.forget();
+        };
+        // A redirect led to another origin: it speaks for itself. The first one has served.
+        shared.table.with(&other.whole, now, |row| {
+            row.standing.hear(now, &signal, &shared.rules, random);
+            row.tell();
+        });
+        let served = Signal::default();
+        shared.table.with_known(&self.server.whole, |row| {
+            row.standing.observe(now, &served, self.turn, &shared.rules, random);
+            row.tell();
+        });
+        self.forget();
+    }
+
+    /// Ends without telling anything.
+    fn forget(mut self) {
+        self.turn = Turn::Wait(Duration::ZERO);
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        if matches!(self.turn, Turn::Wait(_)) {
+            return;
+        }
+        self.shared.table.with_known(&self.server.whole, |row| {
+            row.standing.give_up(self.turn);
+            row.tell();
+        });
+    }
+}
+
+/// A place in the line of a server; dropped, it is free.
+#[derive(Debug)]
+pub(super) struct Place {
+    shared: Arc<Shared>,
+    server: Server,
+    pub(super) line: Arc<Line>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.shared.table.with_known(&self.server.whole, |row| row.leave());
+    }
+}
