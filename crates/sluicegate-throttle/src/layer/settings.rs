@@ -70,7 +70,7 @@ impl<R> Settings<R> {
 
     /// What becomes of a request that is shed.
     fn instead(&self, shed: Shed) -> Turn {
-        let is_awaited = shed.reason != ShedReason::Deadline;
+        let is_awaited = shed.reason != ShedReason::Missed;
         match is_awaited.then(|| self.when_shed.permit()).flatten() {
             Some(permit) => Turn::Start(Some(InService::less(Arc::clone(&self.shared), permit))),
             None => Turn::Refuse(shed),

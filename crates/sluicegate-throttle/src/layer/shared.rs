@@ -1,3 +1,5 @@
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -33,13 +35,20 @@ struct State {
     /// Who waits, by the slot of the request in the queue.
     waiters: Vec<Option<Arc<Waiter>>>,
     instructions: Vec<Instruction>,
-    /// Whether a task starts requests when the rate allows it.
-    has_drainer: bool,
+    /// The task that starts requests when the rate allows it, and answers those whose deadline passes.
+    drainer: Option<Alarm>,
     /// Nanoseconds that were measured and are less than a microsecond.
     rest: u64,
     unreadable: u64,
     predicted: u64,
     actual: u64,
+}
+
+/// When the drainer goes on. Another moment that is earlier wakes it.
+#[derive(Debug)]
+struct Alarm {
+    at: u64,
+    waker: Option<Waker>,
 }
 
 /// What becomes of a request that comes to a throttle.
@@ -64,7 +73,7 @@ impl Shared {
             predictor,
             waiters: Vec::new(),
             instructions: Vec::new(),
-            has_drainer: false,
+            drainer: None,
             rest: 0,
             unreadable: 0,
             predicted: 0,
@@ -158,35 +167,55 @@ impl Shared {
         self.let_go(state, wakers);
     }
 
-    /// Unlocks, wakes, and sees to it that what waits for a rate is started in time.
-    fn let_go(self: &Arc<Self>, mut state: MutexGuard<'_, State>, wakers: Vec<Waker>) {
-        let needs_drainer = !state.has_drainer && state.scheduler.next_at().is_some();
-        state.has_drainer |= needs_drainer;
+    /// Unlocks, wakes, and sees to it that what waits for a rate is started in time, and what has a deadline answered.
+    fn let_go(self: &Arc<Self>, mut state: MutexGuard<'_, State>, mut wakers: Vec<Waker>) {
+        let next = state.scheduler.next_at();
+        let mut drainer = None;
+        match (&mut state.drainer, next) {
+            (Some(alarm), Some(next)) if next < alarm.at => {
+                alarm.at = next;
+                wakers.extend(alarm.waker.take());
+            }
+            (alarm @ None, Some(at)) => {
+                // Outside of a runtime, as when a body is dropped elsewhere, a request that waits starts one.
+                if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+                    *alarm = Some(Alarm { at, waker: None });
+                    drainer = Some((runtime, Drainer { shared: Arc::clone(self), is_done: false }));
+                }
+            }
+            _ => {}
+        }
         drop(state);
         wakers.into_iter().for_each(Waker::wake);
-        if needs_drainer {
-            // Outside of a runtime, as when a body is dropped elsewhere, the drainer is dropped at once: a request
-            // that waits starts another.
-            let drainer = Drainer { shared: Arc::clone(self), is_done: false };
-            if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-                runtime.spawn(drain(drainer));
-            }
+        if let Some((runtime, drainer)) = drainer {
+            runtime.spawn(drain(drainer));
         }
     }
 
-    /// Starts what the rate allows. Returns how long it is until more can be started, or `None` when nothing waits for
-    /// the rate any more.
-    fn drain(&self) -> Option<Duration> {
+    /// Starts and answers what is due. Returns when it goes on, and how long that is from now; `None` when nothing waits
+    /// for a moment any more.
+    fn drain(&self) -> Option<(u64, Duration)> {
         let mut state = self.lock();
         let now = self.clock.now();
         let mut instructions = std::mem::take(&mut state.instructions);
         state.scheduler.drain(now, &mut instructions);
         let wakers = state.tell(instructions);
         let next = state.scheduler.next_at();
-        state.has_drainer = next.is_some();
+        state.drainer = next.map(|at| Alarm { at, waker: None });
         drop(state);
         wakers.into_iter().for_each(Waker::wake);
-        next.map(|next| Duration::from_micros(next.saturating_sub(now).max(1)))
+        next.map(|next| (next, Duration::from_micros(next.saturating_sub(now).max(1))))
+    }
+
+    /// Ready when there is something to do before `at`.
+    fn poll_earlier(&self, at: u64, cx: &mut Context<'_>) -> Poll<()> {
+        match &mut self.lock().drainer {
+            Some(alarm) if alarm.at >= at => {
+                alarm.waker = Some(cx.waker().clone());
+                Poll::Pending
+            }
+            _ => Poll::Ready(()),
+        }
     }
 
     pub(super) fn has_capacity(&self) -> bool {
@@ -250,7 +279,8 @@ impl State {
     }
 }
 
-/// The task that starts requests when the rate allows it. It ends when nothing waits.
+/// The task that starts requests when the rate allows it, and answers those whose deadline passes. It ends when nothing
+/// waits for a moment.
 #[derive(Debug)]
 struct Drainer {
     shared: Arc<Shared>,
@@ -258,8 +288,14 @@ struct Drainer {
 }
 
 async fn drain(mut drainer: Drainer) {
-    while let Some(time) = drainer.shared.drain() {
-        Sleep::new(&drainer.shared.clock, time, tokio::time::sleep).await;
+    let shared = Arc::clone(&drainer.shared);
+    while let Some((at, time)) = shared.drain() {
+        let mut sleep = Sleep::new(&shared.clock, time, tokio::time::sleep);
+        poll_fn(|cx| match shared.poll_earlier(at, cx) {
+            Poll::Ready(()) => Poll::Ready(()),
+            Poll::Pending => Pin::new(&mut sleep).poll(cx),
+        })
+        .await;
     }
     drainer.is_done = true;
 }
@@ -272,7 +308,7 @@ impl Drop for Drainer {
             return;
         }
         let mut state = self.shared.lock();
-        state.has_drainer = false;
+        state.drainer = None;
         let waiters: Vec<_> = state.waiters.iter().flatten().cloned().collect();
         drop(state);
         waiters.iter().filter_map(|waiter| waiter.take_waker()).for_each(Waker::wake);

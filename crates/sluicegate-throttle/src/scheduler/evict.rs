@@ -40,16 +40,17 @@ impl Scheduler {
         true
     }
 
-    /// Sheds requests whose deadline has passed, from the oldest end of each class.
-    pub(super) fn shed_expired(&mut self, now: u64, out: &mut Vec<Instruction>) {
-        self.shed_oldest(out, |scheduler, at| {
-            let entry = scheduler.slab.entry(scheduler.lanes.all()[at].ages.oldest?);
-            entry.deadline.is_some_and(|deadline| deadline <= now).then_some(ShedReason::Missed)
-        });
+    /// Sheds the requests whose deadline has passed: nobody waits for them any more.
+    pub(super) fn shed_missed(&mut self, now: u64, out: &mut Vec<Instruction>) {
+        while let Some(id) = self.deadlines.pop_missed(now) {
+            if let Some(index) = self.slab.find(id) {
+                self.shed(index, ShedReason::Missed, out);
+            }
+        }
     }
 
-    /// Where the freshest requests are served first, nobody comes to the oldest ones: those that are too late are
-    /// shed here.
+    /// Where the freshest requests are served first, nobody comes to the oldest ones: those that waited for too
+    /// long are shed here.
     pub(super) fn drop_stale_ends(&mut self, now: u64, out: &mut Vec<Instruction>) {
         if self.late_after.is_none() {
             return;
@@ -57,9 +58,6 @@ impl Scheduler {
         self.shed_oldest(out, |scheduler, at| {
             let class = &scheduler.lanes.all()[at];
             let entry = scheduler.slab.entry(class.ages.oldest?);
-            if entry.deadline.is_some_and(|deadline| deadline <= now) {
-                return Some(ShedReason::Missed);
-            }
             let waited = now.saturating_sub(entry.since);
             class
                 .codel

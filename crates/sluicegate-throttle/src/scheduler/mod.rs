@@ -33,6 +33,7 @@ mod capacity;
 mod class_queue;
 mod codel;
 mod counts;
+mod deadlines;
 mod evict;
 mod instruction;
 mod lane;
@@ -50,6 +51,7 @@ mod wait;
 
 use self::builder::Plan;
 use self::capacity::{Capacity, Concurrency};
+use self::deadlines::Deadlines;
 use self::lane::Lane;
 use self::lanes::Lanes;
 use self::level::Level;
@@ -80,6 +82,7 @@ pub struct Scheduler {
     partitions: Partitions,
     late_after: Option<u64>,
     slab: Slab,
+    deadlines: Deadlines,
     cost: u64,
     len: usize,
     running: usize,
@@ -93,7 +96,7 @@ pub struct Scheduler {
 
 impl Scheduler {
     /// Memory that each queued request takes here, in bytes. The memory of requests that have left is used again.
-    pub const BYTES_PER_REQUEST: usize = Slab::BYTES;
+    pub const BYTES_PER_REQUEST: usize = Slab::BYTES + Deadlines::BYTES;
 
     /// Settings of a scheduler, to be changed.
     pub fn builder() -> SchedulerBuilder {
@@ -112,6 +115,7 @@ impl Scheduler {
             partitions,
             late_after: plan.late_after,
             slab: Slab::default(),
+            deadlines: Deadlines::default(),
             cost: 0,
             len: 0,
             running: 0,
@@ -143,7 +147,6 @@ impl Scheduler {
             return self.refuse(ShedReason::NeverFits, rank);
         }
         if self.cost.saturating_add(cost) > self.bound {
-            self.shed_expired(now, out);
             let excess = self.cost.saturating_add(cost).saturating_sub(self.bound);
             if excess > 0 && !self.evict(rank, excess, out) {
                 return self.refuse(ShedReason::Full, rank);
@@ -160,6 +163,9 @@ impl Scheduler {
         self.counts[rank].queued += 1;
         self.cost += cost;
         self.len += 1;
+        if let Some(deadline) = offer.deadline {
+            self.deadlines.push(deadline, id, &self.slab, self.len);
+        }
         Offered::Queued(id)
     }
 
@@ -215,9 +221,10 @@ impl Scheduler {
         true
     }
 
-    /// Starts what can be started now, and drops what is too late. Instructions are added to `out`. Call it at
+    /// Starts what can be started now, and sheds what is too late. Instructions are added to `out`. Call it at
     /// [`next_at`](Self::next_at).
     pub fn drain(&mut self, now: u64, out: &mut Vec<Instruction>) {
+        self.shed_missed(now, out);
         while self.len > 0 && self.has_place(now) {
             self.drop_stale_ends(now, out);
             let late = self.late_after.map(|after| now.saturating_sub(after));
@@ -245,13 +252,14 @@ impl Scheduler {
         }
     }
 
-    /// When to call [`drain`](Self::drain) next, in microseconds. `None` while nobody waits, or while the end of a
-    /// running request is what starts the next one.
+    /// When to call [`drain`](Self::drain) next, in microseconds: when the rate starts the next request, or when the next
+    /// deadline passes. `None` while nobody waits, or while only the end of a running request starts the next one.
     pub fn next_at(&self) -> Option<u64> {
-        match &self.capacity {
+        let free_at = match &self.capacity {
             Capacity::Rate(rate) if self.len > 0 => Some(rate.free_at()),
             _ => None,
-        }
+        };
+        free_at.into_iter().chain(self.deadlines.next_at()).min()
     }
 
     /// Whether something that waits can be started now.
@@ -329,6 +337,7 @@ impl Scheduler {
         self.lanes.get_mut(lane).unlink(&mut self.slab, index);
         self.partitions.leave(lane.partition);
         let (id, entry) = self.slab.remove(index);
+        self.deadlines.clear_front(&self.slab);
         self.cost -= entry.cost;
         self.len -= 1;
         id

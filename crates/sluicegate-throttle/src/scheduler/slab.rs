@@ -3,11 +3,11 @@ use std::num::NonZeroU32;
 use super::lane::Lane;
 
 /// The place of an entry in the [`Slab`], counted from 1, so that an `Option` of it is four bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Index(NonZeroU32);
 
 /// A queued request. An `Id` is never given to another request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Id {
     index: Index,
     generation: u32,

@@ -85,6 +85,26 @@ async fn a_rate_starts_requests_as_the_clock_moves() {
     }
 }
 
+#[tokio::test]
+async fn a_rate_goes_on_at_once_when_a_request_was_cheaper_than_expected() {
+    let (clock, handlers) = (ManualClock::new(), Handlers::default());
+    let builder = Throttle::builder().cost_per_second(1_000).first_cost(1_000).queue_cost(5_000);
+    let throttle = builder.clock(&clock).build().unwrap();
+    let mut requests = ["/1", "/2"].map(|path| send(&throttle, &handlers, path));
+    requests.iter_mut().for_each(assert_waits);
+    // The drainer sleeps for the second that the first one was expected to cost.
+    tokio::task::yield_now().await;
+    let mut cheap = Response::new(Full::default());
+    cheap.extensions_mut().insert(sluicegate::Cost(10));
+    handlers.answer(cheap);
+    answered(&mut requests[0]);
+    tokio::task::yield_now().await;
+    clock.advance(Duration::from_millis(10));
+    tokio::task::yield_now().await;
+    assert_waits(&mut requests[1]);
+    assert_eq!(handlers.started(), ["/1", "/2"]);
+}
+
 #[test]
 fn requests_that_wait_for_a_rate_survive_the_end_of_another_runtime() {
     let (clock, handlers) = (ManualClock::new(), Handlers::default());

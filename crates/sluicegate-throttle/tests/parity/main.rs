@@ -35,6 +35,7 @@ parity! {
         a_stated_criticality_is_believed_from_named_peers_only
         garbage_in_header_fields_is_the_default_and_counted
         a_deadline_that_cannot_be_met_is_refused_at_once
+        a_queued_request_is_answered_at_its_deadline
         exempt_requests_pass_a_full_queue_uncounted
         a_handler_can_say_that_its_response_counts_until_its_head;
     refusing:

@@ -144,6 +144,33 @@ pub(crate) async fn a_deadline_that_cannot_be_met_is_refused_at_once(server: &im
     assert!(client.send(within("1000")).waits());
 }
 
+pub(crate) async fn a_queued_request_is_answered_at_its_deadline(server: &impl Server) {
+    let clock = ManualClock::new();
+    let handlers = Handlers::new(&clock);
+    let throttle = one_at_a_time(&clock).build().unwrap();
+    let layer = throttle.layer().deadline(DeadlineHeader::new("x-deadline-ms"));
+    let client = server.serve(layer, &handlers).await;
+    let within = |millis: &str| get("/shop").header("x-deadline-ms", millis);
+    let mut endless = client.send(get("/endless"));
+    // The later deadline comes first: what sleeps until then is woken for the earlier one.
+    let mut patient = client.send(within("1000"));
+    tokio::task::yield_now().await;
+    let mut hasty = client.send(within("50"));
+    tokio::task::yield_now().await;
+    clock.advance(Duration::from_millis(49));
+    tokio::task::yield_now().await;
+    assert!(hasty.waits());
+    clock.advance(Duration::from_millis(1));
+    tokio::task::yield_now().await;
+    let refused = hasty.answer();
+    assert_eq!((refused.status, refused.is_refused), (503, true));
+    assert!(patient.waits() && endless.waits());
+    clock.advance(Duration::from_millis(950));
+    tokio::task::yield_now().await;
+    assert_eq!(patient.answer().status, 503);
+    assert_eq!((throttle.snapshot().queued, throttle.snapshot().running), (0, 1));
+}
+
 pub(crate) async fn exempt_requests_pass_a_full_queue_uncounted(server: &impl Server) {
     let clock = ManualClock::new();
     let handlers = Handlers::new(&clock);

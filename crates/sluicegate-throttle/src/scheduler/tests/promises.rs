@@ -159,12 +159,23 @@ proptest! {
                 Operation::Pass { time } => {
                     now += time;
                     scheduler.drain(now, &mut out);
+                    for told in out.drain(..) {
+                        let _ = observer.obey(now, told);
+                    }
+                    for (_, _, _, arrival) in &observer.queued {
+                        let deadline = observer.deadlines.get(arrival);
+                        prop_assert!(deadline.is_none_or(|deadline| now < *deadline), "it is not answered");
+                    }
                 }
             }
             for told in out.drain(..) {
                 let _ = observer.obey(now, told);
             }
 
+            let deadlines = observer.queued.iter().filter_map(|queued| observer.deadlines.get(&queued.3));
+            if let Some(earliest) = deadlines.min() {
+                prop_assert!(scheduler.next_at().is_some_and(|next| next <= *earliest));
+            }
             prop_assert!(scheduler.cost() <= BOUND);
             prop_assert_eq!(scheduler.cost(), observer.cost());
             prop_assert_eq!(scheduler.len(), observer.queued.len());

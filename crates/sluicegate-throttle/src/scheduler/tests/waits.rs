@@ -41,6 +41,41 @@ fn who_has_missed_the_deadline_is_not_started() {
 }
 
 #[test]
+fn a_request_is_answered_when_its_deadline_passes() {
+    let (mut scheduler, _running) = busy(Scheduler::builder().in_flight(1).queue(100));
+    let mut out = Vec::new();
+    let by = |deadline| Offer { deadline: Some(deadline), ..offer(CRITICAL, 1) };
+    let late = queued(&scheduler.offer(0, by(9_000), &mut out));
+    let soon = queued(&scheduler.offer(0, by(5_000), &mut out));
+    let patient = queued(&scheduler.offer(0, offer(CRITICAL, 1), &mut out));
+    assert_eq!(scheduler.next_at(), Some(5_000));
+    scheduler.drain(4_999, &mut out);
+    assert!(out.is_empty());
+    scheduler.drain(5_000, &mut out);
+    assert!(matches!(out.pop(), Some(Instruction::Shed(id, shed))
+        if id == soon && shed.reason == ShedReason::Missed));
+    assert_eq!(scheduler.next_at(), Some(9_000));
+    // One that leaves is not waited for.
+    assert!(scheduler.cancel(late));
+    assert_eq!(scheduler.next_at(), None);
+    assert!(scheduler.cancel(patient));
+}
+
+#[test]
+fn requests_that_leave_pile_up_no_deadlines() {
+    let (mut scheduler, _running) = busy(Scheduler::builder().in_flight(1).queue(100));
+    let mut out = Vec::new();
+    let by = |deadline| Offer { deadline: Some(deadline), ..offer(CRITICAL, 1) };
+    // It stays in front of all the others.
+    queued(&scheduler.offer(0, by(1_000), &mut out));
+    for _ in 0..10_000 {
+        let id = queued(&scheduler.offer(0, by(1_000_000_000), &mut out));
+        assert!(scheduler.cancel(id));
+        assert!(scheduler.deadlines.len() <= 64);
+    }
+}
+
+#[test]
 fn those_who_missed_their_deadline_make_room_in_a_full_queue() {
     let (mut scheduler, _running) = busy(Scheduler::builder().in_flight(1).queue(10));
     let mut out = Vec::new();
