@@ -14,9 +14,11 @@
 mod error;
 pub mod obey;
 pub mod outgoing;
+pub mod retry;
 
 pub use self::error::{BoxError, ConfigError, Refused};
 pub use self::obey::ObeyLayer;
+pub use self::retry::RetryLayer;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

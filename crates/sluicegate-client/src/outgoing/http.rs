@@ -1,5 +1,8 @@
+use std::time::Duration;
+
 use ::http::{Extensions, HeaderMap, Method, Request, Response, StatusCode};
 
+use super::context::Context;
 use super::request::{OutgoingRequest, OutgoingResponse, ReplayRequest};
 use super::target::Target;
 
@@ -26,6 +29,13 @@ impl<B> OutgoingRequest for Request<B> {
 
     fn extensions_mut(&mut self) -> Option<&mut Extensions> {
         Some(self.extensions_mut())
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        match self.extensions().get::<Context>() {
+            Some(context) => context.left(),
+            None => Context::current()?.left(),
+        }
     }
 }
 

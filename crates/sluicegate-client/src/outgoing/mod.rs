@@ -14,6 +14,7 @@
 //! assert_eq!(key(&one), key(&other));
 //! ```
 
+mod context;
 mod http;
 mod key;
 mod request;
@@ -22,6 +23,7 @@ mod reqwest;
 mod target;
 mod view;
 
+pub use self::context::Context;
 pub use self::key::{AnyKey, Origin};
 pub use self::request::{OutgoingRequest, OutgoingResponse, ReplayRequest};
 pub use self::target::Target;

@@ -3,6 +3,7 @@ use std::time::Duration;
 use ::http::{Extensions, HeaderMap, Method, StatusCode};
 use ::reqwest::{Request, Response, Url};
 
+use super::context::Context;
 use super::request::{OutgoingRequest, OutgoingResponse, ReplayRequest};
 use super::target::Target;
 
@@ -32,7 +33,9 @@ impl OutgoingRequest for Request {
     }
 
     fn timeout(&self) -> Option<Duration> {
-        self.timeout().copied()
+        let own = self.timeout().copied();
+        let of_scope = Context::current().and_then(|context| context.left());
+        own.into_iter().chain(of_scope).min()
     }
 }
 

@@ -1,0 +1,114 @@
+use std::time::Duration;
+
+use http::{HeaderMap, StatusCode};
+
+use super::backoff::Backoff;
+use crate::error::{BoxError, Refused};
+use crate::obey::Signal;
+
+/// How an attempt ended.
+#[derive(Debug, Clone, Copy)]
+pub enum Outcome<'a> {
+    /// With a response.
+    Response {
+        /// Its status.
+        status: StatusCode,
+        /// Its header.
+        headers: &'a HeaderMap,
+    },
+    /// Without one.
+    Error(&'a BoxError),
+}
+
+impl Outcome<'_> {
+    /// Whether another attempt may end better: after 408, 425, 429, 502, 503, 504, `UNAVAILABLE` of gRPC, and errors
+    /// other than a [`Refused`] of this program.
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Self::Response { status, headers } => {
+                matches!(status.as_u16(), 408 | 425 | 429 | 502 | 503 | 504)
+                    || headers.get("grpc-status").is_some_and(|status| status == "14")
+            }
+            Self::Error(error) => Refused::find(&***error).is_none(),
+        }
+    }
+}
+
+/// What limits the attempts, apart from the budget.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bounds {
+    pub(super) attempts: u32,
+    pub(super) backoff: Backoff,
+    /// The longest wait that a server may ask for; if it asks for a longer one, there is no other attempt.
+    pub(super) longest: Duration,
+}
+
+impl Bounds {
+    /// How long to wait for another attempt after so many that ended so; `None` if there is none.
+    ///
+    /// `left` is the time in which an answer is of use.
+    pub(super) fn wait(
+        &self,
+        attempts: u32,
+        signal: Option<&Signal>,
+        left: Option<Duration>,
+        random: u32,
+    ) -> Option<Duration> {
+        let never = signal.is_some_and(|signal| signal.never_retry);
+        if never || attempts >= self.attempts {
+            return None;
+        }
+        let jitter = Duration::from_micros(self.backoff.wait(attempts, random));
+        let wait = match signal.and_then(|signal| signal.retry_after) {
+            Some(asked) if asked > self.longest => return None,
+            // Never before, and not together with the others.
+            Some(asked) => asked + jitter.min(asked / 10 + Duration::from_millis(100)),
+            None => jitter,
+        };
+        match left {
+            Some(left) if wait >= left => None,
+            _ => Some(wait),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOUNDS: fn() -> Bounds =
+        || Bounds { attempts: 3, backoff: Backoff::default(), longest: Duration::from_secs(30) };
+
+    fn told(retry_after: u64) -> Signal {
+        Signal { retry_after: Some(Duration::from_secs(retry_after)), ..Signal::default() }
+    }
+
+    #[test]
+    fn the_third_attempt_is_the_last() {
+        assert!(BOUNDS().wait(2, None, None, 0).is_some());
+        assert_eq!(BOUNDS().wait(3, None, None, 0), None);
+    }
+
+    #[test]
+    fn no_attempt_is_before_retry_after() {
+        for random in [0, 1, u32::MAX / 2, u32::MAX] {
+            let wait = BOUNDS().wait(1, Some(&told(5)), None, random).unwrap();
+            assert!((5.0..=5.6).contains(&wait.as_secs_f64()), "{wait:?}");
+        }
+    }
+
+    #[test]
+    fn there_is_no_attempt_that_comes_too_late() {
+        let left = |seconds| Some(Duration::from_secs(seconds));
+        assert_eq!(BOUNDS().wait(1, Some(&told(5)), left(5), 0), None);
+        assert!(BOUNDS().wait(1, Some(&told(5)), left(6), 0).is_some());
+        assert_eq!(BOUNDS().wait(1, Some(&told(31)), None, 0), None);
+        assert_eq!(BOUNDS().wait(1, Some(&told(u64::MAX)), None, 0), None);
+    }
+
+    #[test]
+    fn a_server_that_says_never_is_believed() {
+        let never = Signal { never_retry: true, ..Signal::default() };
+        assert_eq!(BOUNDS().wait(1, Some(&never), None, 0), None);
+    }
+}

@@ -1,0 +1,180 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use sluicegate::clock::Clock;
+use sluicegate::condition::Condition;
+use tower_layer::Layer;
+
+use super::backoff::Backoff;
+use super::budget::Budget;
+use super::decide::{Bounds, Outcome};
+use super::policy::Shared;
+use super::repeat::Repeatable;
+use super::service::Retry;
+use crate::error::ConfigError;
+use crate::outgoing::OutgoingView;
+
+/// A layer that sends requests again after failures that may pass, within a budget.
+///
+/// ```
+/// use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+/// use http::{Request, Response};
+/// use sluicegate_client::{BoxError, RetryLayer};
+/// use tower::{Service, ServiceBuilder, ServiceExt};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), BoxError> {
+/// static CALLS: AtomicU32 = AtomicU32::new(0);
+/// let mut client =
+///     ServiceBuilder::new().layer(RetryLayer::new()).service_fn(|_: Request<()>| async {
+///         let status = if CALLS.fetch_add(1, Relaxed) == 0 { 503 } else { 200 };
+///         Ok::<_, BoxError>(Response::builder().status(status).body(())?)
+///     });
+/// let request = Request::get("https://api.example/").body(())?;
+/// assert_eq!(client.ready().await?.call(request).await?.status(), 200);
+/// assert_eq!(CALLS.load(Relaxed), 2);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct RetryLayer(Arc<Shared>);
+
+impl RetryLayer {
+    /// The layer with the defaults of [`RetryBuilder`].
+    pub fn new() -> Self {
+        Self(Arc::new(RetryBuilder::default().shared(Backoff::default())))
+    }
+
+    /// A layer with settings of your own.
+    pub fn builder() -> RetryBuilder {
+        RetryBuilder::default()
+    }
+}
+
+impl Default for RetryLayer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<S> Layer<S> for RetryLayer {
+    type Service = Retry<S>;
+
+    fn layer(&self, inner: S) -> Retry<S> {
+        Retry::new(inner, self.0.clone())
+    }
+}
+
+/// The settings of a [`RetryLayer`].
+#[derive(Debug, Clone)]
+#[must_use = "a builder does nothing until it is built"]
+pub struct RetryBuilder {
+    attempts: u32,
+    base: Duration,
+    most: Duration,
+    longest: Duration,
+    budget: Arc<Budget>,
+    repeatable: Repeatable,
+    retry_on: fn(&Outcome<'_>) -> bool,
+    clock: Clock,
+}
+
+impl Default for RetryBuilder {
+    fn default() -> Self {
+        Self {
+            attempts: 3,
+            base: Duration::from_millis(100),
+            most: Duration::from_secs(10),
+            longest: Duration::from_secs(30),
+            budget: Arc::default(),
+            repeatable: Repeatable::default(),
+            retry_on: |outcome| outcome.is_passing(),
+            clock: Clock::machine(),
+        }
+    }
+}
+
+impl RetryBuilder {
+    /// Most attempts for a request, the first included; 3 by default, 10 at most.
+    pub const fn attempts(mut self, most: u32) -> Self {
+        self.attempts = most;
+        self
+    }
+
+    /// Random waits up to `base` after the first attempt, up to twice that after the second, and never above `most`;
+    /// 100 ms and 10 s by default.
+    pub const fn backoff(mut self, base: Duration, most: Duration) -> Self {
+        (self.base, self.most) = (base, most);
+        self
+    }
+
+    /// The longest `Retry-After` that is waited for; 30 seconds by default. After a longer one, the caller gets the
+    /// response.
+    pub const fn longest_wait(mut self, longest: Duration) -> Self {
+        self.longest = longest;
+        self
+    }
+
+    /// The budget, which several layers may share; a tenth of the requests by default.
+    pub fn budget(mut self, budget: impl Into<Arc<Budget>>) -> Self {
+        self.budget = budget.into();
+        self
+    }
+
+    /// Also repeats requests for which this holds, which the program knows to do no harm when they arrive twice.
+    ///
+    /// Without it, these are repeated: GET, HEAD, PUT, DELETE, OPTIONS and TRACE, and requests with an
+    /// `Idempotency-Key`. Calls of gRPC are POST: name the methods that may be repeated, as
+    /// `Path.matches("/shop.Catalog/{*method}")`.
+    pub fn repeat_when<C>(mut self, condition: C) -> Self
+    where
+        C: for<'a> Condition<OutgoingView<'a>> + Send + Sync + 'static,
+    {
+        self.repeatable = Repeatable::when(condition);
+        self
+    }
+
+    /// After which outcomes a request is repeated; [`Outcome::is_passing`] by default.
+    pub const fn retry_on(mut self, passing: fn(&Outcome<'_>) -> bool) -> Self {
+        self.retry_on = passing;
+        self
+    }
+
+    /// The clock to go by, for tests.
+    pub fn clock(mut self, clock: impl Into<Clock>) -> Self {
+        self.clock = clock.into();
+        self
+    }
+
+    /// The layer.
+    ///
+    /// # Errors
+    ///
+    /// If there is no attempt or more than 10, or a wait makes no sense; the text says which.
+    pub fn build(self) -> Result<RetryLayer, ConfigError> {
+        if !(1..=10).contains(&self.attempts) {
+            let text = format!("a request has 1 to 10 attempts; {} were asked for", self.attempts);
+            return Err(ConfigError::new(text));
+        }
+        if self.longest > Duration::from_secs(86_400) {
+            let text = format!(
+                "a Retry-After of at most a day is waited for; {:?} was given",
+                self.longest
+            );
+            return Err(ConfigError::new(text));
+        }
+        let backoff = Backoff::try_new(self.base, self.most)?;
+        Ok(RetryLayer(Arc::new(self.shared(backoff))))
+    }
+
+    fn shared(self, backoff: Backoff) -> Shared {
+        let Self { attempts, longest, budget, repeatable, retry_on, clock, .. } = self;
+        Shared {
+            budget,
+            bounds: Bounds { attempts, backoff, longest },
+            repeatable,
+            retry_on,
+            clock,
+        }
+    }
+}

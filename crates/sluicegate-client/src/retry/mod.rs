@@ -1,0 +1,26 @@
+//! Send requests again after failures that may pass, within a budget.
+//!
+//! - At most three attempts for a request, and at most a tenth of all requests twice, by default: a server that is down is
+//!   not drowned in retries. The [`Budget`] is exact.
+//! - Only what does no harm when it arrives twice: idempotent methods, requests with an `Idempotency-Key`, and what the
+//!   program names. A body that can be read only once is sent once.
+//! - Never before `Retry-After`, else after an exponential [`Backoff`] with full jitter, and never too late: if the next
+//!   attempt would come after the time that the caller has, it gets the failure at once.
+//! - Layers do not multiply: a request that one layer has taken charge of passes the others once.
+//!
+//! tower's own `retry` is underneath.
+
+mod backoff;
+mod budget;
+mod decide;
+mod layer;
+mod marker;
+mod policy;
+mod repeat;
+mod service;
+
+pub use self::backoff::Backoff;
+pub use self::budget::Budget;
+pub use self::decide::Outcome;
+pub use self::layer::{RetryBuilder, RetryLayer};
+pub use self::service::{ResponseFuture, Retry};
