@@ -1,0 +1,271 @@
+//! The part of a client that talks to a server and knows what may be used.
+//!
+//! A [`Session`] has no clock and no network: it says what to send and when, and is told what came back. Times are
+//! milliseconds since any moment, by a clock that never steps back.
+
+mod backoff;
+mod held;
+#[cfg(test)]
+mod tests;
+
+use self::backoff::Backoff;
+use self::held::Held;
+use crate::amount::Amount;
+use crate::demand::Demand;
+use crate::message::{Release, Request, ResourceRequest, Response};
+use crate::pool::Answer;
+use crate::rules::{Rule, holds};
+
+pub use self::held::OnLoss;
+
+/// One client's dealings with its server.
+///
+/// ```
+/// use sluicegate_lease::client::{Action, OnLoss, Session};
+/// use sluicegate_lease::{Amount, Pool, Template, Templates};
+///
+/// let mut pool = Pool::new(Templates::new([Template::new("*", Amount::units(100))])?);
+/// pool.lead(0, 1, Some(Vec::new()));
+///
+/// let mut session = Session::new("worker-1", 0, 7);
+/// session.add("db", Amount::units(30), OnLoss::Stop);
+/// assert_eq!(session.capacity(0, "db"), Amount::ZERO);
+///
+/// let Action::Ask(request) = session.poll(0) else { panic!("a new client asks at once") };
+/// session.answered(5, &pool.answer(2, &request)?);
+/// assert_eq!(session.capacity(5, "db"), Amount::units(30));
+/// assert!(matches!(session.poll(5), Action::Wait(_)));
+///
+/// // Without a server, the lease ends 60 seconds after the client asked for it.
+/// assert_eq!(session.capacity(59_999, "db"), Amount::units(30));
+/// assert_eq!(session.capacity(60_000, "db"), Amount::ZERO);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Session {
+    client: Box<str>,
+    sequence: u64,
+    fence: u64,
+    resources: Vec<Held>,
+    flight: Option<Flight>,
+    next: u64,
+    timeout: u64,
+    greetings: u32,
+    backoff: Backoff,
+    is_closed: bool,
+}
+
+/// A request that is on its way.
+#[derive(Debug, Clone, Copy)]
+struct Flight {
+    sequence: u64,
+    sent: u64,
+}
+
+/// What to do next.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    /// Send this, and tell the session what comes back by [`Session::answered`] or [`Session::failed`].
+    Ask(Request),
+    /// Do nothing until this moment, unless something comes back.
+    Wait(u64),
+}
+
+/// A request without an answer after this time has failed.
+const TIMEOUT: u64 = 5_000;
+/// New masters that a client meets in a row before it waits between them.
+const MAX_GREETINGS: u32 = 3;
+
+impl Session {
+    /// Makes a client. Every process needs a name of its own.
+    ///
+    /// `first_sequence` has to be larger than every sequence number that a client of the same name used before: the
+    /// wall clock's milliseconds, shifted left by 16 bits, will do. `seed` is for the jitter.
+    pub fn new(client: impl Into<Box<str>>, first_sequence: u64, seed: u64) -> Self {
+        Self {
+            client: client.into(),
+            sequence: first_sequence,
+            fence: 0,
+            resources: Vec::new(),
+            flight: None,
+            next: 0,
+            timeout: TIMEOUT,
+            greetings: 0,
+            backoff: Backoff::new(seed),
+            is_closed: false,
+        }
+    }
+
+    /// Sets after which time a request without an answer has failed, in milliseconds. The default is 5,000.
+    #[must_use]
+    pub fn timeout(mut self, timeout: u64) -> Self {
+        self.timeout = timeout.max(1);
+        self
+    }
+
+    /// Wants this much of a resource from now on. Asks for it at the next [`poll`](Self::poll) if it is new.
+    pub fn add(&mut self, resource: &str, wants: Amount, on_loss: OnLoss) {
+        let held = self.held(resource);
+        held.demands = vec![Demand::of(wants)];
+        held.on_loss = on_loss;
+    }
+
+    /// Wants this from now on. A resource that was not [added](Self::add) is used with a lease only.
+    pub fn set_demands(&mut self, resource: &str, demands: Vec<Demand>) {
+        let nothing = || vec![Demand::of(Amount::ZERO)];
+        self.held(resource).demands = if demands.is_empty() { nothing() } else { demands };
+    }
+
+    /// Does not ask for a resource any more. What it had of it ends with its lease; want nothing for a while first to
+    /// give it back.
+    pub fn remove(&mut self, resource: &str) {
+        let before = self.resources.len();
+        self.resources.retain(|held| &*held.resource != resource);
+        if self.resources.len() < before && self.flight.take().is_some() {
+            // The answer on its way is for other resources.
+            self.next = 0;
+        }
+    }
+
+    /// The resources that it asks for.
+    pub fn resources(&self) -> impl Iterator<Item = &str> {
+        self.resources.iter().map(|held| &*held.resource)
+    }
+
+    /// What this client's own clients may use, if it is a server, and whether it still learns what that is.
+    pub fn set_outstanding(&mut self, resource: &str, outstanding: Amount, learning: bool) {
+        let held = self.held(resource);
+        (held.outstanding, held.learning) = (outstanding, learning);
+    }
+
+    fn held(&mut self, resource: &str) -> &mut Held {
+        let at = self.resources.iter().position(|held| &*held.resource == resource);
+        let at = at.unwrap_or_else(|| {
+            self.resources.push(Held::new(resource));
+            self.next = 0;
+            self.resources.len() - 1
+        });
+        &mut self.resources[at]
+    }
+
+    /// What may be used of a resource.
+    pub fn capacity(&self, now: u64, resource: &str) -> Amount {
+        self.find(resource).map_or(Amount::ZERO, |held| held.capacity(now))
+    }
+
+    /// What may be used by a lease, and until when. After that, [`OnLoss`] says what may be used.
+    pub fn lease(&self, resource: &str) -> (Amount, u64) {
+        self.find(resource).map_or((Amount::ZERO, 0), |held| (held.granted, held.expires))
+    }
+
+    /// Whether the server knows that nothing is used of a resource any more.
+    pub fn has_returned(&self, now: u64, resource: &str) -> bool {
+        self.find(resource).is_none_or(|held| held.has_returned(now))
+    }
+
+    fn find(&self, resource: &str) -> Option<&Held> {
+        self.resources.iter().find(|held| &*held.resource == resource)
+    }
+
+    /// Says what to do.
+    pub fn poll(&mut self, now: u64) -> Action {
+        if self.is_closed || self.resources.is_empty() {
+            return Action::Wait(u64::MAX);
+        }
+        if let Some(flight) = self.flight {
+            let late = flight.sent.saturating_add(self.timeout);
+            if now < late {
+                return Action::Wait(late);
+            }
+            self.failed(now);
+        }
+        if now < self.next {
+            return Action::Wait(self.next);
+        }
+        self.sequence += 1;
+        self.flight = Some(Flight { sequence: self.sequence, sent: now });
+        let resources = self.resources.iter_mut().map(|held| ResourceRequest {
+            resource: held.resource.clone(),
+            demands: held.demands.clone(),
+            has: held.tell(now),
+            outstanding: held.outstanding,
+            learning: held.learning,
+        });
+        Action::Ask(Request {
+            client: self.client.clone(),
+            sequence: self.sequence,
+            fence: self.fence,
+            resources: resources.collect(),
+        })
+    }
+
+    /// An answer has come. Answers to earlier requests, and of masters that have been replaced, change nothing.
+    pub fn answered(&mut self, now: u64, response: &Response) {
+        let newest = |flight: &Flight| flight.sequence == response.sequence;
+        let is_obeyed = |flight: &Flight| newest(flight) || !holds(Rule::IgnoreStaleAnswers);
+        let Some(flight) = self.flight.filter(is_obeyed) else { return };
+        if response.fence < self.fence || response.answers.len() > self.resources.len() {
+            return self.failed(now);
+        }
+        self.flight = None;
+        self.fence = response.fence;
+        let mut refresh = u64::MAX;
+        let mut failed = false;
+        for (held, answer) in self.resources.iter_mut().zip(&response.answers) {
+            match answer {
+                Ok(Answer::Grant(grant)) => {
+                    held.grant(flight.sent, grant);
+                    refresh = refresh.min(millis(grant.refresh));
+                }
+                Ok(Answer::Keep(until)) => refresh = refresh.min(millis(*until)),
+                Ok(Answer::AskAgain) => {
+                    self.greetings += 1;
+                    refresh = 0;
+                }
+                Err(_) => failed = true,
+            }
+        }
+        if refresh > 0 {
+            self.greetings = 0;
+        }
+        if failed || self.greetings > MAX_GREETINGS {
+            self.next = now.saturating_add(self.backoff.failed());
+            return;
+        }
+        self.backoff.succeeded();
+        let is_new = self.resources.len() > response.answers.len();
+        self.next = if is_new { now } else { now.saturating_add(self.backoff.early(refresh)) };
+    }
+
+    /// The request has failed, or nobody knows who the master is. The lease goes on; the next request waits a while.
+    pub fn failed(&mut self, now: u64) {
+        self.flight = None;
+        self.next = now.saturating_add(self.backoff.failed());
+    }
+
+    /// Another server is the master. Asks it at once.
+    pub fn redirected(&mut self, now: u64) {
+        self.flight = None;
+        self.greetings += 1;
+        if self.greetings > MAX_GREETINGS {
+            return self.failed(now);
+        }
+        self.next = now;
+    }
+
+    /// Stops to use everything. Returns what to tell the server, the first time.
+    pub fn close(&mut self) -> Option<Release> {
+        if std::mem::replace(&mut self.is_closed, true) {
+            return None;
+        }
+        self.flight = None;
+        self.sequence += 1;
+        let resources = self.resources.drain(..).map(|held| held.resource).collect();
+        let (client, sequence) = (self.client.clone(), self.sequence);
+        Some(Release { client, sequence, fence: self.fence, resources })
+    }
+}
+
+fn millis(duration: std::time::Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,196 @@
+use std::time::Duration;
+
+use super::{Action, OnLoss, Session};
+use crate::amount::Amount;
+use crate::message::{Request, Response};
+use crate::pool::{Answer, AskError, Grant};
+
+fn session(on_loss: OnLoss) -> Session {
+    let mut session = Session::new("one", 0, 1);
+    session.add("db", Amount::units(10), on_loss);
+    session
+}
+
+#[track_caller]
+fn asks(session: &mut Session, now: u64) -> Request {
+    match session.poll(now) {
+        Action::Ask(request) => request,
+        Action::Wait(until) => panic!("it waits until {until}"),
+    }
+}
+
+#[track_caller]
+fn waits(session: &mut Session, now: u64) -> u64 {
+    match session.poll(now) {
+        Action::Wait(until) => until - now,
+        Action::Ask(request) => panic!("it asks {request:?}"),
+    }
+}
+
+fn grant(units: u64) -> Result<Answer, AskError> {
+    Ok(Answer::Grant(Grant {
+        capacity: Amount::units(units),
+        ttl: Duration::from_secs(60),
+        refresh: Duration::from_secs(5),
+        safe: Amount::units(3),
+    }))
+}
+
+fn answer(request: &Request, fence: u64, answer: Result<Answer, AskError>) -> Response {
+    Response { sequence: request.sequence, fence, answers: vec![answer] }
+}
+
+fn capacity(session: &Session, now: u64) -> f64 {
+    session.capacity(now, "db").as_f64()
+}
+
+#[test]
+fn a_lease_counts_from_before_the_client_asked() {
+    let mut session = session(OnLoss::Stop);
+    let request = asks(&mut session, 0);
+    session.answered(4_000, &answer(&request, 1, grant(10)));
+    assert_eq!(capacity(&session, 59_999), 10.0);
+    assert_eq!(capacity(&session, 60_000), 0.0);
+}
+
+#[test]
+fn a_lost_lease_stops_keeps_or_falls_back_on_the_safe_capacity() {
+    for (on_loss, expected) in [(OnLoss::Stop, 0.0), (OnLoss::Keep, 10.0), (OnLoss::Safe, 3.0)] {
+        let mut session = session(on_loss);
+        let request = asks(&mut session, 0);
+        session.answered(0, &answer(&request, 1, grant(10)));
+        assert_eq!(capacity(&session, 60_000), expected, "{on_loss:?}");
+        // It reports what it uses.
+        assert_eq!(asks(&mut session, 60_000).resources[0].has.as_f64(), expected);
+    }
+}
+
+#[test]
+fn only_the_answer_to_the_newest_request_counts() {
+    let mut session = session(OnLoss::Stop);
+    let first = asks(&mut session, 0);
+    assert_eq!(waits(&mut session, 1), 4_999);
+    // The first request has failed, and the second is on its way.
+    waits(&mut session, 5_000);
+    let second = asks(&mut session, 6_000);
+    session.answered(6_001, &answer(&first, 1, grant(10)));
+    assert_eq!(capacity(&session, 6_001), 0.0);
+    session.answered(6_002, &answer(&second, 1, grant(5)));
+    session.answered(6_003, &answer(&second, 1, grant(10)));
+    assert_eq!(capacity(&session, 6_003), 5.0);
+}
+
+#[test]
+fn an_older_master_is_not_obeyed() {
+    let mut session = session(OnLoss::Stop);
+    let request = asks(&mut session, 0);
+    session.answered(0, &answer(&request, 2, grant(10)));
+    let request = asks(&mut session, 5_000);
+    assert_eq!(request.fence, 2);
+    session.answered(5_000, &answer(&request, 1, grant(99)));
+    assert_eq!(capacity(&session, 5_000), 10.0);
+}
+
+#[test]
+fn a_new_master_is_asked_again_at_once() {
+    let mut session = session(OnLoss::Stop);
+    let request = asks(&mut session, 0);
+    session.answered(0, &answer(&request, 2, Ok(Answer::AskAgain)));
+    assert_eq!(asks(&mut session, 0).fence, 2);
+    // One that says so for ever is not asked for ever.
+    for _ in 0..3 {
+        let sequence = session.sequence;
+        session.answered(0, &Response { sequence, fence: 2, answers: vec![Ok(Answer::AskAgain)] });
+        if let Action::Wait(until) = session.poll(0) {
+            assert!(until >= 900);
+            return;
+        }
+    }
+    panic!("it asks for ever");
+}
+
+#[test]
+fn a_client_renews_before_its_refresh_interval_has_passed_with_jitter() {
+    let mut waits_of = Vec::new();
+    for seed in 0..20 {
+        let mut session = Session::new("one", 0, seed);
+        session.add("db", Amount::units(10), OnLoss::Stop);
+        let request = asks(&mut session, 0);
+        session.answered(0, &answer(&request, 1, grant(10)));
+        waits_of.push(waits(&mut session, 0));
+    }
+    assert!(waits_of.iter().all(|wait| (4_500..=5_000).contains(wait)), "{waits_of:?}");
+    waits_of.sort_unstable();
+    waits_of.dedup();
+    assert!(waits_of.len() > 10);
+}
+
+#[test]
+fn a_client_backs_off_by_a_factor_up_to_a_minute() {
+    let mut session = session(OnLoss::Stop);
+    let mut now = 0;
+    for failures in 0..40 {
+        asks(&mut session, now);
+        session.failed(now);
+        let wait = waits(&mut session, now);
+        let longest = (1_000.0 * 1.3_f64.powi(failures)).min(60_000.0);
+        assert!((longest * 0.9 - 2.0..=longest).contains(&(wait as f64)), "{failures}: {wait}");
+        now += wait;
+    }
+    // After an answer, the next failure begins anew.
+    let request = asks(&mut session, now);
+    session.answered(now, &answer(&request, 1, grant(10)));
+    now += 5_000;
+    asks(&mut session, now);
+    session.failed(now);
+    assert!(waits(&mut session, now) <= 1_000);
+}
+
+#[test]
+fn another_master_is_asked_at_once_but_not_for_ever() {
+    let mut session = session(OnLoss::Stop);
+    for _ in 0..3 {
+        asks(&mut session, 0);
+        session.redirected(0);
+    }
+    asks(&mut session, 0);
+    session.redirected(0);
+    assert!(waits(&mut session, 0) >= 900);
+}
+
+#[test]
+fn several_resources_go_in_one_request() {
+    let mut session = session(OnLoss::Stop);
+    session.add("cache", Amount::units(20), OnLoss::Stop);
+    let request = asks(&mut session, 0);
+    let names: Vec<&str> = request.resources.iter().map(|resource| &*resource.resource).collect();
+    assert_eq!(names, ["db", "cache"]);
+    let answers = vec![grant(1), grant(2)];
+    session.answered(0, &Response { sequence: request.sequence, fence: 1, answers });
+    assert_eq!(session.capacity(0, "cache"), Amount::units(2));
+    // A third one is asked for at once.
+    session.add("disk", Amount::units(1), OnLoss::Stop);
+    assert_eq!(asks(&mut session, 1).resources.len(), 3);
+}
+
+#[test]
+fn an_error_is_a_failure_but_what_was_granted_counts() {
+    let mut session = session(OnLoss::Stop);
+    session.add("cache", Amount::units(20), OnLoss::Stop);
+    let request = asks(&mut session, 0);
+    let answers = vec![grant(1), Err(AskError::ManyResources)];
+    session.answered(0, &Response { sequence: request.sequence, fence: 1, answers });
+    assert_eq!(capacity(&session, 0), 1.0);
+    assert!((900..=1_000).contains(&waits(&mut session, 0)));
+}
+
+#[test]
+fn a_client_releases_once_and_is_silent_after_that() {
+    let mut session = session(OnLoss::Keep);
+    let request = asks(&mut session, 0);
+    let release = session.close().unwrap();
+    assert!(release.sequence > request.sequence);
+    assert_eq!(session.close(), None);
+    session.answered(0, &answer(&request, 1, grant(10)));
+    assert_eq!((capacity(&session, 0), session.poll(0)), (0.0, Action::Wait(u64::MAX)));
+}

@@ -1,0 +1,38 @@
+//! Leased capacity: clients of a shared resource each get a fair part of it, for a time.
+//!
+//! A client asks a server for capacity, gets a part of what there is as a lease, and keeps to it by itself. So nobody
+//! sends what would be refused. What capacity means is up to those who use it: requests a second, work in flight,
+//! dollars a day. The design is that of [Doorman](https://github.com/youtube/doorman) (2016), with one difference in
+//! kind: the sum of what clients may use is never more than the capacity. The [`pool`] says how.
+//!
+//! The deciding parts have no clock, no runtime and no I/O: time is passed in, in milliseconds.
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod amount;
+pub mod client;
+mod demand;
+pub mod fair;
+pub mod message;
+pub mod pool;
+mod rules;
+mod server;
+mod template;
+
+pub use self::amount::Amount;
+pub use self::demand::{Band, Demand};
+pub use self::pool::Pool;
+pub use self::server::Server;
+pub use self::template::{Algorithm, Source, Template, TemplateError, Templates};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
+// The simulation names this crate as a program would.
+#[cfg(test)]
+extern crate self as sluicegate_lease;
+
+#[cfg(test)]
+#[path = "../tests/simulation/mod.rs"]
+mod simulation;

@@ -1,0 +1,353 @@
+//! The part that decides what each client may use.
+//!
+//! A [`Pool`] knows no clock and no network. Time is passed in, as milliseconds since any moment.
+//!
+//! # Why the sum is never more than the capacity
+//! - **What a client may be using counts.** A client counts with the larger of what it was granted and what it
+//!   reported, until it has reported that it uses less, or until its lease has ended. An answer can be lost, so a
+//!   client that was told to use less may not know it.
+//! - **Requests are numbered.** One that comes late or twice changes nothing. A client obeys the answer to its newest
+//!   request only.
+//! - **Leases are durations.** A client counts from before it asked and the server from when it answered, so latency
+//!   shortens a lease. The server adds one part in 64, for clocks that run at different speeds.
+//! - **Masters are numbered.** A client obeys no older master than the newest that it has met. A new master first
+//!   [learns](Pool::lead) what clients hold, and believes only requests that were sent after they met it.
+//!
+//! A server may lease its capacity from a parent. Three more rules make this safe, and each has a test that fails
+//! without it: a parent counts the larger of what it granted and what the server's own clients may still use; no lease
+//! outlives the lease that it is cut from; a server that is learning keeps what it had at its parent.
+//!
+//! ```
+//! use sluicegate_lease::pool::{Answer, Ask};
+//! use sluicegate_lease::{Amount, Demand, Pool, Template, Templates};
+//!
+//! let templates = Templates::new([Template::new("*", Amount::units(120))])?;
+//! let mut pool = Pool::new(templates);
+//! pool.lead(0, 1, Some(Vec::new()));
+//!
+//! let mut ask = |client, sequence, has| {
+//!     let wants = [Demand::of(Amount::units(100))];
+//!     let ask = Ask { has: Amount::units(has), ..Ask::new(client, "db", sequence, 1, &wants) };
+//!     match pool.ask(0, &ask) {
+//!         Ok(Answer::Grant(grant)) => grant.capacity.as_f64(),
+//!         other => panic!("{other:?}"),
+//!     }
+//! };
+//! // The first client gets all that it wants, and the second what is left.
+//! assert_eq!(ask("one", 1, 0), 100.0);
+//! assert_eq!(ask("two", 1, 0), 20.0);
+//! // Its fair share is 60. Until the first client has said that it uses no more, nobody else gets the rest.
+//! assert_eq!(ask("one", 2, 100), 60.0);
+//! assert_eq!(ask("two", 2, 20), 20.0);
+//! assert_eq!(ask("one", 3, 60), 60.0);
+//! assert_eq!(ask("two", 3, 20), 60.0);
+//! # Ok::<(), sluicegate_lease::TemplateError>(())
+//! ```
+
+mod ask;
+mod bands;
+mod demands;
+mod holder;
+mod learning;
+mod resource;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{HashMap, HashSet};
+
+use foldhash::fast::RandomState;
+
+use self::learning::Learning;
+use self::resource::{Resource, millis, with_drift};
+use crate::amount::Amount;
+use crate::demand::Demand;
+use crate::message::{Release, Request, Response};
+use crate::rules::{Rule, holds};
+use crate::template::{Source, Template, Templates};
+
+pub use self::ask::{Answer, Ask, AskError, Grant, MAX_DEMANDS, MAX_NAME};
+
+/// Divides resources among clients that ask for them.
+#[derive(Debug)]
+pub struct Pool {
+    templates: Templates,
+    resources: HashMap<Box<str>, Resource, RandomState>,
+    max_resources: usize,
+    max_clients: usize,
+    lead: Option<Lead>,
+    changes: Vec<Change>,
+    now: u64,
+}
+
+/// Since when this server is the master.
+#[derive(Debug, Clone, Copy)]
+struct Lead {
+    fence: u64,
+    since: u64,
+    /// Whether it was known who holds leases.
+    knew_clients: bool,
+}
+
+/// A client that has come or gone. Whoever elects masters keeps the list of those that are there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// A client may hold a lease from now on. Write it down before it is answered.
+    Joined {
+        /// What it has asked for.
+        resource: Box<str>,
+        /// Who it is.
+        client: Box<str>,
+    },
+    /// A client holds nothing any more.
+    Left {
+        /// What it had asked for.
+        resource: Box<str>,
+        /// Who it was.
+        client: Box<str>,
+    },
+}
+
+/// A client that may hold a lease, as [`Change::Joined`] named it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Known {
+    /// What it has asked for.
+    pub resource: Box<str>,
+    /// Who it is.
+    pub client: Box<str>,
+}
+
+/// What a resource looks like from outside.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ResourceSnapshot {
+    /// Its name.
+    pub name: Box<str>,
+    /// Its template.
+    pub template: Template,
+    /// What there is to hand out.
+    pub capacity: Amount,
+    /// The sum of what clients may be using.
+    pub held: Amount,
+    /// The sum of what clients want.
+    pub wanted: Amount,
+    /// How many clients there are.
+    pub clients: usize,
+    /// Whether the server is still learning what clients hold.
+    pub is_learning: bool,
+}
+
+impl Pool {
+    /// Makes a pool that is not the master: it answers nobody until it [leads](Self::lead).
+    pub fn new(templates: Templates) -> Self {
+        Self {
+            templates,
+            resources: HashMap::default(),
+            max_resources: 10_000,
+            max_clients: 1_000_000,
+            lead: None,
+            changes: Vec::new(),
+            now: 0,
+        }
+    }
+
+    /// Bounds how many resources there are, and how many clients each may have. The defaults are 10,000 and a million.
+    #[must_use]
+    pub fn bounded(mut self, resources: usize, clients: usize) -> Self {
+        (self.max_resources, self.max_clients) = (resources, clients);
+        self
+    }
+
+    /// This server has become the master, with a fence that is higher than any before.
+    ///
+    /// `known` are the clients that may hold leases of earlier masters. Until each of them has reported, at the latest
+    /// after a lease, clients keep what they have and newcomers get nothing. If nobody knows who they are (`None`),
+    /// this takes a whole lease.
+    pub fn lead(&mut self, now: u64, fence: u64, known: Option<Vec<Known>>) {
+        self.forget();
+        let knew_clients = known.is_some();
+        let now = self.advance(now);
+        self.lead = Some(Lead { fence, since: now, knew_clients });
+        let mut clients: HashMap<Box<str>, HashSet<Box<str>>> = HashMap::new();
+        for Known { resource, client } in known.into_iter().flatten() {
+            clients.entry(resource).or_default().insert(client);
+        }
+        for (name, clients) in clients {
+            let template = self.templates.of(&name).clone();
+            let learning = Learning::new(learns_until(now, &template), Some(clients));
+            self.resources.insert(name, Resource::new(template, Some(learning)));
+        }
+    }
+
+    /// This server is not the master any more. It forgets everything.
+    pub fn step_down(&mut self) {
+        self.forget();
+        self.lead = None;
+    }
+
+    fn forget(&mut self) {
+        self.resources.clear();
+        self.changes.clear();
+    }
+
+    /// The fence of this master, if it is one.
+    pub fn fence(&self) -> Option<u64> {
+        self.lead.map(|lead| lead.fence)
+    }
+
+    /// Puts other templates in force. What clients hold, they keep until they ask again.
+    pub fn set_templates(&mut self, templates: Templates) {
+        for (name, resource) in &mut self.resources {
+            resource.set_template(templates.of(name));
+        }
+        self.templates = templates;
+    }
+
+    /// Answers a request. See [`take_changes`](Self::take_changes) for what to write down before the client hears of it.
+    ///
+    /// # Errors
+    /// The request cannot be right, comes too late, or this server is not the master. Nothing has changed.
+    pub fn ask(&mut self, now: u64, ask: &Ask<'_>) -> Result<Answer, AskError> {
+        ask.check()?;
+        let now = self.advance(now);
+        let Some(lead) = self.lead else { return Err(AskError::NotMaster) };
+        if ask.fence > lead.fence {
+            self.step_down();
+            return Err(AskError::NotMaster);
+        }
+        let is_full = self.resources.len() >= self.max_resources;
+        let resource = match self.resources.get_mut(ask.resource) {
+            Some(resource) => resource,
+            None if is_full => return Err(AskError::ManyResources),
+            None => {
+                let template = self.templates.of(ask.resource).clone();
+                let until = learns_until(lead.since, &template);
+                let learns = !lead.knew_clients && now < until;
+                let learning = learns.then(|| Learning::new(until, None));
+                self.resources
+                    .entry(ask.resource.into())
+                    .or_insert(Resource::new(template, learning))
+            }
+        };
+        resource.tick(now, &mut |client| self.changes.push(Change::left(ask.resource, client)));
+        let clients = resource.clients();
+        if clients >= self.max_clients && !resource.has(ask.client) {
+            return Err(AskError::ManyClients);
+        }
+        let answer = resource.ask(now, ask, lead.fence);
+        if resource.clients() > clients {
+            self.changes.push(Change::joined(ask.resource, ask.client));
+        }
+        answer
+    }
+
+    /// Answers a request for several resources.
+    ///
+    /// # Errors
+    /// This server is not the master.
+    pub fn answer(&mut self, now: u64, request: &Request) -> Result<Response, AskError> {
+        let asks = request.resources.iter().map(|resource| request.ask(resource));
+        let answers: Vec<_> = asks.map(|ask| self.ask(now, &ask)).collect();
+        match self.lead {
+            Some(lead) => Ok(Response { sequence: request.sequence, fence: lead.fence, answers }),
+            None => Err(AskError::NotMaster),
+        }
+    }
+
+    /// A client gives back what it has; it has stopped to use it. A late or second release changes nothing.
+    pub fn release(&mut self, now: u64, release: &Release) {
+        let now = self.advance(now);
+        let Some(lead) = self.lead else { return };
+        for name in &release.resources {
+            let Some(resource) = self.resources.get_mut(name) else { continue };
+            if resource.release(&release.client, release.sequence, release.fence == lead.fence) {
+                self.changes.push(Change::left(name, &release.client));
+            }
+            resource.tick(now, &mut |client| self.changes.push(Change::left(name, client)));
+        }
+    }
+
+    /// Forgets leases that have ended and divides capacities anew. Call it each 100 ms or so.
+    pub fn tick(&mut self, now: u64) {
+        let now = self.advance(now);
+        let changes = &mut self.changes;
+        self.resources.retain(|name, resource| {
+            resource.tick(now, &mut |client| changes.push(Change::left(name, client)));
+            !resource.is_empty()
+        });
+    }
+
+    /// A parent has granted `capacity` of a resource until `until`, by this server's own clock.
+    pub fn supply(&mut self, resource: &str, capacity: Amount, until: u64) {
+        if let Some(resource) = self.resources.get_mut(resource) {
+            resource.supply(capacity, until);
+        }
+    }
+
+    /// Clients that have come and gone since the last call.
+    pub fn take_changes(&mut self) -> impl Iterator<Item = Change> {
+        self.changes.drain(..)
+    }
+
+    /// What this server's clients want of a resource, to ask a parent for it: at most [`MAX_DEMANDS`].
+    pub fn demands(&self, resource: &str) -> Vec<Demand> {
+        let holders = self.resources.get(resource).into_iter().flat_map(Resource::holders);
+        demands::aggregate(holders.flat_map(|(_, holder)| holder.demands.as_slice()))
+    }
+
+    /// What this server's clients may be using of a resource.
+    pub fn outstanding(&self, resource: &str) -> Amount {
+        self.resources.get(resource).map_or(Amount::ZERO, Resource::held)
+    }
+
+    /// The resources whose capacity comes from a parent.
+    pub fn leased(&self) -> impl Iterator<Item = &str> {
+        let resources = self.resources.iter();
+        resources
+            .filter(|(_, resource)| resource.template().source == Source::Parent)
+            .map(|(name, _)| &**name)
+    }
+
+    /// Whether this server still learns what clients hold of a resource.
+    pub fn is_learning(&self, resource: &str) -> bool {
+        self.resources.get(resource).is_some_and(Resource::is_learning)
+    }
+
+    /// All resources that clients have asked for.
+    pub fn snapshot(&self) -> Vec<ResourceSnapshot> {
+        let resources = self.resources.iter().map(|(name, resource)| {
+            let demands = resource.holders().flat_map(|(_, holder)| holder.demands.as_slice());
+            ResourceSnapshot {
+                name: name.clone(),
+                template: resource.template().clone(),
+                capacity: resource.capacity(self.now),
+                held: resource.held(),
+                wanted: demands.map(|demand| demand.want.wants).sum(),
+                clients: resource.clients(),
+                is_learning: resource.is_learning(),
+            }
+        });
+        resources.collect()
+    }
+
+    /// A clock that steps back stands still.
+    fn advance(&mut self, now: u64) -> u64 {
+        self.now = self.now.max(now);
+        self.now
+    }
+}
+
+fn learns_until(since: u64, template: &Template) -> u64 {
+    if !holds(Rule::Learn) {
+        return since;
+    }
+    since + with_drift(millis(template.learning.unwrap_or(template.lease)))
+}
+
+impl Change {
+    fn joined(resource: &str, client: &str) -> Self {
+        Self::Joined { resource: resource.into(), client: client.into() }
+    }
+
+    fn left(resource: &str, client: &str) -> Self {
+        Self::Left { resource: resource.into(), client: client.into() }
+    }
+}

@@ -1,0 +1,315 @@
+use std::collections::HashMap;
+use std::time::Duration;
+
+use foldhash::fast::RandomState;
+
+use crate::amount::Amount;
+use crate::demand::Demand;
+use crate::pool::ask::{Answer, Ask, AskError, Grant};
+use crate::pool::bands::Bands;
+use crate::pool::holder::{Demands, Holder};
+use crate::pool::learning::Learning;
+use crate::rules::{Rule, holds};
+use crate::template::{Algorithm, Source, Template};
+
+/// One resource: its clients, and how its capacity is divided among them.
+#[derive(Debug)]
+pub(super) struct Resource {
+    template: Template,
+    /// What a parent has granted, and until when.
+    leased: (Amount, u64),
+    holders: HashMap<Box<str>, Holder, RandomState>,
+    /// The sum of what holders may be using.
+    held: Amount,
+    bands: Bands,
+    weights: u64,
+    /// Something has changed since the last division.
+    is_dirty: bool,
+    /// When to divide again.
+    next_division: u64,
+    learning: Option<Learning>,
+    scratch: Vec<Demand>,
+}
+
+/// Up to so many clients, each request divides anew, so that its answer is exact.
+const FEW: usize = 32;
+/// How often the capacity is divided among more.
+const DIVISION_EVERY: u64 = 100;
+/// What counts as "at once" for a client.
+const AT_ONCE: Duration = Duration::from_millis(10);
+/// A server's clock may be quicker than a client's by one part in this many. Rounding takes up to 2 ms more.
+const CLOCK_DRIFT: u64 = 64;
+
+impl Resource {
+    pub(super) fn new(template: Template, learning: Option<Learning>) -> Self {
+        Self {
+            template,
+            leased: (Amount::ZERO, 0),
+            holders: HashMap::default(),
+            held: Amount::ZERO,
+            bands: Bands::default(),
+            weights: 0,
+            is_dirty: true,
+            next_division: 0,
+            learning,
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Puts another configuration in force. What is held stays held.
+    pub(super) fn set_template(&mut self, template: &Template) {
+        if self.template != *template {
+            self.template = template.clone();
+            self.is_dirty = true;
+        }
+    }
+
+    /// A parent has granted this until `until`.
+    pub(super) fn supply(&mut self, capacity: Amount, until: u64) {
+        self.is_dirty |= self.leased.0 != capacity;
+        self.leased = (capacity, until);
+    }
+
+    pub(super) fn is_learning(&self) -> bool {
+        self.learning.is_some()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.holders.is_empty() && self.learning.is_none()
+    }
+
+    pub(super) fn held(&self) -> Amount {
+        self.held
+    }
+
+    pub(super) fn holders(&self) -> impl Iterator<Item = (&str, &Holder)> {
+        self.holders.iter().map(|(name, holder)| (&**name, holder))
+    }
+
+    pub(super) fn has(&self, client: &str) -> bool {
+        self.holders.contains_key(client)
+    }
+
+    pub(super) fn clients(&self) -> usize {
+        self.holders.len()
+    }
+
+    pub(super) fn template(&self) -> &Template {
+        &self.template
+    }
+
+    /// What there is to hand out.
+    pub(super) fn capacity(&self, now: u64) -> Amount {
+        match self.template.source {
+            Source::Own(capacity) => capacity,
+            Source::Parent if now < self.leased.1 => self.leased.0,
+            Source::Parent => Amount::ZERO,
+        }
+    }
+
+    /// The longest lease that can be cut from here: none outlives the lease that it is cut from.
+    fn ttl(&self, now: u64) -> u64 {
+        let lease = millis(self.template.lease);
+        match self.template.source {
+            Source::Own(_) => lease,
+            Source::Parent if !holds(Rule::EndWithParent) => lease,
+            Source::Parent => lease.min(self.leased.1.saturating_sub(now)),
+        }
+    }
+
+    /// Forgets leases that have ended, and divides the capacity if something has changed.
+    pub(super) fn tick(&mut self, now: u64, gone: &mut impl FnMut(&str)) {
+        self.end_learning(now);
+        if now < self.next_division && self.holders.len() > FEW {
+            return;
+        }
+        self.next_division = now + DIVISION_EVERY;
+        let held = &mut self.held;
+        let before = self.holders.len();
+        self.holders.retain(|name, holder| {
+            let is_alive = now < holder.expires;
+            if !is_alive {
+                *held = *held - holder.held;
+                gone(name);
+            }
+            is_alive
+        });
+        self.is_dirty |= self.holders.len() != before;
+        if let (Source::Parent, true) = (self.template.source, now >= self.leased.1) {
+            self.supply(Amount::ZERO, 0);
+        }
+        self.divide(now);
+    }
+
+    fn end_learning(&mut self, now: u64) {
+        if self.learning.as_ref().is_some_and(|learning| learning.is_over(now)) {
+            self.learning = None;
+        }
+    }
+
+    fn divide(&mut self, now: u64) {
+        if !std::mem::take(&mut self.is_dirty) {
+            return;
+        }
+        self.scratch.clear();
+        for holder in self.holders.values() {
+            self.scratch.extend_from_slice(holder.demands.as_slice());
+        }
+        self.weights = self.scratch.iter().map(|demand| demand.want.weight).sum();
+        self.bands = Bands::divide(self.capacity(now), &self.template, &mut self.scratch);
+    }
+
+    pub(super) fn ask(&mut self, now: u64, ask: &Ask<'_>, fence: u64) -> Result<Answer, AskError> {
+        let held_before = match self.holders.get(ask.client) {
+            Some(holder) if holder.has_seen(ask.sequence) => return Err(AskError::Stale),
+            Some(holder) => holder.held,
+            None => Amount::ZERO,
+        };
+        if let Some(learning) = &mut self.learning {
+            if ask.fence != fence && holds(Rule::MeetFirst) {
+                return Ok(Answer::AskAgain);
+            }
+            if ask.learning {
+                return Ok(Answer::Keep(self.template.refresh.min(LEARNING_REFRESH)));
+            }
+            learning.reported(ask.client);
+        }
+        let others = self.held - held_before;
+        let ttl = self.ttl(now);
+        let mut part = match &self.learning {
+            Some(_) => Part::all(ask.has.min(ask.wants())),
+            // It gets what it had before it lost its memory.
+            None if ask.learning && holds(Rule::KeepWhileLearning) => Part::all(held_before),
+            None => self.fair_part(now, ask, held_before, others),
+        };
+        if ttl == 0 {
+            if self.learning.is_some() {
+                self.hold(now, ask, ask.holds(), ttl);
+                return Ok(Answer::Keep(self.template.refresh.min(LEARNING_REFRESH)));
+            }
+            part.granted = Amount::ZERO;
+        }
+        self.hold(now, ask, part.granted.max(ask.holds()), ttl);
+        let refresh = self.refresh(ask, part, ttl);
+        self.end_learning(now);
+        Ok(Answer::Grant(Grant {
+            capacity: part.granted,
+            ttl: Duration::from_millis(ttl),
+            refresh,
+            safe: self.safe(now, ask),
+        }))
+    }
+
+    /// What the client should have, as far as it is free.
+    fn fair_part(&mut self, now: u64, ask: &Ask<'_>, held: Amount, others: Amount) -> Part {
+        match self.template.algorithm {
+            Algorithm::None => return Part::all(ask.wants()),
+            Algorithm::Static => return Part::all(ask.wants().min(self.capacity(now))),
+            Algorithm::ProportionalShare | Algorithm::FairShare => {}
+        }
+        self.remember(now, ask);
+        if self.holders.len() <= FEW || now >= self.next_division {
+            self.divide(now);
+        }
+        let share: Amount = ask.demands.iter().map(|demand| self.bands.share(demand)).sum();
+        // Where more is held than there is, because there is less than before, what a client holds may stay its own.
+        let free = self.capacity(now).saturating_sub(others);
+        Part { granted: share.min(free.max(held.min(ask.has))), share }
+    }
+
+    /// Writes down what a client wants.
+    fn remember(&mut self, now: u64, ask: &Ask<'_>) {
+        match self.holders.get_mut(ask.client) {
+            Some(holder) if ask.learning || holder.demands.as_slice() == ask.demands => {}
+            Some(holder) => {
+                holder.demands = Demands::of(ask);
+                self.is_dirty = true;
+            }
+            None => {
+                let holder = Holder {
+                    sequence: 0,
+                    demands: Demands::of(ask),
+                    held: Amount::ZERO,
+                    expires: now,
+                };
+                self.holders.insert(ask.client.into(), holder);
+                self.is_dirty = true;
+            }
+        }
+    }
+
+    /// Writes down what a client may be using from now on.
+    fn hold(&mut self, now: u64, ask: &Ask<'_>, held: Amount, ttl: u64) {
+        self.remember(now, ask);
+        let lease = if ttl == 0 { millis(self.template.lease) } else { ttl };
+        let Some(holder) = self.holders.get_mut(ask.client) else { return };
+        self.held = self.held - holder.held + held;
+        holder.sequence = ask.sequence;
+        holder.held = held;
+        holder.expires = holder.expires.max(now + with_drift(lease));
+    }
+
+    fn refresh(&self, ask: &Ask<'_>, part: Part, ttl: u64) -> Duration {
+        if part.granted < ask.has {
+            // What it gives back is free for others when it has said so.
+            return AT_ONCE;
+        }
+        let refresh = match &self.learning {
+            Some(_) => self.template.refresh.min(LEARNING_REFRESH),
+            // Its share will be free when others have given it back.
+            // Its own lease will be renewed, or come.
+            None if ttl == 0 => return self.template.refresh / 4,
+            None if part.granted < part.share => self.template.refresh / 4,
+            None => self.template.refresh,
+        };
+        refresh.min(Duration::from_millis(ttl / 2)).max(AT_ONCE)
+    }
+
+    fn safe(&self, now: u64, ask: &Ask<'_>) -> Amount {
+        let weight: u64 = ask.demands.iter().map(|demand| demand.want.weight).sum();
+        self.template
+            .safe
+            .unwrap_or_else(|| self.capacity(now).share(weight, self.weights.max(weight)))
+    }
+
+    /// A client gives everything back. Returns whether it was here.
+    ///
+    /// `has_met` says that the client sent this after it had met this master.
+    pub(super) fn release(&mut self, client: &str, sequence: u64, has_met: bool) -> bool {
+        if self.holders.get(client).is_some_and(|holder| holder.has_seen(sequence)) {
+            return false;
+        }
+        if let (Some(learning), true) = (&mut self.learning, has_met) {
+            learning.reported(client);
+        }
+        let Some(holder) = self.holders.remove(client) else { return false };
+        self.held = self.held - holder.held;
+        self.is_dirty = true;
+        true
+    }
+}
+
+/// A part of the capacity.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    granted: Amount,
+    /// What would be granted if nobody else held it.
+    share: Amount,
+}
+
+impl Part {
+    fn all(share: Amount) -> Self {
+        Self { granted: share, share }
+    }
+}
+
+/// How often clients ask while a server learns.
+const LEARNING_REFRESH: Duration = Duration::from_secs(1);
+
+pub(super) fn with_drift(lease: u64) -> u64 {
+    lease + lease / CLOCK_DRIFT + 2
+}
+
+pub(super) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

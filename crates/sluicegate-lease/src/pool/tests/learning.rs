@@ -1,0 +1,101 @@
+use super::{SECOND, client, pool, release, seconds};
+use crate::amount::Amount;
+use crate::pool::{Answer, AskError, Known, Pool};
+use crate::template::{Template, Templates};
+
+fn hundred() -> Template {
+    Template::new("*", Amount::units(100)).lease(seconds(64)).refresh(seconds(4))
+}
+
+fn new_master(known: Option<&[&str]>) -> Pool {
+    let mut pool = Pool::new(Templates::new([hundred()]).unwrap());
+    let known = known.map(|known| {
+        known.iter().map(|name| Known { resource: "db".into(), client: (*name).into() }).collect()
+    });
+    pool.lead(0, 2, known);
+    pool
+}
+
+#[test]
+fn a_new_master_lets_clients_keep_what_they_have_and_gives_newcomers_nothing() {
+    let mut pool = new_master(None);
+    let mut old = client("old", 100);
+    old.has = Amount::units(60);
+    old.fence = 2;
+    let mut newcomer = client("newcomer", 100);
+    newcomer.fence = 2;
+    assert_eq!(newcomer.gets(&mut pool, 0), 0.0);
+    assert_eq!(old.gets(&mut pool, 0), 60.0);
+    assert_eq!(old.gets(&mut pool, 30 * SECOND), 60.0);
+    assert!(pool.is_learning("db"));
+    // After a lease, nobody can have anything that was not told.
+    assert_eq!(newcomer.gets(&mut pool, 65 * SECOND + 1), 0.0);
+    assert_eq!(newcomer.gets(&mut pool, 65 * SECOND + 2), 40.0);
+}
+
+#[test]
+fn learning_ends_as_soon_as_all_known_clients_have_reported() {
+    let mut pool = new_master(Some(&["one", "two"]));
+    let mut newcomer = client("newcomer", 100);
+    newcomer.fence = 2;
+    assert_eq!(newcomer.gets(&mut pool, 0), 0.0);
+    for name in ["one", "two"] {
+        assert!(pool.is_learning("db"));
+        let mut known = client(name, 10);
+        (known.fence, known.has) = (2, Amount::units(10));
+        assert_eq!(known.gets(&mut pool, 1), 10.0);
+    }
+    assert_eq!(newcomer.gets(&mut pool, 2), 80.0);
+}
+
+#[test]
+fn a_known_client_that_releases_has_reported() {
+    let mut pool = new_master(Some(&["one"]));
+    // This one is from before the election, perhaps from an earlier life of the client.
+    pool.release(1, &release("one", 9, 1));
+    assert!(pool.is_learning("db"));
+    pool.release(1, &release("one", 10, 2));
+    let mut newcomer = client("newcomer", 100);
+    newcomer.fence = 2;
+    assert_eq!(newcomer.gets(&mut pool, 2), 100.0);
+}
+
+#[test]
+fn a_resource_that_nobody_had_needs_no_learning() {
+    let mut pool = new_master(Some(&[]));
+    assert_eq!(client("one", 100).gets(&mut pool, 0), 100.0);
+}
+
+#[test]
+fn a_request_from_before_the_election_reports_nothing() {
+    let mut pool = new_master(Some(&["one"]));
+    // The client sent this to the last master, and got 100 from it since.
+    let mut early = client("one", 100);
+    assert_eq!(early.send(&mut pool, 0), Ok(Answer::AskAgain));
+    assert!(pool.is_learning("db"));
+    let mut one = client("one", 100);
+    (one.sequence, one.fence, one.has) = (7, 2, Amount::units(100));
+    assert_eq!(one.gets(&mut pool, 1), 100.0);
+    assert!(!pool.is_learning("db"));
+    assert_eq!(early.send(&mut pool, 2), Err(AskError::Stale));
+    let mut two = client("two", 100);
+    two.fence = 2;
+    assert_eq!(two.gets(&mut pool, 3), 0.0);
+}
+
+#[test]
+fn nobody_gets_more_than_wanted_while_the_master_learns() {
+    let mut pool = new_master(None);
+    let mut old = client("old", 20);
+    (old.fence, old.has) = (2, Amount::units(60));
+    assert_eq!(old.gets(&mut pool, 0), 20.0);
+}
+
+#[test]
+fn a_master_that_steps_down_forgets_everything() {
+    let mut pool = pool(hundred());
+    client("one", 100).gets(&mut pool, 0);
+    pool.step_down();
+    assert_eq!(pool.fence(), None);
+    assert_eq!(pool.outstanding("db"), Amount::ZERO);
+}

@@ -1,0 +1,151 @@
+use crate::amount::Amount;
+use crate::client::{Action, Session};
+use crate::message::{Request, Response};
+use crate::pool::{AskError, Known, Pool};
+use crate::template::Templates;
+
+/// A server: a [`Pool`], and the [`Session`] with a parent if it leases its capacity.
+///
+/// Like its parts, it has no clock and no network.
+#[derive(Debug)]
+pub struct Server {
+    name: Box<str>,
+    pool: Pool,
+    parent: Option<Session>,
+    has_parent: bool,
+}
+
+impl Server {
+    /// Makes the root of a tree of servers, or the only one.
+    pub fn root(name: impl Into<Box<str>>, templates: Templates) -> Self {
+        Self { name: name.into(), pool: Pool::new(templates), parent: None, has_parent: false }
+    }
+
+    /// Makes a server that leases its capacity from a parent. All servers of which one is the master share a name.
+    pub fn child(name: impl Into<Box<str>>, templates: Templates) -> Self {
+        Self { has_parent: true, ..Self::root(name, templates) }
+    }
+
+    /// This server has become the master: see [`Pool::lead`]. `seed` is for jitter.
+    pub fn lead(&mut self, now: u64, fence: u64, known: Option<Vec<Known>>, seed: u64) {
+        self.pool.lead(now, fence, known);
+        // Each master begins above all sequence numbers of the last.
+        self.parent = self.has_parent.then(|| Session::new(self.name.clone(), fence << 40, seed));
+    }
+
+    /// This server is not the master any more.
+    pub fn step_down(&mut self) {
+        self.pool.step_down();
+        self.parent = None;
+    }
+
+    /// The pool.
+    pub fn pool(&mut self) -> &mut Pool {
+        &mut self.pool
+    }
+
+    /// Answers a request. See [`Pool::take_changes`] for what to write down before the answer is sent.
+    ///
+    /// # Errors
+    /// This server is not the master.
+    pub fn answer(&mut self, now: u64, request: &Request) -> Result<Response, AskError> {
+        self.pool.answer(now, request)
+    }
+
+    /// What to send to the parent, and when to call this again.
+    pub fn poll(&mut self, now: u64) -> Action {
+        self.pool.tick(now);
+        let Some(session) = &mut self.parent else { return Action::Wait(u64::MAX) };
+        let resources: Vec<Box<str>> = session.resources().map(Into::into).collect();
+        for resource in resources {
+            if self.pool.leased().any(|leased| *leased == *resource) {
+                continue;
+            }
+            // Nobody asks for it any more: it goes back to the parent.
+            if session.has_returned(now, &resource) {
+                session.remove(&resource);
+            } else {
+                session.set_demands(&resource, Vec::new());
+                session.set_outstanding(&resource, Amount::ZERO, false);
+            }
+        }
+        for resource in self.pool.leased() {
+            let outstanding = self.pool.outstanding(resource);
+            session.set_demands(resource, self.pool.demands(resource));
+            session.set_outstanding(resource, outstanding, self.pool.is_learning(resource));
+        }
+        session.poll(now)
+    }
+
+    /// The parent has answered.
+    pub fn answered(&mut self, now: u64, response: &Response) {
+        let Some(session) = &mut self.parent else { return };
+        session.answered(now, response);
+        let leased: Vec<Box<str>> = self.pool.leased().map(Into::into).collect();
+        for resource in leased {
+            let (capacity, until) = session.lease(&resource);
+            self.pool.supply(&resource, capacity, until);
+        }
+    }
+
+    /// The request to the parent has failed.
+    pub fn failed(&mut self, now: u64) {
+        if let Some(session) = &mut self.parent {
+            session.failed(now);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::Server;
+    use crate::amount::Amount;
+    use crate::client::{Action, OnLoss, Session};
+    use crate::template::{Template, Templates};
+
+    const SECOND: u64 = 1_000;
+
+    fn ask(session: &mut Session, server: &mut Server, now: u64) {
+        if let Action::Ask(request) = session.poll(now) {
+            session.answered(now, &server.answer(now, &request).unwrap());
+        }
+    }
+
+    /// Runs a tree of two servers and a client until `end`.
+    fn run(root: &mut Server, child: &mut Server, client: &mut Session, from: u64, end: u64) {
+        for now in (from..end).step_by(100) {
+            ask(client, child, now);
+            if let Action::Ask(request) = child.poll(now) {
+                child.answered(now, &root.answer(now, &request).unwrap());
+            }
+            root.poll(now);
+        }
+    }
+
+    #[test]
+    fn a_server_leases_what_its_clients_want_and_gives_it_back() {
+        let lease = |template: Template| {
+            let template = template.lease(Duration::from_secs(10)).refresh(Duration::from_secs(1));
+            Templates::new([template]).unwrap()
+        };
+        let mut root = Server::root("root", lease(Template::new("*", Amount::units(100))));
+        let mut child = Server::child("child", lease(Template::from_parent("*")));
+        root.lead(0, 1, Some(Vec::new()), 0);
+        child.lead(0, 1, Some(Vec::new()), 0);
+        let mut client = Session::new("client", 0, 0);
+        client.add("db", Amount::units(30), OnLoss::Stop);
+
+        run(&mut root, &mut child, &mut client, 0, 10 * SECOND);
+        assert_eq!(client.capacity(10 * SECOND, "db"), Amount::units(30));
+        assert_eq!(root.pool().outstanding("db"), Amount::units(30));
+
+        let release = client.close().unwrap();
+        child.pool().release(10 * SECOND, &release);
+        run(&mut root, &mut child, &mut client, 10 * SECOND, 14 * SECOND);
+        assert_eq!(root.pool().outstanding("db"), Amount::ZERO);
+        let session = child.parent.as_ref().unwrap();
+        assert_eq!(session.resources().count(), 0, "it asks for nothing any more");
+    }
+}

@@ -1,0 +1,64 @@
+//! Doorman's seven scenarios (`simulation/scenario_*.py` in its repository).
+
+use super::random::Random;
+use super::world::{Setting, World};
+
+const SECOND: u64 = 1_000;
+
+/// The numbers of all scenarios.
+pub(crate) const SCENARIOS: std::ops::RangeInclusive<u32> = 1..=7;
+
+/// The world of a scenario, and how long it lasts, in seconds.
+pub(crate) fn scenario(number: u32, setting: Setting, seed: u64) -> (World, u64) {
+    let mut world = World::new(setting, seed);
+    let mut random = Random::new(seed ^ 0x5EED);
+    match number {
+        1..=3 => {
+            let root = world.job(0, None);
+            for _ in 0..5 {
+                world.client(root, 110.0);
+            }
+            if number > 1 {
+                let back = if number == 2 { 140 } else { 190 };
+                world.lose_master(120 * SECOND, root);
+                world.elect_master(back * SECOND, root);
+            }
+            (world, 300)
+        }
+        4 => {
+            let root = world.job(0, None);
+            let region = world.job(1, Some(root));
+            for _ in 0..5 {
+                world.client(region, 100.0);
+            }
+            (world, 300)
+        }
+        _ => {
+            let clients = tree(&mut world);
+            if number == 6 {
+                let one = random.below(clients) as usize;
+                world.spike(150 * SECOND, one, 1_000.0);
+                world.spike(150 * SECOND, (one + 1) % clients as usize, 1_000.0);
+            }
+            if number == 7 {
+                world.mishaps();
+            }
+            (world, if number == 7 { 3_600 } else { 300 })
+        }
+    }
+}
+
+/// One root, three regions, nine clusters, and five clients in each.
+fn tree(world: &mut World) -> u64 {
+    let root = world.job(0, None);
+    for _ in 0..3 {
+        let region = world.job(1, Some(root));
+        for _ in 0..3 {
+            let cluster = world.job(2, Some(region));
+            for _ in 0..5 {
+                world.client(cluster, 15.0);
+            }
+        }
+    }
+    45
+}
