@@ -1,4 +1,4 @@
-//! The in-process store: a bounded table that tidies itself.
+//! The in-process store: a bounded table that needs no clean-up.
 //!
 //! The table is a bucketized cuckoo hash table (Pagh and Rodler, "Cuckoo Hashing", 2001; Dietzfelbinger and Weidling,
 //! "Balanced allocation and dictionaries with tightly packed constant size bins", 2005) with four choices for each key
@@ -54,48 +54,45 @@ use crate::limit::{Limit, LimitError, LimitStatus, Outcome, Receipt};
 use crate::store::charge::{Charge, Debit};
 use crate::store::{Answer, Never, Store, StoreError};
 
-/// Counts in the memory of this process, for a bounded number of keys.
+/// Keeps counts in the memory of this process, for a bounded number of keys.
 ///
 /// # What it guarantees
 ///
-/// - **Memory is bounded.** A table is made once and never grows: 38.4 bytes for each key of the capacity,
-///   however long the keys are. There are three, each made when a layer or limiter that needs it is made, or
-///   at first use: one for token buckets that refill by one in a whole number of microseconds (50 a second and
-///   100 a minute do, 3 a second do not), one for all other limits of two words, and one for those that
-///   remember more (a sliding log, a ban, a minimal gap, numbers that
-///   may change). A sliding log has room for 8 entries of its own, 128 bytes; all logs together share a
-///   bound on what they hold beyond that.
-/// - **What is limited stays limited.** A row is used for another key only when its own has fully
-///   recovered, which is when it equals a fresh one. No flood of new keys can free a key that is
-///   being limited, nor give any key more than its limit.
-/// - **No key that has a row is refused because of other keys.** When there is no room for a new key, each limit
-///   of the request says what happens ([`Limit::when_full`]), and the limits that there is room for are
-///   charged all the same. It takes more keys than the capacity that have spent and not recovered: in
-///   tables for one to ten million keys, 1.49 times the capacity before it happened to the first one with
-///   the usual token bucket, 1.06 times with other limits.
-/// - **Logs that get no more room are made coarser.** They merge stamps that are close together and count them
-///   as the latest of them, so they are never more generous than an exact log. The logs of one limit get at most
-///   as many entries as they leave free, so they cannot take all from another limit's.
-/// - **Nothing pauses.** There is no task, no thread, no resizing and no sweep: a decision looks at one
-///   bucket of three or four rows, rarely at four buckets, and at 48 more at most where it has to make room
-///   for a new key.
-///   Refusals write nothing, so a flood from one client does not even occupy its row.
+/// - **Memory is bounded.** A table is allocated once and never grows: 38.4 bytes for each key of the capacity,
+///   however long the keys are. There are three tables. Each is allocated when a layer or limiter that needs it is
+///   made, or at first use: one for token buckets that refill by one in a whole number of microseconds (50 a second
+///   and 100 a minute do, 3 a second do not), one for all other limits with two words of state, and one for limits
+///   with more state (a sliding log, a ban, a minimal gap, carried numbers). A sliding log has room for 8 entries of
+///   its own, 128 bytes. What all logs together hold beyond that has a bound.
+/// - **A limited key stays limited.** A row is given to another key only when its own key has fully recovered, so
+///   that it equals a fresh one. No flood of new keys can free a key that is being limited, or give any key more than
+///   its limit.
+/// - **No key that has a row is refused because of other keys.** If there is no room for a new key, each limit of the
+///   request says what happens ([`Limit::when_full`]). The limits that have room are charged all the same. This
+///   happens only when more keys than the capacity have spent and not recovered. In tables for one to ten million
+///   keys, the first new key without room came at 1.49 times the capacity with the usual token bucket, and at 1.06
+///   times with other limits.
+/// - **Logs that get no more room are made coarser.** They merge stamps that are close together and count them as the
+///   latest of them, so they are never more generous than an exact log. The logs of one limit together get at most as
+///   many entries as they leave free, so they cannot take all from another limit's logs.
+/// - **Nothing pauses.** There is no task, no thread, no resizing and no sweep. A decision looks at one bucket of
+///   three or four rows, rarely at four buckets, and at no more than 48 further ones if it has to make room for a new
+///   key. Refusals write nothing, so a flood from one client does not even block its own row.
 ///
 /// # How large to make it
 ///
-/// As large as the number of keys that spend within the time that they take to recover, with the margin
-/// that you want for a flood. A bucket that is spent to the last recovers in burst ÷ rate, a window when it
-/// has ended, a sliding window when the next one has. With 100,000 clients an hour and a limit by the
-/// minute, some thousand rows are in use at a time; with a limit by the day, all of them are.
+/// The number of keys that spend within the time that they take to recover, with a margin for a flood. An empty
+/// bucket recovers in burst ÷ rate, a window when it has ended, a sliding window when the next one has ended. With
+/// 100,000 clients an hour and a limit by the minute, some thousand rows are in use at a time. With a limit by the
+/// day, all of them are.
 ///
-/// No table that one can afford outlasts a flood of invented keys where rows last long: 500 new keys a second
-/// are 1.8 million rows in a window of an hour. The default of 131,072 keys is made for services with a few
-/// thousand clients at a time, 5 MB for each table that is used, since many services have several layers
-/// with a store each.
+/// If rows last long, no affordable table outlasts a flood of invented keys: 500 new keys a second are 1.8 million
+/// rows in a window of an hour. The default of 131,072 keys is meant for services with a few thousand clients at a
+/// time. It takes 5 MB for each table that is used, because many services have several layers with a store each.
 ///
 /// # When it is full
 ///
-/// What then happens to a new key is said for each limit, by [`Limit::when_full`] or by what the limit is for:
+/// What happens to a new key without room is decided for each limit, by [`Limit::when_full`] or by default:
 ///
 /// | answer | the new key | by default for |
 /// | --- | --- | --- |
@@ -103,21 +100,22 @@ use crate::store::{Answer, Never, Store, StoreError};
 /// | [`Admit`](crate::limit::WhenFull::Admit) | is not counted by this limit; the other limits of the request are | limits that recover within ten seconds, and shadows |
 /// | [`Refuse`](crate::limit::WhenFull::Refuse) | is refused with 503 | none |
 ///
-/// A shared row never forgets and never admits more than the limit gives to one key, so the newcomers of one limit
-/// get 256 times the limit together, and a stranger can be refused on account of others. The windows and the
-/// steps of a shared row are those of the row, not of the key that asks. A key that later gets a row of its own
-/// begins with what the shared row has counted. Charges to a shared row are given back to that row.
+/// A shared row never forgets, and never admits more than the limit gives to one key. So the new keys of one limit
+/// together get at most 256 times the limit, and a new client can be refused because of others. A shared row has its
+/// own windows and refills, not those of the key that asks. A key that later gets its own row begins with what the
+/// shared row has counted. Charges to a shared row are given back to that row.
 ///
-/// [`counted_together`](Self::counted_together) and [`turned_away`](Self::turned_away) say how often it happened.
-/// Keys that nobody can invent (an address, an account that was checked further out) are the better defence.
+/// [`counted_together`](Self::counted_together) and [`turned_away`](Self::turned_away) return how often it happened.
+/// Keys that a client cannot invent (an address, an account that was verified by an outer layer) are the better
+/// defence.
 ///
 /// # How keys are told apart
 ///
-/// By a 64-bit hash of the key and the limit, with a secret seed drawn when the store is made. That any two
-/// of a million keys meet, and share a budget, has a chance of 1 in 37 million; among ten million, 1 in
+/// By a 64-bit hash of the key and the limit, with a secret seed drawn when the store is made. The chance that any
+/// two of a million keys have the same hash, and share a budget, is 1 in 37 million; for ten million keys it is 1 in
 /// 370,000. Without the seed, such a pair cannot be searched for.
 ///
-/// Clones are the same store.
+/// Clones share one store.
 ///
 /// ```
 /// use sluicegate::Memory;
@@ -130,28 +128,28 @@ pub struct Memory(Arc<Inner>);
 
 struct Inner {
     clock: Clock,
-    /// When it was made.
+    /// When the store was made.
     base: u64,
     monotonic: MonotonicClock,
     seed: Seed,
     capacity: usize,
-    /// Whether tables are made before they are used.
+    /// Whether tables are allocated before they are used.
     is_eager: bool,
     /// Rows of one word, for most token buckets.
     one_word: Table<OneWord>,
     /// Rows of two words.
     two_words: Table<FourRows<TwoWords>>,
-    /// Rows of limits that remember more.
+    /// Rows of limits with more state.
     full_state: Table<FourRows<FullState>>,
     /// The entries that sliding logs may have.
     log_budget: LogBudget,
     turned_away: AtomicU64,
-    /// Rows of keys that there is no room for.
+    /// Rows for keys without room.
     shared_rows: SharedRows,
 }
 
 impl Memory {
-    /// A store for 131,072 keys: about 5 MB, made at first use.
+    /// A store for 131,072 keys: about 5 MB, allocated at first use.
     pub fn new() -> Self {
         Self::builder().build()
     }
@@ -160,44 +158,43 @@ impl Memory {
     ///
     /// # Panics
     ///
-    /// When `keys` is zero, or 2^32 and more.
+    /// If `keys` is zero, or 2^32 or more.
     #[track_caller]
     pub fn with_capacity(keys: usize) -> Self {
         Self::builder().capacity(keys).build()
     }
 
-    /// A store with another clock or other bounds.
+    /// Builds a store with another clock or other bounds.
     pub fn builder() -> MemoryBuilder {
         MemoryBuilder::default()
     }
 
-    /// How many keys the store was made for.
+    /// The number of keys that the store was made for.
     pub fn capacity(&self) -> usize {
         self.0.capacity
     }
 
-    /// How many requests were not counted by a limit, or refused by [`WhenFull::Refuse`](crate::limit::WhenFull::Refuse),
-    /// because there was no room for the key; those that another limit refused are left out.
+    /// How many requests a limit did not count, or refused with [`WhenFull::Refuse`](crate::limit::WhenFull::Refuse),
+    /// because there was no room for the key. Requests that another limit refused are not included.
     pub fn turned_away(&self) -> u64 {
         self.0.turned_away.load(Ordering::Relaxed)
     }
 
-    /// How many decisions were made by rows that several keys share, because there was no room for a row of
-    /// each: see [`WhenFull::CountTogether`](crate::limit::WhenFull::CountTogether).
+    /// How many decisions were made with rows that several keys share, because there was no room for a row of each:
+    /// see [`WhenFull::CountTogether`](crate::limit::WhenFull::CountTogether).
     pub fn counted_together(&self) -> u64 {
         self.0.shared_rows.decisions.load(Ordering::Relaxed)
     }
 
-    /// How many rows are in use at this moment, keys that have not been met again since they recovered
-    /// left out. Walks the whole table.
+    /// The number of rows in use, except those of keys that have recovered and not come back. Reads the whole table.
     pub fn len(&self) -> usize {
         let Moment { now, since } = self.0.moment();
         self.0.one_word.len(since) + self.0.two_words.len(now) + self.0.full_state.len(now)
     }
 
-    /// About how many rows are in use, in bounded time and without holding anybody up: in a store for more than
-    /// some 200,000 keys, told from a sample, which is off by one or two in a hundred where one row in ten is
-    /// in use.
+    /// About how many rows are in use, in bounded time and without holding up other threads. In a store for more than
+    /// some 200,000 keys this is estimated from a sample, with an error of one or two percent if one row in ten is in
+    /// use.
     pub fn about_len(&self) -> usize {
         let Moment { now, since } = self.0.moment();
         self.0.one_word.about_len(since)
@@ -210,8 +207,8 @@ impl Memory {
         self.len() == 0
     }
 
-    /// Spends `cost` of `limit` on `key`, if it admits that: [`take`](Store::take) for one limit, where
-    /// there is no charge to be written.
+    /// Spends `cost` of `limit` on `key`, if the limit admits it. Like [`take`](Store::take) for one limit, but needs
+    /// no charge.
     ///
     /// ```
     /// use sluicegate::{Limit, Memory};
@@ -230,7 +227,7 @@ impl Memory {
     ///
     /// # Errors
     ///
-    /// When there is no room for the key, and the limit does not count it [together](crate::limit::WhenFull) with
+    /// If there is no room for the key, and the limit does not [count it together](crate::limit::WhenFull) with
     /// others.
     #[inline(always)]
     pub fn spend(&self, limit: &Limit, key: &KeyBuf, cost: u64) -> Result<Outcome, StoreError> {
@@ -256,7 +253,7 @@ impl Memory {
         }
     }
 
-    /// Like [`spend_otherwise`](Self::spend_otherwise), for a charge that is already made.
+    /// Like [`spend_otherwise`](Self::spend_otherwise), for an existing charge.
     #[inline(never)]
     fn take_otherwise(
         &self,
@@ -307,7 +304,7 @@ impl Store for Memory {
         };
         let Debit { limit, key, cost, .. } = debit;
         match self.0.spend_first(limit, key, *cost) {
-            // Made where it is returned: moving what has just been written makes the processor wait.
+            // Built in the place that it is returned in: moving freshly written memory makes the processor wait.
             Ok(spent) => Answer::Now(Ok(spent.into())),
             Err(not_spent) => Answer::Now(self.take_otherwise(not_spent, charge, debit)),
         }
@@ -326,7 +323,7 @@ impl Store for Memory {
             return;
         }
         let charge = Charge::of(debit.limit, debit.key, debit.cost);
-        // A key that was forgotten has nothing to be given back, but may yet have more to pay.
+        // A forgotten key has nothing to give back, but more may be charged to it.
         let more = spent > debit.cost;
         if receipt.is_together() {
             let settled = self.0.settle_shared(debit, receipt, spent);
@@ -354,7 +351,7 @@ impl Store for Memory {
     fn follow(&self, debit: &Debit, charged: u64, spent: u64) {
         let charge = Charge::of(debit.limit, debit.key, 0);
         let find = if spent > charged { FindMode::OrInsert } else { FindMode::Existing };
-        // What there is no room for was decided by somebody else: nobody is turned away.
+        // The keys without room were decided about before, so none is counted as turned away here.
         self.0.rows(&charge, find, |rows, now| {
             for found in rows.iter_mut().filter(|found| found.has_room) {
                 debit.limit.follow_charge(&mut found.state, now, charged, spent);
@@ -381,7 +378,7 @@ impl Store for Memory {
     fn check(&self, limit: &Limit) -> Result<(), LimitError> {
         limit.check_length()?;
         if self.0.is_eager {
-            // An explicit capacity means that the table is wanted now, and not at the first decision.
+            // With an explicit capacity, the table is allocated now and not at the first decision.
             self.0.make_for(limit);
         }
         Ok(())

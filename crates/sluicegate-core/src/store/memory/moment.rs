@@ -1,33 +1,34 @@
-//! The time, as the rows of each kind need it.
+//! The time, in the form that each kind of row needs.
 
 use std::sync::{Mutex, PoisonError};
 
 use super::Inner;
 use crate::clock::ManualClock;
 
-/// One moment, as it is told to each kind of row.
+/// One moment, in two forms.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Moment {
-    /// By the clock, in microseconds since the Unix epoch.
+    /// The time of the clock, in microseconds since the Unix epoch.
     pub(super) now: u64,
-    /// Microseconds since the store was made; never steps back.
+    /// Microseconds since the store was made. Never steps back.
     pub(super) since: u64,
 }
 
-/// A monotonic view of a manual clock. Rows of one word say when they are free, and a step back would put that off.
+/// A monotonic view of a manual clock. Rows of one word store when they are free, and a step back of the clock would
+/// delay that.
 #[derive(Debug, Default)]
 pub(super) struct MonotonicClock(Mutex<Option<Steps>>);
 
 #[derive(Debug, Clone, Copy)]
 struct Steps {
-    /// When it was last read.
+    /// The last time read.
     last: u64,
-    /// How far it has stepped back, in all.
+    /// The sum of all steps back.
     back: u64,
 }
 
 impl MonotonicClock {
-    /// Reads the clock, under a lock: nobody is shown less than somebody before.
+    /// Reads the clock, under a lock: no thread sees an earlier time than another thread saw before.
     fn read(&self, clock: &ManualClock, base: u64) -> Moment {
         let mut steps = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = crate::limit::bounded(clock.now());
@@ -47,8 +48,8 @@ impl Inner {
         }
     }
 
-    /// Like [`moment`](Self::moment), for use under a lock: never earlier than a moment that another thread was shown
-    /// under the same lock.
+    /// Like [`moment`](Self::moment), for use under a lock: never earlier than a moment that another thread got under
+    /// the same lock.
     pub(super) fn moment_in_order(&self) -> Moment {
         match self.clock.as_manual() {
             None => self.at(self.clock.now_in_order()),

@@ -1,19 +1,19 @@
-//! Three rows of one word, which is all that most token buckets need, in one cache line.
+//! Three rows of one word in one cache line. Most token buckets need no more.
 //!
-//! Where a microsecond drains one of the debt, the debt and its tick are one number: the moment at which
-//! nothing is left of it. A single word is written by compare-and-swap, without the lock; the lock is for
-//! whoever makes a row that of another key, moves it, or decides about several at once. It takes the word
-//! out, and leaves a mark that nobody spends from.
+//! If a microsecond drains one unit of the debt, the debt and its tick are one number: the moment at which nothing is
+//! left of it. A single word is written by compare-and-swap, without the lock. The lock is taken to give a row to
+//! another key, to move it, or to decide about several rows at once. It takes the word out and leaves a mark that no
+//! thread spends from.
 //!
-//! This form belongs to the table alone: `State` and `Limit` do not know it. When a row has recovered is
-//! read off its word. Eleven bits above the moment count how often the row changed keys, so that a
-//! compare-and-swap cannot mistake the word of another key for the one that it saw. A clock that can be set
-//! back, which only tests have, stands still for these rows instead and goes on from there.
+//! Only the table knows this form; `State` and `Limit` do not. The word also tells when the row has recovered. Eleven
+//! bits above the moment count how often the row changed keys, so that a compare-and-swap cannot mistake the word of
+//! another key for the one that it read. If the clock is set back, which only happens in tests, time stands still for
+//! these rows and goes on from there.
 //!
-//! There are 1.8 rows for each key, so that one key in fourteen, and not one in seven, has to be looked for
-//! in a second bucket. With millions of keys that costs more than everything else, because the processor
-//! guesses wrong and waits for memory twice. Measured with 10 million keys on one thread: 168 ns with two
-//! words under the lock of the bucket, 119 ns with one word.
+//! There are 1.8 rows for each key, so that one key in fourteen has to be looked up in a second bucket, instead of
+//! one in seven. With millions of keys that lookup costs more than everything else, because the processor mispredicts
+//! and waits for memory twice. Measured with 10 million keys on one thread: 168 ns with two words under the lock of
+//! the bucket, 119 ns with one word.
 
 use super::bucket::Bucket;
 use super::lock::Lock;
@@ -22,14 +22,14 @@ use super::table::ticks;
 
 const ROWS: usize = 3;
 
-/// Bits of a word that say when nothing is left, in microseconds since the table was made; those above
-/// count whose row it has been, so that a word does not look the same when it is that of another key.
+/// Bits of a word for the moment at which nothing is left, in microseconds since the table was made. The bits above
+/// count how often the row changed keys, so that a word looks different when it belongs to another key.
 const BITS: u32 = 53;
 
-/// In place of a moment: the word is taken out.
+/// In place of the moment: the word is taken out.
 const TAKEN: u64 = (1 << BITS) - 1;
 
-/// The last moment that a word can say.
+/// The last moment that a word can store.
 pub(super) const LAST: u64 = TAKEN - 1;
 
 #[derive(Default)]
@@ -41,12 +41,12 @@ pub(super) struct OneWord {
     words: [AtomicU64; ROWS],
 }
 
-/// What stood in a row's word.
+/// What was read from a row's word.
 #[derive(Clone, Copy)]
 pub(super) struct Word(u64);
 
 impl Word {
-    /// When nothing is left of what was spent.
+    /// The moment at which nothing is left of what was spent.
     #[inline]
     pub(super) fn free_at(self) -> u64 {
         self.0 & TAKEN
@@ -63,11 +63,11 @@ impl Word {
 }
 
 impl OneWord {
-    /// The word of `fingerprint`, if the row is still its own and nobody has taken the word out.
+    /// The word of `fingerprint`, if the row still belongs to it and the word is not taken out.
     #[inline(always)]
     pub(super) fn see(&self, row: usize, fingerprint: u64) -> Option<Word> {
         let word = Word(self.words[row % ROWS].load(Ordering::Acquire));
-        // A thread that gives the row to another key has taken the word out before.
+        // A thread that gives the row to another key takes the word out first.
         let is_own = self.fingerprint_at(row) == fingerprint;
         (is_own && word.free_at() != TAKEN).then_some(word)
     }
@@ -90,8 +90,8 @@ impl Bucket for OneWord {
 
     const ROWS: usize = ROWS;
 
-    /// Rows are small enough to have many more than keys: of a table with a fifth more one row in six would
-    /// stand in a bucket that is looked at second, of this one in fourteen.
+    /// Rows are small enough to have many more rows than keys. With a fifth more, one row in six would be in the
+    /// bucket that is searched second; with this, one in fourteen is.
     const SPARE: usize = 80;
 
     #[inline]
@@ -126,10 +126,10 @@ impl Bucket for OneWord {
     }
 
     fn take(&self, row: usize) -> u64 {
-        // Nobody else takes it out, or makes it another's: only the moment can have changed.
+        // No other thread takes it out or gives it to another key, so only the moment can have changed.
         let taken = self.word(row).with(TAKEN);
         match Word(self.words[row].swap(taken, Ordering::Relaxed)).free_at() {
-            // It was claimed under this lock, and nothing has been put there yet.
+            // The row was claimed under this lock and is still empty.
             TAKEN => 0,
             free_at => free_at,
         }
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_is_another_keys_looks_different() {
+    fn the_word_of_another_key_looks_different() {
         let bucket = OneWord::default();
         bucket.claim(0, 7, 0).expect("it is empty");
         bucket.put(0, 50, 0);
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_spends_from_a_word_that_is_taken_out() {
+    fn a_word_that_is_taken_out_is_not_spent_from() {
         let bucket = OneWord::default();
         bucket.claim(1, 7, 0).expect("it is empty");
         assert!(bucket.see(1, 7).is_none());

@@ -1,4 +1,4 @@
-//! What is asked of the rows of a charge, and what is answered where some of them are missing.
+//! The operations on the rows of a charge, and their answers if some of the rows are missing.
 
 use smallvec::SmallVec;
 
@@ -41,8 +41,8 @@ impl Operation {
                 Ok(filled_in(told, found, charge))
             }
             Self::Reset => {
-                // What is held stays held until its holder gives it back. A shared row counts other keys too,
-                // so it is not reset.
+                // A held place stays held until its holder gives it back. A shared row counts other keys too, so it
+                // is not reset.
                 let rows = found.iter_mut().zip(charge.debits());
                 rows.filter(|(found, debit)| !debit.limit.is_held() && !found.is_shared())
                     .for_each(|(found, _)| found.state = State::default());
@@ -55,11 +55,11 @@ impl Operation {
     }
 }
 
-/// Charges the limits that there is room for, all or none of them. The others have no part in it, unless they
-/// want to be asked ([`WhenFull`]), or could never admit the cost.
+/// Charges the limits that there is room for, all or none of them. The others have no part in the decision, unless
+/// [`WhenFull`] says otherwise, or they could never admit the cost.
 ///
-/// Who is refused anyway is refused all the same: no flood frees a key by leaving no room for another of its
-/// limits. A shadow without room is not there.
+/// A request that is refused anyway is refused in any case: no flood frees a key by leaving no room for another of
+/// its limits. A shadow limit without room is ignored.
 fn taken_in_part(
     found: &mut [CheckedOut],
     charge: &Charge,
@@ -83,8 +83,8 @@ fn taken_in_part(
     Ok(filled_in(outcome, found, charge))
 }
 
-/// Runs `look`, and leaves the states as they were written: what looking changes is how those are told that
-/// other numbers have written.
+/// Runs `look` and restores the states as they were. Looking changes a state, for example when another set of numbers
+/// has written it.
 fn looked_at<R>(attempts: &mut [Attempt<'_>], look: impl FnOnce(&mut [Attempt<'_>]) -> R) -> R {
     let written = |attempt: &Attempt<'_>| (attempt.state.words, attempt.state.written);
     let before: SmallVec<[_; USUAL_LIMITS]> = attempts.iter().map(written).collect();
@@ -124,7 +124,7 @@ fn attempt<'a>((found, debit): (&'a mut CheckedOut, &'a Debit)) -> Attempt<'a> {
     Attempt { limit: &debit.limit, state: &mut found.state, cost: debit.cost }
 }
 
-/// The outcome for all of the charge, which says how each limit was counted.
+/// The outcome for the whole charge, with how each limit was counted.
 fn filled_in(outcome: Outcome, found: &[CheckedOut], charge: &Charge) -> Outcome {
     let counted = |found: &CheckedOut, debit: &Debit| match found.is_shared() {
         true => CountedIn::SharedRow,
@@ -135,7 +135,7 @@ fn filled_in(outcome: Outcome, found: &[CheckedOut], charge: &Charge) -> Outcome
     outcome.filled_in(each.map(|(found, debit)| (&debit.limit, debit.cost, counted(found, debit))))
 }
 
-/// Runs `run` on an attempt for each state and its debit. One attempt is common, and does not allocate.
+/// Runs `run` with an attempt for each state and its debit. A single attempt is common, and does not allocate.
 fn with_attempts<'a, R>(
     states: impl Iterator<Item = &'a mut State>,
     charge: &'a Charge,

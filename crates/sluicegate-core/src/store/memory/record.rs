@@ -5,17 +5,17 @@ use metrics::{SharedString, Unit, counter, describe_counter, describe_gauge, gau
 use super::Memory;
 
 impl Memory {
-    /// Sets the gauges of this store, under the label `store`. Call it when metrics are scraped: nothing else sets
-    /// them, because there is no thread, and no decision is held up.
+    /// Sets the gauges of this store, with the label `store`. Call it when metrics are scraped: nothing else sets
+    /// them, because there is no background thread, and decisions should not pay for it.
     ///
-    /// - `sluicegate_memory_keys`: rows in use, as [`about_len`](Self::about_len) says it, in bounded time;
-    /// - `sluicegate_memory_capacity`: keys that there is room for;
+    /// - `sluicegate_memory_keys`: rows in use, from [`about_len`](Self::about_len), in bounded time;
+    /// - `sluicegate_memory_capacity`: the number of keys that the store has room for;
     /// - `sluicegate_memory_turned_away_total`: requests that were not counted by a limit, or refused, because
     ///   there was no room for the key;
-    /// - `sluicegate_memory_counted_together_total`: decisions by rows that keys share for which there is no room.
+    /// - `sluicegate_memory_counted_together_total`: decisions with rows that are shared by keys without room.
     ///
-    /// Nothing is ever evicted that is being limited: [`turned_away`](Self::turned_away) is what other
-    /// limiters would have evicted for.
+    /// A row of a limited key is never evicted. [`turned_away`](Self::turned_away) counts the cases in which other
+    /// limiters would have evicted one.
     ///
     /// ```
     /// use sluicegate::Memory;

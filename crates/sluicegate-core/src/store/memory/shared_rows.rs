@@ -1,15 +1,15 @@
-//! Rows that are shared by keys for which there is no room.
+//! Rows that are shared by keys without room.
 //!
-//! They are kept in a small table of their own, made at first use: 256 rows for each limit, chosen by the fingerprint
-//! of the key. A key is charged there only while every bucket that its own row may stand in is locked and full. So it
-//! has no row of its own then, and when one is made for it later, under the lock of one of these buckets, that
+//! They are in a small table of their own, allocated at first use: 256 rows for each limit, chosen by the fingerprint
+//! of the key. A key is charged there only while every bucket that its own row may be in is locked and full. So the
+//! key has no row of its own then. If one is made for it later, under the lock of one of these buckets, that row
 //! begins with what the shared row says.
 //!
-//! A full table is no way past a limit. What has no row is charged to what has one: a limit without a row
-//! leaves the other limits of the request counted, and a key that is new to a full table shares one of 256
-//! rows, unless the limit recovers in seconds. A row that is made later begins as a copy of the shared one,
-//! which never holds less than the key has spent. Places of a concurrency limit are not copied, because
-//! they are given back elsewhere: such a key stays with the shared row until no place is held there.
+//! A full table is no way past a limit. If a limit has no room for the key, the other limits of the request are still
+//! charged, and a key that is new to a full table shares one of 256 rows, unless the limit recovers in seconds. A row
+//! that is made later begins as a copy of the shared one, which never holds less than the key has spent. Places of a
+//! concurrency limit are not copied, because they are given back elsewhere. Such a key stays with the shared row
+//! until no place is held there.
 
 use smallvec::SmallVec;
 
@@ -25,28 +25,28 @@ use crate::key::KeyBuf;
 use crate::limit::{Limit, Receipt, State, WhenFull};
 use crate::store::charge::Debit;
 
-/// Rows of each limit that its newcomers share.
+/// Rows that the new keys of one limit share.
 const ROWS: u64 = 256;
 
-/// Such rows of all limits together, of about 250 bytes each: those of 64 limits. Where they do not do,
-/// newcomers are refused.
+/// Shared rows of all limits together, about 250 bytes each: enough for 64 limits. If they do not suffice, new keys
+/// are refused.
 pub(super) const MOST: usize = 64 * ROWS as usize;
 
-/// The most entries that the log of such a row has room for: each newcomer that gets a row of its own looks
-/// through all of them.
+/// The largest number of entries in the log of a shared row. Each new key that gets its own row has to copy all of
+/// them.
 const ENTRIES: usize = 256;
 
-/// Tells the fingerprint of a shared row from those of keys.
+/// Keeps the fingerprint of a shared row apart from those of keys.
 const SHARED: u64 = 0x7368_6172_6564_2121;
 
 /// The shared rows of all limits.
 pub(super) struct SharedRows {
     pub(super) table: Table<FourRows<FullState>>,
-    /// The tick at which the last of them has recovered, but for those of which something is held.
+    /// The tick at which the last shared row has recovered, except for those with held places.
     until: AtomicU32,
-    /// What is held in them.
+    /// The places held in them.
     held: AtomicU64,
-    /// Decisions that were made by them.
+    /// Decisions made with them.
     pub(super) decisions: AtomicU64,
 }
 
@@ -57,7 +57,7 @@ pub(super) struct LockedSharedRows<'a> {
 }
 
 impl SharedRows {
-    /// Shared rows, with room for this many.
+    /// Shared rows, at most this many.
     pub(super) fn new(rows: usize, base: u64) -> Self {
         Self {
             table: Table::new(rows, base),
@@ -74,7 +74,7 @@ impl SharedRows {
             || self.held.load(Ordering::Relaxed) > 0
     }
 
-    /// Notes the new state of a shared row, of which `held` was held before.
+    /// Notes the new state of a shared row that held `held` before.
     fn note(&self, limit: &Limit, held: u64, state_held: u64, expiry: u32) {
         if expiry != NEVER {
             self.until.fetch_max(expiry, Ordering::Relaxed);
@@ -86,7 +86,7 @@ impl SharedRows {
 }
 
 impl Inner {
-    /// Locks the shared rows of the targets. Locks of the other tables are taken before, never after.
+    /// Locks the shared rows of the targets. Locks of the other tables are taken before this, never after.
     pub(super) fn shared<'a>(&'a self, target: &[Target<'_>], now: u64) -> LockedSharedRows<'a> {
         let fingerprints: SmallVec<[u64; USUAL_LIMITS]> = target
             .iter()
@@ -98,7 +98,7 @@ impl Inner {
         }
     }
 
-    /// The fingerprint of the row that the key of `fingerprint` shares with others.
+    /// The fingerprint of the row that the key of `fingerprint` shares with other keys.
     fn shared_fingerprint(&self, limit: &Limit, fingerprint: u64) -> u64 {
         self.seed.fingerprint(limit.id() ^ SHARED, &KeyBuf::of(fingerprint % ROWS))
     }
@@ -112,8 +112,8 @@ impl Inner {
         shared.rows.find_live(self.shared_fingerprint(target.limit, target.fingerprint), shared.now)
     }
 
-    /// The shared row of the target, made if there is none; `None` if the limit is not counted that way
-    /// or there is no room for another row, and where another limit of the charge has the row already.
+    /// The shared row of the target, made if there is none. `None` if the limit is not counted together, if there is
+    /// no room for another row, or if another limit of the charge already uses the row.
     pub(super) fn insert_in(
         &self,
         shared: &mut LockedSharedRows<'_>,
@@ -135,7 +135,7 @@ impl Inner {
         }
     }
 
-    /// What a row of its own begins with, of a key that may have been counted in the shared row at `place`.
+    /// The state that a new row begins with if its key may have been counted in the shared row at `place`.
     pub(super) fn seed_of(
         &self,
         shared: &LockedSharedRows<'_>,
@@ -172,14 +172,14 @@ impl Inner {
         shared.rows.put(place, self.shared_fingerprint(limit, target.fingerprint), content, expiry);
     }
 
-    /// Settles a charge in the shared row that it was written to; says whether that was possible.
+    /// Settles a charge in the shared row that it was made to. Returns whether that was possible.
     pub(super) fn settle_shared(&self, debit: &Debit, receipt: &Receipt, spent: u64) -> bool {
         let Moment { now, .. } = self.moment_in_order();
         let target = self.target(debit);
         let mut shared = self.shared(std::slice::from_ref(&target), now);
         let more = spent > debit.cost;
         let place = match self.live_in(&shared, &target) {
-            // A row that has recovered has nothing to be given back, but may yet have more to pay.
+            // A row that has recovered has nothing to give back, but more may be charged to it.
             None if more => self.insert_in(&mut shared, &target, &[]),
             place => place,
         };

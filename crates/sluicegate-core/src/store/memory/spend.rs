@@ -9,25 +9,25 @@ use super::table::CHOICES;
 use crate::key::KeyBuf;
 use crate::limit::{Limit, PlainOutcome, StepResult};
 
-/// How often a row is looked at without the lock when others are at work there, and how long the first
-/// pause is; each is twice as long as the one before.
+/// How often a row is looked at without the lock while other threads use it, and the length of the first pause. Each
+/// pause is twice as long as the one before.
 const TURNS: u32 = if cfg!(loom) { 1 } else { 5 };
 const PAUSE: u32 = if cfg!(loom) { 1 } else { 8 };
 
-/// Why a row was not spent from where it was looked for.
+/// Why a row was not spent from in the place that was searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NotSpent {
     /// The row may be in another of its choices.
     Elsewhere,
-    /// There is none.
+    /// There is no row.
     Nowhere,
-    /// Somebody else is at work there.
+    /// Another thread is using it.
     Busy,
 }
 
 impl Inner {
-    /// The common case: a plain limit whose row is in its first bucket, with no other thread at work there; or one that
-    /// is carried over, whose row has no account but its own.
+    /// The common case: a plain limit whose row is in its first bucket, and no other thread is using the bucket. Or a
+    /// carried limit in such a row, if the row has only this account.
     #[inline(always)]
     pub(super) fn spend_first(
         &self,
@@ -41,7 +41,7 @@ impl Inner {
         }
     }
 
-    /// What [`spend_first`](Self::spend_first) passed on; `None` where it has to be done under the lock.
+    /// Continues after [`spend_first`](Self::spend_first). `None` if the decision has to be made under the lock.
     #[inline(never)]
     pub(super) fn spend_otherwise(
         &self,
@@ -60,8 +60,8 @@ impl Inner {
         if not_spent == NotSpent::Busy { self.spend_after_pause(limit, key, cost) } else { None }
     }
 
-    /// Tries again after a pause. In the meantime the other thread can make some more decisions with the row in its
-    /// cache. Taking turns after each decision would move the row from one processor to the other all the time.
+    /// Tries again after a pause. Meanwhile the other thread can make some more decisions with the row in its cache.
+    /// Alternating after each decision would move the row between the processors all the time.
     #[cold]
     fn spend_after_pause(&self, limit: &Limit, key: &KeyBuf, cost: u64) -> Option<PlainOutcome> {
         for turn in 0..TURNS {
@@ -94,7 +94,7 @@ impl Inner {
         let now = self.clock.now();
         let tick = table.tick(now);
         match bucket.find(fingerprint) {
-            // A row that has recovered here may be alive elsewhere.
+            // A row that has recovered here may be alive in another bucket.
             Some(row) if bucket.is_live(row, tick) || !bucket.has_displaced(tick) => {
                 let spent = self.spend_from_first(limit, (bucket, version), row, now, cost);
                 spent.ok_or(NotSpent::Busy)
@@ -115,8 +115,8 @@ impl Inner {
         cost: u64,
     ) -> Option<PlainOutcome> {
         let before = bucket.words(row);
-        // Words of two states, or of another limit's, must not be calculated with: they may overflow.
-        // Measured, it costs nothing.
+        // Words of two different states, or of another limit, must not be used for calculations, which may overflow.
+        // The check costs nothing measurable.
         if !bucket.is_unchanged(version) {
             return None;
         }
@@ -189,16 +189,16 @@ impl Inner {
         let result = limit.step(before, now, cost);
         if let StepResult::Admit { words, fresh_in } = result {
             let expiry = table.expiry(fresh_in, now);
-            // What the first bucket says has to hold for longer, or at least not to have been overtaken:
-            // once it does not hold, another row may be made there. Neither lock is waited for, so that
-            // nobody waits for somebody who waits.
+            // The first bucket must record the displaced row for longer, or at least must not have changed: once the
+            // record ends, another row may be made there. Neither lock is waited for, so that no thread waits for a
+            // thread that waits.
             let longer = match first.has_displaced_until(expiry) {
                 true => None,
                 false => Some(first.lock_if_unchanged(version)?),
             };
             let other = other.lock_if_unchanged(other_version)?;
             match longer {
-                // Some longer than need be, so that the next ones find it so.
+                // Recorded for somewhat longer than necessary, so that the next decisions find it done.
                 Some(first) => {
                     first.note_displaced_until(expiry.saturating_add((expiry - tick) / 4));
                 }
@@ -212,8 +212,8 @@ impl Inner {
         Some(PlainOutcome::new(result, before, now))
     }
 
-    /// The clock is read without the lock, so another thread may have come in between with a later time.
-    /// Where the clock can be set back, that has to be written down under the lock.
+    /// The clock is read without the lock, so another thread may have written a later time. If the clock can be set
+    /// back, that has to be recorded under the lock.
     #[inline]
     fn not_before(&self, since: u64, now: u64) -> Option<u64> {
         if since <= now { Some(now) } else { self.behind(since) }

@@ -10,7 +10,7 @@ use crate::key::KeyBuf;
 use crate::limit::{PlainOutcome, StepResult, TokenBucket};
 
 impl Inner {
-    /// [`spend_first`](Self::spend_first) for limits that have such rows.
+    /// Like [`spend_first`](Self::spend_first), for limits with rows of one word.
     #[inline(always)]
     pub(super) fn spend_one_word(
         &self,
@@ -25,7 +25,7 @@ impl Inner {
         let Some(row) = bucket.find(fingerprint) else { return Err(NotSpent::Elsewhere) };
         let Some(word) = bucket.see(row, fingerprint) else { return Err(NotSpent::Busy) };
         let moment = self.moment();
-        // A row that has recovered here may be alive elsewhere.
+        // A row that has recovered here may be alive in another bucket.
         if word.free_at() <= moment.since && bucket.has_displaced(table.tick(moment.since)) {
             return Err(NotSpent::Elsewhere);
         }
@@ -60,15 +60,15 @@ impl Inner {
                 continue;
             }
             let mut locked = None;
-            // As long as the first bucket says that the row is elsewhere, nobody begins it anew there. If
-            // it has to say so for longer, nobody must have done that since it was looked at.
+            // As long as the first bucket records that the row is elsewhere, no thread begins it anew there. If the
+            // record has to be prolonged, no thread may have begun it anew since it was read.
             let displaced_for_longer = |free_at| {
                 let expiry = ticks(free_at);
                 if first.has_displaced_until(expiry) {
                     return true;
                 }
                 locked = first.lock_if_unchanged(version);
-                // Some longer than need be, so that the next ones find it so.
+                // Recorded for somewhat longer than necessary, so that the next decisions find it done.
                 let until = expiry.saturating_add((expiry - tick) / 4);
                 locked.as_ref().map(|first| first.note_displaced_until(until)).is_some()
             };
@@ -79,8 +79,8 @@ impl Inner {
     }
 }
 
-/// Spends from a row whose word was read before, if `may` agrees to when it will be free and no other thread wrote the
-/// word in between.
+/// Spends from a row whose word was read before, if `may` accepts the moment at which it will be free, and no other
+/// thread wrote the word in between.
 #[inline(always)]
 fn spend_from(
     limit: &TokenBucket,

@@ -1,5 +1,4 @@
-//! Atomics and waiting: those of the standard library, or those of loom, which tries every order in which threads can
-//! run.
+//! Atomics and waiting: from the standard library, or from loom, which tries every order in which threads can run.
 
 #[cfg(not(all(test, loom)))]
 pub(super) use std::hint::spin_loop as spin;
@@ -13,7 +12,7 @@ pub(super) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 #[cfg(all(test, loom))]
 pub(super) use loom::thread::{yield_now, yield_now as spin};
 
-/// Time does not pass in loom: a thread that sleeps lets others run.
+/// Time does not pass in loom. A thread that sleeps lets others run.
 #[cfg(all(test, loom))]
 pub(super) fn park_timeout(_: std::time::Duration) {
     yield_now();

@@ -1,44 +1,43 @@
-//! Buckets of rows, made once and never resized; the four choices that each key has among them.
+//! Buckets of rows, allocated once and never resized, and the four choices that each key has among them.
 
 use std::sync::OnceLock;
 
 use super::bucket::{Bucket, Guard};
 
-/// Buckets that a row may be in: the choices of cuckoo hashing. A new key that finds all of them full displaces one row
-/// to another of that row's own choices.
+/// The number of buckets that a row may be in: the choices of cuckoo hashing. A new key that finds all of them full
+/// displaces one row to another of that row's own choices.
 ///
-/// Measured with 1 to 10 million keys, where buckets of four have a fifth more rows than the capacity: the
-/// first newcomer was turned away at 1.06 times the capacity or later; of buckets of three with four fifths
-/// more, at 1.49. Without moving, and with a quarter more rows of four, it was at 0.35, with eight choices at
-/// 0.6.
+/// Measured with 1 to 10 million keys. With buckets of four rows and a fifth more rows than the capacity, the first
+/// new key without room came at 1.06 times the capacity or later. With buckets of three rows and four fifths more, it
+/// came at 1.49. Without displacing, and with a quarter more rows in buckets of four, it came at 0.35, or at 0.6 with
+/// eight choices.
 pub(super) const CHOICES: usize = 4;
 
-/// Most requests are charged to no more limits than this: what is kept for so few of them is not allocated.
+/// Most requests are charged to no more limits than this. For these, no list is allocated.
 pub(super) const USUAL_LIMITS: usize = 4;
 
-/// Buckets on top, which make up for the unevenness of a table that has few.
+/// Extra buckets, which make up for the uneven distribution in a small table.
 const SPARE: usize = 2;
 
-/// Microseconds in a tick of the expiry, 65 ms: 32 bits of them last nine years from the making of
-/// the table.
+/// Microseconds in a tick of the expiry, 65 ms: 32 bits last for nine years after the table is made.
 const TICK: u32 = 16;
 
 /// An expiry that never comes: the row is held until it is given back.
 pub(super) const NEVER: u32 = u32::MAX;
 
-/// Buckets that are all looked at to say how many rows are in use, which takes half a millisecond: those of a
-/// store that is made for as many keys as most need.
+/// Up to this many buckets are all read to count the rows in use, which takes half a millisecond. A store of the
+/// default capacity has fewer.
 const ALL: usize = 1 << 17;
 
-/// In a larger table, a sample at even distances: each is a cache line that is in no cache. From them the number
-/// of rows is told with a standard error of 1.4 % where one row in ten is in use.
+/// A larger table is sampled at even distances. Each sample is a cache line that is in no cache. The estimate has a
+/// standard error of 1.4 % if one row in ten is in use.
 const SAMPLE: usize = 1 << 14;
 
 pub(super) struct Table<B> {
-    /// Made at first use: a service has many layers, and some of them a store that is never asked.
+    /// Allocated at first use: a service has many layers, and the stores of some are never asked.
     buckets: OnceLock<Box<[B]>>,
     count: usize,
-    /// When the table was made, by the clock that it goes by.
+    /// When the table was made, by its clock.
     base: u64,
 }
 
@@ -48,10 +47,10 @@ impl<B: Bucket> Table<B> {
         Self { buckets: OnceLock::new(), count, base }
     }
 
-    /// The number of the bucket that is `fingerprint`'s choice number `choice`.
+    /// The number of the bucket that is choice number `choice` of `fingerprint`.
     #[inline]
     pub(super) fn choice(&self, fingerprint: u64, choice: usize) -> usize {
-        // Odd multipliers shuffle the fingerprint into independent places (Dietzfelbinger's method).
+        // Odd multipliers turn the fingerprint into independent places (Dietzfelbinger's method).
         const MIX: [u64; CHOICES] =
             [1, 0x9e37_79b9_7f4a_7c15, 0xc2b2_ae3d_27d4_eb4f, 0x1656_67b1_9e37_79f9];
         let mixed = fingerprint.rotate_left(17 * choice as u32).wrapping_mul(MIX[choice]);
@@ -76,7 +75,7 @@ impl<B: Bucket> Table<B> {
         self.count
     }
 
-    /// Makes the buckets now, rather than at first use.
+    /// Allocates the buckets now instead of at first use.
     pub(super) fn make(&self) {
         self.made();
     }
@@ -94,37 +93,37 @@ impl<B: Bucket> Table<B> {
         (0..self.count).map(|bucket| self.lock(bucket).live(tick)).sum()
     }
 
-    /// About how many rows are in use: counted, or in a large table told from a sample.
+    /// About how many rows are in use: counted, or in a large table estimated from a sample.
     pub(super) fn about_len(&self, now: u64) -> usize {
         if self.buckets.get().is_none() {
             return 0;
         }
         let tick = self.tick(now);
         let looked = if self.count <= ALL { self.count } else { SAMPLE };
-        // Keys are scattered over the buckets, so those at even distances are as good as any.
+        // Keys are spread over the buckets at random, so buckets at even distances are a fair sample.
         let number = |i: usize| (i as u128 * self.count as u128 / looked as u128) as usize;
-        // Not behind their locks: nobody is to wait for a number that is old when it is known.
+        // Read without the locks: no thread should wait for a number that is outdated when it is known.
         let live: usize = (0..looked).map(|i| self.bucket(number(i)).live(tick)).sum();
         (live as u128 * self.count as u128 / looked as u128) as usize
     }
 
-    /// The expiry tick that has passed at `now`.
+    /// The expiry tick at `now`.
     #[inline]
     pub(super) fn tick(&self, now: u64) -> u32 {
         let ticks = now.saturating_sub(self.base) >> TICK;
         ticks.min(u64::from(NEVER - 1)) as u32
     }
 
-    /// The first tick at which a row that recovers after `left` microseconds has recovered; `None`: not
-    /// before it is given back.
+    /// The first tick at which a row has recovered that recovers after `left` microseconds. `None` if it recovers
+    /// only when it is given back.
     #[inline]
     pub(super) fn expiry(&self, left: Option<u64>, now: u64) -> u32 {
         match left {
             None => NEVER,
             Some(0) => 0,
             Some(left) => {
-                // Both are exact in a double, so their sum does not overflow. A clock can be set back to
-                // before the table was made: that is all in tick 0.
+                // Both are exact in a double, so their sum does not overflow. A clock may be set back to before the
+                // table was made: all of that is tick 0.
                 ticks((now + left).saturating_sub(self.base)).max(1)
             }
         }

@@ -1,4 +1,4 @@
-//! Which kind of row the state of a limit is kept in, and how two words are kept in it.
+//! Which kind of row the state of a limit is kept in, and how two words are stored in it.
 
 use super::bucket::Bucket;
 use super::moment::Moment;
@@ -7,7 +7,7 @@ use super::row::{FourRows, TwoWords};
 use super::table::{Table, ticks};
 use crate::limit::{Limit, Words};
 
-/// The table that the row of a limit is kept in.
+/// The table that the row of a limit is in.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum RowKind {
     OneWord,
@@ -25,11 +25,11 @@ impl RowKind {
     }
 }
 
-/// Rows that hold the two words of a limit, each in its way.
+/// Rows that hold the two words of a limit, each kind in its own form.
 pub(super) trait WordRows: Bucket {
     fn words(content: Self::Content, moment: Moment) -> Words;
 
-    /// The content of a row for words that were decided about at `now`, and the tick at which it has recovered.
+    /// The content of a row for words that were decided at `now`, and the tick at which it has recovered.
     fn content(
         table: &Table<Self>,
         limit: &Limit,
@@ -38,7 +38,7 @@ pub(super) trait WordRows: Bucket {
         now: u64,
     ) -> (Self::Content, u32);
 
-    /// The time that expiries go by.
+    /// The time that expiries are compared with.
     fn time(moment: Moment) -> u64;
 }
 
@@ -77,7 +77,7 @@ impl WordRows for OneWord {
         Moment { now, since }: Moment,
         _: u64,
     ) -> (u64, u32) {
-        // The words tells when it was written, which may be later than the moment.
+        // The words tell when they were written, which may be later than the moment.
         let free_at = match debt {
             0 => 0,
             debt => ((since + last).saturating_sub(now) + debt).min(LAST),

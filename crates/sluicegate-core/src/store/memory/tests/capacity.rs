@@ -3,7 +3,7 @@
 use super::*;
 use crate::store::memory::row::{FourRows, FullState, TwoWords};
 
-/// Distinct keys that a store takes before it turns the first away.
+/// The number of distinct keys that a store accepts before the first one finds no room.
 fn room(capacity: usize, limit: Limit) -> usize {
     let (store, _clock) = memory(capacity);
     let limit = limit.when_full(WhenFull::Admit);
@@ -33,7 +33,7 @@ fn a_store_has_room_for_its_capacity_of_full_states() {
 }
 
 #[test]
-fn a_shadow_that_there_is_no_room_for_is_not_there() {
+fn a_shadow_limit_without_room_is_ignored() {
     let (store, _clock) = memory(1);
     let shadow = Limit::per_hour(1).ban(MINUTE).shadow();
     let real = Limit::fixed_window(2, MINUTE);
@@ -46,7 +46,7 @@ fn a_shadow_that_there_is_no_room_for_is_not_there() {
     assert_eq!(admitted, [true, true, false]);
 }
 
-/// What a shadow has counted, it has counted when it begins to refuse.
+/// What a shadow limit has counted still counts when the limit begins to refuse.
 #[test]
 fn a_shadow_counts_where_the_limit_does() {
     for limit in [Limit::per_hour(2), Limit::per_second(3), Limit::per_hour(2).ban(MINUTE)] {
@@ -81,7 +81,7 @@ fn len_counts_the_rows_in_use() {
     assert_eq!(store.len(), 20);
 }
 
-/// However long: nobody else is let in on its account.
+/// However long it is held, no other key gets its row.
 #[test]
 fn a_row_that_is_held_is_not_reused() {
     let (store, clock) = memory(100);
@@ -100,7 +100,7 @@ fn a_row_that_is_held_is_not_reused() {
     assert!(admits(&store, limit, 7));
 }
 
-/// Nor does what recovers later than the table can tell.
+/// A row that recovers later than an expiry can express is not reused either.
 #[test]
 fn a_row_of_a_limit_that_takes_decades_is_kept() {
     let (store, clock) = memory(10);

@@ -1,4 +1,4 @@
-//! Rows that do not stand in their first bucket.
+//! Rows that are not in their first bucket.
 
 use std::collections::BTreeSet;
 
@@ -9,27 +9,27 @@ use crate::store::memory::one_word::OneWord;
 use crate::store::memory::row::{FourRows, TwoWords};
 use crate::store::memory::table::{CHOICES, Table};
 
-/// How many of `numbers` stand in which of their choices.
-fn stand<B: Bucket>(
+/// How many rows of `numbers` are in which of their choices.
+fn places<B: Bucket>(
     store: &Memory,
     table: &Table<B>,
     limit: Limit,
     numbers: std::ops::Range<u64>,
 ) -> [usize; CHOICES] {
-    let mut stand = [0; CHOICES];
+    let mut places = [0; CHOICES];
     for number in numbers {
         let fingerprint = store.0.seed.fingerprint(limit.id(), &key(number));
         let choice = (0..CHOICES)
             .find(|choice| {
                 table.lock(table.choice(fingerprint, *choice)).find(fingerprint).is_some()
             })
-            .expect("it stands in one of them");
-        stand[choice] += 1;
+            .expect("it is in one of them");
+        places[choice] += 1;
     }
-    stand
+    places
 }
 
-/// Each is counted once, wherever it stands and however often others have moved it.
+/// Each row is counted once, wherever it is and however often others have moved it.
 fn are_found_in_each_of_their_choices(limit: Limit, keys: u64) -> Memory {
     let (store, _clock) = memory(2_000);
     for round in (0..limit.count()).rev() {
@@ -47,23 +47,23 @@ fn are_found_in_each_of_their_choices(limit: Limit, keys: u64) -> Memory {
 fn a_row_of_two_words_is_found_in_each_of_its_choices() {
     let limit = Limit::fixed_window(3, 60 * MINUTE);
     let store = are_found_in_each_of_their_choices(limit, 2_100);
-    let stand = stand(&store, &store.0.two_words, limit, 0..2_100);
-    assert!(stand.iter().all(|rows| *rows > 5), "{stand:?}");
+    let places = places(&store, &store.0.two_words, limit, 0..2_100);
+    assert!(places.iter().all(|rows| *rows > 5), "{places:?}");
 }
 
 #[test]
 fn a_row_of_one_word_is_found_in_each_of_its_choices() {
     let limit = Limit::per_hour(3);
     let store = are_found_in_each_of_their_choices(limit, 3_100);
-    let stand = stand(&store, &store.0.one_word, limit, 0..3_100);
-    assert!(stand.iter().all(|rows| *rows > 5), "{stand:?}");
+    let places = places(&store, &store.0.one_word, limit, 0..3_100);
+    assert!(places.iter().all(|rows| *rows > 5), "{places:?}");
 }
 
-/// Rows of one charge are not taken for one another's room.
+/// The rows of one charge do not take each other's place.
 #[test]
 fn the_rows_of_one_charge_do_not_displace_each_other() {
     for first in 0..200 {
-        // Three buckets: the rows of a charge meet in one of them again and again.
+        // There are three buckets, so the rows of a charge often meet in one of them.
         let (store, _clock) = memory(1);
         let limits: Vec<_> = (1..=10).map(|i| Limit::per_hour(10 + i)).collect();
         let mut charge = Charge::new();
@@ -78,7 +78,7 @@ fn the_rows_of_one_charge_do_not_displace_each_other() {
     }
 }
 
-/// Nor is a recovered one that is found, by one that is new.
+/// A recovered row of the charge is not claimed by a new one either.
 #[test]
 fn a_recovered_row_of_a_charge_is_not_claimed_by_its_other_rows() {
     let mut admitted = 0;
@@ -101,7 +101,7 @@ fn a_recovered_row_of_a_charge_is_not_claimed_by_its_other_rows() {
     assert!(admitted > 150, "{admitted} of 200");
 }
 
-/// Giving back and resetting find it as well.
+/// Giving back and resetting find a row there as well.
 #[test]
 fn a_row_in_a_later_choice_can_be_settled_and_reset() {
     let (store, _clock) = memory(1_000);
@@ -122,8 +122,8 @@ fn a_row_in_a_later_choice_can_be_settled_and_reset() {
     assert_eq!(store.len(), 0);
 }
 
-/// A row of `fingerprint` in two of its buckets, and the one that is found at a tenth of the way to the last
-/// expiry.
+/// A row of `fingerprint` in two of its buckets. Returns the content of the row that is found after a tenth of the
+/// time to the last expiry.
 fn found<B: Bucket>(expiries: [(usize, u32); 2], content: fn(u32) -> B::Content) -> B::Content {
     let table: Table<B> = Table::new(60, 0);
     let choices = |fingerprint| -> Vec<usize> {
@@ -147,7 +147,7 @@ fn found<B: Bucket>(expiries: [(usize, u32); 2], content: fn(u32) -> B::Content)
     locked.take(place)
 }
 
-/// A fingerprint that stands where it had recovered must not hide the row that was moved elsewhere.
+/// A recovered row must not hide the live row of the same fingerprint, which was moved elsewhere.
 #[test]
 fn a_recovered_row_does_not_hide_the_live_one() {
     let words = |expiry| [u64::from(expiry); 2];
@@ -156,9 +156,9 @@ fn a_recovered_row_does_not_hide_the_live_one() {
     assert_eq!(found::<OneWord>([(1, 5), (2, 1_000)], free_at), 1_000 << 16);
 }
 
-/// Or somebody who goes by an older clock could spend from the other.
+/// Otherwise a thread with an older time could spend from the other.
 #[test]
-fn of_two_recovered_rows_one_is_left() {
+fn only_one_of_two_recovered_rows_is_left() {
     let free_at = |expiry| u64::from(expiry) << 16;
     assert_eq!(found::<OneWord>([(1, 5), (2, 7)], free_at), 5 << 16);
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Even to before the table was made.
+/// The clock may even step back to before the table was made.
 #[test]
 fn a_row_written_before_the_table_was_made_is_not_forgotten() {
     for limit in [Limit::per_hour(3), Limit::sliding_log(3, MINUTE), Limit::concurrent(3)] {
@@ -29,7 +29,7 @@ fn no_row_is_forgotten_by_a_clock_that_steps_back() {
     }
 }
 
-/// Where it has recovered by the clock that it was written by.
+/// By the clock at the time of writing, it has recovered.
 #[test]
 fn a_clock_that_stepped_back_bans_nobody_for_good() {
     let (store, clock) = memory(100);

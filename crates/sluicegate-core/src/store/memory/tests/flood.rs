@@ -3,7 +3,7 @@
 use super::*;
 use crate::store::memory::bucket::Bucket as _;
 
-/// The keys that were limited before a flood stay limited throughout, to the letter.
+/// Keys that were limited before a flood are limited exactly as before throughout the flood.
 #[test]
 fn a_flood_of_new_keys_frees_nobody() {
     let (store, clock) = memory(10_000);
@@ -12,7 +12,7 @@ fn a_flood_of_new_keys_frees_nobody() {
     for number in limited.clone() {
         assert!((0..3).all(|_| admits(&store, limit, number)));
     }
-    // A token each 20 s: a third of it has passed when the flood ends.
+    // A token is added each 20 s. A third of that has passed when the flood ends.
     let flood = 1_000_000..1_200_000;
     let mut turned_away = 0;
     for number in flood {
@@ -37,8 +37,8 @@ fn a_flood_of_new_keys_frees_nobody() {
     assert!(limited.clone().all(|number| admits(&store, limit, number)));
 }
 
-/// Ten times as many keys as there is room for, at one moment: whoever is met is counted to the letter,
-/// and whoever is not is counted as turned away.
+/// Ten times as many keys as there is room for, at one moment. A key with a row is counted exactly, and a key without
+/// one is counted as turned away.
 #[test]
 fn a_flood_at_one_moment_changes_nothing_for_anybody_else() {
     const CAPACITY: u64 = if cfg!(miri) { 20 } else { 2_000 };
@@ -48,7 +48,7 @@ fn a_flood_at_one_moment_changes_nothing_for_anybody_else() {
         0 => store.spend(&limit, &key(number), 1),
         _ => store.take(&Charge::of(limit, key(number), 1)).now(),
     };
-    // A quarter is limited, a quarter has some left.
+    // A quarter of the keys is limited, and a quarter has something left.
     let residents = 0..CAPACITY / 2;
     for number in residents.clone() {
         let times = if number % 2 == 0 { 3 } else { 1 };
@@ -80,14 +80,14 @@ fn a_flood_at_one_moment_changes_nothing_for_anybody_else() {
     assert!(met.len() as u64 >= CAPACITY / 2, "room for {} only", met.len());
     assert_eq!(store.len(), residents.count() + met.len());
     assert!(met.iter().all(|number| remaining(&store, limit, *number) == 2));
-    // Nothing was charged to them, and to look or to forget needs no room.
+    // Nothing was charged to these keys, and peek and reset need no room.
     assert!(turned_away.iter().all(|number| remaining(&store, limit, *number) == 3));
     let first = Charge::of(limit, key(turned_away[0]), 1);
     store.reset(&first).now().expect("no room is needed");
     assert_eq!(store.turned_away(), turned_away.len() as u64);
 }
 
-/// Rows that have recovered make room: whoever comes at the rate that the table is made for is met.
+/// Rows that have recovered make room: keys that come at the rate that the table is made for find room.
 #[test]
 fn nobody_is_turned_away_while_time_makes_room() {
     let (store, clock) = memory(10_000);
@@ -101,8 +101,7 @@ fn nobody_is_turned_away_while_time_makes_room() {
     assert!(store.len() <= 5_500, "{} rows in use", store.len());
 }
 
-/// A key that is limited is refused rather than not counted, when there is no room for another of its
-/// limits: failing open must not let it in.
+/// If there is no room for another limit of a limited key, the key is still refused.
 #[test]
 fn no_room_for_another_limit_frees_no_limited_key() {
     let (store, _clock) = memory(100);
@@ -124,7 +123,7 @@ fn no_room_for_another_limit_frees_no_limited_key() {
     assert!(full > 990);
 }
 
-/// A flood that is over leaves no trace: keys are found in their first bucket again.
+/// A flood leaves no trace: afterwards keys are found in their first bucket again.
 #[test]
 fn a_table_that_was_full_recovers() {
     let (store, clock) = memory(1_000);

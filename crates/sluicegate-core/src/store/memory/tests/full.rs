@@ -1,4 +1,4 @@
-//! Limits that there is no room for, and those of the same request that there is room for.
+//! Requests with some limits that there is room for, and some that there is none for.
 
 use super::*;
 use crate::admission::enforcer::Enforcer;
@@ -10,7 +10,7 @@ use crate::rule::Rule;
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// Fills the table that rows of `limit` stand in, by keys that nobody else uses.
+/// Fills the table for rows of `limit` with keys that no test uses.
 pub(super) fn fill(store: &Memory, limit: Limit) {
     let limit = limit.when_full(WhenFull::Admit);
     let mut turned_away = 0;
@@ -51,7 +51,7 @@ fn no_room_for_an_address_does_not_uncount_what_runs_at_once() {
     }
 }
 
-/// A client with a few a minute that sends another account with each request.
+/// A client with a few requests a minute sends another account with each request.
 #[test]
 fn invented_accounts_do_not_uncount_the_client() {
     for by_account in answers(Limit::per_hour(3)) {
@@ -67,7 +67,7 @@ fn invented_accounts_do_not_uncount_the_client() {
     }
 }
 
-/// All or none of those that there is room for.
+/// Of the limits that there is room for, all or none are charged.
 #[test]
 fn a_limit_that_refuses_beside_one_without_room_charges_no_other() {
     let (store, _clock) = memory(100);
@@ -83,7 +83,7 @@ fn a_limit_that_refuses_beside_one_without_room_charges_no_other() {
     assert_eq!(remaining(&store, other, 1), 8);
 }
 
-/// What a decision tells of a limit that was not counted, and that settling it does nothing.
+/// The decision shows a limit that was not counted, and settling it does nothing.
 #[test]
 fn a_limit_that_was_not_counted_is_told_so_and_owes_nothing() {
     let (store, _clock) = memory(100);
@@ -121,7 +121,7 @@ fn a_limit_that_refuses_when_full_charges_nothing() {
     assert_eq!(remaining(&store, known, 1), 1);
     let patient = charge.clone().patient(HOUR);
     assert!(store.take(&patient).now().is_err_and(|error| error.must_refuse()));
-    // Who is refused anyway is told so.
+    // A request that is refused anyway reports the limit that refuses it.
     assert!(admits(&store, known, 1));
     assert!(!store.take(&charge).now().expect("the refusal").is_admitted());
 }
@@ -139,14 +139,14 @@ fn a_layer_refuses_what_must_not_pass_and_counts_what_was_not_counted() {
         charge.add(known, key(1), 1).expect("two limits");
         [alone, enforcer.judge(store.take(&charge).now(), &charge, None)]
     };
-    // The row of the one that is known has to be made while there is room: here it shares one.
+    // The row of the known key has to be made while there is room; here it would share one.
     assert!(matches!(judged(WhenFull::Refuse), [Action::Refuse(_), Action::Refuse(_)]));
     assert!(matches!(judged(WhenFull::Admit), [Action::Serve(_), Action::Serve(_)]));
     let counts = enforcer.observer.counters.read();
     assert_eq!([counts.store_failures, counts.uncounted, counts.refused], [3, 1, 0]);
 }
 
-/// What a rule settles by the response counts attempts that failed: it is never left uncounted.
+/// A rule that is settled by the response counts failed attempts, so it is always counted.
 #[test]
 fn what_is_settled_by_the_response_is_counted_together() {
     let (store, _clock) = memory(100);

@@ -1,4 +1,4 @@
-//! Keys that there is no room for, counted together, and those that have a row.
+//! Keys without room that are counted together, and keys that have a row.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::limit::{Attempt, Receipt, State};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// The rows that the newcomers of a limit share.
+/// The number of rows that the new keys of a limit share.
 const SHARED: u64 = 256;
 
 fn shapes(count: u64) -> [Limit; 8] {
@@ -46,7 +46,7 @@ fn a_newcomer_without_room_is_admitted_no_more_than_its_limit() {
     }
 }
 
-/// An owner of a /46 has 262,144 networks of which each counts as a client.
+/// The owner of a /46 has 262,144 networks of 64 bits. Each counts as a client.
 #[test]
 fn a_flood_of_networks_shares_some_hundred_budgets() {
     for limit in shapes(5) {
@@ -58,8 +58,8 @@ fn a_flood_of_networks_shares_some_hundred_budgets() {
     }
 }
 
-/// Each second some hundred keys that were never version before, for as long as the window lasts: those that were
-/// limited stay so, and each newcomer is.
+/// Each second brings some hundred keys that were never seen before, as long as the window lasts. Limited keys stay
+/// limited, and each new key is limited.
 #[test]
 fn a_table_full_of_fresh_keys_for_an_hour_frees_nobody() {
     let (store, clock) = memory(2_000);
@@ -83,12 +83,12 @@ fn a_table_full_of_fresh_keys_for_an_hour_frees_nobody() {
     assert!(known.into_iter().all(|number| admits(&store, limit, number)));
 }
 
-/// What it was charged together with others is not forgotten when there is room.
+/// What a key was charged together with others is not forgotten when it gets its own row.
 #[test]
 fn a_key_that_gets_a_row_begins_with_what_was_counted_together() {
     for limit in shapes(5).into_iter().filter(|limit| !limit.is_held()) {
         let (store, clock) = memory(50);
-        // In the same table, and gone in a minute.
+        // This key is in the same table and is gone in a minute.
         let brief = match limit {
             limit if limit.has_extra_state() => Limit::sliding_log(1, MINUTE),
             limit if limit.fits_one_word() => Limit::per_minute(1),
@@ -100,7 +100,7 @@ fn a_key_that_gets_a_row_begins_with_what_was_counted_together() {
         clock.advance(MINUTE + EXPIRED);
         assert_eq!(remaining(&store, limit, 7), 2, "{limit}");
         assert_eq!(admitted(&store, limit, [7; 9].into_iter()), 2, "{limit}");
-        // One that has not been met shares a row with it once in 256 times.
+        // A new key shares a row with it once in 256 times.
         assert_eq!(store.counted_together(), 3, "{limit}");
         clock.advance(3 * HOUR);
         assert_eq!(admitted(&store, limit, [7; 9].into_iter()), 5, "{limit}");
@@ -121,7 +121,7 @@ fn a_refused_key_takes_no_row_for_what_others_spent() {
     assert_eq!(admitted(&store, limit, 0..20), 20);
 }
 
-/// What is held in a shared row is given back there, and nobody gets a place twice by getting a row.
+/// A place held in a shared row is given back there. A key does not get a place twice by getting its own row.
 #[test]
 fn places_that_are_held_together_are_given_back_where_they_were_taken() {
     let (store, clock) = memory(50);
@@ -138,7 +138,7 @@ fn places_that_are_held_together_are_given_back_where_they_were_taken() {
     assert!(again.is_admitted() && !admits(&store, limit, 7));
     settle(&store, limit, 7, &receipts[1], 0);
     settle(&store, limit, 7, &again.statuses().next().expect("one limit").receipt, 0);
-    // Nothing is held any more: it has a row of its own from now on.
+    // Nothing is held any more, so the key has its own row from now on.
     let before = store.counted_together();
     assert_eq!(admitted(&store, limit, [7; 5].into_iter()), 2);
     assert_eq!(store.counted_together(), before);
@@ -153,14 +153,14 @@ fn giving_back_to_a_shared_row_mints_nothing() {
         let receipt = |i: usize| taken[i].statuses().next().expect("one limit").receipt;
         settle(&store, limit, 7, &receipt(4), 0);
         assert_eq!(remaining(&store, limit, 7), 1, "{limit}");
-        // More than was reserved is charged to the same row.
+        // A cost above the reserved one is charged to the same row.
         settle(&store, limit, 7, &receipt(3), 2);
         assert_eq!(admitted(&store, limit, [7; 5].into_iter()), 0, "{limit}");
         assert_eq!(store.turned_away(), 100, "the keys that filled the table");
     }
 }
 
-/// The numbers of a limit change while its newcomers are counted together.
+/// The numbers of a limit change while its new keys are counted together.
 #[test]
 fn a_reload_frees_nobody_who_is_counted_together() {
     let (store, _clock) = memory(50);
@@ -172,7 +172,7 @@ fn a_reload_frees_nobody_who_is_counted_together() {
     assert_eq!(admitted(&store, before, [7; 9].into_iter()), 2);
 }
 
-/// Two keys of one request that would share a row: neither passes uncounted.
+/// Two keys of one request would share a row. Neither passes uncounted.
 #[test]
 fn two_keys_of_one_request_do_not_share_a_row() {
     let (store, _clock) = memory(50);
@@ -190,7 +190,7 @@ fn two_keys_of_one_request_do_not_share_a_row() {
     assert!(admitted <= SHARED / 2, "{admitted}");
 }
 
-/// More limits than there are shared rows for: their newcomers are refused, not let in.
+/// With more limits than there are shared rows for, new keys are refused, not admitted.
 #[test]
 fn shared_rows_are_bounded() {
     let (store, _clock) = memory(1);
@@ -245,7 +245,7 @@ fn operation() -> impl Strategy<Value = Operation> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// However few rows there are: what is admitted to a key, a table with room for it alone would admit.
+    /// With any number of rows: a key is never admitted more often than it would be in a table of its own.
     #[test]
     fn nobody_is_admitted_more_than_alone(
         operations in prop::collection::vec(operation(), 1..250),

@@ -12,12 +12,12 @@ fn logs(entries: usize) -> (Memory, ManualClock) {
     (builder.clock(&clock).build(), clock)
 }
 
-/// Entries that logs have room for beyond their own.
+/// Entries that logs hold beyond their own.
 fn entries(store: &Memory) -> usize {
     store.0.log_budget.used()
 }
 
-/// Spends as often as it goes, one after the other, and says how often that was.
+/// Spends until the first refusal, and returns how often that worked.
 fn spend(store: &Memory, clock: &ManualClock, limit: Limit, number: u64, times: usize) -> u64 {
     let one = |_| {
         clock.advance(Duration::from_micros(1));
@@ -40,7 +40,7 @@ fn the_entries_of_all_logs_are_bounded() {
     assert_eq!(store.turned_away(), 0);
 }
 
-/// What they held is free for others, though nobody comes back.
+/// The entries of recovered logs are free for others, even if their keys do not come back.
 #[test]
 fn the_room_of_recovered_logs_is_swept_up() {
     let (store, clock) = logs(1_000);
@@ -49,7 +49,7 @@ fn the_room_of_recovered_logs_is_swept_up() {
     let before = entries(&store);
     assert!(before > 400, "{before}");
     clock.advance(MINUTE + EXPIRED);
-    // A bounded amount at a time.
+    // Sweeping takes a bounded amount at a time.
     (300..340).for_each(|number| assert_eq!(spend(&store, &clock, limit, number, 64), 64));
     let forget = |number| store.reset(&Charge::of(limit, key(number), 1)).now();
     (0..40).for_each(|number| assert!(forget(number).is_ok()));
@@ -64,7 +64,7 @@ fn a_row_that_is_reused_gives_back_its_room() {
         clock.advance(Duration::from_millis(2));
         assert_eq!(spend(&store, &clock, limit, number, 12), 12);
     }
-    // Never more than the rows of the table, with four entries each beside their own.
+    // Never more rows than the table has, with four entries each beside their own.
     assert!(entries(&store) <= 4 * 1_260, "{}", entries(&store));
 }
 
@@ -80,7 +80,7 @@ fn a_reset_gives_back_its_room() {
     }
 }
 
-/// Addresses with a thousand entries each, and one that guesses at a login.
+/// Addresses with a thousand entries each, and one that guesses a password.
 #[test]
 fn the_logs_of_one_limit_do_not_switch_off_those_of_another() {
     let (store, clock) = logs(16_000);
@@ -89,7 +89,7 @@ fn the_logs_of_one_limit_do_not_switch_off_those_of_another() {
         assert_eq!(spend(&store, &clock, limit, number, 1_000), 1_000);
     }
     assert!(entries(&store) > 7_000);
-    // Known at five, and known at none.
+    // The first five are limited exactly, with room or without.
     assert_eq!(spend(&store, &clock, limit, 100, 5), 5);
     assert_eq!(spend(&store, &clock, limit, 100, 9_995), 995);
     assert_eq!(spend(&store, &clock, login, 200, 10_000), 5);
@@ -117,9 +117,9 @@ fn the_logs_of_a_limit_leave_room_for_those_of_others() {
     }
 }
 
-/// With nothing but the entries of its own, a log counts whatever it is hammered with.
+/// With only its own entries, a log still counts every attempt of a flood.
 #[test]
-fn a_log_without_room_is_exact_in_what_it_refuses_at_once() {
+fn a_log_without_room_refuses_a_burst_exactly() {
     let (store, clock) = logs(0);
     let limit = Limit::sliding_log(100, MINUTE).count_refused();
     for number in [0, 1] {
@@ -148,7 +148,7 @@ fn looking_and_giving_back_need_no_room() {
     assert_eq!(store.turned_away(), 0);
 }
 
-/// A log that has to merge its stamps is charged along with the other rows, all or none.
+/// A log that has to merge its stamps is charged with the other rows, all or none.
 #[test]
 fn a_log_without_room_is_charged_with_the_other_limits() {
     let (store, clock) = logs(0);
@@ -195,7 +195,7 @@ fn hammering_does_not_make_a_log_longer_than_its_limit() {
     assert!(entries(&store) <= 5, "{}", entries(&store));
 }
 
-/// What does not fit is said when a layer is made; and where nobody asked, it is counted all the same.
+/// A limit that does not fit is reported when a layer is made. A store that is asked directly still counts it.
 #[test]
 fn a_log_that_does_not_fit_is_refused_and_enforced() {
     let day = Duration::from_secs(86_400);
@@ -214,7 +214,7 @@ fn a_log_that_does_not_fit_is_refused_and_enforced() {
     assert_eq!(spend(&store, &clock, limit, 1, 100_100), 100_000);
 }
 
-/// What every log is measured by: each stamp for ever.
+/// The reference: each stamp is kept for ever.
 #[derive(Default)]
 struct Exact(Vec<(u64, u64)>);
 
@@ -229,7 +229,7 @@ impl Exact {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// However short of room: nothing is admitted that an exact log would refuse.
+    /// With any room: a log admits nothing that an exact log would refuse.
     #[test]
     fn a_log_without_room_admits_no_more_than_an_exact_one(
         room in prop_oneof![Just(0), Just(40), Just(400)],
@@ -260,7 +260,7 @@ proptest! {
         prop_assert_eq!(store.turned_away(), 0);
     }
 
-    /// With room, it is an exact one.
+    /// With enough room, a log is exact.
     #[test]
     fn a_log_with_room_beside_a_flood_is_exact(
         count in 9_u64..120,
@@ -284,8 +284,7 @@ proptest! {
     }
 }
 
-/// A log that is coarse is not much less generous: in a steady stream of twice its limit it admits most of what
-/// an exact one does.
+/// A coarse log is not much stricter: in a steady stream of twice its limit it admits most of what an exact one does.
 #[test]
 fn a_coarse_log_admits_most_of_what_an_exact_one_does() {
     let (store, clock) = logs(0);

@@ -20,7 +20,7 @@ use crate::store::{Store, StoreError};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
-/// After this, a row that recovers now is known to have recovered.
+/// After this time, the table knows that a row has recovered.
 const EXPIRED: Duration = Duration::from_millis(66);
 
 fn memory(capacity: usize) -> (Memory, ManualClock) {
@@ -39,7 +39,7 @@ fn take(store: &Memory, limit: Limit, number: u64) -> Result<Decision, StoreErro
     store.take(&charge).now().map(|outcome| outcome.decision(&charge))
 }
 
-/// Whether one more is admitted, by a store that has room.
+/// Whether one more request is admitted by a store that has room.
 fn admits(store: &Memory, limit: Limit, number: u64) -> bool {
     take(store, limit, number).expect("room").is_admitted()
 }

@@ -1,4 +1,4 @@
-//! The table against a plain map, whatever is done to both.
+//! The table compared with a plain map, under random operations.
 
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ enum Operation {
     Reset {
         debit: Vec<(usize, u64, u64)>,
     },
-    /// Settles the charge that was admitted so many charges ago.
+    /// Settles the charge that was admitted this many charges ago.
     Settle {
         ago: usize,
         spent: u64,
@@ -71,7 +71,7 @@ fn operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
-/// Every state for ever, in no particular place.
+/// The model: keeps every state for ever.
 #[derive(Default)]
 struct Model(HashMap<(u64, KeyBuf), State>);
 
@@ -90,7 +90,7 @@ impl Model {
         result
     }
 
-    /// Looks, and leaves all as it is.
+    /// Peeks, and leaves the state as it is.
     fn peek<R>(&mut self, charge: &Charge, run: impl FnOnce(&mut [Attempt<'_>]) -> R) -> R {
         let before = self.0.clone();
         let result = self.run(charge, run);
@@ -109,13 +109,13 @@ impl Model {
 fn charge(debit: &[(usize, u64, u64)], patience: u64) -> Charge {
     let mut charge = Charge::new();
     for (limit, number, cost) in debit {
-        // One key has but one plan at a time.
+        // One key has only one plan at a time.
         let _ = charge.add(limits()[*limit], key(*number), *cost);
     }
     if patience == 0 { charge } else { charge.patient(Duration::from_micros(patience)) }
 }
 
-/// A decision but for its marks' moments.
+/// A decision without the moments of its receipts.
 fn told(decision: &Decision) -> (Verdict, Vec<LimitStatus>) {
     let counted = decision.statuses().filter(|status| !status.uncounted);
     let statuses = counted.cloned().map(|mut status| {
@@ -127,18 +127,18 @@ fn told(decision: &Decision) -> (Verdict, Vec<LimitStatus>) {
     (decision.verdict(), statuses.collect())
 }
 
-/// The charge without what was not counted of it.
+/// The charge without the limits that were not counted.
 fn counted(whole: &Charge, decision: &Decision) -> Charge {
     let mut charge = Charge::new();
     for (debit, status) in whole.debits().zip(decision.statuses()) {
         if !status.uncounted {
-            charge.add(debit.limit, debit.key, debit.cost).expect("a part of a charge");
+            charge.add(debit.limit, debit.key, debit.cost).expect("it is a part of a valid charge");
         }
     }
     charge
 }
 
-/// Takes by the way for one limit where there is a choice, every other time.
+/// Every other time, a charge to one limit takes the shortcut for one limit.
 fn take(store: &Memory, charge: &Charge, turn: usize) -> Result<Outcome, StoreError> {
     match charge.only() {
         Some(debit) if charge.patience().is_none() && turn % 2 == 0 => {
@@ -151,7 +151,7 @@ fn take(store: &Memory, charge: &Charge, turn: usize) -> Result<Outcome, StoreEr
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// What the store forgets was as good as never spent: it answers as one that forgets nothing.
+    /// The store forgets only states that equal fresh ones, so it answers like a model that forgets nothing.
     #[test]
     fn a_small_table_answers_as_an_unbounded_one(
         capacity in 1_usize..40,
@@ -174,12 +174,12 @@ proptest! {
                     let Ok(taken) = taken else { continue };
                     let keys = charge.keys();
                     let taken = taken.decision(&charge);
-                    // What there is no room for has no part in it.
+                    // A limit without room has no part in the decision.
                     let charge = counted(&charge, &taken);
                     let model = model.run(&charge, |attempts| decide(attempts, now, patience, keys));
                     prop_assert_eq!(told(&taken), told(&model));
                     if taken.is_admitted() {
-                        // Where one has forgotten a row that was as good as none, it has begun it anew.
+                        // If one of them has forgotten a recovered row, it has begun it anew.
                         let own = taken.statuses().filter(|status| !status.uncounted);
                         let receipts = own.zip(model.statuses());
                         let receipts: Vec<_> = receipts.map(|(taken, model)| (taken.receipt, model.receipt)).collect();

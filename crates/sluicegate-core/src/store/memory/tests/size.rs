@@ -17,7 +17,7 @@ fn a_small_store_is_counted_exactly() {
 }
 
 #[test]
-fn of_a_large_store_the_size_is_told_within_a_tenth() {
+fn the_size_of_a_large_store_is_known_within_a_tenth() {
     let keys = if cfg!(miri) { return } else { 100_000 };
     for (limit, capacity) in [(ONE_WORD, 400_000), (TWO_WORDS, 800_000)] {
         let (store, _clock) = memory(capacity);

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Every charge locks many of the few buckets, in an order of its own if it were let.
+/// Every charge locks many of the few buckets, each in an order of its own if the store did not sort them.
 #[test]
 fn charges_over_the_same_few_buckets_do_not_wait_for_each_other_for_ever() {
     const LIMITS: u64 = if cfg!(miri) { 1 } else { 4 };
@@ -30,7 +30,7 @@ fn charges_over_the_same_few_buckets_do_not_wait_for_each_other_for_ever() {
     assert!(decided.into_inner() > 0);
 }
 
-/// Half of the threads owe to both limits, half to the first alone.
+/// Half of the threads charge both limits, half only the first.
 #[test]
 fn several_limits_are_charged_all_or_none_beside_one() {
     let count = THREADS * ROUNDS / 2;

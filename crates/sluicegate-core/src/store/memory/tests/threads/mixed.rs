@@ -1,8 +1,8 @@
-//! Spending, giving back and forgetting at once.
+//! Spending, giving back and forgetting at the same time.
 
 use super::*;
 
-/// What is under way is never more than the limit, and nothing of it is left in the end.
+/// What is in use is never more than the limit, and in the end nothing of it is left.
 #[test]
 fn what_is_given_back_can_be_spent_once_more_and_no_oftener() {
     let shapes = [
@@ -28,7 +28,7 @@ fn what_is_given_back_can_be_spent_once_more_and_no_oftener() {
                 }
                 assert!(under_way.fetch_add(1, Ordering::SeqCst) < 3, "{limit}");
                 thread::yield_now();
-                // One of all is never given back.
+                // One charge is never given back.
                 if thread == 0 && kept.fetch_add(1, Ordering::SeqCst) == 0 {
                     continue;
                 }
@@ -60,7 +60,7 @@ fn what_is_charged_on_top_is_never_lost() {
     assert_eq!(remaining(&store, limit, 0), 0);
 }
 
-/// Neighbours in the same buckets are.
+/// Keys in the same buckets are forgotten.
 #[test]
 fn a_key_is_not_forgotten_when_others_are() {
     let limit = Limit::per_hour(THREADS * ROUNDS / 2);
@@ -79,7 +79,7 @@ fn a_key_is_not_forgotten_when_others_are() {
     assert_eq!(store.len(), 1);
 }
 
-/// Each time that it is forgotten grants the limit once more, and no more than that.
+/// Each reset grants the limit once more, and no more than that.
 #[test]
 fn a_key_that_is_forgotten_while_it_spends_gets_its_limit_anew() {
     let limit = Limit::per_hour(5);

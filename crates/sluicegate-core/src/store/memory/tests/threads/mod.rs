@@ -1,4 +1,4 @@
-//! Many threads over few buckets, while the clock stands still: every count is exact.
+//! Many threads over few buckets, while the clock stands still. Every count is exact.
 
 mod locks;
 mod mixed;
@@ -9,10 +9,10 @@ use std::thread;
 
 use super::*;
 
-/// Miri takes a thousand times as long.
+/// Under Miri this takes a thousand times as long.
 const THREADS: u64 = if cfg!(miri) { 4 } else { 8 };
 
-/// How many times over each thread does what it does.
+/// How often each thread repeats its work.
 const ROUNDS: u64 = if cfg!(miri) { 2 } else { 100 };
 
 /// Runs `run` on threads that begin together, with the number of the thread.
@@ -28,7 +28,7 @@ fn together(run: impl Fn(u64) + Sync) {
     });
 }
 
-/// Spends by one way or the other.
+/// Spends by one of two ways.
 fn spend(store: &Memory, limit: Limit, number: u64, turn: u64) -> Result<bool, StoreError> {
     if turn % 2 == 0 {
         return store.spend(&limit, &key(number), 1).map(|outcome| outcome.is_admitted());
@@ -40,7 +40,7 @@ fn one(admitted: bool, counter: &AtomicU64) {
     counter.fetch_add(u64::from(admitted), Ordering::Relaxed);
 }
 
-/// All but concurrency, which nobody gives back here.
+/// All limits but concurrency, which no thread gives back here.
 fn limits(count: u64) -> [Limit; 6] {
     [
         Limit::per_hour(count),
@@ -67,14 +67,14 @@ fn one_key_gets_exactly_its_limit() {
     }
 }
 
-/// Their rows stand beside each other, some of them elsewhere.
+/// Their rows are in the same buckets, and some are displaced.
 #[test]
 fn each_of_many_keys_gets_exactly_its_limit() {
     const KEYS: u64 = if cfg!(miri) { 3 } else { 60 };
     for limit in limits(THREADS * 3) {
         let (store, _clock) = memory(KEYS as usize);
         let admitted: Vec<_> = (0..KEYS).map(|_| AtomicU64::new(0)).collect();
-        // Whoever finds all that might make way for it at work would be turned away for now.
+        // A new key finds no room for now if other threads use all rows that might make way for it.
         (0..KEYS).for_each(|number| one(admits(&store, limit, number), &admitted[number as usize]));
         together(|thread| {
             for turn in 0..5 * KEYS {
@@ -90,11 +90,11 @@ fn each_of_many_keys_gets_exactly_its_limit() {
     }
 }
 
-/// By the machine's clock, which threads do not read in the order in which they write.
+/// By the machine's clock. Threads do not read it in the order in which they write.
 #[test]
 fn one_key_gets_exactly_its_limit_by_the_machine_clock() {
     let count = THREADS * ROUNDS / 2;
-    // A token is months.
+    // A token takes months.
     let limit = Limit::per(count, MINUTE * 60 * 24 * 36_500);
     let store = Memory::with_capacity(1);
     let admitted = AtomicU64::new(0);
@@ -106,7 +106,7 @@ fn one_key_gets_exactly_its_limit_by_the_machine_clock() {
     assert_eq!(admitted.into_inner(), count);
 }
 
-/// Rows are moved out of newcomers' way while they are being charged.
+/// Rows are moved to make way for new keys while they are being charged.
 #[test]
 fn nothing_is_lost_while_threads_fill_the_table() {
     const KEYS: u64 = if cfg!(miri) { 10 } else { 4_000 };
@@ -114,9 +114,9 @@ fn nothing_is_lost_while_threads_fill_the_table() {
     let limit = Limit::per_hour(2 * THREADS).when_full(WhenFull::Admit);
     together(|thread| {
         for number in 0..KEYS {
-            // Each thread meets the keys in another order.
+            // Each thread uses the keys in another order.
             let number = (number * 1_009 + thread * 500) % KEYS;
-            // Where all who might make way are locked by others, it is turned away for now.
+            // If other threads lock all rows that might make way, the key finds no room for now.
             while spend(&store, limit, number, thread).is_err() {
                 thread::yield_now();
             }
@@ -126,7 +126,7 @@ fn nothing_is_lost_while_threads_fill_the_table() {
     assert!((0..KEYS).all(|number| remaining(&store, limit, number) == THREADS));
 }
 
-/// Those who were there are neither freed nor turned away by a flood that moves their rows about.
+/// Keys with a row are neither freed nor refused by a flood that moves their rows.
 #[test]
 fn residents_get_exactly_their_limit_in_a_flood() {
     const RESIDENTS: u64 = if cfg!(miri) { 4 } else { 200 };
