@@ -1,5 +1,5 @@
-//! Tests that more than one crate has to pass: [`conformance`](mod@conformance), for every store; and
-//! [`servers`] for those that need one.
+//! Tests that several crates have to pass: [`conformance`](mod@conformance) for every store, and [`servers`] for
+//! tests that need a Redis server.
 
 pub mod conformance;
 pub mod operations;
@@ -9,12 +9,12 @@ mod subject;
 
 pub use self::subject::{Subject, answer, block_on, key};
 
-/// The examples of the README, compiled and run as they are written there.
+/// The examples of the README, compiled and run as they are.
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 pub struct Readme;
 
-/// The READMEs of the crates, compiled and run like that of the project.
+/// The READMEs of the crates, compiled and run in the same way.
 #[cfg(doctest)]
 mod readmes {
     #[doc = include_str!("../../crates/sluicegate/README.md")]

@@ -1,4 +1,4 @@
-//! A store that forgets, driven beside a plain map that forgets nothing, by whatever bytes say.
+//! A store that forgets, compared with a plain map that forgets nothing. Bytes decide the operations.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -13,12 +13,12 @@ use sluicegate_core::{Decision, Limit, ManualClock, Memory};
 
 use crate::subject::answer;
 
-/// Whatever can be done to a store, as the bytes say: how often, to which keys, at what cost. The clock is
-/// not set back: a store that has forgotten what had recovered cannot know of it again.
+/// Runs operations on a store, chosen by `bytes`: how often, with which keys, at what cost. The clock is not set
+/// back: a store that has forgotten a recovered state cannot remember it.
 ///
 /// # Panics
 ///
-/// When the store answers otherwise than a map of all states would.
+/// If the store answers differently from a map of all states.
 pub fn run(bytes: &[u8]) {
     let (capacity, bytes) = bytes.split_first().unwrap_or((&0, bytes));
     let clock = ManualClock::new();
@@ -27,26 +27,26 @@ pub fn run(bytes: &[u8]) {
     drive(bytes, &clock, &store);
 }
 
-/// The same for a store that has room for all keys, wherever it is, and whose clock this is. `settled`
+/// Like the function above, for a store in any place that has room for all keys and uses this clock. `settled`
 /// returns when everything that the store was told to settle has arrived.
 ///
 /// # Panics
 ///
-/// When the store answers otherwise than a map of all states would, or not at all.
+/// If the store answers differently from a map of all states, or not at all.
 pub fn run_on<S: Store>(bytes: &[u8], clock: &ManualClock, store: &S, settled: fn(&S)) {
     drive(bytes, clock, &Roomy { store, settled });
 }
 
-/// What is driven: a store that may have no room.
+/// The store that is driven. It may have no room.
 trait Driven {
-    /// Takes by the way for one limit, if there is one, where that is asked for.
+    /// Takes one limit through the shortcut for one limit, if there is one and `shortcut` asks for it.
     fn take(&self, charge: &Charge, only: bool) -> Option<Outcome>;
 
     fn peek(&self, charge: &Charge) -> Outcome;
 
     fn reset(&self, charge: &Charge);
 
-    /// Whether there was room for it.
+    /// Whether there was room.
     fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64) -> bool;
 }
 
@@ -115,7 +115,7 @@ fn drive(bytes: &[u8], clock: &ManualClock, store: &impl Driven) {
                 let Some(taken) = store.take(&charge, only) else { continue };
                 let (keys, patience) = (charge.keys(), charge.patience());
                 let decision = taken.decision(&charge);
-                // What there is no room for has no part in it.
+                // A limit without room has no part in the decision.
                 let charge = counted(&charge, &decision);
                 let expected =
                     model.run(&charge, |attempts, _| decide(attempts, now, patience, keys));
@@ -155,7 +155,7 @@ fn drive(bytes: &[u8], clock: &ManualClock, store: &impl Driven) {
     }
 }
 
-/// Bytes, read from the front; zeros when they are used up.
+/// Bytes, read from the front. After the end come zeros.
 struct Script<'a>(&'a [u8]);
 
 impl Script<'_> {
@@ -165,7 +165,7 @@ impl Script<'_> {
         *first
     }
 
-    /// From none to eight seconds, short ones as likely as long ones.
+    /// From zero to eight seconds; short times are as likely as long ones.
     fn micros(&mut self) -> u64 {
         let digits = u64::from(self.byte()) << 8 | u64::from(self.byte());
         digits << (self.byte() % 8)
@@ -174,8 +174,8 @@ impl Script<'_> {
     fn charge(&mut self, patient: bool) -> Charge {
         let all = limits();
         let mut charge = Charge::new();
-        // Four in five owe to one limit. Those that record a refusal do so alone: of a new key, where
-        // another limit refuses, it needs room.
+        // Four in five charges have one limit. Limits that record refusals are alone in their charge: if another
+        // limit refuses, they need room for a new key.
         let count = match self.byte() % 5 {
             0 => 2 + self.byte() % 4,
             _ => 1,
@@ -195,7 +195,7 @@ impl Script<'_> {
         }
     }
 
-    /// By the way for one limit where there is a choice, half of the time.
+    /// Every other time, one limit is taken through the shortcut, where there is a choice.
     fn takes_by_the_way(&mut self, charge: &Charge) -> bool {
         charge.len() == 1 && charge.patience().is_none() && self.byte() < 128
     }
@@ -220,10 +220,10 @@ fn limits() -> [Limit; 12] {
     .map(|limit| limit.when_full(WhenFull::Admit))
 }
 
-/// How many of them, from the front.
+/// How many bytes, from the front.
 const RECORD_NOTHING: usize = 10;
 
-/// Every state for ever, in no particular place.
+/// The map: keeps every state for ever.
 #[derive(Default)]
 struct Model(HashMap<(u64, KeyBuf), State>);
 
@@ -245,7 +245,7 @@ impl Model {
         outcome.decision(charge)
     }
 
-    /// What is held stays held.
+    /// Held places stay held.
     fn forget(&mut self, charge: &Charge) {
         for debit in charge.debits().filter(|debit| !debit.limit.is_held()) {
             self.0.remove(&(debit.limit.id(), debit.key));
@@ -253,7 +253,7 @@ impl Model {
     }
 }
 
-/// All of it but the marks, which are the store's own, and in a peek stand for a charge that was not made.
+/// All of the decision but the receipts. Each store has its own receipts, and those of a peek belong to no charge.
 fn told(decision: &Decision) -> (Verdict, Vec<LimitStatus>) {
     let unmarked = |mut status: LimitStatus| {
         status.receipt = Receipt::default();
@@ -263,18 +263,18 @@ fn told(decision: &Decision) -> (Verdict, Vec<LimitStatus>) {
     (decision.verdict(), counted.cloned().map(unmarked).collect())
 }
 
-/// The charge without what was not counted of it.
+/// The charge without the limits that were not counted.
 fn counted(whole: &Charge, decision: &Decision) -> Charge {
     let mut charge = Charge::new();
     for (debit, status) in whole.debits().zip(decision.statuses()) {
         if !status.uncounted {
-            charge.add(debit.limit, debit.key, debit.cost).expect("a part of a charge");
+            charge.add(debit.limit, debit.key, debit.cost).expect("it is a part of a valid charge");
         }
     }
     charge
 }
 
-/// LimitParameters that look drawn (PCG's generator), the same in every run.
+/// Pseudo-random numbers (PCG's generator), the same in every run.
 pub fn drawn(seed: u64, len: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let next = || {

@@ -9,10 +9,10 @@ use sluicegate_core::key::{KeyBuf, Part};
 use sluicegate_core::store::{Store, StoreError};
 use sluicegate_core::{Decision, Limit, ManualClock};
 
-/// A store under test, and the clock that it goes by.
+/// A store under test, and its clock.
 #[derive(Debug)]
 pub struct Subject<S> {
-    /// The clock, turned by hand.
+    /// The manual clock.
     pub clock: ManualClock,
     /// The store.
     pub store: S,
@@ -20,15 +20,15 @@ pub struct Subject<S> {
 }
 
 impl<S: Store> Subject<S> {
-    /// A fresh store of `factory`'s. `settled` returns when everything that the store was told to
-    /// settle has arrived: a remote one sends it in the background.
+    /// A fresh store made by `factory`. `settled` returns when everything that the store was told to settle has
+    /// arrived: a remote store sends it in the background.
     pub fn new(factory: impl Fn(&ManualClock) -> S, settled: fn(&S)) -> Self {
         let clock = ManualClock::new();
         Self { store: factory(&clock), clock, settled }
     }
 
-    /// Whether the store keeps this limit. One that does not says so twice: when asked beforehand, and
-    /// when charged all the same.
+    /// Whether the store can keep this limit. A store that cannot has to say so twice: when it is asked with `check`,
+    /// and when it is charged.
     pub fn keeps(&self, limit: Limit) -> bool {
         if self.store.check(&limit).is_ok() {
             return true;
@@ -50,12 +50,12 @@ impl<S: Store> Subject<S> {
         self.take(&Charge::of(limit, key(name), cost))
     }
 
-    /// Whether one more is admitted by `limit` on the key `name`; it is charged if so.
+    /// Whether one more request is admitted by `limit` on the key `name`. If so, it is charged.
     pub fn admits(&self, limit: Limit, name: &str) -> bool {
         self.spend(limit, name, 1).is_admitted()
     }
 
-    /// What would be answered.
+    /// What a take would answer.
     pub fn peek(&self, charge: &Charge) -> Decision {
         answer(self.store.peek(charge)).expect("the store answers").decision(charge)
     }
@@ -71,7 +71,7 @@ impl<S: Store> Subject<S> {
         answer(self.store.reset(charge)).expect("the store answers").decision(charge)
     }
 
-    /// Settles an admitted charge: `spent` of each limit stands.
+    /// Settles an admitted charge to `spent` of each limit.
     pub fn settle(&self, charge: &Charge, decision: &Decision, spent: impl Fn(&Debit) -> u64) {
         for (debit, status) in charge.debits().zip(decision.statuses()) {
             self.store.settle(debit, &status.receipt, spent(debit));
@@ -92,11 +92,11 @@ pub fn key(name: &str) -> KeyBuf {
     key
 }
 
-/// What a store answers, awaited if need be.
+/// The answer of a store, awaited if necessary.
 ///
 /// # Errors
 ///
-/// What the store reports.
+/// The error that the store reports.
 pub fn answer<F>(answer: Answer<F>) -> Result<Outcome, StoreError>
 where
     F: Future<Output = Result<Outcome, StoreError>>,
@@ -107,7 +107,7 @@ where
     }
 }
 
-/// Drives a future on this thread, which is parked while the future has to wait.
+/// Runs a future on this thread, which is parked while the future waits.
 pub fn block_on<F: Future>(future: F) -> F::Output {
     struct Unpark(Thread);
 

@@ -1,5 +1,4 @@
-//! The layer with its defaults goes around a service with any response body, and refuses there in the same
-//! words.
+//! The layer with its defaults wraps a service with any type of response body, and refuses with the same text.
 
 use std::convert::Infallible;
 
@@ -10,8 +9,7 @@ use http_body_util::{BodyExt, Either, Empty, Full};
 use sluicegate_core::{Global, Limit, Memory};
 use tower::{Layer, ServiceExt, service_fn};
 
-/// Sends two requests to a service with a body, of which the second one is refused, and checks what that
-/// is told.
+/// Sends two requests to a service with a body type. The second is refused, and its answer is checked.
 macro_rules! refuses {
     ($($layer:path, $body:expr;)*) => {$({
         let store = Memory::builder().capacity(100).build();
@@ -38,7 +36,7 @@ fn full() -> Full<Bytes> {
 }
 
 #[tokio::test]
-async fn the_default_refusal_goes_with_any_body() {
+async fn the_default_refusal_fits_any_body() {
     refuses! {
         Tower, String::from("served");
         Tower, full();

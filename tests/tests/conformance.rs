@@ -1,4 +1,4 @@
-//! The conformance suite, for the stores of `sluicegate-core` and for what is made of them.
+//! The conformance suite, for the stores of `sluicegate-core` and for combinations of them.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ conformance!(a_memory_behind_everything_that_is_broken, |clock| {
     Fallback(Broken::AtOnce, Fallback(Broken::Later, Remote(memory(clock))))
 });
 
-/// Answers as a store across the network does: not at the first poll.
+/// Answers like a remote store: not at the first poll.
 #[derive(Clone)]
 struct Remote(Memory);
 
@@ -96,7 +96,7 @@ impl Store for Remote {
     }
 }
 
-/// Never answers but with an error.
+/// Always answers with an error.
 #[derive(Clone, Copy)]
 enum Broken {
     AtOnce,
@@ -128,6 +128,6 @@ impl Store for Broken {
     }
 
     fn settle(&self, debit: &Debit, _: &Receipt, _: u64) {
-        panic!("this store has not decided anything, and is to settle {}", debit.limit);
+        panic!("this store has not decided anything, but is asked to settle {}", debit.limit);
     }
 }

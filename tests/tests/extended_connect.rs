@@ -1,4 +1,4 @@
-//! WebSockets over HTTP/2 (RFC 8441): an extended CONNECT holds its place until its stream has closed.
+//! WebSockets over HTTP/2 (RFC 8441): an extended CONNECT holds its place until its stream is closed.
 
 use std::convert::Infallible;
 

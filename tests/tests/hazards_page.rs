@@ -1,4 +1,4 @@
-//! The page of hazards names tests that exist.
+//! docs/hazards.md names tests that exist.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -44,7 +44,7 @@ fn is_rust(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "rs")
 }
 
-/// Functions, and the scenarios of the table that every adapter has to pass.
+/// Test functions, and the scenarios of the table that every adapter has to pass.
 fn functions_of(source: &str) -> impl Iterator<Item = String> {
     let is_name = |c: char| c.is_alphanumeric() || c == '_';
     let functions = source.split("fn ").skip(1);

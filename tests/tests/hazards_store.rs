@@ -1,5 +1,5 @@
-//! Where other rate limiters break: what can be shown on a store alone, each test named after its
-//! hazard. What needs a request and a response is shown where the adapters are tested.
+//! Known bugs of other rate limiters, each test named after its hazard. These are the ones that a store alone can
+//! show. Those that need a request and a response are tested with the adapters.
 
 #[path = "hazards_store/counting.rs"]
 mod counting;

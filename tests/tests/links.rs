@@ -36,7 +36,7 @@ fn every_path_in_the_architecture_and_the_contribution_guide_exists() {
     }
 }
 
-/// The documents in the root, in `docs/`, and the README of each crate.
+/// The documents in the root and in `docs/`, and the README of each crate.
 fn documents() -> Vec<PathBuf> {
     let mut folders = vec![root(), root().join("docs"), root().join("docs/benchmarks")];
     for entry in fs::read_dir(root().join("crates")).unwrap() {

@@ -1,5 +1,5 @@
-//! What the compiler says of the mistakes that users make. Each file in `messages/` is one mistake, and begins with
-//! lines that have to be in the compiler's output.
+//! The compiler's messages for common mistakes. Each file in `messages/` contains one mistake, and begins with lines
+//! that have to be in the compiler's output.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ fn the_compiler_says_what_to_write_instead() {
     }
 }
 
-/// A package with a program for each mistake, and the versions of this workspace.
+/// A package with a program for each mistake, and the dependencies of this workspace.
 fn package(root: &Path, mistakes: &Path, names: &[String]) -> PathBuf {
     let package = root.join("target/messages");
     fs::create_dir_all(&package).unwrap();

@@ -1,4 +1,4 @@
-//! The files on the page of proxies are sound; its code is compiled with the documentation.
+//! The policy files on the guide's page of proxies are valid. Its code is compiled with the documentation.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The README is short, and its table of features is complete. Its snippets run with the documentation.
+//! The README is short, and its table of features is complete. Its snippets run as documentation tests.
 
 use std::fs;
 use std::path::Path;

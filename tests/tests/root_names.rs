@@ -1,4 +1,4 @@
-//! The root of a crate holds what a user types in the first hour. Everything else is in a module.
+//! The root of a crate holds the names that a user types in the first hour. Everything else is in a module.
 
 use std::fs;
 use std::path::Path;

@@ -36,7 +36,7 @@ fn a_step_never_allocates() {
         let allocated = measure(|| {
             let mut now = NOW;
             for turn in 0..5_000_u64 {
-                // Now a burst, now a pause, now and then a clock that steps back.
+                // Bursts and pauses, and sometimes a clock that steps back.
                 now += [0, 1, 3, 70_000, 130_000, 2 * SECOND][(turn * turn % 6) as usize];
                 now -= if turn % 97 == 0 { 90 * SECOND } else { 0 };
                 let decision = limit.take(&mut state, now, [1, 1, 2, 0][(turn % 4) as usize]);
@@ -50,7 +50,7 @@ fn a_step_never_allocates() {
     }
 }
 
-/// The same run would show an allocation.
+/// Checks that an allocation would be noticed.
 #[test]
 fn what_allocates_is_counted() {
     assert_eq!(measure(|| drop(Limit::sliding_log(5, MINUTE).fresh())).count_total, 2);

@@ -1,1 +1,1 @@
-//! Tests against what users run. `cargo xtask counterparts` installs what they need and runs them.
+//! Tests against programs that users run. `cargo xtask counterparts` installs the programs and runs the tests.

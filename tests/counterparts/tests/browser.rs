@@ -1,4 +1,4 @@
-//! What a page in a browser reads of a limited API on another origin.
+//! What a web page can read of the answers of a limited API on another origin.
 
 use std::net::SocketAddr;
 use std::process::Stdio;
@@ -14,7 +14,7 @@ use tokio::process::Command;
 use tokio::time::timeout;
 use tower_http::cors::{Any, CorsLayer};
 
-/// One request in an hour.
+/// One request an hour.
 const ONE: Limit = Limit::fixed_window(1, Duration::from_secs(3600)).named("one");
 
 /// The fields that pages may read.
@@ -58,7 +58,7 @@ async fn a_page_reads_a_429_of_actix_through_cors_and_preflights_are_free() {
     assert_eq!(read_by_a_page(address).await, EXPECTED);
 }
 
-/// Without `expose_headers` the fields are there, and a page cannot read them.
+/// Without `expose_headers` the fields are sent, but a page cannot read them.
 #[tokio::test]
 async fn fields_that_are_not_exposed_cannot_be_read() {
     let cors = CorsLayer::new().allow_origin(Any).allow_methods([Method::GET]).allow_headers(Any);
@@ -68,7 +68,7 @@ async fn fields_that_are_not_exposed_cannot_be_read() {
     assert_eq!(read, "200 null null; 429 null null");
 }
 
-/// Counts by a clock that does not move.
+/// Counts by a clock that stands still.
 fn store() -> Memory {
     Memory::builder().clock(ManualClock::new()).build()
 }
@@ -83,7 +83,7 @@ async fn serve(app: Router) -> SocketAddr {
     address
 }
 
-/// Asks the API twice from a page of another origin, with a header that makes the browser ask first whether it may.
+/// Calls the API twice from a page of another origin, with a header that makes the browser send a preflight request.
 /// Returns the status, `RateLimit` and `Retry-After` of each answer, as the page reads them.
 async fn read_by_a_page(api: SocketAddr) -> String {
     let script = format!(
@@ -105,7 +105,7 @@ async fn read_by_a_page(api: SocketAddr) -> String {
     title.unwrap_or(&document).replace("&quot;", "\"")
 }
 
-/// The document at this address, after its scripts have run.
+/// The document at this address after its scripts have run.
 async fn browse(address: SocketAddr) -> String {
     let program = ["chromium", "chromium-browser", "google-chrome"].into_iter();
     let installed = program.into_iter().find(|program| {

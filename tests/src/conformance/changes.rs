@@ -1,4 +1,4 @@
-//! What was spent, carried over when the numbers of a limit change.
+//! Carrying over what was spent when the numbers of a limit change.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use super::{MINUTE, SECOND};
 use crate::Subject;
 use crate::subject::key;
 
-/// Every shape twice, under one name, with other numbers. Logs of two periods have rows of their own: a shorter period would drop
-/// stamps that the longer one still counts.
+/// Every algorithm twice, with one name and different numbers. Logs with two periods have rows of their own: the
+/// shorter period would drop stamps that the longer one still counts.
 fn changes() -> impl Iterator<Item = [Limit; 2]> {
     let plans = [
         [Limit::per_minute(6), Limit::per_minute(60)],
@@ -32,7 +32,7 @@ fn changes() -> impl Iterator<Item = [Limit; 2]> {
     plans.into_iter().map(|plans| plans.map(|plan| plan.named("plan").carried()))
 }
 
-/// There and back.
+/// Changed to other numbers, and back.
 pub fn what_was_spent_is_carried_over(subject: &Subject<impl Store>) {
     for [free, paid] in changes() {
         if !subject.keeps(free) {
@@ -50,7 +50,7 @@ pub fn what_was_spent_is_carried_over(subject: &Subject<impl Store>) {
     }
 }
 
-/// Token for token, and half a token.
+/// Token for token, including half a token.
 pub fn a_debt_drains_at_the_old_rate_until_the_change(subject: &Subject<impl Store>) {
     let [slow, quick] =
         [Limit::per_minute(6), Limit::per_minute(60)].map(|plan| plan.named("plan").carried());
@@ -66,7 +66,7 @@ pub fn a_debt_drains_at_the_old_rate_until_the_change(subject: &Subject<impl Sto
     assert_eq!(subject.remaining(quick, "alice"), 56);
 }
 
-/// Nobody gets back what somebody else has spent.
+/// No refund returns what other requests have spent.
 pub fn what_was_charged_before_a_change_mints_nothing(subject: &Subject<impl Store>) {
     let plans = [
         [Limit::per(5, MINUTE * 60), Limit::per_second(5)],
@@ -90,7 +90,7 @@ pub fn what_was_charged_before_a_change_mints_nothing(subject: &Subject<impl Sto
     }
 }
 
-/// What is held can always be told.
+/// What is held is always known.
 pub fn what_was_charged_before_a_change_is_given_back(subject: &Subject<impl Store>) {
     for [free, paid] in changes() {
         let tells = free.is_held() || free.to_string().starts_with("log");

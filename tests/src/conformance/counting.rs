@@ -7,7 +7,7 @@ use sluicegate_core::store::Store;
 use super::{MINUTE, shapes};
 use crate::{Subject, key};
 
-/// Off by one is the commonest bug of all.
+/// Off by one is the most common bug.
 pub fn counts_exactly_to_the_limit(subject: &Subject<impl Store>) {
     for limit in shapes(5).filter(|limit| subject.keeps(*limit)) {
         for left in (0..5).rev() {
@@ -23,7 +23,7 @@ pub fn counts_exactly_to_the_limit(subject: &Subject<impl Store>) {
     }
 }
 
-/// One key's requests cost no other key anything.
+/// Requests of one key cost other keys nothing.
 pub fn keys_are_apart(subject: &Subject<impl Store>) {
     for limit in shapes(2).filter(|limit| subject.keeps(*limit)) {
         assert!(subject.spend(limit, "alice", 2).is_admitted(), "{limit}");
@@ -33,7 +33,7 @@ pub fn keys_are_apart(subject: &Subject<impl Store>) {
     }
 }
 
-/// Two limits on one key have a count each.
+/// Two limits on one key have separate counts.
 pub fn limits_on_one_key_are_apart(subject: &Subject<impl Store>) {
     let (ten, five) = (Limit::per_minute(10), Limit::per_minute(5));
     let named = Limit::per_minute(5).named("other");
@@ -46,8 +46,8 @@ pub fn limits_on_one_key_are_apart(subject: &Subject<impl Store>) {
     assert!(![ten, five, named].iter().any(|limit| subject.admits(*limit, "alice")));
 }
 
-/// A quota that is changed keeps what was spent of it.
-pub fn limits_of_one_name_and_shape_share_their_count(subject: &Subject<impl Store>) {
+/// A quota that is changed keeps what was spent.
+pub fn limits_with_one_name_and_algorithm_share_their_count(subject: &Subject<impl Store>) {
     let changed = [
         (Limit::sliding_log(10, MINUTE), Limit::sliding_log(15, MINUTE)),
         (Limit::sliding_window(10, MINUTE), Limit::sliding_window(15, MINUTE)),
@@ -64,7 +64,7 @@ pub fn limits_of_one_name_and_shape_share_their_count(subject: &Subject<impl Sto
 }
 
 /// A request may cost more than one, or nothing.
-pub fn a_cost_counts_as_that_many(subject: &Subject<impl Store>) {
+pub fn a_cost_counts_like_that_many_requests(subject: &Subject<impl Store>) {
     for limit in shapes(10).filter(|limit| subject.keeps(*limit)) {
         assert_eq!(subject.spend(limit, "alice", 7).remaining(), Some(3), "{limit}");
         assert!(!subject.spend(limit, "alice", 4).is_admitted(), "{limit}");
@@ -74,7 +74,7 @@ pub fn a_cost_counts_as_that_many(subject: &Subject<impl Store>) {
     }
 }
 
-/// However large, a cost that can never be met does not wrap around.
+/// A cost that can never be met does not wrap around, however large it is.
 pub fn a_cost_above_the_capacity_is_refused_for_good(subject: &Subject<impl Store>) {
     for limit in shapes(10).filter(|limit| subject.keeps(*limit)) {
         for cost in [11, 5_124_097, 1 << 53, u64::MAX] {
@@ -87,8 +87,8 @@ pub fn a_cost_above_the_capacity_is_refused_for_good(subject: &Subject<impl Stor
     }
 }
 
-/// Two rules may owe to the same limit on the same key.
-pub fn a_row_that_is_owed_twice_is_charged_twice(subject: &Subject<impl Store>) {
+/// Two rules may charge the same limit on the same key.
+pub fn a_row_with_two_debits_is_charged_twice(subject: &Subject<impl Store>) {
     for limit in shapes(5).filter(|limit| subject.keeps(*limit)) {
         let mut charge = Charge::of(limit, key("alice"), 1);
         charge.add(limit, key("alice"), 2).expect("the same limit");
@@ -98,7 +98,7 @@ pub fn a_row_that_is_owed_twice_is_charged_twice(subject: &Subject<impl Store>) 
     }
 }
 
-/// Looking is free, and tells what taking would.
+/// A peek is free, and answers what a take would.
 pub fn a_peek_spends_nothing(subject: &Subject<impl Store>) {
     for limit in shapes(2).filter(|limit| subject.keeps(*limit)) {
         let charge = Charge::of(limit, key("alice"), 1);
@@ -113,19 +113,19 @@ pub fn a_peek_spends_nothing(subject: &Subject<impl Store>) {
     }
 }
 
-/// Asking about a key is not an error, and makes none.
-pub fn a_key_that_nobody_has_met_is_fresh(subject: &Subject<impl Store>) {
+/// Peeking at a key is not an error, and makes no row.
+pub fn an_unknown_key_is_fresh(subject: &Subject<impl Store>) {
     for limit in shapes(5).filter(|limit| subject.keeps(*limit)) {
-        let decision = subject.peek(&Charge::of(limit, key("nobody"), 1));
+        let decision = subject.peek(&Charge::of(limit, key("unknown"), 1));
         assert!(decision.is_admitted(), "{limit}");
         assert_eq!(decision.remaining(), Some(5), "{limit}");
         assert!(decision.wait().is_zero(), "{limit}");
-        assert_eq!(subject.remaining(limit, "nobody"), 5, "{limit}");
+        assert_eq!(subject.remaining(limit, "unknown"), 5, "{limit}");
     }
 }
 
-/// An operator can clear a customer's account, and nobody else's with it. What is held stays held:
-/// whoever holds it is still there.
+/// An operator can clear the account of one customer without touching others. Held places stay held, because their
+/// holders still run.
 pub fn a_reset_forgets_what_was_spent(subject: &Subject<impl Store>) {
     for limit in shapes(5).filter(|limit| subject.keeps(*limit)) {
         subject.spend(limit, "alice", 5);
@@ -143,8 +143,8 @@ pub fn a_reset_forgets_what_was_spent(subject: &Subject<impl Store>) {
     }
 }
 
-/// An exempt request owes nothing, which is no error.
-pub fn who_owes_nothing_is_admitted(subject: &Subject<impl Store>) {
+/// An exempt request is charged nothing, which is not an error.
+pub fn a_request_without_charges_is_admitted(subject: &Subject<impl Store>) {
     let decision = subject.take(&Charge::new());
     assert!(decision.is_admitted());
     assert_eq!(decision.remaining(), None);

@@ -1,9 +1,8 @@
-//! What every store must do, whatever it keeps its counts in.
+//! What every store must do, wherever it keeps its counts.
 //!
-//! The suite runs against a store that [`conformance!`](crate::conformance!) is given a factory of;
-//! time is turned through the manual clock that the factory is handed. A scenario whose limit the
-//! store refuses is left out, and only then: [`Subject::keeps`](crate::Subject::keeps) makes sure
-//! that the store refuses to be charged, too.
+//! The suite tests the store that the factory given to [`conformance!`](crate::conformance!) makes. Time is turned
+//! with the manual clock that the factory gets. A scenario is left out only if the store refuses its limit.
+//! [`Subject::keeps`](crate::Subject::keeps) then makes sure that the store also refuses to be charged.
 
 use std::time::Duration;
 
@@ -20,10 +19,10 @@ pub mod waiting;
 
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
-/// The finest step of a clock.
+/// The smallest step of a clock.
 const TICK: Duration = Duration::from_micros(1);
 
-/// A limit of every shape that time replenishes, each admitting `count` at once, per minute.
+/// A limit of every algorithm that recovers with time, each admitting `count` at once, per minute.
 fn timed(count: u64) -> [Limit; 8] {
     [
         Limit::per_minute(count),
@@ -37,16 +36,16 @@ fn timed(count: u64) -> [Limit; 8] {
     ]
 }
 
-/// A limit of every shape, each admitting `count` at once.
+/// A limit of every algorithm, each admitting `count` at once.
 fn shapes(count: u64) -> impl Iterator<Item = Limit> {
     timed(count).into_iter().chain([Limit::concurrent(count)])
 }
 
-/// Makes a module of tests, one for each scenario, of the store that the factory makes:
-/// `conformance!(memory, |clock| Memory::builder().clock(clock).build())`.
+/// Makes a module with a test for each scenario, for the store that the factory makes: `conformance!(memory, |clock|
+/// Memory::builder().clock(clock).build())`.
 ///
-/// A store that settles in the background takes a third argument: `fn(&Store)`, which returns when
-/// all of it has arrived.
+/// A store that settles in the background takes a third argument: `fn(&Store)`, which returns when everything has
+/// arrived.
 #[macro_export]
 macro_rules! conformance {
     ($name:ident, $factory:expr) => {
@@ -60,14 +59,14 @@ macro_rules! conformance {
                 counting: counts_exactly_to_the_limit;
                 counting: keys_are_apart;
                 counting: limits_on_one_key_are_apart;
-                counting: limits_of_one_name_and_shape_share_their_count;
-                counting: a_cost_counts_as_that_many;
+                counting: limits_with_one_name_and_algorithm_share_their_count;
+                counting: a_cost_counts_like_that_many_requests;
                 counting: a_cost_above_the_capacity_is_refused_for_good;
-                counting: a_row_that_is_owed_twice_is_charged_twice;
+                counting: a_row_with_two_debits_is_charged_twice;
                 counting: a_peek_spends_nothing;
-                counting: a_key_that_nobody_has_met_is_fresh;
+                counting: an_unknown_key_is_fresh;
                 counting: a_reset_forgets_what_was_spent;
-                counting: who_owes_nothing_is_admitted;
+                counting: a_request_without_charges_is_admitted;
                 time: retry_after_is_exact;
                 time: the_window_is_announced_exactly;
                 time: three_a_second_are_three_a_second_for_ever;
@@ -81,7 +80,7 @@ macro_rules! conformance {
                 several: charges_all_or_none_of_the_keys;
                 several: a_refusal_names_the_limits_that_refuse;
                 several: retry_after_satisfies_every_limit;
-                several: a_limit_that_is_wide_and_one_that_is_not_are_charged_together;
+                several: limits_with_large_and_small_states_are_charged_together;
                 several: sixteen_limits_are_charged_together;
                 settling: what_is_given_back_can_be_spent_again;
                 settling: a_part_can_be_given_back;
@@ -93,13 +92,13 @@ macro_rules! conformance {
                 settling: a_charge_on_top_reaches_a_key_that_has_recovered;
                 settling: what_is_held_is_held_until_it_is_given_back;
                 waiting: patience_books_ahead_in_order_of_arrival;
-                waiting: who_would_wait_too_long_is_refused_at_once;
+                waiting: a_request_that_would_wait_too_long_is_refused_at_once;
                 waiting: a_booked_place_can_be_given_back;
                 waiting: a_leaky_bucket_spreads_its_queue;
-                waiting: nobody_waits_for_what_is_held;
-                options: refused_attempts_count_where_that_is_asked_for;
+                waiting: no_request_waits_for_a_held_place;
+                options: refused_attempts_count_if_the_limit_says_so;
                 options: a_ban_lasts_and_attempts_do_not_prolong_it;
-                options: a_ban_begins_after_some_refusals_where_that_is_asked_for;
+                options: a_ban_begins_after_some_refusals_if_the_limit_says_so;
                 options: a_soft_limit_warns;
                 options: a_shadow_refuses_nothing_and_tells_what_it_would;
                 options: a_gap_is_kept_between_any_two;

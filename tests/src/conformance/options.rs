@@ -1,4 +1,4 @@
-//! What can be said of a limit beyond its rate.
+//! The options of a limit beyond its rate.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use sluicegate_core::store::Store;
 use super::{MINUTE, SECOND, TICK};
 use crate::{Subject, key};
 
-/// Two a minute; the attempt that was refused at 50 s is what keeps the next one out.
-pub fn refused_attempts_count_where_that_is_asked_for(subject: &Subject<impl Store>) {
+/// Two a minute. The attempt refused at 50 s keeps the next one out.
+pub fn refused_attempts_count_if_the_limit_says_so(subject: &Subject<impl Store>) {
     let limit = Limit::sliding_log(2, MINUTE).count_refused();
     if subject.keeps(limit) {
         let mut at = 0;
@@ -30,7 +30,7 @@ pub fn refused_attempts_count_where_that_is_asked_for(subject: &Subject<impl Sto
     }
 }
 
-/// Refused until the ban has passed since the moment at which there would have been room.
+/// Refused until the ban has passed, counted from the moment at which there would have been room.
 pub fn a_ban_lasts_and_attempts_do_not_prolong_it(subject: &Subject<impl Store>) {
     let limit = Limit::per_minute(2).ban(MINUTE * 10);
     if !subject.keeps(limit) {
@@ -53,8 +53,8 @@ pub fn a_ban_lasts_and_attempts_do_not_prolong_it(subject: &Subject<impl Store>)
     assert!(subject.admits(limit, "bob"));
 }
 
-/// The third within a minute of the first; what is refused during the ban does not count.
-pub fn a_ban_begins_after_some_refusals_where_that_is_asked_for(subject: &Subject<impl Store>) {
+/// The ban begins with the third refusal within a minute of the first. What is refused during the ban does not count.
+pub fn a_ban_begins_after_some_refusals_if_the_limit_says_so(subject: &Subject<impl Store>) {
     let shapes = [Limit::per_minute(60).burst(2), Limit::sliding_log(2, SECOND * 2)];
     for limit in shapes.map(|limit| limit.ban(MINUTE * 10).ban_after(3, MINUTE)) {
         if !subject.keeps(limit) {
@@ -63,7 +63,7 @@ pub fn a_ban_begins_after_some_refusals_where_that_is_asked_for(subject: &Subjec
         assert!(subject.spend(limit, "alice", 2).is_admitted());
         let is_banned = || subject.spend(limit, "alice", 1).is_banned();
         assert_eq!([is_banned(), is_banned()], [false, false], "{limit}");
-        // Too late to count with those.
+        // Too late to count together with those.
         subject.pass(MINUTE);
         assert!(subject.spend(limit, "alice", 2).is_admitted(), "{limit}");
         assert_eq!([is_banned(), is_banned(), is_banned()], [false, false, true], "{limit}");
@@ -75,7 +75,7 @@ pub fn a_ban_begins_after_some_refusals_where_that_is_asked_for(subject: &Subjec
     }
 }
 
-/// From there on requests are admitted with a warning.
+/// From there on, requests are admitted with a warning.
 pub fn a_soft_limit_warns(subject: &Subject<impl Store>) {
     let limit = Limit::per_minute(5).soft(3);
     if !subject.keeps(limit) {
@@ -88,7 +88,7 @@ pub fn a_soft_limit_warns(subject: &Subject<impl Store>) {
     }
 }
 
-/// It tells what it would refuse; the other limit is decided as if it were not there.
+/// A shadow limit reports what it would refuse. The other limit is decided as if the shadow were absent.
 pub fn a_shadow_refuses_nothing_and_tells_what_it_would(subject: &Subject<impl Store>) {
     for trial in super::shapes(2).map(Limit::shadow) {
         if !subject.keeps(trial) {
@@ -116,7 +116,7 @@ pub fn a_shadow_refuses_nothing_and_tells_what_it_would(subject: &Subject<impl S
     }
 }
 
-/// Whatever they cost, and however much of the limit is left.
+/// Whatever the requests cost, and however much of the limit is left.
 pub fn a_gap_is_kept_between_any_two(subject: &Subject<impl Store>) {
     let gap = Duration::from_millis(250);
     let limit = Limit::per_minute(100).min_gap(gap);

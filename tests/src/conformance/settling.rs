@@ -1,4 +1,4 @@
-//! What is given back, and charged on top.
+//! Giving back a charge, and charging more.
 
 use sluicegate_core::Limit;
 use sluicegate_core::adapter::Charge;
@@ -7,7 +7,7 @@ use sluicegate_core::store::Store;
 use super::{MINUTE, SECOND, shapes, timed};
 use crate::{Subject, key};
 
-/// A request that is not to count did not.
+/// A request that should not count did not count.
 pub fn what_is_given_back_can_be_spent_again(subject: &Subject<impl Store>) {
     for limit in shapes(5).filter(|limit| subject.keeps(*limit)) {
         let charge = Charge::of(limit, key("alice"), 1);
@@ -33,7 +33,7 @@ pub fn a_part_can_be_given_back(subject: &Subject<impl Store>) {
     }
 }
 
-/// A bucket is never better than fresh.
+/// A bucket is never better than a fresh one.
 pub fn nothing_is_minted_by_giving_back_twice(subject: &Subject<impl Store>) {
     for limit in shapes(5).filter(|limit| subject.keeps(*limit)) {
         let charge = Charge::of(limit, key("alice"), 2);
@@ -46,7 +46,7 @@ pub fn nothing_is_minted_by_giving_back_twice(subject: &Subject<impl Store>) {
     }
 }
 
-/// What has been replenished meanwhile is not there to be given back.
+/// What has been replenished meanwhile cannot be given back.
 pub fn what_is_given_back_late_is_not_given_to_later_requests(subject: &Subject<impl Store>) {
     for limit in timed(5).into_iter().filter(|limit| subject.keeps(*limit)) {
         let charge = Charge::of(limit, key("alice"), 3);
@@ -73,7 +73,7 @@ pub fn a_refund_does_not_reach_the_next_window(subject: &Subject<impl Store>) {
     assert_eq!(subject.remaining(limit, "alice"), 1);
 }
 
-/// There is nothing to be given back of.
+/// Nothing is left to give back.
 pub fn giving_back_to_a_forgotten_key_does_nothing(subject: &Subject<impl Store>) {
     for limit in shapes(5).filter(|limit| subject.keeps(*limit)) {
         let charge = Charge::of(limit, key("alice"), 3);
@@ -86,7 +86,7 @@ pub fn giving_back_to_a_forgotten_key_does_nothing(subject: &Subject<impl Store>
     }
 }
 
-/// An estimate was too low: the next requests wait for it.
+/// An estimate was too low. The next requests wait for the rest.
 pub fn more_can_be_charged_than_was_estimated(subject: &Subject<impl Store>) {
     for limit in timed(10).into_iter().filter(|limit| subject.keeps(*limit)) {
         let charge = Charge::of(limit, key("alice"), 1);
@@ -106,7 +106,7 @@ pub fn more_can_be_charged_than_was_estimated(subject: &Subject<impl Store>) {
     let charge = Charge::of(budget, key("bob"), 100);
     let decision = subject.take(&charge);
     subject.settle(&charge, &decision, |_| 900);
-    // 900 and the next one, of which 600 fit.
+    // 900 and the next request, of which 600 fit.
     assert_eq!(subject.spend(budget, "bob", 1).retry_after(), Some(SECOND * 301 / 10));
 }
 

@@ -17,7 +17,7 @@ fn charge(debit: &[(Limit, &str)]) -> Charge {
     charge
 }
 
-/// What one limit refuses, no other is charged for, whichever comes first.
+/// When one limit refuses, no other limit is charged, in either order.
 pub fn charges_all_or_none_of_the_limits(subject: &Subject<impl Store>) {
     let wide = Limit::per_minute(100).named("wide");
     for tight in shapes(3).filter(|limit| subject.keeps(*limit) && subject.keeps(wide)) {
@@ -35,7 +35,7 @@ pub fn charges_all_or_none_of_the_limits(subject: &Subject<impl Store>) {
     }
 }
 
-/// The same over several keys of one limit.
+/// The same for several keys of one limit.
 pub fn charges_all_or_none_of_the_keys(subject: &Subject<impl Store>) {
     for limit in shapes(3).filter(|limit| subject.keeps(*limit)) {
         subject.spend(limit, "spent", 3);
@@ -46,7 +46,7 @@ pub fn charges_all_or_none_of_the_keys(subject: &Subject<impl Store>) {
     }
 }
 
-/// The standings are in the order of the rule, and say who refuses.
+/// The statuses are in the order of the rule, and say which limit refuses.
 pub fn a_refusal_names_the_limits_that_refuse(subject: &Subject<impl Store>) {
     let (minute, hour) = (Limit::per_minute(2), Limit::per_hour(100));
     if !subject.keeps(minute) || !subject.keeps(hour) {
@@ -63,7 +63,7 @@ pub fn a_refusal_names_the_limits_that_refuse(subject: &Subject<impl Store>) {
     assert_eq!(decision.retry_after(), Some(SECOND * 30));
 }
 
-/// It is the first moment at which all of them admit.
+/// It is the first moment at which all limits admit the request.
 pub fn retry_after_satisfies_every_limit(subject: &Subject<impl Store>) {
     let limits = [
         Limit::fixed_window(2, SECOND * 2),
@@ -91,10 +91,8 @@ pub fn retry_after_satisfies_every_limit(subject: &Subject<impl Store>) {
     assert!(refused > 10);
 }
 
-/// However much each remembers.
-pub fn a_limit_that_is_wide_and_one_that_is_not_are_charged_together(
-    subject: &Subject<impl Store>,
-) {
+/// Limits with large and small states are charged together.
+pub fn limits_with_large_and_small_states_are_charged_together(subject: &Subject<impl Store>) {
     let (log, bucket) = (Limit::sliding_log(3, MINUTE), Limit::per_minute(5));
     let banning = Limit::per_hour(4).ban(SECOND);
     if ![log, bucket, banning].iter().all(|limit| subject.keeps(*limit)) {
@@ -107,7 +105,7 @@ pub fn a_limit_that_is_wide_and_one_that_is_not_are_charged_together(
     assert_eq!(subject.remaining(banning, "alice"), 1);
 }
 
-/// As many as one request may owe to.
+/// The largest number of limits that one request may have.
 pub fn sixteen_limits_are_charged_together(subject: &Subject<impl Store>) {
     let limits: Vec<Limit> = (1..=16).map(|i| Limit::per_hour(10 + i)).collect();
     if !limits.iter().all(|limit| subject.keeps(*limit)) {

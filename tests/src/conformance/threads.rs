@@ -1,4 +1,4 @@
-//! Many at once, while the clock stands still.
+//! Many requests at once, while the clock stands still.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +14,7 @@ use crate::{Subject, key};
 const THREADS: usize = 8;
 const EACH: usize = 30;
 
-/// Runs `run` on eight threads that begin together, with the number of the thread.
+/// Runs `run` with the number of the thread on eight threads that begin together.
 fn together(run: impl Fn(usize) + Sync) {
     let barrier = Barrier::new(THREADS);
     let (run, barrier) = (&run, &barrier);
@@ -28,7 +28,7 @@ fn together(run: impl Fn(usize) + Sync) {
     });
 }
 
-/// Check-then-act admits more.
+/// A check that is separate from the charge would admit more.
 pub fn threads_on_one_key_get_exactly_the_limit(subject: &Subject<impl Store + Sync>) {
     for limit in shapes(100).filter(|limit| subject.keeps(*limit)) {
         let admitted = AtomicU64::new(0);
@@ -54,7 +54,7 @@ pub fn threads_on_several_limits_are_charged_all_or_none(subject: &Subject<impl 
     together(|thread| {
         let names = ["all".to_owned(), format!("group {}", thread / 2), format!("own {thread}")];
         let mut debit = [all, group, own].into_iter().zip(names).collect::<Vec<_>>();
-        // Locks that are taken in the order of the charge would meet head on.
+        // Locks taken in the order of the charge would deadlock.
         debit.rotate_left(thread % 3);
         let mut charge = Charge::new();
         for (limit, name) in debit {
@@ -78,7 +78,7 @@ pub fn threads_on_several_limits_are_charged_all_or_none(subject: &Subject<impl 
     }
 }
 
-/// Never more at a time than the limit, and none held in the end.
+/// Never more held at a time than the limit, and none in the end.
 pub fn threads_that_give_back_leave_nothing_behind(subject: &Subject<impl Store + Sync>) {
     let limit = Limit::concurrent(3);
     if !subject.keeps(limit) {

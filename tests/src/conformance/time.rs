@@ -1,4 +1,4 @@
-//! When it is admitted.
+//! When a request is admitted.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use sluicegate_core::store::Store;
 use super::{MINUTE, SECOND, TICK, timed};
 use crate::Subject;
 
-/// Who waits exactly so long is admitted, and refused one tick earlier.
+/// A client that waits exactly `retry_after` is admitted; one tick earlier it is refused.
 pub fn retry_after_is_exact(subject: &Subject<impl Store>) {
     for limit in timed(7).into_iter().filter(|limit| subject.keeps(*limit)) {
-        // Not at a border of anything.
+        // Not at the border of a window.
         subject.pass(Duration::from_micros(12_345_678));
         subject.spend(limit, "alice", 4);
         subject.pass(Duration::from_micros(1_234_567));
@@ -27,7 +27,7 @@ pub fn retry_after_is_exact(subject: &Subject<impl Store>) {
     }
 }
 
-/// Until the announced window has passed no more than the remaining is there, afterwards more.
+/// Until the announced window has passed, no more than `remaining` can be spent; afterwards more.
 pub fn the_window_is_announced_exactly(subject: &Subject<impl Store>) {
     for limit in timed(7).into_iter().filter(|limit| subject.keeps(*limit)) {
         subject.pass(Duration::from_micros(12_345_678));
@@ -42,7 +42,7 @@ pub fn the_window_is_announced_exactly(subject: &Subject<impl Store>) {
     }
 }
 
-/// The interval of a rate is not rounded to whole ticks: no fraction is lost or won, however often.
+/// The interval of a rate is not rounded to whole ticks. No fraction is lost or gained, however long it runs.
 pub fn three_a_second_are_three_a_second_for_ever(subject: &Subject<impl Store>) {
     let limit = Limit::per_second(3).burst(2);
     if !subject.keeps(limit) {
@@ -58,7 +58,7 @@ pub fn three_a_second_are_three_a_second_for_ever(subject: &Subject<impl Store>)
     }
 }
 
-/// A limiter that has slept is not more generous than a new one.
+/// A limiter that was idle is not more generous than a new one.
 pub fn never_more_than_the_burst_however_long_the_idling(subject: &Subject<impl Store>) {
     for limit in timed(10).into_iter().filter(|limit| subject.keeps(*limit)) {
         for idle in [MINUTE, MINUTE * 7, MINUTE * 60 * 24 * 365] {
@@ -72,7 +72,7 @@ pub fn never_more_than_the_burst_however_long_the_idling(subject: &Subject<impl 
     }
 }
 
-/// Twice the count around a border is the algorithm's nature, not more.
+/// At most twice the count around a border, which is the nature of the algorithm.
 pub fn fixed_windows_end_at_the_border(subject: &Subject<impl Store>) {
     let limit = Limit::fixed_window(5, MINUTE);
     if !subject.keeps(limit) {
@@ -137,7 +137,7 @@ pub fn a_sliding_window_weighs_the_previous_one(subject: &Subject<impl Store>) {
     assert!(!subject.admits(limit, "alice"));
 }
 
-/// Neither a refill nor a fresh window comes from turning the clock back, nor a ban until it shows the
+/// Setting the clock back gives no refill and no fresh window. It does not refuse either until the clock shows the
 /// old time again.
 pub fn a_clock_that_steps_back_neither_grants_nor_bans(subject: &Subject<impl Store>) {
     for limit in timed(5).into_iter().filter(|limit| subject.keeps(*limit)) {

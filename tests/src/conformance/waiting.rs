@@ -9,7 +9,7 @@ use sluicegate_core::store::Store;
 use super::{MINUTE, SECOND, TICK};
 use crate::{Subject, key};
 
-/// One a second, in every shape that can write a later place down.
+/// One request a second, in every algorithm that can book a later place.
 fn one_a_second() -> [Limit; 5] {
     [
         Limit::per_second(1),
@@ -33,15 +33,15 @@ pub fn patience_books_ahead_in_order_of_arrival(subject: &Subject<impl Store>) {
             assert!(decision.is_admitted(), "{limit}");
             assert_eq!(decision.wait(), SECOND * seconds, "{limit}");
         }
-        // Who comes later does not get in between, patient or not.
+        // A later request does not get in between, patient or not.
         subject.pass(SECOND * 2);
         assert!(!subject.admits(limit, "alice"), "{limit}");
         assert_eq!(subject.take(&charge).wait(), SECOND * 2, "{limit}");
     }
 }
 
-/// Nobody sleeps in vain, and a refusal books nothing.
-pub fn who_would_wait_too_long_is_refused_at_once(subject: &Subject<impl Store>) {
+/// No request waits in vain, and a refusal books nothing.
+pub fn a_request_that_would_wait_too_long_is_refused_at_once(subject: &Subject<impl Store>) {
     for limit in one_a_second().into_iter().filter(|limit| subject.keeps(*limit)) {
         subject.spend(limit, "alice", 1);
         for _ in 0..3 {
@@ -53,7 +53,7 @@ pub fn who_would_wait_too_long_is_refused_at_once(subject: &Subject<impl Store>)
     }
 }
 
-/// Its client has gone: who comes next takes the place.
+/// Its client has gone, so the next request takes the place.
 pub fn a_booked_place_can_be_given_back(subject: &Subject<impl Store>) {
     for limit in one_a_second().into_iter().filter(|limit| subject.keeps(*limit)) {
         let charge = patient(limit, "alice", SECOND * 9);
@@ -67,7 +67,7 @@ pub fn a_booked_place_can_be_given_back(subject: &Subject<impl Store>) {
     }
 }
 
-/// Its queue is a length, and needs no patience.
+/// The queue has a length, and needs no patience.
 pub fn a_leaky_bucket_spreads_its_queue(subject: &Subject<impl Store>) {
     let limit = Limit::leaky_bucket(10, SECOND).queue(3);
     if !subject.keeps(limit) {
@@ -83,8 +83,8 @@ pub fn a_leaky_bucket_spreads_its_queue(subject: &Subject<impl Store>) {
     assert_eq!(subject.spend(limit, "alice", 1).wait(), Duration::from_millis(300));
 }
 
-/// It cannot be told when that will be.
-pub fn nobody_waits_for_what_is_held(subject: &Subject<impl Store>) {
+/// It is unknown when that will be.
+pub fn no_request_waits_for_a_held_place(subject: &Subject<impl Store>) {
     let limit = Limit::concurrent(1);
     if !subject.keeps(limit) {
         return;

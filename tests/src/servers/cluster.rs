@@ -2,13 +2,13 @@ use std::time::Duration;
 
 use super::{Connection, Program, Replica, Reply, Server, until};
 
-/// How many slots there are.
+/// The number of slots.
 const SLOTS: usize = 16_384;
 
-/// After how long a node that is silent is taken for gone: longer than any test waits for it.
+/// After this time a silent node counts as failed. It is longer than any test waits.
 const SLOW: Duration = Duration::from_secs(5);
 
-/// How many keys are moved at once: some rows are here and some there meanwhile.
+/// How many keys are moved at once. Meanwhile some rows are on one node and some on the other.
 const BATCH: &str = "1";
 
 /// Masters that share the slots.
@@ -16,7 +16,7 @@ const BATCH: &str = "1";
 pub struct Cluster(Vec<Server>);
 
 impl Cluster {
-    /// Starts so many masters, and waits until they agree.
+    /// Starts this many masters, and waits until they agree.
     ///
     /// # Panics
     ///
@@ -25,7 +25,7 @@ impl Cluster {
         Self::start_with(masters, SLOW)
     }
 
-    /// Starts so many masters that miss one of them after `timeout`.
+    /// Like [`start`](Self::start), with masters that count a node as failed after `timeout`.
     ///
     /// # Panics
     ///
@@ -38,8 +38,8 @@ impl Cluster {
         cluster
     }
 
-    /// Starts a replica of a master, which takes its place when the others have missed it for `timeout`, and
-    /// waits until it has the data and all know it.
+    /// Starts a replica of a master, and waits until it has the data and every node knows it. It takes the master's
+    /// place when the other masters have missed the master for `timeout`.
     ///
     /// # Panics
     ///
@@ -72,11 +72,11 @@ impl Cluster {
         self.0.iter().map(Server::url).collect()
     }
 
-    /// The master that a slot belongs to.
+    /// The master that serves a slot.
     ///
     /// # Panics
     ///
-    /// When none of them knows.
+    /// If no node knows it.
     pub fn owner(&self, slot: u16) -> &Server {
         let ranges = self.0[0].cli(["CLUSTER", "SLOTS"]).list();
         let port = ranges.into_iter().find_map(|range| {
@@ -97,7 +97,7 @@ impl Cluster {
     ///
     /// # Panics
     ///
-    /// When the server does not answer.
+    /// If the server does not answer.
     pub fn slot(&self, key: impl AsRef<[u8]>) -> u16 {
         let words = [b"CLUSTER".as_slice(), b"KEYSLOT", key.as_ref()];
         self.0[0].cli(words).number().try_into().expect("below 16,384")
@@ -107,7 +107,7 @@ impl Cluster {
     ///
     /// # Panics
     ///
-    /// When a server refuses.
+    /// If a server refuses.
     pub fn move_slot(&self, slot: u16, to: &Server) {
         let from = self.owner(slot);
         let (number, source, target) = (slot.to_string(), id(from), id(to));
@@ -119,11 +119,11 @@ impl Cluster {
         set(from, &["MIGRATING", &target]);
         let mut connection = Connection::open(from.address()).expect("the server listens");
         while move_some(&mut connection, &number, to) {}
-        // The new owner first: the old one sends there whoever asks.
+        // The new owner is told first, because the old one sends clients there.
         for server in [to, from].into_iter().chain(&self.0) {
             set(server, &["NODE", &target]);
         }
-        // The next move must not overtake the news of this one, which would cost the keys.
+        // If the next move overtook the news of this one, the keys would be lost.
         until("the news to spread", || {
             let mut views = self.0.iter().map(view);
             let first = views.next();
@@ -138,7 +138,7 @@ impl Cluster {
             let slots = (border(number)..border(number + 1)).map(|slot| slot.to_string());
             let words = ["CLUSTER", "ADDSLOTS"].map(str::to_owned).into_iter().chain(slots);
             server.cli(words).expect("its slots");
-            // Else all begin with the same, and have to settle that first.
+            // Otherwise all nodes begin with the same epoch, and have to settle that first.
             let epoch = (number + 1).to_string();
             server.cli(["CLUSTER", "SET-CONFIG-EPOCH", &epoch]).expect("its epoch");
         }
@@ -151,7 +151,7 @@ impl Cluster {
         }
     }
 
-    /// Whether each of them says that the cluster works, and knows of every slot.
+    /// Whether each node says that the cluster works, and knows the owner of every slot.
     fn agrees(&self) -> bool {
         let parts = self.0.len();
         self.0.iter().all(|server| {
@@ -170,7 +170,7 @@ fn node(timeout: Duration) -> Server {
         "yes",
         "--cluster-node-timeout",
         &timeout,
-        // However long ago a replica has heard of its master, it may take its place.
+        // A replica may take its master's place however long it has not heard of it.
         "--cluster-replica-validity-factor",
         "0",
     ];
@@ -181,7 +181,7 @@ fn id(server: &Server) -> String {
     server.cli(["CLUSTER", "MYID"]).text()
 }
 
-/// Who has which slots since which epoch, as a server has heard of it.
+/// The owner of each slot and the epoch since when, as a server knows it.
 fn view(server: &Server) -> Vec<(String, String, Vec<String>)> {
     let told = server.cli(["CLUSTER", "NODES"]).text();
     let node = |line: &str| {
@@ -193,7 +193,7 @@ fn view(server: &Server) -> Vec<(String, String, Vec<String>)> {
     nodes
 }
 
-/// Moves some keys of a slot; `false` when there are none left.
+/// Moves some keys of a slot. Returns `false` if none are left.
 fn move_some(from: &mut Connection, slot: &str, to: &Server) -> bool {
     let keys = from.call(["CLUSTER", "GETKEYSINSLOT", slot, BATCH]);
     let keys = keys.expect("the server answers").list();
@@ -207,7 +207,7 @@ fn move_some(from: &mut Connection, slot: &str, to: &Server) -> bool {
         Reply::Bytes(key) => Some(key),
         _ => None,
     }));
-    // "NOKEY", where all of them have expired meanwhile, is as good.
+    // "NOKEY" is fine too: all of the keys have expired meanwhile.
     match from.call(words).expect("the server answers") {
         Reply::Line(_) => true,
         other => panic!("the keys do not move: {other:?}"),

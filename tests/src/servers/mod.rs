@@ -1,6 +1,6 @@
-//! Servers that a test starts for itself: Redis or Valkey, alone, as a cluster, with a replica, behind a
-//! sentinel. Each has a free port and a directory of its own, begins empty, and is gone when it is dropped
-//! or the test's process ends, however it ends.
+//! Servers that a test starts for itself: Redis or Valkey, alone, as a cluster, with a replica, or behind a sentinel.
+//! Each has a free port and a directory of its own and begins empty. It is gone when it is dropped or when the test's
+//! process ends, even if that is killed.
 
 mod cluster;
 mod port;

@@ -3,22 +3,22 @@ use std::hash::BuildHasher;
 use std::net::TcpListener;
 use std::ops::Range;
 
-/// Below the ports that systems choose for outgoing connections: nobody gets one of these by chance, so a
-/// server that was killed finds its own free when it is started again.
+/// Below the ports that systems choose for outgoing connections, so no program gets one of these by chance. A server
+/// that was killed finds its own port free when it is started again.
 const PORTS: Range<u16> = 12_000..22_000;
 
-/// Cluster nodes talk among themselves on the port so far above.
+/// The offset of the port on which cluster nodes talk among themselves.
 const BUS: u16 = 10_000;
 
-/// A port that is free now, its bus port included. Somebody else may take it before it is used: whoever uses
-/// it looks whether it was in time, and tries another if not.
+/// A port that is free now, with its bus port. Another process may take it first, so the caller has to check that its
+/// server got it, and try another port if not.
 pub(super) fn free() -> u16 {
     let random = std::iter::repeat_with(|| RandomState::new().hash_one(()));
     let width = u64::from(PORTS.end - PORTS.start);
     let mut drawn = random.map(|number| PORTS.start + (number % width) as u16).take(1_000);
     drawn
         .find(|port| is_free(*port) && is_free(port + BUS))
-        .expect("one port of ten thousand is free")
+        .expect("one of ten thousand ports is free")
 }
 
 fn is_free(port: u16) -> bool {

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Runs a program beside a shell that does to it what it reads, and that ends it and removes its directory
-/// when there is no more to read: that is when the test's process has ended, even if it was killed.
+/// Runs a program beside a shell. The shell passes on the signals that it reads. When its input ends, because the
+/// test's process has ended, even if it was killed, the shell kills the program and removes its directory.
 ///
-/// It ignores what the terminal sends to stop the test, which is not there to clean up any more.
+/// It ignores the signals by which a terminal stops the test, because it has to clean up after the test.
 const KEEPER: &str = r#"
     trap '' INT TERM HUP PIPE
     directory=$1; shift
@@ -35,7 +35,7 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Starts `program` in `directory`, into whose file `log` its output goes.
+    /// Starts `program` in `directory`. Its output goes to the file `log` there.
     pub(super) fn start(program: &Path, arguments: &[String], directory: &Directory) -> Self {
         let mut command = Command::new("sh");
         command.args(["-c", KEEPER, "keeper"]).arg(&directory.0).arg(program).args(arguments);
@@ -48,7 +48,7 @@ impl Process {
         process
     }
 
-    /// The number that the system knows it by.
+    /// The process id.
     pub(super) fn id(&self) -> u32 {
         self.id
     }
@@ -69,13 +69,13 @@ impl Process {
 /// Kills it, and waits until it is gone.
 impl Drop for Process {
     fn drop(&mut self) {
-        // What has gone by itself needs nothing.
+        // A process that has ended by itself is fine.
         let _ = writeln!(self.orders, "KILL");
         let _ = self.keeper.wait();
     }
 }
 
-/// A directory of its own, removed when it is dropped.
+/// A temporary directory that is removed when it is dropped.
 #[derive(Debug)]
 pub(super) struct Directory(PathBuf);
 
@@ -84,11 +84,11 @@ impl Directory {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         loop {
             let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-            // Short, since the path of a socket must be: 103 bytes on macOS.
+            // Short, because the path of a socket has at most 103 bytes on macOS.
             let path = env::temp_dir().join(format!("sluicegate-{}-{number}", std::process::id()));
             match fs::create_dir(&path) {
                 Ok(()) => return Self(path),
-                // A process of the same number left it, some time ago.
+                // An earlier process with the same id has left it behind.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 Err(error) => panic!("{}: {error}", path.display()),
             }

@@ -7,9 +7,9 @@ const TOOLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/tools/bin");
 /// A server's program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Program {
-    /// `redis-server`, without which these tests cannot do.
+    /// `redis-server`, which these tests need.
     Redis,
-    /// `valkey-server`, which is tried where it is installed.
+    /// `valkey-server`, which is tested if it is installed.
     Valkey,
 }
 
@@ -25,7 +25,7 @@ impl Program {
     ///
     /// # Panics
     ///
-    /// When it is not installed, saying how to get it.
+    /// If it is not installed. The message says how to get it.
     pub(super) fn file(self) -> PathBuf {
         let name = self.name();
         self.find().unwrap_or_else(|| {

@@ -5,7 +5,7 @@ use super::{Reply, Server, until};
 pub struct Replica(Server);
 
 impl Replica {
-    /// Starts one, and waits until it has the master's data.
+    /// Starts a replica, and waits until it has the master's data.
     ///
     /// # Panics
     ///
@@ -25,14 +25,14 @@ impl Replica {
     ///
     /// # Panics
     ///
-    /// When it refuses, or does not come up.
+    /// If it refuses, or does not catch up.
     pub fn follow(&self, master: &Server) {
         let port = master.address().port().to_string();
         self.0.cli(["REPLICAOF", "127.0.0.1", &port]).expect("it follows");
         self.get_ready();
     }
 
-    /// A server that follows already; waits until it has the data.
+    /// Wraps a server that already follows a master, and waits until it has the data.
     pub(super) fn ready(server: Server) -> Self {
         let replica = Self(server);
         replica.get_ready();
@@ -46,11 +46,11 @@ impl Replica {
         });
     }
 
-    /// Waits until it has all that was written to the master so far.
+    /// Waits until it has everything that was written to the master so far.
     ///
     /// # Panics
     ///
-    /// When it does not get it.
+    /// If it does not get it.
     pub fn catch_up(&self, master: &Server) {
         let offset = |server: &Server| match server.cli(["ROLE"]).list().as_slice() {
             [_, Reply::Number(offset), _] => *offset,
@@ -61,11 +61,11 @@ impl Replica {
         until("the replica to catch up", || (offset(&self.0) >= written).then_some(()));
     }
 
-    /// Makes it a master.
+    /// Promotes it to a master.
     ///
     /// # Panics
     ///
-    /// When it refuses.
+    /// If it refuses.
     pub fn promote(&self) {
         self.0.cli(["REPLICAOF", "NO", "ONE"]).expect("it becomes a master");
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 /// How long a server may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A connection that speaks as much of Redis' protocol as looking after a server takes.
+/// A connection that speaks as much of Redis' protocol as these tests need.
 #[derive(Debug)]
 pub struct Connection(BufReader<TcpStream>);
 
@@ -20,9 +20,9 @@ pub enum Reply {
     Number(i64),
     /// Bytes.
     Bytes(Vec<u8>),
-    /// Several.
+    /// An array.
     List(Vec<Self>),
-    /// Nothing there.
+    /// Nil.
     Nothing,
 }
 
@@ -31,12 +31,12 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// When nobody listens there.
+    /// If no server listens there.
     pub fn open(address: SocketAddr) -> io::Result<Self> {
         Self::open_for(address, PATIENCE)
     }
 
-    /// Connects, to answers that take no longer than `patience`.
+    /// Connects, with a time limit for each answer.
     pub(super) fn open_for(address: SocketAddr, patience: Duration) -> io::Result<Self> {
         let stream = TcpStream::connect_timeout(&address, patience)?;
         stream.set_read_timeout(Some(patience))?;
@@ -49,7 +49,7 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// When the server does not answer in time, or goes away. An error that it answers is a [`Reply`].
+    /// If the server does not answer in time, or goes away. An error that it answers is a [`Reply`].
     pub fn call<W: AsRef<[u8]>>(
         &mut self,
         words: impl IntoIterator<Item = W>,
@@ -68,11 +68,11 @@ impl Connection {
         self.read()
     }
 
-    /// Reads what the server sends next, as a monitor does.
+    /// Reads what the server sends next, for example to a monitor.
     ///
     /// # Errors
     ///
-    /// When it does not send anything in time, or goes away.
+    /// If it sends nothing in time, or goes away.
     pub fn read(&mut self) -> io::Result<Reply> {
         let mut line = String::new();
         self.0.read_line(&mut line)?;
@@ -107,11 +107,11 @@ impl Connection {
 }
 
 impl Reply {
-    /// What is neither an error nor missing.
+    /// The reply, which must be neither an error nor nil.
     ///
     /// # Panics
     ///
-    /// When it is one of these.
+    /// If it is one of these.
     #[track_caller]
     pub fn expect(self, what: &str) -> Self {
         match self {
@@ -120,11 +120,11 @@ impl Reply {
         }
     }
 
-    /// As text: a line, or bytes.
+    /// The reply as text: a line, or bytes.
     ///
     /// # Panics
     ///
-    /// When it is neither.
+    /// If it is neither.
     #[track_caller]
     pub fn text(self) -> String {
         match self {
@@ -134,11 +134,11 @@ impl Reply {
         }
     }
 
-    /// As a number.
+    /// The reply as a number.
     ///
     /// # Panics
     ///
-    /// When it is none.
+    /// If it is not a number.
     #[track_caller]
     pub fn number(self) -> i64 {
         match self {
@@ -147,11 +147,11 @@ impl Reply {
         }
     }
 
-    /// As a list.
+    /// The reply as a list.
     ///
     /// # Panics
     ///
-    /// When it is none.
+    /// If it is not a list.
     #[track_caller]
     pub fn list(self) -> Vec<Self> {
         match self {

@@ -3,12 +3,12 @@ use std::path::Path;
 
 use super::{Program, Replica, Reply, Server, until};
 
-/// A sentinel that watches a master by the name `main`, and makes a replica the master when it is gone.
+/// A sentinel that watches a master by the name `main`, and promotes a replica when the master is gone.
 #[derive(Debug)]
 pub struct Sentinel(Server);
 
 impl Sentinel {
-    /// Starts one, and waits until it knows the replica.
+    /// Starts a sentinel, and waits until it knows the replica.
     ///
     /// # Panics
     ///
@@ -44,11 +44,11 @@ impl Sentinel {
         &self.0
     }
 
-    /// The port of the one that is the master now.
+    /// The port of the current master.
     ///
     /// # Panics
     ///
-    /// When it knows of none.
+    /// If it knows none.
     pub fn master(&self) -> u16 {
         let address = self.0.cli(["SENTINEL", "GET-MASTER-ADDR-BY-NAME", "main"]).list();
         let port = address.into_iter().nth(1).expect("an address and a port").text();

@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use super::process::{Directory, Process};
 use super::{Connection, Program, Reply, port, until};
 
-/// How long a server that runs takes to answer, at most: one that has been stopped takes longer.
+/// The longest time that a running server takes to answer. A stopped one takes longer.
 const PROMPT: Duration = Duration::from_millis(50);
 
-/// On which port it speaks TLS.
+/// The option for the port on which it speaks TLS.
 const TLS_PORT: &str = "--tls-port";
 
-/// How long one may take to start.
+/// How long a server may take to start.
 const START: Duration = Duration::from_secs(20);
 
 /// A server on a free port of this machine, and on a Unix socket.
@@ -24,7 +24,7 @@ pub struct Server {
     arguments: Vec<String>,
     port: u16,
     process: Mutex<Option<Process>>,
-    // Dropped last: the process works in it.
+    // Dropped last, because the process works in it.
     directory: Directory,
 }
 
@@ -33,7 +33,7 @@ impl Server {
     ///
     /// # Panics
     ///
-    /// When it is not installed, saying how to get it, and when it does not start.
+    /// If it is not installed (the message says how to get it), or if it does not start.
     pub fn start() -> Self {
         Self::start_with([])
     }
@@ -51,7 +51,7 @@ impl Server {
     ///
     /// # Panics
     ///
-    /// When it does not start.
+    /// If it does not start.
     pub fn valkey() -> Option<Self> {
         Program::Valkey.find().map(|_| Self::of(Program::Valkey, []))
     }
@@ -63,7 +63,7 @@ impl Server {
     /// As [`start`](Self::start) does.
     pub fn of<const N: usize>(program: Program, options: [&str; N]) -> Self {
         let own = [
-            // Nothing is kept: a server begins empty, and ends without writing.
+            // Nothing is written to disk: a server begins empty and leaves nothing behind.
             ["--save", ""],
             ["--appendonly", "no"],
             ["--bind", "127.0.0.1"],
@@ -76,12 +76,12 @@ impl Server {
         Self::launch(program, words.map(|&word| word.to_owned()).collect(), |_| {})
     }
 
-    /// Starts `redis-server` so that it also speaks TLS on a port of its own, with this certificate and its
-    /// key, in PEM. Whom it trusts to sign the certificates of clients makes it ask for one.
+    /// Starts `redis-server` so that it also speaks TLS on a port of its own, with this certificate and its key, in
+    /// PEM. With an `authority`, it asks clients for a certificate signed by that.
     ///
     /// # Panics
     ///
-    /// As [`start`](Self::start) does, and when it has been built without TLS.
+    /// As [`start`](Self::start) does, and if it was built without TLS.
     pub fn tls(certificate: &str, key: &str, authority: Option<&str>) -> Self {
         let port = port::free().to_string();
         let files = [
@@ -108,17 +108,17 @@ impl Server {
         })
     }
 
-    /// Where it speaks TLS, if it does.
+    /// Its address for TLS.
     ///
     /// # Panics
     ///
-    /// When it does not.
+    /// If it does not speak TLS.
     pub fn tls_url(&self) -> String {
         let at = self.arguments.iter().position(|word| word == TLS_PORT).expect("it speaks TLS");
         format!("rediss://localhost:{}/", self.arguments[at + 1])
     }
 
-    /// Starts a program with what it needs to find in its directory.
+    /// Starts a program, with files in its directory.
     pub(super) fn launch(
         program: Program,
         arguments: Vec<String>,
@@ -137,15 +137,15 @@ impl Server {
                 return server;
             }
         }
-        panic!("others were quicker to take each of ten ports that were free")
+        panic!("other processes took each of ten free ports first")
     }
 
-    /// Where it listens.
+    /// Its address.
     pub fn address(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.port).into()
     }
 
-    /// The same as a URL.
+    /// Its address as a URL.
     pub fn url(&self) -> String {
         format!("redis://{}/", self.address())
     }
@@ -155,60 +155,60 @@ impl Server {
         format!("redis+unix://{}", self.directory.path().join("socket").display())
     }
 
-    /// Sends it a command, and returns the answer.
+    /// Sends a command, and returns the answer.
     ///
     /// # Panics
     ///
-    /// When it does not answer; an error that it answers is a [`Reply`].
+    /// If it does not answer. An error that it answers is a [`Reply`].
     pub fn cli<W: AsRef<[u8]>>(&self, words: impl IntoIterator<Item = W>) -> Reply {
         self.try_cli(words).expect("the server answers")
     }
 
-    /// The same for a server that may be down.
+    /// Like [`cli`](Self::cli), for a server that may be down.
     ///
     /// # Errors
     ///
-    /// When it does not answer within five seconds.
+    /// If it does not answer within five seconds.
     pub fn try_cli<W: AsRef<[u8]>>(&self, words: impl IntoIterator<Item = W>) -> io::Result<Reply> {
         Connection::open(self.address())?.call(words)
     }
 
-    /// Kills it, as `kill -9` does: it gets no chance to say good-bye.
+    /// Kills it, as `kill -9` does.
     pub fn kill(&self) {
         *self.process() = None;
     }
 
-    /// Stops it where it stands. Its connections stay open, and nobody answers.
+    /// Stops it, as `kill -STOP` does. Its connections stay open, and no call is answered.
     ///
     /// # Panics
     ///
-    /// When it is not running.
+    /// If it is not running.
     pub fn pause(&self) {
         self.signal("STOP");
-        until("the server to stand still", || self.ping(PROMPT).is_err().then_some(()));
+        until("the server to stop", || self.ping(PROMPT).is_err().then_some(()));
     }
 
-    /// Lets it go on.
+    /// Lets it continue.
     ///
     /// # Panics
     ///
-    /// When it is not running.
+    /// If it is not running.
     pub fn resume(&self) {
         self.signal("CONT");
         until("the server to go on", || self.ping(PROMPT).ok());
     }
 
-    /// Starts it again on the same port, with empty memory, after killing it if need be.
+    /// Starts it again on the same port, with empty memory. Kills it first if it still runs.
     ///
     /// # Panics
     ///
-    /// When it does not start.
+    /// If it does not start.
     pub fn restart(&self) {
         self.kill();
         until("the server's own port", || self.run().then_some(()));
     }
 
-    /// Starts the process, and waits until it answers. `false`: somebody else has the port.
+    /// Starts the process, and waits until it answers. `false` if another process has the port.
     fn run(&self) -> bool {
         let port = ["--port".to_owned(), self.port.to_string()];
         let arguments = [self.arguments.as_slice(), &port].concat();
@@ -227,11 +227,11 @@ impl Server {
         })
     }
 
-    /// A section of what it says about itself.
+    /// A section of `INFO`.
     ///
     /// # Errors
     ///
-    /// When it does not answer.
+    /// If it does not answer.
     pub(super) fn info(&self, section: &str) -> io::Result<String> {
         match self.try_cli(["INFO", section])? {
             Reply::Bytes(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),

@@ -1,17 +1,17 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a server may take to start, to notice another's death, or to agree with the others.
+/// How long a server may take to start, to notice that another is gone, or to agree with the others.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How often it is asked.
+/// The time between two questions.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Asks again and again until there is an answer, and returns it.
+/// Calls `ask` until it returns an answer, and returns that.
 ///
 /// # Panics
 ///
-/// After thirty seconds without one, saying `what` was waited for.
+/// If there is no answer within thirty seconds. The message contains `what`.
 #[expect(
     clippy::disallowed_methods,
     reason = "a server's process has no clock that a test could turn"

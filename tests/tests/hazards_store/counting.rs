@@ -10,7 +10,7 @@ use sluicegate_tests::key;
 
 use super::*;
 
-/// `n × interval` wraps, and a request that is impossible is admitted. Checked against 128 bits.
+/// `n × interval` wraps, and an impossible request is admitted. Checked against 128-bit arithmetic.
 #[test]
 fn n_times_interval_wraps() {
     let subject = memory();
@@ -30,7 +30,7 @@ fn n_times_interval_wraps() {
     }
 }
 
-/// Ten become seventeen after a rest.
+/// After a pause, a burst of ten becomes seventeen.
 #[test]
 fn burst_grows_after_idling() {
     let subject = memory();
@@ -44,7 +44,7 @@ fn burst_grows_after_idling() {
             }
         }
     }
-    // In no interval more than the burst and what has dripped in since.
+    // In no interval are more admitted than the burst and what has been refilled since.
     for (i, from) in admitted.iter().enumerate() {
         for (j, to) in admitted.iter().enumerate().skip(i) {
             assert!((j - i + 1) as u64 <= 10 + (to - from), "from {from} to {to}");
@@ -52,8 +52,8 @@ fn burst_grows_after_idling() {
     }
 }
 
-/// 700,000,000 a second become a thousand million where the interval is truncated to whole
-/// nanoseconds, and 700,000 become 10^6 where it is truncated to microseconds.
+/// If the interval is truncated to whole nanoseconds, 700,000,000 a second become a thousand million. If it is
+/// truncated to microseconds, 700,000 a second become 10^6.
 #[test]
 fn interval_truncated_to_a_whole_tick() {
     for count in [3, 7, 700_000, 999_983, 700_000_000] {
@@ -71,7 +71,7 @@ fn interval_truncated_to_a_whole_tick() {
     }
 }
 
-/// Three a second for an hour are 10,800 and no other number, at whatever moments they are tried.
+/// Three a second for an hour are exactly 10,800, at whatever moments requests come.
 #[test]
 fn a_long_run_admits_exactly_the_rate() {
     let subject = memory();
@@ -89,7 +89,7 @@ fn a_long_run_admits_exactly_the_rate() {
     assert!((10_799..=10_803).contains(&admitted), "{admitted}");
 }
 
-/// `max + 1` are admitted.
+/// `max + 1` requests are admitted.
 #[test]
 fn off_by_one() {
     for count in [1, 2, 5, 100] {
@@ -107,7 +107,7 @@ fn off_by_one() {
     }
 }
 
-/// Between the check and the act somebody else acts.
+/// Another request comes between the check and the charge.
 #[test]
 fn check_then_act() {
     let subject = memory();
@@ -125,7 +125,7 @@ fn check_then_act() {
     assert_eq!(admitted.into_inner(), 1_000);
 }
 
-/// The per-second limit has been charged for what the daily limit refused.
+/// The per-second limit has been charged for a request that the daily limit refused.
 #[test]
 fn earlier_limits_stay_charged_when_a_later_one_refuses() {
     let subject = memory();
@@ -137,7 +137,7 @@ fn earlier_limits_stay_charged_when_a_later_one_refuses() {
     assert_eq!(subject.remaining(second, "alice"), 7);
 }
 
-/// One a minute instead.
+/// `per_second(60)` admits one request a minute.
 #[test]
 fn per_second_60_means_one_a_minute() {
     let subject = memory();
@@ -149,7 +149,7 @@ fn per_second_60_means_one_a_minute() {
     assert_eq!("60/second".parse(), Ok(limit));
 }
 
-/// A window below a second becomes one of 0 s, which is none.
+/// A window below a second becomes one of 0 s, which does not limit at all.
 #[test]
 fn sub_second_windows_become_0_s() {
     let subject = memory();

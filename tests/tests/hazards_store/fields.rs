@@ -5,7 +5,7 @@ use sluicegate_core::adapter::fields;
 
 use super::*;
 
-/// Rounded down, it is 0, and the client comes back at once, in vain.
+/// Rounded down, the field is 0, and the client comes back at once, in vain.
 #[test]
 fn retry_after_rounded_down() {
     let limits = [
@@ -29,7 +29,7 @@ fn retry_after_rounded_down() {
     }
 }
 
-/// A client that obeys either of two fields is not refused by the other.
+/// A client that obeys one of the two fields is not refused because of the other.
 #[test]
 fn retry_after_ends_before_the_window() {
     let subject = memory();

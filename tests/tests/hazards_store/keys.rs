@@ -1,4 +1,4 @@
-//! Keys: how many there are, and whose they are.
+//! Keys: how many there are, and which client they belong to.
 
 use std::net::IpAddr;
 
@@ -17,8 +17,8 @@ fn key(part: impl Part) -> KeyBuf {
     key
 }
 
-/// 300,000 keys against room for 10,000: memory stays at its bound, and whoever is limited stays so
-/// throughout. (Ten million, and how long a decision takes meanwhile, are measured by the benchmarks.)
+/// 300,000 keys in a store for 10,000: memory stays within its bound, and every limited key stays limited. (The
+/// benchmarks measure ten million keys, and how long a decision takes meanwhile.)
 #[test]
 fn unbounded_keys_and_eviction_resets_a_limit() {
     let subject = memory_of(10_000);
@@ -42,7 +42,7 @@ fn unbounded_keys_and_eviction_resets_a_limit() {
     assert_eq!(turned_away + subject.store.len() as u64, 300_100);
 }
 
-/// The task that cleans up died with the first clone that was dropped. There is none.
+/// The clean-up task ends when the first clone is dropped. There is no such task here.
 #[test]
 fn clean_up_task_dies_with_the_first_clone_dropped() {
     let subject = memory_of(1_000);
@@ -57,7 +57,7 @@ fn clean_up_task_dies_with_the_first_clone_dropped() {
     assert_eq!(subject.store.turned_away(), 0);
 }
 
-/// Every IPv4 client behind a dual-stack socket in one bucket.
+/// Every IPv4 client behind a dual-stack socket shares one bucket.
 #[test]
 fn ipv4_mapped_ipv6_all_in_one_bucket() {
     let address = |text: &str| key(text.parse::<IpAddr>().expect("an address"));
@@ -72,7 +72,7 @@ fn ipv4_mapped_ipv6_all_in_one_bucket() {
     assert!(one("::9.9.9.9"));
 }
 
-/// Parts run into each other: `ab` of `c` is `a` of `bc`.
+/// Parts run into each other: `ab`, `c` becomes the same key as `a`, `bc`.
 #[test]
 fn parts_of_a_key_run_into_each_other() {
     let subject = memory();
@@ -85,7 +85,7 @@ fn parts_of_a_key_run_into_each_other() {
     assert!(!one(("ab", "c")));
 }
 
-/// The server was too busy, and the client is told that it was.
+/// The store failed, and the client is told that it sent too many requests.
 #[test]
 fn store_failure_answered_as_429() {
     let subject = memory_of(1);

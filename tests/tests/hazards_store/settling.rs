@@ -7,7 +7,7 @@ use sluicegate_tests::{answer, key};
 
 use super::*;
 
-/// Spent in one window, given back in the next: twice the count for whoever times it well.
+/// Spent in one window and given back in the next: a client with good timing gets twice the count.
 #[test]
 fn refund_into_the_next_window() {
     let subject = memory();
@@ -23,7 +23,7 @@ fn refund_into_the_next_window() {
     }
 }
 
-/// A bucket better than fresh.
+/// A bucket becomes better than a fresh one.
 #[test]
 fn late_refund() {
     let subject = memory();
@@ -38,7 +38,7 @@ fn late_refund() {
     }
 }
 
-/// Others have its place by now.
+/// Another key has its place by now.
 #[test]
 fn refund_to_a_forgotten_key() {
     let subject = memory_of(1);

@@ -6,7 +6,7 @@ use sluicegate_tests::key;
 
 use super::*;
 
-/// It sleeps as long as it may, and is refused then.
+/// A request sleeps as long as it may, and is then refused.
 #[test]
 fn a_hopeless_waiter_sleeps_anyway() {
     let subject = memory();
@@ -18,11 +18,11 @@ fn a_hopeless_waiter_sleeps_anyway() {
     assert!(decision.wait().is_zero());
     let never = Charge::of(limit, key("alice"), 2).patient(MINUTE * 60);
     assert_eq!(subject.take(&never).retry_after(), None);
-    // Neither has spoilt the place of one that can be served.
+    // Neither of them has taken the place of one that can be served.
     assert_eq!(subject.take(&hopeless.patient(MINUTE)).wait(), MINUTE);
 }
 
-/// Whoever asks at the right moment overtakes those that wait.
+/// A client that asks at the right moment overtakes those that wait.
 #[test]
 fn unfair_waiting() {
     let subject = memory();
@@ -39,7 +39,7 @@ fn unfair_waiting() {
     assert!(leaves.windows(2).all(|pair| pair[0] + 1_000_000 == pair[1]), "{leaves:?}");
 }
 
-/// Who has waited is served, and nobody who came later before.
+/// The waiting request is served, and no later request was served before it.
 #[test]
 fn a_queue_behind_several_limits_keeps_its_order() {
     let subject = memory();

@@ -1,9 +1,9 @@
-//! As little of an HTTP client as the table needs: one request for each connection.
+//! A small HTTP client for the scenarios: one request for each connection.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
-/// A response, as it came over the wire.
+/// A response as it came over the wire.
 #[derive(Debug)]
 pub(crate) struct Response {
     pub(crate) status: u16,
@@ -27,7 +27,7 @@ pub(crate) fn get(server: SocketAddr, path: &str, headers: &[(&str, &str)]) -> R
 }
 
 impl Response {
-    /// All lines of a header field, joined as a list.
+    /// All lines of a header field, joined with commas.
     pub(crate) fn header(&self, name: &str) -> String {
         let lines = self.head.lines().filter_map(|line| line.split_once(": "));
         let values =

@@ -1,4 +1,4 @@
-//! Where other limiters break on the way from the wire to the decision; each named after its hazard.
+//! Known bugs of other limiters on the way from the wire to the decision. Each scenario is named after its hazard.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::client::get;
 use crate::servers::Server;
 use crate::table::{Running, scenarios, start, start_with};
 
-/// Behind proxies on the loopback addresses, where every test's requests come from.
+/// Trusts proxies on loopback addresses, where every test's requests come from.
 fn behind_proxies(server: &impl Server) -> Running {
     start(server, Limit::per_hour(1).by(Ip::behind(["127.0.0.0/8"])))
 }
@@ -64,11 +64,11 @@ scenarios! {
 
     an_unparseable_hop_is_skipped_and_the_attackers_believed(server) {
         let running = behind_proxies(server);
-        // The walk stops at the hop that cannot be read: these are the proxy's own address.
+        // The walk stops at the hop that cannot be read, so the key is the proxy's own address.
         assert_eq!(forwarded(&running, &["203.0.113.1, unknown"]), 200);
         assert_eq!(forwarded(&running, &["203.0.113.2, _hidden"]), 429);
         assert_eq!(forwarded(&running, &["203.0.113.3, nonsense"]), 429);
-        // A port is no nonsense.
+        // A port is allowed.
         assert_eq!(forwarded(&running, &["1.2.3.4:5678"]), 200);
         assert_eq!(forwarded(&running, &["1.2.3.4"]), 429);
     }
@@ -89,13 +89,13 @@ scenarios! {
         assert_eq!(ask("/?tenant=a", "k"), 429);
         assert_eq!(ask("/?tenant=b", "k"), 200);
         assert_eq!(ask("/?tenant=a", "l"), 200);
-        // A key whose bytes are an address is not that address.
+        // A key with the bytes of an address is not the key of that address.
         assert_eq!(get(running.at, "/?tenant=a", &[]).status, 200);
         assert_eq!(ask("/?tenant=a", "\u{7f}"), 400, "no key at all");
     }
 
     absolute_form_names_another_host_than_the_field(server) {
-        // The client's own field says `test`.
+        // The client's own `Host` field says `test`.
         let running = start(server, Limit::per_hour(2).by(Host));
         let ask = |target: &str| get(running.at, target, &[]).status;
         assert_eq!(ask("http://x1/200"), 400);
@@ -128,7 +128,7 @@ scenarios! {
     }
 
     a_spelling_of_the_path_is_a_fresh_budget(server) {
-        // Frameworks differ in which of these reach a handler; all that do have one budget.
+        // Frameworks differ in which of these reach a handler. All that do share one budget.
         let served = |running: &Running| {
             let paths = ["/cost/200", "/c%6fst/200", "/%63ost/200", "/cost/20%30", "/%63%6F%73%74/200"];
             let ask = |path: &&str| get(running.at, path, &[("x-client", "alice")]).status == 200;

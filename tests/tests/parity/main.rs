@@ -1,5 +1,5 @@
-//! One table of scenarios, sent over real sockets to a server of each adapter: tower under hyper, axum,
-//! and actix-web with four workers. What one answers, all answer, wherever they keep their counts.
+//! One table of scenarios, sent over real sockets to a server of each adapter: tower under hyper, axum, and actix-web
+//! with four workers. All adapters give the same answers, with every store.
 
 mod client;
 mod hazards;
@@ -25,7 +25,7 @@ macro_rules! parity {
     };
 }
 
-/// What holds wherever the counts are kept.
+/// Scenarios for every store.
 macro_rules! everywhere {
     ($store:expr) => {
         parity! { $store;
@@ -67,8 +67,8 @@ macro_rules! everywhere {
 
 everywhere!(crate::stores::InMemory);
 
-/// What is about a memory that is full, and what counts who sleeps until the clock is turned, as the store
-/// in Redis does for each request.
+/// Scenarios for a full memory, and those that count sleepers while the clock is turned; the store in Redis sleeps
+/// for each request.
 mod in_memory {
     parity! { crate::stores::InMemory;
         table:

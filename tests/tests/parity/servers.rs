@@ -1,5 +1,5 @@
-//! A server of each adapter, all with the same handler: it answers with the status that the path names,
-//! says in its body how the request was marked, and what `/cost/7` cost.
+//! A server for each adapter, all with the same handler. It answers with the status named in the path. Its body says
+//! whether the request is degraded, and reports what `/cost/7` cost.
 
 use std::net::SocketAddr;
 use std::sync::mpsc;
@@ -15,7 +15,7 @@ use sluicegate_core::{Cost, Fields, ManualClock, Rejection};
 
 use crate::stores::{Keep, Kept};
 
-/// What a scenario sets up beside its rule.
+/// What a scenario sets up besides its rule.
 #[derive(Clone)]
 pub(crate) struct Setup<S> {
     pub(crate) store: S,
@@ -49,7 +49,7 @@ impl<R> Anywhere for R where
 {
 }
 
-/// Starts a server on a free port; it runs until the test's process ends.
+/// Starts a server on a free port. It runs until the test's process ends.
 pub(crate) trait Server {
     /// Where it keeps its counts.
     type Store: Kept;
@@ -63,7 +63,7 @@ pub(crate) struct Tower<K>(pub(crate) K);
 pub(crate) struct Axum<K>(pub(crate) K);
 pub(crate) struct Actix<K>(pub(crate) K);
 
-/// Runs `serve` on a thread of its own and waits until it has said where it listens.
+/// Runs `serve` on its own thread, and waits until it has sent its address.
 fn started<F>(serve: impl FnOnce(mpsc::Sender<SocketAddr>) -> F + Send + 'static) -> SocketAddr
 where
     F: Future<Output = ()>,
@@ -82,7 +82,7 @@ async fn listen(send: mpsc::Sender<SocketAddr>) -> tokio::net::TcpListener {
     listener
 }
 
-/// The adapters' types differ; what can be said to them does not.
+/// The adapters have different types with the same methods.
 macro_rules! set_up {
     ($limit:expr, $setup:ident) => {
         $limit
@@ -103,7 +103,7 @@ fn answer(path: &str, degraded: bool) -> (u16, String, Option<Cost>) {
     }
 }
 
-/// How long caches may store the answer to this path, and for whom.
+/// The `Cache-Control` field of the answer to this path.
 fn caching(path: &str) -> Option<&'static str> {
     match path {
         "/public" => Some("public, max-age=60"),

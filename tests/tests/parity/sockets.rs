@@ -1,5 +1,5 @@
-//! Hazard: a peer without an address (a Unix socket) is a panic, or one budget for everybody. Here it is
-//! an answer of 500, and the server goes on.
+//! Hazard: a peer without an address (a Unix socket) causes a panic, or all such peers share one budget. Here the
+//! answer is 500, and the server continues.
 #![cfg(unix)]
 
 use std::io::{Read, Write};

@@ -25,7 +25,7 @@ impl<S> Kept for S where
 {
 }
 
-/// Makes the store of one scenario.
+/// Makes the store for one scenario.
 pub(crate) trait Keep {
     type Store: Kept;
 
@@ -42,7 +42,7 @@ impl Keep for InMemory {
     }
 }
 
-/// On a server that all scenarios share, each under a prefix of its own.
+/// On a Redis server that all scenarios share, each with its own prefix.
 pub(crate) struct InRedis;
 
 impl Keep for InRedis {
@@ -53,11 +53,11 @@ impl Keep for InRedis {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let builder = by_hand(clock).url(&SERVER.url()).prefix(&format!("scenario-{number}:"));
-        builder.build().expect("nothing is wrong with it")
+        builder.build().expect("the settings are valid")
     }
 }
 
-/// On a server that is gone.
+/// On a Redis server that is gone.
 pub(crate) struct Nowhere;
 
 impl Keep for Nowhere {
@@ -66,14 +66,14 @@ impl Keep for Nowhere {
     fn store(&self, clock: &ManualClock) -> Redis {
         let server = Server::start();
         server.kill();
-        by_hand(clock).url(&server.url()).build().expect("nothing is wrong with it")
+        by_hand(clock).url(&server.url()).build().expect("the settings are valid")
     }
 }
 
-/// Deadlines go by the clock, too: what is under way when it is turned must not miss them.
+/// Deadlines use the manual clock too, and calls under way must not miss them when it is turned.
 fn by_hand(clock: &ManualClock) -> RedisBuilder {
     let ages = Duration::from_secs(10 * 365 * 24 * 60 * 60);
     let store = Redis::builder().clock(clock).deadline(ages).connect_timeout(ages);
-    // What is held is renewed in the background, and a connection is given up there, both by that clock.
+    // The renewal of held places, and giving up a connection, use that clock too.
     store.background(4_096, ages).concurrency_lease(ages)
 }

@@ -1,4 +1,4 @@
-//! The scenarios. Each sets up a rule and says what a client meets.
+//! The scenarios. Each sets up a rule, and checks what a client gets.
 
 use std::net::SocketAddr;
 use std::thread;
@@ -54,8 +54,8 @@ const fn secs(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// Each scenario is a module, so that one macro can name it for every adapter. One that is about a store
-/// names it.
+/// Each scenario is a module, so that one macro can list it for every adapter. A scenario for one kind of store names
+/// it.
 macro_rules! scenarios {
     ($($name:ident($server:ident $(on $store:ty)?) $body:block)*) => {$(
         pub(crate) mod $name {
@@ -101,7 +101,7 @@ scenarios! {
             let own = running.get("/private", "alice");
             assert_eq!(own.header("ratelimit").is_empty(), fields == Fields::X_RATE_LIMIT);
             assert_eq!(own.header("x-ratelimit-remaining").is_empty(), fields == Fields::DRAFT);
-            // A refusal is stored by nobody.
+            // No cache stores a refusal.
             let refused = running.get("/public", "alice");
             assert_eq!(refused.header("cache-control"), "no-store");
             assert_eq!(refused.header("ratelimit").is_empty(), fields == Fields::X_RATE_LIMIT);
@@ -110,7 +110,7 @@ scenarios! {
 
     limits_by_the_peers_address(server) {
         let running = start(server, Limit::per_minute(2).by(Ip::peer()));
-        // Other ports, and whatever the client says of itself, are the same address.
+        // Other ports, and whatever the client claims, have the same address.
         for (client, status) in [("alice", 200), ("bob", 200), ("carol", 429)] {
             let forged = [("x-forwarded-for", client), ("forwarded", "for=192.0.2.1")];
             assert_eq!(get(running.at, "/", &forged).status, status);

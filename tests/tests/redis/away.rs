@@ -1,4 +1,4 @@
-//! A server that is killed, stands still, comes back empty, or was never there.
+//! A server that is killed, stopped, comes back empty, or never started.
 
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -18,14 +18,13 @@ use crate::DAY;
 use crate::load::{Load, Tally, attempts};
 use crate::store::{left, open, patient, settled};
 
-/// How long a decision may take in these tests.
+/// The deadline of a decision in these tests.
 const DEADLINE: Duration = Duration::from_millis(100);
 
-/// How much longer one may take on a machine that is busy with everything else. It is there to tell a
-/// decision that is late from one that hangs.
+/// How much longer a decision may take on a busy machine. This only tells a late decision from one that hangs.
 const SLACK: Duration = Duration::from_secs(5);
 
-/// Whatever is tried, there is room for it.
+/// A limit that is never reached.
 const PLENTY: Limit = Limit::fixed_window(1_000_000_000, DAY).from_first();
 
 fn prompt(url: &str) -> Redis {
@@ -36,19 +35,19 @@ fn charge(limit: Limit) -> Charge {
     Charge::of(limit, key("alice"), 1)
 }
 
-/// Waits until the store decides again, and says how.
+/// Waits until the store decides again, and returns whether it admits.
 fn decides(store: &Redis, charge: &Charge) -> bool {
     until("the store to decide again", || Some(answer(store.take(charge)).ok()?.is_admitted()))
 }
 
-/// Nobody was refused for what was the server's fault, and nobody waited for long.
+/// No request was refused because of the server's failure, and none waited for long.
 fn was_told_in_time(tally: &Tally) {
     assert_eq!(tally.refused, 0);
     assert!(tally.slowest < DEADLINE + SLACK, "{tally:?}");
 }
 
-/// Killed under load: failures come at once, most of them without anybody being asked, and the first answer
-/// after the restart needs no help.
+/// Killed under load: failures come at once, most of them without a call, and the store recovers after the restart
+/// without help.
 #[test]
 fn no_reconnect() {
     let server = Server::start();
@@ -70,7 +69,7 @@ fn no_reconnect() {
     assert_eq!(counts.breaker, BreakerState::Closed);
 }
 
-/// Whoever speaks the older protocol is not told that the connection is gone: who asks next finds out.
+/// With the older protocol, the server does not announce that the connection is gone. The next call finds out.
 #[test]
 fn no_reconnect_by_the_older_protocol() {
     let server = Server::start();
@@ -82,8 +81,7 @@ fn no_reconnect_by_the_older_protocol() {
     assert!(decides(&store, &charge(PLENTY)));
 }
 
-/// LimitStatus still for a while: the connection is there, and nobody answers. What was charged too late is
-/// given back.
+/// Stopped for a while: the connection is open, but no call is answered. What was charged too late is given back.
 #[test]
 fn no_deadline() {
     let server = Server::start();
@@ -106,7 +104,7 @@ fn no_deadline() {
     assert!(unknown <= counts.unanswered, "{unknown} too many are charged: {counts:?}");
 }
 
-/// A request that is abandoned before the answer came is not charged in the end.
+/// The charge of a request that is dropped before the answer came is given back.
 #[test]
 fn lost_on_error_or_disconnect() {
     let server = Server::start();
@@ -128,7 +126,7 @@ fn lost_on_error_or_disconnect() {
     assert_eq!(left(&store, limit, "alice"), 99);
 }
 
-/// Given back while the server stands still, and there once it goes on.
+/// Given back while the server is stopped, and counted once it continues.
 #[test]
 fn what_is_held_is_given_back_to_a_server_that_stands_still() {
     let server = Server::start();
@@ -141,7 +139,7 @@ fn what_is_held_is_given_back_to_a_server_that_stands_still() {
         let debit = charge.debits().next().expect("one limit");
         store.settle(debit, &outcome.receipts().next().expect("one limit"), 0);
     }
-    // Enough to open the breaker, and to give the connection up.
+    // Enough failures to open the breaker, and to close the connection.
     assert!(attempts(&store, &charge, 4, 20).failed > 0);
     server.resume();
     settled(&store);
@@ -150,7 +148,7 @@ fn what_is_held_is_given_back_to_a_server_that_stands_still() {
     assert_eq!(store.counts().settled, 3);
 }
 
-/// Cut while questions are on their way: nobody knows whether those were charged, and each is counted.
+/// Closed while calls are on their way. It is unknown whether those were charged, and each is counted.
 #[test]
 fn a_connection_that_is_cut() {
     let server = Server::start();
@@ -171,7 +169,7 @@ fn a_connection_that_is_cut() {
     assert!(store.counts().connections > 10);
 }
 
-/// The counts begin anew: exactly as many are admitted as to begin with.
+/// The counts begin anew: the same number is admitted as at first.
 #[test]
 fn a_restart_with_empty_memory() {
     let server = Server::start();
@@ -182,7 +180,7 @@ fn a_restart_with_empty_memory() {
         let rest = (0..10).filter(|_| decides(&store, &charge)).count();
         assert_eq!(rest, 4);
         server.restart();
-        // What was refused before is not held against anybody after.
+        // An old refusal does not affect requests after the restart.
         until("the store to notice", || {
             answer(store.peek(&charge)).ok()?.is_admitted().then_some(())
         });
@@ -190,7 +188,7 @@ fn a_restart_with_empty_memory() {
     assert!(store.counts().scripts_loaded >= 3);
 }
 
-/// It starts all the same, says what is wrong, and works as soon as the server does.
+/// The store starts without a server, reports the error, and works as soon as the server does.
 #[test]
 fn a_start_without_redis() {
     let server = Server::start();
@@ -205,7 +203,8 @@ fn a_start_without_redis() {
     assert!(decides(&store, &charge(PLENTY)));
 }
 
-/// It accepts whoever comes, and never says a word: neither does anybody hang, nor does everybody come.
+/// The server accepts connections and never answers. No request hangs, and the store does not connect for each
+/// request.
 #[test]
 fn connection_per_request() {
     let silent = TcpListener::bind("127.0.0.1:0").expect("a free port");
@@ -229,22 +228,23 @@ fn connection_per_request() {
     assert!(accepted < 40, "{accepted} connections");
 }
 
-/// The store of last resort decides, and by its own share of the limit.
+/// The fallback store decides, with its own share of the limit.
 #[test]
 fn a_memory_takes_over_and_hands_back() {
     let server = Server::start();
     let store = Fallback(prompt(&server.url()), Memory::with_capacity(100));
     let charge = charge(Limit::fixed_window(3, DAY).from_first());
     let admitted = |times| {
-        let taken = (0..times).map(|_| answer(store.take(&charge)).expect("one of two decides"));
+        let taken =
+            (0..times).map(|_| answer(store.take(&charge)).expect("one of the two stores decides"));
         taken.filter(sluicegate_core::adapter::Outcome::is_admitted).count()
     };
     until("the server to be connected", || store.0.counts().connections.checked_sub(1));
     assert_eq!(admitted(10), 3);
     server.kill();
-    assert_eq!(admitted(10), 0, "by the memory, which knows of those three");
+    assert_eq!(admitted(10), 0, "by the memory, which has counted those three");
     let bob = Charge::of(Limit::fixed_window(3, DAY).from_first(), key("bob"), 1);
-    let taken = (0..10).map(|_| answer(store.take(&bob)).expect("one of two decides"));
+    let taken = (0..10).map(|_| answer(store.take(&bob)).expect("one of the two stores decides"));
     assert_eq!(
         taken.filter(sluicegate_core::adapter::Outcome::is_admitted).count(),
         3,
@@ -253,7 +253,7 @@ fn a_memory_takes_over_and_hands_back() {
     server.restart();
     until("the server to be asked again", || {
         let decided = store.0.counts().decisions;
-        answer(store.peek(&charge)).expect("one of two decides");
+        answer(store.peek(&charge)).expect("one of the two stores decides");
         (store.0.counts().decisions > decided).then_some(())
     });
     assert_eq!(admitted(10), 3, "by the server, which has forgotten");

@@ -13,17 +13,17 @@ use crate::DAY;
 use crate::load::{Load, attempts};
 use crate::store::{left, on, open, own_prefix, patient, rows, settled, shared_cluster};
 
-/// How long a decision may take where a node does not answer.
+/// The deadline of a decision if a node does not answer.
 const SHORT: Duration = Duration::from_millis(200);
 
-/// The row that a store keeps in a cluster.
+/// The name of the row that a store keeps in a cluster.
 fn only_row(cluster: &Cluster, prefix: &str) -> String {
     let mut found: Vec<_> =
         cluster.masters().iter().flat_map(|server| rows(server, prefix)).collect();
     found.swap_remove(0)
 }
 
-/// The master after the one that has the slot.
+/// The next master after the one that has the slot.
 fn next(cluster: &Cluster, slot: u16) -> &Server {
     let masters = cluster.masters();
     let owner = cluster.owner(slot).address();
@@ -31,7 +31,7 @@ fn next(cluster: &Cluster, slot: u16) -> &Server {
     &masters[(at + 1) % masters.len()]
 }
 
-/// One key with three limits, so that some rows are here and some there while their slot moves.
+/// One key with three limits, so that some rows have moved and some have not while their slot moves.
 #[test]
 fn the_count_is_exact_while_its_slot_moves() {
     let cluster = Cluster::start(3);
@@ -51,12 +51,12 @@ fn the_count_is_exact_while_its_slot_moves() {
     tally += load.stop();
     tally += attempts(&store, &charge, 8, 600);
     assert_eq!((tally.admitted, tally.failed), (4_000, 0));
-    // Not by luck: questions came while the slot was here and there.
+    // Calls came while the slot was on both nodes, so the test has tested something.
     let [moved, ask, try_again] = ["MOVED", "ASK", "TRYAGAIN"].map(|code| told(&cluster, code));
     assert!(moved > 0 && ask + try_again > 0, "{moved} moved, {ask} asked, {try_again} too early");
 }
 
-/// How often one of the nodes has answered with an error of this code.
+/// How often a node has answered with this error code.
 fn told(cluster: &Cluster, code: &str) -> u64 {
     let counts = cluster.masters().iter().map(|server| {
         let told = server.cli(["INFO", "errorstats"]).text();
@@ -67,7 +67,7 @@ fn told(cluster: &Cluster, code: &str) -> u64 {
     counts.sum()
 }
 
-/// Nobody who asks another node waits for it, or is told that it is gone.
+/// Requests to other nodes do not wait, and get no error.
 #[test]
 fn a_node_that_is_gone_is_its_own_keys_trouble() {
     let cluster = Cluster::start(3);
@@ -92,7 +92,7 @@ fn a_node_that_is_gone_is_its_own_keys_trouble() {
     assert_eq!(attempts(&store, &charge(&there), 1, 1).admitted, 1);
 }
 
-/// What was charged on the others is given back where one does not answer, or is not there.
+/// What was charged on other nodes is given back if one node does not answer, or is gone.
 #[test]
 fn earlier_limits_stay_charged_when_a_later_node_fails() {
     let cluster = Cluster::start(3);
@@ -123,13 +123,13 @@ fn earlier_limits_stay_charged_when_a_later_node_fails() {
     }
     settled(&store);
     assert_eq!(store.counts().unanswered, 0);
-    // Once for each of the three, when it went on.
+    // Once for each of the three, when the node continued.
     for (name, before) in names.iter().zip(before) {
         assert_eq!(left(&store, limit, name), before - 3, "{name}");
     }
 }
 
-/// One of those that were named is enough; a node that is asked alone says what to do.
+/// One of the named nodes is enough. A node that is contacted alone reports what to do.
 #[test]
 fn a_cluster_is_found_by_any_of_its_nodes() {
     let gone = Server::start();
@@ -148,7 +148,7 @@ fn a_cluster_is_found_by_any_of_its_nodes() {
     assert!(told.iter().all(|told| told.contains("Redis::cluster")), "{told:?}");
 }
 
-/// The name of a key whose row a server has.
+/// The name of a key whose row is on a server.
 pub(crate) fn name_of_one(server: &Server, prefix: &str) -> String {
     let row = rows(server, prefix).pop().expect("thirty keys are spread over three servers");
     let (_, tag) = row.split_once('{').expect("a hash tag");

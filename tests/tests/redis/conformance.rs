@@ -1,4 +1,4 @@
-//! The conformance suite, wherever Redis runs.
+//! The conformance suite, on each kind of Redis server.
 
 use std::sync::LazyLock;
 
@@ -8,7 +8,7 @@ use sluicegate_tests::servers::Server;
 
 use crate::store::{by_hand, open, settled, shared, shared_cluster};
 
-/// Valkey where it is installed; else Redis once more.
+/// Valkey if it is installed, otherwise Redis once more.
 fn valkey() -> &'static Server {
     static VALKEY: LazyLock<Option<Server>> = LazyLock::new(Server::valkey);
     VALKEY.as_ref().unwrap_or_else(|| {

@@ -1,4 +1,4 @@
-//! How much is admitted, to however many processes.
+//! How many requests are admitted, to any number of processes.
 
 use std::env;
 
@@ -16,21 +16,21 @@ const PROCESSES: usize = 4;
 const TASKS: usize = 8;
 const EACH: usize = 25;
 
-/// Nothing comes back during the test: not before a day has passed.
+/// Nothing is refilled during the test: that takes a day.
 fn limits() -> [Limit; 7] {
     [
         Limit::per_day(COUNT).burst(COUNT),
         Limit::per_day(COUNT).refill(COUNT, DAY),
         Limit::fixed_window(COUNT, DAY).from_first(),
         Limit::sliding_log(COUNT, DAY),
-        // Nobody is there at the end of the year 2069.
+        // A window that ends at the end of the year 2069.
         Limit::sliding_window(COUNT, DAY * 36_500),
         Limit::per_day(COUNT).ban(DAY),
         Limit::concurrent(COUNT),
     ]
 }
 
-/// Between the check and the act another process acts.
+/// Another process charges between the check and the charge.
 #[test]
 fn check_then_act() {
     let prefix = own_prefix();
@@ -49,7 +49,7 @@ fn check_then_act() {
     }
 }
 
-/// What the other processes do; nothing where nobody tells this one to.
+/// The part of the other processes. Does nothing in an ordinary test run.
 #[test]
 fn one_of_several_processes() {
     let (Ok(url), Ok(prefix)) = (env::var("SLUICEGATE_SERVER"), env::var("SLUICEGATE_PREFIX"))
@@ -59,7 +59,7 @@ fn one_of_several_processes() {
     let store = open(patient().url(&url).prefix(&prefix));
     attempts(&store, &Charge::of(Limit::per_second(1), key("to get connected"), 1), 1, 1);
     println!("\nready");
-    std::io::stdin().read_line(&mut String::new()).expect("the parent is there");
+    std::io::stdin().read_line(&mut String::new()).expect("the parent process runs");
     for limit in limits() {
         let tally = attempts(&store, &Charge::of(limit, key("alice"), 1), TASKS, EACH);
         assert_eq!(tally.failed, 0);

@@ -12,17 +12,17 @@ use crate::cluster::name_of_one;
 use crate::load::{Tally, attempts};
 use crate::store::{left, open, own_prefix, patient, settled};
 
-/// After how long the nodes miss one of them.
+/// After this time the nodes count one of them as failed.
 const TIMEOUT: Duration = Duration::from_millis(500);
 
-/// How long a decision may take.
+/// The deadline of a decision.
 const DEADLINE: Duration = Duration::from_millis(200);
 
-/// How much longer one may take on a machine that is busy with everything else.
+/// How much longer a decision may take on a busy machine.
 const SLACK: Duration = Duration::from_secs(5);
 
-/// A master dies and its replica takes its place, with what had reached it. Nobody has to be told, nobody is
-/// refused for it, and nobody waits for long meanwhile.
+/// A master dies, and its replica takes its place with the data that it has received. The store needs no help, no
+/// request is refused because of it, and none waits for long.
 #[test]
 fn a_replica_that_takes_its_masters_place_goes_on_counting() {
     let cluster = Cluster::start_with(3, TIMEOUT);
@@ -58,10 +58,10 @@ fn a_replica_that_takes_its_masters_place_goes_on_counting() {
     let charged = before - left(&store, limit, &gone);
     assert!(charged >= tally.admitted, "{charged} for {tally:?}");
     assert!(charged - tally.admitted <= store.counts().unanswered, "{charged} for {tally:?}");
-    // The rest of the cluster, too, which stops while one of its masters is missing.
+    // The rest of the cluster, too, stops while one of its masters is missing.
     assert_eq!(left(&store, limit, &there), others);
     assert_eq!(attempts(&store, &charge(&there), 1, 10).admitted, 10);
-    // It goes on until the limit is reached, and no further.
+    // Counting continues until the limit is reached, and no further.
     let left = left(&store, limit, &gone);
     let rest = attempts(&store, &charge(&gone), 4, 300);
     assert_eq!((rest.admitted, rest.failed), (left, 0));

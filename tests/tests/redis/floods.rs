@@ -1,4 +1,4 @@
-//! Refusals that are remembered: a flood costs the server next to nothing, and decides nothing else.
+//! Remembered refusals: a flood costs the server next to nothing, and does not change decisions.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::store::{by_hand, open, own_prefix, patient, settled, shared, shared_c
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A day's worth, and nothing comes back before.
+/// A day's worth, so nothing is refilled during the test.
 const TEN: Limit = Limit::fixed_window(10, DAY).from_first();
 
 fn remembering(builder: RedisBuilder) -> RedisBuilder {
@@ -33,7 +33,7 @@ conformance!(
     settled
 );
 
-/// How often a server was asked for a decision.
+/// How often a server was called for a decision.
 fn scripts(server: &Server) -> u64 {
     let told = server.cli(["INFO", "commandstats"]).text();
     let calls = told.lines().filter_map(|line| {
@@ -51,15 +51,15 @@ fn a_flood_from_one_client_costs_the_server_a_handful_of_questions() {
     assert_eq!((tally.admitted, tally.refused), (10, 99_990));
     let counts = store.counts();
     assert_eq!((counts.decisions, counts.refused), (100_000, 99_990));
-    // Four at a time ask until one of them is refused; the server may be asked by several in one script,
-    // and twice where it does not know that.
+    // Four tasks ask until one is refused. One script may hold several of their calls, and a call is made twice if
+    // the server does not know the script.
     let asked = 100_000 - counts.refused_locally;
     assert!((11..=30).contains(&asked), "{asked} asked");
     let scripts = scripts(&server);
     assert!((1..=40).contains(&scripts), "{scripts} scripts");
 }
 
-/// Time goes by meanwhile, by the server's clock and this process's.
+/// Time passes meanwhile, by the server's clock and by this process's.
 #[test]
 fn what_comes_back_is_admitted_during_a_flood() {
     let server = Server::start();
@@ -75,9 +75,9 @@ fn what_comes_back_is_admitted_during_a_flood() {
     assert!(store.counts().refused_locally > 0);
 }
 
-/// There each may have another server, and that its own clock.
+/// Each key may be on another server with its own clock.
 #[test]
-fn who_owes_on_several_keys_of_a_cluster_is_asked() {
+fn charges_to_several_keys_of_a_cluster_are_not_remembered() {
     let store = open(remembering(patient()).cluster(shared_cluster().urls()));
     let mut charge = Charge::of(TEN, key("alice"), 1);
     charge.add(TEN, key("everybody"), 1).expect("two keys");
@@ -88,7 +88,7 @@ fn who_owes_on_several_keys_of_a_cluster_is_asked() {
     assert!(store.counts().refused_locally >= 19);
 }
 
-/// Whatever this process does to the key is seen at once; what another does, after the longest time.
+/// What this process gives back takes effect at once; what another process gives back, after the longest time.
 #[test]
 fn what_is_given_back_is_seen() {
     let clock = ManualClock::new();
@@ -118,7 +118,7 @@ fn what_is_given_back_is_seen() {
     other.settle(debit, &receipt, 0);
     settled(&other);
     clock.advance(SECOND - Duration::from_micros(1));
-    assert!(!take(&store).is_admitted(), "nobody has told");
+    assert!(!take(&store).is_admitted(), "the other process does not know yet");
     clock.advance(Duration::from_micros(1));
     assert!(take(&store).is_admitted(), "looked at again");
 }
@@ -152,7 +152,7 @@ fn a_refusal_outlives_the_server_and_a_yes_does_not() {
     assert_eq!(attempts(&store, &charge, 1, 10).failed, 10);
 }
 
-/// Numbers that look drawn (PCG's generator), the same in every run.
+/// Pseudo-random numbers (PCG's generator), the same in every run.
 struct Drawn(u64);
 
 impl Drawn {
@@ -180,7 +180,7 @@ impl Drawn {
 }
 
 #[test]
-fn who_remembers_decides_as_who_does_not() {
+fn a_store_that_remembers_decides_like_one_that_does_not() {
     let clock = ManualClock::new();
     let both = [remembering(by_hand(&clock)), by_hand(&clock)];
     let both = both.map(|builder| open(builder.url(&shared().url())));

@@ -19,10 +19,10 @@ use tokio::task::JoinSet;
 use crate::DAY;
 use crate::store::{by_hand, left, on, open, own_prefix, patient, runtime, shared};
 
-/// Nothing of it comes back during a test.
+/// Nothing of it is refilled during a test.
 const HUNDRED: Limit = Limit::fixed_window(100, DAY).from_first();
 
-/// Leases of one are charges like any other.
+/// Leases of one token are charges like any other.
 fn one_by_one(clock: &ManualClock) -> Leased {
     Leased::new(open(by_hand(clock).url(&shared().url())), 1..=1)
 }
@@ -37,7 +37,7 @@ fn charge(limit: Limit) -> Charge {
     Charge::of(limit, key("alice"), 1)
 }
 
-/// A store with shares, and one without, that share a server's rows.
+/// A store with leases and one without, which share a server's rows.
 fn pair(server: &Server, batch: RangeInclusive<u64>) -> (Leased, Redis) {
     let prefix = own_prefix();
     let store = || open(patient().url(&server.url()).prefix(&prefix));
@@ -51,7 +51,7 @@ async fn take(store: &Leased, charge: &Charge) -> Result<Outcome, StoreError> {
     }
 }
 
-/// So many tasks, each of which tries so often; how often it is admitted.
+/// Runs this many tasks with this many attempts each. Returns how many were admitted.
 fn admitted(store: &Leased, charge: &Charge, tasks: usize, each: usize) -> u64 {
     runtime().block_on(async {
         let mut set = JoinSet::new();
@@ -118,11 +118,11 @@ fn what_is_unspent_is_given_back_when_the_store_is_flushed() {
     for name in 0..100 {
         assert_eq!(left(&redis, HUNDRED, &name.to_string()), 90);
     }
-    // It goes on.
+    // The store continues.
     assert_eq!(admitted(&store, &charge(HUNDRED), 1, 10), 10);
 }
 
-/// All come at once, and one question is asked for them.
+/// All requests come at once, and one call serves them.
 #[test]
 fn no_stampede() {
     let server = Server::start();
@@ -131,7 +131,9 @@ fn no_stampede() {
     server.pause();
     let (mut set, charge) = (JoinSet::new(), charge(HUNDRED));
     for _ in 0..80 {
-        let Answer::Later(future) = store.take(&charge) else { panic!("it is not there") };
+        let Answer::Later(future) = store.take(&charge) else {
+            panic!("there are no tokens in hand")
+        };
         set.spawn_on(future, runtime().handle());
     }
     server.resume();
@@ -140,7 +142,7 @@ fn no_stampede() {
     assert!(store.redis().counts().decisions <= 3, "{:?}", store.redis().counts());
 }
 
-/// What they were to have is left for others.
+/// What they were to get is left for others.
 #[test]
 fn lost_on_error_or_disconnect() {
     let server = Server::start();
@@ -149,7 +151,7 @@ fn lost_on_error_or_disconnect() {
     server.pause();
     for round in 0..20 {
         let Answer::Later(mut future) = store.take(&charge(HUNDRED)) else {
-            panic!("it is not there")
+            panic!("there are no tokens in hand")
         };
         // Polled or not.
         if round % 2 == 0 {
@@ -159,14 +161,14 @@ fn lost_on_error_or_disconnect() {
         drop(future);
     }
     server.resume();
-    // One for the first of them, and one for those who came meanwhile.
+    // One call for the first request, and one for those that came meanwhile.
     until("the leases", || (store.counts().leases == 3).then_some(()));
     until("what nobody waits for", || (store.counts().spent == 1).then_some(()));
     flushed(&store);
     assert_eq!(left(&redis, HUNDRED, "alice"), 99);
 }
 
-/// What comes after the deadline is an error for who waited, and there for who comes next.
+/// A lease that comes after the deadline is an error for the request that waited. The next request can spend it.
 #[test]
 fn no_deadline() {
     let server = Server::start();
@@ -184,22 +186,24 @@ fn no_deadline() {
     assert_eq!(store.redis().counts().refused, 0);
 }
 
-/// Whoever waits when the runtime ends is told.
+/// A request that waits when the runtime ends gets an error.
 #[test]
 fn a_runtime_that_ends() {
     let server = Server::start();
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("threads");
     let redis = runtime.block_on(async { patient().url(&server.url()).build() });
-    let store = Leased::new(redis.expect("nothing is wrong with it"), 1..=50);
+    let store = Leased::new(redis.expect("the settings are valid"), 1..=50);
     assert!(answer(store.take(&charge(HUNDRED))).is_ok());
     server.pause();
-    let Answer::Later(future) = store.take(&charge(HUNDRED)) else { panic!("it is not there") };
+    let Answer::Later(future) = store.take(&charge(HUNDRED)) else {
+        panic!("there are no tokens in hand")
+    };
     drop(runtime);
     assert!(block_on(future).is_err());
 }
 
-/// What is there is spent while the server is away; then that is an error, and never a refusal.
+/// Tokens in hand are spent while the server is away. After that the answer is an error, never a refusal.
 #[test]
 fn a_restart_of_the_server() {
     let server = Server::start();
@@ -230,12 +234,12 @@ fn what_cannot_be_leased_is_passed_on() {
         assert_eq!(admitted(&store, charge, 1, 1), 1, "{charge:?}");
         assert_eq!(store.counts().passed_on, at as u64 + 1, "{charge:?}");
     }
-    // Three of these were charged to one row, which is leased from, too.
+    // Three of these were charged to one row, which is leased from as well.
     assert_eq!(left(&redis, HUNDRED, "alice"), 100 - 53);
     assert_eq!(admitted(&store, &charge(HUNDRED), 4, 50), 47);
 }
 
-/// Keys without a place are decided by the server.
+/// Keys beyond the capacity are decided by the server.
 #[test]
 fn unbounded_keys() {
     let store = Leased::with_capacity(on(shared()), 50..=50, 8);

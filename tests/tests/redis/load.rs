@@ -13,13 +13,13 @@ use tokio::task::JoinSet;
 
 use crate::store::runtime;
 
-/// What came of a number of attempts.
+/// The results of a number of attempts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub(crate) admitted: u64,
     pub(crate) refused: u64,
     pub(crate) failed: u64,
-    /// The longest that one of them took.
+    /// The longest time that one attempt took.
     pub(crate) slowest: Duration,
 }
 
@@ -52,7 +52,7 @@ async fn attempt(store: &Redis, charge: &Charge) -> Tally {
     tally
 }
 
-/// So many tasks, each of which tries so often.
+/// Runs this many tasks with this many attempts each.
 pub(crate) fn attempts(store: &Redis, charge: &Charge, tasks: usize, each: usize) -> Tally {
     runtime().block_on(async {
         let mut set = JoinSet::new();
@@ -76,7 +76,7 @@ fn sum(tallies: Vec<Tally>) -> Tally {
     all
 }
 
-/// Tasks that try until they are stopped.
+/// Tasks that make attempts until they are stopped.
 pub(crate) struct Load {
     shared: Arc<Shared>,
     tasks: JoinSet<Tally>,
@@ -102,7 +102,7 @@ impl Load {
                     shared.answered.fetch_add(one.admitted + one.refused, Ordering::Relaxed);
                     shared.failed.fetch_add(one.failed, Ordering::Relaxed);
                     all += one;
-                    // A store that answers at once must not starve the others.
+                    // A store that answers at once must not starve the other tasks.
                     tokio::task::yield_now().await;
                 }
                 all
@@ -112,12 +112,12 @@ impl Load {
         load
     }
 
-    /// Waits until so many more attempts have been answered.
+    /// Waits until this many more attempts have been answered.
     pub(crate) fn until_answered(&self, more: u64) {
         wait_for_more(&self.shared.answered, more, "answers");
     }
 
-    /// Waits until so many more attempts have failed.
+    /// Waits until this many more attempts have failed.
     pub(crate) fn until_failed(&self, more: u64) {
         wait_for_more(&self.shared.failed, more, "failures");
     }

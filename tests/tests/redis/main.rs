@@ -1,4 +1,4 @@
-//! Redis, as it is met: one server, a cluster, a replica that is promoted; killed, stopped, restarted, full.
+//! The store on real servers: one server, a cluster, a replica that is promoted; killed, stopped, restarted, full.
 #![cfg(unix)]
 
 mod away;

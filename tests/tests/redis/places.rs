@@ -1,4 +1,4 @@
-//! Places of limits of concurrency, and the processes that hold them.
+//! Places of concurrency limits, and the processes that hold them.
 
 use std::convert::Infallible;
 use std::env;
@@ -21,7 +21,7 @@ use crate::worker::Worker;
 
 const EIGHT: Limit = Limit::concurrent(8);
 const LEASE: Duration = Duration::from_secs(10);
-/// More often than this it is not looked whether something has to be renewed.
+/// The shortest time between two renewals.
 const PAUSE: Duration = Duration::from_millis(2_500);
 
 fn alice(limit: Limit, cost: u64) -> Charge {
@@ -38,7 +38,7 @@ fn give_back(store: &Redis, charge: &Charge, outcome: &Outcome) {
     settled(store);
 }
 
-/// Two stores of one limit, as two processes have them, and their clock.
+/// Two stores with one limit, as two processes have them, and their clock.
 fn pair() -> (Redis, Redis, ManualClock, String) {
     let (clock, prefix) = (ManualClock::new(), own_prefix());
     let [one, other] = [(); 2].map(|()| {
@@ -50,7 +50,7 @@ fn pair() -> (Redis, Redis, ManualClock, String) {
 #[test]
 fn a_holder_dies_with_what_it_holds() {
     let prefix = own_prefix();
-    let test = "places::one_that_will_be_killed";
+    let test = "places::a_process_that_will_be_killed";
     let mut holders: Vec<_> =
         (0..4).map(|_| Worker::start(test, "SLUICEGATE_HOLDER", &prefix)).collect();
     holders.iter_mut().for_each(Worker::is_ready);
@@ -61,9 +61,9 @@ fn a_holder_dies_with_what_it_holds() {
     until("the leases of the dead to end", || take(&store, &all).is_admitted().then_some(()));
 }
 
-/// Holds two places; nothing where nobody tells this process to.
+/// Holds two places. Does nothing in an ordinary test run.
 #[test]
-fn one_that_will_be_killed() {
+fn a_process_that_will_be_killed() {
     let (Ok(url), Ok(prefix)) = (env::var("SLUICEGATE_HOLDER"), env::var("SLUICEGATE_PREFIX"))
     else {
         return;
@@ -72,10 +72,10 @@ fn one_that_will_be_killed() {
     let store = open(patient().url(&url).prefix(&prefix).concurrency_lease(lease));
     assert!(take(&store, &alice(EIGHT, 2)).is_admitted());
     println!("\nready");
-    std::io::stdin().read_line(&mut String::new()).expect("the parent is there");
+    std::io::stdin().read_line(&mut String::new()).expect("the parent process runs");
 }
 
-/// Hours of an upgraded connection, say.
+/// For example the hours of an upgraded connection.
 #[test]
 fn what_is_held_for_longer_than_the_lease_is_renewed() {
     let (holder, other, clock, prefix) = pair();
@@ -95,7 +95,7 @@ fn what_is_held_for_longer_than_the_lease_is_renewed() {
     assert!(take(&other, &charge).is_admitted());
 }
 
-/// Its clock stands still, and so does what it does in the background.
+/// Its clock stands still, and so does its work in the background.
 #[test]
 fn a_process_that_was_stopped_gives_back_nothing_that_is_another_s() {
     let prefix = own_prefix();
@@ -160,7 +160,7 @@ fn many_rows_are_renewed_in_few_commands() {
     assert!(calls() - before <= 2 * 1_000_u64.div_ceil(64), "{}", calls() - before);
 }
 
-/// The answer got lost, and the connection with it: nobody knows of the place.
+/// The answer was lost with the connection, so the process does not know about the place.
 #[test]
 fn a_place_that_was_taken_over_a_connection_that_broke_is_free_again() {
     let server = Server::start();
@@ -185,7 +185,7 @@ fn a_place_that_was_taken_over_a_connection_that_broke_is_free_again() {
     });
 }
 
-/// A response whose body is still being sent, for longer than several leases.
+/// A response whose body is sent for longer than several leases.
 #[test]
 fn a_stream_holds_its_place_on_the_server_until_its_body_ends() {
     let (store, _, clock, prefix) = pair();

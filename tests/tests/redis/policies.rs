@@ -1,4 +1,4 @@
-//! The policies of a whole product, out of a file: they decide here as in the memory of a process.
+//! The policies of a whole product from a file decide on a server as they do in memory.
 
 use std::convert::Infallible;
 use std::fmt::Write;
@@ -23,7 +23,7 @@ fn a_file_decides_on_a_server_as_in_memory() {
     let redis = open(by_hand(&far).url(&shared().url()));
     let memory = Memory::builder().clock(&near).build();
     let (far, near) = runtime().block_on(async {
-        // What is settled after an answer is to be settled before the next question.
+        // What is settled after an answer has to arrive before the next request.
         let far = answers(redis.clone(), &far, async || redis.flush().await).await;
         (far, answers(memory, &near, async || {}).await)
     });
@@ -31,11 +31,11 @@ fn a_file_decides_on_a_server_as_in_memory() {
         assert_eq!(far, near);
     }
     for seen in ["200", "400", "401", "429", "sluicegate-soft", "abnormal-usage-detected"] {
-        assert!(far.iter().any(|answer| answer.contains(seen)), "nobody saw {seen}");
+        assert!(far.iter().any(|answer| answer.contains(seen)), "no answer contains {seen}");
     }
 }
 
-/// What clients see of the product on `store`, request after request.
+/// What clients of the product see on `store`, request by request.
 async fn answers(
     store: impl Store<Future: Send> + Clone + Send + Sync + 'static,
     clock: &ManualClock,
@@ -68,7 +68,7 @@ async fn answer(request: Request<String>) -> Result<Response<String>, Infallible
     Ok(response.body(String::new()).expect("a response"))
 }
 
-/// Numbers that are the same in every run, of no pattern: SplitMix64 (Steele, Lea, Flood 2014).
+/// Pseudo-random numbers, the same in every run: SplitMix64 (Steele, Lea, Flood 2014).
 struct Dice(u64);
 
 impl Dice {
@@ -83,7 +83,7 @@ impl Dice {
         of[self.roll() as usize % of.len()]
     }
 
-    /// Mostly none to speak of, now and then an hour.
+    /// Mostly a short time, now and then an hour.
     fn pause(&mut self) -> Duration {
         let millis = self.one_of(&[0, 0, 3, 50, 200]);
         Duration::from_millis(if self.roll().is_multiple_of(400) { 3_600_000 } else { millis })

@@ -1,4 +1,4 @@
-//! Whatever can be done to a store, beside a plain map of all states.
+//! Random operations on a store, compared with a plain map of all states.
 
 use sluicegate_core::ManualClock;
 use sluicegate_redis::RedisBuilder;
@@ -6,7 +6,7 @@ use sluicegate_tests::operations::{drawn, run_on};
 
 use crate::store::{by_hand, open, settled, shared};
 
-/// Some 80 operations from each seed, on limits of every shape.
+/// Some 80 operations for each seed, on limits of every algorithm.
 fn answers_as_a_map(seeds: std::ops::Range<u64>, at: impl Fn(RedisBuilder) -> RedisBuilder) {
     for seed in seeds {
         let clock = ManualClock::new();
@@ -21,7 +21,7 @@ fn a_server_answers_as_a_map_of_all_states() {
 }
 
 #[test]
-fn a_server_that_is_not_asked_about_refusals_answers_as_a_map_of_all_states() {
+fn a_server_with_remembered_refusals_answers_as_a_map_of_all_states() {
     let longest = std::time::Duration::from_secs(60);
     answers_as_a_map(400..500, |builder| {
         builder.url(&shared().url()).remember_refusals(1_000, longest)

@@ -1,4 +1,4 @@
-//! A server that is there, and does not do what it is asked.
+//! A server that runs but refuses to do its work.
 
 use std::error::Error;
 use std::time::Duration;
@@ -26,7 +26,7 @@ fn kind(error: &StoreError) -> Option<FailureKind> {
     Some(failure.kind())
 }
 
-/// What is said, whether the breaker is open or not.
+/// The kind of failure, whether the breaker is open or not.
 fn fails_as(store: &Redis, charge: &Charge, expected: FailureKind) {
     until("the server to be asked", || {
         let error = answer(store.take(charge)).expect_err("the server cannot");
@@ -43,7 +43,7 @@ fn decides(store: &Redis, charge: &Charge) -> bool {
     until("the store to decide again", || Some(answer(store.take(charge)).ok()?.is_admitted()))
 }
 
-/// It has no memory left, and evicts nothing: that says nothing about the client.
+/// The server has no memory left and evicts nothing. That says nothing about the client.
 #[test]
 fn store_failure_answered_as_429() {
     let server = Server::start_with(["--maxmemory-policy", "noeviction"]);
@@ -60,7 +60,7 @@ fn store_failure_answered_as_429() {
     }
 }
 
-/// It takes no writes until it is made a master; then it goes on from where the old one was.
+/// It accepts no writes until it is promoted. Then it continues from the old master's data.
 #[test]
 fn a_replica_is_a_failure_until_it_is_promoted() {
     let master = Server::start();
@@ -71,14 +71,14 @@ fn a_replica_is_a_failure_until_it_is_promoted() {
     replica.catch_up(&master);
     let store = open(patient().url(&replica.server().url()).prefix(&prefix));
     fails_as(&store, &charge("alice"), FailureKind::ReadOnly);
-    assert_eq!(left(&store, FIVE, "alice"), 2, "it can be read all the same");
+    assert_eq!(left(&store, FIVE, "alice"), 2, "a replica can still be read");
     replica.promote();
     assert!(decides(&store, &charge("alice")));
     assert_eq!(attempts(&store, &charge("alice"), 1, 5).admitted, 1);
 }
 
 #[test]
-fn whoever_the_sentinels_make_the_master_is_asked() {
+fn the_master_that_the_sentinels_chose_is_called() {
     let master = Server::start();
     let replica = Replica::of(&master);
     let sentinel = Sentinel::watch(&master, &replica);
@@ -87,12 +87,12 @@ fn whoever_the_sentinels_make_the_master_is_asked() {
     assert_eq!(attempts(&store, &charge("alice"), 1, 3).admitted, 3);
     replica.catch_up(&master);
     master.kill();
-    assert!(decides(&store, &charge("alice")), "by the heir, who knows of three");
+    assert!(decides(&store, &charge("alice")), "by the new master, which has counted three");
     assert_eq!(sentinel.master(), replica.server().address().port());
     assert_eq!(attempts(&store, &charge("alice"), 1, 5).admitted, 1);
 }
 
-/// Somebody else writes there. That is one key's trouble, and nobody else's.
+/// Another program writes to the row. That affects one key and no other.
 #[test]
 fn a_row_of_another_type_is_a_failure_of_one_key() {
     let prefix = own_prefix();
@@ -105,7 +105,7 @@ fn a_row_of_another_type_is_a_failure_of_one_key() {
             shared().cli(["DEL", &row]);
             shared().cli([spoil[0], &row, spoil[1]]);
             if spoil == ["SET", ""] && answer(store.take(&charge)).is_ok() {
-                // Nothing at all may stand for a fresh row.
+                // A malformed row must never count as a fresh one.
                 shared().cli(["DEL", &row]);
                 continue;
             }
@@ -124,7 +124,7 @@ fn a_row_of_another_type_is_a_failure_of_one_key() {
     }
 }
 
-/// Somebody else's script does not end.
+/// Another program's script does not end.
 #[test]
 fn a_busy_server_is_a_failure_until_it_is_not() {
     let server = Server::start_with(["--lua-time-limit", "20"]);
@@ -142,9 +142,9 @@ fn a_busy_server_is_a_failure_until_it_is_not() {
     assert_eq!(left(&store, FIVE, "alice"), 3);
 }
 
-/// A password that is wrong, and a user who may not do it.
+/// A wrong password, and a user without the necessary rights.
 #[test]
-fn who_is_not_let_in_is_told_so() {
+fn a_rejected_user_gets_an_error_that_says_so() {
     let server = Server::start();
     server.cli(["ACL", "SETUSER", "limiter", "on", ">secret", "~*", "+@all", "-evalsha", "-eval"]);
     let store = |user: &str| open(patient().url(&format!("redis://{user}@{}/", server.address())));

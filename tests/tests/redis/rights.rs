@@ -1,4 +1,4 @@
-//! A user who may do what the documentation says, and nothing else.
+//! A user with exactly the rights that the documentation lists.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::store::{left, open, patient, runtime, settled};
 
 const DOCUMENTATION: &str = include_str!("../../../crates/sluicegate-redis/src/lib.rs");
 
-/// The words of the documented command, for rows under another prefix.
+/// The words of the documented command, for rows with another prefix.
 fn documented() -> Vec<String> {
     let text = DOCUMENTATION.replace("\n//! ", " ");
     let (_, command) = text.split_once("`ACL SETUSER").expect("it is documented");
@@ -27,7 +27,7 @@ fn documented() -> Vec<String> {
     ["ACL", "SETUSER"].into_iter().chain(words).map(str::to_owned).collect()
 }
 
-/// Lets the user in, with rights that are documented for a purpose.
+/// Creates the user, with the rights that are documented for a purpose.
 fn let_in(server: &Server, besides: &[&str]) {
     for right in besides {
         assert!(DOCUMENTATION.contains(right), "{right} is not documented");
@@ -36,7 +36,7 @@ fn let_in(server: &Server, besides: &[&str]) {
     server.cli(words.iter().map(String::as_str).chain(besides.iter().copied()));
 }
 
-/// Everything that a store can be asked.
+/// Every operation of a store.
 fn works(store: &Redis) {
     let plain = Limit::fixed_window(100, DAY).from_first();
     let limits = [
@@ -58,7 +58,7 @@ fn works(store: &Redis) {
         }
         settled(store);
         answer(store.peek(&charge)).expect("a look");
-        answer(store.reset(&charge)).expect("as if new");
+        answer(store.reset(&charge)).expect("the store answers");
         assert_eq!(left(store, limit, &name), 100, "{limit}");
     }
     let leased = Leased::new(store.clone(), 1..=10);
@@ -90,7 +90,7 @@ fn a_user_with_the_documented_rights_can_do_everything() {
     works(&open(patient().cluster(urls).deadline(Duration::from_secs(60))));
 }
 
-/// Every server of the service has the user, whose rights are not copied to replicas.
+/// Every server of the service has the user. Rights are not copied to replicas.
 #[test]
 fn a_user_with_the_documented_rights_follows_the_sentinels_to_a_new_master() {
     let master = Server::start();
@@ -114,7 +114,7 @@ fn a_user_with_the_documented_rights_follows_the_sentinels_to_a_new_master() {
     replica.catch_up(&master);
     master.kill();
     until("the new master to decide", || answer(store.take(&charge)).ok());
-    // One after another: a breaker that has just closed lets more through as calls are answered.
+    // One after another: a breaker that has just closed lets more calls through as calls are answered.
     let tally = attempts(&store, &charge, 1, 200);
     assert_eq!((tally.admitted, tally.failed), (200, 0), "{:?}", store.counts());
     // What the old master had counted before it was copied still counts.

@@ -1,4 +1,4 @@
-//! What is kept in the server, and for how long.
+//! What is stored in the server, and for how long.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// A key that nobody else has on the shared server, and the store that writes its row.
+/// A key that no other test uses on the shared server, and the store that writes its row.
 struct Kept {
     store: Redis,
     prefix: String,
@@ -40,7 +40,7 @@ impl Kept {
         rows.pop()
     }
 
-    /// Milliseconds; −1 where it is kept for ever.
+    /// Milliseconds; −1 if the row is kept for ever.
     fn expiry(&self) -> i64 {
         shared().cli(["PTTL", &self.row().expect("a row")]).number()
     }
@@ -54,10 +54,10 @@ impl Kept {
     }
 }
 
-/// Of the following, those that are plain buckets, which come first.
+/// The number of plain buckets in the following list. They come first.
 const BUCKETS: usize = 4;
 
-/// A limit, a cost, and how long what it leaves behind is worth.
+/// A limit, a cost, and how long the row matters after that charge.
 fn worths() -> [(Limit, u64, Duration); 12] {
     [
         (Limit::per_minute(60), 1, SECOND),
@@ -71,14 +71,14 @@ fn worths() -> [(Limit, u64, Duration); 12] {
         (Limit::sliding_window(10, HOUR), 3, HOUR * 2),
         (Limit::per_minute(60).min_gap(SECOND * 10), 1, SECOND * 10),
         (Limit::per_minute(60).ban(DAY), 30, SECOND * 30),
-        // As long as a process that holds it may be thought alive.
+        // As long as a process that holds a place may be alive.
         (Limit::concurrent(10), 3, SECOND * 10),
     ]
 }
 
-/// But a bucket's, which need not be told anew each time, up to twice as long.
+/// A bucket's row may be kept up to twice as long, so that its expiry need not be written each time.
 #[test]
-fn a_row_is_kept_no_longer_than_it_is_worth() {
+fn a_row_is_kept_no_longer_than_it_matters() {
     for (at, (limit, cost, worth)) in worths().into_iter().enumerate() {
         let worth = if at < BUCKETS { 2 * worth } else { worth };
         let kept = Kept::new(limit, cost);
@@ -89,10 +89,9 @@ fn a_row_is_kept_no_longer_than_it_is_worth() {
     }
 }
 
-/// However often it is written, and by whichever script: rows of buckets are mostly written without their
-/// expiry.
+/// However often it is written, and by whichever script: rows of buckets are mostly written without their expiry.
 #[test]
-fn a_row_that_is_written_again_and_again_is_kept_as_long_as_it_is_worth() {
+fn a_row_that_is_written_repeatedly_is_kept_as_long_as_it_matters() {
     let limit = Limit::per_minute(60).burst(1_000);
     let kept = Kept::new(limit, 1);
     let began = std::time::Instant::now();
@@ -109,9 +108,10 @@ fn a_row_that_is_written_again_and_again_is_kept_as_long_as_it_is_worth() {
     }
 }
 
-/// Else it would be admitted too early. What ends at a border of the clock is left out: that may be near.
+/// Otherwise a request would be admitted too early. Windows that end at a border of the clock are left out, because
+/// the border may be near.
 #[test]
-fn a_row_is_kept_as_long_as_it_is_worth() {
+fn a_row_is_kept_as_long_as_it_matters() {
     let at_a_border = [Limit::fixed_window(10, HOUR), Limit::sliding_window(10, HOUR)];
     for (limit, cost, worth) in worths() {
         if at_a_border.contains(&limit) {
@@ -121,7 +121,7 @@ fn a_row_is_kept_as_long_as_it_is_worth() {
         let before = std::time::Instant::now();
         kept.take();
         let (expiry, passed) = (kept.expiry(), before.elapsed());
-        // What is rounded up to a minute may have been rounded up by none.
+        // What was rounded up to a whole minute may have been exact.
         let slack = if limit.to_string().contains("resolution") { MINUTE } else { Duration::ZERO };
         let least = worth - slack - passed.min(worth - slack);
         assert!(expiry >= least.as_millis() as i64, "{limit}: {expiry} ms of {worth:?}");
@@ -138,9 +138,9 @@ fn a_ban_is_kept_until_it_ends() {
     assert!(worth - 30_000 < expiry && expiry <= worth, "{expiry} ms of {worth}");
 }
 
-/// It takes a microsecond to be as good as new, and no server counts in those.
+/// The bucket recovers in a microsecond, and Redis expires rows in milliseconds.
 #[test]
-fn a_row_that_is_worth_less_than_a_millisecond_is_no_error() {
+fn a_row_that_matters_for_less_than_a_millisecond_is_no_error() {
     let kept = Kept::new(Limit::per_second(1_000_000), 1);
     for _ in 0..50 {
         assert!(kept.take().is_admitted());
@@ -151,7 +151,7 @@ fn a_row_that_is_worth_less_than_a_millisecond_is_no_error() {
 }
 
 #[test]
-fn no_row_is_kept_of_what_is_as_good_as_new() {
+fn no_row_is_kept_for_a_key_that_has_recovered() {
     for (limit, _, _) in worths() {
         if limit.to_string().contains("gap") {
             continue;
@@ -171,7 +171,7 @@ fn no_row_is_kept_of_what_is_as_good_as_new() {
 #[test]
 fn a_refusal_writes_nothing() {
     for (limit, _, _) in worths() {
-        // A ban is what is to be remembered of a refusal.
+        // A ban has to be remembered after a refusal.
         if limit.to_string().contains("ban") {
             continue;
         }
@@ -186,7 +186,7 @@ fn a_refusal_writes_nothing() {
     }
 }
 
-/// By the clock of a test, that is, which does not move with the server's.
+/// A test's clock may stand still while the server's clock goes on.
 #[test]
 fn a_row_does_not_expire_while_the_clock_stands_still() {
     let clock = ManualClock::new();
@@ -223,7 +223,7 @@ fn two_words_take_sixteen_bytes() {
     }
 }
 
-/// Whatever else the tests of this program are doing there.
+/// Other tests of this program may use the server at the same time.
 #[test]
 fn unbounded_keys() {
     for (limit, cost, _) in worths() {

@@ -1,4 +1,4 @@
-//! The servers that the other tests stand on.
+//! The servers that the other tests use.
 
 use std::path::Path;
 use std::process::Command;
@@ -60,13 +60,13 @@ fn a_server_that_is_restarted_has_its_port_and_an_empty_memory() {
 }
 
 #[test]
-fn a_server_that_stands_still_goes_on_where_it_was() {
+fn a_stopped_server_continues_where_it_was() {
     let server = Server::start();
     server.cli(["SET", "key", "value"]);
     server.pause();
     server.resume();
     assert_eq!(server.cli(["GET", "key"]).text(), "value");
-    // It is gone in the end even if it stands still.
+    // It ends with the test even while it is stopped.
     server.pause();
 }
 
@@ -86,7 +86,7 @@ fn a_slot_moves_with_its_keys() {
 }
 
 #[test]
-fn a_replica_has_what_its_master_had_and_can_take_its_place() {
+fn a_replica_has_its_masters_data_and_can_take_its_place() {
     let master = Server::start();
     let replica = Replica::of(&master);
     master.cli(["SET", "key", "value"]);

@@ -1,4 +1,4 @@
-//! Stores of the servers that the tests of this program share, and of servers of their own.
+//! Stores on the servers that the tests of this program share, and on servers of their own.
 
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use sluicegate_tests::servers::{Cluster, Reply, Server};
 use sluicegate_tests::{answer, key};
 use tokio::runtime::Runtime;
 
-/// What all stores of this process work on.
+/// The runtime of all stores of this process.
 pub(crate) fn runtime() -> &'static Runtime {
     static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
@@ -21,35 +21,33 @@ pub(crate) fn runtime() -> &'static Runtime {
     &RUNTIME
 }
 
-/// A server for all who do it no harm.
+/// A server for all tests that do not disturb it.
 pub(crate) fn shared() -> &'static Server {
     static SERVER: LazyLock<Server> = LazyLock::new(Server::start);
     &SERVER
 }
 
-/// A cluster for all who do it no harm.
+/// A cluster for all tests that do not disturb it.
 pub(crate) fn shared_cluster() -> &'static Cluster {
     static CLUSTER: LazyLock<Cluster> = LazyLock::new(|| Cluster::start(3));
     &CLUSTER
 }
 
-/// A prefix that nobody else has.
+/// A prefix that no other test has.
 pub(crate) fn own_prefix() -> String {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     format!("test-{}-{}:", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed))
 }
 
-/// A store that goes by `clock`. Its deadlines do, too, and what is under way when the clock is turned must
-/// not miss them.
+/// A store that uses `clock`, also for its deadlines. Calls under way must not miss them when the clock is turned.
 pub(crate) fn by_hand(clock: &ManualClock) -> RedisBuilder {
     let ages = Duration::from_secs(10 * 365 * 24 * 60 * 60);
-    // What is held is renewed in the background, which a test would have to wait for, too.
+    // Held places are renewed in the background, also by that clock.
     let store = patient().clock(clock).deadline(ages).connect_timeout(ages);
     store.background(4_096, ages).concurrency_lease(ages)
 }
 
-/// A store to be asked patiently, with rows of its own: what is slow, because the machine is busy, is none
-/// of a test's business.
+/// A builder for a patient store with rows of its own, so that a busy machine fails no test.
 pub(crate) fn patient() -> RedisBuilder {
     let minute = Duration::from_secs(60);
     Redis::builder().prefix(&own_prefix()).deadline(minute).connect_timeout(minute)
@@ -57,7 +55,7 @@ pub(crate) fn patient() -> RedisBuilder {
 
 pub(crate) fn open(builder: RedisBuilder) -> Redis {
     let _entered = runtime().enter();
-    builder.build().expect("nothing is wrong with it")
+    builder.build().expect("the settings are valid")
 }
 
 /// A patient store on a server.
@@ -72,7 +70,7 @@ pub(crate) fn left(store: &Redis, limit: Limit, name: &str) -> u64 {
     peeked.decision(&charge).remaining().expect("one limit")
 }
 
-/// The names of the rows that a server keeps under a prefix.
+/// The names of the rows on a server with a prefix.
 pub(crate) fn rows(server: &Server, prefix: &str) -> Vec<String> {
     let (mut names, mut cursor) = (Vec::new(), "0".to_owned());
     loop {
@@ -87,7 +85,7 @@ pub(crate) fn rows(server: &Server, prefix: &str) -> Vec<String> {
     }
 }
 
-/// Waits until all that was to be settled is.
+/// Waits until everything has been settled.
 pub(crate) fn settled(store: &Redis) {
     runtime().block_on(store.flush());
 }

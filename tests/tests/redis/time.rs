@@ -11,21 +11,21 @@ use crate::store::{on, shared};
 
 const PERIOD: Duration = Duration::from_millis(10);
 
-/// However hard it is tried, and though rows expire in whole milliseconds. A server that is slow admits less:
-/// how much less says nothing.
+/// Under full load, and although rows expire in whole milliseconds. A slow server admits less, so there is no exact
+/// lower bound.
 #[test]
 fn never_more_than_the_rate_by_the_servers_clock() {
     let store = on(shared());
-    // Each with what it may admit at most beside the rate.
+    // Each limit with what it may admit at most beside its rate.
     let limits = [
         (Limit::per(5, PERIOD), 5),
         (Limit::per(5, PERIOD).refill(5, PERIOD), 5),
         (Limit::per(5, PERIOD).burst(1), 1),
-        // At a border, the windows on both sides.
+        // Two windows around a border.
         (Limit::fixed_window(5, PERIOD), 10),
         (Limit::fixed_window(5, PERIOD).from_first(), 10),
         (Limit::sliding_log(5, PERIOD), 5),
-        // Its overlap is reckoned, not known.
+        // Its overlap is estimated, not known.
         (Limit::sliding_window(5, PERIOD), 10),
         (Limit::per_second(1_000_000).min_gap(PERIOD / 5), 1),
     ];

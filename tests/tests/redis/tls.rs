@@ -1,4 +1,4 @@
-//! Connections by TLS, to servers with certificates that are made here.
+//! TLS connections to servers with certificates that are made here.
 
 use std::error::Error;
 use std::io::Write;
@@ -22,7 +22,7 @@ use crate::DAY;
 use crate::load::attempts;
 use crate::store::{open, patient};
 
-/// Who signs certificates.
+/// An authority that signs certificates.
 struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 /// A certificate and its key, in PEM.
@@ -36,12 +36,12 @@ impl Authority {
         let mut params = CertificateParams::default();
         params.distinguished_name = called(name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let key = KeyPair::generate().expect("there is chance");
+        let key = KeyPair::generate().expect("random numbers are available");
         Self(CertifiedIssuer::self_signed(params, key).expect("a certificate of an authority"))
     }
 
     fn certify(&self, name: &str) -> Certified {
-        let key = KeyPair::generate().expect("there is chance");
+        let key = KeyPair::generate().expect("random numbers are available");
         let mut params = CertificateParams::new([name.to_owned()]).expect("a name");
         params.distinguished_name = called(name);
         let certificate = params.signed_by(&key, &self.0).expect("a certificate");
@@ -68,10 +68,10 @@ fn charge() -> Charge {
     Charge::of(Limit::fixed_window(100, DAY).from_first(), key("alice"), 1)
 }
 
-/// What the store says of a decision that it cannot make.
+/// The failure that the store reports for a decision that it cannot make.
 fn told(builder: RedisBuilder) -> String {
     let store: Redis = open(builder);
-    let error = answer(store.take(&charge())).expect_err("nobody is to be asked");
+    let error = answer(store.take(&charge())).expect_err("no server can be called");
     let source = error.source().expect("why");
     let failure = source.downcast_ref::<Failure>().expect("a failure of the store");
     assert_eq!(failure.kind(), FailureKind::Unreachable, "{failure}");
@@ -127,7 +127,7 @@ fn a_server_that_does_not_speak_tls_is_not_waited_for() {
     told(builder.connect_timeout(Duration::from_millis(200)));
 }
 
-/// How a server lets every handshake fail.
+/// How a server makes every handshake fail.
 #[derive(Debug, Clone, Copy)]
 enum Handshake {
     Closes,
@@ -135,7 +135,7 @@ enum Handshake {
     Hangs,
 }
 
-/// A server of which every handshake fails, and how many connections it has accepted.
+/// A server whose handshakes all fail, and how many connections it has accepted.
 fn without_handshake(handshake: Handshake) -> (u16, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let port = listener.local_addr().expect("an address").port();
@@ -156,7 +156,7 @@ fn without_handshake(handshake: Handshake) -> (u16, Arc<AtomicUsize>) {
     (port, accepted)
 }
 
-/// The breaker's pauses are turned by hand; those between two attempts are a few milliseconds.
+/// The pauses of the breaker use the manual clock. Those between two attempts are a few milliseconds.
 #[test]
 fn handshakes_that_fail_are_tried_once_a_pause_of_the_breaker() {
     const FIRST: Duration = Duration::from_secs(1);
@@ -186,7 +186,7 @@ fn handshakes_that_fail_are_tried_once_a_pause_of_the_breaker() {
             #[expect(clippy::disallowed_methods, reason = "the server's end has no clock to turn")]
             std::thread::sleep(Duration::from_millis(1));
         }
-        // One attempt may have begun when it opened.
+        // One attempt may have begun when the breaker opened.
         assert!(pauses >= 9, "ten attempts within {pauses} pauses: {handshake:?}");
         let counts = store.counts();
         assert_eq!((counts.breaker_openings, counts.connections), (1, 0), "{handshake:?}");

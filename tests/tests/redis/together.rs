@@ -1,4 +1,4 @@
-//! All limits of a charge or none, while many ask at once.
+//! All limits of a charge or none, while many clients ask at once.
 
 use sluicegate_core::Limit;
 use sluicegate_core::adapter::Charge;
@@ -14,7 +14,7 @@ const ALL: Limit = Limit::fixed_window(150, DAY).from_first().named("all");
 const GROUP: Limit = Limit::per_day(60).burst(60).named("group");
 const OWN: Limit = Limit::sliding_log(25, DAY).named("own");
 
-/// Not one of the others is charged for what the log refused.
+/// No other limit is charged for what the log refused.
 #[test]
 fn earlier_limits_stay_charged_when_a_later_one_refuses() {
     let store = on(shared());
@@ -44,8 +44,8 @@ fn several_keys_of_one_server_are_charged_together() {
     keeps_its_books(&store, &admitted);
 }
 
-/// Each has a server of its own, perhaps. While a charge is under way that will be given back, others may be
-/// refused on its account; but nothing is lost, and nothing is admitted that should not be.
+/// Each key may be on another server. A charge that will be given back can cause refusals while it is under way, but
+/// nothing is lost, and nothing is admitted beyond the limit.
 #[test]
 fn multi_key_script_without_a_hash_tag() {
     let store = open(patient().cluster(shared_cluster().urls()));
@@ -53,7 +53,7 @@ fn multi_key_script_without_a_hash_tag() {
     settled(&store);
     assert!(admitted.iter().sum::<u64>() <= 150, "{admitted:?}");
     keeps_its_books(&store, &admitted);
-    // What contention has left over is there for whoever comes next.
+    // What is left over can be spent by the next request.
     for (thread, admitted) in admitted.iter_mut().enumerate() {
         let tally = attempts(&store, &owed_by(thread), 1, 30);
         assert_eq!(tally.failed, 0);
@@ -64,7 +64,7 @@ fn multi_key_script_without_a_hash_tag() {
     keeps_its_books(&store, &admitted);
 }
 
-/// What everybody owes to one key, every other two to another, and each to its own.
+/// All tasks charge one key, pairs of tasks a second one, and each task a third.
 fn owed_by(thread: usize) -> Charge {
     let mut charge = Charge::new();
     let debit = [
@@ -78,7 +78,7 @@ fn owed_by(thread: usize) -> Charge {
     charge
 }
 
-/// Eight tasks that each try thirty times; how often each was admitted.
+/// Runs eight tasks with thirty attempts each. Returns how often each was admitted.
 fn contend(store: &Redis) -> Vec<u64> {
     let admitted = runtime().block_on(async {
         let mut tasks = JoinSet::new();
@@ -100,7 +100,7 @@ fn contend(store: &Redis) -> Vec<u64> {
     admitted.into_iter().map(|(_, admitted)| admitted).collect()
 }
 
-/// Every limit has been charged what was admitted, and not one more.
+/// Every limit has been charged exactly what was admitted.
 fn keeps_its_books(store: &Redis, admitted: &[u64]) {
     assert_eq!(left(store, ALL, "all"), 150 - admitted.iter().sum::<u64>());
     for (pair, both) in admitted.chunks(2).enumerate() {

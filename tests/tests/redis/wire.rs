@@ -1,4 +1,4 @@
-//! What goes over the wire.
+//! What is sent over the wire.
 
 use std::env;
 
@@ -12,7 +12,7 @@ use crate::load::{Load, attempts};
 use crate::store::{on, open, own_prefix, patient, shared};
 use crate::worker::Worker;
 
-/// What clients send to the server under `prefix` while `run` runs, and what their scripts call.
+/// What clients with `prefix` send to the server while `run` runs, and what their scripts call.
 fn watched(server: &Server, prefix: &str, run: impl FnOnce()) -> (Vec<String>, Vec<String>) {
     let mut monitor = Connection::open(server.address()).expect("the server listens");
     monitor.call(["MONITOR"]).expect("the server answers");
@@ -21,11 +21,11 @@ fn watched(server: &Server, prefix: &str, run: impl FnOnce()) -> (Vec<String>, V
     let (mut sent, mut called, mut ours) = (Vec::new(), Vec::new(), false);
     loop {
         let line = monitor.read().expect("the server goes on").text();
-        let (from, words) = line.split_once("] ").expect("who, and what");
+        let (from, words) = line.split_once("] ").expect("a client and a command");
         if words.starts_with("\"ECHO\"") && words.contains(prefix) {
             return (sent, called);
         }
-        // A script's calls come after it.
+        // The calls of a script come after it.
         if !from.ends_with("lua") {
             ours = words.contains(prefix);
             if ours {
@@ -37,8 +37,8 @@ fn watched(server: &Server, prefix: &str, run: impl FnOnce()) -> (Vec<String>, V
     }
 }
 
-/// Two nodes whose clocks are an hour apart agree, because nothing of a client's clock is sent: what is
-/// sent is the same whenever it is sent. The server's own clock decides.
+/// Two nodes whose clocks are an hour apart agree, because no client time is sent: the bytes are the same at any
+/// time. The server's own clock decides.
 #[test]
 fn client_clock_in_the_script() {
     let prefix = own_prefix();
@@ -61,8 +61,7 @@ fn client_clock_in_the_script() {
     }
 }
 
-/// Processes that each have the machine's clock at hand say the same, whenever they say it, and together admit
-/// what the server counts.
+/// Processes with the machine's clock send the same at any time. Together they admit what the server counts.
 #[test]
 fn two_processes_send_nothing_of_time() {
     let prefix = own_prefix();
@@ -81,7 +80,7 @@ fn two_processes_send_nothing_of_time() {
     assert!(sent.iter().all(|words| *words == sent[0]), "{sent:#?}");
 }
 
-/// What those processes do; nothing where nobody tells this one to.
+/// The part of those processes. Does nothing in an ordinary test run.
 #[test]
 fn one_of_two_processes() {
     let (Ok(url), Ok(prefix)) = (env::var("SLUICEGATE_TWO"), env::var("SLUICEGATE_PREFIX")) else {
@@ -90,7 +89,7 @@ fn one_of_two_processes() {
     let store = open(patient().url(&url).prefix(&prefix));
     attempts(&store, &Charge::of(Limit::per_second(1), key("to get connected"), 1), 1, 1);
     println!("\nready");
-    std::io::stdin().read_line(&mut String::new()).expect("the parent is there");
+    std::io::stdin().read_line(&mut String::new()).expect("the parent process runs");
     let tally = attempts(&store, &Charge::of(Limit::per_day(10).burst(10), key("alice"), 1), 1, 6);
     println!("\nadmitted {}", tally.admitted);
 }
@@ -108,7 +107,7 @@ fn a_decision_is_one_script_whatever_number_of_limits_it_carries() {
         assert_eq!(attempts(&store, &charge, 8, 10).admitted, 80);
         let scripts = evaluated(&server) - before;
         match count {
-            // Those of one limit may go together.
+            // Calls of one limit may be sent together.
             1 => assert!((10..=80).contains(&scripts), "{scripts} scripts"),
             _ => assert_eq!(scripts, 80, "{count} limits"),
         }
@@ -127,7 +126,7 @@ fn evaluated(server: &Server) -> u64 {
     calls.sum()
 }
 
-/// Forgotten by the server, sent to it again, and never an error.
+/// The server forgets the scripts, they are sent again, and no request fails.
 #[test]
 fn the_count_is_exact_while_scripts_are_forgotten() {
     let server = Server::start();

@@ -6,14 +6,14 @@ use std::process::{Child, Command, Stdio};
 
 use crate::store::shared;
 
-/// Another process that runs a test of this very program, and is told what to do by its environment.
+/// Another process that runs a test of this program. Environment variables tell it what to do.
 pub(crate) struct Worker {
     process: Child,
     lines: Box<dyn Iterator<Item = String>>,
 }
 
 impl Worker {
-    /// Runs `test`, which finds the server's URL in `variable`.
+    /// Runs `test`, which reads the server's URL from `variable`.
     pub(crate) fn start(test: &str, variable: &str, prefix: &str) -> Self {
         let mut command = Command::new(env::current_exe().expect("this program has a file"));
         command.args(["--exact", test, "--nocapture"]);
@@ -29,7 +29,7 @@ impl Worker {
         assert!(self.lines.any(|line| line == "ready"), "the process ended early");
     }
 
-    /// It dies at once, without a word to anybody.
+    /// Kills it, without a chance to clean up.
     pub(crate) fn kill(mut self) {
         self.process.kill().expect("it is ours");
         self.process.wait().expect("it is ours");
@@ -40,7 +40,7 @@ impl Worker {
         writeln!(input, "go").expect("the process reads");
     }
 
-    /// What it says of each limit that was admitted, when it is through.
+    /// What it reports for each limit when it is done.
     pub(crate) fn admitted(mut self) -> Vec<String> {
         let admitted =
             self.lines.by_ref().filter_map(|line| Some(line.strip_prefix("admitted ")?.to_owned()));

@@ -12,8 +12,8 @@ fn limits() -> [Limit; 2] {
     [Limit::per_day(COUNT), Limit::fixed_window(COUNT, DAY).from_first()]
 }
 
-/// Four processes that want more than there is: what they get, what expired on the way and what is left in
-/// the end is the limit, exactly.
+/// Four processes want more than the limit. What they get, what expired unused, and what is left in the end add up to
+/// the limit, exactly.
 #[test]
 fn check_then_act() {
     let prefix = own_prefix();
@@ -34,8 +34,8 @@ fn check_then_act() {
             expired += lines[at][1];
         }
         let left = left(&redis, *limit, "alice");
-        // A token of the bucket drains in 43 s: what little has, shows in none or one. What is given back to it
-        // from below another's lease is not: it drains.
+        // A token of the bucket drains in 43 s, so little of it drains during the test: none or one. Tokens that are
+        // given back below another process's lease are not counted as left, because they drain.
         let least = if at == 0 { COUNT - COUNT / 20 } else { COUNT };
         let known = admitted + expired + left;
         assert!((least..=COUNT + 1).contains(&known), "{limit}: {told:?}, {left}");
@@ -53,7 +53,7 @@ fn told(worker: Worker) -> Vec<[u64; 2]> {
     worker.admitted().iter().map(numbers).collect()
 }
 
-/// What the other processes do; nothing where nobody tells this one to.
+/// The part of the other processes. Does nothing in an ordinary test run.
 #[test]
 fn one_of_several_processes() {
     let (Ok(url), Ok(prefix)) = (env::var("SLUICEGATE_LEASE_FROM"), env::var("SLUICEGATE_PREFIX"))
@@ -63,7 +63,7 @@ fn one_of_several_processes() {
     let store = Leased::new(open(patient().url(&url).prefix(&prefix)), 1..=100);
     admitted(&store, &Charge::of(Limit::concurrent(100), key("to get connected"), 1), 1, 1);
     println!("\nready");
-    std::io::stdin().read_line(&mut String::new()).expect("the parent is there");
+    std::io::stdin().read_line(&mut String::new()).expect("the parent process runs");
     for limit in limits() {
         let expired = store.counts().expired;
         let admitted = admitted(&store, &charge(limit), TASKS, EACH);

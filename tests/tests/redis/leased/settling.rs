@@ -20,7 +20,7 @@ fn a_charge_goes_back_to_where_it_came_from() {
     settle(&store, &charge, &outcome, 2);
     assert_eq!(store.redis().counts().settled, 0);
     assert_eq!((store.counts().spent, store.counts().unspent), (7, 43));
-    // What was too much is given back to the server in the end.
+    // The part above the cost is given back to the server in the end.
     flushed(&store);
     assert_eq!(left(&redis, HUNDRED, "alice"), 93);
 }
@@ -48,7 +48,7 @@ fn more_is_charged_to_the_share_or_else_to_the_server() {
     assert_eq!(left(&redis, HUNDRED, "alice"), 100 - 40 - 30);
 }
 
-/// Giving back what was refused for makes room at once.
+/// A settlement makes room at once after a refusal.
 #[test]
 fn what_is_given_back_ends_a_refusal() {
     let (store, _) = pair(shared(), 1..=50);

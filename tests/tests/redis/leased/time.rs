@@ -2,7 +2,7 @@ use super::*;
 
 const MILLI: Duration = Duration::from_millis(1);
 
-/// Stores on one server that go by one clock.
+/// Stores on one server that use one clock.
 fn stores<const N: usize>(clock: &ManualClock, batch: &RangeInclusive<u64>) -> [Leased; N] {
     let prefix = own_prefix();
     std::array::from_fn(|_| {
@@ -15,12 +15,12 @@ fn admits(store: &Leased, charge: &Charge) -> bool {
     answer(store.take(charge)).expect("the store answers").is_admitted()
 }
 
-/// Whatever the interval.
+/// In any interval.
 #[test]
 fn never_more_than_burst_and_rate() {
     let clock = ManualClock::new();
     let stores: [_; 3] = stores(&clock, &(1..=16));
-    // One each millisecond.
+    // One attempt each millisecond.
     let charge = charge(Limit::per_second(1_000).burst(40));
     let mut random = 1_u64;
     let mut admitted = Vec::new();
@@ -28,7 +28,7 @@ fn never_more_than_burst_and_rate() {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let chance = random >> 33;
         match chance % 64 {
-            // Rarely for so long that all comes back.
+            // Rarely so long that the bucket is full again.
             0 => clock.advance(MILLI * 30),
             1..24 => clock.advance(Duration::from_micros(chance % 1_500)),
             _ => {}
@@ -45,7 +45,7 @@ fn never_more_than_burst_and_rate() {
     }
 }
 
-/// What one process has taken and not spent is there for others when it has expired.
+/// Tokens that a process has taken and not spent are available to others when they have expired.
 #[test]
 fn nothing_is_lost_once_a_lease_has_expired() {
     let clock = ManualClock::new();
@@ -64,9 +64,9 @@ fn nothing_is_lost_once_a_lease_has_expired() {
     }
 }
 
-/// One tick earlier it is refused, by whichever store.
+/// One tick earlier it is refused, by either store.
 #[test]
-fn a_client_that_waits_as_it_is_told_is_admitted() {
+fn a_client_that_waits_retry_after_is_admitted() {
     let clock = ManualClock::new();
     let [store] = stores(&clock, &(1..=8));
     let charge = charge(Limit::per_second(3).burst(5));

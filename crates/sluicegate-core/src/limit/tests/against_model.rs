@@ -1,4 +1,4 @@
-//! The arithmetic against the plain model: equal answers on long random runs.
+//! The arithmetic compared with the plain model: equal answers on long random runs.
 
 use std::time::Duration;
 
@@ -53,11 +53,11 @@ impl Run {
         match *operation {
             Operation::Turn(turn) => self.now += turn.micros(&self.limit, self.retry),
             Operation::Take { cost, patience } => {
-                // Of refusals beyond the count a log keeps no more than it needs, which only a
-                // request that costs nothing could tell.
+                // A log keeps only as many refusals as can matter. Only a request that costs nothing could notice the
+                // rest.
                 let cost = cost.max(u64::from(self.limit.count_refused));
-                // A bucket idles until a place that a gap or a ban holds back: carried over, that is a
-                // debt of centuries before long.
+                // A bucket does not drain for a place that a gap or a ban holds back. When carried over, that soon
+                // becomes a debt of centuries.
                 let is_held_back = self.limit.gap > 0 || self.limit.ban > 0;
                 self.model.meet(self.now);
                 let is_patient = !(self.limit.carried && is_held_back);
@@ -65,9 +65,8 @@ impl Run {
                 self.take(cost, if is_patient { patience } else { 0 });
             }
             Operation::Settle { which, spent } => {
-                // A log that counts refusals lets go of the oldest, so there is less to give back.
-                // Giving back can lift a ban, which has tests of its own.
-                // So has what other numbers are given back.
+                // A log that counts refusals drops the oldest stamps, so there is less to give back. Giving back can
+                // lift a ban, which has its own tests. So does giving back to other numbers.
                 let plain =
                     !self.limit.count_refused && self.limit.ban == 0 && !self.model.has_others();
                 if which < self.open.len() && plain {
@@ -82,11 +81,11 @@ impl Run {
         if limit == self.limit {
             return;
         }
-        // Until somebody comes by the new numbers, the old ones hold.
+        // The old numbers are valid until a request comes with the new ones.
         self.limit.tidy_log(&mut self.state, self.now);
         self.model.change(limit, self.now);
         self.limit = limit;
-        // What is given back of them has tests of its own.
+        // Giving back after a change has its own tests.
         self.open.clear();
     }
 
@@ -105,7 +104,7 @@ impl Run {
             self.open.push((mark(&decision), receipt, cost));
         } else {
             assert!(!decision.is_admitted(), "{decision:?}, expected at {enters:?} of {now}");
-            // Where an empty queue is too long already, there is no moment to come back at.
+            // If an empty queue is already too long, there is no moment to come back at.
             let alone = self.limit.peek(&self.limit.fresh(), now, cost).wait();
             let is_too_long = patience > 0 && alone > micros(patience);
             let is_never = cost > self.limit.capacity() || is_too_long;
@@ -122,16 +121,16 @@ impl Run {
         assert_eq!(decision.remaining(), Some(self.model.remaining(now)));
     }
 
-    /// When the request leaves, if it may.
+    /// When the request leaves, if it is admitted.
     fn leaves(&self, enters: u64, cost: u64, patience: u64) -> Option<u64> {
         let now = self.now;
         let leaves = match self.limit.to_string() {
-            // The queue is as long as it was made: who finds it full does not wait for a place in it.
+            // The queue has its fixed length. A request that finds it full does not wait for a place in it.
             text if text.starts_with("leaky") => {
                 let in_time = self.too_long_in_the_queue(cost, patience) == 0;
                 return (enters == now && in_time).then(|| self.model.leaves(now, cost));
             }
-            // Nothing can be booked in the next window of two counts.
+            // Nothing can be booked in the next window of a sliding window.
             text if text.starts_with("sliding") => {
                 let border = now - now % self.limit.period + self.limit.period;
                 Some(enters).filter(|enters| *enters < border)?
@@ -141,7 +140,7 @@ impl Run {
         (leaves - now <= patience).then_some(leaves)
     }
 
-    /// By how much a request that comes in now would wait longer in a queue than its patience lasts.
+    /// How much longer than its patience a request that arrives now would wait in the queue.
     fn too_long_in_the_queue(&self, cost: u64, patience: u64) -> u64 {
         if patience == 0 || !self.limit.to_string().starts_with("leaky") {
             return 0;
@@ -167,7 +166,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
-    fn every_shape_answers_as_the_plain_model_does(
+    fn every_algorithm_answers_like_the_plain_model(
         limit in small_limit(),
         start in prop_oneof![Just(NOW), 0_u64..HOUR, NOW..NOW + HOUR],
         operations in prop::collection::vec(operation(), 1..80),
@@ -179,12 +178,12 @@ proptest! {
     }
 
     #[test]
-    fn what_was_spent_is_carried_over_as_the_plain_model_does(
+    fn what_was_spent_is_carried_over_like_in_the_plain_model(
         limits in changes(),
         start in prop_oneof![Just(NOW), 0_u64..HOUR, NOW..NOW + HOUR],
         operations in prop::collection::vec((operation(), prop::option::weighted(0.2, 0_usize..4)), 1..80),
     ) {
-        // Of refusals beyond the count a log keeps none, which a higher count could tell.
+        // A log keeps no refusals beyond its count. A higher count could notice them.
         let is_kept = |limit: &Limit| limit.most_entries() == 0 || !limit.count_refused;
         prop_assume!(limits.iter().all(is_kept));
         let mut run = Run::new(limits[0], start);
@@ -197,11 +196,11 @@ proptest! {
     }
 
     #[test]
-    fn several_limits_answer_as_their_models_do_together(
+    fn several_limits_answer_like_their_models_together(
         limits in prop::collection::vec(small_limit(), 2..5),
         operations in prop::collection::vec((1_u64..4, turn(), turn()), 1..60),
     ) {
-        // Queues and two counts refuse what the others could book; that is told apart elsewhere.
+        // Queues and sliding windows refuse places that the others could book. Other tests cover that.
         let limits: Vec<_> = limits.into_iter().filter(|limit| {
             let text = limit.to_string();
             !(text.starts_with("leaky") || text.starts_with("sliding"))

@@ -1,9 +1,9 @@
-//! Bans that begin with one refusal of several.
+//! Bans that begin after several refusals.
 
 use super::super::{Limit, Receipt};
 use super::{MINUTE, NOW, SECOND, admits, micros, secs};
 
-/// Banned for ten minutes after three refusals within one.
+/// Banned for ten minutes after three refusals within a minute.
 fn limits() -> [Limit; 8] {
     [
         Limit::per_minute(4),
@@ -33,7 +33,7 @@ fn spent(limit: Limit) -> (super::State, Receipt) {
 }
 
 #[test]
-fn a_ban_begins_with_the_last_refusal_of_so_many() {
+fn a_ban_begins_with_the_last_of_the_refusals() {
     for limit in limits() {
         let (mut state, _) = spent(limit);
         let banned = [0, 1, 2].map(|micros| is_banned(limit, &mut state, NOW + micros));
@@ -77,7 +77,7 @@ fn a_refusal_that_counts_keeps_the_state() {
     assert_eq!(limit.fresh_in(&state, NOW + MINUTE), Some(secs(0)));
 }
 
-/// As with a ban at once: what will be given back filled the limit.
+/// As with an immediate ban: the charge that is given back had filled the limit.
 #[test]
 fn giving_back_takes_refusals_from_the_record() {
     for limit in limits().into_iter().filter(|limit| !limit.is_held()) {
@@ -96,7 +96,7 @@ fn giving_back_takes_refusals_from_the_record() {
     }
 }
 
-/// Nobody gets off by what is charged, and given back, in between.
+/// A later charge that is given back does not erase the refusals.
 #[test]
 fn what_is_charged_after_a_refusal_was_no_reason_for_it() {
     let limit = Limit::per(4, secs(4)).ban(secs(600)).ban_after(3, secs(60));
@@ -124,7 +124,7 @@ fn a_clock_that_steps_back_neither_forgets_refusals_nor_keeps_them_longer() {
 }
 
 #[test]
-fn after_one_refusal_is_at_once() {
+fn a_ban_after_one_refusal_begins_at_once() {
     let ban = Limit::per_second(1).ban(secs(60));
     assert_eq!(ban.ban_after(1, secs(60)), ban);
 }
@@ -147,7 +147,7 @@ fn what_cannot_be_counted_is_an_error_that_says_so() {
     assert!(text("1/s ban 1s after 3 within 1s").contains("comes `in`"));
 }
 
-/// Where the one has a record of refusals, the other has none.
+/// One has a record of refusals in its row, and the other does not.
 #[test]
 fn a_limit_that_counts_refusals_has_rows_of_its_own() {
     let ban = Limit::per_second(1).named("a").ban(secs(60));

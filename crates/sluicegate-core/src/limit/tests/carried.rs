@@ -1,4 +1,4 @@
-//! What was spent, carried over when a limit's numbers change.
+//! Carrying over what was spent when a limit's numbers change.
 
 use proptest::prelude::*;
 
@@ -30,7 +30,7 @@ fn a_limit_is_carried_over_under_a_name() {
     let limit = Limit::per_second(1).named("a").carried();
     assert_eq!(limit.to_string(), "1/second named \"a\" carried");
     assert_eq!("1/second carried named a".parse(), Ok(limit));
-    // Named anew, it stays so.
+    // A new name changes nothing about it.
     assert!(limit.named("b").is_carried());
 }
 
@@ -58,7 +58,7 @@ fn its_row_is_that_of_its_algorithm_and_name_whatever_its_numbers() {
     assert_eq!(ids.len(), 7);
 }
 
-/// A log of a second would drop the stamps that one of an hour counts.
+/// A log of a second would drop stamps that a log of an hour counts.
 #[test]
 fn logs_of_two_periods_have_two_rows() {
     let [hour, second] = plans(["log 5/hour", "log 5/second"]);
@@ -70,14 +70,14 @@ fn a_bucket_s_debt_drains_at_the_old_rate_until_the_change() {
     let [slow, quick] = plans(["6/minute burst 10", "60/minute burst 100"]);
     let mut state = slow.fresh();
     assert!(slow.take(&mut state, NOW, 10).is_admitted());
-    // Three of ten have drained, and one half of the next.
+    // Three of ten have drained, and half of the next.
     let now = NOW + 35 * SECOND;
     let peeked = quick.peek(&state, now, 1);
     assert_eq!(remaining(&peeked), 93);
     // Half a token is left to drain: at one a second.
     let status = peeked.statuses().next().expect("one limit");
     assert_eq!(status.window, Some(micros(500_000)));
-    // Looking has changed nothing.
+    // The peek has changed nothing.
     assert_eq!(remaining(&slow.peek(&state, now, 1)), 3);
 }
 
@@ -93,7 +93,7 @@ fn what_is_spent_beyond_the_new_numbers_is_over_by_these() {
         let mut state = paid.fresh();
         assert!(paid.take(&mut state, NOW, 600).is_admitted());
         assert_eq!(free.take(&mut state, NOW, 1).retry_after(), Some(micros(then)), "{free}");
-        // Going back forgets nothing.
+        // Changing back forgets nothing.
         assert_eq!(remaining(&paid.take(&mut state, NOW, 0)), 0, "{paid}");
     }
 }
@@ -104,7 +104,7 @@ fn windows_that_are_counted_otherwise_are_over_when_they_would_have_been() {
     let mut state = day.fresh();
     assert!(day.take(&mut state, NOW, 2).is_admitted());
     for second in 1..59 {
-        // However often the one takes the other's place.
+        // However often one replaces the other.
         let limit = if second % 2 == 0 { day } else { night };
         assert_eq!(remaining(&limit.take(&mut state, NOW + second * SECOND, 0)), limit.count() - 2);
     }
@@ -137,7 +137,7 @@ fn logs_keep_their_stamps_and_what_is_held_stays_held() {
     assert!(few.take(&mut state, NOW, 2).is_admitted());
 }
 
-/// Logs, what is held, and windows of the same period tell whose it was.
+/// In logs, concurrency limits, and windows of the same period, the charge can be identified.
 #[test]
 fn what_was_charged_before_is_given_back_where_that_can_be_told() {
     for texts in [
@@ -156,7 +156,7 @@ fn what_was_charged_before_is_given_back_where_that_can_be_told() {
     }
 }
 
-/// The quick one drained what was charged before: what is spent now is another's.
+/// The quick limit has drained the old charge, so what is spent now belongs to other requests.
 #[test]
 fn what_was_charged_before_is_not_given_back_out_of_what_others_spent() {
     for texts in [
@@ -204,13 +204,13 @@ fn a_state_is_kept_as_long_as_the_numbers_that_have_written_it_say() {
     assert_eq!(minute.fresh_in(&state, NOW), Some(secs(3_600)));
 }
 
-/// The option as it is written in a file, beside the same without.
+/// The option as it is written in a file; and the same limit without it.
 fn with_and_without(limit: Limit) -> [Limit; 2] {
     [limit.named("a"), limit.named("a").carried()]
 }
 
-/// An account that began in the same microsecond orders its charges later than they were made. What is given back
-/// goes by the moment of the charge.
+/// An account that began in the same microsecond gives its charges a later moment than they had. Giving back uses the
+/// moment of the charge.
 #[test]
 fn what_is_given_back_has_drained_since_the_moment_of_the_charge() {
     let [first, second] = plans(["5 per 2us burst 4", "2 per 1us burst 4"]);
@@ -286,7 +286,7 @@ proptest! {
         limits in changes(),
         costs in prop::collection::vec((0_usize..4, turn(), 1_u64..5), 2..12),
     ) {
-        // Of refusals beyond the count a log keeps none, which a higher count could tell.
+        // A log keeps no refusals beyond its count. A higher count could notice them.
         let is_kept = |limit: &Limit| limit.most_entries() == 0 || !limit.count_refused;
         prop_assume!(limits.iter().all(is_kept));
         let mut state = limits[0].fresh();
@@ -301,7 +301,7 @@ proptest! {
                 receipts.push((limit, receipt(&decision), cost, now));
             }
         }
-        // Whatever was charged before this moment is given back; what was charged in it stands.
+        // Charges from before this moment are given back. Those of this moment are kept.
         for (limit, receipt, cost, at) in &receipts {
             if *at < now {
                 limit.settle(&mut state, now, receipt, *cost, 0);

@@ -1,4 +1,4 @@
-//! Which limits share a state on one key, and which must not.
+//! Which limits share a state for one key, and which must not.
 
 use proptest::prelude::*;
 
@@ -10,13 +10,13 @@ fn share(a: Limit, b: Limit) -> bool {
 }
 
 #[test]
-fn limits_that_are_alike_share() {
+fn equal_limits_share_a_state() {
     assert!(share(Limit::per_minute(10), Limit::per(10, secs(60))));
     assert!(share(Limit::per_minute(10).burst(3), Limit::per_minute(10).burst(3)));
 }
 
 #[test]
-fn limits_without_a_name_are_told_apart_by_shape_count_and_period() {
+fn limits_without_a_name_differ_by_algorithm_count_and_period() {
     let limits = [
         Limit::per_minute(10),
         Limit::per_minute(11),
@@ -50,7 +50,7 @@ fn rates_that_are_equal_in_lowest_terms_are_still_two_limits() {
 }
 
 #[test]
-fn names_tell_limits_apart() {
+fn limits_with_different_names_share_nothing() {
     assert!(!share(Limit::per_minute(10).named("a"), Limit::per_minute(10).named("b")));
     assert!(!share(Limit::per_minute(10).named("a"), Limit::per_minute(10)));
     assert!(!share(Limit::per_minute(10).named("a"), Limit::fixed_window(10, secs(60)).named("a")));
@@ -79,14 +79,14 @@ fn a_name_keeps_what_was_spent_when_a_log_s_or_a_counter_s_count_changes() {
     }
 }
 
-/// Five spent of a hundred would be read as booked into the next windows by a limit of one.
+/// Five of a hundred would be read by a limit of one as booked into the next windows.
 #[test]
 fn a_fixed_window_with_another_count_is_another_limit() {
     let of = |count| Limit::fixed_window(count, secs(60)).named("a");
     assert!(!share(of(100), of(1)));
 }
 
-/// A burst that needs a coarser tick to stay exact gives both words of the state another meaning.
+/// If a burst needs a coarser tick to stay exact, both words of the state have another meaning.
 #[test]
 fn states_counted_in_different_ticks_are_never_shared() {
     let fine = Limit::per_day(1_000_003).burst(10).named("a");
@@ -95,13 +95,13 @@ fn states_counted_in_different_ticks_are_never_shared() {
 }
 
 #[test]
-fn what_is_only_told_of_a_limit_changes_no_identity() {
+fn options_that_are_only_reported_change_no_identity() {
     let limit = Limit::sliding_log(10, secs(60));
     assert!(share(limit, limit.soft(5)));
     assert!(share(limit, limit.shadow()));
 }
 
-/// Two routes with such limits on one key would silently share a row.
+/// Two routes with such limits on one key would share a row without anybody noticing.
 #[test]
 fn limits_without_a_name_that_differ_in_an_option_are_two() {
     let (bucket, log) = (Limit::per_minute(10), Limit::sliding_log(10, secs(60)));
@@ -134,7 +134,7 @@ fn limits_without_a_name_that_differ_in_an_option_are_two() {
     }
 }
 
-/// Of few numbers, so that pairs are often alike.
+/// Few different numbers, so that pairs are often alike.
 fn near() -> impl Strategy<Value = Limit> {
     let kinds =
         prop::sample::select(vec!["", "leaky ", "fixed ", "log ", "sliding ", "stepped", "first"]);

@@ -1,4 +1,4 @@
-//! Making limits: what is nonsense, and what the error says of it.
+//! Making limits: what is refused, and what the error says.
 
 use std::time::Duration;
 
@@ -121,7 +121,7 @@ fn nonsense_of_an_option_panics() {
     Limit::sliding_log(5, secs(60)).resolution(secs(7)).fresh();
 }
 
-/// Neither memory nor the arithmetic minds a count that nobody will ever reach.
+/// A count that nobody will ever reach needs no memory and breaks no arithmetic.
 #[test]
 fn an_astronomical_log_takes_no_astronomical_memory() {
     let limit = Limit::sliding_log((1 << 52) - 1, secs(86_400));

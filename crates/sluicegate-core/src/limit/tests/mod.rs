@@ -1,4 +1,4 @@
-//! Tests of the arithmetic as a whole; those of one shape stand beside it.
+//! Tests of the arithmetic as a whole. Tests of one algorithm are in its file.
 
 mod accounts;
 mod against_model;
@@ -38,12 +38,12 @@ pub(super) fn micros(micros: u64) -> Duration {
     Duration::from_micros(micros)
 }
 
-/// Whether `limit` admits one more at `now`; it is spent.
+/// Whether `limit` admits one more request at `now`. If so, it is spent.
 pub(super) fn admits(limit: Limit, state: &mut State, now: u64) -> bool {
     limit.take(state, now, 1).is_admitted()
 }
 
-/// How many of one it admits at `now`, up to `most`.
+/// How many requests of cost 1 it admits at `now`, up to `most`.
 pub(super) fn admitted(limit: Limit, state: &mut State, now: u64, most: u64) -> u64 {
     (0..most).take_while(|_| admits(limit, state, now)).count() as u64
 }

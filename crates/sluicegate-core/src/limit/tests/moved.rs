@@ -1,4 +1,4 @@
-//! Customers that are moved to other numbers when they have spent more than these allow.
+//! Customers who are moved to other numbers after they have spent more than these allow.
 
 use std::time::Duration;
 
@@ -23,10 +23,11 @@ fn admits(limit: Limit, state: &State, now: u64, cost: u64) -> bool {
     limit.take(&mut state.clone(), now, cost).is_admitted()
 }
 
-/// A million a day and ten a day, and when one more is admitted after half a million an hour after midnight.
+/// A million a day and ten a day, and when one more request is admitted after half a million at an hour after
+/// midnight.
 fn moved_down() -> [([Limit; 2], u64); 5] {
     [
-        // All of ten a day are spent, and not one of them is there again before.
+        // All ten of the day are spent, and none is available before.
         (["1000000/day", "10/day"], DAY / 10),
         (["1000000/day stepped", "10/day stepped"], DAY),
         (["fixed 1000000/day", "fixed 10/day"], 23 * HOUR),
@@ -44,7 +45,7 @@ fn half_a_million(paid: Limit) -> State {
 }
 
 #[test]
-fn who_has_spent_half_a_million_and_is_moved_to_ten_a_day_waits_as_long_as_ten_a_day_take() {
+fn a_customer_moved_to_ten_a_day_after_half_a_million_waits_as_long_as_ten_a_day_take() {
     for ([paid, free], then) in moved_down() {
         let mut state = half_a_million(paid);
         let now = NOW + HOUR;
@@ -61,7 +62,7 @@ fn who_has_spent_half_a_million_and_is_moved_to_ten_a_day_waits_as_long_as_ten_a
 }
 
 #[test]
-fn asking_meanwhile_puts_nothing_off() {
+fn asking_meanwhile_delays_nothing() {
     for ([paid, free], then) in moved_down() {
         let mut state = half_a_million(paid);
         for part in [0, then / 3, then / 2, then - SECOND, then - 1] {
@@ -75,12 +76,12 @@ fn asking_meanwhile_puts_nothing_off() {
 }
 
 #[test]
-fn who_is_patient_books_a_place_by_the_new_numbers() {
+fn a_patient_request_books_a_place_by_the_new_numbers() {
     for ([paid, free], then) in moved_down() {
         let mut state = half_a_million(paid);
         let booked = free.take_within(&mut state, NOW + HOUR, 1, secs(30 * 86_400));
         if free.to_string().starts_with("sliding") {
-            // There is no count for the next window.
+            // A sliding window has no count for the next window.
             assert_eq!(booked.retry_after(), Some(micros(then)), "{free}");
         } else {
             assert_eq!((booked.is_admitted(), booked.wait()), (true, micros(then)), "{free}");
@@ -107,7 +108,7 @@ fn moved_down_and_up_again_nothing_is_minted_and_nothing_forgotten() {
     }
 }
 
-/// The account of ten a day began after the charge, and knows nothing of it.
+/// The account of ten a day began after the charge, so it gets nothing back.
 #[test]
 fn a_charge_is_given_back_after_moving_down_and_up_again() {
     for ([paid, free], _) in moved_down() {
@@ -121,7 +122,7 @@ fn a_charge_is_given_back_after_moving_down_and_up_again() {
     }
 }
 
-/// As where only what fails counts, and the load comes and goes.
+/// As with a rule that counts only failures, under changing load.
 #[test]
 fn what_is_given_back_is_given_back_to_all_numbers_that_took_it() {
     for texts in [
@@ -140,7 +141,7 @@ fn what_is_given_back_is_given_back_to_all_numbers_that_took_it() {
             paid.settle(&mut state, NOW + 2, &receipt, 1, 0);
         }
         assert_eq!(free.peek(&state, NOW + 2, 0).remaining(), Some(9), "{free}");
-        // Where ten had no room for all of it, nobody knows how much that was: nothing is given back there.
+        // If ten a day had no room for all of it, it is unknown how much it took, so it gets nothing back.
         let charged = paid.take(&mut state, NOW + 3, 100);
         let receipt = charged.statuses().next().expect("one limit").receipt;
         paid.settle(&mut state, NOW + 3, &receipt, 100, 0);
@@ -159,7 +160,7 @@ fn what_turns_out_to_have_cost_more_is_owed_to_all_numbers() {
     assert!(paid.take(&mut state, NOW, 500).is_admitted());
     free.settle(&mut state, NOW, &receipt, 1, 100);
     assert_eq!(paid.peek(&state, NOW, 0).remaining(), Some(0));
-    // Ten of them were spent, and are ninety-nine more now: at ten a minute.
+    // One of ten was spent, and 99 more are spent now: at ten a minute.
     assert_eq!(retry(free, &state, NOW, 1), Some(10 * MINUTE));
 }
 
@@ -174,7 +175,7 @@ fn a_ban_lasts_from_when_one_would_have_been_admitted() {
 }
 
 #[test]
-fn who_is_moved_to_a_quicker_rate_waits_by_that() {
+fn a_customer_moved_to_a_quicker_rate_waits_by_that_rate() {
     let [slow, quick] = plans(["10/day", "10/hour"]);
     let mut state = slow.fresh();
     assert!(slow.take(&mut state, NOW, 10).is_admitted());
@@ -182,7 +183,8 @@ fn who_is_moved_to_a_quicker_rate_waits_by_that() {
     assert!(admits(quick, &state, NOW + 6 * MINUTE, 1));
 }
 
-/// A refusal by the generous numbers changes nothing of what is spent by the tight ones, nor does one by these.
+/// A refusal by the generous numbers does not change what is spent under the tight ones, nor does a refusal by the
+/// tight ones.
 #[test]
 fn a_refusal_takes_no_account_of_third_numbers_away() {
     let limit = |text: &str| format!("{text} named plan carried").parse::<Limit>().unwrap();
@@ -222,10 +224,10 @@ fn a_refusal_changes_nothing_for_other_numbers() {
     }
 }
 
-/// Two sets of numbers in turn, as often as they like, for an hour or a day.
+/// Two sets of numbers in turn, as often as possible, for an hour or a day.
 #[test]
 fn numbers_in_turn_each_admit_what_they_allow_and_no_more() {
-    // Ten searches a minute beside six hundred of all, in turn each twentieth of a second, for an hour.
+    // Ten searches a minute beside six hundred requests of any kind, in turn each twentieth of a second, for an hour.
     let [generous, tight] = plans(["600/minute", "10/minute"]);
     let mut state = tight.fresh();
     let (mut by_tight, mut by_generous) = (0, 0);
@@ -238,7 +240,7 @@ fn numbers_in_turn_each_admit_what_they_allow_and_no_more() {
     }
     assert!(by_tight <= 10 + 600, "{by_tight}");
     assert!(by_tight + by_generous <= 600 + 36_000, "{by_tight} and {by_generous}");
-    // What the tight numbers refuse is not missing for the generous ones.
+    // The generous numbers do not miss what the tight ones refuse.
     assert!(by_generous >= 35_000, "{by_generous}");
 
     // A hundred a day beside twenty a second, for a day.
@@ -254,7 +256,7 @@ fn numbers_in_turn_each_admit_what_they_allow_and_no_more() {
     assert_eq!(by_generous, 172_800);
 }
 
-/// More sets of numbers than a row remembers: too strict then, but never too generous.
+/// More sets of numbers than a row has accounts for: too strict then, but never too generous.
 #[test]
 fn more_numbers_than_a_row_has_room_for_mint_nothing() {
     let limits: Vec<Limit> = (1..=12_u64)
@@ -273,7 +275,7 @@ fn more_numbers_than_a_row_has_room_for_mint_nothing() {
     for (n, admitted) in (1..).zip(admitted) {
         assert!(admitted <= 5 * n + 86_400 * 5 * n / (100 * n * n), "{admitted} by the {n}th");
     }
-    // Once all have recovered, all is as it was.
+    // Once all accounts have recovered, everything is as at first.
     let later = NOW + 3 * DAY;
     assert_eq!(limits[0].fresh_in(&state, later), Some(Duration::ZERO));
     assert!(admits(limits[0], &state, later, 5));
@@ -294,7 +296,7 @@ fn a_row_that_has_recovered_by_all_numbers_is_as_good_as_one_that_was_forgotten(
     }
 }
 
-/// Of one algorithm: the first allows as much as the second in every way, or more.
+/// Two limits with one algorithm. The first allows at least as much as the second in every way.
 fn larger_and_smaller() -> impl Strategy<Value = [Limit; 2]> {
     let kinds =
         prop::sample::select(vec!["", "leaky", "fixed", "from-first", "sliding", "stepped", "log"]);
@@ -314,7 +316,7 @@ fn larger_and_smaller() -> impl Strategy<Value = [Limit; 2]> {
             };
             limit.named("a").carried()
         };
-        // Windows and steps that begin at other moments are not told apart by which is larger.
+        // Windows and steps that begin at other moments cannot be compared by size.
         let slower = if matches!(spec, "" | "leaky") { slower } else { 1 };
         [of(count + more, 1), of(count, slower)]
     })
@@ -323,15 +325,15 @@ fn larger_and_smaller() -> impl Strategy<Value = [Limit; 2]> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// What is admitted by some numbers, these alone would have admitted too, whatever came between.
+    /// What some numbers admit, they would also have admitted alone, whatever came in between.
     #[test]
     fn no_numbers_ever_admit_more_than_they_allow(
         limits in changes(),
         steps in prop::collection::vec((turn(), 0_usize..4, 1_u64..4), 1..150),
     ) {
-        // Of refused attempts that count there are fewer where only what is admitted comes.
+        // If refused attempts count, there are fewer of them when only admitted requests come.
         prop_assume!(limits.iter().all(|limit| !limit.count_refused));
-        // When a step or a window begins that is counted from first use depends on who came first.
+        // When a step or a window begins that is counted from first use depends on which request came first.
         prop_assume!(limits.iter().all(|limit| {
             !matches!(limit.spec, AlgorithmSpec::SteppedBucket { .. } | AlgorithmSpec::FixedWindow { from_first: true })
         }));
@@ -369,7 +371,7 @@ proptest! {
             told = decision.retry_after();
             admitted += u64::from(decision.is_admitted());
             most += u64::from(larger.take(&mut alone, now, 1).is_admitted());
-            // A full bucket has no phase, and one that is not has: a step can come as much sooner.
+            // A full bucket has no phase, and any other has one, so a step can come that much sooner.
             let sooner = if matches!(larger.spec, AlgorithmSpec::SteppedBucket { .. }) { larger.count } else { 0 };
             prop_assert!(admitted <= most + sooner, "{} and {}: {} of {}", larger, smaller, admitted, most);
         }
@@ -392,7 +394,7 @@ proptest! {
             if decision.is_admitted() {
                 continue;
             }
-            // What is refused begins a ban, or counts: a peek does not tell of that.
+            // A refusal begins a ban, or counts. A peek does not include that.
             if limit.ban == 0 && !limit.count_refused {
                 prop_assert_eq!(peeked.retry_after(), told);
             }
@@ -400,7 +402,7 @@ proptest! {
             let Some(retry) = told.map(|told: Duration| told.as_micros() as u64) else { continue };
             prop_assert!(retry > 0 && !admits(limit, &state, now + retry - 1, cost), "{}", limit);
             prop_assert!(admits(limit, &state, now + retry, cost), "{}: {}", limit, retry);
-            // Asking meanwhile puts nothing off.
+            // Asking meanwhile delays nothing.
             if limit.ban == 0 && !limit.count_refused {
                 let mut asked = state.clone();
                 for part in [retry / 3, retry / 2, retry - 1] {
@@ -432,7 +434,7 @@ proptest! {
             };
             let decision = take(&mut states, now);
             told = decision.retry_after();
-            // Where a queue always reaches beyond what another limit can book, nobody can tell.
+            // If a queue always reaches beyond what another limit can book, the moment is unknown.
             let Some(retry) = told.map(|told| told.as_micros() as u64) else { continue };
             prop_assert!(retry > 0);
             let is_early = take(&mut states.clone(), now + retry - 1).is_admitted();

@@ -1,4 +1,4 @@
-//! A cost that a limit can never admit is told apart from one that it admits later.
+//! A cost that a limit can never admit is distinguished from one that it admits later.
 
 use proptest::prelude::*;
 
@@ -35,7 +35,7 @@ fn a_cost_beyond_the_capacity_is_told_that_it_never_fits() {
     }
 }
 
-/// No patience is long enough, so nobody waits in vain.
+/// No patience is long enough, so the request does not wait.
 #[test]
 fn what_never_fits_does_not_wait_in_a_queue() {
     for limit in shapes() {
@@ -48,7 +48,7 @@ fn what_never_fits_does_not_wait_in_a_queue() {
     assert!(leaky.take_within(&mut leaky.fresh(), NOW, 5, secs(4)).is_admitted());
 }
 
-/// It is no attempt to go faster: no slower one would be admitted either.
+/// The cost is not a matter of speed: a slower client would be refused as well.
 #[test]
 fn what_never_fits_counts_towards_no_ban_and_as_no_refused_attempt() {
     for limit in shapes().map(|limit| limit.ban(secs(600))) {
@@ -64,7 +64,7 @@ fn what_never_fits_counts_towards_no_ban_and_as_no_refused_attempt() {
         assert!(limit.take(&mut state, NOW, 9).never_fits());
         assert!(limit.take(&mut state, NOW, 5).is_admitted(), "{limit}");
     }
-    // A shadow that it is too much for says so, and records nothing of it either.
+    // A shadow limit for which the cost is too large reports that, and does not record it either.
     let shadow = Limit::per_minute(5).ban(secs(600)).shadow();
     let mut state = shadow.fresh();
     assert!(shadow.take(&mut state, NOW, 9).is_shadowed());
@@ -84,7 +84,7 @@ fn where_one_of_several_limits_can_never_admit_that_is_the_answer() {
     let before = states.clone();
     assert_eq!(take_all(&limits, &mut states, 6), Verdict::Never);
     assert_eq!(states, before, "the first limit is exhausted, and records nothing");
-    // A shadow keeps nobody out.
+    // A shadow limit refuses nothing.
     let limits = [Limit::per_minute(9), Limit::per_hour(5).shadow()];
     let mut states = limits.each_ref().map(Limit::fresh);
     assert!(take_all(&limits, &mut states, 6).is_admitted());
@@ -93,7 +93,7 @@ fn where_one_of_several_limits_can_never_admit_that_is_the_answer() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Whatever the state: the limit alone says it, and a store elsewhere may ask before it looks.
+    /// Whatever the state: the limit alone decides it, so a remote store may check it before a call.
     #[test]
     fn a_charge_says_beforehand_whether_it_never_fits(
         limit in prop_oneof![limit(), small_limit()],

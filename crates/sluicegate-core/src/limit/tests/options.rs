@@ -1,4 +1,4 @@
-//! What the options of a limit add to every shape.
+//! What the options of a limit add to every algorithm.
 
 use super::super::testing::decide;
 use super::super::{Attempt, Limit};
@@ -25,12 +25,12 @@ fn a_gap_keeps_any_two_apart_whatever_they_cost() {
         assert_eq!(refused.retry_after(), Some(micros(600_000)), "{limit}");
         assert!(!admits(limit, &mut state, NOW + SECOND - 1));
         assert!(admits(limit, &mut state, NOW + SECOND));
-        // What was refused in between did not put it off.
+        // The refused attempt in between did not prolong it.
         assert!(admits(limit, &mut state, NOW + 2 * SECOND));
     }
 }
 
-/// Not the window of the count: nobody is kept away for longer than the gap.
+/// The answer names the gap and not the window of the count: a client waits no longer than the gap.
 #[test]
 fn while_a_gap_lasts_nothing_remains_until_it_is_over() {
     for limit in shapes().map(|limit| limit.min_gap(micros(300_000)).soft(2)) {
@@ -87,7 +87,7 @@ fn within_the_limit_nobody_is_banned() {
     }
 }
 
-/// In a fixed window the ban begins at its end.
+/// In a fixed window the ban begins at the end of the window.
 #[test]
 fn a_ban_of_a_fixed_window_begins_at_its_end() {
     let limit = Limit::fixed_window(1, secs(60)).ban(secs(600));
@@ -98,7 +98,7 @@ fn a_ban_of_a_fixed_window_begins_at_its_end() {
 }
 
 #[test]
-fn refusals_that_are_counted_keep_a_log_and_two_counts_shut() {
+fn counted_refusals_keep_logs_and_sliding_windows_full() {
     for limit in [Limit::sliding_log(2, secs(60)), Limit::sliding_window(2, secs(60))] {
         let counting = limit.count_refused();
         let (mut plain, mut hammered) = (limit.fresh(), counting.fresh());
@@ -107,12 +107,12 @@ fn refusals_that_are_counted_keep_a_log_and_two_counts_shut() {
         };
         assert!(admitted(limit, &mut plain) >= 18, "{limit}");
         assert_eq!(admitted(counting, &mut hammered), 2, "{counting}");
-        // It opens when the hammering stops.
+        // It admits again when the flood stops.
         assert!(admits(counting, &mut hammered, NOW + 600 * SECOND + 2 * MINUTE));
     }
 }
 
-/// What would change nothing is refused where it is said, in code and in text.
+/// An option that would change nothing is refused where it is set, in code and in text.
 #[test]
 fn refused_attempts_are_counted_where_that_makes_a_difference_and_nowhere_else() {
     for limit in shapes().into_iter().chain([Limit::concurrent(4)]) {
@@ -144,13 +144,13 @@ fn a_refusal_is_recorded_by_those_that_refuse_alone() {
         let refused = take(NOW + SECOND);
         let by: Vec<_> = refused.statuses().map(|status| status.refused).collect();
         assert_eq!(by, [false, true]);
-        // The log holds the one that was admitted.
+        // The log holds only the admitted request.
         assert_eq!(refused.statuses().next().map(|status| status.remaining), Some(2));
     }
 }
 
 #[test]
-fn who_waits_for_a_gap_leaves_when_it_is_over() {
+fn a_request_that_waits_for_a_gap_leaves_when_it_is_over() {
     let limit = Limit::per_minute(60).min_gap(secs(2));
     let mut state = limit.fresh();
     let waits = [(); 3].map(|()| limit.take_within(&mut state, NOW, 1, secs(4)).wait());
@@ -158,7 +158,7 @@ fn who_waits_for_a_gap_leaves_when_it_is_over() {
     assert!(!limit.take_within(&mut state, NOW, 1, secs(4)).is_admitted());
 }
 
-/// Five attempts under way, a sixth that is refused: and then none of them is to count.
+/// Five attempts are under way and a sixth is refused. Then none of the five is to count.
 #[test]
 fn giving_back_lifts_a_ban_that_counted_it() {
     for limit in ["5/minute", "fixed 5/minute", "log 5/minute", "sliding 5/minute"] {
@@ -183,18 +183,18 @@ fn giving_back_lifts_no_ban_that_it_had_no_part_in() {
     let now = NOW + 10_000_000;
     limit.take(&mut state, now, 2);
     assert!(limit.take(&mut state, now, 1).is_banned());
-    // It had drained before the ban began, and by now there would be room.
+    // The charge had drained before the ban began, and by now there would be room.
     limit.settle(&mut state, now + 2_000_000, &long_ago, 1, 0);
     assert!(limit.take(&mut state, now + 2_000_000, 1).is_banned());
 
-    // A place booked behind the ban, and given up, is no way out of it either.
+    // Giving up a place that was booked behind the ban does not lift the ban either.
     let booked = limit.take_within(&mut state, now + 2_000_000, 1, secs(3_600));
     let receipt = booked.statuses().next().expect("one limit").receipt;
     limit.settle(&mut state, now + 2_000_001, &receipt, 1, 0);
     assert!(limit.take(&mut state, now + 2_000_001, 1).is_banned());
 }
 
-/// One slow request of one's own must not undo a ban that a thousand others have earned.
+/// One slow request must not lift a ban that a thousand other requests have caused.
 #[test]
 fn giving_back_less_than_was_refused_lifts_no_ban() {
     let limit = Limit::per(5, secs(900)).ban(secs(3_600));
@@ -209,7 +209,7 @@ fn giving_back_less_than_was_refused_lifts_no_ban() {
     assert!(limit.take(&mut state, then, 1).is_banned());
 }
 
-/// What is held is given back at its end: that is no reason to forget a gap or a ban.
+/// A held place is given back at its end. That must not erase a gap or a ban.
 #[test]
 fn gaps_and_bans_hold_for_concurrency_too() {
     let gap = Limit::concurrent(10).min_gap(secs(1));
@@ -227,7 +227,7 @@ fn gaps_and_bans_hold_for_concurrency_too() {
     assert!(ban.take(&mut state, NOW + 20, 1).is_banned());
 }
 
-/// A cost that waits longer than the patience even where nobody is before it never gets through.
+/// If a cost waits longer than the patience even in an empty queue, it is never admitted.
 #[test]
 fn no_moment_is_named_where_there_is_none() {
     let limit = Limit::leaky_bucket(2, secs(1)).queue(4);

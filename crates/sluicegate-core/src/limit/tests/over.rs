@@ -22,7 +22,7 @@ fn what_was_the_limit_becomes_soft_and_some_more_is_admitted() {
 }
 
 #[test]
-fn whoever_is_over_is_warned_until_that_is_spent_too() {
+fn requests_over_the_limit_are_warned_until_that_is_spent_too() {
     let limit = Limit::fixed_window(4, secs(60)).over_percent(50);
     let mut state = limit.fresh();
     let told = [(); 7].map(|()| limit.take(&mut state, NOW, 1));
@@ -35,7 +35,7 @@ fn whoever_is_over_is_warned_until_that_is_spent_too() {
 }
 
 #[test]
-fn what_has_nothing_over_it_is_an_error_that_says_so() {
+fn a_limit_that_cannot_be_exceeded_is_an_error_that_says_so() {
     let error = |text: &str| text.parse::<Limit>().unwrap_err().to_string();
     assert!(error("leaky 1/s queue 5 over 10%").contains("make the queue longer"));
     assert!(error("1/s over 0%").contains("not over it"));

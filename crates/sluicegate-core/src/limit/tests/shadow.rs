@@ -1,4 +1,4 @@
-//! Limits on trial.
+//! Limits on trial (shadow limits).
 
 use super::super::testing::{decide, preview};
 use super::super::{Attempt, Decision, Keys, Limit, State};
@@ -45,7 +45,7 @@ impl Both {
 }
 
 #[test]
-fn a_shadow_admits_everything_and_tells_what_it_would_refuse() {
+fn a_shadow_admits_everything_and_reports_what_it_would_refuse() {
     for limit in shapes().map(Limit::shadow) {
         let mut state = limit.fresh();
         let told = [(); 4].map(|()| limit.take(&mut state, NOW, 1));
@@ -59,7 +59,7 @@ fn a_shadow_admits_everything_and_tells_what_it_would_refuse() {
 }
 
 #[test]
-fn a_shadow_s_standing_says_when_it_would_admit() {
+fn the_status_of_a_shadow_says_when_it_would_admit() {
     for limit in shapes() {
         let shadow = limit.shadow();
         let (mut state, mut beside) = (limit.fresh(), shadow.fresh());
@@ -77,7 +77,7 @@ fn a_shadow_s_standing_says_when_it_would_admit() {
 }
 
 #[test]
-fn nobody_waits_for_a_shadow() {
+fn no_request_waits_for_a_shadow() {
     let leaky = Limit::leaky_bucket(1, secs(1)).queue(5).shadow();
     let mut state = leaky.fresh();
     let told = [(); 3].map(|()| leaky.take_within(&mut state, NOW, 1, secs(60)));
@@ -167,7 +167,7 @@ fn a_preview_of_several_leaves_a_shadow_out() {
 }
 
 #[test]
-fn clients_are_told_nothing_of_it() {
+fn clients_do_not_see_a_shadow() {
     let mut both = Both::new([
         Limit::per_minute(1).named("trial").soft(0).shadow(),
         Limit::per_minute(2).named("real"),

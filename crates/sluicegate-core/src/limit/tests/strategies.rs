@@ -1,4 +1,4 @@
-//! Limits of every shape and option, with awkward numbers among them.
+//! Limits of every algorithm and option, with awkward numbers among them.
 
 use std::time::Duration;
 
@@ -26,28 +26,28 @@ pub(super) fn period() -> impl Strategy<Value = Duration> {
     .prop_map(micros)
 }
 
-/// A shape without options; those whose numbers do not stay exact are passed over.
+/// An algorithm without options. Numbers that do not stay exact are left out.
 pub(super) fn shape() -> impl Strategy<Value = Limit> {
     shape_of(0..KINDS, count(), period())
 }
 
-/// Counts and periods small enough to run into every border in a short run.
+/// Counts and periods small enough to reach every border in a short run.
 pub(super) fn small_shape() -> impl Strategy<Value = Limit> {
     shape_of(0..KINDS, 1_u64..9, small_period())
 }
 
-/// What a limit under one name becomes, one after the other: of one algorithm, and carried over.
+/// Versions of one limit under one name, one after the other: with one algorithm, and carried over.
 pub(super) fn changes() -> impl Strategy<Value = Vec<Limit>> {
     let carried = |limit: Limit| limit.named("a").carried();
     let of = move |spec| {
         let shape = shape_of(Just(spec), 1_u64..9, small_period());
         prop::collection::vec(with_options(shape).prop_map(carried), 2..5).prop_map(of_one_row)
     };
-    // Windows from first use are told from the others by a number alone.
+    // Windows from first use differ from the others only by a number.
     (0..KINDS).prop_flat_map(of)
 }
 
-/// Those that belong to the row of the first, which are at least two.
+/// The versions that share the row of the first; at least two.
 fn of_one_row(mut limits: Vec<Limit>) -> Vec<Limit> {
     let first = limits[0];
     limits.retain(|limit| limit.id() == first.id());
@@ -62,10 +62,10 @@ fn small_period() -> impl Strategy<Value = Duration> {
     prop::sample::select(periods).prop_map(micros)
 }
 
-/// The text form takes no log of more than 65,536 stamps, and options may add some.
+/// The text form allows no log with more than 65,536 stamps, and options may add some.
 const LONGEST_LOG: u64 = 20_000;
 
-/// Shapes that are told apart here.
+/// Algorithms that these tests distinguish.
 const KINDS: i32 = 10;
 
 fn shape_of(
@@ -97,13 +97,13 @@ fn shape_of(
     )
 }
 
-/// The greatest divisor of `period` not above a `parts`-th of it; the period itself if there is none.
+/// The largest divisor of `period` that is at most a `parts`-th of it; the period itself if there is none.
 fn divisor(period: Duration, parts: u64) -> Duration {
     let period = period.as_micros() as u64;
     micros((parts..parts + 60).find(|parts| period % parts == 0).map_or(period, |by| period / by))
 }
 
-/// A shape, with some options.
+/// An algorithm with some options.
 pub(super) fn limit() -> impl Strategy<Value = Limit> {
     with_options(shape())
 }
@@ -117,7 +117,7 @@ fn with_options(shape: impl Strategy<Value = Limit>) -> impl Strategy<Value = Li
     let after = prop::option::of((1_u64..4, 1_u64..600));
     (shape, part(), (part(), after), part(), prop::bool::weighted(0.3)).prop_map(
         |(limit, gap, (ban, after), soft, count_refused)| {
-            // Hundredths of the period that one token takes.
+            // Hundredths of the period in which one token is added.
             let one = limit.period / limit.count;
             let share = |hundredths: u64| micros((one * hundredths / 100).max(1));
             let mut limit = limit;
@@ -141,15 +141,15 @@ fn with_options(shape: impl Strategy<Value = Limit>) -> impl Strategy<Value = Li
     )
 }
 
-/// How far the clock is turned before the next request.
+/// How far the clock is moved before the next request.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Turn {
     Micros(u64),
     /// Thousandths of a period.
     Period(u64),
-    /// Thousandths of the time that one token takes.
+    /// Thousandths of the time in which one token is added.
     Token(u64),
-    /// As long as the last refusal said, and less by one microsecond, and more.
+    /// The wait of the last refusal, one microsecond less, and more.
     Retry,
     AlmostRetry,
 }

@@ -1,4 +1,4 @@
-//! Limits as text, both ways.
+//! Limits as text: parsed and printed.
 
 use proptest::prelude::*;
 
@@ -41,7 +41,7 @@ proptest! {
 }
 
 #[test]
-fn limits_are_written_as_one_would_say_them() {
+fn limits_are_written_in_plain_words() {
     let table = [
         ("100/minute", Limit::per_minute(100)),
         ("100/m", Limit::per_minute(100)),
@@ -163,7 +163,7 @@ fn a_list_of_limits_that_are_alike_panics() {
     let _ = Limits::from([Limit::per_second(1), Limit::per_second(1)]);
 }
 
-/// Continuous refill could not hold these numbers exactly; refill in steps can.
+/// Continuous refill cannot hold these numbers exactly. Refill in steps can.
 #[test]
 fn a_refill_in_steps_needs_no_continuous_rate() {
     let limit = Limit::per_second(1).refill(1_000_003, secs(604_800) + micros(1));

@@ -1,4 +1,4 @@
-//! Examples from the literature that the algorithms come from, with the answers given there.
+//! Worked examples from the literature on these algorithms, with the answers given there.
 
 use super::super::testing::decide;
 use super::super::{Attempt, Limit, State};
@@ -15,7 +15,7 @@ fn sliding_counter_weighs_the_previous_minute_by_its_overlap() {
     let mut state = limit.fresh();
     assert_eq!(admitted(limit, &mut state, at(1, 0, 30), 5), 5);
     assert_eq!(admitted(limit, &mut state, at(1, 1, 18), 3), 3);
-    // 3 + 5 × 0.7 = 6.5: there is room for one, and then for none.
+    // 3 + 5 × 0.7 = 6.5: there is room for one more, and then for none.
     assert!(admits(limit, &mut state, at(1, 1, 18)));
     assert!(!admits(limit, &mut state, at(1, 1, 18)));
 }
@@ -32,13 +32,13 @@ fn sliding_counter_admits_the_hundredth_at_a_quarter_past() {
 }
 
 #[test]
-fn sliding_log_that_counts_refusals_keeps_out_who_comes_too_often() {
+fn sliding_log_that_counts_refusals_refuses_a_client_that_comes_too_often() {
     let limit = Limit::sliding_log(2, secs(60)).count_refused();
     let mut state = limit.fresh();
     assert!(admits(limit, &mut state, at(1, 0, 1)));
     assert!(admits(limit, &mut state, at(1, 0, 30)));
     assert!(!admits(limit, &mut state, at(1, 0, 50)));
-    // The refused attempt of 1:00:50 is the only one in the last minute.
+    // The attempt refused at 1:00:50 is the only one in the last minute.
     assert!(admits(limit, &mut state, at(1, 1, 40)));
     assert!(!admits(limit, &mut state, at(1, 1, 41)));
 }

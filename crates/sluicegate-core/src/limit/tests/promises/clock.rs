@@ -8,8 +8,8 @@ use super::super::{HOUR, NOW, SECOND, admits, secs};
 use super::Used;
 use crate::limit::definition::AlgorithmSpec;
 
-/// How much longer than before a refusal may last: windows and steps begin where the clock stands,
-/// the others remember what was left of the wait.
+/// How much longer than before a refusal may last. Windows and steps begin at the clock's time; the others keep the
+/// rest of the wait.
 fn at_most_longer(limit: &Limit) -> u64 {
     match limit.spec {
         AlgorithmSpec::TokenBucket { .. } | AlgorithmSpec::LeakyBucket { .. } => 0,
@@ -48,20 +48,20 @@ proptest! {
         let (Some(was), Some(is)) = (before.retry_after(), after.retry_after()) else {
             return Ok(());
         };
-        // A state knows when it was written, not when it was looked at last.
+        // A state stores when it was written, not when it was last read.
         if limit.ban > 0 || limit.gap > 0 {
             written = NOW;
         }
         let unseen = back.min(used.now + back - written);
         let most = was.as_micros() as u64 + unseen + at_most_longer(&limit);
-        // A coarse tick cannot tell where in it the state was written.
+        // A coarse tick does not tell where in it the state was written.
         let most = most + if limit.period % SECOND == 0 { SECOND - 1 } else { 0 };
         prop_assert!(is.as_micros() as u64 <= most, "{}: {:?}, was {:?}", limit, is, was);
     }
 
-    /// The wait that is told then is kept to: the clock need not first show again what it did before.
+    /// The wait that is announced then is kept: the clock need not first reach the old time again.
     #[test]
-    fn who_is_refused_after_the_step_is_admitted_when_told(
+    fn a_request_refused_after_the_step_is_admitted_after_retry_after(
         limit in prop_oneof![limit(), small_limit()],
         turns in prop::collection::vec((turn(), 1_u64..9), 1..40),
         back in 0_u64..2 * HOUR,
@@ -112,7 +112,7 @@ fn every_shape() -> [Limit; 8] {
 }
 
 #[test]
-fn an_hour_back_the_spent_is_spent_and_the_rest_is_there() {
+fn an_hour_back_neither_spends_nor_refills() {
     for limit in every_shape() {
         let mut state = limit.fresh();
         assert!(admits(limit, &mut state, NOW + HOUR), "{limit}");

@@ -15,18 +15,18 @@ fn three_per_second_is_exactly_three_in_each_of_a_million_seconds() {
             assert!(!admits(limit, &mut state, now + 333_333), "second {second}");
         }
     }
-    // Nothing was lost either: the next third is there when it is due.
+    // Nothing was lost either: the next third is available when it is due.
     assert!(admits(limit, &mut state, NOW + 999_999 * SECOND + 333_334));
 }
 
-/// The k-th after the burst is admitted at k periods divided by the count, rounded up to a
-/// microsecond, however many came before: an error of a billionth would show.
+/// After the burst, request number k is admitted at k periods divided by the count, rounded up to a microsecond,
+/// however many came before. An error of a billionth would show.
 #[test]
-fn whoever_takes_each_token_as_it_comes_never_drifts() {
+fn taking_each_token_as_it_comes_never_drifts() {
     let rates =
         [(3, SECOND), (7, DAY), (97, MINUTE), (1_000_003, HOUR), (999_983, SECOND + 7), (11, 13)];
     for (count, period) in rates {
-        // A burst of one has no place for the part of a token that comes within a microsecond.
+        // A burst of one cannot hold the part of a token that comes within a microsecond.
         let limit = Limit::per(count, micros(period)).burst(2);
         let mut state = limit.fresh();
         assert!(admits(limit, &mut state, NOW));
@@ -55,7 +55,7 @@ fn seven_hundred_million_per_second_are_that_many() {
 }
 
 #[test]
-fn as_many_as_fit_thirty_two_bits_in_an_hour_are_that_many() {
+fn the_largest_number_of_32_bits_in_an_hour_is_exact() {
     let count = u64::from(u32::MAX);
     let limit = Limit::per_hour(count);
     let mut state = limit.fresh();
@@ -71,7 +71,7 @@ fn as_many_as_fit_thirty_two_bits_in_an_hour_are_that_many() {
     assert_eq!(admitted, count);
 }
 
-/// A known limiter admits this: the cost times the interval wraps.
+/// A known limiter admits this, because the cost times the interval wraps.
 #[test]
 fn an_impossible_cost_never_wraps_into_a_possible_one() {
     let limit = Limit::per_hour(1).burst(100);

@@ -1,5 +1,5 @@
-//! Refused until, admitted at: for pairs of limits near the greatest that can be made, one of which waits in a
-//! queue of its own. When a place can be booked is told beside a model in wide integers.
+//! Refused until, admitted at: for pairs of limits near the largest possible numbers, one of which has a queue. A
+//! model in wide integers says when a place can be booked.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use super::super::super::testing::decide;
 use super::super::super::{Attempt, Decision, Keys, Limit, State};
 use super::super::{DAY, NOW, micros};
 
-/// Half small, half anywhere up to `most` in size.
+/// Half of them small, half anywhere up to `most` in size.
 fn number(most: u32) -> impl Strategy<Value = u64> {
     prop_oneof![1_u64..10, (0..most, 0_u64..1_000).prop_map(|(bits, more)| (1 << bits) + more)]
 }
 
-/// A limit in which a place is booked that another holds back.
+/// A limit in which a place is booked for a request that another limit holds back.
 fn beside() -> impl Strategy<Value = Limit> {
     let periods = prop_oneof![number(42), Just(250_000), Just(DAY), 1..3 * DAY];
     (0..5, number(40), periods, number(30)).prop_filter_map(
@@ -48,9 +48,9 @@ fn take(limits: &[Limit], states: &mut [State], now: u64, keys: Keys) -> Decisio
     decide(&mut attempts.collect::<Vec<_>>(), now, None, keys)
 }
 
-/// The earliest moment at which a place can be booked in a fresh bucket by one that leaves at `leaves`: what
-/// drains until then, a cost and the bucket stay below 2^53, and beside a limit on another key it keeps at most
-/// half of the bucket. Every number is wide, every moment tried in halves.
+/// The earliest moment at which a request that leaves at `leaves` can book a place in a fresh bucket. What drains
+/// until then, a cost and the bucket have to stay below 2^53. Beside a limit on another key, it keeps at most half of
+/// the bucket. All numbers are wide, and the moment is found by bisection.
 fn booked_at(limit: &Limit, now: u64, leaves: u64, keys: Keys) -> Option<u64> {
     let [unit, drain, tick] = match limit.algorithm {
         super::super::super::algorithm::Algorithm::TokenBucket(bucket) => {
@@ -77,7 +77,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_500))]
 
     #[test]
-    fn who_waits_as_long_as_told_is_admitted_beside_any_limit_and_one_tick_earlier_is_not(
+    fn a_client_that_waits_retry_after_is_admitted_beside_any_limit_and_one_tick_earlier_is_not(
         beside in beside(),
         queue in queue(),
         is_shared in any::<bool>(),
@@ -111,7 +111,7 @@ proptest! {
         start in NOW..NOW + DAY,
     ) {
         let keys = if is_shared { Keys::Several } else { Keys::One };
-        // Somebody has just left, and finds nothing spent in the other limit.
+        // Another request has just left, and the other limit has nothing spent.
         let (mut waiting, mut fresh) = (queue.fresh(), beside.fresh());
         prop_assert!(queue.take(&mut waiting, start, 1).is_admitted());
         let leaves = start + queue.peek(&waiting, start, 1).wait().as_micros() as u64;

@@ -1,4 +1,4 @@
-//! No input is too large: nothing panics, nothing overflows, every number that is kept is exact.
+//! No input is too large: nothing panics, nothing overflows, and every stored number is exact.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ fn patience() -> impl Strategy<Value = Duration> {
     prop::sample::select(vec![Duration::ZERO, micros(1), micros(DAY), micros(EXACT), Duration::MAX])
 }
 
-/// Limits near the greatest that can be made, beside the usual ones.
+/// Limits near the largest possible numbers, beside usual ones.
 fn large() -> impl Strategy<Value = Limit> {
     let number = || prop_oneof![1_u64..10, (0_u32..52).prop_map(|bits| (1 << bits) + 1)];
     (0..8, number(), number(), number()).prop_filter_map(
@@ -56,7 +56,7 @@ fn large() -> impl Strategy<Value = Limit> {
 
 fn assert_exact(limit: &Limit, state: &State) {
     let mut words = vec![state.gap[0], state.gap[1], state.ban[0], state.ban[1], state.words[0]];
-    // Two counts of 32 bits each are told apart before they are used.
+    // The two counts of 32 bits are separated before they are used.
     if !matches!(limit.algorithm, Algorithm::SlidingWindow(_)) {
         words.push(state.words[1]);
     }
@@ -100,7 +100,7 @@ proptest! {
         }
     }
 
-    /// However long somebody would wait, no two are told to leave at once beyond the limit.
+    /// However long requests wait, no two get the same place beyond the limit.
     #[test]
     fn endless_patience_books_no_place_twice(
         limit in large(),

@@ -1,4 +1,4 @@
-//! Never more than the burst and the rate times the time, in any interval.
+//! In any interval, never more than the burst and the rate times the time.
 
 use proptest::prelude::*;
 
@@ -46,7 +46,7 @@ fn patience() -> impl Strategy<Value = Turn> {
     prop_oneof![Just(Turn::Micros(0)), turn()]
 }
 
-/// What left from one moment to another, both included.
+/// What left between two moments, both included.
 fn check(limit: &Limit, from: u64, to: u64, left: &[Left]) {
     let sum: u128 = left.iter().map(|(_, cost)| u128::from(*cost)).sum();
     let (count, period) = (u128::from(limit.count), u128::from(limit.period));
@@ -61,7 +61,7 @@ fn check(limit: &Limit, from: u64, to: u64, left: &[Left]) {
             };
             let largest = left.iter().map(|(_, cost)| *cost).max().unwrap_or(0).max(at_once);
             let tick = bucket.scale()[2];
-            // Who waits leaves at the first tick after it is due: one tick of rounding.
+            // A waiting request leaves at the first tick after it is due: one tick of rounding.
             let ticks = u128::from(to / tick - from / tick) + 1;
             let most = u128::from(largest) * period + ticks * u128::from(tick) * count;
             assert!(sum * period <= most, "{limit}: {sum} in {} µs", to - from);
@@ -73,7 +73,7 @@ fn check(limit: &Limit, from: u64, to: u64, left: &[Left]) {
         (AlgorithmSpec::SlidingLog { .. }, _) if to - from < limit.period => {
             assert!(sum <= count, "{limit}: {sum} in {} µs", to - from);
         }
-        // Windows that begin anywhere: an interval shorter than one touches two at most.
+        // For windows that begin anywhere, an interval shorter than one touches at most two.
         (AlgorithmSpec::FixedWindow { .. }, _) if to - from < limit.period => {
             assert!(sum <= 2 * count, "{limit}: {sum}");
         }

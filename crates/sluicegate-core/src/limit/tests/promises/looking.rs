@@ -1,4 +1,4 @@
-//! Looking changes nothing, and tells what taking would.
+//! A peek changes nothing, and answers what a take would.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ fn attempts<'a>(limits: &'a [Limit], states: &'a mut [State], cost: u64) -> Vec<
     limits.iter().zip(states).map(|(limit, state)| Attempt { limit, state, cost }).collect()
 }
 
-/// Both verdicts, of a look and of what is done then; a look that changes anything is an error.
+/// The verdicts of a peek and of the take after it. A peek that changes the state is an error.
 fn look_and_take(
     limits: &[Limit],
     states: &mut [State],
@@ -26,14 +26,14 @@ fn look_and_take(
     let taken = decide(&mut attempts(limits, states, cost), now, patience, keys);
     let both = [&looked, &taken];
     if !taken.is_admitted() && !records(limits) {
-        // Nothing was charged: all of it is told alike.
+        // Nothing was charged, so all of it is reported alike.
         let told = both.map(|outcome| outcome.about(limits.iter().map(|limit| (limit, cost))));
         assert_eq!(told[0], told[1]);
     }
     both.map(|outcome| outcome.verdict())
 }
 
-/// Whether a refusal is written down, and so puts off the moment of admission.
+/// Whether a refusal is recorded and so delays the moment of admission.
 fn records(limits: &[Limit]) -> bool {
     limits.iter().any(|limit| limit.ban > 0 || limit.count_refused)
 }
@@ -49,7 +49,7 @@ fn assert_alike(limits: &[Limit], [looked, taken]: [Verdict; 2]) {
     }
 }
 
-/// How far the clock is turned, or set back.
+/// How far the clock is moved forward or back.
 fn step(limit: &Limit, turned: super::super::strategies::Turn, back: Option<u64>, now: u64) -> u64 {
     match back {
         Some(back) => now - back,

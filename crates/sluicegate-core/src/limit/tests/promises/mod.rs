@@ -1,4 +1,4 @@
-//! What the arithmetic promises, over every shape and option and awkward rates.
+//! The promises of the arithmetic, over every algorithm and option and awkward rates.
 
 mod clock;
 mod exact;
@@ -58,7 +58,7 @@ impl Used {
         decision.statuses().next().expect("one limit").receipt
     }
 
-    /// Without patience where it is 0.
+    /// Without patience if it is 0.
     fn take_within(&mut self, cost: u64, patience: u64) -> Decision {
         let (cost, state) = (cost.min(self.limit.capacity()), &mut self.state);
         let decision = match patience {
@@ -70,7 +70,7 @@ impl Used {
     }
 }
 
-/// What a limit says of a state at a moment, and to each of some costs.
+/// What a limit answers for a state at a moment, for several costs.
 fn answers(limit: Limit, state: &State, now: u64) -> Vec<(bool, Option<u64>, Option<Duration>)> {
     [1, 2, limit.capacity() / 2 + 1, limit.capacity()]
         .map(|cost| limit.peek(state, now, cost))

@@ -1,4 +1,4 @@
-//! The leaky bucket against the excess formula of nginx's `limit_req`.
+//! The leaky bucket compared with the excess formula of nginx's `limit_req`.
 
 use proptest::prelude::*;
 
@@ -10,13 +10,13 @@ struct Nginx {
     /// Requests per second times 1000.
     rate: i64,
     burst: i64,
-    /// `nodelay` is the greatest.
+    /// `nodelay` is the largest value.
     delay: i64,
     node: Option<(i64, i64)>,
 }
 
 impl Nginx {
-    /// What of the excess is delayed, or `None` for a refusal.
+    /// The excess that is delayed, or `None` for a refusal.
     fn request(&mut self, now: i64) -> Option<i64> {
         let excess = match self.node {
             None => 0,
@@ -57,7 +57,7 @@ proptest! {
             let decision = limit.take(&mut state, NOW + millis * 1_000, 1);
             prop_assert_eq!(decision.is_admitted(), expected.is_some(), "at {} ms", millis);
             if let Some(excess) = expected {
-                // nginx rounds its delays down to a millisecond; what is rounded is the same.
+                // nginx rounds its delays down to a millisecond. What is rounded is the same.
                 let wait = (excess as u64 * 1_000_000).div_ceil(rate * 1_000);
                 prop_assert_eq!(decision.wait(), micros(wait));
             }

@@ -45,7 +45,7 @@ proptest! {
         }
     }
 
-    /// Against a run in which the request cost from the beginning what it turned out to cost.
+    /// Compared with a run in which the request cost from the beginning what it turned out to cost.
     #[test]
     fn a_refund_leaves_no_more_than_if_the_request_had_never_come(
         limit in small_shape(),
@@ -54,7 +54,7 @@ proptest! {
         after in prop::collection::vec((turn(), 1_u64..4), 0..20),
         probes in prop::collection::vec(turn(), 1..10),
     ) {
-        // A step or a window that begins with the first request begins with another without it.
+        // Without the first request, a step or a window that begins with it begins with another one.
         let phased = matches!(limit.spec, AlgorithmSpec::SteppedBucket { .. } | AlgorithmSpec::FixedWindow { from_first: true });
         if phased {
             return Ok(());
@@ -108,7 +108,7 @@ proptest! {
                 limit.settle(&mut used.state, used.now, &receipt, cost, spent.min(cost));
                 let after = limit.peek(&used.state, used.now, 1).remaining();
                 let most = before.map(|before| before.saturating_add(cost).min(limit.capacity()));
-                // Giving back may lift a ban or a gap as well, and then there is what there was before it.
+                // Giving back may also lift a ban or a gap. Then the state before it shows again.
                 let lifted = (limit.ban > 0 || limit.gap > 0) && before == Some(0);
                 prop_assert!(before <= after && (lifted || after <= most));
                 prop_assert!(after <= Some(limit.capacity()));
@@ -175,12 +175,12 @@ fn two_counts_take_back_from_the_window_in_which_it_was_spent() {
     let receipts: Vec<_> = (0..4).map(|_| mark_of(limit, &mut used)).collect();
     let half = NOW + 90 * SECOND;
     assert_eq!(admitted(limit, &mut used.state, half, 9), 2);
-    // Two of the previous four less: the half of two weighs one.
+    // Two of the previous four less: half of two weighs one.
     for receipt in &receipts[..2] {
         limit.settle(&mut used.state, half, receipt, 1, 0);
     }
     assert_eq!(admitted(limit, &mut used.state, half, 9), 1);
-    // Two windows on, nothing of it is left to give back.
+    // After two windows nothing of it is left to give back.
     let later = NOW + 2 * MINUTE;
     assert_eq!(admitted(limit, &mut used.state, later, 9), 1);
     limit.settle(&mut used.state, later, &receipts[2], 1, 0);
@@ -193,7 +193,7 @@ fn a_bucket_takes_back_only_what_has_not_drained_meanwhile() {
     let mut used = Used::new(limit);
     let decision = used.take(10);
     let receipt = decision.statuses().next().expect("one limit").receipt;
-    // Four seconds on, six of the ten are still owed.
+    // After four seconds, six of the ten have not drained.
     used.now += 4 * SECOND;
     assert!(used.take(30).is_admitted());
     limit.settle(&mut used.state, used.now, &receipt, 10, 0);

@@ -14,7 +14,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
     #[test]
-    fn who_waits_as_long_as_told_is_admitted_and_one_tick_earlier_is_not(
+    fn a_client_that_waits_retry_after_is_admitted_and_one_tick_earlier_is_not(
         limit in prop_oneof![limit(), small_limit()],
         turns in prop::collection::vec((turn(), 1_u64..9), 1..40),
     ) {
@@ -54,7 +54,7 @@ proptest! {
                 continue;
             }
             prop_assert!(decision.statuses().any(|status| status.refused));
-            // All or none: whoever did not refuse, or does not record it, knows of nothing.
+            // All or none: a limit that did not refuse, or does not record it, is unchanged.
             for ((limit, status), (before, after)) in
                 limits.iter().zip(decision.statuses()).zip(before.iter().zip(&states))
             {
@@ -63,13 +63,13 @@ proptest! {
                 }
             }
             let Some(retry) = retry else {
-                // Where a queue always reaches beyond what another limit can book.
+                // A queue may always reach beyond what another limit can book.
                 let queue = |limit: &Limit| matches!(limit.spec, AlgorithmSpec::LeakyBucket { .. });
                 let counter = |limit: &Limit| limit.spec == AlgorithmSpec::SlidingWindow;
                 prop_assert!(limits.iter().any(queue) && limits.iter().any(counter));
                 continue;
             };
-            // Nobody is kept away for longer, and no window announced ends later.
+            // No request waits longer, and no announced window ends later.
             let seconds = retry.as_micros().div_ceil(1_000_000).max(1);
             prop_assert_eq!(u128::from(fields::retry_after(&decision)), seconds);
             let retry = retry.as_micros() as u64;
@@ -99,7 +99,7 @@ proptest! {
             let take = used.take(cost);
             prop_assert_eq!(peek.is_admitted(), take.is_admitted());
             prop_assert_eq!(peek.wait(), take.wait());
-            // A refusal that is recorded lasts longer than one that was only asked about.
+            // A recorded refusal lasts longer than one that was only peeked at.
             if limit.ban == 0 && !limit.count_refused {
                 prop_assert_eq!(peek.retry_after(), take.retry_after());
             } else {
@@ -108,7 +108,7 @@ proptest! {
         }
     }
 
-    /// What is announced as the window holds: not more than the rest until then, and more after it.
+    /// The announced window holds: until it ends no more than the rest, and more afterwards.
     #[test]
     fn no_more_than_what_remains_is_to_be_had_within_the_window(
         limit in small_limit(),

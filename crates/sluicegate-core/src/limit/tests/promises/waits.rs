@@ -15,7 +15,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
     #[test]
-    fn who_comes_first_leaves_first_and_within_the_patience(
+    fn requests_leave_in_order_of_arrival_and_within_the_patience(
         limit in prop_oneof![limit(), small_limit()],
         turns in prop::collection::vec((turn(), 1_u64..9, turn()), 1..50),
     ) {
@@ -28,7 +28,7 @@ proptest! {
             let decision = used.take_within(cost, patience);
             let wait = decision.wait().as_micros() as u64;
             if matches!(limit.spec, AlgorithmSpec::LeakyBucket { .. }) {
-                // The queue has a length; patience makes it no longer.
+                // The queue has a length. Patience does not make it longer.
                 let in_time = patience == 0 || peek.wait() <= super::micros(patience);
                 prop_assert_eq!(peek.is_admitted() && in_time, decision.is_admitted());
                 prop_assert!(!decision.is_admitted() || peek.wait() == decision.wait());
@@ -65,14 +65,14 @@ proptest! {
         }
     }
 
-    /// A place that is given back before it comes is there for the next, if it is the last in line.
+    /// If a place is given back before its time, the next request gets it, if it was the last in line.
     #[test]
     fn the_last_in_line_gives_its_place_back(
         limit in small_limit(),
         turns in prop::collection::vec((turn(), 1_u64..5), 1..30),
         patience in turn(),
     ) {
-        // A gap that begins when its request leaves the queue cannot be told from an earlier one.
+        // A gap that begins when its request leaves the queue looks like an earlier one.
         if matches!(limit.spec, AlgorithmSpec::LeakyBucket { .. }) && limit.gap > 0 {
             return Ok(());
         }
@@ -102,7 +102,7 @@ fn both(limits: &[Limit; 2], states: &mut [State; 2], now: u64, patience: Durati
 }
 
 #[test]
-fn who_would_wait_in_vain_is_refused_at_once() {
+fn a_request_that_would_wait_in_vain_is_refused_at_once() {
     let limit = Limit::per_second(1);
     let mut state = limit.fresh();
     assert_eq!(limit.take(&mut state, NOW, 1).wait(), secs(0));
@@ -121,14 +121,15 @@ fn several_limits_agree_on_one_moment() {
     let mut wait = |patience| both(&limits, &mut states, NOW, patience);
     assert_eq!(wait(secs(0)), Some(0));
     assert_eq!(wait(secs(60)), Some(SECOND));
-    // The window is full until its end, where the bucket has long been ready.
+    // The window is full until its end, and the bucket has long been ready.
     assert_eq!(wait(secs(9)), None);
     assert_eq!(wait(secs(60)), Some(10 * SECOND));
     assert_eq!(wait(secs(60)), Some(11 * SECOND));
     assert_eq!(wait(secs(60)), Some(20 * SECOND));
 }
 
-/// Two counts have none for the window after: a queue that reaches into it is no place for them.
+/// A sliding window has no count for the window after the current one. A queue that reaches into it has no place to
+/// book.
 #[test]
 fn a_queue_that_reaches_over_a_border_is_told_when_it_does_no_longer() {
     let limits = [Limit::leaky_bucket(1, secs(10)).queue(5), Limit::sliding_window(100, secs(60))];
@@ -148,7 +149,7 @@ fn a_queue_that_reaches_over_a_border_is_told_when_it_does_no_longer() {
 
 /// A customer's own limit, and one that all customers share.
 #[test]
-fn one_who_waits_does_not_shut_what_others_share() {
+fn a_waiting_request_does_not_block_a_limit_that_others_share() {
     let (own, shared) = (Limit::per_hour(1), Limit::per_second(100));
     let (mut customer, mut all) = (own.fresh(), shared.fresh());
     let mut ask = |customer: &mut State, patience| {
@@ -159,7 +160,7 @@ fn one_who_waits_does_not_shut_what_others_share() {
         decide(&mut attempts, NOW, Some(patience), Keys::Several)
     };
     assert!(ask(&mut customer, secs(0)).is_admitted());
-    // An hour from now would be a place in the customer's own limit, but not in the shared one.
+    // A place in an hour would be possible in the customer's own limit, but not in the shared one.
     let refused = ask(&mut customer, secs(3_600));
     assert_eq!(refused.retry_after(), Some(secs(3_600)));
     let refusing: Vec<_> = refused.statuses().map(|status| status.refused).collect();
@@ -170,8 +171,8 @@ fn one_who_waits_does_not_shut_what_others_share() {
     assert!(!ask(&mut own.fresh(), secs(0)).is_admitted());
 }
 
-/// Whoever waits an hour in one limit would keep the other from being counted exactly: who comes back when told
-/// is admitted, and one tick earlier is refused, however large the numbers.
+/// If a request waited for an hour in one limit, the other could not be counted exactly. A client that comes back
+/// after `retry_after` is admitted, and one tick earlier it is refused, however large the numbers are.
 #[test]
 fn a_place_too_far_ahead_to_be_counted_is_told_when_it_is_near_enough() {
     let bucket = Limit::per(437_303, Duration::from_millis(250)).burst(4);
@@ -185,7 +186,7 @@ fn a_place_too_far_ahead_to_be_counted_is_told_when_it_is_near_enough() {
         decide(&mut attempts.collect::<Vec<_>>(), now, None, Keys::One)
     };
     let retry = ask(NOW).retry_after().expect("time makes room");
-    // What drains until it leaves stays below 2^53, the bucket and one cost left out.
+    // What drains until it leaves stays below 2^53, without the bucket and one cost.
     let (unit, drain) = (250_000_u128, 437_303_u128);
     let room = (1_u128 << 53) - 4 * unit - unit;
     let latest = (room - 1) / drain;
