@@ -15,6 +15,7 @@ pub use crate::{__layer as layer, __respond_with as respond_with};
 pub use tower_layer::Layer;
 
 pub use crate::layer::LayerSettings;
+pub use crate::upgrade::Upgrade;
 pub use crate::view::{Framework, FrameworkBody, HttpView, MatchedRoute, Peer, Plain};
 
 /// The key that `key` reads from `request`: the one under which a rule by this key counts it.

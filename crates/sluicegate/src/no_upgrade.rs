@@ -6,15 +6,23 @@ use http::{Request, StatusCode};
 
 use crate::held::Held;
 
+/// A request whose connection can be upgraded: there is none without the feature `upgrades`.
 #[derive(Debug)]
-pub(crate) struct Upgrade(Infallible);
+pub struct Upgrade(Infallible);
 
 impl Upgrade {
-    pub(crate) fn of<B>(_: &mut Request<B>) -> Option<Self> {
+    /// None.
+    pub fn of<B>(_: &mut Request<B>) -> Option<Self> {
         None
     }
 
-    pub(crate) fn is_accepted(&self, _: StatusCode) -> bool {
+    /// Whether a response upgrades the connection.
+    pub fn is_accepted(&self, _: StatusCode) -> bool {
+        match self.0 {}
+    }
+
+    /// Upgrades the connection, which keeps something.
+    pub fn keep(self, _: impl Send + Sync + 'static) {
         match self.0 {}
     }
 

@@ -4,8 +4,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use pin_project_lite::pin_project;
+use sluicegate::adapter::Upgrade;
 use sluicegate_core::adapter::{Refused, note_unserved};
 use sluicegate_core::cost::RunningCost;
 use sluicegate_core::response::Degraded;
@@ -69,6 +70,7 @@ pin_project! {
         Running {
             #[pin]
             future: F,
+            upgrade: Option<Upgrade>,
             in_service: Option<InService>,
             hold_until: HoldUntil,
         },
@@ -141,19 +143,21 @@ where
                         in_service.iter_mut().for_each(InService::pause);
                     }
                     ready!(is_ready)?;
-                    let Forward { mut service, request, settings } =
+                    let Forward { mut service, mut request, settings } =
                         forward.take().expect(POLLED_AGAIN);
-                    let future = service.call(request);
                     let hold_until = settings.hold_until;
-                    State::Running { future, in_service: in_service.take(), hold_until }
+                    let keeps = hold_until == HoldUntil::Close && in_service.is_some();
+                    let upgrade = if keeps { Upgrade::of(&mut request) } else { None };
+                    let future = service.call(request);
+                    State::Running { future, upgrade, in_service: in_service.take(), hold_until }
                 }
-                StateProj::Running { future, in_service, hold_until } => {
+                StateProj::Running { future, upgrade, in_service, hold_until } => {
                     in_service.iter_mut().for_each(InService::resume);
                     let result = future.poll(cx);
                     in_service.iter_mut().for_each(InService::pause);
                     let result = ready!(result);
                     let in_service = in_service.take();
-                    return Poll::Ready(result_of(result, in_service, *hold_until));
+                    return Poll::Ready(result_of(result, in_service, upgrade.take(), *hold_until));
                 }
                 StateProj::Shed { response } => {
                     return Poll::Ready(Ok(response.take().expect(POLLED_AGAIN)));
@@ -167,17 +171,27 @@ where
 fn result_of<B: http_body::Body, E>(
     result: Result<Response<B>, E>,
     in_service: Option<InService>,
+    upgrade: Option<Upgrade>,
     hold_until: HoldUntil,
 ) -> Result<Response<Body<B>>, E> {
     let Some(mut in_service) = in_service else {
         return result.map(|response| response.map(|body| Body::new(body, None)));
     };
     let response = result.inspect_err(|_| in_service.failed(false))?;
-    let held = in_service.answered(head(&response), hold_until);
+    let upgrade = upgrade.filter(|upgrade| upgrade.is_accepted(response.status()));
+    let is_upgrade = upgrade.is_some() || response.status() == StatusCode::SWITCHING_PROTOCOLS;
+    let held = in_service.answered(head(&response, is_upgrade), hold_until);
+    let held = match upgrade {
+        Some(upgrade) => {
+            upgrade.keep(held);
+            None
+        }
+        None => held,
+    };
     Ok(response.map(|body| Body::new(body, held)))
 }
 
-fn head<B: http_body::Body>(response: &Response<B>) -> Head {
+fn head<B: http_body::Body>(response: &Response<B>, is_upgrade: bool) -> Head {
     let extensions = response.extensions();
     let cost = || extensions.get().map(|Cost(cost)| RunningCost::of(*cost));
     Head {
@@ -186,6 +200,7 @@ fn head<B: http_body::Body>(response: &Response<B>) -> Head {
         is_refusal: extensions.get::<Refused>().is_some(),
         hold_until: extensions.get().copied(),
         is_end: response.body().is_end_stream(),
+        is_upgrade,
     }
 }
 

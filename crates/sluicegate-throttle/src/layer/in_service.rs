@@ -40,6 +40,8 @@ pub(super) struct Head {
     pub(super) hold_until: Option<HoldUntil>,
     /// Whether no body follows.
     pub(super) is_end: bool,
+    /// Whether the response upgrades the connection.
+    pub(super) is_upgrade: bool,
 }
 
 /// How a body has ended.
@@ -113,11 +115,16 @@ impl InService {
             500.. => Outcome::Error,
             _ => Outcome::Success,
         };
-        if head.is_end || head.hold_until.unwrap_or(hold_until) == HoldUntil::Head {
+        let is_over = match head.hold_until.unwrap_or(hold_until) {
+            HoldUntil::Head => true,
+            HoldUntil::Body => head.is_end || head.is_upgrade,
+            HoldUntil::Close => head.is_end && !head.is_upgrade,
+        };
+        if is_over || head.is_upgrade {
+            // However a connection is closed after that, its request was served.
             self.outcome = self.at_end;
-            return None;
         }
-        Some(self)
+        (!is_over).then_some(self)
     }
 
     /// The body has ended.

@@ -29,6 +29,24 @@ fn the_inner_service_is_not_made_ready_before_its_request_leaves_the_queue() {
     assert_eq!(handlers.0.borrow().asked, 1);
 }
 
+/// Not even `http_body::Body` is asked of the body.
+#[test]
+fn a_request_waits_whose_body_nobody_can_read() {
+    struct Unread;
+
+    let (clock, handlers) = (ManualClock::new(), Handlers::default());
+    let throttle = one_at_a_time(&clock).build().unwrap();
+    let mut service = throttle.layer().layer(handlers.clone());
+    let mut send = || -> Answering { Box::pin(service.call(Request::new(Unread))) };
+    let (mut first, mut second) = (send(), send());
+    assert_waits(&mut first);
+    assert_waits(&mut second);
+    handlers.answer_empty();
+    assert_eq!(answered(&mut first).status(), 200);
+    assert_waits(&mut second);
+    assert_eq!(handlers.started().len(), 2);
+}
+
 #[test]
 fn a_request_that_was_told_before_it_was_first_polled_starts() {
     let (clock, handlers) = (ManualClock::new(), Handlers::default());

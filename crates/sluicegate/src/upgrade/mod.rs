@@ -29,8 +29,8 @@ use crate::held::Held;
 /// end it; hyper may yield in between.
 const POLLS: usize = 16;
 
-/// A request that can be upgraded.
-pub(crate) struct Upgrade(Box<Handshake>);
+/// A request whose connection can be upgraded, and then keeps something until it has closed.
+pub struct Upgrade(Box<Handshake>);
 
 struct Handshake {
     connection: http1::UpgradeableConnection<Stage, Script>,
@@ -50,7 +50,7 @@ struct Shared {
 
 impl Upgrade {
     /// Gives the handler an `OnUpgrade` of ours, if the connection can be upgraded.
-    pub(crate) fn of<B>(request: &mut Request<B>) -> Option<Self> {
+    pub fn of<B>(request: &mut Request<B>) -> Option<Self> {
         let real = request.extensions_mut().remove::<OnUpgrade>()?;
         let shared = Arc::new(Shared::default());
         let stage = Stage::new(real.clone(), Arc::clone(&shared));
@@ -65,8 +65,14 @@ impl Upgrade {
     }
 
     /// Whether a response of `status` upgrades the connection.
-    pub(crate) fn is_accepted(&self, status: StatusCode) -> bool {
+    pub fn is_accepted(&self, status: StatusCode) -> bool {
         status == StatusCode::SWITCHING_PROTOCOLS || self.0.is_connect && status.is_success()
+    }
+
+    /// Upgrades the connection, which keeps `kept` until it is closed. Where the handler has dropped its `OnUpgrade`, or
+    /// drops it later, that is dropped.
+    pub fn keep(self, kept: impl Send + Sync + 'static) {
+        self.accept(Some(Box::new(Kept(kept))));
     }
 
     /// Upgrades the connection, which keeps `held` until it is closed. Where the handler has dropped its
@@ -77,6 +83,11 @@ impl Upgrade {
         self.0.finish();
     }
 }
+
+/// Anything that lets go of something when it is dropped.
+struct Kept<T>(T);
+
+impl<T: Send + Sync> Held for Kept<T> {}
 
 impl Handshake {
     fn begin(&mut self) -> Option<OnUpgrade> {

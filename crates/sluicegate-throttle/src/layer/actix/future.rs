@@ -6,6 +6,7 @@ use std::task::{Context, Poll, ready};
 
 use actix_web::body::{BodySize, BoxBody, EitherBody, MessageBody};
 use actix_web::dev::{Service, ServiceRequest, ServiceResponse};
+use actix_web::http::StatusCode;
 use actix_web::{Error, HttpMessage};
 use pin_project_lite::pin_project;
 use sluicegate_core::adapter::{Refused, note_unserved};
@@ -161,6 +162,8 @@ fn head<B: MessageBody>(response: &ServiceResponse<B>) -> Head {
         is_refusal: extensions.contains::<Refused>(),
         hold_until: extensions.get().copied(),
         is_end: matches!(response.response().body().size(), BodySize::None | BodySize::Sized(0)),
+        // The connection is the body of its response.
+        is_upgrade: response.status() == StatusCode::SWITCHING_PROTOCOLS,
     }
 }
 
