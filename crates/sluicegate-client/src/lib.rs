@@ -14,11 +14,16 @@
 mod error;
 pub mod obey;
 pub mod outgoing;
+pub mod propagate;
 pub mod retry;
+mod table;
+pub mod throttle;
 
 pub use self::error::{BoxError, ConfigError, Refused};
 pub use self::obey::ObeyLayer;
+pub use self::propagate::PropagateLayer;
 pub use self::retry::RetryLayer;
+pub use self::throttle::ThrottleLayer;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -10,6 +10,7 @@ use super::shared::Shared;
 use super::standing::Rules;
 use crate::error::ConfigError;
 use crate::outgoing::{AnyKey, OutgoingView};
+use crate::table::MOST_ROWS;
 
 /// A layer that keeps requests back while their server asks for that.
 ///
@@ -160,7 +161,7 @@ impl ObeyBuilder {
     pub fn build(mut self) -> Result<ObeyLayer, ConfigError> {
         const DAY: Duration = Duration::from_secs(86_400);
         self.rules = Rules::try_new(self.longest, self.probe)?;
-        if self.servers == 0 || self.servers > 10_000_000 {
+        if self.servers == 0 || self.servers > MOST_ROWS {
             let text =
                 format!("1 to 10,000,000 servers are remembered; {} were asked for", self.servers);
             return Err(ConfigError::new(text));

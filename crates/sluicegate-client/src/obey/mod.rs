@@ -15,11 +15,11 @@
 
 mod future;
 mod layer;
+mod row;
 mod service;
 mod shared;
 mod signal;
 mod standing;
-mod table;
 mod wait;
 
 pub use self::future::ResponseFuture;

@@ -5,16 +5,17 @@ use sluicegate::clock::Clock;
 use sluicegate::key::{Key, KeyBuf};
 
 use super::layer::ObeyBuilder;
+use super::row::{Line, ServerRow};
 use super::signal::Signal;
 use super::standing::{Rules, Turn};
-use super::table::{Line, Table};
 use crate::error::Refused;
 use crate::outgoing::{AnyKey, Origin, OutgoingRequest, OutgoingResponse, OutgoingView};
+use crate::table::Table;
 
 /// What all services of a layer share.
 #[derive(Debug)]
 pub(super) struct Shared {
-    pub(super) table: Table,
+    pub(super) table: Table<ServerRow>,
     pub(super) clock: Clock,
     pub(super) wait: Duration,
     waiting: usize,

@@ -3,6 +3,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::request::OutgoingRequest;
+
 /// What a request that leaves takes over from the one that it is made for: how much it matters, and until when the
 /// answer is of use.
 ///
@@ -41,7 +43,7 @@ impl Context {
         Self { criticality: None, deadline: None }
     }
 
-    /// The class of the request, such as `CRITICAL` of `sluicegate-throttle`.
+    /// The class of the request, such as `CRITICAL` of the four in the Google SRE book.
     pub fn criticality(mut self, class: impl Into<Cow<'static, str>>) -> Self {
         self.criticality = Some(class.into());
         self
@@ -59,6 +61,15 @@ impl Context {
         self.criticality.as_deref()
     }
 
+    /// The rank of the class among the four of the Google SRE book, 0 for the most critical; `None` for another class.
+    ///
+    /// A request without a class is `CRITICAL`.
+    pub fn rank(&self) -> Option<usize> {
+        const FOUR: [&str; 4] = ["CRITICAL_PLUS", "CRITICAL", "SHEDDABLE_PLUS", "SHEDDABLE"];
+        let name = self.importance().unwrap_or(FOUR[1]);
+        FOUR.iter().position(|class| class.eq_ignore_ascii_case(name))
+    }
+
     /// How long the answer is still of use.
     pub fn left(&self) -> Option<Duration> {
         self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()))
@@ -67,6 +78,12 @@ impl Context {
     /// Gives this context to all requests that `future` makes in its own task and that have none of their own.
     pub async fn scope<F: Future>(self, future: F) -> F::Output {
         CURRENT.scope(self, future).await
+    }
+
+    /// The context of a request: its own, else that of the [`scope`](Self::scope) that this code runs in.
+    pub fn of(request: &impl OutgoingRequest) -> Option<Self> {
+        let own = request.extensions().and_then(|extensions| extensions.get::<Self>());
+        own.cloned().or_else(Self::current)
     }
 
     /// The context of the [`scope`](Self::scope) that this code runs in.

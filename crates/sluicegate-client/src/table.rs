@@ -1,0 +1,105 @@
+//! A bounded table of what is known by key.
+
+use std::collections::HashMap;
+use std::hash::BuildHasher;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use foldhash::fast::RandomState;
+use sluicegate::key::KeyBuf;
+
+/// Parts of the table with a lock each, so that threads seldom meet.
+const SHARDS: usize = 16;
+
+/// Most rows that a table may be asked for.
+pub(crate) const MOST_ROWS: usize = 10_000_000;
+
+/// A row of the table.
+pub(crate) trait Row: Default {
+    /// What would be lost if it were forgotten.
+    fn worth(&self, now: u64) -> Worth;
+}
+
+/// What would be lost if a row were forgotten; the least goes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Worth {
+    Nothing,
+    Something(u64),
+    /// It is in use.
+    Keep,
+}
+
+/// Rows by key. When a part is full, what is worth nothing is forgotten, else what is worth the least.
+#[derive(Debug)]
+pub(crate) struct Table<T> {
+    shards: [Mutex<Shard<T>>; SHARDS],
+    hasher: RandomState,
+    /// Most rows of a part.
+    room: usize,
+}
+
+type Shard<T> = HashMap<KeyBuf, T, RandomState>;
+
+impl<T: Row> Table<T> {
+    /// A table of about so many rows.
+    pub(crate) fn new(capacity: usize) -> Self {
+        Self {
+            shards: std::array::from_fn(|_| Mutex::default()),
+            hasher: RandomState::default(),
+            room: capacity.div_ceil(SHARDS),
+        }
+    }
+
+    /// Uses the row of `key`, which is made if there is none. `None` where every row has to be kept.
+    pub(crate) fn with<O>(
+        &self,
+        key: &KeyBuf,
+        now: u64,
+        with: impl FnOnce(&mut T) -> O,
+    ) -> Option<O> {
+        let mut shard = self.shard(key);
+        if let Some(row) = shard.get_mut(key) {
+            return Some(with(row));
+        }
+        if shard.len() >= self.room && !make_room(&mut shard, now, self.room) {
+            return None;
+        }
+        Some(with(shard.entry(*key).or_default()))
+    }
+
+    /// Uses the row of `key`, if there is one.
+    pub(crate) fn with_known<O>(&self, key: &KeyBuf, with: impl FnOnce(&mut T) -> O) -> Option<O> {
+        self.shard(key).get_mut(key).map(with)
+    }
+
+    /// Rows in use.
+    pub(crate) fn len(&self) -> usize {
+        self.shards.iter().map(|shard| lock(shard).len()).sum()
+    }
+
+    fn shard(&self, key: &KeyBuf) -> MutexGuard<'_, Shard<T>> {
+        // The map uses the low bits of a hash of its own.
+        lock(&self.shards[(self.hasher.hash_one(key) >> 60) as usize % SHARDS])
+    }
+}
+
+fn lock<T>(shard: &Mutex<Shard<T>>) -> MutexGuard<'_, Shard<T>> {
+    // No code of a user runs under the lock.
+    shard.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Forgets what is worth nothing; if there is nothing of that, one row. False if all have to be kept.
+fn make_room<T: Row>(shard: &mut Shard<T>, now: u64, room: usize) -> bool {
+    shard.retain(|_, row| row.worth(now) > Worth::Nothing);
+    if shard.len() < room {
+        return true;
+    }
+    let least =
+        shard.iter().map(|(key, row)| (row.worth(now), key)).min_by_key(|(worth, _)| *worth);
+    match least {
+        Some((Worth::Something(_), key)) => {
+            let key = *key;
+            shard.remove(&key).is_some()
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,21 @@
+//! Do not send what the server would reject: adaptive throttling on the side of the client.
+//!
+//! A server that is overloaded spends time on requests that it rejects. Each client therefore counts, over two minutes, how
+//! many requests it wanted to send and how many were accepted, and rejects new ones itself with a probability of
+//! `max(0, (requests − k · accepts) / (requests + 1))` (Beyer et al., "Site Reliability Engineering", 2016, chapter 21).
+//! What it rejects counts as a request, too. A twentieth of the requests is sent in any case, so that the client sees when
+//! the server is back.
+//!
+//! A server with `sluicegate-throttle` may say in its responses which classes of criticality it admits at present, in the
+//! field `sluicegate-admission`. Requests of a class that it would shed are not sent while this is to be believed. The class
+//! is that of the [`Context`](crate::outgoing::Context).
+
+mod announced;
+mod history;
+mod layer;
+mod service;
+mod shared;
+
+pub use self::history::History;
+pub use self::layer::{ThrottleBuilder, ThrottleLayer};
+pub use self::service::{ResponseFuture, Throttle};

@@ -1,0 +1,107 @@
+use std::time::Duration;
+
+use sluicegate::clock::Clock;
+use sluicegate::key::{Key, KeyBuf};
+
+use super::announced::Announced;
+use super::history::History;
+use crate::error::Refused;
+use crate::outgoing::{AnyKey, Context, OutgoingRequest, OutgoingView};
+use crate::table::{Row, Table, Worth};
+
+/// What all services of a layer share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) table: Table<Server>,
+    pub(super) clock: Clock,
+    pub(super) key: AnyKey,
+    pub(super) k: f64,
+    pub(super) from: u32,
+    pub(super) most: f64,
+    pub(super) window: Duration,
+}
+
+/// What is known of one server.
+#[derive(Debug, Default)]
+pub(super) struct Server {
+    /// Made with the first request.
+    history: Option<Box<History>>,
+    /// What it announced, and until when that holds.
+    announced: Option<(Announced, u64)>,
+}
+
+impl Row for Server {
+    fn worth(&self, now: u64) -> Worth {
+        match &self.history {
+            Some(history) if !history.is_empty(now) => Worth::Something(history.requests().into()),
+            _ => Worth::Nothing,
+        }
+    }
+}
+
+/// How a request ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ended {
+    Accepted,
+    Rejected,
+    /// Without an answer of the server.
+    Unknown,
+}
+
+impl Shared {
+    /// Whom a request is counted with. Requests without the key are counted together.
+    pub(super) fn key(&self, request: &impl OutgoingRequest) -> KeyBuf {
+        let mut key = KeyBuf::new();
+        match self.key.write(&OutgoingView::new(request), &mut key) {
+            Ok(()) => key,
+            Err(_) => KeyBuf::new(),
+        }
+    }
+
+    /// Whether a request may be sent, by a random number from 0 to 1.
+    pub(super) fn admit(
+        &self,
+        key: &KeyBuf,
+        request: &impl OutgoingRequest,
+        random: f64,
+    ) -> Result<(), Refused> {
+        let now = self.clock.now();
+        let context = Context::of(request);
+        let admitted = self.table.with(key, now, |server| {
+            let history = server.history.get_or_insert_with(|| Box::new(History::new(self.window)));
+            let rejection = history.rejection(now, self.k).min(self.most);
+            let wants = history.requests();
+            history.request(now);
+            if let Some((level, until)) = &server.announced {
+                if now < *until && !level.admits(context.as_ref()) {
+                    let wait = Duration::from_micros(until - now);
+                    return Err(Refused::new("its server sheds requests of its class", Some(wait)));
+                }
+            }
+            match wants >= self.from && random < rejection {
+                true => Err(Refused::new("its server rejects more than it accepts", None)),
+                false => Ok(()),
+            }
+        });
+        // Without a row, nothing is known.
+        admitted.unwrap_or(Ok(()))
+    }
+
+    /// Notes how a request ended that was sent.
+    pub(super) fn ended(&self, key: &KeyBuf, ended: Ended, announced: Option<Announced>) {
+        let now = self.clock.now();
+        self.table.with_known(key, |server| {
+            if let Some(history) = &mut server.history {
+                match ended {
+                    Ended::Accepted => history.accept(now),
+                    Ended::Rejected => {}
+                    Ended::Unknown => history.withdraw(now),
+                }
+            }
+            if ended != Ended::Unknown {
+                server.announced = announced
+                    .map(|level| (level, now.saturating_add(level.lasts.as_micros() as u64)));
+            }
+        });
+    }
+}

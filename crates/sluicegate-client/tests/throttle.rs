@@ -1,0 +1,151 @@
+//! The layer that does not send what its server would reject.
+
+use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use http::{Request, Response};
+use sluicegate::ManualClock;
+use sluicegate_client::outgoing::Context;
+use sluicegate_client::throttle::ThrottleBuilder;
+use sluicegate_client::{BoxError, Refused, ThrottleLayer};
+use tower::{Layer, Service, ServiceExt, service_fn};
+
+#[derive(Clone, Default)]
+struct Server {
+    status: Arc<AtomicU16>,
+    level: Arc<Mutex<Option<&'static str>>>,
+    seen: Arc<AtomicUsize>,
+}
+
+impl Server {
+    fn set(&self, status: u16, level: Option<&'static str>) {
+        self.status.store(status, Relaxed);
+        *self.level.lock().unwrap() = level;
+    }
+
+    fn answer(&self) -> Response<()> {
+        self.seen.fetch_add(1, Relaxed);
+        let mut response = Response::builder().status(self.status.load(Relaxed));
+        if let Some(level) = *self.level.lock().unwrap() {
+            response = response.header("sluicegate-admission", level);
+        }
+        response.body(()).unwrap()
+    }
+}
+
+async fn send(
+    layer: &ThrottleLayer,
+    server: &Server,
+    uri: &str,
+    class: Option<&'static str>,
+) -> Result<Response<()>, BoxError> {
+    let server = server.clone();
+    let mut service = layer.layer(service_fn(move |_: Request<()>| {
+        let response = server.answer();
+        async move { Ok::<_, BoxError>(response) }
+    }));
+    let mut request = Request::get(uri).body(()).unwrap();
+    if let Some(class) = class {
+        request.extensions_mut().insert(Context::new().criticality(class));
+    }
+    service.ready().await?.call(request).await
+}
+
+fn new(
+    settings: impl FnOnce(ThrottleBuilder) -> ThrottleBuilder,
+) -> (ThrottleLayer, Server, ManualClock) {
+    let clock = ManualClock::new();
+    let layer = settings(ThrottleLayer::builder().clock(&clock)).build().unwrap();
+    (layer, Server::default(), clock)
+}
+
+#[tokio::test]
+async fn one_server_that_rejects_does_not_slow_the_others() {
+    let (layer, server, _) = new(|builder| builder.at_most(1.0));
+    server.set(503, None);
+    for _ in 0..500 {
+        let _ = send(&layer, &server, "http://a/", None).await;
+    }
+    let sent = server.seen.swap(0, Relaxed);
+    assert!(sent < 60, "{sent}");
+    server.set(200, None);
+    for _ in 0..500 {
+        send(&layer, &server, "http://b/", None).await.unwrap();
+    }
+    assert_eq!(layer.servers(), 2);
+}
+
+#[tokio::test]
+async fn a_few_failures_in_the_beginning_reject_nothing() {
+    let (layer, server, _) = new(|builder| builder);
+    server.set(503, None);
+    for _ in 0..20 {
+        assert!(send(&layer, &server, "http://a/", None).await.is_ok());
+    }
+}
+
+#[tokio::test]
+async fn requests_of_a_class_that_is_shed_are_not_sent_while_that_is_to_be_believed() {
+    let (layer, server, clock) = new(|builder| builder);
+    server.set(200, Some("2;of=4;t=2"));
+    send(&layer, &server, "http://a/", None).await.unwrap();
+    let error = send(&layer, &server, "http://a/", Some("SHEDDABLE")).await.unwrap_err();
+    assert_eq!(Refused::find(&*error).unwrap().retry_after(), Some(Duration::from_secs(2)));
+    assert!(send(&layer, &server, "http://b/", Some("SHEDDABLE")).await.is_ok());
+    clock.advance(Duration::from_secs(2));
+    assert!(send(&layer, &server, "http://a/", Some("SHEDDABLE")).await.is_ok());
+    // The first response without the field takes the level back.
+    server.set(200, None);
+    assert!(send(&layer, &server, "http://a/", Some("CRITICAL")).await.is_ok());
+    assert!(send(&layer, &server, "http://a/", Some("SHEDDABLE")).await.is_ok());
+}
+
+#[tokio::test]
+async fn callers_that_leave_do_not_count_as_rejected() {
+    let (layer, server, _) = new(|builder| builder.at_most(1.0));
+    let mut stalled = layer.layer(service_fn(|_: Request<()>| {
+        std::future::pending::<Result<Response<()>, BoxError>>()
+    }));
+    for _ in 0..500 {
+        let request = Request::get("http://a/").body(()).unwrap();
+        drop(stalled.ready().await.unwrap().call(request));
+    }
+    server.set(200, None);
+    for _ in 0..100 {
+        send(&layer, &server, "http://a/", None).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn what_a_layer_further_in_holds_back_says_nothing_of_the_server() {
+    let (layer, server, _) = new(|builder| builder.at_most(1.0));
+    let mut refusing = layer.layer(service_fn(|_: Request<()>| async {
+        Err::<Response<()>, _>(Refused::new("enough", None))
+    }));
+    for _ in 0..500 {
+        let request = Request::get("http://a/").body(()).unwrap();
+        refusing.ready().await.unwrap().call(request).await.unwrap_err();
+    }
+    server.set(200, None);
+    for _ in 0..100 {
+        send(&layer, &server, "http://a/", None).await.unwrap();
+    }
+}
+
+#[test]
+fn settings_that_make_no_sense_fail_when_the_layer_is_made() {
+    let builder = ThrottleLayer::builder;
+    for (builder, named) in [
+        (builder().k(0.5), "k is"),
+        (builder().k(f64::NAN), "k is"),
+        (builder().at_most(1.5), "share"),
+        (builder().at_most(f64::NAN), "share"),
+        (builder().window(Duration::ZERO), "window"),
+        (builder().window(Duration::MAX), "window"),
+        (builder().servers(0), "servers"),
+    ] {
+        let sentence = builder.build().unwrap_err().to_string();
+        assert!(sentence.contains(named), "{sentence}");
+    }
+}
