@@ -31,6 +31,7 @@ mod name;
 mod options;
 pub(crate) mod outcome;
 mod over;
+mod part;
 mod recovery;
 #[doc(hidden)]
 pub mod remote;
@@ -59,12 +60,13 @@ pub use self::decision::Decision;
 pub use self::definition::{Limit, LimitName};
 pub use self::error::LimitError;
 pub use self::list::{Limits, MAX_LIMITS};
+pub use self::part::Part;
 pub use self::status::LimitStatus;
 pub use self::verdict::Verdict;
 pub use self::when_full::WhenFull;
 
 pub(crate) use self::algorithm::sliding_log::MOST_ENTRIES;
-pub(crate) use self::algorithm::token_bucket::TokenBucket;
+pub(crate) use self::algorithm::token_bucket::{PlainPart, TokenBucket};
 pub(crate) use self::decide::{Attempt, decide, preview, would_admit};
 pub(crate) use self::earliest::StepResult;
 pub(crate) use self::exact::bounded;

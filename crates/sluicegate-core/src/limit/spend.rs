@@ -61,6 +61,7 @@ impl Limit {
             by_all,
             void: false,
             together: false,
+            part: 0,
         }
     }
 

@@ -109,6 +109,8 @@ pub struct Receipt {
     pub(crate) void: bool,
     /// Whether the charge was written to a row that several keys share.
     pub(crate) together: bool,
+    /// The part of the limit that was charged, as the bits of a [`Part`](super::Part); 0 for all of it.
+    pub(crate) part: u32,
 }
 
 impl Receipt {
@@ -124,6 +126,7 @@ impl Receipt {
             by_all: false,
             void: false,
             together: false,
+            part: 0,
         }
     }
 

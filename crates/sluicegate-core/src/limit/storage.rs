@@ -19,6 +19,15 @@ impl Limit {
         }
     }
 
+    /// The bucket of a plain limit.
+    #[inline]
+    pub(crate) const fn plain_bucket(&self) -> Option<&TokenBucket> {
+        match &self.algorithm {
+            Algorithm::TokenBucket(bucket) if self.plain => Some(bucket),
+            _ => None,
+        }
+    }
+
     /// Whether the state is that of a limit [with a one-word row](Self::one_word_bucket): a shadow's is too, so that it is the
     /// same when it becomes one that refuses.
     #[inline]

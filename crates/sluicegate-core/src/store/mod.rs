@@ -2,7 +2,7 @@
 //!
 //! [`Memory`] keeps them in this process and is the default. `sluicegate-redis` and `sluicegate-governor` have
 //! stores of their own. [`Fallback`] asks a second store when the first one fails, [`Share`] takes a part of every
-//! limit. [`Store`] is the trait behind them.
+//! limit, and [`LiveShare`] one that follows the [`Members`] of a fleet. [`Store`] is the trait behind them.
 //!
 //! ```
 //! use sluicegate::{Limit, Limiter, Memory};
@@ -18,6 +18,7 @@ pub(crate) mod charge;
 mod contract;
 mod error;
 mod fallback;
+mod members;
 pub(crate) mod memory;
 mod on_error;
 pub(crate) mod set_spent;
@@ -31,7 +32,8 @@ pub use self::boxed::{BoxStore, BoxStoreFuture};
 pub use self::contract::Store;
 pub use self::error::StoreError;
 pub use self::fallback::{Fallback, FallbackFuture};
+pub use self::members::{Members, Want, fair_parts};
 pub use self::memory::{Memory, MemoryBuilder};
 pub use self::on_error::OnStoreError;
-pub use self::share::{Share, ShareFuture};
+pub use self::share::{LiveShare, Share, ShareFuture};
 pub use self::ticket::Ticket;

@@ -42,6 +42,11 @@ impl SlidingWindow {
         None
     }
 
+    /// The same with a smaller count. Words mean the same in both.
+    pub(crate) const fn with_count(&self, count: u64) -> Self {
+        Self { count, ..*self }
+    }
+
     pub(crate) const fn tick(&self) -> u64 {
         self.tick
     }

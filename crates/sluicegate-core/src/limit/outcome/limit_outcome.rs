@@ -48,6 +48,8 @@ pub(crate) struct DeferredStatus {
     pub(crate) via: u8,
     /// Whether the words are those of the only account in the row of a limit that is carried over.
     pub(crate) is_account: bool,
+    /// The part of the limit that has decided, as the bits of a [`Part`]; 0 for all of it.
+    pub(crate) part: u32,
 }
 
 /// What was worked out while the state was at hand.
@@ -72,7 +74,8 @@ pub(crate) struct ComputedStatus {
 impl LimitOutcome {
     /// Of a limit whose state is two words.
     pub(crate) fn of_words([first, second]: Words, now: u64, role: Role) -> Self {
-        Self::Deferred(DeferredStatus { first, second, now, role, via: 0, is_account: false })
+        let (via, is_account, part) = (0, false, 0);
+        Self::Deferred(DeferredStatus { first, second, now, role, via, is_account, part })
     }
 
     pub(crate) fn words(&self) -> Option<Words> {
@@ -165,7 +168,8 @@ impl DeferredStatus {
     pub(crate) fn receipt(&self) -> Receipt {
         let words = if self.role == Role::Charged { [self.first, self.second] } else { [0; 2] };
         let void = self.role == Role::Shadowed;
-        let receipt = Receipt { via: self.via, void, ..Receipt::from_words(words) };
+        let receipt =
+            Receipt { via: self.via, void, part: self.part, ..Receipt::from_words(words) };
         match self.is_account && self.role == Role::Charged {
             // The account was there before, and no other had to have room for the charge.
             true => Receipt { at: self.now, since: self.now, by_all: true, ..receipt },
@@ -173,11 +177,23 @@ impl DeferredStatus {
         }
     }
 
+    /// What remains, until when, and whether that is beyond the soft limit.
+    pub(crate) fn left(&self, limit: &Limit) -> (u64, Option<Duration>, bool) {
+        limit.portion(self.part).left([self.first, self.second], self.now)
+    }
+
+    #[cfg(feature = "metrics")]
+    pub(crate) fn remaining(&self, limit: &Limit) -> u64 {
+        limit.portion(self.part).remaining_of([self.first, self.second], self.now)
+    }
+
     pub(crate) fn status(&self, limit: &Limit, cost: u64) -> LimitStatus {
         let words = [self.first, self.second];
-        let mut status = limit.status_of_words(words, self.now);
+        let portion = limit.portion(self.part);
+        let mut status = portion.status_of_words(words, self.now);
+        status.limit = *limit;
         if self.role.is_refused() {
-            status.retry = limit.retry_of_words(words, self.now, cost);
+            status.retry = portion.retry_of_words(words, self.now, cost);
         }
         status.receipt = self.receipt();
         status.charged = if self.role == Role::Charged { cost } else { 0 };

@@ -21,6 +21,7 @@ use self::micros::{NEVER, UNKNOWN};
 pub(crate) use self::plain::PlainOutcome;
 use super::decision::Decision;
 use super::definition::Limit;
+use super::part::Part;
 use super::state::Receipt;
 use super::status::LimitStatus;
 use super::verdict::Verdict;
@@ -247,14 +248,12 @@ impl Outcome {
     /// Like [`left`](Self::left), for the limit at this index of the charge.
     pub(crate) fn left_of(&self, at: usize, limit: &Limit) -> (u64, Option<Duration>, bool) {
         match &self.any {
-            None => limit.left([self.one.first, self.one.second], self.one.now),
+            None => self.one.left(limit),
             Some(limits) => match limits.get(at) {
                 Some(LimitOutcome::Computed(computed)) => {
                     (computed.remaining, computed.window, computed.soft)
                 }
-                Some(LimitOutcome::Deferred(deferred)) => {
-                    limit.left([deferred.first, deferred.second], deferred.now)
-                }
+                Some(LimitOutcome::Deferred(deferred)) => deferred.left(limit),
                 None => (limit.capacity(), Some(Duration::ZERO), false),
             },
         }
@@ -272,7 +271,7 @@ impl Outcome {
                 None => return limit.capacity(),
             },
         };
-        limit.remaining_of([deferred.first, deferred.second], deferred.now)
+        deferred.remaining(limit)
     }
 
     /// What the store needs to give each charge back, in the order of what was owed.
@@ -280,6 +279,17 @@ impl Outcome {
         let one = self.any.is_none().then(|| self.one.receipt());
         let any = self.any.iter().flat_map(|limits| limits.iter().map(LimitOutcome::receipt));
         one.into_iter().chain(any)
+    }
+
+    /// Whether it is of one limit whose state is two words, from which everything follows.
+    pub(crate) const fn is_of_words(&self) -> bool {
+        self.any.is_none()
+    }
+
+    /// Remembers that it was decided by a part of the limit, whose words are in this outcome.
+    pub(crate) fn by_part(mut self, part: Part) -> Self {
+        self.one.part = part.to_bits();
+        self
     }
 
     /// Remembers which store of two has decided.

@@ -1,6 +1,7 @@
 use super::limit_outcome::{DeferredStatus, Role};
 use super::micros::{NEVER, UNKNOWN};
 use crate::limit::earliest::{Earliest, StepResult};
+use crate::limit::part::Part;
 use crate::limit::words::Words;
 
 /// The outcome for one [plain](super::Plain) limit, in plain numbers that stay in registers.
@@ -11,6 +12,25 @@ pub(crate) struct PlainOutcome {
 }
 
 impl PlainOutcome {
+    /// Whether the cost is more than the limit ever admits.
+    #[inline]
+    pub(crate) const fn never_fits(&self) -> bool {
+        self.micros == NEVER
+    }
+
+    /// Remembers that it was decided by a part of the limit.
+    #[inline]
+    pub(crate) const fn by_part(mut self, part: Part) -> Self {
+        self.status.part = part.to_bits();
+        self
+    }
+
+    /// When it was decided.
+    #[inline]
+    pub(crate) const fn decided_at(&self) -> u64 {
+        self.status.now
+    }
+
     /// What came of a step at `now`, from words as they were `before`.
     #[inline]
     pub(crate) fn new(result: StepResult, before: Words, now: u64) -> Self {
@@ -20,10 +40,8 @@ impl PlainOutcome {
             StepResult::Refuse(Earliest::Unknown) => (before, UNKNOWN, Role::Refused(true)),
             StepResult::Refuse(Earliest::Never) => (before, NEVER, Role::Refused(true)),
         };
-        Self {
-            status: DeferredStatus { first, second, now, role, via: 0, is_account: false },
-            micros,
-        }
+        let (via, is_account, part) = (0, false, 0);
+        Self { status: DeferredStatus { first, second, now, role, via, is_account, part }, micros }
     }
 
     /// The same, of words that are the only account in the row of a limit that is carried over.

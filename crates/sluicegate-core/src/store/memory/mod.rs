@@ -25,6 +25,7 @@ mod shared_rows;
 mod spend;
 mod spend_account;
 mod spend_one_word;
+mod stepped;
 mod sync;
 mod table;
 #[cfg(test)]
@@ -50,7 +51,7 @@ use self::spend::NotSpent;
 use self::table::Table;
 use crate::clock::Clock;
 use crate::key::KeyBuf;
-use crate::limit::{Limit, LimitError, LimitStatus, Outcome, Receipt};
+use crate::limit::{Limit, LimitError, LimitStatus, Outcome, Part, PlainOutcome, Receipt};
 use crate::store::charge::{Charge, Debit};
 use crate::store::{Answer, Never, Store, StoreError};
 
@@ -235,6 +236,24 @@ impl Memory {
             Ok(spent) => Ok(spent.into()),
             Err(not_spent) => self.spend_otherwise(not_spent, limit, key, cost),
         }
+    }
+
+    /// Takes the part `part` of one bucket, where that needs no lock but the row's own. `None`, and nothing is charged,
+    /// everywhere else.
+    #[inline(always)]
+    pub(crate) fn take_part(&self, charge: &Charge, part: Part) -> Option<PlainOutcome> {
+        let Debit { limit, key, cost, .. } =
+            charge.only().filter(|_| charge.patience().is_none())?;
+        let spent = match limit.one_word_bucket() {
+            Some(bucket) => {
+                self.0.spend_one_word(limit.id(), &bucket.in_plain_part(part)?, key, *cost)
+            }
+            None => {
+                let bucket = limit.plain_bucket()?.in_part(part)?;
+                self.0.spend_two_words(&bucket, limit.id(), key, *cost)
+            }
+        };
+        spent.ok().filter(|spent| !spent.never_fits()).map(|spent| spent.by_part(part))
     }
 
     #[inline(never)]

@@ -4,6 +4,7 @@ use super::Inner;
 use super::bucket::Bucket as _;
 use super::lock::Version;
 use super::row::{FourRows, TwoWords};
+use super::stepped::Stepped;
 use super::sync::spin;
 use super::table::CHOICES;
 use crate::key::KeyBuf;
@@ -37,7 +38,8 @@ impl Inner {
     ) -> Result<PlainOutcome, NotSpent> {
         match limit.one_word_bucket() {
             Some(bucket) => self.spend_one_word(limit.id(), bucket, key, cost),
-            None => self.spend_two_words(limit, key, cost),
+            None if limit.is_plain() => self.spend_two_words(limit, limit.id(), key, cost),
+            None => self.spend_account(limit, key, cost).ok_or(NotSpent::Nowhere),
         }
     }
 
@@ -76,17 +78,15 @@ impl Inner {
     }
 
     #[inline(never)]
-    fn spend_two_words(
+    pub(super) fn spend_two_words(
         &self,
-        limit: &Limit,
+        limit: &impl Stepped,
+        id: u64,
         key: &KeyBuf,
         cost: u64,
     ) -> Result<PlainOutcome, NotSpent> {
-        if !limit.is_plain() {
-            return self.spend_account(limit, key, cost).ok_or(NotSpent::Nowhere);
-        }
         let table = &self.two_words;
-        let fingerprint = self.seed.fingerprint(limit.id(), key);
+        let fingerprint = self.seed.fingerprint(id, key);
         let bucket = table.bucket(table.choice(fingerprint, 0));
         let Some(version) = bucket.version().filter(|_| bucket.fetch_rows()) else {
             return Err(NotSpent::Busy);
@@ -108,7 +108,7 @@ impl Inner {
     #[inline]
     fn spend_from_first(
         &self,
-        limit: &Limit,
+        limit: &impl Stepped,
         (bucket, version): (&FourRows<TwoWords>, Version),
         row: usize,
         now: u64,

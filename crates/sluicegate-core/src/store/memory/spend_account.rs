@@ -17,7 +17,7 @@ type Spent = (PlainOutcome, Option<u32>);
 
 impl Inner {
     /// Spends from a live row; `None` where there is none, or more to look at.
-    #[inline]
+    #[inline(never)]
     pub(super) fn spend_account(
         &self,
         limit: &Limit,

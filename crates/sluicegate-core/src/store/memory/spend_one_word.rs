@@ -5,9 +5,10 @@ use super::bucket::Bucket as _;
 use super::moment::Moment;
 use super::one_word::{OneWord, Word};
 use super::spend::NotSpent;
+use super::stepped::Stepped;
 use super::table::{CHOICES, ticks};
 use crate::key::KeyBuf;
-use crate::limit::{PlainOutcome, StepResult, TokenBucket};
+use crate::limit::{PlainOutcome, StepResult};
 
 impl Inner {
     /// Like [`spend_first`](Self::spend_first), for limits with rows of one word.
@@ -15,7 +16,7 @@ impl Inner {
     pub(super) fn spend_one_word(
         &self,
         id: u64,
-        limit: &TokenBucket,
+        limit: &impl Stepped,
         key: &KeyBuf,
         cost: u64,
     ) -> Result<PlainOutcome, NotSpent> {
@@ -37,7 +38,7 @@ impl Inner {
     pub(super) fn spend_one_word_elsewhere(
         &self,
         id: u64,
-        limit: &TokenBucket,
+        limit: &impl Stepped,
         key: &KeyBuf,
         cost: u64,
     ) -> Result<PlainOutcome, NotSpent> {
@@ -83,7 +84,7 @@ impl Inner {
 /// thread wrote the word in between.
 #[inline(always)]
 fn spend_from(
-    limit: &TokenBucket,
+    limit: &impl Stepped,
     bucket: &OneWord,
     (row, word): (usize, Word),
     Moment { now, since }: Moment,

@@ -2,10 +2,13 @@
 //! limits itself, because the words of the part mean something else than those of the whole. Row identities
 //! of the two may agree, so a share has a store of its own.
 
+mod live;
+
 use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+pub use self::live::LiveShare;
 use crate::clock::Clock;
 use crate::limit::{Limit, LimitError, LimitStatus, Outcome, Receipt, Verdict};
 use crate::store::charge::{Charge, Debit};

@@ -20,8 +20,11 @@
 //! On the wire, the effective window of a bucket (`t`) is the time until one more token is there, rounded
 //! up. Until then no more than `r` requests can be made.
 
+mod part;
+
 use std::time::Duration;
 
+pub(crate) use self::part::PlainPart;
 use crate::limit::earliest::{Earliest, StepResult};
 use crate::limit::exact::{EXACT, TICKS, bounded, gcd, micros_until, rescaled};
 use crate::limit::words::{Parameters, Words};
@@ -76,6 +79,11 @@ impl TokenBucket {
     /// One each `gap` microseconds, whatever it costs.
     pub(crate) const fn gap(gap: u64) -> Self {
         Self { unit: gap, drain: 1, tick: 1, cap: gap, free: gap, unit_drain: true }
+    }
+
+    /// How many tokens leave it at once.
+    pub(crate) const fn leave_at_once(&self) -> u64 {
+        self.free / self.unit
     }
 
     /// The numbers that give the words their meaning.

@@ -1,0 +1,231 @@
+//! Who else spends from the same limits, and what part of them that leaves to this process.
+
+mod demand;
+mod switch;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+pub use self::demand::{Want, fair_parts};
+use self::switch::Switch;
+use crate::clock::Clock;
+use crate::limit::{Part, bounded};
+
+/// The part of every limit that this process may spend, while processes come and go.
+///
+/// A source tells how many members there are: heartbeats in Redis, the addresses of a name, a file, a person. It calls
+/// [`see`](Self::see), or [`see_part`](Self::see_part) where members get unequal parts. A
+/// [`LiveShare`](super::LiveShare) reads the part with each request, which is one atomic read.
+///
+/// # The bound
+///
+/// The parts of all members together are never more than the whole, as long as every member learns of a change within
+/// half of the bound: of another one that joined, and that it is itself no longer counted. A member that joins has
+/// nothing until the bound is over; a part shrinks at once, and grows when nothing smaller was seen for the bound. If
+/// members learn later than that, they spend more than the whole for as long as they disagree: three that believe to
+/// be two spend 3/2.
+///
+/// A longer bound is safer, and costs use: what a member has left behind, or will have, is not spent for that time.
+///
+/// Clones are the same.
+///
+/// ```
+/// use std::time::Duration;
+/// use sluicegate::ManualClock;
+/// use sluicegate::store::Members;
+///
+/// let clock = ManualClock::new();
+/// let members = Members::by_clock(Duration::from_secs(2), &clock);
+/// members.see(4);
+/// assert_eq!(members.part(), None); // it has just joined
+/// clock.advance(Duration::from_secs(2));
+/// assert_eq!(members.part().unwrap().as_ratio(), (1, 4));
+/// members.see(5);
+/// assert_eq!(members.part().unwrap().as_ratio(), (1, 5));
+/// ```
+#[derive(Clone)]
+pub struct Members(Arc<Inner>);
+
+struct Inner {
+    /// The bits of the part, above the tick at which it changes.
+    word: AtomicU64,
+    clock: Clock,
+    /// When it was made, by the clock.
+    base: u64,
+    bound: Duration,
+    switch: Mutex<Switch>,
+    /// The cost of all requests, whether or not they were admitted.
+    wanted: AtomicU64,
+}
+
+/// A tick is 2^16 microseconds, 65 ms: a part grows that much later than it could. The word has room for 8 years.
+const TICK_BITS: u32 = 16;
+/// In place of a tick: the part stays as it is.
+const NO_CHANGE: u32 = u32::MAX;
+
+impl Members {
+    /// Nothing, until a source has seen this process among the members and `bound` is over.
+    ///
+    /// # Panics
+    ///
+    /// When the bound is zero, or ten minutes and more.
+    #[track_caller]
+    pub fn new(bound: Duration) -> Self {
+        Self::by_clock(bound, Clock::machine())
+    }
+
+    /// Like [`new`](Self::new), by the clock of tests. The store has to go by the same clock.
+    ///
+    /// # Panics
+    ///
+    /// When the bound is zero, or ten minutes and more.
+    #[track_caller]
+    pub fn by_clock(bound: Duration, clock: impl Into<Clock>) -> Self {
+        assert!(!bound.is_zero(), "a bound of zero: members never learn of each other in no time");
+        assert!(
+            bound < Duration::from_secs(600),
+            "a bound of ten minutes and more would leave a new member idle for as long"
+        );
+        let clock = clock.into();
+        let base = clock.now();
+        let members = Self(Arc::new(Inner {
+            word: AtomicU64::new(NO_CHANGE.into()),
+            clock,
+            base,
+            bound,
+            switch: Mutex::new(Switch::new(bound.as_micros() as u64)),
+            wanted: AtomicU64::new(0),
+        }));
+        members.refresh();
+        members
+    }
+
+    /// One of `count` members from the first request on, for a number that is set by hand.
+    ///
+    /// You promise that all others count this one already. Later numbers are told by [`see`](Self::see).
+    ///
+    /// # Panics
+    ///
+    /// When the count is zero, or the bound is zero, or ten minutes and more.
+    #[track_caller]
+    pub fn assigned(count: u64, bound: Duration) -> Self {
+        assert!(count > 0, "no members: this process is one");
+        let members = Self::new(bound);
+        members.open();
+        members.see(count);
+        members
+    }
+
+    /// Spends by the next view at once, and not after the bound: you promise that all others count this one already.
+    pub fn open(&self) {
+        self.lock().open();
+    }
+
+    /// There are `count` members, and this is one of them. 0 if it is none: it then has nothing, and begins anew when
+    /// it is one again.
+    pub fn see(&self, count: u64) {
+        self.see_part((count > 0).then(|| Part::one_of(count)));
+    }
+
+    /// This member gets `part`, `None` if it is no member. The parts that one view gives to all members must not be more
+    /// than the whole together.
+    pub fn see_part(&self, part: Option<Part>) {
+        self.see_until(part, u64::MAX);
+    }
+
+    /// Like [`see_part`](Self::see_part), for a view that counts for `valid` and no longer: a member that cannot reach
+    /// its source then stops, before others take over what is its part. It begins anew with the next view.
+    pub fn see_part_for(&self, part: Option<Part>, valid: Duration) {
+        let valid = u64::try_from(valid.as_micros()).unwrap_or(u64::MAX);
+        self.see_until(part, bounded(self.0.clock.now().saturating_add(valid)));
+    }
+
+    fn see_until(&self, part: Option<Part>, expires: u64) {
+        let mut switch = self.lock();
+        switch.see(self.0.clock.now(), part, expires);
+        self.publish(&mut switch);
+    }
+
+    /// What this member may spend at the moment; `None` for nothing.
+    pub fn part(&self) -> Option<Part> {
+        self.refresh();
+        self.view().0
+    }
+
+    /// How much longer the part stays as it is, if no source tells otherwise. `None` for ever.
+    pub fn changes_in(&self) -> Option<Duration> {
+        let now = self.0.clock.now();
+        let until = self.lock().spend(now).until;
+        (until != u64::MAX).then(|| Duration::from_micros(until.saturating_sub(now)))
+    }
+
+    /// Within what time all members learn of a change.
+    pub fn bound(&self) -> Duration {
+        self.0.bound
+    }
+
+    /// The cost of all requests so far to shares that [count it](super::LiveShare::count_wanted), admitted or not: what
+    /// a source that divides by demand publishes.
+    pub fn wanted(&self) -> u64 {
+        self.0.wanted.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn want(&self, cost: u64) {
+        self.0.wanted.fetch_add(cost, Ordering::Relaxed);
+    }
+
+    /// The part, and the tick from which on to [refresh](Self::refresh) it.
+    #[inline]
+    pub(super) fn view(&self) -> (Option<Part>, u32) {
+        let word = self.0.word.load(Ordering::Relaxed);
+        (Part::from_bits((word >> 32) as u32), word as u32)
+    }
+
+    /// Whether the part may have changed by `now` without a source telling so.
+    #[inline]
+    pub(super) fn is_due(&self, now: u64, due: u32) -> bool {
+        due != NO_CHANGE && self.tick(now) >= due
+    }
+
+    #[inline]
+    fn tick(&self, now: u64) -> u32 {
+        (now.saturating_sub(self.0.base) >> TICK_BITS).min((NO_CHANGE - 1).into()) as u32
+    }
+
+    /// Works out the part at this moment.
+    #[cold]
+    pub(super) fn refresh(&self) {
+        self.publish(&mut self.lock());
+    }
+
+    /// Under the lock, so that nobody publishes an older part over a newer one.
+    fn publish(&self, switch: &mut Switch) {
+        let spend = switch.spend(self.0.clock.now());
+        // In the tick after the one in which it changes, it has changed.
+        let due = if spend.until == u64::MAX {
+            NO_CHANGE
+        } else {
+            self.tick(spend.until).saturating_add(1)
+        };
+        let part = spend.part.map_or(0, Part::to_bits);
+        self.0.word.store(u64::from(part) << 32 | u64::from(due), Ordering::Relaxed);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Switch> {
+        self.0.switch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Members {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let part = self.view().0;
+        f.debug_struct("Members")
+            .field("part", &part)
+            .field("bound", &self.0.bound)
+            .finish_non_exhaustive()
+    }
+}

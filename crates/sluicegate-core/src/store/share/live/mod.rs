@@ -1,0 +1,280 @@
+//! A share whose size follows the members of a fleet.
+//!
+//! A request is decided by a limit whose requests weigh more, not by one that holds less: with 96 members, a request
+//! costs 96. Rates stay as they are, so rows need not be rewritten when members come and go, and a bucket's share of
+//! ten a second among 96 is exactly five in 48 seconds.
+
+use std::time::Duration;
+
+use crate::clock::Clock;
+use crate::limit::{Limit, LimitError, LimitStatus, Outcome, Part, Receipt, Verdict};
+use crate::store::charge::{Charge, Debit};
+use crate::store::members::Members;
+use crate::store::memory::Memory;
+use crate::store::{Answer, Never, Store, StoreError};
+
+/// A store that admits this process' part of every limit, while processes come and go. No request needs a round trip.
+///
+/// [`Members`] says how large the part is. All processes together stay within the limit, with what each bound is worth:
+///
+/// | limit | its part among `n` |
+/// | --- | --- |
+/// | token bucket, leaky bucket | the rate is divided exactly: 10 a second among 96 is 5 in 48 s. A burst is divided too, and is at least one request, so that together they may hold `n` at once if that is more than the burst |
+/// | fixed window, sliding window, log, stepped refill | the count, rounded down: 1,000 among 96 is 10 each, 960 together. Below one, nothing is admitted |
+/// | concurrency | the count, rounded down; below one, nothing is admitted |
+///
+/// Take buckets, unless it has to be something else. Their part may change at any time: a bucket that was spent is spent
+/// in every part. When a member leaves, the others grow into its part after the [bound](Members#the-bound); if a bucket
+/// takes longer to fill than that, they add at most the burst that the member had left. So does a member that joins.
+///
+/// It is for limits that all members share, such as [`Global`](crate::Global) ones. A limit by a key whose requests all go to the
+/// same process, because they are routed by a hash of the key, must not be divided: it would admit one `n`-th.
+///
+/// ```
+/// use std::time::Duration;
+/// use sluicegate::{Limit, Limiter, Memory};
+/// use sluicegate::store::{Members, Share};
+///
+/// let members = Members::assigned(4, Duration::from_secs(2));
+/// let limiter = Limiter::new(Limit::per_minute(100)).store(Share::live(Memory::new(), &members));
+/// assert_eq!(limiter.take("api").now()?.remaining(), Some(24));
+///
+/// // A fifth process starts. Its source tells this one.
+/// members.see(5);
+/// assert_eq!(limiter.peek("api").now()?.remaining(), Some(19));
+/// # Ok::<(), sluicegate::store::StoreError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct LiveShare {
+    memory: Memory,
+    members: Members,
+    floor: Option<Part>,
+    /// Microseconds at each end of a window of the wall clock in which nothing is admitted.
+    guard: u64,
+    counts_wanted: bool,
+}
+
+impl crate::store::share::Share<Memory> {
+    /// A store that admits the part of every limit that `members` gives to this process, counted in `memory`.
+    pub fn live(memory: Memory, members: &Members) -> LiveShare {
+        LiveShare { memory, members: members.clone(), floor: None, guard: 0, counts_wanted: false }
+    }
+}
+
+impl LiveShare {
+    /// Admits the part `parts / of` at least, also while this process is no member or has just joined.
+    ///
+    /// That keeps a process going that cannot reach its source. It costs the promise: with more than `of / parts`
+    /// members, all together admit members × parts / of times the limit. One in a thousand, with 1,200 members, is 1.2
+    /// times the limit.
+    ///
+    /// # Panics
+    ///
+    /// When that is none of it, or more than all.
+    #[must_use]
+    #[track_caller]
+    pub fn at_least(mut self, parts: u64, of: u64) -> Self {
+        assert!(parts > 0, "a share of nothing would admit nothing");
+        assert!(parts <= of, "a share is not more than the whole");
+        self.floor = Part::of(parts, of);
+        self
+    }
+
+    /// Admits nothing in the first and the last `guard` of each [fixed window](Limit::fixed_window), for clocks that
+    /// differ by as much. Without it, a window of one process begins while that of another has not ended, and the server that
+    /// is called sees parts of both in one of its own.
+    ///
+    /// It costs 2 × guard of every window. Buckets need no agreement between clocks.
+    ///
+    /// # Errors
+    ///
+    /// A window of twice the guard or less is refused by [`check`](Store::check), when a limiter is made.
+    #[must_use]
+    pub fn guard(mut self, guard: Duration) -> Self {
+        self.guard = u64::try_from(guard.as_micros()).unwrap_or(u64::MAX);
+        self
+    }
+
+    /// Counts what is [wanted](Members::wanted), for members whose parts follow their demand. Takes 5 ns with each request.
+    #[must_use]
+    pub const fn count_wanted(mut self) -> Self {
+        self.counts_wanted = true;
+        self
+    }
+
+    /// What `members` gives to this process, or the floor.
+    #[inline]
+    fn floored(&self, part: Option<Part>) -> Option<Part> {
+        match self.floor {
+            None => part,
+            floor => part.max(floor),
+        }
+    }
+
+    /// The part at this moment, where the clock has to be asked for it.
+    fn part_now(&self) -> Option<Part> {
+        let (part, due) = self.members.view();
+        if !self.members.is_due(self.clock().now(), due) {
+            return self.floored(part);
+        }
+        self.members.refresh();
+        self.floored(self.members.view().0)
+    }
+
+    #[inline(never)]
+    fn ask(
+        &self,
+        whole: &Charge,
+        ask: impl FnOnce(&Memory, &Charge) -> Answer<Never>,
+    ) -> Result<Outcome, StoreError> {
+        let Some(part) = self.part_now() else {
+            return Ok(nothing(whole, self.members.changes_in()));
+        };
+        if let Some(wait) = self.guarded(whole) {
+            return Ok(nothing(whole, Some(wait)));
+        }
+        let mut fits = true;
+        let charge = whole.with_each(|debit| {
+            let limit = debit.limit.try_part(part)?;
+            fits &= limit.is_some();
+            Ok(Debit { limit: limit.unwrap_or(debit.limit), ..debit.clone() })
+        });
+        let charge = charge.map_err(|reason: LimitError| StoreError::unsupported(reason))?;
+        if !fits {
+            return Ok(nothing(whole, None));
+        }
+        let outcome = ask(&self.memory, &charge).now()?;
+        Ok(told(outcome, &charge, part, whole.never_fits()))
+    }
+
+    /// How much longer a window is guarded.
+    fn guarded(&self, charge: &Charge) -> Option<Duration> {
+        if self.guard == 0 {
+            return None;
+        }
+        let now = self.clock().now();
+        let wait = |debit: &Debit| {
+            let period = debit.limit.aligned_window()?;
+            let into = now % period;
+            let until = if into < self.guard { self.guard } else { period + self.guard };
+            let is_guarded = into < self.guard || into + self.guard >= period;
+            is_guarded.then(|| Duration::from_micros(until - into))
+        };
+        charge.debits().filter_map(wait).max()
+    }
+
+    /// Gives back what was charged by a part that was over by then.
+    #[cold]
+    fn undo(&self, charge: &Charge, outcome: &Outcome) {
+        if !outcome.is_admitted() {
+            return;
+        }
+        for (debit, receipt) in charge.debits().zip(outcome.receipts()) {
+            Store::settle(self, debit, &receipt, 0);
+        }
+    }
+
+    /// The debit as it was charged, or would be charged now.
+    fn debit(&self, debit: &Debit, part: Option<Part>) -> Option<Debit> {
+        let limit = debit.limit.try_part(part?).ok()??;
+        Some(Debit { limit, ..debit.clone() })
+    }
+}
+
+/// A refusal by a part that admits nothing, for so long.
+fn nothing(charge: &Charge, left: Option<Duration>) -> Outcome {
+    let statuses = charge.debits().map(|debit| LimitStatus {
+        remaining: 0,
+        window: left,
+        reset: left,
+        retry: left,
+        refused: true,
+        ..LimitStatus::fresh(debit.limit)
+    });
+    Outcome::from_parts(Verdict::Refuse { retry_after: left }, statuses)
+}
+
+/// What is told of the part. What is too much for it is refused for now: the part may grow.
+fn told(outcome: Outcome, charge: &Charge, part: Part, never_fits: bool) -> Outcome {
+    let too_much_for_part = outcome.never_fits() && !never_fits;
+    if !too_much_for_part && outcome.is_of_words() {
+        return outcome.by_part(part);
+    }
+    let verdict = match outcome.verdict() {
+        Verdict::Never if !never_fits => Verdict::Refuse { retry_after: None },
+        verdict => verdict,
+    };
+    let decision = outcome.decision(charge);
+    Outcome::from_parts(
+        verdict,
+        decision.statuses().cloned().map(|mut status| {
+            status.receipt.part = part.to_bits();
+            status
+        }),
+    )
+}
+
+impl Store for LiveShare {
+    type Future = Never;
+
+    #[inline]
+    fn take(&self, charge: &Charge) -> Answer<Never> {
+        if self.counts_wanted {
+            self.members.want(charge.debits().map(|debit| debit.cost).max().unwrap_or(0));
+        }
+        let (part, due) = self.members.view();
+        if let (Some(part), 0) = (self.floored(part), self.guard) {
+            if let Some(outcome) = self.memory.take_part(charge, part) {
+                if !self.members.is_due(outcome.decided_at(), due) {
+                    return Answer::Now(Ok(outcome.into()));
+                }
+                self.undo(charge, &outcome.into());
+            }
+        }
+        Answer::Now(self.ask(charge, |memory, charge| memory.take(charge)))
+    }
+
+    fn peek(&self, charge: &Charge) -> Answer<Never> {
+        Answer::Now(self.ask(charge, |memory, charge| memory.peek(charge)))
+    }
+
+    fn reset(&self, charge: &Charge) -> Answer<Never> {
+        Answer::Now(self.ask(charge, |memory, charge| memory.reset(charge)))
+    }
+
+    fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64) {
+        // By the part that was charged: what it weighed then is what is given back.
+        let part = Part::from_bits(receipt.part).unwrap_or(Part::WHOLE);
+        if let Some(debit) = self.debit(debit, Some(part)) {
+            self.memory.settle(&debit, receipt, spent);
+        }
+    }
+
+    fn follow(&self, debit: &Debit, charged: u64, spent: u64) {
+        if let Some(debit) = self.debit(debit, self.part_now()) {
+            self.memory.follow(&debit, charged, spent);
+        }
+    }
+
+    fn follow_status(&self, debit: &Debit, status: &LimitStatus) {
+        if let Some(debit) = self.debit(debit, self.part_now()) {
+            self.memory.follow_status(&debit, status);
+        }
+    }
+
+    fn clock(&self) -> Clock {
+        self.memory.clock()
+    }
+
+    fn check(&self, limit: &Limit) -> Result<(), LimitError> {
+        if limit.aligned_window().is_some_and(|window| window / 2 <= self.guard) {
+            return Err(LimitError::new(
+                "the window is no longer than the guard at its two ends: it would never admit",
+            ));
+        }
+        self.memory.check(limit)
+    }
+}
+
+#[cfg(test)]
+mod tests;
