@@ -10,7 +10,7 @@ use super::shared::Shared;
 use super::standing::Rules;
 use crate::error::ConfigError;
 use crate::outgoing::{AnyKey, OutgoingView};
-use crate::table::MOST_ROWS;
+use crate::table::{MOST_ROWS, Table};
 
 /// A layer that keeps requests back while their server asks for that.
 ///
@@ -45,7 +45,7 @@ pub struct ObeyLayer(Arc<Shared>);
 impl ObeyLayer {
     /// The layer with the defaults of [`ObeyBuilder`].
     pub fn new() -> Self {
-        Self(Arc::new(Shared::new(ObeyBuilder::default())))
+        Self(Arc::new(ObeyBuilder::default().shared(Rules::default())))
     }
 
     /// A layer with settings of your own.
@@ -77,14 +77,13 @@ impl<S> Layer<S> for ObeyLayer {
 #[derive(Debug, Clone)]
 #[must_use = "a builder does nothing until it is built"]
 pub struct ObeyBuilder {
-    pub(super) key: Option<AnyKey>,
-    pub(super) wait: Duration,
-    pub(super) waiting: usize,
-    pub(super) servers: usize,
+    key: Option<AnyKey>,
+    wait: Duration,
+    waiting: usize,
+    servers: usize,
     longest: Duration,
     probe: Duration,
-    pub(super) rules: Rules,
-    pub(super) clock: Clock,
+    clock: Clock,
 }
 
 impl Default for ObeyBuilder {
@@ -96,7 +95,6 @@ impl Default for ObeyBuilder {
             servers: 10_000,
             longest: Duration::from_secs(3_600),
             probe: Duration::from_secs(10),
-            rules: Rules::default(),
             clock: Clock::machine(),
         }
     }
@@ -158,9 +156,9 @@ impl ObeyBuilder {
     /// # Errors
     ///
     /// If no server could be remembered, or a time makes no sense; the text says which.
-    pub fn build(mut self) -> Result<ObeyLayer, ConfigError> {
+    pub fn build(self) -> Result<ObeyLayer, ConfigError> {
         const DAY: Duration = Duration::from_secs(86_400);
-        self.rules = Rules::try_new(self.longest, self.probe)?;
+        let rules = Rules::try_new(self.longest, self.probe)?;
         if self.servers == 0 || self.servers > MOST_ROWS {
             let text =
                 format!("1 to 10,000,000 servers are remembered; {} were asked for", self.servers);
@@ -170,6 +168,11 @@ impl ObeyBuilder {
             let text = format!("a request waits for at most a day; {:?} was given", self.wait);
             return Err(ConfigError::new(text));
         }
-        Ok(ObeyLayer(Arc::new(Shared::new(self))))
+        Ok(ObeyLayer(Arc::new(self.shared(rules))))
+    }
+
+    fn shared(self, rules: Rules) -> Shared {
+        let Self { key, wait, waiting, servers, clock, .. } = self;
+        Shared { table: Table::new(servers), clock, wait, waiting, rules, key }
     }
 }

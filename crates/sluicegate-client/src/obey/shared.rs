@@ -4,7 +4,6 @@ use std::time::Duration;
 use sluicegate::clock::Clock;
 use sluicegate::key::{Key, KeyBuf};
 
-use super::layer::ObeyBuilder;
 use super::row::{Line, ServerRow};
 use super::signal::Signal;
 use super::standing::{Rules, Turn};
@@ -18,9 +17,10 @@ pub(super) struct Shared {
     pub(super) table: Table<ServerRow>,
     pub(super) clock: Clock,
     pub(super) wait: Duration,
-    waiting: usize,
-    rules: Rules,
-    key: Option<AnyKey>,
+    /// Most requests that wait for one server.
+    pub(super) waiting: usize,
+    pub(super) rules: Rules,
+    pub(super) key: Option<AnyKey>,
 }
 
 /// Whom a request is counted with: its origin, and the rest of its key.
@@ -52,11 +52,6 @@ pub(super) enum Answer {
 }
 
 impl Shared {
-    pub(super) fn new(settings: ObeyBuilder) -> Self {
-        let ObeyBuilder { key, wait, waiting, servers, rules, clock, .. } = settings;
-        Self { table: Table::new(servers), clock, wait, waiting, rules, key }
-    }
-
     pub(super) fn server(&self, request: &impl OutgoingRequest) -> Server {
         let mut origin = KeyBuf::new();
         Origin::write_target(request.target(), &mut origin);

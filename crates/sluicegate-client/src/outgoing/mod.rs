@@ -17,6 +17,8 @@
 mod context;
 mod http;
 mod key;
+#[cfg(feature = "reqwest-middleware")]
+mod middleware;
 mod request;
 #[cfg(feature = "reqwest")]
 mod reqwest;
@@ -25,6 +27,8 @@ mod view;
 
 pub use self::context::Context;
 pub use self::key::{AnyKey, Origin};
+#[cfg(feature = "reqwest-middleware")]
+pub use self::middleware::{AsMiddleware, MiddlewareLayer, MiddlewareRequest, NextService};
 pub use self::request::{OutgoingRequest, OutgoingResponse, ReplayRequest};
 pub use self::target::Target;
 pub use self::view::OutgoingView;
