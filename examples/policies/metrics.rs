@@ -15,14 +15,17 @@ use metrics_exporter_prometheus::{
 };
 use serde_json::{Value, json};
 use sluicegate_axum::observe::Watch;
-use sluicegate_axum::{Ip, Limit, Memory, RateLimitLayer, Rejection};
+use sluicegate_axum::{Header, Ip, Limit, Memory, RateLimitLayer, Rejection};
+use sluicegate_throttle::Throttle;
+use sluicegate_throttle::adaptive::Bandwidth;
+use sluicegate_throttle::layer::partition_when;
 
 const API: Limit = Limit::per_minute(60).burst(10).soft(7).named("api");
 const REPORTS: Limit = Limit::per_second(1).named("reports");
 
 /// Borders of the shares that remain: closer together towards the end, where it gets interesting.
 const SHARES: [f64; 8] = [0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0];
-/// Borders of the waits, in seconds.
+/// Borders of the waits, in seconds: for a turn, and for a place in the throttle.
 const WAITS: [f64; 7] = [0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5];
 
 #[tokio::main]
@@ -43,6 +46,10 @@ One report a second; who comes too early waits, for two seconds at most:
 
     for i in 1 2 3 4 5; do curl -s -o /dev/null -w '%{{http_code}} %{{time_total}}\\n' {url}/reports & done; wait
 
+Searches, as many at once as the server can do; the others wait, and the queue of each class is shown:
+
+    for i in $(seq 30); do curl -s -o /dev/null {url}/search & done; wait
+
 What Prometheus reads, and who is being limited most:
 
     curl -s {url}/metrics | grep sluicegate
@@ -59,7 +66,8 @@ fn recorder() -> Result<PrometheusRecorder, Box<dyn std::error::Error>> {
     let of = |name: &str| Matcher::Full(name.to_owned());
     let builder = PrometheusBuilder::new()
         .set_buckets_for_metric(of("sluicegate_remaining_share"), &SHARES)?
-        .set_buckets_for_metric(of("sluicegate_wait_seconds"), &WAITS)?;
+        .set_buckets_for_metric(of("sluicegate_wait_seconds"), &WAITS)?
+        .set_buckets_for_metric(of("sluicegate_throttle_wait_seconds"), &WAITS)?;
     Ok(builder.build_recorder())
 }
 
@@ -79,6 +87,7 @@ struct Shown {
     scrape: PrometheusHandle,
     store: Memory,
     watch: Watch,
+    throttle: Throttle,
 }
 
 fn app(scrape: PrometheusHandle) -> Router {
@@ -92,17 +101,43 @@ fn app(scrape: PrometheusHandle) -> Router {
         .store(store.clone())
         .watch(&watch);
 
+    // Few places at first, so that searches wait.
+    let throttle = Throttle::builder()
+        .named("search")
+        .adaptive(Bandwidth::new(4, 2, 1_000))
+        // A quarter of the places is theirs, whoever else searches.
+        .partition("partners", 0.25)
+        .queue(Duration::from_secs(1))
+        .build()
+        .expect("a throttle that works");
+
+    let partners = throttle.partition("partners").expect("it is named above");
+    let searches = throttle
+        .layer()
+        .fair_by(Header("x-customer"))
+        .partition_by(partition_when(Header("x-partner").is_present(), partners));
+
     Router::new()
+        .route("/search", get(search).layer(searches))
         .route("/", get(async || "Hello!\n").layer(api))
         .route("/reports", get(async || "Nothing to report.\n").layer(reports))
         .route("/metrics", get(metrics_text))
         .route("/limited", get(limited))
-        .with_state(Shown { scrape, store, watch })
+        .with_state(Shown { scrape, store, watch, throttle })
+}
+
+/// Lets others run meanwhile.
+async fn search() -> &'static str {
+    for _ in 0..10 {
+        tokio::task::yield_now().await;
+    }
+    "Nothing found.\n"
 }
 
 async fn metrics_text(State(shown): State<Shown>) -> String {
     // Gauges are read when somebody looks at them.
     shown.store.record_metrics("service");
+    shown.throttle.record_metrics();
     shown.scrape.render()
 }
 
@@ -151,6 +186,21 @@ mod tests {
             runtime.block_on(async {
                 for _ in 0..12 {
                     get("/").await;
+                }
+                // As many as the throttle needs to learn what an unloaded server does, more at once than it starts.
+                for _ in 0..60 {
+                    tokio::join!(
+                        get("/search"),
+                        get("/search"),
+                        get("/search"),
+                        get("/search"),
+                        get("/search"),
+                        get("/search"),
+                        get("/search"),
+                        get("/search"),
+                        get("/search"),
+                        get("/search"),
+                    );
                 }
                 get(path).await
             })

@@ -41,6 +41,8 @@ pub enum ConfigError {
     PartitionSum(f64),
     /// Two partitions have this name.
     PartitionTwice(String),
+    /// No partition has this name.
+    UnknownPartition(String),
     /// Partitions beside a capacity that is a rate.
     PartitionedRate,
     /// What cannot change while the throttle runs.
@@ -89,6 +91,9 @@ impl fmt::Display for ConfigError {
                 write!(f, "the shares of all partitions are at most 1 together, not {sum}")
             }
             Self::PartitionTwice(name) => write!(f, "the partition `{name}` is named twice"),
+            Self::UnknownPartition(name) => {
+                write!(f, "the throttle has no partition `{name}`")
+            }
             Self::PartitionedRate => f.write_str(
                 "partitions divide work in flight; a rate has none: use `in_flight` or `adaptive`",
             ),

@@ -9,6 +9,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod adaptive;
+pub mod announce;
 mod class;
 mod error;
 #[cfg(feature = "_layer")]

@@ -13,8 +13,10 @@ use sluicegate_core::response::Degraded;
 use sluicegate_core::{Cost, Decision};
 use tower_service::Service;
 
+use super::announcing::Announcing;
 use super::body::Body;
 use super::in_service::{Head, InService};
+use super::refusal::announce;
 use super::settings::{HoldUntil, Settings, Turn};
 use super::shared::Place;
 
@@ -73,6 +75,7 @@ pin_project! {
             upgrade: Option<Upgrade>,
             in_service: Option<InService>,
             hold_until: HoldUntil,
+            announcing: Announcing,
         },
         Shed { response: Option<Response<Body<ResBody>>> },
     }
@@ -149,15 +152,20 @@ where
                     let keeps = hold_until == HoldUntil::Close && in_service.is_some();
                     let upgrade = if keeps { Upgrade::of(&mut request) } else { None };
                     let future = service.call(request);
-                    State::Running { future, upgrade, in_service: in_service.take(), hold_until }
+                    let (in_service, announcing) = (in_service.take(), settings.announcing());
+                    State::Running { future, upgrade, in_service, hold_until, announcing }
                 }
-                StateProj::Running { future, upgrade, in_service, hold_until } => {
+                StateProj::Running { future, upgrade, in_service, hold_until, announcing } => {
                     in_service.iter_mut().for_each(InService::resume);
                     let result = future.poll(cx);
                     in_service.iter_mut().for_each(InService::pause);
                     let result = ready!(result);
                     let in_service = in_service.take();
-                    return Poll::Ready(result_of(result, in_service, upgrade.take(), *hold_until));
+                    let mut result = result_of(result, in_service, upgrade.take(), *hold_until);
+                    if let Ok(response) = &mut result {
+                        announce(announcing, response.headers_mut());
+                    }
+                    return Poll::Ready(result);
                 }
                 StateProj::Shed { response } => {
                     return Poll::Ready(Ok(response.take().expect(POLLED_AGAIN)));

@@ -30,8 +30,10 @@
 //! # }
 //! ```
 
+mod accuracy;
 #[cfg(feature = "actix")]
 mod actix;
+mod announcing;
 #[cfg(feature = "tower")]
 mod body;
 mod criticality;
@@ -41,7 +43,14 @@ mod future;
 mod guard;
 mod has_room;
 mod in_service;
+mod look;
+mod meter;
+mod names;
+mod partition;
+#[cfg(feature = "metrics")]
+mod record;
 mod refusal;
+mod report;
 mod requests;
 #[cfg(feature = "tower")]
 mod servers;
@@ -69,13 +78,16 @@ pub use self::deadline::{Deadline, DeadlineHeader, GrpcTimeout, NoDeadline};
 pub use self::future::{HttpResponse, ResponseFuture};
 pub use self::guard::Guard;
 pub use self::has_room::HasRoom;
+pub use self::partition::{NoPartition, Partition, PartitionBy, PartitionWhen, partition_when};
 pub use self::requests::{Describe, Described, Nothing, Requests};
 #[cfg(feature = "tower")]
 pub use self::servers::Servers;
 #[cfg(feature = "tower")]
 pub use self::service::ThrottleService;
 pub use self::settings::HoldUntil;
-pub use self::snapshot::{ClassSnapshot, Snapshot};
+pub use self::snapshot::{
+    ClassSnapshot, FlowSnapshot, KeySnapshot, PartitionSnapshot, Snapshot, UnreadCounts,
+};
 pub use self::throttle::{Throttle, ThrottleBuilder};
 pub use self::throttle_layer::ThrottleLayer;
 pub use self::unit::Reported;

@@ -4,11 +4,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION, RETRY_AFTER};
 use http::request::Parts;
-use http::{HeaderValue, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use sluicegate_core::adapter::fields;
 use sluicegate_core::response::Redirect;
 
+use super::announcing::Announcing;
 use super::settings::Settings;
+use crate::announce::FIELD;
 use crate::scheduler::{Shed, ShedReason};
 
 /// Makes the response of a request that is refused.
@@ -43,7 +45,18 @@ impl<R> Settings<R> {
             headers.entry(RETRY_AFTER).or_insert(seconds.into());
         }
         headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+        announce(&self.announcing(), headers);
         response
+    }
+}
+
+/// Adds the level of admission to a response of the `http` crate.
+pub(super) fn announce(announcing: &Announcing, headers: &mut HeaderMap) {
+    let lines = |name: &str, see: &mut dyn FnMut(&[u8])| {
+        headers.get_all(name).iter().for_each(|line| see(line.as_bytes()));
+    };
+    if let Some(Ok(value)) = announcing.value(lines).map(HeaderValue::try_from) {
+        headers.insert(FIELD, value);
     }
 }
 

@@ -8,29 +8,47 @@ use sluicegate_core::{Global, Route};
 
 use super::criticality::{Criticality, Unreadable};
 use super::deadline::{Deadline, NoDeadline};
+use super::names::Names;
+use super::partition::{NoPartition, Partition, PartitionBy};
 use crate::class::{Class, Classes};
 
 /// What a throttle reads from a request: its class `C`, the key `P` of its predicted cost, the key `F` of its flow, its
-/// deadline `D`, and whether it is exempt, `X`.
+/// deadline `D`, whether it is exempt, `X`, and its partition, `N`.
 #[derive(Debug, Clone)]
-pub struct Requests<C = Class, P = (Method, Route), F = Global, D = NoDeadline, X = Nothing> {
+pub struct Requests<
+    C = Class,
+    P = (Method, Route),
+    F = Global,
+    D = NoDeadline,
+    X = Nothing,
+    N = NoPartition,
+> {
     pub(super) class: C,
     pub(super) predict_by: P,
     pub(super) fair_by: F,
     pub(super) deadline: D,
     pub(super) exempt: X,
-    pub(super) seed: RandomState,
+    pub(super) partition: N,
+    pub(super) seed: Seed,
+}
+
+/// What keys are hashed under, and whether they are shown.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Seed {
+    state: RandomState,
+    shows_keys: bool,
 }
 
 impl Requests {
-    pub(super) fn new(class: Class) -> Self {
+    pub(super) fn new(class: Class, shows_keys: bool) -> Self {
         Self {
             class,
             predict_by: (Method, Route),
             fair_by: Global,
             deadline: NoDeadline,
             exempt: Nothing,
-            seed: RandomState::default(),
+            partition: NoPartition,
+            seed: Seed { state: RandomState::default(), shows_keys },
         }
     }
 }
@@ -46,14 +64,25 @@ impl<V: View> Condition<V> for Nothing {
 }
 
 /// What a throttle has read from a request.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Described {
     pub(super) class: Class,
     pub(super) flow: u64,
     pub(super) key: u64,
     pub(super) timeout: Option<Duration>,
-    /// Something could not be read.
-    pub(super) unreadable: bool,
+    pub(super) partition: Option<u8>,
+    /// What could not be read.
+    pub(super) unread: Unread,
+    /// What the flow and the key are called, where keys are shown.
+    pub(super) names: Option<Box<Names>>,
+}
+
+/// Whether something could not be read, and the default is used.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Unread {
+    pub(super) class: bool,
+    pub(super) deadline: bool,
+    pub(super) key: bool,
 }
 
 /// Reads what a throttle wants to know of a request: [`Requests`] does.
@@ -62,7 +91,7 @@ pub trait Describe<V: View> {
     fn describe(&self, view: &V, classes: &Classes) -> Option<Described>;
 }
 
-impl<V, C, P, F, D, X> Describe<V> for Requests<C, P, F, D, X>
+impl<V, C, P, F, D, X, N> Describe<V> for Requests<C, P, F, D, X, N>
 where
     V: View,
     C: Criticality<V>,
@@ -70,27 +99,36 @@ where
     F: Key<V>,
     D: Deadline<V>,
     X: Condition<V>,
+    N: PartitionBy<V>,
 {
     fn describe(&self, view: &V, classes: &Classes) -> Option<Described> {
         // Only what surely is exempt: an unusual spelling of a path is no way around the queue.
         if self.exempt.surely_holds(view).unwrap_or(false) {
             return None;
         }
-        let mut unreadable = false;
+        let mut unread = Unread::default();
         let class = self.class.class(view, classes).unwrap_or_else(|Unreadable(class)| {
-            unreadable = true;
+            unread.class = true;
             class
         });
         let timeout = self.deadline.timeout(view).unwrap_or_else(|Unreadable(timeout)| {
-            unreadable = true;
+            unread.deadline = true;
             timeout
         });
-        let mut hash = |key: KeyBuf| self.seed.hash_one(key);
-        let flow = written(&self.fair_by, view).map(&mut hash);
-        let key = written(&self.predict_by, view).map(&mut hash);
-        unreadable |= flow.is_none() || key.is_none();
-        let (flow, key) = (flow.unwrap_or_default(), key.unwrap_or_default());
-        Some(Described { class, flow, key, timeout, unreadable })
+        let flow = written(&self.fair_by, view);
+        let key = written(&self.predict_by, view);
+        unread.key = flow.is_none() || key.is_none();
+        let hash = |key: &KeyBuf| self.seed.state.hash_one(key);
+        let hashed = |key: &Option<KeyBuf>| key.as_ref().map(hash).unwrap_or_default();
+        Some(Described {
+            class,
+            flow: hashed(&flow),
+            key: hashed(&key),
+            timeout,
+            partition: self.partition.partition(view).map(|Partition(at)| at),
+            unread,
+            names: self.seed.shows_keys.then(|| Box::new(Names { flow, key })),
+        })
     }
 }
 

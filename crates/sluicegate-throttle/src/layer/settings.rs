@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use sluicegate_core::key::View;
 
+use super::announcing::Announcing;
 use super::in_service::InService;
 use super::refusal::Respond;
 use super::requests::Describe;
@@ -34,6 +35,7 @@ pub(super) struct Settings<R> {
     pub(super) respond: Respond,
     pub(super) when_shed: WhenShed,
     pub(super) hold_until: HoldUntil,
+    pub(super) announces: bool,
 }
 
 /// What becomes of a request that comes to a layer. Adapters for frameworks do nothing but that.
@@ -48,6 +50,10 @@ pub(super) enum Turn {
 }
 
 impl<R> Settings<R> {
+    pub(super) fn announcing(&self) -> Announcing {
+        Announcing::new(&self.shared, self.announces)
+    }
+
     /// Decides about a request.
     #[inline]
     pub(super) fn admit<V: View>(&self, view: &V) -> Turn

@@ -6,10 +6,17 @@ use std::time::Duration;
 
 use sluicegate_core::adapter::Sleep;
 use sluicegate_core::clock::Clock;
+use sluicegate_core::observe::ShowKeys;
 
+use super::accuracy::Accuracy;
 use super::in_service::InService;
-use super::requests::Described;
-use super::snapshot::{ClassSnapshot, Snapshot};
+use super::meter::Meter;
+use super::names::{FlowNames, Names};
+#[cfg(feature = "tracing")]
+use super::report;
+use super::report::WaitSpan;
+use super::requests::{Described, Unread};
+use super::snapshot::UnreadCounts;
 use super::stopwatch::Stopwatch;
 use super::unit::{Reported, Unit};
 use super::waiter::{Told, Waiter};
@@ -26,11 +33,22 @@ pub(super) struct Shared {
     pub(super) stopwatch: Stopwatch,
     unit: Unit,
     reported: Reported,
+    pub(super) observing: Observing,
+}
+
+/// How a throttle is seen.
+#[derive(Debug)]
+pub(super) struct Observing {
+    pub(super) name: String,
+    /// The names of the partitions.
+    pub(super) partitions: Vec<String>,
+    pub(super) show: ShowKeys,
+    pub(super) meter: Meter,
 }
 
 #[derive(Debug)]
-struct State {
-    scheduler: Scheduler,
+pub(super) struct State {
+    pub(super) scheduler: Scheduler,
     predictor: Predictor,
     /// Who waits, by the slot of the request in the queue.
     waiters: Vec<Option<Arc<Waiter>>>,
@@ -39,9 +57,12 @@ struct State {
     drainer: Option<Alarm>,
     /// Nanoseconds that were measured and are less than a microsecond.
     rest: u64,
-    unreadable: u64,
-    predicted: u64,
-    actual: u64,
+    pub(super) unread: UnreadCounts,
+    /// When the operator is told again of what cannot be read, in microseconds.
+    #[cfg(feature = "tracing")]
+    told_again: u64,
+    pub(super) accuracy: Accuracy,
+    pub(super) flow_names: FlowNames,
 }
 
 /// When the drainer goes on. Another moment that is earlier wakes it.
@@ -67,6 +88,7 @@ impl Shared {
         clock: Clock,
         unit: Unit,
         reported: Reported,
+        observing: Observing,
     ) -> Self {
         let state = State {
             scheduler,
@@ -75,39 +97,49 @@ impl Shared {
             instructions: Vec::new(),
             drainer: None,
             rest: 0,
-            unreadable: 0,
-            predicted: 0,
-            actual: 0,
+            unread: UnreadCounts::default(),
+            #[cfg(feature = "tracing")]
+            told_again: 0,
+            accuracy: Accuracy::default(),
+            flow_names: FlowNames::default(),
         };
         let stopwatch = Stopwatch::new(&clock);
-        Self { state: Mutex::new(state), classes, clock, stopwatch, unit, reported }
+        Self { state: Mutex::new(state), classes, clock, stopwatch, unit, reported, observing }
     }
 
     pub(super) fn admit(self: &Arc<Self>, described: &Described) -> Admission {
-        let Described { class, flow, key, timeout, unreadable } = *described;
+        let Described { class, flow, key, timeout, partition, unread, ref names } = *described;
         let mut state = self.lock();
         let now = self.clock.now();
-        state.unreadable += u64::from(unreadable);
+        self.note_unread(&mut state, unread, now);
         let cost = match self.unit {
             Unit::Requests => 1,
             Unit::PollTime | Unit::Reported => {
+                let name =
+                    || names.as_ref()?.key.as_ref().and_then(|key| self.observing.show.show(key));
+                state.accuracy.see(key, name);
                 let most = state.scheduler.bound();
                 state.predictor.predict(key, class).mean.clamp(1, most)
             }
         };
         let deadline = timeout
             .map(|timeout| now.saturating_add(timeout.as_micros().try_into().unwrap_or(u64::MAX)));
-        let offer = Offer { class, flow, cost, deadline, partition: None };
+        let offer = Offer { class, flow, cost, deadline, partition };
         let mut instructions = std::mem::take(&mut state.instructions);
         let offered = state.scheduler.offer(now, offer, &mut instructions);
         let wakers = state.tell(instructions);
         let admission = match offered {
             Offered::Start(running) => Admission::Start(self.in_service(running, key)),
-            Offered::Shed(shed) => Admission::Shed(shed),
+            Offered::Shed(shed) => {
+                self.report(&shed);
+                Admission::Shed(shed)
+            }
             Offered::Queued(id) => {
                 let waiter = Arc::new(Waiter::default());
                 state.wait(id, &waiter);
-                Admission::Wait(Place { shared: Arc::clone(self), waiter, key, id: Some(id) })
+                state.name_flow(flow, names.as_deref(), &self.classes);
+                let (shared, span) = (Arc::clone(self), WaitSpan::new());
+                Admission::Wait(Place { shared, waiter, key, id: Some(id), span })
             }
         };
         self.let_go(state, wakers);
@@ -144,8 +176,7 @@ impl Shared {
         // A client that has gone may have left in the middle: what it cost is no prediction.
         if let (Some(actual), true) = (actual, outcome != Outcome::Cancelled) {
             state.predictor.learn(key, running.class(), actual);
-            state.predicted = state.predicted.saturating_add(running.cost());
-            state.actual = state.actual.saturating_add(actual);
+            state.accuracy.learn(key, running.cost(), actual);
         }
         let mut instructions = std::mem::take(&mut state.instructions);
         state.scheduler.done(now, running, actual, outcome, &mut instructions);
@@ -222,33 +253,49 @@ impl Shared {
         self.lock().scheduler.is_empty()
     }
 
-    pub(super) fn snapshot(&self) -> Snapshot {
-        let state = self.lock();
-        let class = |rank| {
-            let class = Class::at(rank as u8);
-            let (requests, cost) = state.scheduler.queued(class);
-            ClassSnapshot { name: self.classes.name(class).to_owned(), requests, cost }
-        };
-        Snapshot {
-            classes: (0..self.classes.len()).map(class).collect(),
-            queued: state.scheduler.len(),
-            queued_cost: state.scheduler.cost(),
-            queue_bound: state.scheduler.bound(),
-            running: state.scheduler.running(),
-            limit: state.scheduler.limit(),
-            counts: state.scheduler.counts(),
-            unreadable: state.unreadable,
-            predicted_cost: state.predicted,
-            actual_cost: state.actual,
+    /// Counts what could not be read.
+    fn note_unread(&self, state: &mut State, unread: Unread, now: u64) {
+        if !(unread.class || unread.deadline || unread.key) {
+            return;
         }
+        state.unread.classes += u64::from(unread.class);
+        state.unread.deadlines += u64::from(unread.deadline);
+        state.unread.keys += u64::from(unread.key);
+        #[cfg(feature = "tracing")]
+        if now >= state.told_again {
+            state.told_again = now.saturating_add(1_000_000);
+            report::unreadable(&self.observing.name, state.unread);
+        }
+        #[cfg(not(feature = "tracing"))]
+        let _ = now;
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    #[cfg_attr(not(feature = "tracing"), expect(clippy::unused_self, reason = "nobody is told"))]
+    fn report(&self, shed: &Shed) {
+        #[cfg(feature = "tracing")]
+        report::shed(&self.observing.name, &self.classes, shed);
+        #[cfg(not(feature = "tracing"))]
+        let _ = shed;
+    }
+
+    pub(super) fn now(&self) -> u64 {
+        self.clock.now()
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
+    /// Remembers what a flow that waits is called.
+    fn name_flow(&mut self, flow: u64, names: Option<&Names>, classes: &Classes) {
+        let Some(key) = names.and_then(|names| names.flow) else { return };
+        let scheduler = &self.scheduler;
+        let flows = |rank| scheduler.flows(Class::at(rank as u8)).filter_map(|queued| queued.flow);
+        self.flow_names.add(flow, key, || (0..classes.len()).flat_map(flows).collect());
+    }
+
     fn wait(&mut self, id: Id, waiter: &Arc<Waiter>) {
         if self.waiters.len() <= id.slot() {
             self.waiters.resize(id.slot() + 1, None);
@@ -322,6 +369,7 @@ pub(super) struct Place {
     waiter: Arc<Waiter>,
     key: u64,
     id: Option<Id>,
+    span: WaitSpan,
 }
 
 impl Place {
@@ -329,10 +377,17 @@ impl Place {
         match self.waiter.poll(cx) {
             Poll::Ready(told) => {
                 self.id = None;
-                Poll::Ready(match told {
-                    Told::Start(running) => Ok(self.shared.in_service(running, self.key)),
-                    Told::Shed(shed) => Err(shed),
-                })
+                Poll::Ready(self.span.in_scope(|| match told {
+                    Told::Start(running) => {
+                        let Observing { name, meter, .. } = &self.shared.observing;
+                        meter.waited(name, &self.shared.classes, &running);
+                        Ok(self.shared.in_service(running, self.key))
+                    }
+                    Told::Shed(shed) => {
+                        self.shared.report(&shed);
+                        Err(shed)
+                    }
+                }))
             }
             Poll::Pending => {
                 let state = self.shared.lock();

@@ -3,10 +3,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sluicegate_core::clock::Clock;
+use sluicegate_core::observe::ShowKeys;
 
 use super::has_room::HasRoom;
+use super::meter::Meter;
+use super::partition::Partition;
 use super::requests::Requests;
-use super::shared::Shared;
+use super::shared::{Observing, Shared};
 use super::snapshot::Snapshot;
 use super::throttle_layer::ThrottleLayer;
 use super::unit::{Reported, Unit};
@@ -43,7 +46,20 @@ impl Throttle {
     /// A layer that lets requests through as this throttle starts them: `.layer(throttle.layer())` in tower and axum,
     /// `.wrap(throttle.layer())` in actix-web.
     pub fn layer(&self) -> ThrottleLayer {
-        ThrottleLayer::new(Arc::clone(&self.shared), Requests::new(self.shared.classes.lowest()))
+        let requests = Requests::new(self.shared.classes.lowest(), self.shared.shows_keys());
+        ThrottleLayer::new(Arc::clone(&self.shared), requests)
+    }
+
+    /// The partition with this name.
+    ///
+    /// # Errors
+    ///
+    /// When there is none.
+    pub fn partition(&self, name: &str) -> Result<Partition, ConfigError> {
+        let known = self.shared.observing.partitions.iter().position(|known| known == name);
+        // At most eight partitions.
+        let partition = known.map(|at| Partition(at as u8));
+        partition.ok_or_else(|| ConfigError::UnknownPartition(name.to_owned()))
     }
 
     /// What it is doing at this moment.
@@ -92,6 +108,9 @@ pub struct ThrottleBuilder {
     keys: usize,
     reported: Reported,
     clock: Option<Clock>,
+    name: String,
+    partitions: Vec<(String, f64)>,
+    show: ShowKeys,
     problem: Option<ConfigError>,
 }
 
@@ -108,6 +127,9 @@ impl ThrottleBuilder {
             keys: 1_024,
             reported: Reported::Instead,
             clock: None,
+            name: String::from("throttle"),
+            partitions: Vec::new(),
+            show: ShowKeys::Hidden,
             problem: None,
         }
     }
@@ -223,6 +245,27 @@ impl ThrottleBuilder {
         self
     }
 
+    /// Guarantees the requests of this partition a share of the work in flight, which others may borrow while it is
+    /// idle: see [`SchedulerBuilder::partitions`]. [`partition_by`](ThrottleLayer::partition_by) says which requests
+    /// belong to it. All shares together are at most 1.
+    pub fn partition(mut self, name: impl Into<String>, share: f64) -> Self {
+        self.partitions.push((name.into(), share));
+        self
+    }
+
+    /// The name of the throttle in metrics, events and the snapshot; `throttle` by default.
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// What the [snapshot](Throttle::snapshot) shows of the keys of flows and predictions. They may hold addresses and
+    /// credentials, so they are hidden by default.
+    pub fn show_keys(mut self, show: ShowKeys) -> Self {
+        self.show = show;
+        self
+    }
+
     /// Goes by this clock: a [`ManualClock`](sluicegate_core::ManualClock) in tests.
     pub fn clock(mut self, clock: impl Into<Clock>) -> Self {
         self.clock = Some(clock.into());
@@ -240,12 +283,20 @@ impl ThrottleBuilder {
         }
         let from_time = self.queue.map(|time| (self.per_second * time.as_secs_f64()) as u64);
         let queue = self.queue_cost.or(from_time).unwrap_or_default();
-        let scheduler = self.scheduler.queue(queue).classes(self.classes.len()).build()?;
+        let (partitions, shares): (Vec<_>, Vec<_>) = self.partitions.into_iter().unzip();
+        let twice = |at: &usize| partitions[..*at].contains(&partitions[*at]);
+        if let Some(at) = (0..partitions.len()).find(twice) {
+            return Err(ConfigError::PartitionTwice(partitions[at].clone()));
+        }
+        let scheduler = self.scheduler.queue(queue).classes(self.classes.len()).partitions(shares);
+        let scheduler = scheduler.build()?;
         let first_cost = if self.unit == Unit::Requests { 1 } else { self.first_cost };
         let predictor = Predictor::new(self.keys, first_cost);
         let clock = self.clock.unwrap_or_default();
-        let shared =
-            Shared::new(scheduler, predictor, self.classes, clock, self.unit, self.reported);
+        let (name, show, meter) = (self.name, self.show, Meter::default());
+        let observing = Observing { name, partitions, show, meter };
+        let (classes, unit, reported) = (self.classes, self.unit, self.reported);
+        let shared = Shared::new(scheduler, predictor, classes, clock, unit, reported, observing);
         Ok(Throttle { shared: Arc::new(shared) })
     }
 }

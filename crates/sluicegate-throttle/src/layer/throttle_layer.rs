@@ -27,13 +27,16 @@ impl<R> ThrottleLayer<R> {
     pub(super) fn new(shared: Arc<Shared>, requests: R) -> Self {
         let (respond, when_shed) = (Respond::default(), WhenShed::default());
         let hold_until = HoldUntil::Body;
-        Self { settings: Settings { shared, requests, respond, when_shed, hold_until } }
+        let announces = false;
+        Self { settings: Settings { shared, requests, respond, when_shed, hold_until, announces } }
     }
 
     fn map<Q>(self, change: impl FnOnce(R) -> Q) -> ThrottleLayer<Q> {
-        let Settings { shared, requests, respond, when_shed, hold_until } = self.settings;
+        let Settings { shared, requests, respond, when_shed, hold_until, announces } =
+            self.settings;
         let requests = change(requests);
-        ThrottleLayer { settings: Settings { shared, requests, respond, when_shed, hold_until } }
+        let settings = Settings { shared, requests, respond, when_shed, hold_until, announces };
+        ThrottleLayer { settings }
     }
 
     /// What happens to requests that are shed: they are refused by default.
@@ -52,6 +55,14 @@ impl<R> ThrottleLayer<R> {
         self
     }
 
+    /// Adds the [level of admission](crate::announce) to every response, so that callers need not send what would be
+    /// shed. It is left out of responses that caches may store for other clients. Off by default: it tells how busy
+    /// the service is.
+    pub const fn announce(mut self) -> Self {
+        self.settings.announces = true;
+        self
+    }
+
     /// Until when a request counts as running; until its body has ended by default.
     pub fn hold_until(mut self, hold_until: HoldUntil) -> Self {
         self.settings.hold_until = hold_until;
@@ -59,66 +70,73 @@ impl<R> ThrottleLayer<R> {
     }
 }
 
-impl<C, P, F, D, X> ThrottleLayer<Requests<C, P, F, D, X>> {
+impl<C, P, F, D, X, N> ThrottleLayer<Requests<C, P, F, D, X, N>> {
     /// How critical each request is: a [`Class`](crate::Class), [`class_when`](super::class_when),
     /// [`ClassHeader`](super::ClassHeader) or [`class_fn`](super::class_fn). By default, all are of the lowest class.
-    pub fn criticality<C2>(self, class: C2) -> ThrottleLayer<Requests<C2, P, F, D, X>> {
-        self.map(|Requests { predict_by, fair_by, deadline, exempt, seed, .. }| Requests {
-            class,
-            predict_by,
-            fair_by,
-            deadline,
-            exempt,
-            seed,
+    pub fn criticality<C2>(self, class: C2) -> ThrottleLayer<Requests<C2, P, F, D, X, N>> {
+        self.map(|Requests { predict_by, fair_by, deadline, exempt, partition, seed, .. }| {
+            Requests { class, predict_by, fair_by, deadline, exempt, partition, seed }
         })
     }
 
     /// Predicts the cost of a request by those with the same key; by method and route by default. Use a key that
     /// clients cannot choose freely. Requests without the key take the mean of their class.
-    pub fn predict_by<P2>(self, predict_by: P2) -> ThrottleLayer<Requests<C, P2, F, D, X>> {
-        self.map(|Requests { class, fair_by, deadline, exempt, seed, .. }| Requests {
+    pub fn predict_by<P2>(self, predict_by: P2) -> ThrottleLayer<Requests<C, P2, F, D, X, N>> {
+        self.map(|Requests { class, fair_by, deadline, exempt, partition, seed, .. }| Requests {
             class,
             predict_by,
             fair_by,
             deadline,
             exempt,
+            partition,
             seed,
         })
     }
 
     /// Serves requests of one class fairly between the values of this key, such as the customer.
-    pub fn fair_by<F2>(self, fair_by: F2) -> ThrottleLayer<Requests<C, P, F2, D, X>> {
-        self.map(|Requests { class, predict_by, deadline, exempt, seed, .. }| Requests {
+    pub fn fair_by<F2>(self, fair_by: F2) -> ThrottleLayer<Requests<C, P, F2, D, X, N>> {
+        self.map(|Requests { class, predict_by, deadline, exempt, partition, seed, .. }| Requests {
             class,
             predict_by,
             fair_by,
             deadline,
             exempt,
+            partition,
             seed,
         })
     }
 
     /// Sheds requests that cannot be finished in time: a [`Duration`](std::time::Duration),
     /// [`DeadlineHeader`](super::DeadlineHeader) or [`GrpcTimeout`](super::GrpcTimeout).
-    pub fn deadline<D2>(self, deadline: D2) -> ThrottleLayer<Requests<C, P, F, D2, X>> {
-        self.map(|Requests { class, predict_by, fair_by, exempt, seed, .. }| Requests {
+    pub fn deadline<D2>(self, deadline: D2) -> ThrottleLayer<Requests<C, P, F, D2, X, N>> {
+        self.map(|Requests { class, predict_by, fair_by, exempt, partition, seed, .. }| Requests {
             class,
             predict_by,
             fair_by,
             deadline,
             exempt,
+            partition,
             seed,
         })
     }
 
     /// Lets requests for which this condition surely holds pass at once and uncounted, such as health checks.
-    pub fn exempt<X2>(self, exempt: X2) -> ThrottleLayer<Requests<C, P, F, D, X2>> {
-        self.map(|Requests { class, predict_by, fair_by, deadline, seed, .. }| Requests {
+    pub fn exempt<X2>(self, exempt: X2) -> ThrottleLayer<Requests<C, P, F, D, X2, N>> {
+        self.map(|Requests { class, predict_by, fair_by, deadline, partition, seed, .. }| {
+            Requests { class, predict_by, fair_by, deadline, exempt, partition, seed }
+        })
+    }
+
+    /// Which [partition](super::ThrottleBuilder::partition) each request belongs to: a [`Partition`](super::Partition)
+    /// for all, or [`partition_when`](super::partition_when). By default, no request belongs to any.
+    pub fn partition_by<N2>(self, partition: N2) -> ThrottleLayer<Requests<C, P, F, D, X, N2>> {
+        self.map(|Requests { class, predict_by, fair_by, deadline, exempt, seed, .. }| Requests {
             class,
             predict_by,
             fair_by,
             deadline,
             exempt,
+            partition,
             seed,
         })
     }

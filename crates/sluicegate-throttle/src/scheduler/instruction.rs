@@ -39,7 +39,10 @@ pub enum Instruction {
 
 /// Why a request is refused, and when it is worth trying again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Shed {
+    /// The class of the request.
+    pub class: Class,
     /// Why.
     pub reason: ShedReason,
     /// How long what is ahead of it takes to drain, in microseconds.

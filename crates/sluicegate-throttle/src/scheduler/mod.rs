@@ -356,6 +356,6 @@ impl Scheduler {
 
     fn counted(&mut self, reason: ShedReason, rank: usize) -> Shed {
         self.counts[rank].shed[reason as usize] += 1;
-        Shed { reason, retry_after: self.backlog(rank) }
+        Shed { class: Class::at(rank as u8), reason, retry_after: self.backlog(rank) }
     }
 }

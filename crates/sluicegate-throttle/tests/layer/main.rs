@@ -3,7 +3,10 @@
 mod classes;
 mod costs;
 mod leaving;
+mod partitions;
 mod refusals;
+#[cfg(all(feature = "metrics", feature = "tracing"))]
+mod seeing;
 mod waiting;
 
 use std::cell::RefCell;

@@ -30,6 +30,7 @@ pub(crate) struct Reply {
     pub(crate) status: u16,
     pub(crate) cost: Option<Cost>,
     pub(crate) hold_until: Option<HoldUntil>,
+    pub(crate) cache_control: Option<&'static str>,
     pub(crate) frames: usize,
     /// How long it works before its head is there, and for each frame.
     pub(crate) work: Duration,
@@ -42,6 +43,7 @@ impl Default for Reply {
             status: 200,
             cost: None,
             hold_until: None,
+            cache_control: None,
             frames: 0,
             work: Duration::ZERO,
             panics: false,

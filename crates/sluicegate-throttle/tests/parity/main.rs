@@ -1,5 +1,6 @@
 //! One table of cases for the throttle, run through tower, axum and actix-web: what one answers, all answer.
 
+mod announcing;
 mod client;
 mod guarding;
 mod handlers;
@@ -49,6 +50,10 @@ parity! {
         a_reported_cost_goes_instead_or_on_top
         overload_lowers_the_limit_and_other_errors_do_not
         routes_are_predicted_apart;
+    announcing:
+        every_response_says_which_classes_are_admitted
+        no_level_is_in_a_response_that_caches_may_store_for_others
+        nothing_is_announced_unless_it_is_asked_for;
     guarding:
         a_shed_request_gives_its_charges_and_places_back
         a_client_that_leaves_the_queue_gives_its_charges_back

@@ -98,6 +98,8 @@ async fn respond(
     *response.status_mut() = reply.status.try_into().unwrap();
     reply.cost.map(|cost| response.extensions_mut().insert(cost));
     reply.hold_until.map(|hold| response.extensions_mut().insert(hold));
+    let cache_control = reply.cache_control.map(http::HeaderValue::from_static);
+    cache_control.map(|value| response.headers_mut().insert("cache-control", value));
     response
 }
 
@@ -204,6 +206,9 @@ async fn respond_actix(handlers: Handlers, request: HttpRequest) -> HttpResponse
     let mut response = HttpResponse::build(reply.status.try_into().unwrap()).body(frames);
     reply.cost.map(|cost| response.extensions_mut().insert(cost));
     reply.hold_until.map(|hold| response.extensions_mut().insert(hold));
+    let cache_control = reply.cache_control.map(actix_web::http::header::HeaderValue::from_static);
+    cache_control
+        .map(|value| response.headers_mut().insert(actix_web::http::header::CACHE_CONTROL, value));
     response
 }
 

@@ -15,7 +15,7 @@ use sluicegate_core::response::Degraded;
 use sluicegate_core::{Cost, Decision};
 
 use super::body::ActixBody;
-use super::refusal::response;
+use super::refusal::{announce, response};
 use super::service::Inside;
 use crate::layer::in_service::{Head, InService};
 use crate::layer::settings::Turn;
@@ -142,6 +142,11 @@ fn answered<I, R, B: MessageBody>(
     in_service: Option<InService>,
     inside: &Inside<I, R>,
 ) -> Result<ServiceResponse<ActixBody<B>>, Error> {
+    let announced = |mut response: ServiceResponse<B>| {
+        announce(&inside.settings.announcing(), response.headers_mut());
+        response
+    };
+    let result = result.map(announced);
     let Some(mut in_service) = in_service else {
         return result.map(|response| response.map_body(|_, body| ActixBody::new(body, None)));
     };

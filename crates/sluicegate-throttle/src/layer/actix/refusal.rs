@@ -1,10 +1,12 @@
 //! actix-web speaks an older version of the `http` crate than everybody else.
 
 use actix_web::http::StatusCode;
-use actix_web::http::header::{HeaderName, HeaderValue};
+use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse};
 use http::request::Parts;
 
+use crate::announce::FIELD;
+use crate::layer::announcing::Announcing;
 use crate::layer::settings::Settings;
 use crate::scheduler::Shed;
 
@@ -24,6 +26,16 @@ pub(super) fn response<R>(
         }
     }
     response.set_body(actix_web::body::BoxBody::new(body))
+}
+
+/// Adds the level of admission to a response.
+pub(super) fn announce(announcing: &Announcing, headers: &mut HeaderMap) {
+    let lines = |name: &str, see: &mut dyn FnMut(&[u8])| {
+        headers.get_all(name).for_each(|line| see(line.as_bytes()));
+    };
+    if let Some(Ok(value)) = announcing.value(lines).map(HeaderValue::try_from) {
+        headers.insert(HeaderName::from_static(FIELD), value);
+    }
 }
 
 /// Method, URI and header fields of a request. What cannot be converted is left out.

@@ -1,0 +1,53 @@
+//! What operators are told of shed requests, as `tracing` events, and the span around a wait.
+
+#[cfg(feature = "tracing")]
+use crate::class::Classes;
+#[cfg(feature = "tracing")]
+use crate::scheduler::Shed;
+
+/// The `tracing` span `throttle`, around the time in which a request waits. Without the feature `tracing` it is nothing.
+#[derive(Debug)]
+pub(super) struct WaitSpan {
+    #[cfg(feature = "tracing")]
+    span: tracing::Span,
+}
+
+impl WaitSpan {
+    pub(super) fn new() -> Self {
+        Self {
+            #[cfg(feature = "tracing")]
+            span: tracing::info_span!("throttle"),
+        }
+    }
+
+    /// Runs `run` within the span.
+    pub(super) fn in_scope<T>(&self, run: impl FnOnce() -> T) -> T {
+        #[cfg(feature = "tracing")]
+        let _entered = self.span.enter();
+        run()
+    }
+}
+
+/// A request is shed.
+#[cfg(feature = "tracing")]
+pub(super) fn shed(throttle: &str, classes: &Classes, shed: &Shed) {
+    tracing::debug!(
+        throttle,
+        class = classes.name(shed.class),
+        reason = shed.reason.as_str(),
+        retry_after_ms = shed.retry_after / 1_000,
+        "a request is shed"
+    );
+}
+
+/// At most one a second.
+#[cfg(feature = "tracing")]
+pub(super) fn unreadable(throttle: &str, counts: super::snapshot::UnreadCounts) {
+    tracing::warn!(
+        throttle,
+        classes = counts.classes,
+        deadlines = counts.deadlines,
+        keys = counts.keys,
+        "classes, deadlines or keys of requests cannot be read: their defaults are used"
+    );
+}
