@@ -36,3 +36,7 @@ extern crate self as sluicegate_lease;
 #[cfg(test)]
 #[path = "../tests/simulation/mod.rs"]
 mod simulation;
+
+#[cfg(test)]
+#[path = "../tests/model/mod.rs"]
+mod model;

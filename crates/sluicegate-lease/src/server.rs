@@ -7,7 +7,7 @@ use crate::template::Templates;
 /// A server: a [`Pool`], and the [`Session`] with a parent if it leases its capacity.
 ///
 /// Like its parts, it has no clock and no network.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Server {
     name: Box<str>,
     pool: Pool,
@@ -86,6 +86,12 @@ impl Server {
             let (capacity, until) = session.lease(&resource);
             self.pool.supply(&resource, capacity, until);
         }
+    }
+
+    /// What decides how it goes on: see [`Session::key`].
+    #[cfg(test)]
+    pub(crate) fn key(&self, now: u64) -> impl std::fmt::Debug + '_ {
+        (&self.pool, self.parent.as_ref().map(|session| session.key(now)))
     }
 
     /// The request to the parent has failed.

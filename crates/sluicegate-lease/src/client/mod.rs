@@ -163,6 +163,12 @@ impl Session {
         self.find(resource).is_none_or(|held| held.has_returned(now))
     }
 
+    /// What decides how it goes on, apart from jitter, if time goes in steps.
+    #[cfg(test)]
+    pub(crate) fn key(&self, now: u64) -> impl std::fmt::Debug + '_ {
+        (self.sequence, self.fence, &self.resources, self.flight, self.next <= now, self.greetings)
+    }
+
     fn find(&self, resource: &str) -> Option<&Held> {
         self.resources.iter().find(|held| &*held.resource == resource)
     }

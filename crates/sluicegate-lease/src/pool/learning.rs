@@ -1,4 +1,4 @@
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 /// What a new master has still to learn of a resource.
 #[derive(Debug, Clone)]
@@ -6,16 +6,16 @@ pub(super) struct Learning {
     /// When every grant of the last master has ended.
     until: u64,
     /// Clients that may hold a lease and have not told yet; `None` if nobody knows who they are.
-    unknown: Option<HashSet<Box<str>>>,
+    unknown: Option<BTreeSet<Box<str>>>,
 }
 
 impl Learning {
-    pub(super) fn new(until: u64, known: Option<HashSet<Box<str>>>) -> Self {
+    pub(super) fn new(until: u64, known: Option<BTreeSet<Box<str>>>) -> Self {
         Self { until, unknown: known }
     }
 
     pub(super) fn is_over(&self, now: u64) -> bool {
-        now >= self.until || self.unknown.as_ref().is_some_and(HashSet::is_empty)
+        now >= self.until || self.unknown.as_ref().is_some_and(BTreeSet::is_empty)
     }
 
     /// A client has told what it holds.

@@ -53,9 +53,7 @@ mod resource;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{HashMap, HashSet};
-
-use foldhash::fast::RandomState;
+use std::collections::{BTreeMap, BTreeSet};
 
 use self::learning::Learning;
 use self::resource::{Resource, millis, with_drift};
@@ -68,10 +66,10 @@ use crate::template::{Source, Template, Templates};
 pub use self::ask::{Answer, Ask, AskError, Grant, MAX_DEMANDS, MAX_NAME};
 
 /// Divides resources among clients that ask for them.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Pool {
     templates: Templates,
-    resources: HashMap<Box<str>, Resource, RandomState>,
+    resources: BTreeMap<Box<str>, Resource>,
     max_resources: usize,
     max_clients: usize,
     lead: Option<Lead>,
@@ -140,7 +138,7 @@ impl Pool {
     pub fn new(templates: Templates) -> Self {
         Self {
             templates,
-            resources: HashMap::default(),
+            resources: BTreeMap::new(),
             max_resources: 10_000,
             max_clients: 1_000_000,
             lead: None,
@@ -166,7 +164,7 @@ impl Pool {
         let knew_clients = known.is_some();
         let now = self.advance(now);
         self.lead = Some(Lead { fence, since: now, knew_clients });
-        let mut clients: HashMap<Box<str>, HashSet<Box<str>>> = HashMap::new();
+        let mut clients: BTreeMap<Box<str>, BTreeSet<Box<str>>> = BTreeMap::new();
         for Known { resource, client } in known.into_iter().flatten() {
             clients.entry(resource).or_default().insert(client);
         }

@@ -1,7 +1,5 @@
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::time::Duration;
-
-use foldhash::fast::RandomState;
 
 use crate::amount::Amount;
 use crate::demand::Demand;
@@ -13,12 +11,13 @@ use crate::rules::{Rule, holds};
 use crate::template::{Algorithm, Source, Template};
 
 /// One resource: its clients, and how its capacity is divided among them.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Resource {
     template: Template,
     /// What a parent has granted, and until when.
     leased: (Amount, u64),
-    holders: HashMap<Box<str>, Holder, RandomState>,
+    /// Sorted, so that the same requests have the same results in every process.
+    holders: BTreeMap<Box<str>, Holder>,
     /// The sum of what holders may be using.
     held: Amount,
     bands: Bands,
@@ -45,7 +44,7 @@ impl Resource {
         Self {
             template,
             leased: (Amount::ZERO, 0),
-            holders: HashMap::default(),
+            holders: BTreeMap::new(),
             held: Amount::ZERO,
             bands: Bands::default(),
             weights: 0,
