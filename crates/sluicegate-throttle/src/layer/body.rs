@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use pin_project_lite::pin_project;
 
-use super::in_service::{BodyEnd, InService};
+use super::in_service::{InService, Piece};
 
 pin_project! {
     /// The body of a response that has passed a throttle: that of the service inside, or the one of a refusal.
@@ -57,12 +57,15 @@ impl<B: http_body::Body<Data = Bytes>> http_body::Body for Body<B> {
         match self.project().kind.project() {
             KindProj::Inner { mut body, in_service } => InService::poll_body(in_service, || {
                 body.as_mut().poll_frame(cx).map(|frame| {
-                    let end = match &frame {
-                        Some(Err(_)) => Some(BodyEnd::Failed),
-                        None => Some(BodyEnd::Whole),
-                        Some(Ok(_)) => body.is_end_stream().then_some(BodyEnd::Whole),
+                    let piece = match &frame {
+                        None => Piece::End,
+                        Some(Err(_)) => Piece::Failure,
+                        Some(Ok(_)) if body.is_end_stream() => Piece::End,
+                        Some(Ok(frame)) => {
+                            Piece::Data(frame.data_ref().map_or(0, |data| data.len() as u64))
+                        }
                     };
-                    (frame, end)
+                    (frame, piece)
                 })
             }),
             KindProj::Own { bytes } => {

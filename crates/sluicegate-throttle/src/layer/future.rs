@@ -4,7 +4,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use http::{Request, Response, StatusCode};
+use http::header::CONTENT_LENGTH;
+use http::{Method, Request, Response, StatusCode};
 use pin_project_lite::pin_project;
 use sluicegate::adapter::Upgrade;
 use sluicegate_core::adapter::{Refused, note_unserved};
@@ -148,7 +149,9 @@ where
                     ready!(is_ready)?;
                     let Forward { mut service, mut request, settings } =
                         forward.take().expect(POLLED_AGAIN);
-                    let hold_until = settings.hold_until;
+                    // No body is sent in answer to HEAD: servers drop it as it is.
+                    let is_head = request.method() == Method::HEAD;
+                    let hold_until = if is_head { HoldUntil::Head } else { settings.hold_until };
                     let keeps = hold_until == HoldUntil::Close && in_service.is_some();
                     let upgrade = if keeps { Upgrade::of(&mut request) } else { None };
                     let future = service.call(request);
@@ -208,8 +211,13 @@ fn head<B: http_body::Body>(response: &Response<B>, is_upgrade: bool) -> Head {
         is_refusal: extensions.get::<Refused>().is_some(),
         hold_until: extensions.get().copied(),
         is_end: response.body().is_end_stream(),
+        length: response.body().size_hint().exact().or_else(|| content_length(response)),
         is_upgrade,
     }
+}
+
+fn content_length<B>(response: &Response<B>) -> Option<u64> {
+    response.headers().get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
 const POLLED_AGAIN: &str = "a future is not polled again once it is ready";

@@ -26,6 +26,8 @@ pub(super) struct InService {
     outcome: Outcome,
     /// The outcome, if the body comes to its end.
     at_end: Outcome,
+    /// How many bytes of the body are still to come, where that is known: servers do not ask for more.
+    left: Option<u64>,
 }
 
 /// What a throttle wants to know of the head of a response.
@@ -38,17 +40,22 @@ pub(super) struct Head {
     pub(super) is_refusal: bool,
     /// What the handler asks for.
     pub(super) hold_until: Option<HoldUntil>,
-    /// Whether no body follows.
+    /// Whether no body is sent.
     pub(super) is_end: bool,
+    /// How long the body is, where that is known.
+    pub(super) length: Option<u64>,
     /// Whether the response upgrades the connection.
     pub(super) is_upgrade: bool,
 }
 
-/// How a body has ended.
+/// What came of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum BodyEnd {
-    Whole,
-    Failed,
+pub(super) enum Piece {
+    /// So many bytes, and more may follow.
+    Data(u64),
+    /// The end, or the last frame.
+    End,
+    Failure,
 }
 
 impl InService {
@@ -77,6 +84,7 @@ impl InService {
             reported: None,
             outcome: Outcome::Cancelled,
             at_end: Outcome::Success,
+            left: None,
         }
     }
 
@@ -109,6 +117,7 @@ impl InService {
     /// Until its body has ended, the request counts as cancelled.
     pub(super) fn answered(mut self, head: Head, hold_until: HoldUntil) -> Option<Self> {
         self.reported = head.reported;
+        self.left = head.length;
         self.at_end = match head.status {
             _ if head.is_refusal => Outcome::Error,
             429 | 503 | 504 => Outcome::Overload,
@@ -127,23 +136,30 @@ impl InService {
         (!is_over).then_some(self)
     }
 
-    /// The body has ended.
-    pub(super) fn end(&mut self, end: BodyEnd) {
-        self.outcome = if end == BodyEnd::Whole { self.at_end } else { Outcome::Error };
+    /// A piece of the body was taken. Returns whether the body has ended.
+    pub(super) fn took(&mut self, piece: Piece) -> bool {
+        if let (Piece::Data(bytes), Some(left)) = (piece, &mut self.left) {
+            *left = left.saturating_sub(bytes);
+        }
+        match piece {
+            Piece::Data(_) if self.left != Some(0) => return false,
+            Piece::Data(_) | Piece::End => self.outcome = self.at_end,
+            Piece::Failure => self.outcome = Outcome::Error,
+        }
+        true
     }
 
     /// Polls the body of the response, measured, and lets go of `held` when the body has ended.
     pub(super) fn poll_body<T>(
         held: &mut Option<Box<Self>>,
-        poll: impl FnOnce() -> Poll<(T, Option<BodyEnd>)>,
+        poll: impl FnOnce() -> Poll<(T, Piece)>,
     ) -> Poll<T> {
         let Some(in_service) = held else { return poll().map(|(frame, _)| frame) };
         in_service.resume();
         let polled = poll();
         in_service.pause();
-        let (frame, end) = ready!(polled);
-        if let Some(end) = end {
-            in_service.end(end);
+        let (frame, piece) = ready!(polled);
+        if in_service.took(piece) {
             *held = None;
         }
         Poll::Ready(frame)

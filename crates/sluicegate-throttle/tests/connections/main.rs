@@ -1,5 +1,6 @@
 //! Real connections: upgrades, HTTP/2 with many streams, and clients that close them.
 
+mod bodies;
 mod http2;
 mod upgrades;
 mod workers;

@@ -6,7 +6,7 @@ use actix_web::body::{BodySize, MessageBody};
 use actix_web::web::Bytes;
 use pin_project_lite::pin_project;
 
-use crate::layer::in_service::{BodyEnd, InService};
+use crate::layer::in_service::{InService, Piece};
 
 pin_project! {
     /// The body of a response that has passed a throttle in actix-web: that of the service inside, as it is.
@@ -48,13 +48,13 @@ impl<B: MessageBody> MessageBody for ActixBody<B> {
         let mut this = self.project();
         InService::poll_body(this.in_service, || {
             this.inner.as_mut().poll_next(cx).map(|chunk| {
-                let is_empty = || matches!(this.inner.size(), BodySize::None | BodySize::Sized(0));
-                let end = match &chunk {
-                    Some(Err(_)) => Some(BodyEnd::Failed),
-                    None => Some(BodyEnd::Whole),
-                    Some(Ok(_)) => is_empty().then_some(BodyEnd::Whole),
+                let piece = match &chunk {
+                    None => Piece::End,
+                    Some(Err(_)) => Piece::Failure,
+                    Some(Ok(_)) if is_empty(this.inner.size()) => Piece::End,
+                    Some(Ok(chunk)) => Piece::Data(chunk.len() as u64),
                 };
-                (chunk, end)
+                (chunk, piece)
             })
         })
     }
@@ -63,12 +63,18 @@ impl<B: MessageBody> MessageBody for ActixBody<B> {
         let Self { inner, mut in_service } = self;
         match inner.try_into_bytes() {
             Ok(bytes) => {
-                in_service.iter_mut().for_each(|in_service| in_service.end(BodyEnd::Whole));
+                if let Some(in_service) = &mut in_service {
+                    in_service.took(Piece::End);
+                }
                 Ok(bytes)
             }
             Err(inner) => Err(Self { inner, in_service }),
         }
     }
+}
+
+pub(super) const fn is_empty(size: BodySize) -> bool {
+    matches!(size, BodySize::None | BodySize::Sized(0))
 }
 
 impl<B: fmt::Debug> fmt::Debug for ActixBody<B> {

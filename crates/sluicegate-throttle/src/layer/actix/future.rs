@@ -6,7 +6,8 @@ use std::task::{Context, Poll, ready};
 
 use actix_web::body::{BodySize, BoxBody, EitherBody, MessageBody};
 use actix_web::dev::{Service, ServiceRequest, ServiceResponse};
-use actix_web::http::StatusCode;
+use actix_web::http::header::CONTENT_LENGTH;
+use actix_web::http::{Method, StatusCode};
 use actix_web::{Error, HttpMessage};
 use pin_project_lite::pin_project;
 use sluicegate_core::adapter::{Refused, note_unserved};
@@ -14,7 +15,7 @@ use sluicegate_core::cost::RunningCost;
 use sluicegate_core::response::Degraded;
 use sluicegate_core::{Cost, Decision};
 
-use super::body::ActixBody;
+use super::body::{ActixBody, is_empty};
 use super::refusal::{announce, response};
 use super::service::Inside;
 use crate::layer::in_service::{Head, InService};
@@ -161,15 +162,24 @@ fn answered<I, R, B: MessageBody>(
 
 fn head<B: MessageBody>(response: &ServiceResponse<B>) -> Head {
     let extensions = response.response().extensions();
+    let size = response.response().body().size();
     Head {
         status: response.status().as_u16(),
         reported: left(response).or_else(|| left(response).map(|Cost(cost)| RunningCost::of(cost))),
         is_refusal: extensions.contains::<Refused>(),
         hold_until: extensions.get().copied(),
-        is_end: matches!(response.response().body().size(), BodySize::None | BodySize::Sized(0)),
+        is_end: is_empty(size) || response.request().method() == Method::HEAD,
+        length: match size {
+            BodySize::Sized(length) => Some(length),
+            BodySize::None | BodySize::Stream => content_length(response),
+        },
         // The connection is the body of its response.
         is_upgrade: response.status() == StatusCode::SWITCHING_PROTOCOLS,
     }
+}
+
+fn content_length<B>(response: &ServiceResponse<B>) -> Option<u64> {
+    response.headers().get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
 /// From the response's extensions, else from the request's, which extractors and middleware reach more easily.
