@@ -30,7 +30,7 @@ fn claim(places: &Arc<Places>, name: &str, cost: u64, now: u64) -> Claim {
     Claim::charging(places, &charge(cost), &[key(name)], now).expect("it holds places")
 }
 
-/// It is known to be held.
+/// Marks it as known to be held.
 fn hold(places: &Arc<Places>, name: &str, cost: u64, now: u64) {
     claim(places, name, cost, now).admitted(&[Receipt::default()]);
 }
@@ -44,7 +44,7 @@ fn due(places: &Places, now: u64) -> Option<Rows> {
 }
 
 #[test]
-fn what_holds_nothing_is_not_counted() {
+fn a_charge_without_places_is_not_counted() {
     let places = places();
     let rate = Charge::of(Limit::per_second(5), KeyBuf::of("alice"), 1);
     assert!(Claim::charging(&places, &rate, &[key("a")], 0).is_none());
@@ -87,17 +87,17 @@ fn only_what_was_not_touched_for_a_while_is_renewed() {
     places.renewed(&[(key("a"), 1)], PAUSE);
     assert_eq!(due(&places, PAUSE + 1), Some(vec![(key("b"), 1)]));
     assert_eq!(due(&places, 2 * PAUSE), Some(vec![(key("a"), 1), (key("b"), 1)]));
-    // A clock that was set back tells nothing.
+    // A clock that was set back proves nothing.
     assert_eq!(due(&places, 0).map(|rows| rows.len()), Some(2));
 }
 
 #[test]
-fn a_doubt_is_told_once_and_again_if_that_fails() {
+fn a_doubt_is_reported_once_and_again_if_that_fails() {
     let places = places();
     claim(&places, "a", 2, 0).doubt();
     let told = Some(vec![(key("a"), 0)]);
     assert_eq!(due(&places, 0), told);
-    assert_eq!(due(&places, 0), None, "the server has been told");
+    assert_eq!(due(&places, 0), None, "the server knows");
     places.not_renewed(&[(key("a"), 0)]);
     assert_eq!(due(&places, 0), told);
     // In a row that is in use, too.
@@ -111,7 +111,7 @@ fn a_doubt_is_told_once_and_again_if_that_fails() {
 }
 
 #[test]
-fn no_more_than_so_many_doubts_are_kept() {
+fn the_number_of_doubts_is_bounded() {
     let places = places();
     for number in 0..2 * DOUBTFUL {
         claim(&places, &number.to_string(), 1, 0).doubt();

@@ -21,7 +21,7 @@ fn named(naming: &Naming, parts: &[&[u8]]) -> String {
     String::from_utf8(row_key(naming, &key(parts), &LIMIT)).unwrap()
 }
 
-/// Parts that are easily taken for one another.
+/// Parts that are easily confused.
 fn awkward() -> Vec<Vec<Vec<u8>>> {
     let bytes =
         [b"", &b"a"[..], b"b", b",", b"%", b"%2c", b"2c", b"{", b"}", b"*", b"#", b"$", b"\0"];
@@ -46,7 +46,7 @@ fn all_keys() -> Vec<KeyBuf> {
 }
 
 #[test]
-fn a_row_is_named_after_who_is_limited_and_by_what() {
+fn a_row_is_named_after_its_key_and_limit() {
     let id = format!("{:016x}", LIMIT.id());
     assert_eq!(named(&naming(), &[b"alice"]), format!("sluicegate:{{alice}}{id}"));
     assert_eq!(named(&naming(), &[b"ab", b"c"]), format!("sluicegate:{{ab,c}}{id}"));
@@ -58,20 +58,20 @@ fn a_row_is_named_after_who_is_limited_and_by_what() {
 }
 
 #[test]
-fn two_keys_never_meet() {
+fn two_keys_never_share_a_row() {
     for naming in [naming(), naming().secret(b"secret")] {
         let mut seen = HashMap::new();
         for key in all_keys() {
             let row = row_key(&naming, &key, &LIMIT);
             let other = seen.insert(row.clone(), key).unwrap_or(key);
-            assert!(other == key, "two keys meet at {}", String::from_utf8_lossy(&row));
+            assert!(other == key, "two keys share {}", String::from_utf8_lossy(&row));
         }
         assert!(seen.len() > 500);
     }
 }
 
 #[test]
-fn two_limits_never_meet() {
+fn two_limits_never_share_a_row() {
     let alice = KeyBuf::of("alice");
     let row = |limit: Limit| row_key(&naming(), &alice, &limit);
     assert_ne!(row(LIMIT), row(Limit::per_minute(101)));
@@ -103,7 +103,7 @@ fn all_limits_of_one_key_share_a_slot() {
 }
 
 #[test]
-fn a_slot_is_what_a_cluster_says_it_is() {
+fn slots_are_those_of_redis_cluster() {
     // As `CLUSTER KEYSLOT` answers.
     assert_eq!(slot(b"123456789"), 0x31c3);
     assert_eq!(slot(b"foo"), 12_182);

@@ -14,7 +14,7 @@ use crate::{DEADLINE, builder, charge, kind, later, take};
 const FAILURES: u32 = 3;
 const FIRST: Duration = Duration::from_secs(1);
 
-/// A server that is full as long as the flag says so.
+/// A server that reports that it is full while the flag is set.
 fn full() -> (Fake, Arc<AtomicBool>) {
     let flag = Arc::new(AtomicBool::new(true));
     let full = Arc::clone(&flag);
@@ -45,7 +45,7 @@ fn answers_at_once(store: &Redis) -> FailureKind {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_keeps_failing_is_not_asked() {
+async fn a_server_that_keeps_failing_is_not_called() {
     let ((fake, _), clock) = (full(), ManualClock::new());
     let store = opened(&fake, &clock).await;
     let asked = fake.seen("EVALSHA");
@@ -59,7 +59,7 @@ async fn who_keeps_failing_is_not_asked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_finds_out_and_closes_it() {
+async fn one_probe_closes_it() {
     let ((fake, is_full), clock) = (full(), ManualClock::new());
     let store = opened(&fake, &clock).await;
     is_full.store(false, Ordering::SeqCst);
@@ -72,7 +72,7 @@ async fn one_finds_out_and_closes_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_that_finds_out_in_vain_keeps_it_open_for_longer() {
+async fn a_probe_that_fails_keeps_it_open_for_longer() {
     let ((fake, _), clock) = (full(), ManualClock::new());
     let store = opened(&fake, &clock).await;
     clock.advance(FIRST);
@@ -85,7 +85,7 @@ async fn one_that_finds_out_in_vain_keeps_it_open_for_longer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_that_is_dropped_leaves_it_to_the_next() {
+async fn a_probe_that_is_dropped_leaves_it_to_the_next() {
     let ((fake, is_full), clock) = (full(), ManualClock::new());
     let store = opened(&fake, &clock).await;
     is_full.store(false, Ordering::SeqCst);
@@ -95,7 +95,7 @@ async fn one_that_is_dropped_leaves_it_to_the_next() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_row_of_somebody_else_s_opens_nothing() {
+async fn a_row_of_another_program_does_not_open_it() {
     let fake = Fake::new(|name, _| {
         (name == "EVALSHA").then(|| Act::Say(b"-WRONGTYPE not a string\r\n".to_vec()))
     });
@@ -124,7 +124,7 @@ async fn a_server_that_hangs_gets_a_new_connection_and_is_asked_again_on_it() {
     }
     hangs.store(false, Ordering::SeqCst);
     assert_eq!(answers_at_once(&store), FailureKind::BreakerOpen);
-    assert_eq!(store.counts().connections, 1, "nobody connects before the pause has ended");
+    assert_eq!(store.counts().connections, 1, "no connection is made before the pause has ended");
     clock.advance(FIRST);
     crate::until(&store, |counts| counts.connections == 2).await;
     for _ in 0..1_000 {
@@ -136,14 +136,14 @@ async fn a_server_that_hangs_gets_a_new_connection_and_is_asked_again_on_it() {
     panic!("it is not asked again: {:?}", store.counts());
 }
 
-/// A server that answers each question after its deadline.
+/// A server that answers each call after its deadline.
 fn late() -> Fake {
     Fake::new(|name, command| {
         (name == "EVALSHA" && is_charge(command)).then(|| Act::Hold(admitted()))
     })
 }
 
-/// Asks, and is answered too late.
+/// Makes a call, and gets its answer too late.
 async fn too_late(fake: &Fake, clock: &ManualClock, store: &Redis) {
     let asked = fake.seen("EVALSHA");
     let asks = tokio::spawn(later(store));
@@ -181,7 +181,7 @@ async fn a_server_that_is_slower_than_the_deadline_opens_it_once_and_costs_one_s
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_answer_in_time_to_the_one_that_finds_out_closes_it() {
+async fn a_probe_that_is_answered_in_time_closes_it() {
     let is_late = Arc::new(AtomicBool::new(true));
     let flag = Arc::clone(&is_late);
     let fake = Fake::new(move |name, command| {

@@ -10,7 +10,7 @@ use sluicegate_redis::{FailureKind, Redis};
 use crate::fake::{Act, Fake};
 use crate::{DEADLINE, builder, charge, kind, later, store, take, until};
 
-/// A server that hangs up on whoever greets it, as long as the flag says so.
+/// A server that closes every new connection while the flag is set.
 fn away() -> (Fake, Arc<AtomicBool>) {
     let flag = Arc::new(AtomicBool::new(true));
     let away = Arc::clone(&flag);
@@ -29,9 +29,9 @@ async fn it_starts_without_a_server_and_connects_when_there_is_one() {
     take(&store).await.expect("a decision");
 }
 
-/// The clock stands still: whoever waited would do so for ever.
+/// The clock stands still, so a request that waited would wait for ever.
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_waits_for_a_server_that_cannot_be_reached() {
+async fn no_request_waits_for_a_server_that_cannot_be_reached() {
     let (fake, _away) = away();
     let store = builder(&fake, &ManualClock::new())
         .reconnect(Duration::from_secs(3_600), Duration::from_secs(3_600))
@@ -50,7 +50,7 @@ async fn a_server_that_does_not_greet_costs_no_more_than_the_deadline() {
     let asks = tokio::spawn(later(&store));
     fake.wait_for("HELLO", 1);
     while !asks.is_finished() {
-        // The task may not have begun to wait when the clock is turned.
+        // The task may not have begun to wait when the clock is moved.
         clock.advance(DEADLINE);
         tokio::task::yield_now().await;
     }
@@ -61,7 +61,7 @@ async fn a_server_that_does_not_greet_costs_no_more_than_the_deadline() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_attempt_that_hangs_is_given_up_for_another() {
+async fn an_attempt_that_hangs_is_replaced_by_another() {
     let mut greeted = 0;
     let fake = Fake::new(move |name, _| {
         greeted += usize::from(name == "HELLO");
@@ -76,7 +76,7 @@ async fn an_attempt_that_hangs_is_given_up_for_another() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_connection_that_is_closed_while_idle_is_made_anew_before_anybody_asks() {
+async fn a_connection_closed_while_idle_is_replaced_before_the_next_call() {
     let (fake, clock) = (Fake::well(), ManualClock::new());
     let store = store(&fake, &clock);
     take(&store).await.expect("a decision");
@@ -105,7 +105,7 @@ async fn a_url_can_ask_for_the_older_protocol() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_connection_bears_the_name_that_it_is_given() {
+async fn connections_have_the_configured_name() {
     let names = Arc::new(std::sync::Mutex::new(Vec::new()));
     let heard = Arc::clone(&names);
     let fake = Fake::new(move |name, command| {
@@ -123,14 +123,14 @@ async fn the_connection_bears_the_name_that_it_is_given() {
 #[test]
 fn without_a_runtime_it_says_what_to_do() {
     let store = Redis::connect("redis://127.0.0.1:1").expect("a good URL");
-    let Answer::Now(outcome) = store.take(&charge()) else { panic!("there is nobody to ask") };
+    let Answer::Now(outcome) = store.take(&charge()) else { panic!("there is no runtime") };
     let error = outcome.expect_err("no decision");
     let source = std::error::Error::source(&error).expect("a reason").to_string();
     assert!(source.contains("inside a tokio runtime"), "{source}");
 }
 
 #[test]
-fn what_a_store_cannot_be_made_of_is_named() {
+fn a_bad_setting_is_named() {
     let error = |builder: sluicegate_redis::RedisBuilder| {
         builder.build().map(drop).expect_err("it cannot be made").to_string()
     };

@@ -80,7 +80,7 @@ async fn what_is_too_slow_is_measured_too() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_charged_too_late_is_given_back() {
+async fn a_charge_that_comes_too_late_is_given_back() {
     let slow = Slow::answering(admitted());
     slow.miss().await;
     let Slow { fake, store, .. } = slow;
@@ -92,7 +92,7 @@ async fn what_is_charged_too_late_is_given_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_refused_too_late_needs_no_giving_back() {
+async fn a_refusal_that_comes_too_late_needs_no_giving_back() {
     let slow = Slow::answering(refused());
     slow.miss().await;
     let Slow { fake, store, .. } = slow;
@@ -125,14 +125,14 @@ async fn a_future_that_is_dropped_before_it_is_polled_asks_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_late_is_not_waited_for_for_ever() {
+async fn a_late_answer_is_not_awaited_for_ever() {
     let slow = Slow::with(admitted(), |builder| builder.background(4, GRACE));
     slow.miss().await;
     let Slow { clock, store, .. } = &slow;
     let mut flush = pin!(store.flush());
     let mut cx = Context::from_waker(Waker::noop());
     assert_eq!(flush.as_mut().poll(&mut cx), Poll::Pending);
-    // The task may not have begun to wait when the clock is turned.
+    // The task may not have begun to wait when the clock is moved.
     until(store, |counts| {
         clock.advance(GRACE);
         counts.unanswered == 1
@@ -142,7 +142,7 @@ async fn what_is_late_is_not_waited_for_for_ever() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_could_not_be_given_back_is_not_asked() {
+async fn a_call_that_could_not_be_given_back_is_not_made() {
     let slow = Slow::with(admitted(), |builder| {
         builder.background(2, GRACE).breaker(0, DEADLINE, DEADLINE)
     });
@@ -161,7 +161,7 @@ async fn what_could_not_be_given_back_is_not_asked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn questions_that_charge_nothing_take_no_more_than_there_is_room_for_either() {
+async fn peeks_under_way_are_bounded_too() {
     let fake = Fake::new(|name, _| (name == "EVALSHA").then_some(Act::Nothing));
     let clock = ManualClock::new();
     let store = builder(&fake, &clock)

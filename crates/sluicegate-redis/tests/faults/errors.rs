@@ -14,7 +14,7 @@ fn once(words: &'static [u8]) -> Fake {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_server_says_is_an_error_of_its_kind_and_never_a_refusal() {
+async fn an_error_of_the_server_has_its_kind_and_is_never_a_refusal() {
     use FailureKind::*;
     for (words, expected) in [
         (&b"-OOM command not allowed when used memory > 'maxmemory'\r\n"[..], OutOfMemory),
@@ -41,7 +41,7 @@ async fn what_the_server_says_is_an_error_of_its_kind_and_never_a_refusal() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_knows_no_script_is_sent_it_at_once() {
+async fn a_server_without_the_script_gets_it_at_once() {
     let (fake, clock) = (once(b"-NOSCRIPT No matching script.\r\n"), ManualClock::new());
     let store = store(&fake, &clock);
     assert!(take(&store).await.expect("a decision").is_admitted());
@@ -53,7 +53,7 @@ async fn a_server_that_knows_no_script_is_sent_it_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_replica_is_left_for_whoever_bears_its_name_by_then() {
+async fn a_replica_is_left_and_its_name_is_resolved_again() {
     let (fake, clock) = (once(b"-READONLY You can't write.\r\n"), ManualClock::new());
     let store = store(&fake, &clock);
     assert_eq!(kind(take(&store).await), FailureKind::ReadOnly);
@@ -71,7 +71,7 @@ async fn a_full_server_keeps_its_connection() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_connection_that_breaks_in_the_middle_is_not_asked_twice() {
+async fn a_call_whose_connection_breaks_is_not_repeated() {
     let mut broken = false;
     let fake = Fake::new(move |name, _| {
         let breaks = name == "EVALSHA" && !std::mem::replace(&mut broken, true);
@@ -86,7 +86,7 @@ async fn a_connection_that_breaks_in_the_middle_is_not_asked_twice() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_packed_answer_of_another_script_is_not_believed() {
+async fn a_packed_answer_of_another_script_is_an_error() {
     let mut said = false;
     let fake = Fake::new(move |name, _| {
         let says = name == "EVALSHA" && !std::mem::replace(&mut said, true);

@@ -1,4 +1,4 @@
-//! A server that does as it is told, and speaks just enough of the protocol for it.
+//! A scripted server that speaks just enough of the protocol for these tests.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -13,11 +13,11 @@ pub(crate) type Command = Vec<Vec<u8>>;
 /// What the server does about a command.
 pub(crate) enum Act {
     Say(Vec<u8>),
-    /// Says it when told to.
+    /// Sends it when the test says so.
     Hold(Vec<u8>),
     Nothing,
     Close,
-    /// Admits, and hangs up.
+    /// Admits, and closes the connection.
     Last,
 }
 
@@ -39,12 +39,12 @@ struct Inner {
     served: AtomicUsize,
 }
 
-/// Nothing that is waited for takes so long, except for ever.
+/// An upper bound on any wait that is not endless.
 const FOR_EVER: Duration = Duration::from_secs(20);
 
 impl Fake {
-    /// A server that does what `told` says about a command, and what is usual about others: it greets,
-    /// and admits every charge.
+    /// A server that does what `told` returns for a command. Otherwise it does the usual: it greets, and admits every
+    /// charge.
     pub(crate) fn new(told: impl FnMut(&str, &Command) -> Option<Act> + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("an address");
@@ -80,12 +80,12 @@ impl Fake {
         self.address.port()
     }
 
-    /// How many commands of this name have come.
+    /// How many commands with this name have come.
     pub(crate) fn seen(&self, name: &str) -> usize {
         self.inner.seen.lock().unwrap().iter().filter(|seen| *seen == name).count()
     }
 
-    /// Waits until so many commands of this name have come.
+    /// Waits until this many commands with this name have come.
     pub(crate) fn wait_for(&self, name: &str, count: usize) {
         let seen = self.inner.seen.lock().unwrap();
         let too_few =
@@ -95,7 +95,7 @@ impl Fake {
         assert!(!waited.timed_out(), "waited for {count} of {name}, and saw {seen:?}");
     }
 
-    /// Says what was held: all at once on each connection, so that nothing else comes in between.
+    /// Sends what was held back: all at once on each connection, so that nothing else comes in between.
     pub(crate) fn release(&self) {
         let mut said: Vec<(TcpStream, Vec<u8>)> = Vec::new();
         for (stream, words) in self.inner.held.lock().unwrap().drain(..) {
@@ -110,7 +110,7 @@ impl Fake {
         }
     }
 
-    /// Says one more byte of each answer that is held.
+    /// Sends one more byte of each answer that is held back.
     pub(crate) fn drip(&self) {
         for (stream, words) in self.inner.held.lock().unwrap().iter_mut() {
             if !words.is_empty() {
@@ -126,7 +126,7 @@ impl Fake {
         }
     }
 
-    /// Waits until no more than so many connections are open.
+    /// Waits until at most this many connections are open.
     pub(crate) async fn wait_until_open_are(&self, most: usize) {
         for _ in 0..20_000 {
             if self.inner.served.load(Ordering::SeqCst) <= most {
@@ -155,7 +155,7 @@ impl Fake {
                 let stream = writer.try_clone().expect("a handle");
                 self.inner.held.lock().unwrap().push((stream, words.clone()));
             }
-            // Whoever has an answer finds the question counted.
+            // Counted before the answer is sent, so a test that has the answer finds the call counted.
             self.inner.seen.lock().unwrap().push(name);
             self.inner.changed.notify_all();
             match act {
@@ -184,7 +184,7 @@ fn usual(name: &str, command: &Command) -> Act {
     })
 }
 
-/// Whether a script charges one plain limit: its argument holds the eight numbers of that.
+/// Whether a script charges one plain limit: its argument then holds eight numbers for that.
 pub(crate) fn is_charge(command: &Command) -> bool {
     command.last().is_some_and(|argument| argument.len() == CHARGE)
 }
@@ -197,17 +197,17 @@ pub(crate) fn admitted() -> Vec<u8> {
     answer(1, 0.0, 1)
 }
 
-/// One that is to wait for a second.
+/// An answer that makes the request wait for a second.
 pub(crate) fn queued() -> Vec<u8> {
     answer(1, 1_000_000.0, 1)
 }
 
-/// One that is refused for a second.
+/// An answer that refuses for a second.
 pub(crate) fn refused() -> Vec<u8> {
     answer(0, 1_000_000.0, 3)
 }
 
-/// One that is refused because the bucket is full.
+/// An answer that refuses because the bucket is full.
 pub(crate) fn full() -> Vec<u8> {
     with_debt(0, 600_000.0, 3, 60_000_000.0)
 }

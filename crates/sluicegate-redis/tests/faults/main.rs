@@ -1,4 +1,4 @@
-//! What becomes of a decision when the server fails, in every way that a server can.
+//! What happens to a decision when the server fails, in each way that a server can fail.
 
 mod breaker;
 mod connecting;
@@ -31,7 +31,7 @@ fn builder(fake: &Fake, clock: &ManualClock) -> RedisBuilder {
     quick(Redis::builder().url(&fake.url()).clock(clock))
 }
 
-/// Without long pauses: nobody waits for time to pass here.
+/// Short pauses: these tests do not wait for time to pass.
 fn quick(builder: RedisBuilder) -> RedisBuilder {
     builder.reconnect(Duration::from_millis(1), Duration::from_millis(4)).deadline(DEADLINE)
 }
@@ -51,7 +51,7 @@ fn charge() -> Charge {
 fn later(store: &Redis) -> RedisFuture {
     match store.take(&charge()) {
         Answer::Later(future) => future,
-        Answer::Now(outcome) => panic!("it asks nobody: {outcome:?}"),
+        Answer::Now(outcome) => panic!("no call is made: {outcome:?}"),
     }
 }
 
@@ -75,7 +75,7 @@ fn kind(outcome: Result<Outcome, StoreError>) -> FailureKind {
     failure.expect("the failure is the source").kind()
 }
 
-/// Until the store has counted what the test waits for.
+/// Waits until the store has counted what the test expects.
 async fn until(store: &Redis, mut counted: impl FnMut(&RedisCounts) -> bool) {
     for _ in 0..20_000 {
         if counted(&store.counts()) {
@@ -83,5 +83,5 @@ async fn until(store: &Redis, mut counted: impl FnMut(&RedisCounts) -> bool) {
         }
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    panic!("it never came to that: {:?}", store.counts());
+    panic!("the counts never got there: {:?}", store.counts());
 }

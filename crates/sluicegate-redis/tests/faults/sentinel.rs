@@ -1,4 +1,4 @@
-//! Sentinels that are none, and what they say of a master.
+//! Scripted sentinels, and what they report about a master.
 
 use sluicegate_core::ManualClock;
 use sluicegate_redis::{FailureKind, Redis};
@@ -19,7 +19,7 @@ fn replica() -> Fake {
     server(b"*5\r\n$5\r\nslave\r\n$9\r\n127.0.0.1\r\n:1\r\n$9\r\nconnected\r\n:0\r\n")
 }
 
-/// A sentinel that names these, one after the other, and then always the last.
+/// A sentinel that reports these masters one after the other, and then always the last one.
 fn sentinel(masters: &[&Fake]) -> Fake {
     let mut ports: Vec<_> = masters.iter().map(|master| master.port()).rev().collect();
     Fake::new(move |name, _| {
@@ -37,16 +37,16 @@ fn watched(sentinels: &[&Fake]) -> Redis {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_master_is_asked() {
+async fn the_master_is_called() {
     let master = master();
     let store = watched(&[&sentinel(&[&master])]);
     take(&store).await.expect("a decision");
     assert_eq!(master.seen("EVALSHA"), 1);
 }
 
-/// The clock stands still: whoever waited for the first would do so for ever.
+/// The clock stands still, so a request that waited for the first sentinel would wait for ever.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sentinel_that_hangs_delays_nobody() {
+async fn a_sentinel_that_hangs_delays_no_request() {
     let (master, hangs) = (master(), Fake::new(|_, _| Some(Act::Nothing)));
     let store = watched(&[&hangs, &sentinel(&[&master])]);
     take(&store).await.expect("a decision");
@@ -62,7 +62,7 @@ async fn a_sentinel_that_names_a_replica_is_not_believed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_has_become_a_replica_is_left_for_the_new_master() {
+async fn a_master_that_became_a_replica_is_left_for_the_new_master() {
     let new = master();
     let old = Fake::new(|name, _| match name {
         "ROLE" => Some(Act::Say(b"*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n".to_vec())),

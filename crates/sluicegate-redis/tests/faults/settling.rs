@@ -16,7 +16,7 @@ fn give_back(store: &Redis, charge: &Charge, outcome: &Outcome) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_settled_is_sent_before_what_is_asked_next() {
+async fn a_settlement_is_sent_before_the_next_call() {
     let order = Arc::new(std::sync::Mutex::new(Vec::new()));
     let seen = Arc::clone(&order);
     let fake = Fake::new(move |name, command| {
@@ -37,7 +37,7 @@ async fn what_is_settled_is_sent_before_what_is_asked_next() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_changes_nothing_is_not_sent() {
+async fn a_settlement_without_a_change_is_not_sent() {
     let fake = Fake::well();
     let store = store(&fake, &ManualClock::new());
     let outcome = take(&store).await.expect("a decision");
@@ -79,7 +79,7 @@ async fn a_settlement_that_may_have_arrived_is_not_sent_twice() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_more_is_under_way_than_there_is_room_for() {
+async fn settlements_under_way_are_bounded() {
     let fake = Fake::new(|name, command| {
         (name == "EVALSHA" && !is_charge(command)).then(|| Act::Hold(b":1\r\n".to_vec()))
     });
@@ -109,7 +109,7 @@ fn it_settles_from_a_thread_without_a_runtime() {
 }
 
 #[test]
-fn what_cannot_be_sent_at_all_is_counted() {
+fn a_settlement_that_cannot_be_sent_is_counted() {
     let store = Redis::connect("redis://127.0.0.1:1").expect("a good URL");
     let charge = charge();
     store.settle(charge.debits().next().expect("one"), &Receipt::default(), 0);

@@ -1,4 +1,4 @@
-//! Clusters of two servers that are no cluster.
+//! Clusters of two scripted servers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
@@ -12,7 +12,7 @@ use sluicegate_redis::{FailureKind, Redis};
 use crate::fake::{Act, Fake, admitted, full, is_charge, queued, refused};
 use crate::{charge, charge_of, decide, kind, quick};
 
-/// Where the cluster is cut, for two that share it; set once both have a port.
+/// The first slot of the second server. Set once both have a port.
 #[derive(Clone, Default)]
 struct Ports(Arc<[AtomicU16; 2]>);
 
@@ -63,7 +63,7 @@ fn cluster(fakes: &[Fake; 2]) -> Redis {
     quick(Redis::builder().cluster(urls).clock(&ManualClock::new())).build().expect("good URLs")
 }
 
-/// A key in the lower half, and one in the upper, found by asking.
+/// A key in the lower half and one in the upper, found by trying.
 async fn keys(store: &Redis, fakes: &[Fake; 2]) -> [String; 2] {
     let mut found = [None, None];
     for i in 0..1_000 {
@@ -91,7 +91,7 @@ fn both(keys: &[String; 2]) -> Charge {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_slot_is_asked_of_who_serves_it() {
+async fn each_slot_is_decided_by_the_node_that_serves_it() {
     let fakes = two([well(), well()]);
     let store = cluster(&fakes);
     let keys = keys(&store, &fakes).await;
@@ -126,7 +126,7 @@ async fn what_one_slot_charged_is_given_back_when_another_refuses() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_would_have_to_wait_in_one_of_several_slots_is_refused() {
+async fn a_request_that_would_wait_in_one_of_several_slots_is_refused() {
     let waits = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&waits);
     let second = says(move || match flag.load(Ordering::SeqCst) {
@@ -144,9 +144,9 @@ async fn who_would_have_to_wait_in_one_of_several_slots_is_refused() {
     assert_eq!(store.counts().settled, 2, "both are given back");
 }
 
-/// A place is given back by whoever drops the answer halfway.
+/// A place is given back even if its request drops the answer halfway.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_one_slot_charged_is_given_back_when_nobody_waits_for_another() {
+async fn what_one_slot_charged_is_given_back_when_the_request_is_dropped() {
     let holds = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&holds);
     let second: Told = Box::new(move |name, command| {
@@ -186,7 +186,7 @@ async fn what_one_slot_charged_is_given_back_when_another_fails() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_slot_that_has_moved_is_asked_where_it_is_and_from_then_on_at_once() {
+async fn a_slot_that_has_moved_is_found_once_and_then_called_directly() {
     let to = Arc::new(AtomicU16::new(0));
     let address = |to: &Arc<AtomicU16>| {
         let to = Arc::clone(to);
@@ -205,7 +205,7 @@ async fn a_slot_that_has_moved_is_asked_where_it_is_and_from_then_on_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_slot_on_its_way_is_asked_for_this_once() {
+async fn a_slot_that_is_moving_is_called_with_asking() {
     let elsewhere = Fake::well();
     let port = elsewhere.port();
     let ask = || says(move || format!("-ASK 1 127.0.0.1:{port}\r\n").into_bytes());
@@ -220,7 +220,7 @@ async fn a_slot_on_its_way_is_asked_for_this_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_is_down_keeps_nobody_from_another() {
+async fn a_node_that_is_down_does_not_affect_another() {
     let down = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&down);
     let second: Told = Box::new(move |_, _| flag.load(Ordering::SeqCst).then_some(Act::Close));
@@ -231,13 +231,13 @@ async fn a_node_that_is_down_keeps_nobody_from_another() {
     fakes[1].hang_up();
     for _ in 0..20 {
         assert!(decide(&store, &charge_of(&upper)).await.is_err());
-        decide(&store, &charge_of(&lower)).await.expect("the other is well");
+        decide(&store, &charge_of(&lower)).await.expect("the other node works");
     }
     assert_eq!(store.counts().breaker_openings, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_one_node_refused_is_remembered_while_another_is_sick() {
+async fn what_one_node_refused_is_remembered_while_another_fails() {
     let sick = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&sick);
     let second: Told = Box::new(move |name, _| {
@@ -270,7 +270,7 @@ async fn what_one_node_refused_is_remembered_while_another_is_sick() {
     assert_eq!(fakes[0].seen("EVALSHA"), asked, "it is known");
 }
 
-/// Two nodes that each send every script to the other.
+/// Two nodes that redirect every script to each other.
 fn sent_around(code: &'static str) -> [Fake; 2] {
     let ports = Ports::default();
     let to = |other: usize| {
@@ -285,7 +285,7 @@ fn sent_around(code: &'static str) -> [Fake; 2] {
     fakes
 }
 
-/// The clock stands still: the deadline does not end it.
+/// The clock stands still, so the deadline does not end it.
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_that_redirect_to_each_other_for_ever_cost_sixteen_calls_a_decision() {
     for code in ["MOVED", "ASK"] {

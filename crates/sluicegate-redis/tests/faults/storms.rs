@@ -1,4 +1,4 @@
-//! Servers that accept whoever comes, and do nothing for anybody: they are not stormed.
+//! Servers that accept connections and do no work. The store does not flood them with connections or calls.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,11 +13,11 @@ use crate::{DEADLINE, builder, take, until};
 
 const FAILURES: u32 = 3;
 const FIRST: Duration = Duration::from_secs(1);
-/// Nothing that is waited for takes so long, except for ever.
+/// An upper bound on any wait that is not endless.
 const FOR_EVER: Duration = Duration::from_secs(20);
 const LONGEST: Duration = Duration::from_secs(4);
 
-/// What a server says to every script, for as long as the flag is set.
+/// What a server answers to every script while the flag is set.
 fn says(words: &'static [u8]) -> (Fake, Arc<AtomicBool>) {
     let flag = Arc::new(AtomicBool::new(true));
     let sick = Arc::clone(&flag);
@@ -40,7 +40,7 @@ fn without_breaker(fake: &Fake, clock: &ManualClock) -> Redis {
     builder(fake, clock).breaker(0, FIRST, LONGEST).build().expect("a good URL")
 }
 
-/// Many ask, until it has come to that.
+/// Makes many calls, until the condition is true.
 async fn ask_until(store: &Redis, it_has: impl Fn() -> bool) {
     let until = std::time::Instant::now() + FOR_EVER;
     while !it_has() {
@@ -57,7 +57,7 @@ async fn many_ask(store: &Redis) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_refuses_every_script_is_connected_to_and_asked_once_a_pause() {
+async fn a_server_that_refuses_every_script_gets_one_connection_and_one_call_a_pause() {
     for words in [
         &b"-READONLY You can't write against a read only replica.\r\n"[..],
         b"-NOREPLICAS Not enough good replicas to write.\r\n",
@@ -86,7 +86,7 @@ async fn a_server_that_refuses_every_script_is_connected_to_and_asked_once_a_pau
             ask_until(&store, || fake.seen("EVALSHA") == asked + pause).await;
             many_ask(&store).await;
             let now = fake.seen("HELLO");
-            // One may have begun when it opened.
+            // One attempt may have begun when the breaker opened.
             assert!(now <= connected + pause + 1, "{now} connections after {pause} pauses: {said}");
             assert_eq!(fake.seen("EVALSHA"), asked + pause, "{said}");
         }
@@ -99,16 +99,16 @@ async fn a_server_that_refuses_every_script_is_connected_to_and_asked_once_a_pau
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_cluster_that_is_down_says_costs_no_connection() {
+async fn a_cluster_that_is_down_costs_no_connection() {
     let ((fake, _), clock) = (says(b"-CLUSTERDOWN The cluster is down\r\n"), ManualClock::new());
     let store = store(&fake, &clock);
     many_ask(&store).await;
     assert_eq!(store.counts().connections, 1);
 }
 
-/// `ERR max number of clients reached`, a password that is not accepted, and the like.
+/// `ERR max number of clients reached`, a password that is not accepted, and similar errors.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_turns_whoever_comes_away_is_come_to_once_a_pause() {
+async fn a_server_that_rejects_connections_gets_one_attempt_a_pause() {
     for words in [
         &b"-ERR max number of clients reached\r\n"[..],
         b"-NOAUTH HELLO must be called with the client already authenticated\r\n",
@@ -133,7 +133,7 @@ async fn a_server_that_turns_whoever_comes_away_is_come_to_once_a_pause() {
             pauses += 1;
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        // One may have begun when it opened.
+        // One attempt may have begun when the breaker opened.
         assert!(pauses >= 9, "ten calls within {pauses} pauses: {said}");
         assert_eq!(store.counts().breaker_openings, 1, "{said}");
         assert_eq!(store.counts().connections, 0, "{said}");
@@ -148,8 +148,8 @@ async fn a_server_that_hangs_up_after_each_answer_decides_in_between() {
     assert!(fake.seen("HELLO") <= 12, "{} connections", fake.seen("HELLO"));
 }
 
-/// It accepts and greets whoever comes, and swallows every script: a new connection is made for each that finds
-/// out, and old ones are not kept for long.
+/// The server accepts connections and greets, and swallows every script. A new connection is made for each probe, and
+/// old ones are not kept for long.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_swallows_every_script_costs_three_connections_at_a_time() {
     let is_sick = Arc::new(AtomicBool::new(true));
@@ -181,7 +181,7 @@ async fn a_server_that_swallows_every_script_costs_three_connections_at_a_time()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_question_that_is_never_answered_ends_with_its_connection() {
+async fn a_call_that_is_never_answered_ends_with_its_connection() {
     let fake = Fake::new(|name, _| name.starts_with("EVAL").then_some(Act::Nothing));
     let (clock, grace) = (ManualClock::new(), DEADLINE * 4);
     let store = builder(&fake, &clock).breaker(0, FIRST, LONGEST).background(100, grace).build();
@@ -217,7 +217,7 @@ async fn an_answer_without_an_end_is_not_kept() {
     }
 }
 
-/// A server that says this to the first script.
+/// A server that answers this to the first script.
 fn says_once(words: Vec<u8>) -> Fake {
     let mut said = false;
     Fake::new(move |name, _| {
@@ -227,7 +227,7 @@ fn says_once(words: Vec<u8>) -> Fake {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_that_nobody_asked_for_ends_the_connection() {
+async fn an_answer_without_a_call_ends_the_connection() {
     let fake = says_once(admitted().repeat(3));
     let store = store(&fake, &ManualClock::new());
     let _ = take(&store).await;

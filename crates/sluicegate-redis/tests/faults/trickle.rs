@@ -17,7 +17,7 @@ fn trickling() -> Fake {
     Fake::new(|name, _| name.starts_with("EVAL").then(|| Act::Hold(admitted())))
 }
 
-/// Bytes alone are no answer: the deadline holds, and the connection is replaced.
+/// Single bytes are not an answer: the deadline holds, and the connection is replaced.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_answers_one_byte_a_second_is_too_slow_and_loses_its_connection() {
     let (fake, clock) = (trickling(), ManualClock::new());

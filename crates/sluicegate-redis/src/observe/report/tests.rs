@@ -7,7 +7,7 @@ use metrics::{
 
 use super::*;
 
-/// Writes down what it is told, as `name{label="value"} number`.
+/// Records what is reported, as `name{label="value"} number`.
 #[derive(Default)]
 struct Notes(Arc<Mutex<Vec<String>>>);
 
@@ -146,7 +146,7 @@ fn what_happens_is_measured_under_the_documented_names() {
     assert_eq!(*notes.lock().unwrap(), expected);
 }
 
-/// Every name that is measured anywhere in this crate.
+/// Every metric name in this crate.
 fn measured() -> std::collections::BTreeSet<String> {
     let source = include_str!("mod.rs");
     let counted = source.split("count!(\"").skip(1);
@@ -156,7 +156,7 @@ fn measured() -> std::collections::BTreeSet<String> {
 }
 
 #[test]
-fn every_metric_is_described_and_stands_in_the_dashboard() {
+fn every_metric_is_described_and_is_in_the_dashboard() {
     let described: std::collections::BTreeSet<_> =
         names::METRICS.iter().map(|(name, ..)| (*name).to_owned()).collect();
     assert_eq!(measured(), described);

@@ -15,7 +15,7 @@ fn of(limit: Limit, cost: u64) -> Charge {
     Charge::of(limit, KeyBuf::of("alice"), cost)
 }
 
-/// Those that are remembered, and then those that are not; some share their rows.
+/// Limits that are remembered, and then limits that are not. Some share their rows.
 fn limits() -> [Limit; 15] {
     [
         Limit::per_second(3),
@@ -36,12 +36,12 @@ fn limits() -> [Limit; 15] {
     ]
 }
 
-/// To some of these limits.
+/// A charge to some of these limits.
 fn charge(random: &mut Rng, limits: &[Limit]) -> Charge {
     let mut charge = Charge::new();
     for _ in 0..[1, 1, 1, 2, 3][random.usize(..5)] {
         let limit = limits[random.usize(..limits.len())];
-        // Two different limits of one name cannot be owed together.
+        // Two different limits with one name cannot be in one charge.
         let key = KeyBuf::of(u64::from(random.bool()));
         let _ = charge.add(limit, key, random.u64(..4));
     }
@@ -53,7 +53,7 @@ fn what_is_remembered_is_what_the_server_would_say() {
     let mut recalled = 0;
     for seed in 0..400 {
         let mut random = Rng::with_seed(seed);
-        // Some have to make room for each other.
+        // Some rows have to make room for others.
         let mut process = Process::new([4, 64][random.usize(..2)], SECOND * random.u32(1..4));
         let limits = random.choose_multiple(limits(), 4);
         let mut paid: Vec<(Charge, Vec<Receipt>)> = Vec::new();
@@ -87,9 +87,9 @@ fn what_is_remembered_is_what_the_server_would_say() {
     assert!(recalled > 20_000, "only {recalled} were remembered");
 }
 
-/// However far away the server is, and however fast it answers.
+/// At any distance from the server, and at any speed of its answers.
 #[test]
-fn nobody_is_refused_whom_the_server_would_admit_nor_told_to_come_too_early() {
+fn no_request_is_refused_that_the_server_would_admit_and_retry_after_is_never_too_short() {
     let mut recalled = 0;
     for seed in 0..4_000 {
         let mut random = Rng::with_seed(seed);
@@ -112,9 +112,9 @@ fn nobody_is_refused_whom_the_server_would_admit_nor_told_to_come_too_early() {
     assert!(recalled > 10_000, "only {recalled} were remembered");
 }
 
-/// It decided as soon as it was asked, and the answer was on its way for so long.
+/// The server decides when the call arrives, and the answer takes this long.
 #[test]
-fn at_the_very_moment_at_which_the_server_would_admit_it_is_asked() {
+fn the_server_is_called_at_the_moment_at_which_it_would_admit() {
     let mut process = Process::new(16, Duration::MAX);
     let charge = of(Limit::per_second(1), 1);
     let (way, tick) = (SECOND / 100, Duration::from_micros(1));
@@ -128,11 +128,11 @@ fn at_the_very_moment_at_which_the_server_would_admit_it_is_asked() {
 }
 
 #[test]
-fn a_flood_asks_once_for_each_that_is_admitted_and_once_more() {
+fn a_flood_calls_once_for_each_admitted_request_and_once_more() {
     let mut process = Process::new(16, Duration::MAX);
     let charge = of(Limit::per_second(10).burst(1), 1);
     let mut admitted = 0;
-    // Two seconds, and 100 attempts in each millisecond.
+    // Two seconds, with 100 attempts in each millisecond.
     for _ in 0..2_000 {
         for _ in 0..100 {
             admitted += u64::from(process.take(&charge).is_admitted());
@@ -154,16 +154,16 @@ fn a_greater_cost_is_refused_for_longer_without_asking() {
     assert_eq!(retry_after(1), Some(SECOND));
     assert_eq!(retry_after(7), Some(SECOND * 7));
     let never = process.refusals.recall(&of(Limit::per_second(1).burst(10), 11));
-    assert_eq!(never, None, "what is refused for ever ends at no time");
+    assert_eq!(never, None, "a refusal for ever has no end");
 }
 
 #[test]
-fn a_row_is_looked_at_again_after_the_longest_time() {
+fn a_row_is_read_again_after_the_longest_time() {
     let mut process = Process::new(16, SECOND);
     let charge = of(Limit::fixed_window(1, SECOND * 3_600).from_first(), 1);
     process.take(&charge);
     process.take(&charge);
-    // Another process.
+    // Another process gives back.
     process.server.states.clear();
     process.clock.advance(SECOND - Duration::from_micros(1));
     assert!(!process.take(&charge).is_admitted());
@@ -172,7 +172,7 @@ fn a_row_is_looked_at_again_after_the_longest_time() {
 }
 
 #[test]
-fn a_limit_that_was_raised_is_asked_for() {
+fn a_limit_that_was_raised_is_decided_by_the_server() {
     let mut process = Process::new(16, Duration::MAX);
     let limit = |count| Limit::sliding_window(count, SECOND).named("api");
     process.take(&of(limit(1), 1));
@@ -224,7 +224,7 @@ fn what_only_others_can_end_or_a_refusal_changes_is_not_remembered() {
 }
 
 #[test]
-fn a_server_that_may_have_begun_anew_is_asked() {
+fn a_server_that_may_have_restarted_is_called() {
     let mut process = Process::new(16, Duration::MAX);
     let charge = of(Limit::per_day(1), 1);
     process.take(&charge);
@@ -232,13 +232,13 @@ fn a_server_that_may_have_begun_anew_is_asked() {
     process.server.states.clear();
     assert!(!process.take(&charge).is_admitted());
     process.epochs.advance(1);
-    assert!(!process.take(&charge).is_admitted(), "another server has begun anew");
+    assert!(!process.take(&charge).is_admitted(), "the server has restarted");
     process.epochs.advance(0);
     assert!(process.take(&charge).is_admitted());
 }
 
 #[test]
-fn where_nothing_is_to_be_remembered_nothing_is() {
+fn a_store_without_rows_remembers_nothing() {
     for (rows, longest) in [(0, SECOND), (16, Duration::ZERO)] {
         let mut process = Process::new(rows, longest);
         for _ in 0..5 {

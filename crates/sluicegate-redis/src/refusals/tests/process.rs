@@ -1,4 +1,4 @@
-//! A process and its server, without anything in between.
+//! A process and its server, without a network.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::script::Operation;
 use crate::script::Reply;
 use crate::wire::epochs::Epochs;
 
-/// What stands for a server: every state, and a clock that is ahead of this process's.
+/// The server: every state, and a clock that is ahead of the process's.
 pub(super) struct Server {
     pub(super) states: HashMap<(u64, KeyBuf), State>,
     clock: ManualClock,
@@ -51,7 +51,7 @@ impl Server {
         self.decide(charge, |attempts, now| decide(attempts, now, charge.patience(), charge.keys()))
     }
 
-    /// What it would answer.
+    /// The server's answer.
     pub(super) fn expected(&mut self, charge: &Charge) -> Outcome {
         self.decide(charge, |attempts, now| {
             preview(attempts, now, charge.patience(), charge.keys())
@@ -81,7 +81,7 @@ impl Server {
     }
 }
 
-/// A process that remembers, and how often it asked.
+/// A process that remembers refusals, and how often it called.
 pub(super) struct Process {
     pub(super) refusals: Refusals,
     pub(super) server: Server,
@@ -103,7 +103,7 @@ impl Process {
         self.refusals.recall(charge).unwrap_or_else(|| self.ask(charge, [Duration::ZERO; 2]))
     }
 
-    /// Asks the server, which is so far away.
+    /// Calls the server, which is at this distance.
     pub(super) fn ask(&mut self, charge: &Charge, [there, back]: [Duration; 2]) -> Outcome {
         let mut watch = self.refusals.observe(Operation::Take, charge);
         watch.sent(self.epochs.current(0));

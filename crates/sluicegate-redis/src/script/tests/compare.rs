@@ -22,7 +22,7 @@ pub(super) fn outcome<'o>(
     Ok(remote::outcome(reply.verdict, reply.outcomes))
 }
 
-/// Whether a refusal is written down.
+/// Whether a refusal is recorded.
 pub(super) fn records(limit: &Limit) -> bool {
     let numbers = LimitParameters::of(limit);
     let counts =

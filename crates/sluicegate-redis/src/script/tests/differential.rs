@@ -1,6 +1,6 @@
-//! Random sequences through the scripts and the Rust step: equal answers, equal states.
+//! Random sequences for the scripts and the Rust step: equal answers, equal states.
 //!
-//! `SLUICEGATE_STEPS=5000000 cargo test --release -p sluicegate-redis differential` makes more of them.
+//! `SLUICEGATE_STEPS=5000000 cargo test --release -p sluicegate-redis differential` runs more of them.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
@@ -16,13 +16,13 @@ use super::compare::charge;
 use super::model::Pair;
 use super::pick::{self, DAY, Known};
 
-/// Steps with one set of limits, before all is forgotten.
+/// Steps with one set of limits, before everything is forgotten.
 const EPISODE: u64 = 80;
 
 /// 2026-01-01 00:00:00 UTC: a border of every window that divides a day.
 const NOW: u64 = 20_454 * DAY;
 
-/// What can be settled.
+/// A charge that can be settled.
 struct Paid {
     debit: Debit,
     receipt: Receipt,
@@ -34,7 +34,7 @@ struct Episode<'a> {
     limits: Vec<Limit>,
     keys: usize,
     paid: Vec<Paid>,
-    /// Microseconds, as the last outcome told.
+    /// In microseconds, from the last outcome.
     told: u64,
 }
 
@@ -64,7 +64,7 @@ impl<'a> Episode<'a> {
         }
         let limit = self.limit();
         let now = pick::moment(&mut self.rng, self.pair.now, Known { limit, told: self.told });
-        // Beyond the year 2100, begin again.
+        // After the year 2100, begins again.
         self.pair.turn_to(if now > 2 * NOW { NOW } else { now });
         self.pair.tells_time = self.rng.bool();
         match self.rng.u8(..32) {
@@ -84,7 +84,7 @@ impl<'a> Episode<'a> {
         KeyBuf::of(["alice", "bob"][self.rng.usize(..self.keys)])
     }
 
-    /// One limit, all of them on one key, or some on some.
+    /// One limit; or several, all on one key, or some.
     fn charge(&mut self) -> Charge {
         let mut charge = Charge::new();
         let key = self.key();
@@ -93,7 +93,7 @@ impl<'a> Episode<'a> {
             let limit = if one { self.limit() } else { self.limits[i] };
             let key = if same_key { key } else { self.key() };
             let cost = pick::cost(&mut self.rng, &limit);
-            // Two limits of one name and shape cannot both be owed to.
+            // Two limits with one name and algorithm cannot be in one charge.
             let _ = charge.add(limit, key, cost);
         }
         charge
@@ -143,7 +143,7 @@ impl<'a> Episode<'a> {
         self.pair.reset(&charge);
     }
 
-    /// Less, as much, or more; soon or late; one time in four it can be settled again.
+    /// To less, the same, or more; soon or late. One time in four it can be settled again.
     fn settle(&mut self) {
         if self.paid.is_empty() {
             return self.take();
@@ -187,7 +187,7 @@ fn run(steps: u64) {
         if left == 0 {
             break;
         }
-        // Long enough, now and then, for the room of dropped stamps to be reclaimed.
+        // Long enough that the bytes of dropped stamps are sometimes reclaimed.
         let length = (if seed % 16 == 0 { 8 * EPISODE } else { EPISODE }).min(left);
         left -= length;
         let mut episode = Episode::new(&mut pair, seed);
@@ -225,7 +225,7 @@ fn one_limit_alone_is_charged_by_the_fast_script_and_several_by_the_other() {
 }
 
 #[test]
-fn who_waits_for_another_limit_may_book_in_the_window_in_which_they_would_wait_anyway() {
+fn a_request_that_waits_for_another_limit_may_book_in_the_window_of_its_wait() {
     let time = Duration::from_secs;
     let mut charge = charge(Limit::fixed_window(1, time(60)), "alice", 1);
     charge.add(Limit::per(1, time(90)), KeyBuf::of("all"), 1).unwrap();
@@ -236,7 +236,7 @@ fn who_waits_for_another_limit_may_book_in_the_window_in_which_they_would_wait_a
     assert_eq!(outcome.verdict(), Verdict::Admit { wait: time(90) });
 }
 
-/// Ten a minute beside six hundred, and a hundred a day beside twenty a second, in turn for as long.
+/// Ten a minute beside six hundred, and a hundred a day beside twenty a second, in turn for the same time.
 #[test]
 fn numbers_in_turn_are_decided_alike_in_redis() {
     let plan = |text: &str| format!("{text} named plan carried").parse::<Limit>().unwrap();

@@ -1,4 +1,4 @@
-//! Several holders of one limit of concurrency, some of which die, or are stopped for a while.
+//! Several holders of one concurrency limit. Some die, or are stopped for a while.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,7 +17,7 @@ const NOW: u64 = 20_454 * DAY;
 const LEASE: u64 = 10 * SECOND;
 const KEY: &[u8] = b"t:{alice}0";
 
-/// Some processes, and the server.
+/// Some processes and the server.
 struct Fleet {
     redis: Redis,
     debit: Debit,
@@ -45,7 +45,7 @@ impl Fleet {
         Caller { now: None, holder, lease: LEASE, turn: self.turn }
     }
 
-    /// What is held by all then, and the mark, if it is admitted.
+    /// The sum that all hold afterwards, and the receipt, if it is admitted.
     fn take(&mut self, holder: u64, cost: u64) -> Option<(u64, Receipt)> {
         let by = self.caller(holder);
         let charge = charge(self.debit.limit, "alice", cost);
@@ -76,7 +76,7 @@ impl Fleet {
     }
 
     fn left(&mut self) -> u64 {
-        // Nobody's own.
+        // Entries that belong to no process of the test.
         let by = self.caller(999);
         let charge = charge(self.debit.limit, "alice", 1);
         let rows = &[Row { key: KEY, debit: charge.debits().next().unwrap() }];
@@ -85,7 +85,7 @@ impl Fleet {
     }
 }
 
-/// Each kind of row: narrow, and what stands before the holders where there is more.
+/// Each kind of row: narrow rows, and rows with more words before the holders.
 fn three() -> [Limit; 4] {
     let (three, moment) = (Limit::concurrent(3), Duration::from_micros(1));
     [
@@ -115,7 +115,7 @@ fn what_a_process_that_has_died_held_is_free_when_its_lease_is_over() {
 }
 
 #[test]
-fn what_is_renewed_is_held_for_as_long_as_it_is() {
+fn a_renewed_place_is_held_as_long_as_it_is_renewed() {
     for mut fleet in fleets() {
         assert!((0..3).all(|_| fleet.admits(1)));
         for _ in 0..1_000 {
@@ -129,13 +129,13 @@ fn what_is_renewed_is_held_for_as_long_as_it_is() {
     }
 }
 
-/// As long as nobody has taken its places, they are its own.
+/// As long as no other process has taken its places, they are its own.
 #[test]
-fn a_process_that_comes_back_before_anybody_has_come_has_lost_nothing() {
+fn a_process_that_comes_back_before_others_took_its_places_has_lost_nothing() {
     let mut fleet = Fleet::new(Limit::concurrent(3));
     let (_, receipt) = fleet.take(1, 3).unwrap();
     assert!(!fleet.admits(2));
-    // In the millisecond of its expiry a row is still there.
+    // In the millisecond of its expiry a row still exists.
     fleet.pass(LEASE);
     assert_eq!(fleet.renew(1, 3), 0);
     assert!(!fleet.admits(2));
@@ -149,7 +149,7 @@ fn a_process_that_was_stopped_gives_back_nothing_that_it_has_lost() {
         let (_, lost) = fleet.take(1, 3).unwrap();
         fleet.pass(2 * LEASE);
         let (_, other) = fleet.take(2, 1).unwrap();
-        // Neither what is somebody else's.
+        // Not what another process holds now.
         fleet.give_back(1, &lost, 3);
         assert_eq!(fleet.left(), 2);
         // Nor what it has taken since.
@@ -168,7 +168,7 @@ fn a_process_that_was_stopped_gives_back_nothing_that_it_has_lost() {
 fn what_was_taken_or_given_back_in_a_lost_message_is_lowered_at_the_next_renewal() {
     for mut fleet in fleets() {
         assert!((0..3).all(|_| fleet.admits(1)));
-        // Of two, this process does not know that it has them.
+        // The process does not know that it has two of them.
         fleet.renew(1, 1);
         assert_eq!(fleet.left(), 2);
         fleet.renew(1, 0);
@@ -202,7 +202,7 @@ fn what_is_wrong_with_one_row_keeps_no_other_from_being_renewed() {
     assert!(!fleet.admits(2));
 }
 
-/// A row as it was before processes had leases: whoever wrote it may have died.
+/// A row from before processes had leases. The process that wrote it may have died.
 #[test]
 fn a_row_of_the_old_format_is_read_and_lapses_as_one_holder() {
     for mut fleet in fleets() {
@@ -240,7 +240,7 @@ fn a_clock_that_steps_back_does_not_make_the_dead_hold_for_longer() {
     }
 }
 
-/// What is held, by each process, obviously right.
+/// What each process holds, in a plain list.
 #[derive(Debug, Default)]
 struct Plain(BTreeMap<u64, Held>);
 
@@ -256,13 +256,13 @@ impl Plain {
         self.0.values().map(|held| held.count).sum()
     }
 
-    /// As this holder sees it: others than itself lapse.
+    /// From this holder's point of view: all others may lapse.
     fn without_lapsed(&self, own: u64, now: u64) -> Self {
         let live = self.0.iter().filter(|(holder, held)| **holder == own || held.lapses > now);
         Self(live.map(|(holder, held)| (*holder, held.clone())).collect())
     }
 
-    /// Whoever writes the row shows that it is alive.
+    /// A process that writes the row shows that it is alive.
     fn touch(&mut self, holder: u64, now: u64) {
         if let Some(own) = self.0.get_mut(&holder) {
             own.lapses = now + LEASE;
@@ -284,13 +284,13 @@ fn random_holders_hold_what_a_plain_list_says() {
             }
             // Longer than any ban.
             fleet.pass(2);
-            // A row that nobody has written to for a lease is gone.
+            // A row that no process has written to for a lease is gone.
             if fleet.redis.row(KEY).is_none() {
                 plain.0.clear();
             }
             let (mut holder, now) = (rng.u64(1..5), fleet.now);
             fleet.by_the_other = rng.bool();
-            // What has lapsed is there until somebody writes the row.
+            // A lapsed entry stays until a process writes the row.
             let mut seen = plain.without_lapsed(holder, now);
             match rng.u8(..10) {
                 0..5 => {

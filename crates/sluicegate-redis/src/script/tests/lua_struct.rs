@@ -1,4 +1,4 @@
-//! The `struct` library that Redis gives to scripts: of its formats, those that ours use.
+//! The `struct` library that Redis gives to scripts, with the formats that ours use.
 
 use mlua::{Lua, MultiValue, Value, Variadic};
 
@@ -48,7 +48,7 @@ fn whole(value: f64, most: f64) -> f64 {
     value
 }
 
-/// The values, and where the next would stand.
+/// The values, and the position after the last one.
 fn unpack(format: &[u8], bytes: &[u8], at: usize) -> mlua::Result<Vec<f64>> {
     let mut rest = bytes.get(at - 1..).unwrap_or_default();
     let short = || mlua::Error::runtime("data string too short");

@@ -1,4 +1,4 @@
-//! What is not ours is never decided upon.
+//! A row that sluicegate did not write is never used for a decision.
 
 use std::time::Duration;
 
@@ -73,7 +73,7 @@ fn a_row_of_another_length_is_an_error_that_names_it() {
 }
 
 #[test]
-fn a_row_of_numbers_that_no_arithmetic_gives_is_an_error_that_names_it() {
+fn a_row_with_impossible_numbers_is_an_error_that_names_it() {
     let mut redis = Redis::new();
     let words = |len: usize, at: usize, number: f64| {
         let mut words = vec![1.0; len];
@@ -83,7 +83,7 @@ fn a_row_of_numbers_that_no_arithmetic_gives_is_an_error_that_names_it() {
     for number in [0.5, -1.0, f64::NAN, f64::INFINITY, 1e300, 2_f64.powi(54)] {
         for (limit, len) in limits().into_iter().zip([2, 2, 7, 7, 9, 9, 14]) {
             for at in 0..len {
-                // The second word of a sliding window is two counts, whatever stands there.
+                // The second word of a sliding window is two counts, so any bytes are valid.
                 let is_counts = at == 1 && [1, 3, 6].map(|at| limits()[at]).contains(&limit);
                 if !is_counts {
                     assert_named(&mut redis, limit, &words(len, at, number));
@@ -116,7 +116,7 @@ fn another_type_is_the_servers_own_error() {
 }
 
 #[test]
-fn a_reset_clears_what_is_not_ours() {
+fn a_reset_deletes_foreign_rows() {
     let mut redis = Redis::new();
     for limit in limits() {
         redis.put(KEY, Content::List);
@@ -128,7 +128,7 @@ fn a_reset_clears_what_is_not_ours() {
     }
 }
 
-/// Owes to a limit of every kind of answer.
+/// Charges a limit for every kind of answer.
 fn all_kinds() -> Charge {
     let mut charge = Charge::new();
     for limit in limits() {
@@ -154,7 +154,7 @@ fn an_answer_that_is_cut_short_or_goes_on_is_an_error() {
 }
 
 #[test]
-fn an_answer_with_numbers_that_no_arithmetic_gives_is_an_error() {
+fn an_answer_with_impossible_numbers_is_an_error() {
     let charge = charge(Limit::per_second(2), "alice", 1);
     let answer = |verdict: u8, micros: f64, now: f64, role: u8, word: f64| {
         let mut bytes = vec![verdict];

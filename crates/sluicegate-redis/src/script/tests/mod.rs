@@ -1,4 +1,4 @@
-//! The scripts beside the Rust step, in the Lua that is inside of Redis.
+//! The scripts compared with the Rust step, in the Lua version that Redis contains.
 
 mod compare;
 mod differential;

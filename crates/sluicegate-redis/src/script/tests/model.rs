@@ -1,4 +1,5 @@
-//! The Rust step beside the scripts: both are asked the same, and must say and keep the same.
+//! The Rust step beside the scripts. Both get the same calls, and must give the same answers and keep the same
+//! states.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,13 +15,13 @@ use super::redis::Redis;
 use super::rows::{dropped, held, in_any_order, slack};
 use crate::rows::{Naming, row_key};
 
-/// How long what is held stays held after the holder was last heard of, in milliseconds.
+/// How long places stay taken after the last sign of life of their holder, in milliseconds.
 const HELD: u64 = 3_600_000;
 
-/// Dropped stamps that a refusal may leave where they stand.
+/// Dropped stamps that a refusal may leave in place.
 const LEFT: usize = 64;
 
-/// Whether a row is written that does not differ, but for stamps that have left the window.
+/// Whether a row is written without a change, except for stamps that have left the window.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Write {
     Must,
@@ -33,15 +34,15 @@ pub(super) struct Pair {
     pub(super) redis: Redis,
     naming: Naming,
     states: BTreeMap<Vec<u8>, State>,
-    /// Which limit has written a row last, of those that share it: it says when the row expires.
+    /// The limit that has written a row last, among those that share it. It determines when the row expires.
     writers: BTreeMap<Vec<u8>, Limit>,
-    /// Rows whose expiry is that of a script that was told the time.
+    /// Rows whose expiry was set by a script that got its time from the test.
     told: BTreeSet<Vec<u8>>,
     /// The turn in which the one holder took the first of what it holds.
     since: BTreeMap<Vec<u8>, u64>,
     turn: u64,
     pub(super) now: u64,
-    /// Whether the scripts are told the time, or ask for it.
+    /// Whether the scripts get the time from the test, or ask for it.
     pub(super) tells_time: bool,
 }
 
@@ -73,13 +74,13 @@ impl Pair {
         self.redis.turn_to(now);
     }
 
-    /// One process alone, whose lease ends when a row that it holds expires.
+    /// A single process. Its lease ends when a row that it holds expires.
     fn by(&mut self) -> Caller {
         self.turn += 1;
         Caller { turn: self.turn, ..Caller::from(self.tells_time.then_some(self.now)) }
     }
 
-    /// The outcome as the Rust step knows it, which counts what is held and not since when.
+    /// The outcome as the Rust step knows it. It counts what is held, but not since when.
     fn plain(&mut self, given: &Outcome, charge: &Charge, keys: &[Vec<u8>]) -> Outcome {
         if !charge.debits().any(|debit| debit.limit.is_held()) {
             return given.clone();
@@ -98,7 +99,7 @@ impl Pair {
                         assert_eq!(
                             Some(&words[1]),
                             since,
-                            "it is marked by the turn in which it began"
+                            "its receipt has the turn in which it began"
                         );
                     }
                     let carried = remote::carried(&status.receipt);
@@ -114,13 +115,13 @@ impl Pair {
         row_key(&self.naming, &debit.key, &debit.limit)
     }
 
-    /// What the Rust side remembers: nothing, where the row has expired.
+    /// What the Rust side remembers. Nothing, if the row has expired.
     fn state(&mut self, key: &[u8], limit: &Limit) -> State {
         if self.redis.row(key).is_some() {
             return self.states.get(key).cloned().unwrap_or_default();
         }
         let state = self.states.remove(key).unwrap_or_default();
-        // One who has died does not hold for ever.
+        // A dead holder does not hold for ever.
         let limit = self.writers.get(key).unwrap_or(limit);
         let fresh = limit.fresh_in(&state, self.now);
         assert!(
@@ -153,7 +154,7 @@ impl Pair {
         let decision = expected.decision(charge);
         for (i, (debit, status)) in charge.debits().zip(decision.statuses()).enumerate() {
             let is_refused = status.refused || status.shadowed;
-            // What can never be admitted is no attempt to go faster.
+            // A cost that can never be admitted is no attempt to go faster.
             let is_never = expected.never_fits() || debit.limit.never_fits(debit.cost);
             let records = is_refused && !is_never && records(&debit.limit)
                 || has_begun(&before[i], &after[i]);
@@ -169,7 +170,7 @@ impl Pair {
         let rows = rows(&keys, charge);
         let by = self.by();
         let answer = self.redis.run(&Call::peek(&rows, charge.patience(), charge.keys(), by));
-        assert!(!self.redis.has_written_any(), "who only looks writes nothing");
+        assert!(!self.redis.has_written_any(), "a peek writes nothing");
         let given = outcome(charge.debits(), &answer.unwrap()).unwrap();
         self.assert_previewed(&given, &mut states, charge);
     }
@@ -204,12 +205,12 @@ impl Pair {
         let key = self.key(debit);
         let before = self.state(&key, &debit.limit);
         let mut after = before.clone();
-        // A key that was forgotten has nothing to be given back.
+        // A forgotten key has nothing to give back.
         let is_held = debit.limit.is_held();
         let (words, ..) = remote::receipt_words(receipt);
         let is_lost = is_held && self.since.get(&key) != Some(&words[1]);
         if self.redis.row(&key).is_some() || spent > debit.cost {
-            // Of what is not held any more, nothing is given back.
+            // What is no longer held is not given back.
             let cost = if is_lost { debit.cost.min(spent) } else { debit.cost };
             debit.limit.settle(&mut after, self.now, receipt, cost, spent);
             if spent < cost {
@@ -222,8 +223,8 @@ impl Pair {
         self.keep(&key, &debit.limit, &before, &after, Write::May);
     }
 
-    /// What was leased out of a bucket drains as it was told: no more is given back than is above that, but by
-    /// the last who leased.
+    /// What was leased from a bucket drains as announced. Only the debt above it is given back, except by the last
+    /// lease.
     fn keep_leased(
         &self,
         key: &[u8],
@@ -246,7 +247,7 @@ impl Pair {
         }
     }
 
-    /// Takes a share, and hands back how much and the mark of it.
+    /// Takes a lease. Returns how much, and its receipt.
     pub(super) fn lease(&mut self, debit: &Debit, least: u64, most: u64) -> (u64, Receipt) {
         let key = self.key(debit);
         let before = self.state(&key, &debit.limit);
@@ -270,8 +271,8 @@ impl Pair {
         (taken, Receipt::from_words(given.words))
     }
 
-    /// Holds the row to what the Rust step has made of it. Where it was not to be written, nothing but
-    /// stamps that have left the window may have changed.
+    /// Compares the row with the result of the Rust step. If the row was not to be written, only stamps that have
+    /// left the window may have changed.
     fn keep(&mut self, key: &[u8], limit: &Limit, before: &State, after: &State, write: Write) {
         let (was, is) =
             (in_any_order(StateFields::from(before)), in_any_order(StateFields::from(after)));
@@ -284,7 +285,7 @@ impl Pair {
             );
             assert!(fresh || gone.is_some_and(|gone| gone <= LEFT), "{limit}: {was:?}, {is:?}");
             if self.redis.row(key).is_some() {
-                // Looks fresh, and is to be forgotten before long.
+                // It looks fresh, and will soon be forgotten.
                 self.states.insert(key.to_vec(), before.clone());
             } else {
                 self.states.remove(key);
@@ -303,7 +304,7 @@ impl Pair {
                     is,
                     "the state of {limit}, which was {was:?}"
                 );
-                // The gap and the ban may last longer than one who has died holds.
+                // The gap and the ban may last longer than a dead holder's lease.
                 let left = |[since, length]: [u64; 2]| {
                     length.saturating_sub(self.now.saturating_sub(since))
                 };
@@ -313,14 +314,14 @@ impl Pair {
                     0
                 };
                 let held = || HELD.max(left(is.gap).max(left(is.ban)).max(strikes).div_ceil(1_000));
-                // Where the script is told the time, nothing may expire by the server's.
+                // If the script gets the time from the test, rows must not expire by the server's clock.
                 let soonest = if self.tells_time { HELD } else { 1 };
                 let at = |millis: u64| self.now / 1_000 + millis.max(soonest);
                 let expiry = self.redis.expiry(key).unwrap();
                 let least = at(fresh_in.map_or_else(held, millis));
                 let fresh_micros = fresh_in.unwrap_or_default().as_micros() as u64;
-                // What was left as it was may have been rounded otherwise, but not to before that moment: in
-                // the millisecond of its expiry a row is still there.
+                // A row that was left as it was may have been rounded differently, but not to an earlier moment: in
+                // the millisecond of its expiry a row still exists.
                 let rounding = u64::from(!self.redis.has_timed(key));
                 assert!(expiry + rounding >= least, "{limit} expires early");
                 assert!(1_000 * (expiry + 1) >= self.now + fresh_micros, "{limit} expires early");
@@ -329,7 +330,7 @@ impl Pair {
                     (true, false) => self.told.remove(key),
                     (false, _) => true,
                 };
-                // A row that a test's clock has written stands as long as that one wants.
+                // A row written with a test's clock lasts as long as the test wants.
                 if self.tells_time || !self.told.contains(key) {
                     let most =
                         fresh_in.map_or_else(held, |fresh| millis(fresh + slack(limit, after)));

@@ -74,12 +74,12 @@ pub(super) fn limit(rng: &mut Rng) -> Limit {
     }
 }
 
-/// Limits that meet in one charge, half the time of like periods, so that one waits for another.
+/// Limits for one charge. Half the time they have similar periods, so that one waits for another.
 pub(super) fn mixture(rng: &mut Rng, limits: usize) -> Vec<Limit> {
     let (alike, period) = (rng.bool(), period(rng));
     let mut mixture = Vec::new();
     if rng.bool() {
-        // Whoever waits in its queue has to book ahead with the others.
+        // A request that waits in its queue has to book ahead in the others.
         let leaky = Limit::leaky_bucket(1, micros(period * rng.u64(1..4))).queue(rng.u64(2..9));
         mixture.push(leaky);
     }
@@ -97,7 +97,7 @@ pub(super) fn mixture(rng: &mut Rng, limits: usize) -> Vec<Limit> {
 
 fn with_options(rng: &mut Rng, limit: Limit) -> Result<Limit, LimitError> {
     let mut limit = limit;
-    // Hundredths of the period that one token takes.
+    // Hundredths of the period in which one token is added.
     let one = limit.period().map_or(SECOND, |period| period.as_micros() as u64) / limit.count();
     let some = |rng: &mut Rng| rng.u8(..5) == 0;
     if some(rng) {
@@ -117,7 +117,7 @@ fn with_options(rng: &mut Rng, limit: Limit) -> Result<Limit, LimitError> {
         limit = limit.try_count_refused().unwrap_or(limit);
     }
     if some(rng) {
-        // Limits of one name and like numbers share a row, as when one has been changed.
+        // Limits with one name and similar numbers share a row, like a limit that has been changed.
         limit = limit.try_named("shared")?;
     }
     if rng.u8(..4) == 0 {
@@ -129,7 +129,7 @@ fn with_options(rng: &mut Rng, limit: Limit) -> Result<Limit, LimitError> {
     Ok(limit)
 }
 
-/// A carried limit with other numbers: what a reloaded file makes of it.
+/// A carried limit with other numbers, as after a file is reloaded.
 pub(super) fn changed(rng: &mut Rng, before: &Limit) -> Limit {
     let algorithm = |limit: &Limit| {
         let algorithm = LimitParameters::of(limit).algorithm;
@@ -151,7 +151,7 @@ pub(super) fn changed(rng: &mut Rng, before: &Limit) -> Limit {
     }
 }
 
-/// Nothing, one, some, all, and more than it ever admits.
+/// Nothing, one, some, all, and more than the limit ever admits.
 pub(super) fn cost(rng: &mut Rng, limit: &Limit) -> u64 {
     let most = limit.capacity();
     match rng.u8(..16) {
@@ -165,15 +165,15 @@ pub(super) fn cost(rng: &mut Rng, limit: &Limit) -> u64 {
     }
 }
 
-/// What is known when the clock is turned.
+/// What is known when the clock is moved.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Known {
     pub(super) limit: Limit,
-    /// How long the last refusal, or the last wait, was.
+    /// The last `retry_after` or the last wait.
     pub(super) told: u64,
 }
 
-/// The next moment: a little later, as long as somebody was told, a border, a leap, or earlier.
+/// The next moment: a little later, after the last wait, at a border, after a leap, or earlier.
 pub(super) fn moment(rng: &mut Rng, now: u64, known: Known) -> u64 {
     let period = known.limit.period().map_or(SECOND, |period| period.as_micros() as u64);
     let token = period / known.limit.count();

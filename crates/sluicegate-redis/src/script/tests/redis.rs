@@ -1,4 +1,4 @@
-//! As much of Redis as the scripts need: some commands on strings, and the same Lua.
+//! The part of Redis that the scripts need: some commands on strings, and the same Lua.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,7 +22,7 @@ pub(super) enum Content {
 #[derive(Debug, Clone)]
 struct Entry {
     content: Content,
-    /// In milliseconds; a row without one would stay for ever.
+    /// In milliseconds. A row without an expiry would stay for ever.
     expiry: Option<u64>,
 }
 
@@ -32,14 +32,14 @@ struct Keys {
     /// In microseconds.
     now: u64,
     written: BTreeSet<Vec<u8>>,
-    /// Those whose expiry was written, too.
+    /// Rows whose expiry was written, too.
     timed: BTreeSet<Vec<u8>>,
     commands: u64,
-    /// Bytes that were read or written.
+    /// Bytes read and written.
     moved: usize,
 }
 
-/// A server with a clock that is turned by hand.
+/// A server with a manual clock.
 pub(super) struct Redis {
     lua: Lua,
     scripts: BTreeMap<String, Function>,
@@ -77,7 +77,7 @@ impl Redis {
         self.keys.borrow_mut().now = now;
     }
 
-    /// Runs what is called, and hands back the bulk string that it answers, or its error.
+    /// Runs a call. Returns the bulk string that it answers, or its error.
     pub(super) fn run(&mut self, call: &Call<'_>) -> Result<Vec<u8>, String> {
         self.keys.borrow_mut().written.clear();
         self.keys.borrow_mut().timed.clear();
@@ -97,7 +97,7 @@ impl Redis {
         }
     }
 
-    /// Runs several calls in one script, and hands back the answer to each.
+    /// Runs several calls in one script. Returns the answer to each.
     pub(super) fn run_together(&mut self, calls: &[Call<'_>]) -> Vec<Result<Vec<u8>, String>> {
         self.keys.borrow_mut().commands = 0;
         let parts = calls.iter().map(|call| SingleCall::of(call.clone()));
@@ -129,7 +129,7 @@ impl Redis {
         self.keys.borrow().written.contains(key)
     }
 
-    /// Whether the last script wrote when the row expires.
+    /// Whether the last script wrote the expiry of the row.
     pub(super) fn has_timed(&self, key: &[u8]) -> bool {
         self.keys.borrow().timed.contains(key)
     }
@@ -156,7 +156,7 @@ impl Redis {
         self.keys.borrow().entries.is_empty()
     }
 
-    /// How long all rows are.
+    /// The total length of all rows.
     pub(super) fn bytes(&self) -> usize {
         let len = |entry: &Entry| match &entry.content {
             Content::Bytes(bytes) => bytes.len(),
@@ -165,11 +165,11 @@ impl Redis {
         self.keys.borrow().entries.values().map(len).sum()
     }
 
-    /// What stands there and has not expired.
+    /// The content of a row that has not expired.
     pub(super) fn row(&self, key: &[u8]) -> Option<Vec<u8>> {
         self.keys.borrow_mut().live(key).map(|entry| match &entry.content {
             Content::Bytes(bytes) => bytes.clone(),
-            Content::List => panic!("a list stands where a row should"),
+            Content::List => panic!("a list is where a row should be"),
         })
     }
 
@@ -191,7 +191,7 @@ impl Redis {
 impl Keys {
     fn live(&mut self, key: &[u8]) -> Option<&mut Entry> {
         let now = self.now / 1_000;
-        // As Redis: in the millisecond of its expiry a key is still there.
+        // As in Redis: in the millisecond of its expiry a key still exists.
         if self.entries.get(key)?.expiry.is_some_and(|expiry| now > expiry) {
             self.entries.remove(key);
         }
@@ -219,7 +219,7 @@ impl Keys {
             }
             [b"GET", key] => self.bytes(key)?.map_or(Reply::Nil, |row| Reply::Bytes(row.clone())),
             [b"MGET", keys @ ..] => {
-                // What is no string is nothing, to this command.
+                // For this command, a value that is not a string is nil.
                 let rows = keys.iter().map(|key| self.bytes(key).ok().flatten().cloned());
                 Reply::Many(rows.collect())
             }
@@ -281,7 +281,7 @@ impl Keys {
             let content = Content::Bytes(Vec::new());
             self.entries.insert(key.to_vec(), Entry { content, expiry: None });
         }
-        let row = self.bytes(key)?.expect("it stands there now");
+        let row = self.bytes(key)?.expect("it was just written");
         let at = at as usize;
         row.resize(row.len().max(at + value.len()), 0);
         row[at..at + value.len()].copy_from_slice(value);

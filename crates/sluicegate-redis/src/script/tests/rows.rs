@@ -1,4 +1,4 @@
-//! What stands in a row, told from its bytes: the format that other processes read, too.
+//! The content of a row, read from its bytes: the format that other processes read, too.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use sluicegate_core::Limit;
 use sluicegate_core::adapter::State;
 use sluicegate_core::adapter::remote::{Account, Algorithm, LimitParameters, StateFields};
 
-/// What `row` holds of `limit`; what was taken out of the middle of a log is passed over.
+/// What `row` holds of `limit`. Stamps that were taken out of the middle of a log are skipped.
 pub(super) fn held(limit: &Limit, row: &[u8]) -> StateFields {
     let numbers = LimitParameters::of(limit);
     let mut held = StateFields::default();
@@ -85,7 +85,7 @@ fn account(cell: [u64; 2], written: &[u8]) -> Account {
     Account { parameters: [first, second, third, fourth], words: cell, since }
 }
 
-/// The same, whichever of the accounts stands first.
+/// The same, whichever account is in front.
 pub(super) fn in_any_order(mut held: StateFields) -> StateFields {
     if !held.accounts.is_empty() {
         held.words = [0; 2];
@@ -106,7 +106,7 @@ fn doubles<const N: usize>(bytes: &[u8]) -> [u64; N] {
     })
 }
 
-/// Whether the one became the other by dropping old stamps, and how many.
+/// Whether one became the other by dropping old stamps, and how many.
 pub(super) fn dropped(before: &StateFields, after: &StateFields) -> Option<usize> {
     let gone = before.entries.len().checked_sub(after.entries.len())?;
     let mut rest = before.clone();
@@ -114,8 +114,7 @@ pub(super) fn dropped(before: &StateFields, after: &StateFields) -> Option<usize
     (rest == *after).then_some(gone)
 }
 
-/// How much longer a row may stand than it is worth: a bucket's as long as it was worth when its words were
-/// written.
+/// How much longer a row may exist than it matters: for a bucket, as long as it mattered when its words were written.
 pub(super) fn slack(limit: &Limit, state: &State) -> Duration {
     let numbers = LimitParameters::of(limit);
     let tick = match numbers.algorithm {

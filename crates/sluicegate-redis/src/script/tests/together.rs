@@ -1,4 +1,4 @@
-//! Calls that go together in one script.
+//! Calls that are sent together in one script.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ fn take<'a>(rows: &'a [Row<'a>]) -> Call<'a> {
 }
 
 #[test]
-fn they_are_decided_as_one_after_the_other() {
+fn calls_are_decided_one_after_the_other() {
     let (mut apart, mut together) = (Redis::new(), Redis::new());
     let mut state = 7_u64;
     let mut pick = |below: u64| {
@@ -43,7 +43,7 @@ fn they_are_decided_as_one_after_the_other() {
         together.turn_to(now);
         let debit: Vec<_> = (0..2 + pick(6))
             .map(|_| (format!("row {}", pick(2)), debit(plain()[pick(5) as usize], pick(3))))
-            // A row belongs to a limit.
+            // A row belongs to one limit.
             .map(|(key, debit)| (format!("{key} {}", debit.limit), debit))
             .collect();
         let rows: Vec<_> =
@@ -58,10 +58,10 @@ fn they_are_decided_as_one_after_the_other() {
     }
 }
 
-/// All rows are read by one command, but one row by one that is made for it; and what is missing is looked
-/// at again, in case that it is no row at all.
+/// All rows are read by one command, or a single row by GET. A row that is missing is read again, in case it is not a
+/// string.
 #[test]
-fn they_take_few_commands() {
+fn calls_together_take_few_commands() {
     let mut redis = Redis::new();
     redis.turn_to(20_454 * DAY);
     let debit = debit(Limit::per_second(9), 1);
@@ -81,7 +81,7 @@ fn they_take_few_commands() {
 }
 
 #[test]
-fn what_is_wrong_with_one_row_is_nobody_else_s_error() {
+fn a_malformed_row_fails_only_its_own_call() {
     let mut redis = Redis::new();
     redis.turn_to(20_454 * DAY);
     redis.put(b"list", Content::List);

@@ -1,8 +1,8 @@
-//! What scripts say to Redis and what it answers, as values of Lua.
+//! What scripts pass to Redis and what it answers, as values of Lua.
 
 use mlua::{Lua, Value};
 
-/// What a command answers.
+/// The answer of a command.
 pub(super) enum Reply {
     Nil,
     Number(usize),
@@ -15,7 +15,7 @@ pub(super) enum Reply {
 impl Reply {
     pub(super) fn into_value(self, lua: &Lua) -> mlua::Result<Value> {
         match self {
-            // As Redis turns its replies into values.
+            // Converted as Redis converts its replies.
             Self::Nil => Ok(Value::Boolean(false)),
             Self::Number(number) => Ok(Value::Number(number as f64)),
             Self::Bytes(bytes) => lua.create_string(bytes).map(Value::String),
@@ -32,7 +32,7 @@ impl Reply {
     }
 }
 
-/// An argument as Redis turns it into text: numbers with up to 17 digits.
+/// An argument as Redis converts it to text: numbers with up to 17 digits.
 pub(super) fn word(value: Value) -> Vec<u8> {
     match value {
         Value::String(text) => text.as_bytes().to_vec(),

@@ -1,4 +1,4 @@
-//! What is written when, and how much work it is.
+//! What is written when, and how much work it takes.
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ fn a_refusal_writes_nothing() {
 }
 
 #[test]
-fn a_refusal_is_written_where_the_limit_records_it() {
+fn a_refusal_is_written_if_the_limit_records_it() {
     let [_, _, fixed, sliding, log, _] = plain();
     for limit in [fixed.ban(Duration::from_secs(9)), sliding.count_refused(), log.count_refused()] {
         let mut pair = pair();
@@ -74,7 +74,7 @@ fn a_refusal_follows_a_clock_that_stepped_back_and_then_writes_nothing_again() {
 }
 
 #[test]
-fn what_costs_nothing_leaves_no_row_behind() {
+fn a_cost_of_zero_leaves_no_row_behind() {
     for limit in plain() {
         let mut pair = pair();
         assert!(admits(&mut pair, &charge(limit, "alice", 0)), "{limit}");
@@ -96,9 +96,9 @@ fn a_charge_that_is_given_back_leaves_no_row_behind() {
     }
 }
 
-/// Nor longer than twice what it is worth, by and large: there is a test of random sequences for that.
+/// Nor much longer than twice as long as it matters; a test of random sequences checks that.
 #[test]
-fn a_row_that_stands_long_enough_is_written_without_its_expiry() {
+fn a_row_whose_expiry_is_right_is_written_without_it() {
     let second = Duration::from_secs(1);
     let limits = [
         Limit::per_second(1).burst(1_000),
@@ -119,13 +119,13 @@ fn a_row_that_stands_long_enough_is_written_without_its_expiry() {
 }
 
 #[test]
-fn the_room_of_dropped_stamps_is_reclaimed() {
+fn the_bytes_of_dropped_stamps_are_reclaimed() {
     let mut pair = pair();
     let charge = charge(Limit::sliding_log(100, Duration::from_micros(100)), "alice", 1);
     for now in NOW..NOW + 5_000 {
         pair.turn_to(now);
         assert!(admits(&mut pair, &charge));
-        // A head, what counts, and at most as much again.
+        // A head, the stamps that count, and at most the same number of dropped ones.
         assert!(pair.redis.bytes() <= 72 + 16 * 202, "{}", pair.redis.bytes());
     }
 }

@@ -41,17 +41,17 @@ fn a_success_in_between_starts_the_count_again() {
 }
 
 #[test]
-fn one_at_a_time_finds_out() {
+fn one_call_at_a_time_probes_the_server() {
     let breaker = opened();
     let now = NOW + SECOND;
     let probe = breaker.enter(now).expect("time to try");
     assert!(breaker.enter(now + 8 * SECOND - 1).is_none());
     drop(probe);
-    assert!(breaker.enter(now).is_some(), "one that found out nothing leaves it to the next");
+    assert!(breaker.enter(now).is_some(), "a probe without a result leaves it to the next");
 }
 
 #[test]
-fn one_that_never_comes_back_leaves_it_to_another() {
+fn a_probe_without_an_answer_is_replaced_by_another() {
     let breaker = opened();
     let now = NOW + SECOND;
     let mut lost = breaker.enter(now).expect("time to try");
@@ -83,7 +83,7 @@ fn a_probe_that_fails_keeps_it_open_for_longer() {
 }
 
 #[test]
-fn who_was_on_the_way_when_it_opened_does_not_open_it_again() {
+fn a_call_under_way_when_it_opened_does_not_open_it_again() {
     let breaker = breaker(1);
     let mut late: Vec<_> = (0..5).map(|_| breaker.enter(NOW).expect("closed")).collect();
     let opened = late
@@ -92,11 +92,11 @@ fn who_was_on_the_way_when_it_opened_does_not_open_it_again() {
         .filter(|turn| *turn != Transition::Stayed)
         .count();
     assert_eq!(opened, 1);
-    assert!(breaker.enter(NOW + SECOND).is_some(), "its time has not been put off");
+    assert!(breaker.enter(NOW + SECOND).is_some(), "the pause has not become longer");
 }
 
 #[test]
-fn an_answer_to_a_question_from_before_it_opened_does_not_close_it() {
+fn an_answer_to_a_call_from_before_it_opened_does_not_close_it() {
     let breaker = breaker(1);
     let mut slow = breaker.enter(NOW).expect("closed");
     let mut late = breaker.enter(NOW).expect("closed");
@@ -116,9 +116,9 @@ fn a_probe_whose_turn_has_passed_to_another_does_not_close_it() {
     assert_eq!(next.succeed(), Transition::Closed);
 }
 
-/// Closed by a lucky answer, and opened by the next ones: its pauses go on growing.
+/// Closed by a lucky answer, and opened by the next failures: its pauses grow.
 #[test]
-fn a_server_that_answers_now_and_then_is_asked_less_and_less() {
+fn a_server_that_answers_now_and_then_is_called_less_and_less() {
     let breaker = opened();
     let mut now = NOW;
     for longest in [1, 2, 4, 8, 8] {
@@ -146,7 +146,7 @@ fn a_server_that_has_answered_for_long_enough_is_trusted_again() {
 }
 
 #[test]
-fn who_finds_out_needs_a_connection_and_nobody_else_does() {
+fn only_a_probe_needs_a_connection() {
     let breaker = opened();
     assert!(breaker.pause(NOW).is_some());
     assert_eq!(breaker.pause(NOW + SECOND), None);
@@ -157,12 +157,12 @@ fn who_finds_out_needs_a_connection_and_nobody_else_does() {
 }
 
 #[test]
-fn while_there_is_no_connection_nobody_finds_out() {
+fn without_a_connection_no_call_probes_the_server() {
     let breaker = opened();
     breaker.put_off(NOW + SECOND, Duration::from_secs(1));
     assert!(breaker.enter(NOW + 2 * SECOND - 1).is_none());
     breaker.put_off(NOW + SECOND, Duration::from_millis(1));
-    assert!(breaker.enter(NOW + 2 * SECOND - 1).is_none(), "it is not put forward");
+    assert!(breaker.enter(NOW + 2 * SECOND - 1).is_none(), "the pause has not become shorter");
     assert!(breaker.enter(NOW + 2 * SECOND).is_some());
 }
 
@@ -175,7 +175,7 @@ fn without_a_number_of_failures_it_never_opens() {
     assert!(breaker.enter(NOW).is_some());
 }
 
-/// A server that answers its probe, and nothing else, would make all wait that come in the time of a deadline.
+/// A server that answers only the probe would make all requests wait that come within one deadline.
 #[test]
 fn after_a_probe_calls_are_let_through_as_they_are_answered() {
     let breaker = opened();
@@ -191,7 +191,7 @@ fn after_a_probe_calls_are_let_through_as_they_are_answered() {
         under_way.extend(std::iter::from_fn(|| breaker.enter(now)));
         assert_eq!(under_way.len(), expected);
     }
-    // One that fails or is dropped makes room for another, and no more.
+    // A probe that fails or is dropped makes room for one other, not more.
     under_way.pop().expect("one").fail(now);
     under_way.pop();
     under_way.extend(std::iter::from_fn(|| breaker.enter(now)));

@@ -1,4 +1,4 @@
-//! Several processes that together ask for less than the limit: nobody is refused, and hardly anybody waits.
+//! Several processes that together ask for less than the limit: no request is refused, and hardly any waits.
 
 use super::fleet::Fleet;
 use super::*;
@@ -6,7 +6,7 @@ use super::*;
 /// Microseconds.
 const SECOND: u64 = 1_000_000;
 
-/// Requests of each process in a hundredth of what all ask for together, and how much that is of the limit.
+/// The requests of each process in a hundredth of the total, and the total as a part of the limit.
 struct Load {
     parts: Vec<u64>,
     percent: u64,
@@ -20,13 +20,13 @@ impl Load {
     }
 }
 
-/// What came of some seconds of that load, by chance spread over time: how many requests there were, how many
-/// were refused, and how many waited.
+/// The results of some seconds of that load, spread over time at random: how many requests came, how many were
+/// refused, and how many waited.
 fn run(limit: Limit, batch: RangeInclusive<u64>, load: &Load, seconds: u64) -> [u64; 3] {
     let rate = limit.count() * SECOND / limit.period().expect("a rate").as_micros() as u64;
     let mut fleet = Fleet::of(limit, load.parts.len(), batch, 7, 300);
     let mean = SECOND * 100 * load.together / (rate * load.percent);
-    // Until everybody has what it needs.
+    // Until every process has the tokens that it needs.
     fleet.even(&load.parts, mean, load.together, SECOND);
     fleet.forget();
     fleet.even(&load.parts, mean, load.together, seconds * SECOND);
@@ -41,7 +41,7 @@ fn assert_well(case: &str, [requests, refused, waited]: [u64; 3]) {
 }
 
 #[test]
-fn a_share_that_is_drained_at_the_whole_rate() {
+fn below_the_limit_no_request_is_refused() {
     let limit = Limit::per_second(1_000);
     for processes in [1, 2, 4, 8, 16] {
         for percent in [50, 82, 90, 95, 99] {
@@ -104,8 +104,8 @@ fn above_the_limit_the_whole_limit_is_admitted_and_no_more() {
     }
 }
 
-/// What comes of requests of several processes at `percent` of a limit, and how many of as many a store that
-/// asks for each would refuse.
+/// The results of requests of several processes at `percent` of a limit, and how many of the same requests a store
+/// without leases would refuse.
 fn beside_plain(limit: Limit, processes: usize, percent: u64, seconds: u64) -> ([u64; 3], u64) {
     let period = limit.period().expect("a rate").as_micros() as u64;
     let mean = 100 * period / (limit.count() * percent);
@@ -120,7 +120,7 @@ fn beside_plain(limit: Limit, processes: usize, percent: u64, seconds: u64) -> (
     (leased, plain[1])
 }
 
-/// Of 10 a second, one token in hand with each of eight processes would be most of the bucket.
+/// With 10 a second, one token in hand with each of eight processes would be most of the bucket.
 #[test]
 fn a_small_bucket_refuses_hardly_more_than_without_leases() {
     for (limit, seconds) in [
@@ -138,7 +138,7 @@ fn a_small_bucket_refuses_hardly_more_than_without_leases() {
 }
 
 #[test]
-fn below_the_limit_of_a_window_nobody_is_refused() {
+fn below_the_limit_of_a_window_no_request_is_refused() {
     let window = |count, seconds| Limit::fixed_window(count, Duration::from_secs(seconds));
     for (limit, seconds) in [(window(1_000, 1), 20), (window(6_000, 60), 180)] {
         for processes in [1, 4, 8] {

@@ -6,7 +6,7 @@ const NOW: u64 = 1_000_000_000_000;
 const SECOND: u64 = 1_000_000;
 const TEN: Limit = Limit::per_second(1).burst(10);
 
-/// One share, and the server that it is of.
+/// One share, and the server whose tokens it leases.
 struct Pair {
     server: Server,
     share: Share,
@@ -20,7 +20,7 @@ impl Pair {
         Self { server: Server::new(limit), share, totals: Totals::default(), batch }
     }
 
-    /// Asks for one at `now`, and is answered at once.
+    /// Asks for a lease at `now`, which is granted or refused at once.
     fn lease(&mut self, now: u64) -> bool {
         let (answer, mut told) = oneshot::channel();
         self.share.expire(super::at(now), &mut self.totals);
@@ -58,7 +58,7 @@ fn tokens_expire_as_their_debt_drains() {
     let mut pair = Pair::new(TEN, 5..=5);
     assert!(pair.lease(NOW));
     assert_eq!(pair.unspent(NOW), 4);
-    assert_eq!(pair.unspent(NOW + 1), 4, "the one that is spent drains first");
+    assert_eq!(pair.unspent(NOW + 1), 4, "the spent token drains first");
     assert_eq!(pair.unspent(NOW + SECOND), 3, "clocks differ");
     assert_eq!(pair.unspent(NOW + 3 * SECOND), 1);
     assert_eq!(pair.unspent(NOW + 4 * SECOND), 0);
@@ -69,9 +69,9 @@ fn tokens_expire_as_their_debt_drains() {
     );
 }
 
-/// Somebody's five stood before: they drain first, so they cannot be given back any more.
+/// Another process spent five before. They drain first, so giving them back is no longer possible.
 #[test]
-fn what_stood_before_drains_first() {
+fn older_charges_drain_first() {
     let mut pair = Pair::new(TEN, 5..=5);
     let other = pair.server.limit.take(&mut pair.server.state, NOW, 5);
     assert!(pair.lease(NOW));
@@ -86,7 +86,7 @@ fn what_stood_before_drains_first() {
     assert!(all.is_admitted());
 }
 
-/// Were those counted that have drained, spending late and giving back would mint tokens.
+/// If drained tokens counted, spending late and giving back would mint tokens.
 #[test]
 fn what_was_spent_late_is_not_given_back_twice() {
     let mut pair = Pair::new(TEN, 10..=10);
@@ -103,30 +103,30 @@ fn what_was_spent_late_is_not_given_back_twice() {
 fn a_charge_goes_back_into_the_share() {
     let mut pair = Pair::new(TEN, 10..=10);
     assert!(pair.lease(NOW));
-    let outcome = pair.take(NOW, 4).expect("it is there");
+    let outcome = pair.take(NOW, 4).expect("there are tokens in hand");
     assert_eq!(pair.unspent(NOW), 5);
     let back = |pair: &mut Pair, now| {
         pair.share.take_back(receipt(&outcome), 4, super::at(now), &mut pair.totals);
         pair.unspent(now)
     };
     assert_eq!(back(&mut pair, NOW), 9);
-    // Twice: no more comes back than was taken out.
+    // Given back twice: no more comes back than was leased.
     assert_eq!(back(&mut pair, NOW), 10);
     assert_eq!(back(&mut pair, NOW), 10);
 }
 
-/// The response came when another lease was at hand already.
+/// The response came when another lease was in hand already.
 #[test]
 fn a_charge_of_a_spent_lease_goes_back_into_the_next() {
     let mut pair = Pair::new(TEN, 5..=5);
     assert!(pair.lease(NOW));
-    let outcome = pair.take(NOW, 4).expect("it is there");
+    let outcome = pair.take(NOW, 4).expect("there are tokens in hand");
     assert!(pair.lease(NOW));
     assert!(pair.take(NOW, 2).is_some_and(|outcome| outcome.is_admitted()));
     assert_eq!(pair.unspent(NOW), 0);
     assert!(pair.share.take_back(receipt(&outcome), 2, super::at(NOW), &mut pair.totals));
     assert_eq!(pair.unspent(NOW), 2);
-    // Those of the spent lease have drained by then.
+    // The tokens of the spent lease have drained by then.
     let late = NOW + 5 * SECOND;
     assert!(!pair.share.take_back(receipt(&outcome), 2, super::at(late), &mut pair.totals));
 }
@@ -135,9 +135,9 @@ fn a_charge_of_a_spent_lease_goes_back_into_the_next() {
 fn only_what_has_not_drained_goes_back() {
     let mut pair = Pair::new(TEN, 10..=10);
     assert!(pair.lease(NOW));
-    let outcome = pair.take(NOW, 4).expect("it is there");
+    let outcome = pair.take(NOW, 4).expect("there are tokens in hand");
     let now = NOW + 3 * SECOND - 10_000;
-    // The first of ten was spent by who asked, the next four by this; three have drained.
+    // The first of ten was spent by the request that asked, the next four by this charge, and three have drained.
     assert!(pair.share.take_back(receipt(&outcome), 4, super::at(now), &mut pair.totals));
     assert_eq!(pair.unspent(now), 7);
 }
@@ -207,7 +207,7 @@ fn no_more_than_half_of_what_is_left_is_taken_ahead() {
     assert!(!pair.lease(NOW + 100));
 }
 
-/// Another thread may have come in between with a later time, while this one waited for the lock.
+/// Another thread may have used a later time while this one waited for the lock.
 #[test]
 fn a_time_that_was_read_too_early_makes_nothing_void() {
     let mut pair = Pair::new(TEN, 5..=5);

@@ -6,15 +6,15 @@ use super::*;
 
 const BATCH: RangeInclusive<u64> = 1..=64;
 const START: u64 = 1_000_000_000_000;
-/// By then all questions have been answered, in microseconds.
+/// After this many microseconds all calls have been answered.
 const SETTLED: u64 = 10_000;
 
-/// One of several, with a clock of its own.
+/// A process with its own clock.
 pub(super) struct Process {
     share: Share,
     totals: Totals,
     ahead: u64,
-    /// Parts in 4,000 that the clock is fast by.
+    /// Parts in 4,000 by which the clock is fast.
     fast: i64,
     under_way: Option<Question>,
 }
@@ -24,7 +24,7 @@ struct Question {
     asked: u64,
     wanted: LeaseRequest,
     arrives: u64,
-    /// Which of all answers, and when it arrives.
+    /// Answers on their way: for which process, and when they arrive.
     answer: Option<(usize, u64)>,
 }
 
@@ -38,7 +38,7 @@ impl Process {
 pub(super) struct Fleet {
     server: Server,
     batch: RangeInclusive<u64>,
-    /// Requests, refusals, and those that waited.
+    /// Requests, refusals, and requests that waited.
     came: [u64; 3],
     processes: Vec<Process>,
     answers: Vec<Lease>,
@@ -46,9 +46,9 @@ pub(super) struct Fleet {
     admitted: BTreeMap<u64, u64>,
     random: fastrand::Rng,
     now: u64,
-    /// The longest way to the server or back.
+    /// The longest time to the server or back.
     way: u64,
-    /// Whether each request asks the server.
+    /// Whether each request calls the server.
     pub(super) is_plain: bool,
 }
 
@@ -92,7 +92,7 @@ impl Fleet {
             let at = self.random.usize(0..self.processes.len());
             match self.random.u8(0..40) {
                 0 => self.hand_over(at),
-                // One that leases nothing.
+                // A fleet without leases.
                 1..3 => {
                     let taken = self.server.limit.take(&mut self.server.state, self.now, 1);
                     self.admit(self.now, u64::from(taken.is_admitted()));
@@ -102,7 +102,7 @@ impl Fleet {
         }
     }
 
-    /// Requests for so long, `together` of one process at once, on the average every `mean` microseconds.
+    /// Sends requests for `micros`, `together` at once from one process, on average every `mean` microseconds.
     pub(super) fn even(&mut self, parts: &[u64], mean: u64, together: u64, time: u64) {
         let end = self.now + time;
         while self.now < end {
@@ -122,7 +122,7 @@ impl Fleet {
         self.pass(end + SETTLED);
     }
 
-    /// Whatever arrives until then, in order.
+    /// Delivers everything that arrives until then, in order.
     fn pass(&mut self, until: u64) {
         loop {
             let arrives = |process: &Process| {
@@ -200,7 +200,7 @@ impl Fleet {
         }
     }
 
-    /// Whatever has arrived by now, here or there.
+    /// Delivers everything that has arrived by now.
     fn answer(&mut self) {
         for at in 0..self.processes.len() {
             let Some(mut question) = self.processes[at].under_way else { continue };
@@ -232,7 +232,8 @@ impl Fleet {
         process.share.expire(super::at(now), totals);
         let late = process.share.serve_late(now, totals);
         let is_wanted = process.share.is_wanted();
-        // Those who asked are decided when the server does, those who came later when they are told.
+        // The request that asked is decided when the server decides. Requests that came later are decided when the
+        // answer arrives.
         for (told, when) in told
             .iter()
             .map(|told| (told, lease.now))
@@ -263,7 +264,7 @@ impl Fleet {
         self.admitted.values().sum()
     }
 
-    /// In any interval.
+    /// Checks every interval.
     pub(super) fn never_exceeds_the_limit(&self) {
         let Algorithm::TokenBucket { unit, drain, tick, cap, .. } =
             LimitParameters::of(&self.server.limit).algorithm
@@ -272,7 +273,7 @@ impl Fleet {
         };
         let (mut level, mut last) = (0_u64, 0);
         for (now, cost) in &self.admitted {
-            // What is left of all admissions, in the interval that is the worst till now.
+            // The debt of all admissions, in the worst interval until now.
             let drained = (now / tick - last / tick).saturating_mul(drain);
             level = level.saturating_sub(drained) + cost * unit;
             assert!(level <= cap, "{} more than the limit", (level - cap).div_ceil(unit));
@@ -300,7 +301,7 @@ fn a_bucket_never_gives_more_than_burst_and_rate_in_any_interval() {
     ];
     for limit in limits {
         for seed in 0..12 {
-            // From four times as much as is allowed to a fifth of it.
+            // From four times the limit to a fifth of it.
             for (pause, way) in [(500, 2_000), (500, 20_000), (2_000, 500), (10_000, 3_000)] {
                 let mut fleet = Fleet::new(limit, seed, way);
                 fleet.run(1_500, pause);

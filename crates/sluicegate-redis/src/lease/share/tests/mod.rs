@@ -1,4 +1,4 @@
-//! Several processes whose clocks differ, before a server that is the limit itself.
+//! Several processes with different clocks. The server is a limit in memory.
 
 mod below;
 mod by_hand;
@@ -19,7 +19,7 @@ use crate::script::lease::{Lease, LeaseRequest};
 struct Server {
     limit: Limit,
     state: State,
-    /// What was owed when somebody leased last.
+    /// The debt after the last lease.
     leased: [u64; 2],
 }
 
@@ -28,7 +28,7 @@ impl Server {
         Self { limit, state: limit.fresh(), leased: [0; 2] }
     }
 
-    /// What the script does.
+    /// Does what the script does.
     fn lease(&mut self, wanted: LeaseRequest, now: u64) -> Lease {
         let least = self.limit.peek(&self.state, now, wanted.least);
         let left = least.remaining().expect("one limit");
@@ -46,7 +46,7 @@ impl Server {
         StateFields::from(&self.state).words
     }
 
-    /// As much more as fills half of a bucket.
+    /// The additional tokens that fill half of a bucket.
     fn most(&self, wanted: LeaseRequest, left: u64, now: u64) -> u64 {
         let (Algorithm::TokenBucket { unit, .. }, true) =
             (LimitParameters::of(&self.limit).algorithm, wanted.fill > 0)
@@ -98,7 +98,7 @@ fn share(limit: Limit, batch: &RangeInclusive<u64>) -> Share {
     Share::new(&debit(limit), validity, batch)
 }
 
-/// By a clock that shows what it should.
+/// By a clock that is right.
 fn at(now: u64) -> Moment {
     Moment { now, slack: 0, is_manual: true }
 }
