@@ -1,5 +1,5 @@
-//! Accuracy: the decisions of each limiter beside those of an exact log, on the same traffic. Nothing
-//! here takes time: every clock is turned by hand.
+//! Accuracy: the decisions of each limiter compared with those of an exact log, on the same traffic. Nothing here
+//! measures time: every clock is turned by hand.
 
 use std::iter;
 
@@ -56,7 +56,7 @@ fn cells(findings: &Findings) -> [String; 8] {
     ]
 }
 
-/// What broke a bucket somewhere, put to all of them.
+/// Traffic that broke some bucket, given to all of them.
 fn hazards(turns: &Turns) {
     let columns = [
         "limiter",
@@ -64,8 +64,7 @@ fn hazards(turns: &Turns) {
         "100 are the most: 5,124,097 at once",
     ];
     Table::print(turns, "Accuracy, hazards of buckets", columns, |table| {
-        // Multiplied in 64 bits, the time for so many wraps to a few seconds, where overflow is not
-        // checked.
+        // If 64-bit multiplication may overflow, the time for this many tokens wraps to a few seconds.
         let cost = if cfg!(debug_assertions) { 101 } else { 5_124_097 };
         let idled = buckets(Rate::per_minute(60), 10).map(|mut bucket| {
             let mut admitted = |at| (0..30).filter(|_| bucket.take(at, 1).is_some()).count();

@@ -1,5 +1,5 @@
-//! How often and how much is allocated: counted exactly, in a program of its own, so that counting
-//! does not slow down what the others measure.
+//! How often and how much each limiter allocates. This is counted exactly, in a program of its own, so that counting
+//! does not slow down the other benchmarks.
 
 use std::alloc::System;
 
@@ -11,12 +11,12 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Where the requests come from. Rows that have been met before are what is counted.
+/// The number of client addresses. Only requests with existing rows are counted.
 const PEERS: u32 = 1_000;
 
 fn main() {
     let turns = Turns::from_args();
-    // tower's own layer asks for one when it is made. Nobody waits, so nothing runs on it.
+    // tower's own layer needs a runtime when it is made. No request waits, so nothing runs on it.
     let runtime = services::runtime();
     let _context = runtime.enter();
 
@@ -70,7 +70,7 @@ fn each(number: f64) -> String {
     format!("{number:.1}")
 }
 
-/// Allocations and their bytes, for each time. Growing in place counts as an allocation.
+/// Allocations and their bytes, for each step. Growing in place counts as an allocation.
 struct Counted {
     allocations: f64,
     bytes: f64,

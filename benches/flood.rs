@@ -1,10 +1,10 @@
-//! A flood: ten million keys that nobody has seen before against a table that is bounded at one million.
+//! A flood: ten million new keys against a table with a bound of one million.
 //!
-//! Every decision is timed by itself, and nothing is subtracted: `nothing` is what two readings of the clock
-//! take. `Instant` waits until what came before it is done, where the bare counter of the processor lets a
-//! cache miss drift out of the time that it belongs to. Each key comes once and stands somewhere else, so
-//! its row is in no cache near the processor. A thousand keys were being limited when the flood began; they
-//! are asked again throughout. Each contender has processes of its own, so that what is resident is its own.
+//! Every decision is timed by itself, and nothing is subtracted: `nothing` is the time of two readings of the clock.
+//! `Instant` waits until earlier instructions are done. The processor's bare counter does not, so a cache miss would
+//! fall outside of the time that it belongs to. Each key comes once and has a row of its own, which is in no cache
+//! near the processor. A thousand keys were being limited when the flood began, and are asked again throughout. Each
+//! contender has its own processes, so that resident memory is its own.
 //!
 //! Resident memory is read on Linux only; elsewhere those columns are empty.
 
@@ -18,7 +18,7 @@ use sluicegate_benches::floor::Floor;
 use sluicegate_benches::process::{self, resident, tell};
 use sluicegate_benches::{Figure, Histogram, Table, Turns};
 
-/// What is flooded. The rows of all but the last are held by everybody who has come: one an hour.
+/// The contenders. In all but the last, each key keeps its row: the limit is one an hour.
 const CONTENDERS: [&str; 6] = [
     "nothing",
     "floor, no bound",
@@ -49,7 +49,7 @@ fn main() {
     if let Some(part) = process::part() {
         let [contender, seen] = &part[..] else { panic!("what is flooded, and by how many") };
         flood(contender, seen.parse().expect("a number of keys"));
-        // Nobody waits until millions of keys are freed.
+        // Exits without waiting until millions of keys are freed.
         exit(0);
     }
     let turns = Turns::from_args();
@@ -77,12 +77,12 @@ fn main() {
         });
     };
     print(titles[0], &TIMES, 0, |runs, name| figure(runs, name).to_string());
-    // `nothing` neither limits nor remembers anybody.
+    // `nothing` neither limits nor stores anything.
     print(titles[1], &ENDS, 1, whole);
     print(titles[2], &SIZES, 1, whole);
 }
 
-/// What each run of a contender told.
+/// The numbers that each run of a contender reported.
 type Runs = Vec<HashMap<String, f64>>;
 
 fn figure(runs: &Runs, name: &str) -> Figure {
@@ -90,7 +90,7 @@ fn figure(runs: &Runs, name: &str) -> Figure {
     Figure::of(numbers.collect())
 }
 
-/// The median, if any run told it.
+/// The median, if any run reported it.
 fn whole(runs: &Runs, name: &str) -> String {
     match runs.iter().any(|run| run.contains_key(name)) {
         true => format!("{:.0}", figure(runs, name).median),
@@ -131,7 +131,7 @@ fn flood(contender: &str, seen: u64) {
 }
 
 struct Flood<'a, D> {
-    /// Limits the keys that were there before, and is flooded itself or shares a store with what is.
+    /// Limits the first keys. It is flooded itself, or shares a store with the limiter that is.
     limited: &'a D,
     flooded: &'a D,
     buffer: String,
@@ -140,7 +140,7 @@ struct Flood<'a, D> {
 /// Keys that are being limited when the flood begins.
 const LIMITED: u64 = 1_000;
 
-/// One of them is asked again after so many others.
+/// One of them is asked again after this many other keys.
 const OFTEN: u64 = 1_000;
 
 impl<'a, D: Direct<u64>> Flood<'a, D> {
@@ -199,7 +199,7 @@ fn tell_resident(when: &str) {
     }
 }
 
-/// A key of its own for each number, with no order in them (the last step of the generator `SplitMix64`).
+/// A distinct key for each number, in random order (the last step of the generator `SplitMix64`).
 fn scattered(number: u64) -> u64 {
     let mut key = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     key = (key ^ key >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,20 +1,20 @@
 //! The layer in process: services with a trivial handler, called without sockets.
 //!
-//! Every time holds the making of the request, the service and the response as well; the second column
-//! is what a service costs more than one with a layer that does nothing, or, where all are refused, than
-//! a handler that refuses by itself: the median of the differences within a round.
+//! Every time includes making the request, the service and the response. The second column is what a service costs
+//! more than one with a layer that does nothing; or, if all requests are refused, than a handler that refuses by
+//! itself. It is the median of the differences within a round.
 
 use sluicegate_benches::services::{self, App, actix, axum, policies, tower};
 use sluicegate_benches::{Contender, Pace, Table, Turns};
 
-/// Rows for so many addresses stay in the caches,
+/// Rows for this many addresses stay in the caches,
 const FEW: u32 = 1_000;
-/// and for so many they hardly do.
+/// and rows for this many mostly do not.
 const MANY: u32 = 100_000;
 
 fn main() {
     let turns = &Turns::from_args();
-    // tower's own layer asks for one when it is made. Nobody waits, so nothing runs on it.
+    // tower's own layer needs a runtime when it is made. No request waits, so nothing runs on it.
     let runtime = services::runtime();
     let _context = runtime.enter();
     let many = if turns.is_measuring() { MANY } else { FEW };

@@ -1,8 +1,8 @@
-//! What a key costs in memory: how much more of the process is resident once a limiter has been made and has
-//! met its keys, by the number of keys. sluicegate is made for exactly as many, so it is as full as it may be;
-//! the others grow as they must, or are made as `table.rs` makes them.
+//! The memory for a key: how much the process grows when a limiter is made and has seen its keys, by the number of
+//! keys. sluicegate is made for exactly this many keys, so it is as full as allowed. The others grow, or are made as
+//! in `table.rs`.
 //!
-//! Each figure is from a process of its own. Linux only: elsewhere nothing says what is resident.
+//! Each figure comes from a process of its own. Linux only: other systems do not report resident memory.
 
 use std::thread;
 
@@ -27,7 +27,7 @@ const COLUMNS: [&str; 8] = [
     "limitador",
 ];
 
-/// Who meets ten million keys in the short form too; for the others it takes up to minutes.
+/// Contenders that are given ten million keys in the short form too. The others take up to minutes.
 const QUICK: [&str; 3] = ["sluicegate", "floor", "governor"];
 
 fn main() {
@@ -58,7 +58,7 @@ fn main() {
                     true => format!("{:.1}", process::run(&[who, keys, length])["bytes per key"]),
                     false => "–".to_owned(),
                 };
-                // Two at a time: nobody's time is taken.
+                // Two processes at a time: no time is measured.
                 let pairs = COLUMNS[1..].chunks(2).map(|pair| {
                     thread::scope(|scope| {
                         let running: Vec<_> =
@@ -96,6 +96,6 @@ where
     }
     let more = resident().unwrap_or_default().saturating_sub(before);
     tell("bytes per key", more as f64 / keys as f64);
-    // Nobody waits until millions of keys are freed.
+    // Exits without waiting until millions of keys are freed.
     std::process::exit(0);
 }

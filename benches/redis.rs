@@ -1,10 +1,10 @@
-//! Limiters in Redis: decisions a second over one connection, beside what the same client can do at all.
+//! Limiters in Redis: decisions a second over one connection, compared with what the same client can do at most.
 //!
-//! The server has a core of its own where there is one to spare, and the client another, with one thread.
-//! So many requests are in flight on one connection, each followed by the next as soon as it is answered.
-//! Nobody is refused, unless the name says so, and each finds its row and writes it. Ratios are of turns in
-//! the same round. redis-cell takes part if `REDIS_CELL` names its module: `cargo xtask bench` builds it, of
-//! its release 0.2.2, since as a dependency it would bring along a crate with a known vulnerability.
+//! The server has a core of its own, if there is one to spare, and the client another, with one thread. A fixed
+//! number of requests is in flight on one connection, and each is followed by the next as soon as it is answered. No
+//! request is refused, unless the name says so, and each finds and writes the row of its key. Ratios are of turns in
+//! the same round. redis-cell takes part if `REDIS_CELL` names its module. `cargo xtask bench` builds its release
+//! 0.2.2, because as a dependency it would bring along a crate with a known vulnerability.
 
 use std::env;
 use std::error::Error;
@@ -22,7 +22,7 @@ use tokio::runtime::Runtime;
 
 const IN_FLIGHT: [usize; 4] = [1, 16, 64, 256];
 
-/// Where the script of one line stands among the contenders.
+/// The index of the one-line script among the contenders.
 const YARDSTICK: usize = 1;
 
 const TRAFFIC: [(&str, usize); 2] = [("many keys", 10_000), ("one hot key", 1)];
@@ -79,7 +79,7 @@ fn print(
     });
 }
 
-/// Each has a connection of its own.
+/// Each contender has a connection of its own.
 fn contenders<'a>(
     runtime: &'a Runtime,
     server: &Redis,
@@ -87,7 +87,7 @@ fn contenders<'a>(
 ) -> Result<Vec<Contender<'a>>, Box<dyn Error>> {
     let ours = || {
         let builder = sluicegate_redis::Redis::builder().url(&server.url());
-        // Nobody gives up while the machine is busy with something else.
+        // Long deadlines, in case the machine is busy with something else.
         let _entered = runtime.enter();
         builder.deadline(Duration::from_secs(5))
     };

@@ -11,7 +11,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// Some time in 2026, in microseconds.
 const NOW: u64 = 1_790_000_000_000_000;
 
-/// 100 in a minute each, but for the last, which knows no time.
+/// 100 a minute each, except for the last limit, which does not depend on time.
 const LIMITS: [(&str, Limit); 10] = [
     ("token bucket", Limit::per_minute(100)),
     ("token bucket, stepped", Limit::per_minute(100).refill(10, Duration::from_secs(6))),
@@ -36,7 +36,7 @@ fn main() {
     });
 }
 
-/// One request every 1.2 s, twice as long as the limit asks for.
+/// One request every 1.2 s, half of what the limit allows.
 fn admitted(limit: &Limit) -> Contender<'_> {
     let mut state = limit.fresh();
     let mut now = NOW;
@@ -50,7 +50,7 @@ fn admitted(limit: &Limit) -> Contender<'_> {
 /// No time passes, and everything is spent.
 fn refused(limit: &Limit) -> Contender<'_> {
     let mut state = limit.fresh();
-    // One after the other where a log writes down each of them, and the rest at once.
+    // One after the other if a log records each request, otherwise all at once.
     let (each, rest) = (limit.capacity() / 100, limit.capacity() % 100);
     for _ in 0..100 {
         let _ = limit.take(&mut state, NOW, each);

@@ -1,9 +1,9 @@
-//! The table: from a key to a decision, clock, hash, row and step, beside the floor, governor, and every
-//! other limiter that can be asked without HTTP.
+//! The table: from a key to a decision, with clock, hash, row and step, compared with the floor, governor, and every
+//! other limiter that can be called without HTTP.
 //!
-//! Every request is admitted and nobody recovers meanwhile, unless the title says otherwise, so each finds a
-//! row and writes it. Ratios are of turns in the same round. The short form takes about four minutes;
-//! `--full` gives every row two or three times as many rounds, and the rivals more rows.
+//! Unless the title says otherwise, every request is admitted and nothing recovers meanwhile, so each request finds
+//! and writes a row. Ratios are of turns in the same round. The short form takes about four minutes. `--full` gives
+//! every row two or three times as many rounds, and the rivals more rows.
 
 use std::net::IpAddr;
 
@@ -34,7 +34,7 @@ fn main() {
     sheets.print(&course.turns);
 }
 
-/// What is in all times alike.
+/// The part that all times have in common.
 fn keys_alone(course: &Course, sheets: &mut Sheets) {
     const TITLE: &str = "The keys alone, ns";
     const COLUMNS: [&str; 4] = ["drawn", u64::NAME, IpAddr::NAME, String::NAME];
@@ -51,7 +51,7 @@ fn keys_alone(course: &Course, sheets: &mut Sheets) {
     }
 }
 
-/// All populations, both distributions, one thread and two. What has been filled serves four rows.
+/// All populations, both distributions, one thread and two. The filled limiters serve four rows.
 fn admitted<K: Key>(course: &Course, sheets: &mut Sheets) {
     const COLUMNS: [&str; 6] = [
         "keys",
@@ -148,7 +148,7 @@ fn refused(course: &Course, sheets: &mut Sheets) {
     }
 }
 
-/// One limit that everybody shares, beside limiters that know no keys.
+/// One limit for all clients, compared with limiters without keys.
 fn one_for_all(course: &Course, sheets: &mut Sheets) {
     const TITLE: &str = "One limit for all";
     if !course.wants(TITLE) {
@@ -193,12 +193,12 @@ struct Case {
     is_text: bool,
     arrivals: Arrivals,
     verdict: Verdict,
-    /// limitador takes a minute or two to meet ten million keys and to forget them, ten seconds a million.
+    /// limitador takes a minute or two to add ten million keys and to forget them, and ten seconds for a million.
     without_limitador: bool,
 }
 
-/// Every other limiter, each in rounds of its own with sluicegate: all of them at once do not fit the memory
-/// of a small machine.
+/// Every other limiter, each in its own rounds with sluicegate: all of them at once do not fit the memory of a small
+/// machine.
 fn rivals(course: &Course, sheets: &mut Sheets, title: &str, cases: &[Case]) {
     let (times, ratios) = (format!("{title}, ns"), format!("{title} ÷ sluicegate, ratios"));
     if ![&times, &ratios].iter().any(|title| course.turns.wants(title)) {

@@ -1,16 +1,15 @@
-//! Over the wire: servers in processes of their own beside the same server without a limit, taking
-//! turns.
+//! Over the wire: servers in processes of their own, taking turns with the same server without a limit.
 //!
-//! A server has one thread and, where there is one to spare, a core of its own; the client has the other
-//! and keeps sixteen connections, with one request under way on each. All requests come from one address.
+//! A server has one thread and, if there is one to spare, a core of its own. The client has another core and keeps
+//! sixteen connections, with one request in flight on each. All requests come from one address.
 
 use std::error::Error;
 
 use sluicegate_benches::wire::{self, Cores, Kind, Trial};
 use sluicegate_benches::{Table, Turns};
 
-/// Where the baseline stands in each table. The row after it is the same server once more: what differs
-/// between the two is noise.
+/// The index of the baseline in each table. The row after it is the same server once more: the difference between the
+/// two is noise.
 const BARE: usize = 0;
 
 const AXUM: [(&str, Kind); 8] = [

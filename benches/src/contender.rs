@@ -3,7 +3,7 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Something whose time is taken.
+/// Something that is timed.
 pub struct Contender<'a> {
     /// Runs so often, and says how long that took.
     run: Box<dyn FnMut(u64) -> Duration + 'a>,

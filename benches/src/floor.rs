@@ -1,4 +1,4 @@
-//! The floor: what this machine allows.
+//! The floor: the least that this machine needs.
 
 use std::hash::{BuildHasher, Hash};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,16 +7,15 @@ use std::time::Duration;
 use foldhash::fast::RandomState;
 use quanta::Clock;
 
-/// The least that a table of limits can do: one hash, one row of 16 bytes, one reading of the clock, one
+/// The least work of a table of limits: one hash, one row of 16 bytes, one reading of the clock, one
 /// compare-and-swap.
 ///
-/// A yardstick, and not a product: it says yes or no and nothing else, knows a single limit, is made for a
-/// number of keys that it cannot exceed, and forgets none of them. Whoever sends it enough keys fills it up,
-/// and finding a free row then takes for ever.
+/// It is a yardstick, not a product. It answers only yes or no, knows one limit, is made for a fixed number of keys,
+/// and forgets none of them. With more keys than that, finding a free row takes for ever.
 ///
-/// Rows stand in a preallocated array, open-addressed with linear probing, at least twice as long as there
-/// are keys. A key is known by its 64-bit hash. The word beside it is the theoretical arrival time of the
-/// generic cell rate algorithm, in nanoseconds.
+/// Rows are in a preallocated array, open-addressed with linear probing, at least twice as long as the number of
+/// keys. A key is identified by its 64-bit hash. The word beside it is the theoretical arrival time of the generic
+/// cell rate algorithm, in nanoseconds.
 #[derive(Debug)]
 pub struct Floor {
     hasher: RandomState,
@@ -48,7 +47,7 @@ impl Floor {
         Self { hasher: RandomState::default(), clock, start, interval, tolerance, rows }
     }
 
-    /// Spends one on `key`, and says whether it was admitted.
+    /// Spends one on `key`, and returns whether it was admitted.
     #[inline]
     pub fn admits<K: Hash>(&self, key: &K) -> bool {
         let now = self.clock.delta_as_nanos(self.start, self.clock.raw());
@@ -84,7 +83,7 @@ impl Floor {
 }
 
 impl Row {
-    /// Takes the free row for a key, unless another has just taken it.
+    /// Takes the free row for a key, unless another thread has just taken it.
     #[cold]
     fn claim(&self, fingerprint: u64) -> bool {
         let claimed =

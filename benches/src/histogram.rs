@@ -1,4 +1,4 @@
-/// How often which time was seen, to a thirty-second part of it.
+/// How often each time was measured, with a resolution of one thirty-second.
 #[derive(Debug)]
 pub struct Histogram {
     counts: Box<[u64; (64 - STEPS.ilog2() as usize + 1) * STEPS as usize]>,
@@ -10,7 +10,7 @@ pub struct Histogram {
 const STEPS: u64 = 32;
 
 impl Histogram {
-    /// Adds one.
+    /// Adds one measurement.
     #[inline]
     pub fn record(&mut self, time: u64) {
         self.counts[bucket(time)] += 1;
@@ -18,7 +18,7 @@ impl Histogram {
         self.max = self.max.max(time);
     }
 
-    /// The time that all but one in `one_in` stayed within.
+    /// The time that all but one in `one_in` measurements stayed within.
     pub fn all_but_one_in(&self, one_in: u64) -> u64 {
         let mut left = self.total - self.total / one_in;
         let reached = self.counts.iter().position(|count| {

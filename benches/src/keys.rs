@@ -1,4 +1,4 @@
-//! Keys, and which of them come when.
+//! Keys, and the order in which they come.
 //!
 //! A key is made at the moment it is asked about, from its number, as a service finds the keys of its
 //! requests in memory that it has just read into. A list of ten million keys would measure the list.
@@ -13,7 +13,7 @@ use sluicegate_axum::key::Part;
 
 /// A key that every contender can use, as it is or as text.
 pub trait Key: Part + Hash + Eq + Clone + Debug + Send + Sync + 'static {
-    /// What it is called in a table.
+    /// Its name in a table.
     const NAME: &'static str;
 
     /// Key number `number`.
@@ -28,7 +28,7 @@ pub trait Key: Part + Hash + Eq + Clone + Debug + Send + Sync + 'static {
     fn text<'a>(&'a self, buffer: &'a mut String) -> &'a str;
 }
 
-/// The one key of a limit for everybody.
+/// The one key of a limit for all clients.
 impl Key for () {
     const NAME: &'static str = "`Global`";
 
@@ -47,7 +47,7 @@ impl Key for u64 {
         number
     }
 
-    /// Sixteen hexadecimal digits, a third of the time that decimal ones take.
+    /// Sixteen hexadecimal digits, which take a third of the time of decimal ones.
     #[inline]
     fn text<'a>(&'a self, buffer: &'a mut String) -> &'a str {
         if buffer.len() != 16 {
@@ -124,20 +124,20 @@ fn digits(number: u32) -> [u8; 8] {
     spread = (spread | spread << 16) & 0x0000_ffff_0000_ffff;
     spread = (spread | spread << 8) & 0x00ff_00ff_00ff_00ff;
     spread = (spread | spread << 4) & 0x0f0f_0f0f_0f0f_0f0f;
-    // Bit 4 of `nibble + 6` says that the nibble is a letter, which stands 39 further than a digit would.
+    // Bit 4 of `nibble + 6` says that the nibble is a letter, whose code is 39 higher than a digit's would be.
     let letters = ((spread + 6 * ONES) >> 4) & ONES;
     (spread + u64::from(b'0') * ONES + letters * 39).to_be_bytes()
 }
 
-/// Which keys come when: the same for all contenders.
+/// The order in which keys come: the same for all contenders.
 #[derive(Debug, Clone)]
 pub struct Arrivals {
     keys: u64,
     ring: Option<Arc<[u32]>>,
 }
 
-/// The most draws of a Zipf distribution that are made in advance. They are read one after the other, 16 to
-/// a cache line, so the reading costs next to nothing.
+/// The largest number of draws of a Zipf distribution that are made in advance. They are read in order, 16 to a cache
+/// line, so reading costs next to nothing.
 const RING: usize = 1 << 22;
 
 impl Arrivals {
@@ -154,14 +154,14 @@ impl Arrivals {
         Self { keys, ring: Some(ring.collect()) }
     }
 
-    /// What comes to a thread.
+    /// The keys of one thread.
     pub fn on(&self, thread: usize) -> Arriving {
         let next = self.ring.as_ref().map_or(0, |ring| thread * ring.len() / 2);
         Arriving { draws: Draws::below(self.keys, thread), ring: self.ring.clone(), next }
     }
 }
 
-/// One key after the other.
+/// All keys in order.
 #[derive(Debug)]
 pub struct Arriving {
     draws: Draws,
@@ -205,7 +205,7 @@ impl Draws {
     }
 }
 
-/// A rank from 1 to `keys`, in inverse proportion to which it is drawn: rejection-inversion (Hörmann and
+/// A rank from 1 to `keys`, drawn with a probability inversely proportional to it: rejection-inversion (Hörmann and
 /// Derflinger) for the exponent 1.
 fn zipf_rank(draws: &mut Draws, keys: u64) -> u64 {
     let (from, to) = (1.5_f64.ln() - 1.0, (keys as f64 + 0.5).ln());
@@ -219,7 +219,7 @@ fn zipf_rank(draws: &mut Draws, keys: u64) -> u64 {
     }
 }
 
-/// The number of the key with that rank: popular keys must not stand together for having been met first.
+/// The number of the key with that rank. Popular keys must not be neighbours because they were added first.
 fn scattered(rank: u64, keys: u64) -> u64 {
     // A prime, so that no two ranks share a number.
     (rank - 1) * 2_654_435_761 % keys

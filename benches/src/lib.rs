@@ -1,9 +1,7 @@
-//! What the benchmarks share: a harness in which contenders take turns, and the services that they
-//! compare.
+//! Shared code of the benchmarks: a harness in which contenders take turns, and the services that they compare.
 //!
-//! A machine is never quiet: clocks change, neighbours come and go. So the contenders of a row do not
-//! run one after the other but in turns of some milliseconds, and each figure is the median of many
-//! turns, with the tenth and the ninetieth percentile beside it.
+//! A machine is never quiet. So the contenders of a row do not run one after the other, but in turns of some
+//! milliseconds. Each figure is the median of many turns, with the tenth and the ninetieth percentile beside it.
 
 pub mod direct;
 pub mod floor;

@@ -5,17 +5,17 @@ use std::env;
 use std::fs;
 use std::process::{Command, Stdio};
 
-/// What starts a part; not a word that chooses tables.
+/// The argument that runs a part; not a word that chooses tables.
 const FLAG: &str = "--part";
 
-/// Which part this process is to run, if it was started by [`run`].
+/// The part that this process runs, if it was started by [`run`].
 pub fn part() -> Option<Vec<String>> {
     let mut arguments = env::args().skip_while(|argument| argument != FLAG);
     arguments.next()?;
     Some(arguments.collect())
 }
 
-/// Runs this program again, for a part of it, and returns the numbers that it [`tell`]s.
+/// Runs a part of this program in a new process, and returns the numbers that it [`tell`]s.
 ///
 /// # Panics
 ///
@@ -33,7 +33,7 @@ pub fn run(part: &[&str]) -> HashMap<String, f64> {
     text.lines().filter_map(number).collect()
 }
 
-/// Tells the process that started this one a number.
+/// Passes a number to the process that started this one.
 pub fn tell(name: &str, number: f64) {
     println!("{name} {number}");
 }

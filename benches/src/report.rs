@@ -5,7 +5,7 @@ use crate::Turns;
 /// Wide enough for the names of all rows.
 const FIRST: usize = 40;
 
-/// Columns at least this wide stand under one another in a terminal as well.
+/// Columns at least this wide are aligned in a terminal as well.
 const WIDTH: usize = 20;
 
 /// A table of Markdown, printed row by row.
@@ -30,7 +30,7 @@ impl Table {
         if !turns.wants(title) {
             return;
         }
-        // What ran only once, and cold, is not worth a look.
+        // A row that ran only once, and cold, is not shown.
         let table = Self { silent: !turns.is_measuring() };
         println!("\n### {title}\n");
         let [first, columns @ ..] = columns else { return };

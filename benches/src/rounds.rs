@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use crate::{Contender, Figure, Turns};
 
-/// Runs this short only tell how long a turn has to be.
+/// Runs this short only measure how long a turn has to be.
 const TRIAL: Duration = Duration::from_millis(2);
 
 /// How the contenders of a row take turns.
@@ -14,18 +14,18 @@ pub struct Pace {
     /// How long a turn is: long enough that starting two threads does not show, short enough that a
     /// disturbance of the machine hits all contenders alike.
     pub turn: Duration,
-    /// What goes before each turn untimed: the processor's caches still hold what the one before left.
+    /// The time before each turn that is not measured: the processor's caches still hold the data of the turn before.
     pub warm_up: Duration,
 }
 
 impl Pace {
-    /// Where little has to be fetched into the caches again.
+    /// For contenders with little data to fetch into the caches.
     pub const USUAL: Self =
         Self { rounds: 31, turn: Duration::from_millis(20), warm_up: Duration::from_millis(10) };
 }
 
 impl Turns {
-    /// What one step takes, for each of the contenders, which take turns.
+    /// The time of one step, for each of the contenders, which take turns.
     pub fn rounds(&self, mut contenders: Vec<Contender<'_>>, pace: Pace) -> Rounds {
         let (rounds, times) = if self.is_measuring() {
             let times = contenders.iter_mut().map(|contender| fill_a_turn(contender, pace.turn));
@@ -37,7 +37,7 @@ impl Turns {
         let count = contenders.len();
         let mut turns = vec![Vec::with_capacity(rounds); count];
         for round in 0..rounds {
-            // Nobody always follows the same one.
+            // No contender always follows the same one.
             for i in (0..count).map(|i| (i + round) % count) {
                 contenders[i].run((times[i] as f64 * warm_up) as u64);
                 let time = contenders[i].run(times[i]);
@@ -60,7 +60,7 @@ fn fill_a_turn(contender: &mut Contender<'_>, turn: Duration) -> u64 {
     }
 }
 
-/// What was measured: for each contender, nanoseconds a step in each round.
+/// For each contender, nanoseconds a step in each round.
 #[derive(Debug, Default)]
 pub struct Rounds {
     turns: Vec<Vec<f64>>,
@@ -75,31 +75,31 @@ impl Rounds {
         }
     }
 
-    /// What a step of contender number `i` takes.
+    /// The time of a step of contender number `i`.
     pub fn figure(&self, i: usize) -> Figure {
         Figure::of(self.turns[i].clone())
     }
 
-    /// What a step takes, for each contender.
+    /// The time of a step, for each contender.
     pub fn figures(&self) -> Vec<Figure> {
         (0..self.turns.len()).map(|i| self.figure(i)).collect()
     }
 
-    /// How many times as long as a step of number `base` one of number `i` takes, in the same round: a
-    /// disturbance that lasts for a round hits both and drops out.
+    /// The time of a step of contender `i` divided by that of contender `base`, in the same round. A disturbance that
+    /// lasts for a round affects both and cancels out.
     pub fn ratio(&self, i: usize, base: usize) -> Ratio {
         let pairs = self.turns[i].iter().zip(&self.turns[base]);
         Ratio(Figure::of(pairs.map(|(turn, base)| turn / base).collect()))
     }
 
-    /// How much longer a step of contender number `i` takes than one of number `base` in the same round.
+    /// The time of a step of contender number `i` minus that of number `base`, in the same round.
     pub fn difference(&self, i: usize, base: usize) -> Difference {
         let pairs = self.turns[i].iter().zip(&self.turns[base]);
         Difference(Figure::of(pairs.map(|(turn, base)| turn - base).collect()))
     }
 }
 
-/// How many times as long one takes as the other: `1.23 (1.20–1.29)`.
+/// A ratio of times: `1.23 (1.20–1.29)`.
 #[derive(Debug, Clone, Copy)]
 pub struct Ratio(pub Figure);
 
@@ -110,7 +110,7 @@ impl fmt::Display for Ratio {
     }
 }
 
-/// How much longer one takes than the other, in nanoseconds: `+75 (+71–+83)`.
+/// A difference of times, in nanoseconds: `+75 (+71–+83)`.
 #[derive(Debug, Clone, Copy)]
 pub struct Difference(pub Figure);
 

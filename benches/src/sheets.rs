@@ -2,8 +2,8 @@ use std::fmt::Display;
 
 use crate::{Table, Turns};
 
-/// Tables whose rows come in another order than they are printed in: what was filled with ten million keys
-/// is measured for all of them before it is dropped.
+/// Tables whose rows come in another order than they are printed. Limiters filled with ten million keys are measured
+/// for all tables before they are dropped.
 #[derive(Debug, Default)]
 pub struct Sheets(Vec<Sheet>);
 
@@ -16,7 +16,7 @@ struct Sheet {
 }
 
 impl Sheets {
-    /// Adds a row to the table of that title, which has those columns.
+    /// Adds a row to the table with that title and those columns.
     pub fn row<C: Display>(&mut self, title: &str, columns: &[&str], name: &str, cells: &[C]) {
         let at = self.0.iter().position(|sheet| sheet.title == title).unwrap_or_else(|| {
             let columns = columns.iter().map(ToString::to_string).collect();
@@ -27,7 +27,7 @@ impl Sheets {
         self.0[at].rows.push((name.to_owned(), cells));
     }
 
-    /// Puts a note below the table of that title, if there is one.
+    /// Puts a note below the table with that title, if there is one.
     pub fn note(&mut self, title: &str, note: &'static str) {
         if let Some(sheet) = self.0.iter_mut().find(|sheet| sheet.title == title) {
             sheet.note = Some(note);

@@ -3,18 +3,18 @@ use std::fmt;
 
 use crate::{Contender, Pace};
 
-/// How the contenders of a row are run, and which rows are.
+/// How the contenders of a row are run, and which rows are run.
 #[derive(Debug)]
 pub struct Turns {
-    /// Without `--bench`, which `cargo bench` passes and `cargo test` does not, everything runs only
-    /// once, to show that it works.
+    /// Without `--bench`, which `cargo bench` passes and `cargo test` does not, everything runs only once, to show
+    /// that it works.
     measuring: bool,
     full: bool,
     wanted: Vec<String>,
 }
 
 impl Turns {
-    /// As the command line says: words in it choose the tables whose title holds one of them.
+    /// As the command line says: its words choose the tables whose title contains one of them.
     pub fn from_args() -> Self {
         let arguments: Vec<_> = env::args().skip(1).collect();
         let measuring = arguments.iter().any(|argument| argument == "--bench");
@@ -23,13 +23,12 @@ impl Turns {
         Self { measuring, full, wanted }
     }
 
-    /// Whether times are taken. If not, small populations do.
+    /// Whether times are measured. If not, small populations are enough.
     pub fn is_measuring(&self) -> bool {
         self.measuring
     }
 
-    /// Whether the long form is asked for, with `--full`: more rounds, and rows that the short form leaves
-    /// out for the time that they take.
+    /// Whether the command line has `--full`: more rounds, and rows that take too long for the short form.
     pub fn is_full(&self) -> bool {
         self.full
     }
@@ -39,14 +38,14 @@ impl Turns {
         self.wanted.is_empty() || self.wanted.iter().any(|word| title.contains(word.as_str()))
     }
 
-    /// What one step takes, for each of the contenders, which take turns.
+    /// The time of one step, for each of the contenders, which take turns.
     pub fn take<const N: usize>(&self, contenders: [Contender<'_>; N]) -> [Figure; N] {
         let rounds = self.rounds(contenders.into(), Pace::USUAL);
         std::array::from_fn(|i| rounds.figure(i))
     }
 }
 
-/// What one step takes, in nanoseconds.
+/// The time of one step, in nanoseconds.
 #[derive(Debug, Clone, Copy)]
 pub struct Figure {
     /// The median of all turns.
@@ -58,7 +57,7 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// Of what some turns took.
+    /// The distribution of some turns.
     ///
     /// # Panics
     ///

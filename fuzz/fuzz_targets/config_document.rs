@@ -1,5 +1,4 @@
-//! Whatever text is read and compiled, or refused with the places of its problems:
-//! `cargo fuzz run config_document`.
+//! Any text is read and compiled, or refused with the places of its errors: `cargo fuzz run config_document`.
 #![no_main]
 
 mod inside;

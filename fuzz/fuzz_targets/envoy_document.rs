@@ -1,5 +1,5 @@
-//! Whatever text is read as a file of Envoy's rate limit service, or refused with the places of its
-//! problems; what is read compiles, or says where it does not: `cargo fuzz run envoy_document`.
+//! Any text is read as a file of Envoy's rate limit service, or refused with the places of its errors. A document
+//! that is read compiles, or is refused with the places of its errors: `cargo fuzz run envoy_document`.
 #![no_main]
 
 mod inside;

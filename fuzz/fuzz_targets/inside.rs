@@ -1,8 +1,8 @@
-//! What holds of every problem with a text.
+//! What must be true of every error in a text.
 
 use sluicegate_config::PolicyError;
 
-/// Every problem says something, and stands where the text is, or right behind the end of a line.
+/// Every error has a message, and its place is in the text or right behind the end of a line.
 pub(crate) fn stand_inside(problems: &PolicyError, text: &str) {
     let lines: Vec<_> = text.split('\n').map(|line| line.chars().count()).collect();
     for problem in problems.iter() {

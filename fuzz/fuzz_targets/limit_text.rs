@@ -1,4 +1,4 @@
-//! Whatever text is a limit prints as text that is the same limit: `cargo fuzz run limit_text`.
+//! A text that parses as a limit is printed as a text that parses as the same limit: `cargo fuzz run limit_text`.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

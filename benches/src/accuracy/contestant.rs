@@ -3,11 +3,11 @@ use std::fmt;
 use super::model::{Log, Model};
 use super::{Promise, Rate};
 
-/// A limiter with one key, whose clock stands still but for what it is told.
+/// A limiter with one key and a clock that only moves when it is told.
 pub struct Contestant {
     /// The library and the algorithm.
     pub name: &'static str,
-    /// What the algorithm promises.
+    /// The promise of its algorithm.
     pub promise: Promise,
     pub(super) take: Box<dyn FnMut(u64, u64) -> Option<u64>>,
 }
@@ -25,13 +25,13 @@ impl Contestant {
         })
     }
 
-    /// Asks for `cost` at `at`, in microseconds since the limiter was made, which never goes back. The
-    /// answer is when the request goes ahead, or `None` where it is refused.
+    /// Asks for `cost` at `at`, in microseconds since the limiter was made, which never goes back. Returns when the
+    /// request goes ahead, or `None` if it is refused.
     pub fn take(&mut self, at: u64, cost: u64) -> Option<u64> {
         (self.take)(at, cost)
     }
 
-    /// One whose requests go ahead at once or not at all.
+    /// A limiter whose requests go ahead at once or not at all.
     pub(super) fn at_once(
         name: &'static str,
         promise: Promise,
@@ -51,8 +51,8 @@ impl fmt::Debug for Contestant {
 }
 
 impl Rate {
-    /// How this rate is refilled where that is done in steps: so much, every so many microseconds. Ten
-    /// steps where they come out even, else fewer.
+    /// The amount and the interval, in microseconds, of a refill in steps at this rate. Ten steps if they are even,
+    /// otherwise fewer.
     pub(super) fn steps(self) -> (u64, u64) {
         let even =
             |steps: &u64| self.count.is_multiple_of(*steps) && self.period.is_multiple_of(*steps);

@@ -1,7 +1,7 @@
 use super::model::Log;
 use super::{Contestant, Promise, Rate, Request};
 
-/// What a limiter did with some traffic.
+/// The decisions of a limiter on some traffic.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Findings {
     /// How much was asked for.
@@ -14,18 +14,17 @@ pub struct Findings {
     pub wrongly_refused: u64,
     /// The most that was admitted in any interval of one period.
     pub most: u64,
-    /// Decisions to admit beyond what the algorithm itself promises at most.
+    /// Admitted requests beyond the algorithm's own upper bound.
     pub beyond_promise: u64,
-    /// How many requests that was too many, in the worst interval. A part of one is a request that came
-    /// too early.
+    /// By how many requests the worst interval exceeded it. A fraction of one is a request that came too early.
     pub by_at_most: f64,
-    /// Decisions to refuse short of what the algorithm itself promises at least.
+    /// Refused requests that the algorithm's own lower bound promises to admit.
     pub short_of_promise: u64,
 }
 
 /// Has `contestant` decide about all of `traffic`.
 ///
-/// A promise kept a microsecond early or late is kept: no machine's clock is better than that.
+/// Off by a microsecond counts as correct: no machine's clock is better.
 pub fn judge(
     rate: Rate,
     traffic: impl IntoIterator<Item = Request>,
@@ -81,7 +80,7 @@ mod tests {
             by_at_most: 1.0,
             ..Findings::default()
         };
-        // At 50 a token is there again; the log holds three.
+        // At 50 a token is available again; the log holds three.
         assert_eq!(judge(RATE, requests(&[0, 0, 50, 60, 100]), all), expected);
     }
 

@@ -1,13 +1,12 @@
-//! How often a limiter decides wrongly: its decisions beside an exact log, on traffic whose clock is
-//! turned by hand.
+//! How often a limiter decides wrongly: its decisions compared with an exact log, on traffic with a manual clock.
 //!
-//! The question that is put to all of them is that of a sliding log: no more than `count` in *any*
-//! interval of one period, and nobody refused who would keep to that. Each limiter is judged against
-//! its own admissions, so one wrong decision does not make the next one wrong.
+//! All of them are judged as sliding logs: no more than `count` in *any* interval of one period, and no refusal of a
+//! request that fits. Each limiter is judged against its own admissions, so one wrong decision does not make the next
+//! one wrong.
 //!
-//! No other algorithm answers exactly that, nor means to. A token bucket promises `burst + rate × t` in
-//! every interval `t`, a fixed window `count` in each of its windows. So each is also held to its own
-//! [`Promise`], which a limiter has no excuse to break.
+//! No other algorithm promises exactly that. A token bucket promises `burst + rate × t` in every interval `t`, and a
+//! fixed window `count` in each of its windows. So each limiter is also held to its own [`Promise`], which it has no
+//! excuse to break.
 
 mod contestant;
 mod judge;
@@ -30,7 +29,7 @@ pub use self::traffic::{Request, Traffic};
 
 use std::time::Duration;
 
-/// What all contestants are asked to keep to: `count` in every `period`.
+/// The limit that all contestants are asked to keep: `count` in every `period`.
 #[derive(Debug, Clone, Copy)]
 pub struct Rate {
     /// How many.

@@ -1,6 +1,6 @@
-//! What the algorithms are, in the plainest words: exact, in integers, with no thought of speed.
+//! The algorithms in the plainest form: exact, in integers, without regard to speed.
 //!
-//! A model only counts what somebody else admitted, and says whether one more would have fitted.
+//! A model only counts what a limiter admitted, and says whether one more request would have fitted.
 
 use std::collections::VecDeque;
 
@@ -61,7 +61,7 @@ impl Log {
         (self.held(at) + cost).saturating_sub(self.count)
     }
 
-    /// Admitted in the last period before `at`. What is booked for later counts as well.
+    /// Admitted in the last period before `at`. What is booked for later counts too.
     pub(super) fn held(&self, at: u64) -> u64 {
         let left = |&&(when, _): &&(u64, u64)| when + self.period <= at;
         self.total - self.entries.iter().take_while(left).map(|(_, cost)| cost).sum::<u64>()
@@ -146,8 +146,7 @@ impl Windows {
     }
 }
 
-/// The current window's count, and the previous one's weighted by how much of it still overlaps, stay
-/// within `count` together.
+/// The current window's count and the previous one's, weighted by its overlap, together stay within `count`.
 #[derive(Debug, Clone)]
 pub(super) struct Counter {
     rate: Rate,
@@ -160,9 +159,9 @@ pub(super) struct Counter {
 /// The ways to weigh the previous window that are in use.
 #[derive(Debug, Clone, Copy)]
 pub struct Weighing {
-    /// Whether a part of a request counts as none, or as one.
+    /// Whether a fraction of a request counts as none, or as one.
     pub rounded_down: bool,
-    /// Whether windows begin anew with the first request after two idle ones.
+    /// Whether windows begin anew with the first request after two idle windows.
     pub from_first: bool,
 }
 
@@ -188,7 +187,7 @@ impl Counter {
         self.current += cost;
     }
 
-    /// As it stands at `at`.
+    /// The state at `at`.
     fn at(&self, at: u64) -> Self {
         let period = self.rate.period;
         let passed = at.saturating_sub(self.start) / period;
@@ -209,7 +208,7 @@ mod tests {
 
     const RATE: Rate = Rate { count: 3, period: 100 };
 
-    /// When each of `requests` of cost 1 was let in.
+    /// When each of `requests` of cost 1 was admitted.
     fn let_in(mut model: Model, requests: &[u64]) -> Vec<u64> {
         let mut fits = |at: &&u64| {
             let fits = model.fits(**at, 1);

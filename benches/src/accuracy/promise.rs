@@ -1,12 +1,12 @@
 use super::Rate;
 use super::model::{Counter, Log, Meter, Model, Weighing, Windows};
 
-/// What an algorithm promises by its own definition: how much it admits at most, and how much at least.
+/// What an algorithm promises by its definition: how much it admits at most, and how much at least.
 #[derive(Debug, Clone)]
 pub struct Promise {
-    /// Whatever is admitted fits this. Asked when a request goes ahead.
+    /// Everything that is admitted fits this. Asked when a request goes ahead.
     pub(super) most: Model,
-    /// Whatever fits this is admitted. Asked when a request arrives.
+    /// Everything that fits this is admitted. Asked when a request arrives.
     pub(super) least: Model,
 }
 
@@ -16,22 +16,21 @@ impl Promise {
         Self::exactly(Model::Meter(Meter::new(rate, burst)))
     }
 
-    /// A token bucket into which `amount` drops at a time. It is never ahead of a continuous one by
-    /// more than one refill, nor behind.
+    /// A token bucket that gets `amount` tokens at a time. It is never ahead of a continuous one by more than one
+    /// refill, nor behind.
     pub fn stepped(rate: Rate, burst: u64, amount: u64) -> Self {
         let meter = |burst| Model::Meter(Meter::new(rate, burst));
         Self { most: meter(burst + amount), least: meter(burst.saturating_sub(amount)) }
     }
 
-    /// A leaky bucket: what goes ahead does so evenly, and `queue` may wait. A request that costs more
-    /// than one leaves a gap as much longer before it.
+    /// A leaky bucket: requests go ahead at even intervals, and `queue` of them may wait. A request with a larger
+    /// cost leaves a longer gap before it.
     pub fn leaky(rate: Rate, queue: u64, cost: u64) -> Self {
         let meter = |burst| Model::Meter(Meter::new(rate, burst));
         Self { most: meter(cost), least: meter(queue + 1) }
     }
 
-    /// `count` in each window, which begins with the first request in it, or at a multiple of the
-    /// period.
+    /// `count` in each window. A window begins with its first request, or at a multiple of the period.
     pub fn windows(rate: Rate, from_first: bool) -> Self {
         Self::exactly(Model::Windows(Windows::new(rate, from_first)))
     }
@@ -46,7 +45,7 @@ impl Promise {
         Self::exactly(Model::Log(Log::new(rate)))
     }
 
-    /// The same, but a place may be free again up to `resolution` microseconds late.
+    /// The same, but a place may become free up to `resolution` microseconds late.
     pub fn sub_windows(rate: Rate, resolution: u64) -> Self {
         let late = Rate { period: rate.period + resolution, ..rate };
         Self { most: Model::Log(Log::new(rate)), least: Model::Log(Log::new(late)) }

@@ -1,6 +1,6 @@
 use super::{Contestant, Findings, Traffic, judge, ours};
 
-/// Enough of each traffic for all that it does, and quick without optimisation.
+/// Enough of each traffic to show everything, and quick without optimization.
 const SOME: usize = 20_000;
 
 fn judged(traffic: &Traffic, contestant: Contestant) -> Findings {

@@ -3,7 +3,7 @@
 use super::Rate;
 use crate::keys::Draws;
 
-/// One request: when it comes, in microseconds since the first, and what it costs.
+/// One request: its cost, and when it comes, in microseconds since the first.
 #[derive(Debug, Clone, Copy)]
 pub struct Request {
     /// Microseconds since the first one.
@@ -12,12 +12,12 @@ pub struct Request {
     pub cost: u64,
 }
 
-/// Some traffic, and what it is held to.
+/// Some traffic, and the limit that it is judged by.
 #[derive(Debug)]
 pub struct Traffic {
-    /// What it is like, in a few words.
+    /// A short description.
     pub name: &'static str,
-    /// What the contestants are asked to keep to.
+    /// The limit that the contestants are asked to keep.
     pub rate: Rate,
     /// What each request costs.
     pub cost: u64,
@@ -33,7 +33,7 @@ const DAY: u64 = 24 * HOUR;
 const MINUTELY: Rate = Rate::per_minute(60);
 
 impl Traffic {
-    /// All of it, one after the other.
+    /// All of it, in order.
     pub fn all() -> impl Iterator<Item = Self> {
         let makers: [fn() -> Self; 8] = [
             Self::steady,
@@ -48,8 +48,8 @@ impl Traffic {
         makers.into_iter().map(|make| make())
     }
 
-    /// A client that means to keep to the limit and is 2 % too fast: one request every 0.98 s, give or
-    /// take up to 0.2 s, for a day.
+    /// A client that tries to keep to the limit and is 2 % too fast: one request every 0.98 s, plus or minus up to
+    /// 0.2 s, for a day.
     fn steady() -> Self {
         let mut draws = Draws::below(400 * MILLISECOND, 1);
         let gap = move || 780 * MILLISECOND + draws.draw();
@@ -87,8 +87,8 @@ impl Traffic {
         Self::of_ones("a day of many clients, 60 per minute", MINUTELY, arrivals)
     }
 
-    /// Against windows: one request as a window begins, 60 in its last 30 ms and 60 in the first of the
-    /// next; then silence. Whether windows begin at a border or with a request is all the same here.
+    /// Against windows: one request as a window begins, 60 in its last 30 ms and 60 in the first 30 ms of the next;
+    /// then silence. It makes no difference whether windows begin at a border or with a request.
     fn borders() -> Self {
         let period = MINUTELY.period;
         let around = (0..60).map(|i| period - (60 - i) * MILLISECOND / 2);
@@ -99,9 +99,8 @@ impl Traffic {
         Self::of_ones("around the borders of windows, 60 per minute", MINUTELY, arrivals)
     }
 
-    /// Against buckets: twice the burst at once; then, 30 times, a request a millisecond before the next
-    /// token is there and one just as it is; then a silence, longer each time, up to two and a half
-    /// periods.
+    /// Against buckets: twice the burst at once; then, 30 times, a request a millisecond before the next token and
+    /// one just as it comes; then a silence, longer each time, up to two and a half periods.
     fn edge() -> Self {
         let token = MINUTELY.period / MINUTELY.count;
         let (mut at, mut arrivals) = (0, Vec::new());

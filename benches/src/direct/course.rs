@@ -24,14 +24,14 @@ pub struct Population {
     pub zipf: Arrivals,
 }
 
-/// A limiter, and what it is to answer.
+/// A limiter, and the answer that is expected of it.
 pub type Entrant<K> = (Box<dyn Direct<K>>, Verdict);
 
-/// A column of ratios: its name, which contender, and as a multiple of which.
+/// A column of ratios: its name, which contender, and the contender that it is divided by.
 pub type RatioOf = (&'static str, usize, usize);
 
 impl Course {
-    /// As the command line asks; small populations unless times are taken.
+    /// As the command line says; small populations if nothing is measured.
     pub fn from_args() -> Self {
         let turns = Turns::from_args();
         let keys = if turns.is_measuring() {
@@ -47,11 +47,11 @@ impl Course {
         Self { turns, populations: keys.iter().map(population).collect() }
     }
 
-    /// Fills the limiters that `build` makes with `keys` keys, and has them take turns in each row: on so
-    /// many threads, with keys arriving so. What has been filled serves all rows.
+    /// Fills the limiters that `build` makes with `keys` keys, and lets them take turns in each row: with this many
+    /// threads and this distribution of keys. The filled limiters serve all rows.
     ///
-    /// Tables that fit a cache are filled three times, each time for a third of the rounds: where in memory
-    /// a table comes to stand can double its times for as long as it stands there.
+    /// Tables that fit a cache are filled three times, each time for a third of the rounds. The place of a small
+    /// table in memory can double its times for as long as it stays there.
     pub fn contest<K: Key>(
         &self,
         keys: u64,
@@ -74,8 +74,8 @@ impl Course {
         contest
     }
 
-    /// For each filling. Small tables are in the caches again at once; of large ones a part has to be
-    /// fetched before a turn is like the others, and filling them has taken the time for many rounds.
+    /// Rounds for each filling. Small tables are in the caches again at once. Large ones have to be fetched first,
+    /// and filling them has taken as long as many rounds.
     pub fn pace(&self, keys: u64) -> Pace {
         let (rounds, full, turn, warm_up) = match keys {
             0..10_000 => (5, 11, 10, 2),
@@ -103,12 +103,12 @@ impl Course {
         sheets.row(&format!("{title}, ratios"), &columns, name, &cells);
     }
 
-    /// Whether the command line asks for one of the two tables of that title.
+    /// Whether the command line asks for one of the two tables with that title.
     pub fn wants(&self, title: &str) -> bool {
         ["ns", "ratios"].iter().any(|unit| self.turns.wants(&format!("{title}, {unit}")))
     }
 
-    /// Says what is going on: tables are printed at the end, minutes later.
+    /// Shows progress: tables are printed at the end, minutes later.
     pub fn say(&self, doing: &str) {
         if self.turns.is_measuring() {
             eprintln!("{doing}");

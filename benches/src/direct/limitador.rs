@@ -13,11 +13,11 @@ pub struct Limitador {
     namespace: Namespace,
 }
 
-/// Nobody's window ends while something is measured.
+/// No window ends while something is measured.
 const WINDOW: u64 = 24 * 3_600;
 
 impl Limitador {
-    /// With room for twice as many counters as there are keys: it makes room before it is full.
+    /// With room for twice as many counters as there are keys, because it evicts before it is full.
     pub fn new(bucket: Bucket, keys: u64) -> Self {
         let limiter = RateLimiter::new(2 * keys.max(1_000));
         let variable = "user_id".try_into().expect("the name of a variable is an expression");

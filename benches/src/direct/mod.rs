@@ -1,5 +1,4 @@
-//! The contenders without HTTP: each limiter used as its own documentation recommends for speed, behind one
-//! small trait.
+//! The contenders without HTTP: each limiter as its own documentation recommends for speed, behind one small trait.
 
 mod course;
 mod floor;
@@ -31,13 +30,13 @@ use crate::keys::{Arrivals, Key};
 
 /// A limiter that is asked about keys of type `K`.
 ///
-/// A trait object holds the loops as well as the single step, so that no step is called through a pointer.
+/// A trait object contains the loops as well as the single step, so that no step is called through a pointer.
 pub trait Direct<K: Key>: Send + Sync {
-    /// Spends one on `key`. `buffer` is at hand for limiters that want the key as text.
+    /// Spends one on `key`. `buffer` is for limiters that take the key as text.
     fn take(&self, key: &K, buffer: &mut String) -> Verdict;
 
-    /// Meets the keys with numbers below `keys` until each stands as it has to be found: admitted once, or
-    /// spent until it is refused. On two threads: it takes a while.
+    /// Uses the keys with numbers below `keys` until each is in the expected state: admitted once, or spent until it
+    /// is refused. On two threads, because it takes a while.
     ///
     /// # Panics
     ///
@@ -57,7 +56,7 @@ pub trait Direct<K: Key>: Send + Sync {
         });
     }
 
-    /// Takes keys as they arrive, on so many threads at once, and is always answered as expected.
+    /// Takes keys in their order of arrival, on this many threads at once. Every answer has to be the expected one.
     fn contender<'a>(
         &'a self,
         threads: usize,
@@ -75,7 +74,7 @@ pub trait Direct<K: Key>: Send + Sync {
     }
 }
 
-/// No limiter: what drawing and making the keys takes, which is part of every other time.
+/// No limiter: the time for choosing and making the keys, which is part of every other time.
 #[derive(Debug)]
 pub struct Nothing;
 
@@ -114,10 +113,10 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// So much that nobody is refused, at a rate at which nobody recovers either while they are met again
-    /// and again. With many keys each is met less often, and spends less.
+    /// So large that no request is refused, and so slow that nothing recovers while keys are used repeatedly. With
+    /// many keys each is used less often, and spends less.
     pub fn plenty(keys: u64) -> Self {
-        // Interval times burst, in nanoseconds, is what 64 bits hold.
+        // Interval times burst, in nanoseconds, has to fit 64 bits.
         if keys <= 1_000 {
             Self { interval: Duration::from_secs(1), burst: 4_000_000_000 }
         } else {
@@ -125,11 +124,11 @@ impl Bucket {
         }
     }
 
-    /// One an hour: whoever has spent it is refused for as long as anything is measured.
+    /// One an hour: a key that has spent it is refused as long as anything is measured.
     pub const SCARCE: Self = Self { interval: Duration::from_secs(3_600), burst: 1 };
 }
 
-/// What their makers gave no `Debug`.
+/// Types without `Debug`.
 macro_rules! opaque {
     ($($name:ident),*) => {$(
         impl fmt::Debug for $name {

@@ -1,4 +1,4 @@
-//! How each limiter is used: what a reader who knows it will ask. Lists of Markdown, for below the tables.
+//! How each limiter is used, for readers who know it. Markdown lists, printed below the tables.
 
 /// Those that run beside sluicegate in every row.
 pub const FIELD: &str = "\

@@ -12,8 +12,8 @@ use super::{Bucket, Direct, Verdict};
 pub struct RateNet(RateLimiter);
 
 impl RateNet {
-    /// Its documentation asks for one and a half to two times as much room as there are keys; its default
-    /// of a million is kept where that is more.
+    /// Its documentation recommends one and a half to two times as much room as there are keys. Its default of a
+    /// million is kept if that is more.
     pub fn new(bucket: Bucket, keys: u64) -> Self {
         Self(builder(bucket, roomy(keys)).build())
     }
@@ -24,8 +24,7 @@ impl RateNet {
     }
 }
 
-/// The same on its `CoarseClock`, its own advice to whoever wants it faster: a thread reads the time every
-/// millisecond.
+/// The same with its `CoarseClock`, which it recommends for speed: a thread reads the time every millisecond.
 #[derive(Debug)]
 pub struct RateNetCoarse(RateLimiter<CoarseClock>);
 

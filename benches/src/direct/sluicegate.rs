@@ -7,7 +7,7 @@ use sluicegate_axum::{Limit, Limiter, Memory};
 use super::{Bucket, Direct, Verdict};
 use crate::keys::Key;
 
-/// sluicegate as code without HTTP uses it: a `Limiter`, with a [`Memory`] made for as many keys as there are.
+/// sluicegate as code without HTTP uses it: a `Limiter` with a [`Memory`] made for exactly this many keys.
 #[derive(Debug)]
 pub struct Sluicegate(Limiter);
 
@@ -53,7 +53,7 @@ impl<K: Key> Direct<K> for SluicegateStore {
 }
 
 fn limit(bucket: Bucket) -> Limit {
-    // Without room a key is told so, as the others tell it.
+    // A key without room gets an error, as in the other limiters.
     let limit = Limit::per(1, bucket.interval).burst(bucket.burst.into());
     limit.when_full(WhenFull::Admit)
 }

@@ -6,11 +6,11 @@ use throttlecrab::{PeriodicStore, RateLimiter};
 use super::{Bucket, Direct, Verdict};
 use crate::keys::Key;
 
-/// throttlecrab with its default store, behind a mutex, which its documentation prescribes for more than
-/// one thread. Keys are text; the caller reads the time.
+/// throttlecrab with its default store, behind a mutex, which its documentation requires for several threads. Keys
+/// are text, and the caller reads the time.
 ///
-/// Its other stores do no better here: `ProbabilisticStore` walks all keys once in a thousand calls,
-/// `AdaptiveStore` once in a hundred thousand, this one once a minute.
+/// Its other stores do no better here: `ProbabilisticStore` walks all keys once in a thousand calls, `AdaptiveStore`
+/// once in a hundred thousand, this one once a minute.
 pub struct Throttlecrab {
     limiter: Mutex<RateLimiter<PeriodicStore>>,
     burst: i64,
@@ -23,7 +23,7 @@ impl Throttlecrab {
         let store = PeriodicStore::builder().capacity(keys as usize).build();
         Self {
             limiter: Mutex::new(RateLimiter::new(store)),
-            // With a burst of one a key expires at once, and is never refused.
+            // With a burst of one, a key expires at once and is never refused.
             burst: i64::from(bucket.burst.max(2)),
             interval: bucket.interval.as_secs() as i64,
         }

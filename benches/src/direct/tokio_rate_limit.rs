@@ -13,8 +13,8 @@ pub struct TokioRateLimit {
 impl TokioRateLimit {
     /// The map grows with the keys; its constructors take no size.
     ///
-    /// It knows rates by the second only, and at one a second nobody stays refused. A bucket that holds no
-    /// more than one is therefore made of as many tokens as seconds, all of which a request costs.
+    /// It only knows rates by the second, and at one a second no key stays refused. So a bucket with a burst of one
+    /// is made with as many tokens as seconds, and a request costs all of them.
     pub fn new(bucket: Bucket) -> Self {
         let cost = if bucket.burst == 1 { bucket.interval.as_secs() } else { 1 };
         let burst = u64::from(bucket.burst) * cost;

@@ -2,11 +2,11 @@ use ratelimit::Ratelimiter;
 
 use super::{Bucket, Direct, Verdict};
 
-/// leaky-bucket, not fair, which its documentation says may be faster, and asked with `try_acquire`. While
-/// there are tokens it takes them without reading a clock.
+/// leaky-bucket, not fair, which its documentation says may be faster, called with `try_acquire`. While there are
+/// tokens it takes them without reading a clock.
 pub struct LeakyBucket(leaky_bucket::RateLimiter);
 
-/// Longer than anybody holds it, unless that thread is not running.
+/// Longer than a thread holds the lock, unless it is not running.
 const RETRIES: u32 = 10_000_000;
 
 impl LeakyBucket {
@@ -22,7 +22,7 @@ impl LeakyBucket {
 impl Direct<()> for LeakyBucket {
     #[inline]
     fn take(&self, _: &(), _: &mut String) -> Verdict {
-        // It also says no while another thread holds its lock: then it is asked again.
+        // It also refuses while another thread holds its lock. It is then asked again.
         Verdict::of((0..RETRIES).any(|_| self.0.try_acquire(1)))
     }
 }

@@ -4,7 +4,7 @@ use redis::{Cmd, cmd};
 use super::Remote;
 use super::scripts::{Named, ask};
 
-/// `INCR`, which decides nothing: the ceiling.
+/// `INCR`, which decides nothing: the upper bound.
 #[derive(Debug, Clone)]
 pub struct Increment(pub MultiplexedConnection);
 

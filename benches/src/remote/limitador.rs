@@ -6,10 +6,10 @@ use redis::cmd;
 use super::scripts::{Named, ask};
 use super::{BURST, Remote, WINDOW};
 
-/// What limitador's store in Redis asks for one limit: a script that reads the counter, and where there is
-/// room one that counts. Between the two others come in.
+/// The scripts of limitador's store in Redis for one limit: one reads the counter and, if there is room, one counts.
+/// Other clients can come in between.
 ///
-/// Not limitador itself: with that store it is compiled with OpenSSL, which this workspace does without.
+/// Not limitador itself: with that store it needs OpenSSL, which this workspace does without.
 #[derive(Debug, Clone)]
 pub struct LimitadorScripts {
     connection: MultiplexedConnection,

@@ -1,4 +1,4 @@
-//! Limiters in Redis: a server of its own, one connection for each contender, many requests under way on it.
+//! Limiters in Redis: a server of its own, one connection for each contender, many requests in flight on it.
 
 mod actix_extensible;
 mod bare;
@@ -29,8 +29,8 @@ pub trait Remote: Clone + Send + 'static {
     fn decide(&self, key: &str) -> impl Future<Output = bool> + Send;
 }
 
-/// What one key may do at once, at one a second: nobody is refused, and nobody recovers either, so that each
-/// request finds the row of its key and writes it.
+/// The burst of one key, at one a second. No request is refused and nothing recovers, so each request finds and
+/// writes the row of its key.
 const BURST: u64 = 100_000_000;
 
 /// The windows of those who have no bucket, in seconds.

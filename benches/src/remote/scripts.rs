@@ -26,17 +26,17 @@ pub(super) async fn ask<T: FromRedisValue>(connection: &MultiplexedConnection, c
     command.query_async(&mut connection.clone()).await.expect("the server answers")
 }
 
-/// Whose clock a script goes by.
+/// Which clock a script uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Time {
-    /// The process's own, which it sends along.
+    /// The process's own clock, sent with each call.
     Client,
     /// The server's.
     Server,
 }
 
-/// GCRA as it is written for Redis time and again: the theoretical arrival time, in seconds with a fraction,
-/// as text in one key. It answers whether the request is admitted, what is left, and when to come back.
+/// GCRA as it is often written for Redis: the theoretical arrival time, in seconds with a fraction, as text in one
+/// key. It answers whether the request is admitted, what is left, and when to come back.
 #[derive(Debug, Clone)]
 pub struct Gcra {
     connection: MultiplexedConnection,

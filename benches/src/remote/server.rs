@@ -54,7 +54,7 @@ impl Redis {
         client.get_multiplexed_async_connection().await.expect("the server runs")
     }
 
-    /// How long it has been running on a core; nothing where the system does not tell.
+    /// How long it has been running on a core; `None` if the system does not report that.
     pub(super) fn time_on_core(&self) -> Option<Duration> {
         time_on_core(&self.process)
     }

@@ -19,7 +19,7 @@ impl<S> Sluicegate<S> {
     }
 }
 
-/// A limit that nobody meets.
+/// A limit that is never reached.
 pub fn limit() -> Limit {
     Limit::per_second(1).burst(BURST)
 }

@@ -1,4 +1,4 @@
-//! Requests, so many of them under way at any time.
+//! Requests, with a fixed number of them in flight.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use super::Remote;
 use crate::Histogram;
 
-/// Who is asked about.
+/// The keys that are used.
 #[derive(Debug, Clone)]
 pub(super) struct Keys(Arc<[String]>);
 
@@ -18,7 +18,7 @@ impl Keys {
         Self((0..count).map(|number| format!("user-{number:06}")).collect())
     }
 
-    /// Another one each time, in no order.
+    /// Another key each time, in random order.
     fn next(&self, state: &mut u64) -> &str {
         *state =
             state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -29,7 +29,7 @@ impl Keys {
 /// Keys that are asked about at the same time when all are.
 const PRIMING: usize = 64;
 
-/// What came of a turn.
+/// The result of a turn.
 #[derive(Debug, Default)]
 pub(super) struct Asked {
     pub(super) count: u64,
@@ -71,7 +71,7 @@ pub(super) async fn ask(
             loop {
                 let admitted = remote.decide(keys.next(&mut state)).await;
                 let now = Instant::now();
-                let mut all = all.lock().expect("nobody has panicked");
+                let mut all = all.lock().expect("no thread has panicked");
                 all.count += 1;
                 all.admitted += u64::from(admitted);
                 all.latencies.record((now - before).as_nanos() as u64);
@@ -83,7 +83,7 @@ pub(super) async fn ask(
         });
     }
     tasks.join_all().await;
-    let mut asked = std::mem::take(&mut *all.lock().expect("nobody has panicked"));
+    let mut asked = std::mem::take(&mut *all.lock().expect("no thread has panicked"));
     asked.took = began.elapsed();
     asked
 }

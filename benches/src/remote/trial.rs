@@ -1,4 +1,4 @@
-//! Contenders beside one another: they take turns.
+//! Contenders that take turns.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,21 +13,21 @@ use crate::{Figure, Turns};
 /// Thousands of decisions, and still so short that a disturbance of the machine hits all alike.
 const TURN: Duration = Duration::from_millis(60);
 
-/// Goes before each turn untimed: connections wake up, and caches are filled.
+/// Runs before each turn without being timed: connections wake up, and caches are filled.
 const WARM_UP: Duration = Duration::from_millis(10);
 
-/// One who takes turns.
+/// A contender.
 pub struct Contender<'a> {
     name: String,
     prime: Box<dyn Fn(&Keys) + 'a>,
     turn: Box<AskFor<'a>>,
 }
 
-/// Asks about these keys, with so many requests in flight, for so long.
+/// Makes requests with these keys, with this many in flight, for this long.
 type AskFor<'a> = dyn Fn(&Keys, usize, Duration) -> Asked + 'a;
 
 impl<'a> Contender<'a> {
-    /// `admits` says what the answer has to be, each time.
+    /// `admits` is the expected answer of every request.
     pub fn new<R: Remote>(name: &str, runtime: &'a Runtime, remote: R, admits: bool) -> Self {
         let name = name.to_owned();
         let first = remote.clone();
@@ -41,7 +41,7 @@ impl<'a> Contender<'a> {
         Self { name, prime: Box::new(prime), turn: Box::new(turn) }
     }
 
-    /// What it is called.
+    /// Its name in a table.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -53,7 +53,7 @@ impl fmt::Debug for Contender<'_> {
     }
 }
 
-/// What was measured of each contender, for each number of requests in flight, round by round.
+/// The measurements of each contender, for each number of requests in flight, round by round.
 #[derive(Debug)]
 pub struct Trial {
     turns: Vec<Vec<Vec<Turn>>>,
@@ -78,7 +78,7 @@ impl Trial {
         let mut taken = vec![vec![Vec::with_capacity(rounds); in_flight.len()]; contenders.len()];
         for round in 0..rounds {
             for (level, in_flight) in in_flight.iter().enumerate() {
-                // Nobody always follows the same one.
+                // No contender always follows the same one.
                 for i in (0..contenders.len()).map(|i| (i + round) % contenders.len()) {
                     let turn = |time| (contenders[i].turn)(&keys, *in_flight, time);
                     turn(warm_up);
@@ -94,7 +94,7 @@ impl Trial {
         self.cells(i, |turn| Some(turn.per_second))
     }
 
-    /// How many times as many as contender number `base`, in the same round.
+    /// The multiple of contender number `base`'s rate, in the same round.
     pub fn ratios(&self, i: usize, base: usize) -> Vec<String> {
         let levels = self.turns[i].iter().zip(&self.turns[base]);
         let ratio = |(turns, bases): (&Vec<Turn>, &Vec<Turn>)| {
@@ -106,23 +106,22 @@ impl Trial {
         levels.map(ratio).collect()
     }
 
-    /// What half of the decisions took at most, in microseconds.
+    /// The median time of a decision, in microseconds.
     pub fn medians(&self, i: usize) -> Vec<String> {
         self.cells(i, |turn| Some(turn.median))
     }
 
-    /// What 99 of a hundred decisions took at most, in microseconds.
+    /// The 99th percentile of the time of a decision, in microseconds.
     pub fn p99s(&self, i: usize) -> Vec<String> {
         self.cells(i, |turn| Some(turn.p99))
     }
 
-    /// What a decision took of the time of the server's core, in microseconds; `–` where the system does
-    /// not tell.
+    /// The time that a decision takes on the server's core, in microseconds; `–` if the system does not report it.
     pub fn server_times(&self, i: usize) -> Vec<String> {
         self.cells(i, |turn| turn.server)
     }
 
-    /// What a decision took of the time of the client's core, in microseconds.
+    /// The time that a decision takes on the client's core, in microseconds.
     pub fn client_times(&self, i: usize) -> Vec<String> {
         self.cells(i, |turn| turn.client)
     }
@@ -136,7 +135,7 @@ impl Trial {
     }
 }
 
-/// What was measured in one turn.
+/// The measurements of one turn.
 #[derive(Debug, Clone, Copy)]
 struct Turn {
     per_second: f64,

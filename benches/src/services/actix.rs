@@ -1,4 +1,4 @@
-//! actix-web: an app with one route, called as a worker would.
+//! actix-web: an app with one route, called as a worker calls it.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -22,18 +22,18 @@ use sluicegate_actix::{Fields, Ip, Memory, RateLimit};
 
 use super::{App, Budget, now};
 
-/// What a reader of the tables should know.
+/// Notes for readers of the tables.
 pub const NOTES: &str = "\
 actix-extensible-rate-limit counts in fixed windows and is asked without the sweep of its map, which comes
 every ten minutes. actix-governor says with every refusal when to come back, whatever it is told.";
 
-/// Where the baseline stands among [`served`].
+/// The index of the baseline in [`served`].
 pub const IDENTITY: usize = 1;
 
-/// Where the baseline stands among [`refused`].
+/// The index of the baseline in [`refused`].
 pub const HANDLER: usize = 0;
 
-/// Services whose every request is let through.
+/// Services that admit every request.
 pub fn served(peers: u32) -> Vec<App> {
     let row = Row { budget: Budget::Plenty, peers };
     let identity = hello().wrap_fn(|request, inner| inner.call(request));
@@ -45,8 +45,7 @@ pub fn served(peers: u32) -> Vec<App> {
     apps
 }
 
-/// Services whose every request is refused, after the first of each address, beside a handler that
-/// answers 429 by itself.
+/// Services that refuse every request after the first of each address, and a handler that answers 429 by itself.
 pub fn refused(peers: u32) -> Vec<App> {
     let row = Row { budget: Budget::Spent, peers };
     let refuse = web::to(async || ("Too Many Requests", StatusCode::TOO_MANY_REQUESTS));
@@ -90,7 +89,7 @@ fn governor(
     GovernorConfigBuilder::default().const_period(budget.period()).const_burst_size(budget.burst())
 }
 
-/// What the apps of a table have in common.
+/// The parameters that the apps of a table share.
 #[derive(Clone, Copy)]
 struct Row {
     budget: Budget,

@@ -1,4 +1,4 @@
-//! axum: a router with one route, called as a server would.
+//! axum: a router with one route, called as a server calls it.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -17,19 +17,19 @@ use tower_resilience_ratelimiter::RateLimiterServiceError;
 
 use super::{App, Budget, now, rivals};
 
-/// What a reader of the tables should know.
+/// Notes for readers of the tables.
 pub const NOTES: &str = "\
 `All its fields`: axum-governor and tokio-rate-limit cannot leave them out; rate-net writes its own with
 every refusal. tower-resilience knows one limit for everybody, and its refusal is an error, which axum's
 `HandleErrorLayer` answers. tower-rate-limiter 0.2.0-alpha.0 is missing: it asks for Rust 1.96.";
 
-/// Where the baseline stands among [`served`] and [`served_without_fields`].
+/// The index of the baseline in [`served`] and [`served_without_fields`].
 pub const IDENTITY: usize = 1;
 
-/// Where the baseline stands among [`refused`] and [`refused_without_body`].
+/// The index of the baseline in [`refused`] and [`refused_without_body`].
 pub const HANDLER: usize = 0;
 
-/// Services whose every request is let through.
+/// Services that admit every request.
 pub fn served(peers: u32) -> Vec<App> {
     let budget = Budget::Plenty;
     let mut apps = served_without_fields(peers);
@@ -54,7 +54,7 @@ pub fn served_without_fields(peers: u32) -> Vec<App> {
     apps
 }
 
-/// Services whose every request is refused, after the first of each address.
+/// Services that refuse every request after the first of each address.
 pub fn refused(peers: u32) -> Vec<App> {
     let budget = Budget::Spent;
     let mut apps = refused_without_body(peers);
@@ -107,12 +107,12 @@ pub fn hello() -> Router {
     Router::new().route("/", get(async || "hello"))
 }
 
-/// The same behind sluicegate, which leaves nothing behind.
+/// The same behind sluicegate without fields and extensions.
 pub fn sluicegate_without_fields(budget: Budget) -> Router {
     hello().layer(sluicegate(budget).fields(Fields::NONE).extensions(false))
 }
 
-/// The same, with refusals that say no more than when to come back.
+/// The same, with refusals that only contain when to come back.
 pub fn sluicegate_without_body(budget: Budget) -> Router {
     hello().layer(sluicegate(budget).respond(Bare).fields(Fields::NONE).extensions(false))
 }
@@ -131,7 +131,7 @@ fn sluicegate(budget: Budget) -> RateLimitLayer<sluicegate_axum::rule::By<Ip>> {
     RateLimitLayer::new(budget.limit().by(Ip::peer()))
 }
 
-/// Its refusal is an error, which axum asks to have answered.
+/// Its refusal is an error, for which axum requires a handler.
 fn tower_resilience(budget: Budget) -> Router {
     let answer = async |_: RateLimiterServiceError<Infallible>| StatusCode::TOO_MANY_REQUESTS;
     let layers = ServiceBuilder::new()
@@ -140,14 +140,14 @@ fn tower_resilience(budget: Budget) -> Router {
     hello().layer(layers)
 }
 
-/// What a layer costs in axum before it does anything.
+/// The cost of a layer in axum that does nothing.
 fn identity() -> MapRequestLayer<fn(Request<Body>) -> Request<Body>> {
     MapRequestLayer::new(|request| request)
 }
 
 fn app(name: &'static str, budget: Budget, peers: u32, router: Router) -> App {
-    // As `into_make_service` does for a server: without it a router puts its layers around the handler
-    // anew for each request.
+    // As `into_make_service` does for a server. Without it, a router puts its layers around the handler anew for each
+    // request.
     let mut router = router.with_state(());
     App::new(name, budget, peers, move |peer: SocketAddr| {
         let mut request = Request::new(Body::empty());

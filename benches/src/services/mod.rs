@@ -16,13 +16,13 @@ use std::time::Duration;
 use sluicegate::Limit;
 use tokio::runtime::{self, Runtime};
 
-/// How far the address of a request is from that of the one before. It has no factor in common with a
-/// power of ten, so all addresses have their turn.
+/// The distance between the addresses of two consecutive requests. It has no factor in common with a power of ten, so
+/// all addresses are used.
 const STRIDE: u32 = 38_197;
 
 /// A service that answers requests from some addresses, one after the other.
 pub struct App {
-    /// What it is called in a table.
+    /// Its name in a table.
     pub name: &'static str,
     answer: Box<dyn FnMut(SocketAddr) -> u16>,
     expected: u16,
@@ -49,7 +49,7 @@ impl App {
     ///
     /// # Panics
     ///
-    /// When the status is not the expected one.
+    /// If the status is not the expected one.
     pub fn call(&mut self) {
         self.next = (self.next + STRIDE) % self.peers;
         let status = (self.answer)(peer(self.next));
@@ -67,7 +67,7 @@ fn peer(number: u32) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::from_bits(0x0a00_0000 + number), 50_123))
 }
 
-/// What a future of these services is ready with at once.
+/// The result of a future of these services, which is ready at once.
 fn now<F: Future>(future: F) -> F::Output {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => output,
@@ -75,7 +75,7 @@ fn now<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// A runtime with a clock, of one thread.
+/// A runtime with a clock and one thread.
 pub fn runtime() -> Runtime {
     let runtime = runtime::Builder::new_current_thread().enable_all().build();
     runtime.expect("a runtime can be made")
@@ -84,15 +84,15 @@ pub fn runtime() -> Runtime {
 /// How much each address may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Budget {
-    /// So much at once that nobody is refused, at one a second, so that nobody recovers either: each
-    /// request finds the row of its address and writes it.
+    /// A burst so large that no request is refused, and a rate of one a second, so that nothing recovers. Each
+    /// request finds and writes the row of its address.
     Plenty,
-    /// One in an hour: all but the first of each address are refused.
+    /// One an hour: all requests but the first of each address are refused.
     Spent,
 }
 
 impl Budget {
-    /// The token bucket that all who have one are made with.
+    /// The parameters of the token bucket for all limiters that have one.
     pub fn limit(self) -> Limit {
         Limit::per(1, self.period()).burst(self.burst().into())
     }
@@ -104,7 +104,7 @@ impl Budget {
         }
     }
 
-    /// In which one comes back.
+    /// The time in which one token comes back.
     fn period(self) -> Duration {
         match self {
             Self::Plenty => Duration::from_secs(1),

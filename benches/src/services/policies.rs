@@ -1,5 +1,5 @@
-//! What policies cost: the same limit for everybody as it is, as one that is carried over, chosen by tier
-//! or by case, and out of a file. tower alone, without fields and extensions.
+//! What policies cost: the same limit for all clients, as it is, as a carried limit, chosen by tier or by case, and
+//! from a file. Only tower, without fields and extensions.
 
 use axum::body::Body;
 use http::Request;
@@ -13,16 +13,16 @@ use tower::layer::Layer;
 use super::tower::{called, hello};
 use super::{App, Budget};
 
-/// What a reader of the table should know.
+/// Notes for readers of the table.
 pub const NOTES: &str = "\
 Every request carries a claim, \"plan\", as an authentication of one's own would leave it: making that is in
 all rows. Limits of a file, of tiers and of cases are carried over when their numbers change, so their rows
 hold more than two words.";
 
-/// Where the baseline stands among [`served`].
+/// The index of the baseline in [`served`].
 pub const PLAIN: usize = 0;
 
-/// Services whose every request is let through.
+/// Services that admit every request.
 pub fn served() -> Vec<App> {
     let limit = Budget::Plenty.limit().named("all");
     let tiers = Tiers::new("all").tier("free", limit).tier("paid", limit).otherwise("free");
@@ -38,7 +38,7 @@ pub fn served() -> Vec<App> {
     ]
 }
 
-/// A rule for all, behind so many for other paths.
+/// A rule for all requests, behind a number of rules for other paths.
 fn policies(limit: &Limit, others: usize) -> Policies {
     let other =
         |at| rule(&format!("r{at}"), &format!("when = {{ path = \"/v{at}/{{*rest}}\" }}"), limit);

@@ -73,8 +73,8 @@ pub(super) fn axum_governor(budget: Budget) -> axum_governor::GovernorLayer<IpAd
 
 /// Has no way to leave its fields out.
 pub(super) fn tokio_rate_limit(budget: Budget) -> TokioRateLimitLayer {
-    // It counts in whole tokens a second: one that is to be spent gets none at all, and therefore does
-    // without the field that says when it is full again.
+    // It counts in whole tokens a second. The bucket that is exhausted gets none at all, so the field with the time
+    // of a full bucket is left out.
     let rate = match budget {
         Budget::Plenty => 1,
         Budget::Spent => 0,
@@ -83,7 +83,7 @@ pub(super) fn tokio_rate_limit(budget: Budget) -> TokioRateLimitLayer {
     TokioRateLimitLayer::new(Arc::new(tokio_rate_limit::RateLimiter::from_algorithm(bucket)))
 }
 
-/// Its fields are for refusals, unless it is told otherwise.
+/// By default its fields are only on refusals.
 pub(super) fn rate_net(budget: Budget) -> RateNetLayer<impl KeyExtractor> {
     RateNetLayer::new(rate_net_limiter(budget), peer)
 }
@@ -104,13 +104,13 @@ fn rate_net_limiter(budget: Budget) -> rate_net::RateLimiter {
     rate_net::RateLimiter::builder().quota(1, budget.period()).burst(budget.burst()).build()
 }
 
-/// As its `PeerIp`, which does not know where axum leaves the address.
+/// Like its `PeerIp`, which does not know where axum stores the address.
 fn peer(request: &RequestInfo<'_>) -> Option<Key> {
     let ConnectInfo(address) = request.extensions().get::<ConnectInfo<SocketAddr>>()?;
     Some(Key::ip_prefix(address.ip(), 32, 64))
 }
 
-/// One limit for everybody, which it knows alone; nobody is kept waiting.
+/// It has one limit for all clients. No request waits.
 pub(super) fn tower_resilience(budget: Budget) -> RateLimiterLayer {
     let builder = RateLimiterLayer::builder()
         .limit_for_period(budget.burst() as usize)

@@ -1,5 +1,5 @@
-//! tower alone: a service that is a function, and one limit for everybody, because tower's own layer
-//! knows no other.
+//! tower without a framework: a service that is a function, and one limit for all clients, because tower's own layer
+//! has no keys.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -15,15 +15,15 @@ use tower::{Service, service_fn};
 
 use super::{App, Budget, now, rivals};
 
-/// What a reader of the table should know.
+/// Notes for readers of the table.
 pub const NOTES: &str = "\
 tower's own layer and tower-resilience know no other limit than one for everybody. tower's own service
 cannot be cloned: connections that share it need a `Buffer` around it, which is not in here.";
 
-/// Where the baseline stands among [`served`].
+/// The index of the baseline in [`served`].
 pub const IDENTITY: usize = 1;
 
-/// Services whose every request is let through. tower's own layer has no refusals: it makes wait.
+/// Services that admit every request. tower's own layer does not refuse: it makes requests wait.
 pub fn served() -> Vec<App> {
     let budget = Budget::Plenty;
     let sluicegate = || RateLimitLayer::new(budget.limit().by(Global));
@@ -61,7 +61,7 @@ where
     called(name, service, || Request::new(Body::empty()))
 }
 
-/// A service that is asked what `request` makes.
+/// A service that is called with the requests that `request` makes.
 pub(super) fn called<S, B>(
     name: &'static str,
     mut service: S,

@@ -1,4 +1,4 @@
-//! A client with some connections, each of which has one request under way.
+//! A client with several connections, each with one request in flight.
 
 use std::io;
 use std::mem;
@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(super) struct Client {
     connections: Vec<Connection>,
-    /// What it is answered, if all is well, but for the very first time.
+    /// The expected answer, except to the very first request.
     expected: u16,
 }
 
@@ -42,8 +42,8 @@ impl Client {
         Ok(client)
     }
 
-    /// Asks on all connections, each again as soon as it is answered, until so much time has passed.
-    /// Returns how long it took, and what each request took.
+    /// Sends requests on all connections, each as soon as the last one is answered, for this long. Returns how long
+    /// it took, and the time of each request.
     pub(super) async fn ask(&mut self, time: Duration) -> io::Result<Asked> {
         let started = Instant::now();
         let mut running = JoinSet::new();
@@ -64,7 +64,7 @@ impl Client {
     }
 }
 
-/// What came of it.
+/// The result.
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) took: Duration,

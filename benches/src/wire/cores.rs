@@ -1,18 +1,18 @@
-//! Who runs on which core.
+//! Which process runs on which core.
 
 use std::fs;
 use std::path::Path;
 use std::process::{self, Command, Stdio};
 
-/// The core of the servers, which are busy one at a time. The client has another.
+/// The core of the servers. Only one server is busy at a time. The client has another core.
 #[derive(Debug, Clone, Copy)]
 pub struct Cores {
     servers: usize,
 }
 
 impl Cores {
-    /// Binds this process to the client's core. To be called once: nothing is bound where there is but one
-    /// core left, or no `taskset` to bind with.
+    /// Binds this process to the client's core. Call it once. Does nothing if only one core is left, or without
+    /// `taskset`.
     pub fn bind() -> Option<Self> {
         let status = fs::read_to_string("/proc/self/status").ok()?;
         let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;

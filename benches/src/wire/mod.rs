@@ -1,5 +1,4 @@
-//! Over the wire: each server in a process and on a core of its own, and a client that keeps its
-//! connections.
+//! Over the wire: each server in its own process and on its own core, and a client that keeps its connections.
 
 mod client;
 mod cores;

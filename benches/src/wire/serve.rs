@@ -1,4 +1,4 @@
-//! What a server's process does.
+//! What a server process does.
 
 use std::env;
 use std::io::{self, Read, Write};
@@ -22,13 +22,13 @@ use crate::services::{self, Budget, actix, axum as axums};
 pub enum Kind {
     /// axum, nothing else.
     Axum,
-    /// Behind sluicegate, which leaves nothing behind.
+    /// Behind sluicegate without fields and extensions.
     AxumSluicegateBare,
     /// Behind sluicegate with its defaults.
     AxumSluicegate,
     /// Behind tower_governor with its defaults.
     AxumTowerGovernor,
-    /// Behind sluicegate, which refuses in as few words as it can.
+    /// Behind sluicegate, which refuses with the shortest answer.
     AxumSluicegateRefusesBare,
     /// Behind sluicegate, which refuses.
     AxumSluicegateRefuses,
@@ -36,7 +36,7 @@ pub enum Kind {
     AxumTowerGovernorRefuses,
     /// actix-web, nothing else.
     Actix,
-    /// Behind sluicegate, which leaves nothing behind.
+    /// Behind sluicegate without fields and extensions.
     ActixSluicegateBare,
     /// Behind sluicegate with its defaults.
     ActixSluicegate,
@@ -71,7 +71,7 @@ impl Kind {
         format!("{ASK}{self:?}")
     }
 
-    /// What it answers, after the first request.
+    /// Its answer, after the first request.
     pub(super) fn status(self) -> u16 {
         match self {
             Self::AxumSluicegateRefusesBare
@@ -90,8 +90,8 @@ pub fn asked_for() -> Option<Kind> {
     ALL.into_iter().find(|kind| kind.argument() == asked)
 }
 
-/// Writes its address to the standard output, and serves until the standard input ends: a parent that is
-/// gone leaves nobody behind.
+/// Writes its address to the standard output, and serves until the standard input ends. So it ends when its parent
+/// does.
 ///
 /// # Errors
 ///
@@ -123,7 +123,7 @@ pub fn serve(kind: Kind) -> io::Result<()> {
     }
 }
 
-/// One thread, which accepts as well.
+/// One thread, which also accepts connections.
 fn serve_axum(router: Router) -> io::Result<()> {
     services::runtime().block_on(async {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
@@ -143,7 +143,7 @@ fn serve_actix_behind_governor(budget: Budget) -> io::Result<()> {
     serve_actix(move || actix::hello().wrap(Governor::new(&limit)))
 }
 
-/// One worker; the thread that accepts has nothing to do after the first moment.
+/// One worker. The thread that accepts connections has nothing to do after the start.
 fn serve_actix<T, B>(app: impl Fn() -> App<T> + Send + Clone + 'static) -> io::Result<()>
 where
     T: ServiceFactory<

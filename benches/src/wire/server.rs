@@ -1,4 +1,4 @@
-//! A server's process, as the one that started it sees it.
+//! A server process, as seen by the process that started it.
 
 use std::env;
 use std::fs;
@@ -23,7 +23,7 @@ impl Server {
         let program = env::current_exe()?;
         let mut process = Cores::command(cores, &program)
             .arg(kind.argument())
-            // Ends with this process, in whatever way that ends: see `serve`.
+            // It ends with this process, however that ends: see `serve`.
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
@@ -31,14 +31,14 @@ impl Server {
         if let Some(out) = process.stdout.take() {
             BufReader::new(out).read_line(&mut line)?;
         }
-        // Made before the address is read, so that the process ends whatever it says.
+        // Made before the address is read, so that the process ends even if that fails.
         let mut server = Self { process, address: SocketAddr::from(([0; 4], 0)) };
         let said = || io::Error::other(format!("{kind:?} says {line:?} instead of its address"));
         server.address = line.trim().parse().map_err(|_| said())?;
         Ok(server)
     }
 
-    /// How long its threads have been running on a core, where the system tells.
+    /// How long its threads have been running on a core, if the system reports that.
     pub(super) fn time_on_core(&self) -> Option<Duration> {
         let threads = fs::read_dir(format!("/proc/{}/task", self.process.id())).ok()?;
         let each = threads.map(|thread| {

@@ -1,4 +1,4 @@
-//! Servers beside one another: all of them run, one at a time has something to do.
+//! Servers that are compared: all of them run, and one at a time is busy.
 
 use std::fmt;
 use std::io;
@@ -21,22 +21,22 @@ const ROUNDS: usize = 61;
 /// Thousands of requests, and still so short that a disturbance of the machine hits all alike.
 const TURN: Duration = Duration::from_millis(100);
 
-/// Goes before each turn untimed: the server's core still holds what the one before left in its caches.
+/// Runs before each turn without being timed: the caches of the server's core still hold the data of the turn before.
 const WARM_UP: Duration = Duration::from_millis(20);
 
-/// What was measured of each server, round by round.
+/// The measurements of each server, round by round.
 #[derive(Debug)]
 pub struct Trial {
     turns: Vec<Vec<Turn>>,
 }
 
 impl Trial {
-    /// Starts the servers, lets them take turns, and ends them. Nothing, if the command line does not ask
-    /// for the table of that title.
+    /// Starts the servers, lets them take turns, and ends them. `None` if the command line does not ask for the table
+    /// with that title.
     ///
     /// # Errors
     ///
-    /// When a server does not start, or does not answer, or not what it should.
+    /// If a server does not start, does not answer, or gives an unexpected answer.
     pub fn of(
         turns: &Turns,
         title: &str,
@@ -59,7 +59,7 @@ impl Trial {
         };
         let mut taken = vec![Vec::with_capacity(rounds); kinds.len()];
         for round in 0..rounds {
-            // Nobody always follows the same one.
+            // No server always follows the same one.
             for i in (0..kinds.len()).map(|i| (i + round) % kinds.len()) {
                 taken[i].push(contenders[i].turn(&runtime, warm_up, turn)?);
             }
@@ -72,7 +72,7 @@ impl Trial {
         self.figure(i, |turn| turn.per_second)
     }
 
-    /// How many times as many as number `base`, in the same round.
+    /// The multiple of the rate of server number `base`, in the same round.
     pub fn ratio(&self, i: usize, base: usize) -> impl fmt::Display + use<> {
         let pairs = self.turns[i].iter().zip(&self.turns[base]);
         let ratios = pairs.map(|(turn, base)| turn.per_second / base.per_second);
@@ -80,18 +80,17 @@ impl Trial {
         format!("{median:.2} ({low:.2}–{high:.2})")
     }
 
-    /// What half of the requests took at most, in microseconds.
+    /// The median time of a request, in microseconds.
     pub fn median_latency(&self, i: usize) -> Figure {
         self.figure(i, |turn| turn.median)
     }
 
-    /// What 99 of a hundred requests took at most, in microseconds.
+    /// The 99th percentile of the time of a request, in microseconds.
     pub fn p99(&self, i: usize) -> Figure {
         self.figure(i, |turn| turn.p99)
     }
 
-    /// What a request took of the time of the server's core, in microseconds; `–` where the system does
-    /// not tell.
+    /// The time that a request takes on the server's core, in microseconds; `–` if the system does not report it.
     pub fn server_time(&self, i: usize) -> impl fmt::Display + use<> {
         let told = self.turns[i].iter().map(|turn| turn.on_core).collect::<Option<Vec<f64>>>();
         told.map_or_else(|| "–".to_owned(), |turns| Figure::of(turns).to_string())
@@ -133,7 +132,7 @@ impl Contender {
     }
 }
 
-/// What was measured in one turn.
+/// The measurements of one turn.
 #[derive(Debug, Clone, Copy)]
 struct Turn {
     per_second: f64,

@@ -1,4 +1,4 @@
-//! A request without a framework, and what it owes, for tests.
+//! A request without a framework, and its charges, for tests.
 
 use std::net::IpAddr;
 
@@ -40,7 +40,7 @@ impl Request {
     }
 }
 
-/// The names of the limits that are owed to.
+/// The names of the limits that are charged.
 pub(crate) fn names(charge: &Charge) -> Vec<String> {
     charge.debits().map(|debit| debit.limit.name().to_string()).collect()
 }

@@ -1,4 +1,4 @@
-//! What is told of a file without running anything.
+//! Reports about a file without running anything.
 
 #[path = "../../sluicegate-geoip/src/writer.rs"]
 mod writer;
@@ -31,7 +31,7 @@ impl Files {
         check(self.path(name))
     }
 
-    /// What is told, without the directory.
+    /// The report, without the directory.
     fn told(&self, name: &str, text: &str) -> String {
         let directory = format!("{}/", self.0.path().display());
         let told = match self.check(name, text) {
@@ -61,7 +61,7 @@ fn the_same_in_json_is_the_same_report() {
     assert_eq!(without_places(json), without_places(files.told("policies.toml", EVERYTHING)));
 }
 
-/// Nothing is said of it but what it needs, and what a client may do.
+/// The report only says what the file needs, and what a client can do.
 #[test]
 fn a_file_of_a_whole_product_is_sound() {
     let files = Files::new();
@@ -104,7 +104,7 @@ fn what_stands_in_a_report_can_be_asked() {
     assert!(report.file().ends_with("policies.toml"));
 }
 
-/// What each limit does with new keys when the store is full, whether it was said or not.
+/// What each limit does with new keys when the store is full, whether the file says it or not.
 #[test]
 fn a_report_says_what_each_limit_does_when_the_store_is_full() {
     let told = |limits: &str| {

@@ -1,4 +1,4 @@
-//! All that is wrong with a file is told in one round, whatever kind of thing it is.
+//! Every error in a file is reported in one round, whatever kind of error it is.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -82,7 +82,7 @@ cost = { header = \"x\", most = -1 }
     }
 }
 
-/// What may stand in a rule's two last lines, right and wrong, in shape and in meaning.
+/// Values for the last two lines of a rule, right and wrong in form and in meaning.
 const LINES: [&str; 16] = [
     "key = \"ip\"\nlimits = [\"5/second\"]",
     "key = \"ip\"\nlimits = \"5/second\"",
@@ -174,7 +174,7 @@ fn the_same_is_told_of_json() {
     }
 }
 
-/// What is as long as it may be is read in seconds, in a build that is not optimized.
+/// A text of the largest allowed size is read in seconds, in a build without optimization.
 fn quick<O>(read: impl FnOnce() -> O) -> O {
     let begun = Instant::now();
     let outcome = read();

@@ -1,4 +1,4 @@
-//! What was spent is kept when a document says something else.
+//! What was spent is kept when a document changes.
 
 use http::Request;
 use sluicegate::adapter::{HttpView, Peer};
@@ -17,7 +17,7 @@ fn store() -> Memory {
     Memory::builder().capacity(100).clock(ManualClock::new()).build()
 }
 
-/// What is left of the first limit after so many requests, which are all admitted.
+/// What is left of the first limit after this many requests, which are all admitted.
 fn left_after(
     count: u64,
     policies: &Policies,
@@ -83,7 +83,7 @@ fn a_limit_with_another_period_begins_afresh() {
     assert_eq!(left("[\"10/hour\"]"), Some(8));
 }
 
-/// What a request to `path` owes to: the limit's name, its count, and the row that it is counted in.
+/// What a request to `path` is charged to: the limit's name, its count, and its row.
 fn debit(policies: &Policies, path: &str) -> (String, u64, u64) {
     let mut request = Request::builder().uri(path).body(()).expect("a request");
     request.extensions_mut().insert(Peer("192.0.2.7".parse().expect("an address")));
@@ -117,7 +117,7 @@ fn a_case_that_the_client_chooses_has_a_budget_of_its_own_whatever_its_place_and
     }
     let rows = ["/search", "/export", "/"].map(|path| row(&one, path));
     assert!(rows[0] != rows[1] && rows[1] != rows[2] && rows[0] != rows[2]);
-    // The server chooses the hour: that case goes on where the usual limit was.
+    // The server chooses the hour, so that case continues the usual limit's count.
     let by_hour = with_cases(&[search, night]);
     assert_eq!(debit(&by_hour, "/"), ("a".to_owned(), 30, rows[2]));
     assert_eq!(row(&by_hour, "/search"), rows[0]);
@@ -189,7 +189,7 @@ fn tiers_may_list_their_limits_in_another_order() {
         ))
     };
     let store = store();
-    // What is left of the first in the list.
+    // What is left of the first limit in the list.
     assert_eq!(left_after(3, &tiers(""), &store, "acme"), Some(97));
     assert_eq!(left_after(1, &tiers("acme = \"paid\""), &store, "acme"), Some(46));
     assert_eq!(left_after(1, &tiers(""), &store, "acme"), Some(95));
@@ -220,7 +220,7 @@ fn a_customer_who_moves_to_another_tier_keeps_what_was_spent() {
     assert_eq!(left_after(1, &tiers("acme = \"paid\""), &store, "other"), Some(9));
 }
 
-/// While there is capacity, ten times as much: one budget, of which neither is exceeded.
+/// While there is capacity, ten times as much: one budget, and neither limit is exceeded.
 #[test]
 fn a_load_that_comes_and_goes_lets_nobody_past_the_usual_limit() {
     use std::sync::Arc;

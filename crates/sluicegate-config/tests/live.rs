@@ -13,7 +13,7 @@ fn document(rate: &str, reject: &str) -> String {
     format!("[[rules]]\nname = \"all\"\nkey = \"ip\"\nlimits = [\"{rate}\"]\nreject = \"{reject}\"")
 }
 
-/// What the layer answers, and what it says of the limit and of what is left.
+/// The status of the answer, and what it reports about the limit and the rest.
 async fn served(layer: &RateLimitLayer<Live>) -> (StatusCode, String, String) {
     let handler =
         service_fn(|_: Request<()>| async { Ok::<_, Infallible>(Response::new(String::new())) });

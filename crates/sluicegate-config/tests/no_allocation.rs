@@ -1,4 +1,4 @@
-//! A request finds out what it owes without allocating.
+//! Working out the charge of a request does not allocate.
 
 use http::Request;
 use sluicegate::adapter::{HttpView, Peer};

@@ -1,4 +1,4 @@
-//! What is read of a document, and what is said of one that cannot be read.
+//! What is read from a document, and the errors of one that cannot be read.
 
 use sluicegate_config::document::{Amount, Expected, Key, Limit, Reject, Settle, Texts};
 use sluicegate_config::{Document, PolicyError, read_json, read_toml};

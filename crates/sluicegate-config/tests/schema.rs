@@ -1,4 +1,4 @@
-//! The schema that is checked in is the one that the types make.
+//! The schema in the repository is the one that the types generate.
 
 use std::fs;
 use std::path::Path;
@@ -20,7 +20,7 @@ fn the_schema_that_is_checked_in_is_up_to_date() {
     );
 }
 
-/// Whoever writes a file reads the schema, not the sources.
+/// Authors of a file read the schema, not the sources.
 #[test]
 fn everything_in_the_schema_is_described() {
     let schema = sluicegate_config::schema();

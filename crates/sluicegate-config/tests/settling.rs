@@ -1,4 +1,4 @@
-//! What becomes of a charge when the response is known, and of a request that is refused.
+//! What happens to a charge when the response is known, and to a refused request.
 
 use std::convert::Infallible;
 
@@ -16,13 +16,12 @@ fn policies(rule: &str) -> Policies {
     Policies::new(&read_toml(&text).expect("a document"), &Environment::new()).expect("policies")
 }
 
-/// What is left after each request, to which the response says a status and a cost in a header and as an
-/// extension.
+/// What is left after each request. Its response has a status, and a cost in a header and in an extension.
 async fn left(rule: &str, responses: &[(u16, &str, u64)]) -> Vec<Option<u64>> {
     left_by(policies(rule), responses).await
 }
 
-/// [`left`] for any rule. The responses are kept until the last one is there, so that no body ends before.
+/// Like [`left`], for any rule. The responses are kept until the last one has come, so that no body ends before.
 async fn left_by(
     rule: impl for<'a> Rule<HttpView<'a, (), Plain>> + Clone + Send + Sync + 'static,
     responses: &[(u16, &str, u64)],

@@ -1,4 +1,4 @@
-//! Whose budget a request is charged to when nothing says who sent it, and when a translator stands between.
+//! The budget of requests that name no client, and of clients behind a translator.
 
 use http::Request;
 use sluicegate::adapter::{HttpView, Peer};

@@ -1,7 +1,7 @@
-//! A database is read before it is believed. All records are looked through when a file is opened or
-//! reloaded, so a broken file never replaces the one in force, and no request can fail later. A file
-//! without any country is an error, and not one budget for the whole world. Codes are checked against ISO
-//! 3166-1, because `UK` reads well and matches nobody.
+//! A database is checked before it is used. All records are read when a file is opened or reloaded, so a broken file
+//! never replaces the one in use, and no request can fail later. A file without any country is an error; otherwise
+//! the whole world would share one budget. Codes are checked against ISO 3166-1, because `UK` looks valid and matches
+//! no client.
 
 use std::fs;
 use std::io;

@@ -3,7 +3,7 @@ use sluicegate_core::adapter::KeyTag;
 use crate::code::Code;
 use crate::error::GeoError;
 
-/// What a key reads from the database.
+/// The part of a record that a key reads.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Level {
     Country,

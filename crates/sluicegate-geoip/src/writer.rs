@@ -5,11 +5,11 @@
 const SEPARATOR: usize = 16;
 const MARKER: &[u8] = b"\xab\xcd\xefMaxMind.com";
 
-/// A database of IPv6 addresses, in which IPv4 has its place below `::/96`.
+/// A database of IPv6 addresses, with the IPv4 addresses below `::/96`.
 #[derive(Clone)]
 pub(crate) struct Writer {
     database_type: &'static str,
-    /// Where each node goes on, for a bit that is 0 and for one that is 1.
+    /// The next node, for a bit that is 0 and for a bit that is 1.
     nodes: Vec<[Next; 2]>,
     records: Vec<u8>,
 }
@@ -18,7 +18,7 @@ pub(crate) struct Writer {
 enum Next {
     Nothing,
     Node(usize),
-    /// A record, by the place where it begins.
+    /// A record, by its offset.
     Record(usize),
 }
 
@@ -37,13 +37,13 @@ impl Writer {
         Self { database_type, nodes: vec![[Next::Nothing; 2]], records: Vec::new() }
     }
 
-    /// A network of which the country is known.
+    /// A network with a known country.
     pub(crate) fn country(self, network: &str, code: &'static str) -> Self {
         let code = Value::Map(vec![("iso_code", Value::Text(code))]);
         self.insert(network, &Value::Map(vec![("country", code)]))
     }
 
-    /// A network, none of which lies within another, and what is known of it.
+    /// A network and its record. No network lies within another.
     pub(crate) fn insert(mut self, network: &str, record: &Value) -> Self {
         let (address, bits) = network.split_once('/').expect("a prefix");
         let bits: u32 = bits.parse().expect("a number of bits");
@@ -132,7 +132,7 @@ fn numeral(kind: u8, number: &[u8], bytes: &mut Vec<u8>) {
     bytes.extend_from_slice(number);
 }
 
-/// The type in three bits, or in a byte of its own, and the size in five: enough for all that tests write.
+/// The type in three bits, or in a byte of its own, and the size in five bits. The tests need no more.
 fn control(kind: u8, size: usize, bytes: &mut Vec<u8>) {
     assert!(size < 29, "longer values need more bytes for their size");
     let size = size as u8;

@@ -168,7 +168,7 @@ mod tests {
 
     use super::*;
 
-    /// However the keys of one charge fall, and whatever room is left where they do.
+    /// However the keys of one charge are spread, and whatever room is left in their shards.
     #[test]
     fn no_shard_has_more_rows_than_room() {
         let table = Table::new(64 * KEYS);

@@ -1,4 +1,4 @@
-//! A store around a limiter that somebody else holds, too.
+//! A store around a limiter that other code uses too.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -58,7 +58,7 @@ fn a_flood_of_keys_stays_within_the_bound_and_frees_none_that_is_limited() {
     assert!(store.len() <= 2_000, "{}", store.len());
     assert!(!take(&store, limit, "victim").unwrap().is_admitted());
 
-    // Once they have recovered, their room is taken without anybody cleaning up.
+    // Once they have recovered, their room is reused without a clean-up.
     clock.advance(Duration::from_secs(3_600));
     for name in 100_000..101_000_u64 {
         assert!(take(&store, limit, name).unwrap().is_admitted());
@@ -103,14 +103,14 @@ fn one_who_waits_for_a_limit_of_its_own_does_not_shut_a_shared_bucket() {
     for name in ["b", "c", "d", "e", "f", "g", "h", "i", "j"] {
         assert_eq!(take(name).verdict(), Verdict::Admit { wait: Duration::ZERO });
     }
-    // Within half of the bucket a place is still booked.
+    // Within half of the bucket, a place is still booked.
     clock.advance(Duration::from_millis(7_600));
     assert_eq!(take("alice").wait(), Duration::from_millis(400));
 }
 
 #[test]
 fn one_who_waits_for_a_shared_bucket_alone_is_held_back_by_no_other() {
-    // The wait is told in whole microseconds, and is longer than the bucket itself asks for.
+    // The wait is given in whole microseconds, and is longer than the bucket itself requires.
     let store = Governor::with_clock(10, ManualClock::new());
     let shared = Limit::per_second(1_000_000_000).burst(1);
     let mut charge = Charge::new();
@@ -169,7 +169,7 @@ fn operations() -> impl Strategy<Value = Vec<Operation>> {
 }
 
 proptest! {
-    /// As long as the clock does not step back: each follows that in its own way, which other tests look at.
+    /// As long as the clock does not step back. Each store handles that in its own way, which other tests cover.
     #[test]
     fn every_answer_is_that_of_memory(limits in prop::collection::vec(limits(), 1..4), shared in any::<bool>(), operations in operations()) {
         let clock = ManualClock::new();
@@ -228,7 +228,7 @@ fn told(outcome: &Outcome, charge: &Charge) -> (Verdict, Vec<LimitStatus>) {
     bare(&outcome.decision(charge))
 }
 
-/// A decision without the marks, which are each store's own.
+/// A decision without its receipts, which each store makes in its own way.
 fn bare(decision: &Decision) -> (Verdict, Vec<LimitStatus>) {
     let statuses = decision.statuses().cloned().map(|mut status| {
         status.receipt = Default::default();

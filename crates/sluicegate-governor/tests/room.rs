@@ -1,4 +1,4 @@
-//! What a full table answers, and that it stays within its bound.
+//! The answers of a full table, which stays within its bound.
 
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ fn who_would_be_admitted_is_told_that_there_is_no_room_and_charged_nowhere() {
     assert_eq!(store.len(), 1);
 }
 
-/// A limit that recovers in seconds and has no room leaves the others counted.
+/// A limit that recovers in seconds and has no room does not affect the counts of the other limits.
 #[test]
 fn what_has_room_is_charged_when_another_limit_has_none() {
     let store = Governor::with_clock(1, ManualClock::new());

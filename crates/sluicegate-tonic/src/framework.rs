@@ -6,7 +6,7 @@ use sluicegate::response::Body;
 
 /// Where tonic keeps the peer's address.
 ///
-/// A [`Peer`] that an outer layer has left in the request's extensions is taken first.
+/// A [`Peer`] that an outer layer has left in the request's extensions takes precedence.
 #[derive(Debug, Clone, Copy)]
 pub struct Tonic;
 

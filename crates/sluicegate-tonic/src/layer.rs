@@ -5,9 +5,10 @@ use sluicegate::rule::KnownLimits;
 use crate::framework::Tonic;
 use crate::respond::Grpc;
 
-/// A tower layer that limits how fast requests may pass a tonic server, and answers refused ones with a gRPC status.
+/// A tower layer that limits the requests to a tonic server, and answers refused ones with a gRPC status.
 ///
-/// The rule `R` says what requests owe, the store `S` decides, and `P` answers those that are refused.
+/// The rule `R` decides what requests are charged, the store `S` keeps the counts, and `P` makes the answers to
+/// refused requests.
 ///
 /// ```
 /// use sluicegate_tonic::{Ip, Limit, Memory, RateLimitLayer};
@@ -16,7 +17,7 @@ use crate::respond::Grpc;
 /// # let _ = layer;
 /// ```
 ///
-/// Clones, and all services that it wraps, share one store.
+/// Clones share one store with each other and with all services that they wrap.
 #[must_use]
 #[derive(Clone)]
 pub struct RateLimitLayer<R, S = Memory, P = Grpc>(LayerSettings<R, S, P>);

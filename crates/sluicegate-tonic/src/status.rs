@@ -1,4 +1,4 @@
-//! What a refusal is called in gRPC.
+//! The gRPC status of each refusal.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use sluicegate::adapter::{Refusal, fields};
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, QuotaViolation, StatusExt};
 
-/// The status that tells a gRPC client why it was refused, and when to come back.
+/// The status that tells a gRPC client why its call was refused, and when to come back.
 pub(crate) fn status(refusal: &Refusal) -> Status {
     let wait = match refusal {
-        // Waiting does not help what can never be admitted, wherever others are sent.
+        // If a request can never be admitted, waiting does not help, wherever others are sent.
         Refusal::Elsewhere(decision, _) if decision.never_fits() => None,
         // A client of gRPC does not follow the redirect.
         Refusal::Elsewhere(decision, _) => Some(fields::retry_after(decision)),

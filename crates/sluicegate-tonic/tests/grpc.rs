@@ -108,7 +108,7 @@ async fn on_one_port_with_axum_each_request_is_answered_in_its_own_way() {
     assert!(answer.contains("application/problem+json"), "{answer}");
 }
 
-/// What the server answers to a request that is not gRPC.
+/// The server's answer to a request that is not gRPC.
 async fn plain(address: SocketAddr) -> String {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 

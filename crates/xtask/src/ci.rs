@@ -1,4 +1,4 @@
-//! What has to hold before a merge, besides the tests.
+//! Checks before a merge, besides the tests.
 
 use std::fs;
 use std::path::Path;
@@ -39,7 +39,7 @@ pub(crate) fn check_everything() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Packages every library, and compiles it out of its package.
+/// Packages every library, and compiles it from its package.
 pub(crate) fn check_packages() -> Result<(), Failure> {
     package::check_packages(&libraries()?)
 }
@@ -48,7 +48,7 @@ fn formatting() -> Step {
     Step::new("formatting", cargo(["fmt", "--all", "--check"]))
 }
 
-/// `--all-targets` compiles the examples and the benchmarks as well; nothing else has to.
+/// `--all-targets` also compiles the examples and the benchmarks.
 fn lints() -> Step {
     let mut command = cargo(["clippy", "--workspace", "--all-targets", "--all-features"]);
     command.args(["--", "-D", "warnings"]);
@@ -61,8 +61,8 @@ fn documentation() -> Step {
     Step::new("documentation", command)
 }
 
-/// Each library as its users compile it: in a workspace build the features that one member asks for
-/// are there for all of them, and hide what another forgot to ask for.
+/// Each library as its users compile it. In a workspace build, a feature that one member enables is enabled for all,
+/// which hides that another forgot to enable it.
 fn each_library_alone() -> Result<Vec<Step>, Failure> {
     let mut steps = Vec::new();
     for directory in libraries()? {
@@ -78,7 +78,7 @@ fn each_library_alone() -> Result<Vec<Step>, Failure> {
     Ok(steps)
 }
 
-/// The directories below `crates/` that hold a library, sorted.
+/// The directories below `crates/` that contain a library, sorted.
 pub(crate) fn libraries() -> Result<Vec<String>, Failure> {
     let unreadable = |error| Failure(format!("crates: {error}"));
     let mut libraries = Vec::new();
@@ -96,7 +96,7 @@ fn name_of(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// The flags for: no feature, the default ones, each alone, all together.
+/// The flags for no feature, the default features, each feature alone, and all together.
 fn selections(features: &[String]) -> Vec<Vec<String>> {
     let flags = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
     let named: Vec<_> = features.iter().filter(|name| *name != "default").collect();
@@ -114,8 +114,8 @@ fn selections(features: &[String]) -> Vec<Vec<String>> {
     selections
 }
 
-/// Clippy rather than `cargo check`, because it can fail on a warning without compiling the
-/// dependencies a second time: an import that only some feature uses is such a warning.
+/// Clippy instead of `cargo check`, because it can fail on a warning without compiling the dependencies again. An
+/// import that only some feature uses is such a warning.
 fn alone(directory: &str, flags: &[String]) -> Step {
     let library = directory.trim_start_matches("crates/");
     let mut command = cargo(["clippy", "--manifest-path"]);

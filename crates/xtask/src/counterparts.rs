@@ -1,13 +1,13 @@
-//! Tests against programs that users run beside the project, and that are too large for the other tests.
+//! Tests against programs that users run, and that are too large for the other tests.
 
 use std::process::Command;
 
 use crate::servers::{apt_get, find, user_is_root};
 use crate::step::{Failure, Step, cargo};
 
-/// A program, and the package of Debian and Ubuntu that brings it.
+/// A program, and the Debian and Ubuntu package that contains it.
 struct Program {
-    /// Its names: one of them is enough.
+    /// Its names. One of them is enough.
     names: &'static [&'static str],
     package: &'static str,
 }
@@ -23,7 +23,7 @@ pub(crate) fn test() -> Result<(), Failure> {
         install(&packages)?;
     }
     let mut command = cargo(["test", "--package", "sluicegate-counterparts", "--no-fail-fast"]);
-    // Browsers are heavy.
+    // The programs. Browsers are large.
     command.args(["--", "--test-threads=2"]);
     Step::new("counterparts", command).run()
 }

@@ -1,4 +1,4 @@
-//! What the dependencies may be: licences, bans, sources, advisories, as `deny.toml` says.
+//! Checks licences, bans, sources and advisories of the dependencies, with `deny.toml`.
 
 use crate::step::{Failure, Step};
 use crate::tools::Tool;
@@ -6,7 +6,7 @@ use crate::tools::Tool;
 /// The releases of cargo-deny that understand `deny.toml`.
 const DENY: Tool = Tool::new("deny", "~0.20.2");
 
-/// Checks the dependencies, and returns what could not be checked, and why.
+/// Checks the dependencies. Returns what could not be checked, and why.
 pub(crate) fn check_dependencies() -> Result<Vec<String>, Failure> {
     let Some(tool) = DENY.installed() else {
         return Ok(vec![

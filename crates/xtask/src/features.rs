@@ -1,7 +1,7 @@
 //! The features of a crate, read from its manifest, so that no check forgets a new one.
 //!
-//! This reads the few lines that matter in the way this repository writes them. What it cannot read for
-//! certain it refuses, rather than overlook a feature.
+//! This reads the relevant lines in the style of this repository. A line that it cannot read for certain is an error,
+//! so that no feature is overlooked.
 
 /// The names under `[features]`, in their order, `default` among them.
 pub(crate) fn declared_in(manifest: &str) -> Result<Vec<String>, Unreadable> {

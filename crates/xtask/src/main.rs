@@ -62,7 +62,7 @@ fn main() -> ExitCode {
 
 fn test(arguments: Vec<OsString>) -> Result<(), Failure> {
     let mut command = cargo(["test", "--workspace", "--all-features", "--no-fail-fast"]);
-    // They need large programs, and have a command of their own.
+    // They need large programs, so they have a command of their own.
     command.args(["--exclude", "sluicegate-counterparts"]);
     command.args(arguments);
     #[cfg(unix)]

@@ -1,13 +1,13 @@
-//! Whether the published crates build with the oldest Rust that they promise.
+//! Whether the published crates build with their minimum Rust version.
 
 use std::process::{Command, Stdio};
 
 use crate::step::{Failure, Step, root};
 
-/// The Rust that every published crate declares as its `rust-version`.
+/// The Rust version that every published crate declares as its `rust-version`.
 const OLDEST: &str = "1.85";
 
-/// Checks the published crates, and returns what could not be checked, and why.
+/// Checks the published crates. Returns what could not be checked, and why.
 pub(crate) fn check_oldest_rust(libraries: &[String]) -> Result<Vec<String>, Failure> {
     if !installed() && !install() {
         return Ok(vec![format!(
@@ -16,9 +16,9 @@ pub(crate) fn check_oldest_rust(libraries: &[String]) -> Result<Vec<String>, Fai
     }
     let mut command = Command::new("rustup");
     command.current_dir(root()).args(["run", OLDEST, "cargo", "check", "--all-features"]);
-    // A directory of its own: each compiler would throw the other's work away.
+    // A directory of its own, because each compiler would discard the other's work.
     command.args(["--target-dir", "target/oldest"]);
-    // This program may be run by cargo of another toolchain, which tells its children which one.
+    // cargo of another toolchain may run this program, and tells its child processes to use that toolchain.
     command.env_remove("CARGO").env_remove("RUSTUP_TOOLCHAIN");
     for library in libraries {
         command.arg("--package").arg(library.trim_start_matches("crates/"));

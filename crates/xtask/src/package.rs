@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::step::{Failure, Step, cargo, root};
 
-/// What a crate's page on the registry and on docs.rs is made of: lines that its manifest has to have.
+/// Lines that a manifest needs for the crate's page on the registry and on docs.rs.
 const WANTED: [(&str, &str); 8] = [
     ("description = \"", "a description"),
     ("license.workspace = true", "the licence of the workspace"),
@@ -21,10 +21,10 @@ const WANTED: [(&str, &str); 8] = [
 /// Files that every package carries.
 const FILES: [&str; 3] = ["README.md", "LICENSE-MIT", "LICENSE-APACHE"];
 
-/// The crates below these directories, packaged, and compiled out of the packages with all features.
+/// Packages the crates below these directories, and compiles the packages with all features.
 ///
-/// `cargo package` itself would compile them too, but it takes the packages of an earlier run for the present ones as
-/// long as the version is the same.
+/// `cargo package` would compile them too, but as long as the version stays the same it uses the packages of an
+/// earlier run.
 pub(crate) fn check_packages(libraries: &[String]) -> Result<(), Failure> {
     let published = published(libraries)?;
     let problems = problems(&published);

@@ -1,5 +1,4 @@
-//! What tests alone do not show: every order in which threads can meet, every rule of the language, and
-//! inputs that nobody thought of.
+//! Checks beyond tests: every order in which threads can meet, undefined behaviour, and random input.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -7,7 +6,7 @@ use std::process::{Command, Stdio};
 use crate::step::{Failure, Step, cargo, root};
 use crate::tools::Tool;
 
-/// The targets of the fuzzer, and where there are texts to begin with.
+/// The targets of the fuzzer, and the directories with their first inputs.
 const TARGETS: [(&str, Option<&str>); 4] = [
     ("table", None),
     ("limit_text", None),
@@ -15,14 +14,14 @@ const TARGETS: [(&str, Option<&str>); 4] = [
     ("envoy_document", Some("crates/sluicegate-envoy/tests/documents")),
 ];
 
-/// How many seconds each is given.
+/// How many seconds each target runs.
 const SECONDS: u32 = 20;
 
-/// The tests that Miri runs, of what is read in pieces; what threads share is for loom. Nothing here is
-/// `unsafe`: Miri looks after the dependencies and the standard library's part in it.
+/// The tests that Miri runs: code that reads overlapping pieces. loom checks what threads share. Nothing here is
+/// `unsafe`, so Miri checks the dependencies and the standard library.
 const INTERPRETED: [&str; 3] = ["key::buf", "line::", "memory::one_word"];
 
-/// The protocol of the table in every order in which two or three threads can meet.
+/// The protocol of the table, in every order in which two or three threads can meet.
 pub(crate) fn try_every_order() -> Result<(), Failure> {
     let mut command =
         cargo(["test", "--package", "sluicegate-core", "--lib", "--release", "memory::loom"]);
@@ -30,7 +29,7 @@ pub(crate) fn try_every_order() -> Result<(), Failure> {
     Step::new("every order of threads", command).run()
 }
 
-/// Runs the fuzzer for a moment, and returns what could not be run, and why.
+/// Runs the fuzzer for a moment. Returns what could not be run, and why.
 pub(crate) fn fuzz() -> Result<Vec<String>, Failure> {
     let Some(tool) = Tool::new("fuzz", "~0.13").installed() else {
         return Ok(vec![
@@ -40,10 +39,10 @@ pub(crate) fn fuzz() -> Result<Vec<String>, Failure> {
     };
     for (target, seeds) in TARGETS {
         let mut command = tool.command();
-        // Without a sanitizer, which nothing `unsafe` calls for, a stable compiler will do.
+        // Without a sanitizer, which only `unsafe` code needs, a stable compiler is enough.
         command.args(["run", target, "--sanitizer", "none"]);
         if let Some(seeds) = seeds {
-            // What is found goes into the first directory.
+            // New inputs go into the first directory.
             let corpus = format!("fuzz/corpus/{target}");
             fs::create_dir_all(root().join(&corpus))
                 .map_err(|error| Failure(format!("{corpus}: {error}")))?;
@@ -56,7 +55,7 @@ pub(crate) fn fuzz() -> Result<Vec<String>, Failure> {
     Ok(Vec::new())
 }
 
-/// Runs some tests in Miri, and returns what could not be run, and why.
+/// Runs some tests in Miri. Returns what could not be run, and why.
 pub(crate) fn interpret() -> Result<Vec<String>, Failure> {
     if !miri_runs() && !install_miri() {
         return Ok(vec![
@@ -90,7 +89,7 @@ fn install_miri() -> bool {
     }
 }
 
-/// A cargo of the nightly toolchain, whichever one runs this.
+/// A cargo of the nightly toolchain, whichever toolchain runs this program.
 fn nightly(arguments: &[&str]) -> Command {
     let mut command = Command::new("rustup");
     command.current_dir(root()).args(["run", "nightly", "cargo"]).args(arguments);

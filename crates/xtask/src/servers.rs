@@ -1,4 +1,4 @@
-//! The servers that tests start for themselves, where a machine lacks them.
+//! Installs the servers that tests start, if a machine lacks them.
 
 use std::env;
 use std::fs;
@@ -10,15 +10,15 @@ use std::process::{Command, Stdio};
 use crate::step::{Failure, Step, root};
 use crate::tools::TOOLS;
 
-/// A server, and what it is called by those who have it.
+/// A server and its names.
 struct Server {
     program: &'static str,
-    /// The same program, under the name that it has in `tools`.
+    /// The same program under its name in `tools`.
     twin: &'static str,
-    /// What Debian and Ubuntu call the package of its tools. That of the server would start it as a service,
-    /// now and whenever the machine starts.
+    /// The Debian and Ubuntu package of its tools. The package of the server would start it as a service, now and at
+    /// every boot.
     tools: &'static str,
-    /// What Homebrew calls it, which starts nothing; `None` where it cannot stand beside another of these.
+    /// The Homebrew formula, which starts nothing; `None` if it conflicts with another of these.
     brew: Option<&'static str>,
     needed: bool,
 }
@@ -39,8 +39,8 @@ const VALKEY: Server = Server {
     needed: false,
 };
 
-/// Installs what is missing where that can be done, and lets `tests` find it. What stays missing keeps no
-/// test from being run: those that need it say so.
+/// Installs what is missing, if possible, and lets `tests` find it. The tests run even if something stays missing:
+/// those that need it say so.
 pub(crate) fn provide_for(tests: &mut Command) {
     let as_root = user_is_root();
     for server in [REDIS, VALKEY] {
@@ -56,18 +56,18 @@ pub(crate) fn provide_for(tests: &mut Command) {
     }
 }
 
-/// How a server is got.
+/// How to get a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
-    /// It is there.
+    /// It is installed.
     Have,
-    /// It is there under its other name.
+    /// It is installed under its other name.
     Link,
-    /// By apt-get, with or without sudo.
+    /// With apt-get, with or without sudo.
     Apt { sudo: bool },
-    /// By Homebrew.
+    /// With Homebrew.
     Brew(&'static str),
-    /// By whoever knows how.
+    /// By hand.
     Ask,
 }
 
@@ -99,7 +99,7 @@ impl Server {
 
     fn install(&self, sudo: bool) -> Result<(), Failure> {
         if self.needed {
-            // The package lists of a fresh machine are empty; old ones may do.
+            // The package lists of a fresh machine are empty. Old lists are fine.
             if let Err(failure) = self.step(apt_get(sudo, &["update"])).run() {
                 eprintln!("{failure}");
             }
@@ -111,7 +111,7 @@ impl Server {
         self.link()
     }
 
-    /// Gives the twin the name by which it is a server, among the tools of this repository.
+    /// Links the program into this repository's tools, under the name of the server.
     fn link(&self) -> Result<(), Failure> {
         let Self { program, twin, tools, .. } = self;
         let Some(file) = find(twin) else {
@@ -140,7 +140,7 @@ impl Server {
     }
 }
 
-/// `sudo` asks for a password itself if it must. Nobody is asked anything else.
+/// `sudo` may ask for a password itself. There are no other questions.
 pub(crate) fn apt_get(sudo: bool, words: &[&str]) -> Command {
     let mut command = Command::new(if sudo { "sudo" } else { "apt-get" });
     if sudo {

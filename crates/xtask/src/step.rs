@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// A command with a name that says what it is good for.
+/// A command with a description of its purpose.
 pub(crate) struct Step {
     name: String,
     command: Command,
@@ -38,7 +38,7 @@ impl Step {
     }
 }
 
-/// Why a chore stopped, as one sentence.
+/// Why a command of xtask failed, as one sentence.
 pub(crate) struct Failure(pub(crate) String);
 
 impl Display for Failure {

@@ -13,7 +13,7 @@ pub(crate) struct Tool {
     version: &'static str,
 }
 
-/// One that can be run.
+/// A version that can be run.
 pub(crate) enum Installed {
     OfTheMachine(&'static str),
     OfThisRepository(&'static str),
@@ -24,7 +24,7 @@ impl Tool {
         Self { name, version }
     }
 
-    /// The machine's, or one that is installed now if need be: two minutes on two cores, once.
+    /// The installed one, or one that is installed now, which takes two minutes on two cores, once.
     pub(crate) fn installed(&self) -> Option<Installed> {
         let Self { name, version } = self;
         let places = [Installed::OfTheMachine(name), Installed::OfThisRepository(name)];

@@ -5,7 +5,7 @@ use leaky_bucket::RateLimiter;
 use super::paused::Paused;
 use crate::accuracy::{Contestant, Promise, Rate};
 
-/// It refills in steps, and has no finer ones than it is told.
+/// It refills in steps, and no finer than configured.
 pub(super) fn bucket(rate: Rate, burst: u64) -> Contestant {
     let (amount, every) = rate.steps();
     let mut paused = Paused::new();

@@ -1,9 +1,8 @@
-//! Rivals whose clock can be turned by hand, each through the seam that it has for that.
+//! Rivals with a clock that can be turned by hand, each in the way that it offers.
 //!
-//! Not among them: limitador, which reads `SystemTime::now` deep inside and has no seam; tower_governor,
-//! actix-governor and axum-governor, which are governor on its own clock; the cached bucket of
-//! tokio-rate-limit, which is deprecated, and the probabilistic one, which draws lots on purpose and
-//! never twice the same; tower-rate-limiter, which asks for a newer Rust.
+//! Left out: limitador, which reads `SystemTime::now` deep inside; tower_governor, actix-governor and axum-governor,
+//! which are governor with its own clock; the cached bucket of tokio-rate-limit, which is deprecated, and the
+//! probabilistic one, which is random on purpose; tower-rate-limiter, which needs a newer Rust.
 
 mod actix_extensible;
 mod governor;
@@ -21,7 +20,7 @@ use super::{Contestant, Rate};
 pub fn rivals(rate: Rate, cost: u64) -> Vec<Contestant> {
     let mut rivals = buckets(rate, rate.count);
     rivals.extend(rate_net::windows(rate));
-    // Their requests all cost one.
+    // All of their requests cost one.
     if cost == 1 {
         rivals.extend(tower_resilience::contestants(rate));
         rivals.push(actix_extensible::contestant(rate));
@@ -29,7 +28,7 @@ pub fn rivals(rate: Rate, cost: u64) -> Vec<Contestant> {
     rivals
 }
 
-/// The buckets among them, with room for `burst` each.
+/// The token buckets among them, with a burst of `burst` each.
 pub fn buckets(rate: Rate, burst: u64) -> Vec<Contestant> {
     let mut buckets = Vec::new();
     buckets.extend(governor::bucket(rate, burst));

@@ -4,7 +4,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::advance;
 
-/// A runtime of tokio whose clock stands still until it is told the time.
+/// A tokio runtime whose clock only moves when it is told.
 #[derive(Debug)]
 pub(super) struct Paused {
     runtime: Runtime,
@@ -27,7 +27,7 @@ impl Paused {
         make()
     }
 
-    /// What comes of `future` at that many microseconds after the start.
+    /// The result of `future` at that many microseconds after the start.
     pub(super) fn at<F: Future>(&mut self, at: u64, future: F) -> F::Output {
         let passed = Duration::from_micros(at - self.now);
         self.now = at;

@@ -31,7 +31,7 @@ pub(super) fn windows(rate: Rate) -> impl Iterator<Item = Contestant> {
     windows.into_iter().flatten()
 }
 
-/// `None` where it refuses this rate as it is built: its log holds no more than 65,536.
+/// `None` if it rejects this rate: its log holds at most 65,536 entries.
 fn contestant(
     name: &'static str,
     promise: Promise,

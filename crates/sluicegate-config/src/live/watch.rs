@@ -1,13 +1,12 @@
 //! Watches a policy file.
 //!
-//! An empty file is refused. A program that writes in place empties the file first, and the limits hold
-//! meanwhile. The parsed document is asked whether it has `rules` (in Envoy's format, whether a descriptor
-//! has a `rate_limit`, or the list is `[]`), never the text. A TOML or YAML file that was cut off between
-//! two rules is a valid file with fewer rules, and nothing in it tells. So a text is put in force only
-//! after it was found twice, and on Linux after the program that wrote into the file has closed it. Only
-//! regular files are read, opened without blocking, 8 MiB at most. The directory is watched and not the
-//! file, and it is watched anew at each look, because links may lead elsewhere. Texts are compared, so an
-//! event may stand for any change and is none by itself.
+//! An empty file is refused. A program that writes in place empties the file first, and the limits hold meanwhile.
+//! The parsed document is asked whether it has `rules` (in Envoy's format, whether a descriptor has a `rate_limit`,
+//! or the list is `[]`), never the text. A TOML or YAML file that was cut off between two rules is a valid file with
+//! fewer rules, and nothing in it shows that. So a text is put in force only after it was read twice, and on Linux
+//! after the program that wrote the file has closed it. Only regular files are read, opened without blocking, up to 8
+//! MiB. The directory is watched and not the file. It is watched anew after each reading, because links may lead
+//! elsewhere. Texts are compared, so an event only says that something may have changed.
 
 use std::collections::BTreeSet;
 use std::error::Error;

@@ -136,7 +136,7 @@ impl<'de> Deserializer<'de> for &Node {
     ) -> Result<V::Value, Misfit> {
         match &self.data {
             Data::Text(text) => visitor.visit_enum(Word(text)),
-            // The author of a file does not know what an enum is.
+            // The author of a file may not know what an enum is.
             _ => String::deserialize(self).and_then(|text| visitor.visit_enum(Word(&text))),
         }
     }

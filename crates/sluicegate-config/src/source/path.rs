@@ -54,7 +54,7 @@ impl fmt::Display for DocumentPath<'_> {
     }
 }
 
-/// Whether TOML lets the name stand without quotes.
+/// Whether TOML allows the name without quotes.
 fn is_bare(name: &str) -> bool {
     let bare = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     !name.is_empty() && name.bytes().all(bare)

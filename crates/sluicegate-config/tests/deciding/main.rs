@@ -22,7 +22,7 @@ use sluicegate_geoip::GeoDatabase;
 
 use self::requests::{Dice, request};
 
-/// The limits by what they say: a rule's only limit is shown by the rule's name and counted by its period too.
+/// The limits as shown: the only limit of a rule has the rule's name and is counted by its period too.
 type Debit = Result<Vec<(String, KeyBuf, u64)>, Missing>;
 
 fn debit<'a>(rule: &impl Rule<HttpView<'a, ()>>, request: &'a Request<()>) -> Debit {
@@ -31,8 +31,8 @@ fn debit<'a>(rule: &impl Rule<HttpView<'a, ()>>, request: &'a Request<()>) -> De
     Ok(charge.debits().map(|debit| (debit.limit.to_string(), debit.key, debit.cost)).collect())
 }
 
-/// The rule that `text` says, from the line after its name on, owes what `rule` owes, whatever is asked:
-/// sometimes something, and sometimes not.
+/// The rule in `text`, from the line after its name on, charges the same as `rule` for random requests. Some of them
+/// are charged and some are not.
 fn alike(text: &str, environment: &Environment, rule: impl for<'a> Rule<HttpView<'a, ()>>) {
     let document = read_toml(text).expect("a document");
     let policies = Policies::new(&document, environment).expect("policies");
@@ -44,7 +44,7 @@ fn alike(text: &str, environment: &Environment, rule: impl for<'a> Rule<HttpView
         assert_eq!(debit(&policies, &request), expected, "{request:?}");
         seen[usize::from(expected.is_ok_and(|debit| !debit.is_empty()))] = true;
     }
-    assert!(seen[1], "nothing was ever owed");
+    assert!(seen[1], "no request was charged");
 }
 
 fn plain(text: &str, rule: impl for<'a> Rule<HttpView<'a, ()>>) {

@@ -6,8 +6,7 @@ mod requests;
 
 use sluicegate_config::{Document, Environment, Policies, PolicyError, read_json, read_toml};
 
-/// What is wrong with a document in TOML. The same in JSON has to be told in the same words, and to have
-/// a place in the text.
+/// The errors in a TOML document. The same document in JSON must have the same errors, with places in its text.
 fn problems(toml: &str) -> String {
     let problems = compile(read_toml(toml));
     let value: serde_json::Value = toml::from_str(toml).expect("TOML");
@@ -31,7 +30,7 @@ fn compile(document: Result<Document, PolicyError>) -> PolicyError {
     Policies::new(&document, &Environment::new()).expect_err("something is wrong")
 }
 
-/// What is wrong with a rule that lacks nothing but limits, and has this besides, from the fourth line on.
+/// The errors in a rule that has a name, a key, and these lines from the fourth line on.
 fn rule(rest: &str) -> String {
     problems(&format!("[[rules]]\nname = \"a\"\nkey = \"ip\"\n{rest}\n"))
 }

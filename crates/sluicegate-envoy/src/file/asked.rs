@@ -1,4 +1,4 @@
-//! The condition under which a request meets a limit.
+//! The condition under which a request reaches a limit.
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -55,7 +55,7 @@ impl TempFile {
         self.0.join("countries.mmdb")
     }
 
-    /// Puts another file in its place.
+    /// Replaces the file.
     fn put(&self, bytes: &[u8]) {
         let new = self.0.join("new");
         fs::write(&new, bytes).unwrap();
@@ -91,11 +91,11 @@ fn addresses_of_one_country_share_a_key() {
 fn all_that_is_unknown_shares_one_key() {
     let geo = cities();
     let country = geo.country(Ip::peer());
-    // In no network, and in one of which nothing is said.
+    // An address in no network, and one in a network without a country.
     assert_eq!(of(&country, "10.0.0.1"), of(&country, "203.0.113.129"));
     assert_eq!(of(&country, "10.0.0.1"), of(&country, "fe80::1"));
     assert_ne!(of(&country, "10.0.0.1"), of(&country, "203.0.113.1"));
-    // Countries without regions, or without that the database knows them.
+    // Countries without regions, or with regions that the database does not know.
     let region = geo.region(Ip::peer());
     assert_eq!(of(&region, "10.0.0.1"), of(&region, "203.0.113.1"));
     assert_eq!(of(&region, "10.0.0.1"), of(&region, "2001:db8::1"));

@@ -21,14 +21,14 @@ impl Request {
     }
 }
 
-/// The key of `request`, which has one.
+/// The key of `request`, which must have one.
 pub(super) fn key(of: &impl Key<Request>, request: &Request) -> KeyBuf {
     let mut key = KeyBuf::new();
     of.write(request, &mut key).expect("a key");
     key
 }
 
-/// What `request` lacks.
+/// What is missing from `request`.
 pub(super) fn missing(of: &impl Key<Request>, request: &Request) -> Missing {
     of.write(request, &mut KeyBuf::new()).expect_err("no key")
 }

@@ -1,11 +1,11 @@
-//! The rivals that the sentence below a table names, in short, for the front page.
+//! The rivals named in the sentence below a table, shortened for the front page.
 
 const AHEAD: &str = "Ahead of sluicegate here: ";
 const DEFAULTS: &str = "Without fields, these are ahead of *";
 const DOUBT: &str = "within the spread";
 
-/// The rivals that are ahead by more than the spread, each with the pair of figures that are furthest apart, as
-/// far as the sentence tells.
+/// The rivals that are ahead by more than the spread, each with the two figures that are furthest apart, as far as
+/// the sentence tells.
 pub(super) fn ahead(text: &str) -> Vec<String> {
     let mut ahead = Vec::new();
     for line in text.lines() {
@@ -18,7 +18,7 @@ pub(super) fn ahead(text: &str) -> Vec<String> {
     ahead
 }
 
-/// Of `**a** (1: 2 against 3; 4 against 5, within the spread); **b** everywhere (most in 6: 7 against 8).`
+/// Parses `**a** (1: 2 against 3; 4 against 5, within the spread); **b** everywhere (most in 6: 7 against 8).`
 fn rivals(list: &str, remark: &str) -> Vec<String> {
     let mut rivals = Vec::new();
     for rival in list.split("**").collect::<Vec<_>>()[1..].chunks(2) {
@@ -30,7 +30,7 @@ fn rivals(list: &str, remark: &str) -> Vec<String> {
     rivals
 }
 
-/// `None` where all are within the spread.
+/// `None` if all are within the spread.
 fn worst(details: &str) -> Option<String> {
     let certain = details.split("; ").filter(|case| !case.contains(DOUBT));
     let figures = certain.filter_map(figures);
@@ -38,7 +38,7 @@ fn worst(details: &str) -> Option<String> {
     figures.max_by(|a, b| apart(a).total_cmp(&apart(b))).map(|(.., text)| text)
 }
 
-/// Of `in 8 of 15 (most in 1 × `u64`: 32.4 against 59.0)`.
+/// Parses `in 8 of 15 (most in 1 × `u64`: 32.4 against 59.0)`.
 fn figures(case: &str) -> Option<(f64, f64, String)> {
     let (before, after) = case.split_once(" against ")?;
     let ahead = before.rsplit([' ', '(']).next()?;

@@ -1,4 +1,4 @@
-//! The pages together: `BENCHMARKS.md` and what is in `docs/benchmarks/`.
+//! All pages: `BENCHMARKS.md` and those in `docs/benchmarks/`.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -10,12 +10,12 @@ use super::page::{Page, Place};
 use super::{read, write};
 use crate::step::{Failure, root};
 
-/// The page that everybody reads. The others hold the tables.
+/// The front page. The others contain the tables.
 pub(super) const FRONT: &str = "BENCHMARKS.md";
 
 const TABLES: &str = "docs/benchmarks";
 
-/// Pages with their paths from the root of the repository. A table or a chart has one place in all of them.
+/// Pages with their paths from the root of the repository. Each table and chart has one place in all of them.
 #[derive(Debug)]
 pub(super) struct Book {
     pages: Vec<(String, Page)>,
@@ -39,7 +39,7 @@ impl Book {
         Self::of(texts.iter().map(|(text, path)| (path.as_str(), text.as_str()))).map_err(Failure)
     }
 
-    /// The error says what is wrong, and on which page.
+    /// The error names the problem and the page.
     fn of<'a>(texts: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, String> {
         let page = |(path, text): (&str, &str)| match Page::read(text) {
             Ok(page) => Ok((path.to_owned(), page)),
@@ -91,7 +91,7 @@ impl Book {
         }
     }
 
-    /// The charts, each with the way from its page to the root.
+    /// The charts, each with the path from its page to the root.
     pub(super) fn charts(&self) -> Vec<(Wish, String)> {
         let chart = |(path, place, ..): (&str, &Place, &str, &str)| match place {
             Place::Chart(wish) => Some((wish.clone(), "../".repeat(path.matches('/').count()))),
@@ -100,7 +100,7 @@ impl Book {
         self.blocks().filter_map(chart).collect()
     }
 
-    /// Says again in which tables rivals are ahead, from what is below the tables now.
+    /// Lists again in which tables rivals are ahead, from the sentences below the tables.
     pub(super) fn tell_where_behind(&mut self) {
         let behind = self.behind();
         self.put(&Place::Behind, &behind);
@@ -118,7 +118,7 @@ impl Book {
         lines + "\n"
     }
 
-    /// The titles among these that have no place in any page.
+    /// The titles among these that have no place on any page.
     pub(super) fn homeless<'a>(&self, titles: impl Iterator<Item = &'a String>) -> Vec<String> {
         let homeless = titles.filter(|&title| self.text(&Place::Table(title.clone())).is_none());
         homeless
@@ -126,7 +126,7 @@ impl Book {
             .collect()
     }
 
-    /// The places for tables of which `has` knows nothing.
+    /// The places for tables that `has` does not know.
     pub(super) fn empty(&self, has: impl Fn(&str) -> bool) -> Vec<String> {
         let missing = self.blocks().filter(|(_, place, ..)| match place {
             Place::Table(title) => !has(title),

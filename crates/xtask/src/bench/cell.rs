@@ -1,6 +1,6 @@
 //! A cell of a printed table: `52.1 (51.8–53.0)`.
 
-/// A figure, and how far its runs spread where that is told.
+/// A figure, and the spread of its runs, if it is given.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Cell {
     pub(super) median: f64,
@@ -9,7 +9,7 @@ pub(super) struct Cell {
 }
 
 impl Cell {
-    /// `None` where the text is no figure: a name, or the dash of a figure that there is not.
+    /// `None` if the text is not a figure: a name, or a dash for a missing figure.
     pub(super) fn read(text: &str) -> Option<Self> {
         let Some((median, rest)) = text.split_once('(') else {
             return Some(Self { median: number(text)?, spread: None });
@@ -18,7 +18,7 @@ impl Cell {
         Some(Self { median: number(median)?, spread: Some((number(low)?, number(high)?)) })
     }
 
-    /// Whether the spreads of both have figures in common.
+    /// Whether the two spreads overlap.
     pub(super) fn overlaps(&self, other: &Self) -> bool {
         match (self.spread, other.spread) {
             (Some((low, high)), Some((other_low, other_high))) => {
@@ -29,7 +29,7 @@ impl Cell {
     }
 }
 
-/// With a sign or without, in groups of three digits or not.
+/// With or without a sign, and with or without groups of three digits.
 fn number(text: &str) -> Option<f64> {
     let text = text.trim();
     let digits = text.strip_prefix('+').unwrap_or(text).replace(',', "");
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_figure_is_not_read_as_one() {
+    fn text_that_is_no_figure_is_not_read_as_one() {
         for text in
             ["", "–", "-", "token bucket", "52.1 (51.8)", "52.1 (a–b)", "(1–2)", "NaN", "inf"]
         {

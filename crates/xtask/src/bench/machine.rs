@@ -1,4 +1,4 @@
-//! On what the benchmarks are run, and when.
+//! The machine that the benchmarks run on, and the time of the run.
 
 use std::fmt;
 use std::fs;
@@ -8,13 +8,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::step::{Failure, root};
 
-/// The machine, its system and its compiler, and what sluicegate is compared with: one line of Markdown
-/// for each.
+/// The machine, its system, its compiler, and the rivals: one line of Markdown for each.
 #[derive(Debug)]
 pub(super) struct Machine(String);
 
 impl Machine {
-    /// This one. What it does not tell is left out.
+    /// This machine. Unknown facts are left out.
     pub(super) fn here(releases: &[String]) -> Self {
         let line = |name, said: Vec<Option<String>>| {
             let said: Vec<_> = said.into_iter().flatten().collect();
@@ -31,7 +30,7 @@ impl Machine {
         )
     }
 
-    /// Fails where a page that says `there` of itself was measured elsewhere.
+    /// Fails if a page was measured on another machine, as `there` says.
     pub(super) fn check(&self, there: &str) -> Result<(), Failure> {
         match self.0.lines().find(|line| !there.contains(line)) {
             Some(here) if !there.trim().is_empty() => Err(Failure(format!(
@@ -59,7 +58,7 @@ fn commit() -> String {
     let Some(commit) = output("git", &["rev-parse", "--short", "HEAD"]) else {
         return "no commit".to_owned();
     };
-    // What the benchmarks themselves write does not count.
+    // The files that the benchmarks themselves write do not count.
     let changes = [
         "status",
         "--porcelain",
@@ -90,7 +89,7 @@ fn cores() -> Option<String> {
     Some(format!("{cores} {kind}"))
 }
 
-/// Those that a core has for data: `48K L1, 1024K L2, 32768K L3`.
+/// The data caches of a core: `48K L1, 1024K L2, 32768K L3`.
 fn caches() -> Option<String> {
     let caches = (0..).map_while(|index| {
         let of = |what| file(&format!("/sys/devices/system/cpu/cpu0/cache/index{index}/{what}"));
@@ -108,7 +107,7 @@ fn memory() -> Option<String> {
     Some(format!("{} GB of memory", (kilobytes * 1_024).div_ceil(1_000_000_000)))
 }
 
-/// Without what its builder added to the release.
+/// Without the suffix that the distributor added to the release.
 fn kernel() -> Option<String> {
     let system = output("uname", &["-sr"])?;
     system.split('-').next().map(str::to_owned)
@@ -119,7 +118,7 @@ fn clock() -> Option<String> {
     Some(format!("clock source {source}"))
 }
 
-/// What the first processor says of itself.
+/// What the first processor reports about itself.
 fn of_processor(field: &str) -> Option<String> {
     let processors = file("/proc/cpuinfo")?;
     let mut fields = processors.lines().filter_map(|line| line.split_once(':'));
@@ -136,7 +135,7 @@ fn output(program: &str, arguments: &[&str]) -> Option<String> {
     output.status.success().then(|| text.trim().to_owned())
 }
 
-/// `days` after 1970-01-01, as `2026-11-20`.
+/// The date `days` after 1970-01-01, as `2026-11-20`.
 fn date(mut days: u64) -> String {
     let is_leap = |year: u64| {
         year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))

@@ -29,8 +29,8 @@ use crate::step::{Failure, Seconds, root};
 /// By title.
 type Tables = BTreeMap<String, Table>;
 
-/// Runs what the arguments ask for and puts what it prints where the page has a place for it. What went
-/// well is kept even if something else did not.
+/// Runs the benchmarks that the arguments ask for, and puts their output into its places on the pages. Successful
+/// results are kept even if another benchmark failed.
 pub(crate) fn bench(arguments: Vec<OsString>) -> Result<(), Failure> {
     let manifest = read("benches/Cargo.toml")?;
     let mut programs = program::all(&manifest);
@@ -76,7 +76,7 @@ pub(crate) fn bench(arguments: Vec<OsString>) -> Result<(), Failure> {
     }
 }
 
-/// After a run of everything the page says once when that was; else the tables that are new say it.
+/// After a full run the front page says once when it was. Otherwise each new table says it.
 fn write_tables(
     book: &mut Book,
     tables: &Tables,
@@ -102,7 +102,7 @@ fn write_tables(
     }
 }
 
-/// Draws the charts of the tables that are new. Returns why some could not be drawn.
+/// Draws the charts of the new tables. Returns why some could not be drawn.
 fn draw_charts(book: &mut Book, tables: &Tables) -> Result<Vec<String>, Failure> {
     let mut problems = Vec::new();
     for (wish, way) in book.charts() {

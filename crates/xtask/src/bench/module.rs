@@ -1,5 +1,5 @@
-//! redis-cell, a rival that is a module of the server. It is no dependency of `benches/`: a `dylib` cannot be
-//! one, and it would bring along a crate with a known vulnerability. So it is built beside the workspace.
+//! redis-cell, a rival that is a module of the Redis server. It cannot be a dependency of `benches/`, because it is a
+//! `dylib`, and it would bring along a crate with a known vulnerability. So it is built outside of the workspace.
 
 use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
 use std::ffi::OsString;
@@ -8,19 +8,19 @@ use std::{env, fs};
 
 use crate::step::{Failure, Step, cargo, root};
 
-/// What it is called.
+/// Its name.
 pub(super) const NAME: &str = "redis-cell";
 
-/// The release that takes part.
+/// The release that is measured.
 pub(super) const RELEASE: &str = "0.2.2";
 
-/// Tells `benches/redis.rs` where the module is.
+/// The variable that tells `benches/redis.rs` where the module is.
 pub(super) const VARIABLE: &str = "REDIS_CELL";
 
 /// The program that loads it.
 pub(super) const PROGRAM: &str = "redis";
 
-/// The module: what the variable names, or else what is built now, in some seconds, once.
+/// The module: the file that the variable names, otherwise one that is built now, once, in some seconds.
 pub(super) fn get() -> Result<OsString, Failure> {
     match env::var_os(VARIABLE) {
         Some(module) => Ok(module),
@@ -41,7 +41,7 @@ fn build(directory: &Path) -> Result<PathBuf, Failure> {
     Ok(directory.join("target").join("release").join(file))
 }
 
-/// A package with nothing in it but that dependency.
+/// A package with only that dependency.
 fn text() -> String {
     format!(
         "[package]\n\

@@ -1,4 +1,4 @@
-//! A page: text by hand, and between pairs of comments what the benchmarks put there.
+//! A page: text written by hand, and generated text between pairs of comments.
 //!
 //! ```text
 //! <!-- machine -->
@@ -27,13 +27,13 @@ enum Part {
     Block { place: Place, marker: String, text: String },
 }
 
-/// What a marker makes room for.
+/// What a marker is a place for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Place {
     Machine,
-    /// In which tables rivals are ahead.
+    /// The list of tables in which rivals are ahead.
     Behind,
-    /// With this title.
+    /// The table with this title.
     Table(String),
     Chart(Wish),
 }
@@ -41,7 +41,7 @@ pub(super) enum Place {
 const END: &str = "<!-- end -->";
 
 impl Page {
-    /// The error says what is wrong with which marker.
+    /// The error names the marker and the problem.
     pub(super) fn read(text: &str) -> Result<Self, String> {
         let mut parts = Vec::new();
         for (index, line) in text.lines().enumerate() {
@@ -76,7 +76,7 @@ impl Page {
         })
     }
 
-    /// What stands at this place now.
+    /// The text at this place now.
     pub(super) fn text(&self, wanted: &Place) -> Option<&str> {
         self.blocks().find(|(place, ..)| *place == wanted).map(|(.., text)| text)
     }
@@ -94,7 +94,7 @@ impl Page {
 }
 
 impl Place {
-    /// `None` for a line that is no marker.
+    /// `None` for a line that is not a marker.
     fn read(line: &str) -> Result<Option<Self>, String> {
         let comment = line.trim().strip_prefix("<!--").and_then(|line| line.strip_suffix("-->"));
         let Some(comment) = comment.map(str::trim) else { return Ok(None) };
@@ -164,14 +164,14 @@ The end.
     }
 
     #[test]
-    fn only_what_stands_between_two_markers_is_replaced() {
+    fn only_text_between_two_markers_is_replaced() {
         let mut page = Page::read(PAGE).unwrap();
         page.put(&step(), "| new |\n| newer |\n");
         page.put(&Place::Machine, "");
         let expected = PAGE.replace("| old |\n", "| new |\n| newer |\n").replace("old\n", "");
         assert_eq!(page.to_string(), expected);
         assert_eq!(page.text(&step()), Some("| new |\n| newer |\n"));
-        // What is new may be replaced again.
+        // New text can be replaced again.
         let mut page = Page::read(&page.to_string()).unwrap();
         page.put(&step(), "| old |\n");
         page.put(&Place::Machine, "old\n");

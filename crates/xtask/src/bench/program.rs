@@ -9,7 +9,7 @@ use super::wanted::Wanted;
 use super::weight;
 use crate::step::{Failure, Seconds, Step, cargo};
 
-/// What the programs printed, and why some printed less than they should.
+/// What the programs printed, and why some printed less than expected.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
     pub(super) printed: String,
@@ -30,13 +30,13 @@ pub(super) fn all(manifest: &str) -> Vec<String> {
     programs
 }
 
-/// Builds them all first, so that no compiler is at work while one of them measures.
+/// Builds all programs first, so that no compiler runs while one of them measures.
 pub(super) fn build() -> Result<(), Failure> {
     let command = cargo(["bench", "--package", "sluicegate-benches", "--no-run"]);
     Step::new("benchmarks", command).run()
 }
 
-/// Runs them one after the other. One that fails keeps none of the others from running.
+/// Runs the programs one after the other. If one fails, the others still run.
 pub(super) fn run(wanted: &Wanted) -> Outcome {
     let mut outcome = Outcome::default();
     for program in &wanted.programs {
@@ -53,7 +53,7 @@ pub(super) fn run(wanted: &Wanted) -> Outcome {
             command.arg("--full");
         }
         if program == module::PROGRAM {
-            // Without it, there is a row less.
+            // Without it, a row is missing.
             match module::get() {
                 Ok(module) => _ = command.env(module::VARIABLE, module),
                 Err(Failure(why)) => outcome.problems.push(why),

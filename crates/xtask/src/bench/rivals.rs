@@ -1,13 +1,13 @@
 //! The rivals that the benchmarks run, and their releases.
 
-/// The rivals: what that manifest pins to one release.
+/// The rivals: dependencies that the manifest pins to one release.
 pub(super) fn rivals(manifest: &str) -> Vec<String> {
     let pinned = |line: &&str| line.contains("\"=");
     let name = |line: &str| line.split(['=', '.', ' ']).next().unwrap_or_default().to_owned();
     manifest.lines().filter(pinned).map(name).collect()
 }
 
-/// The rivals with the releases that the lock file holds of them.
+/// The rivals with their releases in the lock file.
 pub(super) fn releases(manifest: &str, lock: &str) -> Vec<String> {
     let release = |name: &String| {
         let (_, package) = lock.split_once(&format!("name = \"{name}\"\nversion = \""))?;

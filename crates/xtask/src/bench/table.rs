@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::cell::Cell;
 
-/// A table of Markdown, and what stood below it.
+/// A Markdown table, and the text below it.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     pub(super) title: String,
@@ -16,7 +16,7 @@ pub(super) struct Table {
     after_a_gap: bool,
 }
 
-/// All tables in what a program printed, each below its `### title`.
+/// All tables that a program printed, each below its `### title`.
 pub(super) fn printed_in(text: &str) -> Vec<Table> {
     let mut tables: Vec<Table> = Vec::new();
     for line in text.lines() {
@@ -51,8 +51,8 @@ impl Table {
         self.after_a_gap = line.is_empty();
     }
 
-    /// The contenders and the cases that they are compared in: the columns and the rows, or the other
-    /// way about, whichever holds sluicegate.
+    /// The contenders and the cases in which they are compared. Contenders are in the columns or in the rows,
+    /// wherever sluicegate is.
     pub(super) fn matrix(&self) -> Matrix<'_> {
         let (columns, rows) = (self.head.get(1..).unwrap_or_default(), self.names());
         let columns: Vec<_> = columns.iter().map(String::as_str).collect();
@@ -77,7 +77,7 @@ impl Table {
     }
 }
 
-/// The same table, but for the spaces that lined it up in a terminal.
+/// The table without the spaces that align it in a terminal.
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
@@ -88,12 +88,12 @@ impl fmt::Display for Table {
     }
 }
 
-/// Who was compared in what.
+/// The contenders and the cases.
 #[derive(Debug)]
 pub(super) struct Matrix<'a> {
     pub(super) contenders: Vec<&'a str>,
     pub(super) cases: Vec<&'a str>,
-    /// For each contender, its cells: what was printed, and what that says.
+    /// For each contender, its cells: the text and its figure.
     pub(super) cells: Vec<Vec<(&'a str, Option<Cell>)>>,
 }
 
@@ -157,7 +157,7 @@ Both.
     }
 
     #[test]
-    fn contenders_may_stand_in_columns_or_in_rows() {
+    fn contenders_may_be_in_columns_or_in_rows() {
         let tables = printed_in(PRINTED);
         let across = tables[0].matrix();
         assert_eq!(across.contenders, ["sluicegate", "governor"]);

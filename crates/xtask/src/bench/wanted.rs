@@ -1,15 +1,15 @@
-//! What of the benchmarks the command line asks for.
+//! Which benchmarks the command line asks for.
 
 use std::ffi::OsString;
 
 use crate::step::Failure;
 
-/// Programs, and words that the titles of tables have to hold.
+/// Programs, and words that titles of tables have to contain.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Wanted {
     /// At least one.
     pub(super) programs: Vec<String>,
-    /// None where all tables of these programs are wanted.
+    /// Empty if all tables of these programs are wanted.
     pub(super) words: Vec<String>,
     pub(super) full: bool,
     everything: bool,
@@ -17,14 +17,14 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// A program's name chooses that program; any other word, the tables whose title holds it.
+    /// A program's name chooses that program. Any other word chooses the tables whose title contains it.
     pub(super) fn read(arguments: Vec<OsString>, programs: &[String]) -> Result<Self, Failure> {
         let mut wanted = Self::default();
         for argument in arguments {
             let argument = argument.to_string_lossy().into_owned();
             match &*argument {
                 "--full" => wanted.full = true,
-                // What separated cargo's arguments from those of the programs.
+                // The separator between cargo's arguments and those of the programs.
                 "--" => continue,
                 flag if flag.starts_with('-') => {
                     return Err(Failure(format!("`{flag}` is no argument of `cargo xtask bench`")));
@@ -47,7 +47,7 @@ impl Wanted {
         self.everything
     }
 
-    /// As it can be typed again.
+    /// The command line, as it can be typed again.
     pub(super) fn command(&self) -> String {
         let mut command = "cargo xtask bench".to_owned();
         for argument in &self.arguments {
@@ -57,7 +57,7 @@ impl Wanted {
         command
     }
 
-    /// The words that no title holds.
+    /// The words that no title contains.
     pub(super) fn in_vain(&self, titles: &[&str]) -> Vec<String> {
         let in_vain = |word: &&String| !titles.iter().any(|title| title.contains(word.as_str()));
         self.words
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_that_nobody_knows_is_refused() {
+    fn an_unknown_flag_is_refused() {
         assert_eq!(
             read(&["--fast"]).unwrap_err(),
             "`--fast` is no argument of `cargo xtask bench`"
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_no_title_holds_is_named() {
+    fn a_word_that_no_title_contains_is_named() {
         let wanted = read(&["refused", "tread"]).unwrap();
         assert_eq!(
             wanted.in_vain(&["The table, refused"]),

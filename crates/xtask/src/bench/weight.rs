@@ -1,4 +1,4 @@
-//! What a limiter adds to the crates that an application compiles: counted by `cargo tree`, nothing is built.
+//! How many crates a limiter adds to an application, counted with `cargo tree`. Nothing is built.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,7 +7,7 @@ use std::process::Command;
 use super::{read, rivals};
 use crate::step::{Failure, cargo, root};
 
-/// What the command line calls it, beside the programs in `benches/`.
+/// Its name on the command line, like those of the programs in `benches/`.
 pub(super) const PROGRAM: &str = "weight";
 
 const TITLE: &str = "Weight, crates to compile";
@@ -58,7 +58,7 @@ const fn with(
     Application { name, without: Some(without), dependencies }
 }
 
-/// The table, as the programs print theirs; nothing if none of these words is in its title.
+/// The table in the format of the programs; empty if none of these words is in its title.
 pub(super) fn printed(words: &[String]) -> Result<String, Failure> {
     if !words.is_empty() && !words.iter().any(|word| TITLE.contains(word.as_str())) {
         return Ok(String::new());

@@ -25,7 +25,7 @@ pub(super) fn edges(sources: &[Source]) -> BTreeSet<(usize, usize)> {
     edges
 }
 
-/// The file that defines what is at `path`.
+/// The file that defines the item at `path`.
 fn defined_in(
     path: &[String],
     sources: &[Source],
@@ -47,7 +47,7 @@ fn defined_in(
     }
 }
 
-/// The sets of files that reach each other, of which no file imports another in one direction only.
+/// The circles: sets of files in which each file reaches each other one through imports.
 pub(super) fn circles(count: usize, edges: &BTreeSet<(usize, usize)>) -> Vec<Vec<usize>> {
     let reach: Vec<_> = (0..count).map(|from| reached(from, edges)).collect();
     let mut circles = BTreeSet::new();

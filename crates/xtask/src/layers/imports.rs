@@ -19,7 +19,7 @@ pub(super) struct Source {
 pub(super) struct Import {
     /// Absolute, from the root of the crate.
     pub(super) path: Vec<String>,
-    /// What the file calls it, if it is a `use` item.
+    /// The name that the file gives it, if it is a `use` item.
     pub(super) name: Option<String>,
 }
 
@@ -77,7 +77,7 @@ impl Source {
         Self { file: file.to_owned(), module, imports }
     }
 
-    /// Whether other modules of its folder and below are in this file's room: it is a `mod.rs` or the root.
+    /// Whether other modules of its folder and below belong to this file's room: it is a `mod.rs` or the root.
     pub(super) fn is_front_page(&self) -> bool {
         ["mod.rs", "lib.rs", "main.rs"].iter().any(|name| self.file.ends_with(name))
     }
@@ -92,14 +92,14 @@ fn module_of(file: &str) -> Vec<String> {
     module
 }
 
-/// Without comments and the tests at the end.
+/// Without comments and without the tests at the end.
 fn code_of(text: &str) -> String {
     let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
     let lines = code.lines().map(|line| line.split("//").next().unwrap_or_default());
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Whether a `use` item begins here: not `use<'a>` of a return type, and no word of a text.
+/// Whether a `use` item begins here, and not the `use<'a>` of a return type or a word in a text.
 fn is_item(words: &[String], at: usize) -> bool {
     let next = words.get(at + 1).map_or("", String::as_str);
     let before = at.checked_sub(1).map_or(";", |before| words[before].as_str());

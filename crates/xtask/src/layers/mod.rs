@@ -75,7 +75,7 @@ fn broken_layers(sources: &[Source], edges: &BTreeSet<(usize, usize)>) -> Vec<St
     let mut broken = Vec::new();
     for &(from, to) in edges {
         let Some((_, allowed)) = CORE.iter().find(|(module, _)| *module == top(from)) else {
-            // The root and the public faces re-export from everywhere.
+            // The root and the public modules re-export from everywhere.
             continue;
         };
         if top(from) != top(to) && !allowed.contains(&top(to)) {

@@ -1,4 +1,4 @@
-//! What a change does, by hand.
+//! Changes that are made by hand.
 
 use std::sync::mpsc::channel;
 
@@ -72,7 +72,7 @@ fn a_file_that_says_the_same_as_before_is_no_event() {
     place.exchange(&everybody(10));
     look();
     assert_eq!(told(), 0);
-    // What is wrong is told once, not at every look.
+    // An error is reported once, not each time that the file is read.
     place.write("rules = 7");
     look();
     look();
@@ -81,7 +81,7 @@ fn a_file_that_says_the_same_as_before_is_no_event() {
     look();
     look();
     assert_eq!(told(), 1);
-    // And that it is there again, though nothing is different.
+    // The file is back, with the same content.
     place.write(&everybody(10));
     look();
     look();

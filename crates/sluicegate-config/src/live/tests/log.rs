@@ -1,4 +1,4 @@
-//! What the operator is told, as `tracing` events.
+//! `tracing` events for the operator.
 
 use std::fmt::{Debug, Write};
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use super::{Place, everybody};
 use crate::live::Live;
 use crate::{Diagnostic, Environment, Format, PolicyFile};
 
-/// Keeps what it is told.
+/// Keeps the events.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<String>>>);
 
@@ -47,7 +47,7 @@ impl Subscriber for Log {
     fn exit(&self, _: &Id) {}
 }
 
-/// What is told while `run` runs.
+/// The events while `run` runs.
 fn told(run: impl FnOnce()) -> Vec<String> {
     let log = Log::default();
     tracing::subscriber::with_default(log.clone(), run);

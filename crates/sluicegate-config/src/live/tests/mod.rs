@@ -15,7 +15,7 @@ use super::Live;
 use crate::compile::Policies;
 use crate::environment::Environment;
 
-/// A document of one rule, so many requests a minute for everybody.
+/// A document with one rule: `count` requests a minute for all clients together.
 fn everybody(count: u64) -> String {
     format!("[[rules]]\nname = \"all\"\nkey = \"global\"\nlimits = [\"{count}/minute\"]\n")
 }
@@ -86,7 +86,7 @@ fn in_force(live: &Live) -> Vec<String> {
     limits
 }
 
-/// Whether the only limit in force admits so many a minute.
+/// Whether the only limit in force admits `count` a minute.
 fn admits(live: &Live, count: u64) -> bool {
     matches!(&in_force(live)[..], [limit] if limit.starts_with(&format!("{count}/minute")))
 }

@@ -1,4 +1,4 @@
-//! Random reloads and requests, in one thread, against a model: what is spent stays spent.
+//! Random reloads and requests in one thread, compared with a model: what is spent stays spent.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -73,19 +73,20 @@ fn text(rules: &Rules) -> String {
     if text.is_empty() { "rules = []".to_owned() } else { text }
 }
 
-/// What is spent of a row by one count, in the model's own words. Times are microseconds.
+/// What is spent of a row under one count, as the model sees it. Times are microseconds.
 #[derive(Debug, Clone, Copy)]
 struct Account {
     said: Said,
     at: u64,
-    /// The least and the most that may be spent: what a bucket takes over is rounded up to parts of a token.
+    /// The smallest and the largest amount that may be spent: what a bucket takes over is rounded up to fractions of
+    /// a token.
     spent: [f64; 2],
 }
 
 /// Far more than sums of fractions are off, and far less than a part of a token that matters.
 const NOTHING: f64 = 1e-4;
 
-/// More than what is taken over is rounded up by.
+/// An upper bound on that rounding.
 const ROUNDED: f64 = 1e-5;
 
 impl Account {
@@ -94,20 +95,20 @@ impl Account {
         let Said { window, count, period, .. } = self.said;
         let micros = period * 1_000_000;
         let back = match window {
-            // At each border that was passed, as much comes back as the window holds.
+            // At each border that was passed, the count of the window comes back.
             true => ((now / micros - self.at / micros) * count) as f64,
             false => (now - self.at) as f64 * count as f64 / micros as f64,
         };
         Self { at: now, spent: self.spent.map(|spent| (spent - back).max(0.0)), ..self }
     }
 
-    /// One more, as far as there is room.
+    /// Spends one more, if there is room.
     fn charged(self) -> Self {
         let most = self.said.count as f64;
         Self { spent: self.spent.map(|spent| (spent + 1.0).min(most).max(spent)), ..self }
     }
 
-    /// What is left after one more request, by the least or by the most that is spent.
+    /// What is left after one more request, by the smallest or by the largest amount.
     fn room(&self, bound: usize) -> f64 {
         self.said.count as f64 - self.spent[bound] - 1.0
     }

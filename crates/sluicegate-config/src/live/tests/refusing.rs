@@ -1,4 +1,4 @@
-//! What is done with refused requests.
+//! What happens to refused requests.
 
 use sluicegate_core::adapter::{Gate, Treatment};
 use sluicegate_core::store::Store;
@@ -14,7 +14,7 @@ fn rule(name: &str, count: u64, reject: &str) -> String {
     )
 }
 
-/// A decision that refuses, after as many requests as it takes.
+/// A decision that refuses, after as many requests as that takes.
 fn refusal(live: &Live) -> Decision {
     let store = Memory::with_capacity(64);
     let charge = Request::default().charge(live);
@@ -59,7 +59,7 @@ fn what_is_done_is_reloaded_with_the_limits() {
     place.write(&rule("few", 1, "\"block\""));
     live.reload().expect("valid policies");
     assert_eq!(gate.treat(&refusal(&live)), Treatment::Reject);
-    // What is no longer said of a limit is what holds for all: it is refused.
+    // A limit that is no longer in the file is handled by default: it refuses.
     place.write("rules = []");
     live.reload().expect("valid policies");
     assert_eq!(gate.treat(&decided), Treatment::Reject);

@@ -1,4 +1,4 @@
-//! Random reloads and requests, on many threads: each request sees one document, whole.
+//! Random reloads and requests on many threads. Each request is decided by one whole document.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,7 +16,7 @@ use crate::testing::Request;
 
 const THREADS: usize = 3;
 
-/// So many rules, each with windows of the same count, by which the document is told from others.
+/// Each document has this many rules, whose windows all have one count. The count identifies the document.
 fn document(count: u64, rules: usize) -> String {
     let rule = |name| {
         format!(
@@ -85,7 +85,7 @@ proptest! {
                 live.reload().expect_err("a broken file");
             }
         });
-        // Time stands still: what is spent is spent, whichever document was in force.
+        // Time stands still, so what is spent stays spent, whichever document was in force.
         let spent = admitted.load(Ordering::Relaxed);
         let most = all.iter().copied().max().expect("two at least");
         prop_assert!(spent <= most, "{} were admitted, {} at most", spent, most);

@@ -35,7 +35,7 @@ impl Watched {
         self.events.recv_timeout(AT_MOST).expect("an event, as the file has changed")
     }
 
-    /// Waits for policies with that count. A file that is written in place may be read half-way before.
+    /// Waits for policies with that count. A file that is written in place may be read half-written before.
     fn wait_for(&self, count: u64) {
         while !admits(&self.live, count) {
             let event = self.event();
@@ -150,7 +150,7 @@ fn nothing_is_watched_once_the_guard_is_dropped() {
     let Watched { place, live, watching, events } = Watched::of(Place::with(&everybody(10)));
     drop(watching);
     place.exchange(&everybody(20));
-    // The thread has ended: nobody else has a part in the policies.
+    // The thread has ended, so no other thread uses the policies.
     assert_eq!(Arc::strong_count(&live.shared), 1);
     assert!(admits(&live, 10));
     assert!(events.try_recv().is_err());
@@ -203,7 +203,7 @@ fn a_listener_that_panics_does_not_end_the_watching() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_file_that_changes_by_another_name_is_reloaded() {
-    // As one does that is mounted alone: its directory hears nothing of it.
+    // As for a file that is mounted alone: its directory gets no event.
     let place = Place::with(&everybody(10));
     let elsewhere = place.at("elsewhere");
     fs::create_dir(&elsewhere).expect("a directory");
@@ -236,7 +236,7 @@ fn a_text_is_put_in_force_once_it_is_found_twice() {
     assert!(admits(&live, 10));
     look();
     assert_eq!(in_force(&live).len(), 2);
-    // One that is never the same twice is put in force in the end.
+    // A file that changes all the time is put in force in the end.
     for count in 100..200 {
         place.write(&everybody(count));
         look();
@@ -251,7 +251,7 @@ fn a_program_that_pauses_in_the_middle_of_a_file_is_waited_for() {
     let (whole, half) = two_rules();
     let mut file = fs::File::create(watched.place.file()).expect("a file");
     file.write_all(&whole.as_bytes()[..half]).expect("room on the disk");
-    // Meanwhile, another file in another directory is reloaded twice: longer than a look takes.
+    // Meanwhile, another file in another directory is reloaded twice, which takes longer than reading this one twice.
     let other = Watched::of(Place::with(&everybody(1)));
     for count in [2, 3] {
         other.place.exchange(&everybody(count));

@@ -1,4 +1,4 @@
-//! Files that a program made: large ones are read in proportion to their size, or refused.
+//! Large files, as programs write them: they are read in time proportional to their size, or refused.
 
 use std::fmt::Write;
 use std::time::{Duration, Instant};
@@ -10,8 +10,8 @@ use sluicegate_config::{Environment, Policies};
 
 const MANY: usize = 16_000;
 
-/// What each of these takes is a second at most, in a build that is not optimized. Where time grows with the
-/// square of the size, it is minutes.
+/// Each of these takes a second at most, in a build without optimization. If the time grew with the square of the
+/// size, it would be minutes.
 const AT_MOST: Duration = Duration::from_secs(60);
 
 const RATE: &str = "rate_limit: { unit: day, requests_per_unit: 1 }";
@@ -58,7 +58,7 @@ fn many_keys_are_quick() {
     let known = headers(&keys.iter().map(String::as_str).collect::<Vec<_>>());
     let text = file(|at, text| writeln!(text, "- {{ key: k{at}, {RATE} }}").expect("room"));
     assert_eq!(read(&text, &known), Ok(MANY));
-    // Nobody said what they are: each is a problem.
+    // No descriptor is known, so each is an error.
     assert!(read(&text, &Descriptors::default()).is_err());
     let one_map =
         format!("domain: d\n{}", (0..MANY).map(|at| format!("k{at}: 1\n")).collect::<String>());

@@ -1,4 +1,4 @@
-//! What descriptors are of a request.
+//! Which part of a request each descriptor reads.
 
 use sluicegate_core::key::Claims;
 

@@ -1,4 +1,4 @@
-//! Rules decide as the service's own lookup does, which is written down here as it stands there.
+//! Rules decide like the service's own lookup, which is repeated here as in its source.
 
 use proptest::collection::vec;
 use proptest::option;
@@ -23,13 +23,13 @@ struct Node {
 
 #[derive(Debug, Clone)]
 struct Limit {
-    /// Tells it from all others; none is no limit at all.
+    /// Identifies the limit; `None` is no limit at all.
     count: Option<u64>,
     name: Option<&'static str>,
     replaces: Option<&'static str>,
 }
 
-/// What a request meets: the limit, and what its counter goes by.
+/// What a request reaches: the limit, and the values of its counter.
 type Met = (u64, Vec<String>);
 
 fn limit() -> impl Strategy<Value = Limit> {
@@ -116,8 +116,8 @@ fn descriptors(nodes: &[Node], way: &[&'static str], found: &mut Vec<Vec<&'stati
     }
 }
 
-/// The service's `GetLimit`: at each level the exact value, else the first wildcard that matches, else
-/// the key alone; the limit has to stand where the descriptor ends.
+/// The service's `GetLimit`: at each level the exact value, otherwise the first wildcard that matches, otherwise the
+/// key without a value. The limit has to be where the descriptor ends.
 fn lookup<'n>(nodes: &'n [Node], entries: &[(&str, &str)]) -> Option<(&'n Limit, Vec<String>)> {
     let mut level = nodes;
     let mut counter = Vec::new();
@@ -139,7 +139,7 @@ fn lookup<'n>(nodes: &'n [Node], entries: &[(&str, &str)]) -> Option<(&'n Limit,
     None
 }
 
-/// Written otherwise than in what is tested.
+/// Written in another way than the code under test.
 fn is_like(pattern: &str, text: &str) -> bool {
     match (pattern.split_at_checked(1), text.split_at_checked(1)) {
         (None, None) => true,
@@ -200,7 +200,7 @@ proptest! {
             );
             seen.extend(expected.into_iter().zip(debit).map(|(met, (_, key))| (met, key)));
         }
-        // One counter there is one counter here, and two are two.
+        // Each counter of the service is one counter here.
         for (met, key) in &seen {
             for (other, other_key) in &seen {
                 prop_assert_eq!(met == other, key == other_key, "{:?} {:?}\n{}", met, other, text);

@@ -1,4 +1,4 @@
-//! What is wrong with a file, and where.
+//! Errors in a file, and their places.
 
 use super::{headers, read_yaml_with_warnings};
 

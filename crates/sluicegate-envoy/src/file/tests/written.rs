@@ -1,4 +1,4 @@
-//! Files in the shape in which Istio's example and Envoy Gateway write them.
+//! Files in the form of Istio's example and of Envoy Gateway.
 
 use super::{headers, policies, read_yaml, read_yaml_with_warnings};
 use crate::Descriptors;
@@ -31,7 +31,7 @@ fn names_that_are_known_are_known_in_any_letter_case() {
         );
         read_yaml(&text, &Descriptors::default()).expect(key);
     }
-    // What the code says of a name holds for that name alone.
+    // What code says about a name is valid for that name only.
     let known = Descriptors::default().with("User", Key::Claim("user".into()));
     let user =
         "domain: d\ndescriptors:\n- { key: user, rate_limit: { unit: day, requests_per_unit: 1 } }";
@@ -53,7 +53,7 @@ fn a_header_that_no_request_has_is_warned_of_or_what_is_meant() {
     let (_, warnings) = read_yaml_with_warnings(PATHS, &known).expect("a valid file");
     let [warning] = &warnings[..] else { panic!("{warnings:?}") };
     assert!(warning.message().contains("so that nothing is limited"), "{warning}");
-    // What Envoy itself calls headers.
+    // The names that Envoy gives to headers.
     let known = Descriptors::default().with("PATH", Key::Header(":path".into()));
     assert_eq!(names(&path("/pay").charge(&policies(PATHS, &known))), ["PATH_/pay"]);
     let hosts = PATHS.replace("/pay", "shop.example.com");
@@ -127,7 +127,7 @@ fn what_envoy_gateway_writes_is_read() {
     assert!(limit.starts_with("fixed 3/hour"), "{limit}");
     assert!(request("/pay", "203.0.113.7").charge(&policies).is_empty());
     assert!(request("/other", "192.0.2.7").charge(&policies).is_empty());
-    // And without `Descriptors`, each key that only the routes know is told, once.
+    // Without `Descriptors`, each key that only the routes know is reported once.
     let problems = read_yaml(GATEWAY, &Descriptors::default()).expect_err("which routes?");
     assert_eq!(problems.iter().count(), 2, "{problems}");
 }

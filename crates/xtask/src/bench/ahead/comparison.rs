@@ -1,15 +1,15 @@
 use crate::bench::cell::Cell;
 use crate::bench::table::{Matrix, is_ours};
 
-/// More cases of one rival would be a second table.
+/// The most cases listed for one rival. More of them would be a second table.
 const MOST_TOLD: usize = 4;
 
-/// The rivals of a table beside what is ours.
+/// The rivals of a table, compared with sluicegate.
 pub(super) struct Comparison<'a> {
     matrix: &'a Matrix<'a>,
     rivals: Vec<usize>,
     ours: Vec<usize>,
-    /// Those that are better or worse, and repeat no other.
+    /// The cases whose figures are better or worse, and that repeat no other case.
     cases: Vec<usize>,
     /// Whether more is better, for each case of the table.
     more: Vec<bool>,
@@ -47,7 +47,7 @@ impl<'a> Comparison<'a> {
         sentence
     }
 
-    /// Where this rival is ahead of something of ours that is like it.
+    /// The cases in which this rival is ahead of the contenders of ours that it can be compared with.
     fn told(&self, rival: usize) -> Option<String> {
         let ours = self.like(rival);
         let ahead = self.cases.iter().filter_map(|case| self.behind(rival, &ours, *case));
@@ -65,7 +65,7 @@ impl<'a> Comparison<'a> {
         })
     }
 
-    /// Whoever takes sluicegate with its defaults has header fields that many rivals do without.
+    /// sluicegate with its defaults writes header fields, which many rivals do not.
     fn told_of_defaults(&self) -> Option<String> {
         let names = &self.matrix.contenders;
         let default = *self.ours.iter().find(|i| names[**i].ends_with("as it comes"))?;
@@ -84,9 +84,8 @@ impl<'a> Comparison<'a> {
             .then(|| format!("Without fields, these are ahead of *{name}*: {}.", ahead.join(", ")))
     }
 
-    /// What of ours can be compared with this rival: what says the same behind its first comma, like
-    /// `admitted`; or else what says nothing there that other rivals say, and writes fields or writes
-    /// none as the rival does.
+    /// The contenders of ours that can be compared with this rival. They have the same words behind their first
+    /// comma, such as `admitted`; or else no words that other rivals have there, and write fields if the rival does.
     fn like(&self, rival: usize) -> Vec<usize> {
         let names = &self.matrix.contenders;
         let same = kind(names[rival]).map(|kind| self.of_kind(kind)).unwrap_or_default();
@@ -109,7 +108,7 @@ impl<'a> Comparison<'a> {
         self.ours.iter().copied().filter(is_same).collect()
     }
 
-    /// What of these is behind the rival in this case.
+    /// The contenders among these that are behind the rival in this case.
     fn behind(&self, rival: usize, ours: &[usize], case: usize) -> Option<Behind> {
         let theirs = self.cell(rival, case)?;
         let is_behind = |cell: &Cell| match self.more[case] {
@@ -149,17 +148,17 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// Where a rival is ahead.
+/// One case in which a rival is ahead.
 struct Behind {
     /// By how much, as a logarithm.
     factor: f64,
-    /// In which case, of what of ours, and the figures.
+    /// The case, the contender of ours, and the figures.
     text: String,
-    /// The figures alone.
+    /// Only the figures.
     against: String,
 }
 
-/// What a contender's name says behind its first comma.
+/// The words behind the first comma of a contender's name.
 fn kind(name: &str) -> Option<&str> {
     name.split_once(", ").map(|(_, kind)| kind)
 }

@@ -1,16 +1,15 @@
-//! The sentence below a table that says where a rival is ahead, so that nobody can forget to.
+//! The sentence below a table that says where a rival is ahead. It is generated, so it cannot be forgotten.
 
 mod comparison;
 
 use self::comparison::Comparison;
 use super::table::{Matrix, Table, is_ours};
 
-/// How the columns end that hold an algorithm to its own definition.
+/// The ends of the columns that compare an algorithm with its own definition.
 const PROMISE: &str = "its promise";
 
-/// `None` for a table without rivals, and for one whose figures are neither better nor worse, or repeat
-/// what another one says. Of tables about accuracy, those that hold everybody to a promise have a sentence
-/// of their own.
+/// `None` for a table without rivals, and for a table whose figures are neither better nor worse, or repeat those of
+/// another. Among tables about accuracy, those about promises have their own sentence.
 pub(super) fn sentence(table: &Table, rivals: &[String]) -> Option<String> {
     let matrix = table.matrix();
     let is_rival = |name: &str| rivals.iter().any(|rival| is_of(rival, name));
@@ -27,14 +26,14 @@ pub(super) fn sentence(table: &Table, rivals: &[String]) -> Option<String> {
     Some(Comparison::of(&matrix, &table.title, is_rival).sentence())
 }
 
-/// Whether a table of this title holds times, sizes, crates or requests a second.
+/// Whether a table with this title contains times, sizes, crates or requests a second.
 fn is_contest(title: &str) -> bool {
     let ends = [", ns", ", resident MB"].iter().any(|unit| title.ends_with(unit));
     let starts = ["Resident", "Allocations", "Over the wire", "Redis", "Weight"];
     ends || starts.iter().any(|start| title.starts_with(start))
 }
 
-/// Who broke what it promises itself, how often, and how badly.
+/// Which contenders broke their own promise, how often, and how badly.
 fn of_promises(matrix: &Matrix<'_>) -> String {
     let told = |contender: usize| {
         let cells = matrix.cases.iter().zip(&matrix.cells[contender]);
@@ -51,8 +50,8 @@ fn of_promises(matrix: &Matrix<'_>) -> String {
     }
 }
 
-/// Whether a contender of this name is made of that crate: it begins with the crate's name, or with the
-/// short form of a long one.
+/// Whether a contender with this name belongs to that crate: it begins with the crate's name, or with the short form
+/// of a long one.
 fn is_of(rival: &str, name: &str) -> bool {
     let short = rival.strip_suffix("-ratelimiter").unwrap_or(rival);
     [rival, short].iter().any(|rival| {

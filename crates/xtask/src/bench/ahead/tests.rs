@@ -20,7 +20,7 @@ fn a_rival_that_is_ahead_is_named_with_the_figures() {
 }
 
 #[test]
-fn nobody_is_said_to_be_ahead_where_nobody_is() {
+fn without_a_rival_ahead_the_sentence_says_so() {
     let rows = "
         | keys | floor | sluicegate | governor |
         | --- | ---: | ---: | ---: |
@@ -44,7 +44,7 @@ fn many_cases_are_told_by_their_number() {
 }
 
 #[test]
-fn of_two_of_ours_the_one_that_is_behind_is_named() {
+fn the_one_of_ours_that_is_behind_is_named() {
     let rows = "
         | keys | sluicegate `Limiter` | sluicegate `Store` | governor |
         | --- | ---: | ---: | ---: |
@@ -80,7 +80,7 @@ fn like_is_compared_with_like() {
 }
 
 #[test]
-fn who_is_refused_is_compared_with_who_is_refused() {
+fn refused_requests_are_compared_with_refused_requests() {
     let rows = "
         | keys | floor, refused | sluicegate, admitted | sluicegate, refused | governor, refused |
         | --- | ---: | ---: | ---: | ---: |
@@ -102,7 +102,7 @@ fn more_is_better_where_requests_are_counted() {
 }
 
 #[test]
-fn who_breaks_a_promise_is_named() {
+fn a_contender_that_breaks_its_promise_is_named() {
     let rows = "
         | limiter | admitted | beyond its promise | by at most | short of its promise |
         | --- | ---: | ---: | ---: | ---: |

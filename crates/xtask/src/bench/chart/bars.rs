@@ -8,14 +8,14 @@ const RIGHT: f64 = 810.0;
 const TOP: f64 = 52.0;
 const BAR: f64 = 26.0;
 
-/// Where the largest figure is more than so many times the smallest, the axis is logarithmic.
+/// If the largest figure is more than this many times the smallest, the axis is logarithmic.
 const FAR: f64 = 30.0;
 
 pub(super) fn draw(title: &str, series: &[Series]) -> Result<String, String> {
     let bars: Vec<_> =
         series.iter().filter_map(|one| Some((one, one.figures.first()?.1))).collect();
     if bars.is_empty() {
-        return Err("nobody has a figure".to_owned());
+        return Err("no contender has a figure".to_owned());
     }
     let highest = || {
         let ends = bars
@@ -26,7 +26,7 @@ pub(super) fn draw(title: &str, series: &[Series]) -> Result<String, String> {
     let (low, high) = highest()
         .fold((f64::INFINITY, 0.0_f64), |(low, high), figure| (figure.min(low), figure.max(high)));
     let scale = if high > low * FAR {
-        // The least has a bar to be seen as well.
+        // The smallest figure has a visible bar too.
         Scale::logarithmic(highest().chain([low / 2.0]), LEFT, RIGHT)
     } else {
         Scale::linear(highest(), LEFT, RIGHT)

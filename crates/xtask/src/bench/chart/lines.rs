@@ -8,14 +8,14 @@ const RIGHT: f64 = 640.0;
 const TOP: f64 = 56.0;
 const BOTTOM: f64 = 420.0;
 
-/// Between the names of two lines that end at the same height.
+/// The distance between the names of two lines that end at the same height.
 const LINE: f64 = 17.0;
 
 pub(super) fn draw(title: &str, series: &[Series]) -> Result<String, String> {
     let lines: Vec<_> = (0..series.len()).map(|i| Line::of(series, i)).collect();
     let lines: Vec<_> = lines.into_iter().filter(|line| line.points.len() > 1).collect();
     if lines.is_empty() {
-        return Err("nobody has figures for two populations".to_owned());
+        return Err("no contender has figures for two populations".to_owned());
     }
     let points = || lines.iter().flat_map(|line| &line.points);
     let across = Scale::logarithmic(points().map(|point| point.population), LEFT, RIGHT);

@@ -1,4 +1,4 @@
-//! Charts of tables: plain SVG, which says the same in light and in dark.
+//! Charts of tables: plain SVG that is readable on light and on dark backgrounds.
 
 mod bars;
 mod lines;
@@ -7,13 +7,13 @@ mod scale;
 use super::cell::Cell;
 use super::table::{Matrix, Table, is_ours};
 
-/// What the page asks to be drawn.
+/// A chart that a page asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Wish {
     style: Style,
     name: String,
     pub(super) title: String,
-    /// Of the cases only those that hold this.
+    /// Only the cases that contain this text.
     part: String,
 }
 
@@ -27,7 +27,7 @@ enum Style {
 
 const WIDTH: f64 = 900.0;
 
-/// Hues and greys of middle lightness: they stand out against white and against black.
+/// Hues and greys of middle lightness, visible on white and on black.
 const STYLE: &str = "\
 text{font:13px -apple-system,'Segoe UI',Helvetica,Arial,sans-serif;fill:#7a7f87}\
 .name{font-size:15px;font-weight:600}\
@@ -52,7 +52,7 @@ impl Wish {
         format!("docs/{}.svg", self.name)
     }
 
-    /// What shows the picture on a page. `way` leads from the page to the root.
+    /// The Markdown that shows the picture on a page. `way` is the path from the page to the root.
     pub(super) fn link(&self, way: &str) -> String {
         format!("![{}]({way}{})\n", self.heading().replace(['[', ']'], ""), self.path())
     }
@@ -84,7 +84,7 @@ struct Series {
 enum Side {
     Ours,
     Rival,
-    /// What all others are measured against.
+    /// The baseline.
     Yardstick,
 }
 
@@ -101,7 +101,7 @@ impl Side {
         }
     }
 
-    /// Of the one that has so many of its side before it.
+    /// The colour for a contender with this many of its side before it.
     fn colour(self, nth: usize) -> &'static str {
         const OURS: [&str; 3] = ["#3b82f6", "#22a6c9", "#7c6cf0"];
         const RIVALS: [&str; 8] = [
@@ -115,7 +115,7 @@ impl Side {
     }
 }
 
-/// Of each contender, the figures in the cases that hold `part`. Ratios are no contenders.
+/// The figures of each contender in the cases that contain `part`. Ratios are not contenders.
 fn series(matrix: &Matrix<'_>, part: &str) -> Vec<Series> {
     let of = |(name, cells): (&&str, &Vec<(&str, Option<Cell>)>)| {
         let cases = matrix.cases.iter().zip(cells).filter(|(case, _)| case.contains(part));
@@ -127,12 +127,12 @@ fn series(matrix: &Matrix<'_>, part: &str) -> Vec<Series> {
     matrix.contenders.iter().zip(&matrix.cells).filter_map(of).collect()
 }
 
-/// Without the marks of Markdown.
+/// Without Markdown syntax.
 fn plain(text: &str) -> String {
     text.replace(['`', '*'], "")
 }
 
-/// The picture around `content`, with the title on top and in words what it shows.
+/// The picture around `content`, with the title on top and a description of what it shows.
 fn picture(title: &str, summary: &str, height: f64, content: &str) -> String {
     let [title, summary] = [title, summary].map(escaped);
     format!(
@@ -150,7 +150,7 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// A figure as short as it can be read.
+/// A figure in its shortest readable form.
 fn short(number: f64) -> String {
     match number.abs() {
         n if n >= 1e6 => format!("{} M", trimmed(number / 1e6)),
@@ -160,7 +160,7 @@ fn short(number: f64) -> String {
     }
 }
 
-/// With at most one place behind the point.
+/// With at most one decimal place.
 fn trimmed(number: f64) -> String {
     let text = format!("{number:.1}");
     text.strip_suffix(".0").map(str::to_owned).unwrap_or(text)

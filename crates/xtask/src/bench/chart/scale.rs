@@ -4,7 +4,7 @@ pub(super) struct Scale {
     logarithmic: bool,
     low: f64,
     high: f64,
-    /// Where `low` and `high` lie.
+    /// The ends of the axis for `low` and `high`.
     from: f64,
     to: f64,
 }
@@ -31,7 +31,7 @@ impl Scale {
         self.logarithmic
     }
 
-    /// What lies outside is drawn at the end.
+    /// A figure outside of the axis is drawn at its end.
     pub(super) fn place(&self, figure: f64) -> f64 {
         let figure = figure.clamp(self.low, self.high);
         let part = if self.logarithmic {
@@ -65,7 +65,7 @@ fn range(figures: impl Iterator<Item = f64>) -> (f64, f64) {
     figures.fold((f64::INFINITY, 0.0), |(low, high), figure| (figure.min(low), figure.max(high)))
 }
 
-/// The next 1, 2 or 5 times a power of ten that is not below.
+/// The next 1, 2 or 5 times a power of ten that is not below `figure`.
 fn step(least: f64) -> f64 {
     let power = ten(least.log10().floor() as i32);
     [1.0, 2.0, 5.0]

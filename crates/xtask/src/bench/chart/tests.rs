@@ -35,7 +35,7 @@ fn a_line_is_drawn_for_each_contender_over_the_population() {
     );
     assert!(svg.contains(">governor, 430</text>"), "{svg}");
     assert!(!svg.contains('÷') && !svg.contains("NaN") && !svg.contains("inf"), "{svg}");
-    // The population is the same for all: they begin and end at the same places.
+    // All lines have the same populations, so they begin and end at the same places.
     assert_eq!(svg.matches("M72.0 ").count() - svg.matches("M72.0 56V").count(), 9, "{svg}");
 }
 
@@ -55,11 +55,11 @@ fn a_bar_is_drawn_for_each_contender() {
 fn what_cannot_be_drawn_is_named() {
     assert_eq!(
         drawn("lines", "The layer, ns").unwrap_err(),
-        "the chart bench-it cannot be drawn: nobody has figures for two populations"
+        "the chart bench-it cannot be drawn: no contender has figures for two populations"
     );
     assert_eq!(
         drawn("bars", "The table, ns | 7 × `u64`").unwrap_err(),
-        "the chart bench-it cannot be drawn: nobody has a figure"
+        "the chart bench-it cannot be drawn: no contender has a figure"
     );
     assert_eq!(
         Wish::read("bars", "../up", "The table").unwrap_err(),
