@@ -16,6 +16,7 @@ pub mod obey;
 pub mod outgoing;
 pub mod propagate;
 pub mod retry;
+mod stack;
 mod table;
 pub mod throttle;
 
@@ -23,6 +24,7 @@ pub use self::error::{BoxError, ConfigError, Refused};
 pub use self::obey::ObeyLayer;
 pub use self::propagate::PropagateLayer;
 pub use self::retry::RetryLayer;
+pub use self::stack::{Once, Outgoing};
 pub use self::throttle::ThrottleLayer;
 
 #[cfg(doctest)]

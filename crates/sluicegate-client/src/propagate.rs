@@ -90,7 +90,7 @@ impl<S> Layer<S> for PropagateLayer {
     type Service = Propagate<S>;
 
     fn layer(&self, inner: S) -> Propagate<S> {
-        Propagate { inner, layer: self.clone() }
+        Propagate::new(inner, Some(self.clone()))
     }
 }
 
@@ -98,7 +98,14 @@ impl<S> Layer<S> for PropagateLayer {
 #[derive(Debug, Clone)]
 pub struct Propagate<S> {
     inner: S,
-    layer: PropagateLayer,
+    /// Without a layer, requests pass as they are.
+    layer: Option<PropagateLayer>,
+}
+
+impl<S> Propagate<S> {
+    pub(crate) const fn new(inner: S, layer: Option<PropagateLayer>) -> Self {
+        Self { inner, layer }
+    }
 }
 
 impl<S: Service<R>, R: OutgoingRequest> Service<R> for Propagate<S> {
@@ -111,7 +118,9 @@ impl<S: Service<R>, R: OutgoingRequest> Service<R> for Propagate<S> {
     }
 
     fn call(&mut self, mut request: R) -> S::Future {
-        self.layer.write(&mut request);
+        if let Some(layer) = &self.layer {
+            layer.write(&mut request);
+        }
         self.inner.call(request)
     }
 }

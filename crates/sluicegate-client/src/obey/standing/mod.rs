@@ -179,8 +179,8 @@ impl Standing {
             (Resume::Ramp(most), _) => Resume::Ramp(most + 1),
             (resume, _) => resume,
         };
-        if matches!(self.resume, Resume::Freely | Resume::Ramp(_)) {
-            self.refusals = 0;
+        if turn == Turn::Probe {
+            self.refusals /= 2;
         }
     }
 

@@ -11,11 +11,14 @@ pub struct Rules {
     probe: u64,
 }
 
-/// The first wait after a refusal that does not say how long, and the longest that is added to one that says.
+/// The first wait after a refusal that does not say how long.
 const UNTOLD: u64 = 1_000_000;
 
-/// The shortest wait after a second refusal in a row, whatever the server says: one that says 0 is not hammered.
+/// What is added after a second refusal in a row, whatever the server says: one that says 0 is not hammered.
 const SHORTEST: u64 = 25_000;
+
+/// The most that is added to what a server says.
+const MORE: u64 = 30_000_000;
 
 impl Default for Rules {
     /// At most an hour, which is the window of GitHub; ten seconds for a probe.
@@ -60,14 +63,18 @@ impl Rules {
 
     /// Microseconds to wait after the given number of refusals in a row, jitter included.
     pub(super) fn wait_after(&self, asked: Option<Duration>, refusals: u32, random: u32) -> u64 {
-        let doubled = |micros: u64| micros << refusals.saturating_sub(1).min(12);
+        let doubled = |micros: u64| micros << refusals.saturating_sub(1).min(8);
         let Some(asked) = asked else {
             let most = doubled(UNTOLD).min(self.longest);
             return most / 2 + part(most / 2, random);
         };
-        let floor = if refusals > 1 { doubled(SHORTEST).min(UNTOLD) } else { 0 };
-        let micros = self.capped(asked).max(floor.min(self.longest));
-        micros + Self::jitter(micros, random)
+        let asked = self.capped(asked);
+        if refusals < 2 {
+            return asked + Self::jitter(asked, random);
+        }
+        // Others are served when this client is not: it leaves them more room each time.
+        let spread = doubled(asked).saturating_sub(asked).clamp(doubled(SHORTEST), MORE);
+        asked + Self::jitter(asked, random) + spread / 2 + part(spread / 2, random.rotate_left(16))
     }
 }
 

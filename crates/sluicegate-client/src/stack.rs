@@ -1,0 +1,141 @@
+use tower::layer::util::Identity;
+use tower_layer::Layer;
+
+use crate::obey::{Obey, ObeyLayer};
+use crate::propagate::{Propagate, PropagateLayer};
+use crate::retry::{Retry, RetryLayer};
+use crate::throttle::{Throttle, ThrottleLayer};
+
+/// The layers of a good client, in the right order.
+///
+/// ```text
+/// request ─► retry ─► throttle ─► pace ─► obey ─► propagate ─► the client that sends
+///            │        │           │       │       └ writes criticality and deadline (if asked to)
+///            │        │           │       └ waits while the server asks for that, by origin
+///            │        │           └ waits for its turn by a limit of your own (if there is one)
+///            │        └ does not send what the server would most likely reject
+///            └ sends again what may be repeated, within a budget
+/// ```
+///
+/// - Retrying is outermost, so that each attempt passes all that limits requests.
+/// - The throttle comes before what waits: what it rejects does not wait first.
+/// - Pacing comes before obeying, so that a request that has its turn is not sent against the server's word. Obeying is
+///   next to the client, where it sees every response, also those to attempts that failed.
+///
+/// ```
+/// use http::{Request, Response};
+/// use sluicegate_client::{BoxError, Outgoing};
+/// use tower::{Service, ServiceBuilder, ServiceExt};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), BoxError> {
+/// let mut client = ServiceBuilder::new().layer(Outgoing::new()).service_fn(|_: Request<()>| async {
+///     Ok::<_, BoxError>(Response::new(()))
+/// });
+/// let request = Request::get("https://api.example/").body(())?;
+/// assert_eq!(client.ready().await?.call(request).await?.status(), 200);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// The same in parts, for other settings or another order:
+///
+/// ```
+/// use std::time::Duration;
+/// use http::{Request, Response};
+/// use sluicegate_client::{BoxError, ObeyLayer, RetryLayer, ThrottleLayer};
+/// use tower::ServiceBuilder;
+///
+/// # fn main() -> Result<(), BoxError> {
+/// let client = ServiceBuilder::new()
+///     .layer(RetryLayer::builder().attempts(2).build()?)
+///     .layer(ThrottleLayer::new())
+///     .layer(ObeyLayer::builder().wait(Duration::from_secs(2)).build()?)
+///     .service_fn(|_: Request<()>| async { Ok::<_, BoxError>(Response::new(())) });
+/// # let _ = client;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Default)]
+#[must_use = "a layer does nothing until it wraps a service"]
+pub struct Outgoing<P = Identity> {
+    retry: RetryLayer,
+    once: Once<P>,
+}
+
+/// The layers of [`Outgoing`] without retries; made by [`Outgoing::once`].
+#[derive(Debug, Clone, Default)]
+#[must_use = "a layer does nothing until it wraps a service"]
+pub struct Once<P = Identity> {
+    throttle: ThrottleLayer,
+    pace: P,
+    obey: ObeyLayer,
+    propagate: Option<PropagateLayer>,
+}
+
+impl Outgoing {
+    /// The layers with their defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl<P> Outgoing<P> {
+    /// Other settings for retries.
+    pub fn retry(mut self, retry: RetryLayer) -> Self {
+        self.retry = retry;
+        self
+    }
+
+    /// Other settings for the throttle.
+    pub fn throttle(mut self, throttle: ThrottleLayer) -> Self {
+        self.once.throttle = throttle;
+        self
+    }
+
+    /// A layer that lets requests wait for a limit of your own.
+    pub fn pace<L>(self, pace: L) -> Outgoing<L> {
+        let Once { throttle, obey, propagate, .. } = self.once;
+        Outgoing { retry: self.retry, once: Once { throttle, pace, obey, propagate } }
+    }
+
+    /// Other settings for what servers ask for.
+    pub fn obey(mut self, obey: ObeyLayer) -> Self {
+        self.once.obey = obey;
+        self
+    }
+
+    /// Writes criticality and deadline into requests; for clients that call services of your own.
+    pub fn propagate(mut self, propagate: PropagateLayer) -> Self {
+        self.once.propagate = Some(propagate);
+        self
+    }
+
+    /// The same without retries, for requests that cannot be copied, such as those of tonic.
+    pub fn once(self) -> Once<P> {
+        self.once
+    }
+}
+
+impl<S, P> Layer<S> for Outgoing<P>
+where
+    P: Layer<Obey<Propagate<S>>>,
+{
+    type Service = Retry<Throttle<P::Service>>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        self.retry.layer(self.once.layer(inner))
+    }
+}
+
+impl<S, P> Layer<S> for Once<P>
+where
+    P: Layer<Obey<Propagate<S>>>,
+{
+    type Service = Throttle<P::Service>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        let propagate = Propagate::new(inner, self.propagate.clone());
+        self.throttle.layer(self.pace.layer(self.obey.layer(propagate)))
+    }
+}
