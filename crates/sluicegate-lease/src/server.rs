@@ -56,6 +56,9 @@ impl Server {
     pub fn poll(&mut self, now: u64) -> Action {
         self.pool.tick(now);
         let Some(session) = &mut self.parent else { return Action::Wait(u64::MAX) };
+        if self.pool.leased().all(|leased| session.asks_for(leased)) && !session.is_due(now) {
+            return session.poll(now);
+        }
         let resources: Vec<Box<str>> = session.resources().map(Into::into).collect();
         for resource in resources {
             if self.pool.leased().any(|leased| *leased == *resource) {

@@ -127,6 +127,11 @@ impl Session {
         }
     }
 
+    /// Whether it asks for a resource.
+    pub fn asks_for(&self, resource: &str) -> bool {
+        self.find(resource).is_some()
+    }
+
     /// The resources that it asks for.
     pub fn resources(&self) -> impl Iterator<Item = &str> {
         self.resources.iter().map(|held| &*held.resource)
@@ -171,6 +176,13 @@ impl Session {
 
     fn find(&self, resource: &str) -> Option<&Held> {
         self.resources.iter().find(|held| &*held.resource == resource)
+    }
+
+    /// Whether [`poll`](Self::poll) would ask, so that what is wanted has to be known.
+    pub fn is_due(&self, now: u64) -> bool {
+        let waits =
+            self.flight.is_some_and(|flight| now < flight.sent.saturating_add(self.timeout));
+        !self.is_closed && !waits && now >= self.next
     }
 
     /// Says what to do.
