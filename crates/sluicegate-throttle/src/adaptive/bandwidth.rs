@@ -125,6 +125,10 @@ impl Algorithm for Bandwidth {
         }
     }
 
+    fn learnt(&self) -> usize {
+        (self.base.round() as usize).max(1)
+    }
+
     fn baseline(&self) -> Option<u64> {
         let means = self.past.iter().flatten().map(|(_, mean)| *mean);
         means.reduce(f64::min).map(|mean| mean as u64)

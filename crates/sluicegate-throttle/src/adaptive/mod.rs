@@ -36,6 +36,11 @@ pub trait Algorithm: fmt::Debug + Send {
     /// A request has ended. Requests that failed for other reasons than overload, or were cancelled, are not shown.
     fn update(&mut self, sample: Sample);
 
+    /// The limit that it has learnt: that of the moment, but where it moves up and down to measure.
+    fn learnt(&self) -> usize {
+        self.limit()
+    }
+
     /// The time that it takes for that of an unloaded server, in microseconds; `None` where it is unknown, or where
     /// the algorithm does not go by times.
     fn baseline(&self) -> Option<u64> {

@@ -3,6 +3,9 @@ use std::time::Duration;
 
 use sluicegate_core::observe::ShowKeys;
 
+#[cfg(feature = "tracing")]
+use super::report;
+use super::requests::Unread;
 use super::shared::{Shared, State};
 use super::snapshot::{ClassSnapshot, FlowSnapshot, KeySnapshot, PartitionSnapshot, Snapshot};
 use crate::class::Class;
@@ -14,6 +17,23 @@ impl Shared {
     /// Whether the keys of requests are shown anywhere.
     pub(super) const fn shows_keys(&self) -> bool {
         !matches!(self.observing.show, ShowKeys::Hidden)
+    }
+
+    /// Counts what could not be read.
+    pub(super) fn note_unread(&self, state: &mut State, unread: Unread, now: u64) {
+        if !(unread.class || unread.deadline || unread.key) {
+            return;
+        }
+        state.unread.classes += u64::from(unread.class);
+        state.unread.deadlines += u64::from(unread.deadline);
+        state.unread.keys += u64::from(unread.key);
+        #[cfg(feature = "tracing")]
+        if now >= state.told_again {
+            state.told_again = now.saturating_add(1_000_000);
+            report::unreadable(&self.observing.name, state.unread);
+        }
+        #[cfg(not(feature = "tracing"))]
+        let _ = now;
     }
 
     pub(super) fn snapshot(&self) -> Snapshot {

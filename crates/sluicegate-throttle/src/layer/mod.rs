@@ -36,6 +36,7 @@ mod actix;
 mod announcing;
 #[cfg(feature = "tower")]
 mod body;
+mod change;
 mod criticality;
 mod deadline;
 #[cfg(feature = "tower")]
@@ -46,6 +47,7 @@ mod in_service;
 mod look;
 mod meter;
 mod names;
+mod observing;
 mod partition;
 #[cfg(feature = "metrics")]
 mod record;

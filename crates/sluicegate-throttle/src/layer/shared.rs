@@ -6,16 +6,13 @@ use std::time::Duration;
 
 use sluicegate_core::adapter::Sleep;
 use sluicegate_core::clock::Clock;
-use sluicegate_core::observe::ShowKeys;
 
 use super::accuracy::Accuracy;
 use super::in_service::InService;
-use super::meter::Meter;
 use super::names::{FlowNames, Names};
-#[cfg(feature = "tracing")]
-use super::report;
+use super::observing::Observing;
 use super::report::WaitSpan;
-use super::requests::{Described, Unread};
+use super::requests::Described;
 use super::snapshot::UnreadCounts;
 use super::stopwatch::Stopwatch;
 use super::unit::{Reported, Unit};
@@ -31,19 +28,9 @@ pub(super) struct Shared {
     pub(super) classes: Classes,
     clock: Clock,
     pub(super) stopwatch: Stopwatch,
-    unit: Unit,
-    reported: Reported,
+    pub(super) unit: Unit,
+    pub(super) reported: Reported,
     pub(super) observing: Observing,
-}
-
-/// How a throttle is seen.
-#[derive(Debug)]
-pub(super) struct Observing {
-    pub(super) name: String,
-    /// The names of the partitions.
-    pub(super) partitions: Vec<String>,
-    pub(super) show: ShowKeys,
-    pub(super) meter: Meter,
 }
 
 #[derive(Debug)]
@@ -52,7 +39,7 @@ pub(super) struct State {
     predictor: Predictor,
     /// Who waits, by the slot of the request in the queue.
     waiters: Vec<Option<Arc<Waiter>>>,
-    instructions: Vec<Instruction>,
+    pub(super) instructions: Vec<Instruction>,
     /// The task that starts requests when the rate allows it, and answers those whose deadline passes.
     drainer: Option<Alarm>,
     /// Nanoseconds that were measured and are less than a microsecond.
@@ -60,7 +47,7 @@ pub(super) struct State {
     pub(super) unread: UnreadCounts,
     /// When the operator is told again of what cannot be read, in microseconds.
     #[cfg(feature = "tracing")]
-    told_again: u64,
+    pub(super) told_again: u64,
     pub(super) accuracy: Accuracy,
     pub(super) flow_names: FlowNames,
 }
@@ -131,7 +118,7 @@ impl Shared {
         let admission = match offered {
             Offered::Start(running) => Admission::Start(self.in_service(running, key)),
             Offered::Shed(shed) => {
-                self.report(&shed);
+                self.observing.report(&self.classes, &shed);
                 Admission::Shed(shed)
             }
             Offered::Queued(id) => {
@@ -199,7 +186,11 @@ impl Shared {
     }
 
     /// Unlocks, wakes, and sees to it that what waits for a rate is started in time, and what has a deadline answered.
-    fn let_go(self: &Arc<Self>, mut state: MutexGuard<'_, State>, mut wakers: Vec<Waker>) {
+    pub(super) fn let_go(
+        self: &Arc<Self>,
+        mut state: MutexGuard<'_, State>,
+        mut wakers: Vec<Waker>,
+    ) {
         let next = state.scheduler.next_at();
         let mut drainer = None;
         match (&mut state.drainer, next) {
@@ -253,31 +244,6 @@ impl Shared {
         self.lock().scheduler.is_empty()
     }
 
-    /// Counts what could not be read.
-    fn note_unread(&self, state: &mut State, unread: Unread, now: u64) {
-        if !(unread.class || unread.deadline || unread.key) {
-            return;
-        }
-        state.unread.classes += u64::from(unread.class);
-        state.unread.deadlines += u64::from(unread.deadline);
-        state.unread.keys += u64::from(unread.key);
-        #[cfg(feature = "tracing")]
-        if now >= state.told_again {
-            state.told_again = now.saturating_add(1_000_000);
-            report::unreadable(&self.observing.name, state.unread);
-        }
-        #[cfg(not(feature = "tracing"))]
-        let _ = now;
-    }
-
-    #[cfg_attr(not(feature = "tracing"), expect(clippy::unused_self, reason = "nobody is told"))]
-    fn report(&self, shed: &Shed) {
-        #[cfg(feature = "tracing")]
-        report::shed(&self.observing.name, &self.classes, shed);
-        #[cfg(not(feature = "tracing"))]
-        let _ = shed;
-    }
-
     pub(super) fn now(&self) -> u64 {
         self.clock.now()
     }
@@ -304,7 +270,7 @@ impl State {
     }
 
     /// Tells queued requests what becomes of them. Returns whom to wake once the lock is let go.
-    fn tell(&mut self, mut instructions: Vec<Instruction>) -> Vec<Waker> {
+    pub(super) fn tell(&mut self, mut instructions: Vec<Instruction>) -> Vec<Waker> {
         let mut wakers = Vec::new();
         for instruction in instructions.drain(..) {
             let (id, told) = match instruction {
@@ -384,7 +350,7 @@ impl Place {
                         Ok(self.shared.in_service(running, self.key))
                     }
                     Told::Shed(shed) => {
-                        self.shared.report(&shed);
+                        self.shared.observing.report(&self.shared.classes, &shed);
                         Err(shed)
                     }
                 }))

@@ -7,9 +7,10 @@ use sluicegate_core::observe::ShowKeys;
 
 use super::has_room::HasRoom;
 use super::meter::Meter;
+use super::observing::Observing;
 use super::partition::Partition;
 use super::requests::Requests;
-use super::shared::{Observing, Shared};
+use super::shared::Shared;
 use super::snapshot::Snapshot;
 use super::throttle_layer::ThrottleLayer;
 use super::unit::{Reported, Unit};
@@ -65,6 +66,47 @@ impl Throttle {
     /// What it is doing at this moment.
     pub fn snapshot(&self) -> Snapshot {
         self.shared.snapshot()
+    }
+
+    /// Puts other settings in force while requests wait and run: the size of the capacity, the queue, weights, the shares
+    /// of partitions, the order, CoDel. Nothing is lost that waits, that runs, or that was learnt of costs and of an
+    /// adaptive limit; what the new capacity allows starts at once.
+    ///
+    /// A queue that holds less from now on keeps what is in it, and takes nobody until there is room again. The name,
+    /// the clock, [`first_cost`](ThrottleBuilder::first_cost), [`predicted_keys`](ThrottleBuilder::predicted_keys) and
+    /// [`show_keys`](ThrottleBuilder::show_keys) stay as they were made.
+    ///
+    /// # Errors
+    ///
+    /// When the new settings could not work, or have another kind of capacity, other classes or other partitions. Then
+    /// nothing changes.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use sluicegate_throttle::Throttle;
+    ///
+    /// let settings = |places| Throttle::builder().in_flight(places).queue(Duration::from_millis(200));
+    /// let throttle = settings(100).build()?;
+    /// throttle.reconfigure(settings(150))?;
+    /// assert_eq!(throttle.snapshot().limit, Some(150));
+    /// # Ok::<(), sluicegate_throttle::ConfigError>(())
+    /// ```
+    pub fn reconfigure(&self, settings: ThrottleBuilder) -> Result<(), ConfigError> {
+        let Settled { scheduler, classes, unit, reported, partitions, .. } = settings.settle()?;
+        let shared = &self.shared;
+        if shared.unit != unit {
+            return Err(ConfigError::Fixed("kind of capacity"));
+        }
+        if shared.reported != reported {
+            return Err(ConfigError::Fixed("meaning of reported costs"));
+        }
+        if shared.classes != classes {
+            return Err(ConfigError::Fixed("list of classes"));
+        }
+        if shared.observing.partitions != partitions {
+            return Err(ConfigError::Fixed("list of partitions"));
+        }
+        shared.reconfigure(scheduler)
     }
 
     /// A condition for elastic limits: holds while no request waits.
@@ -278,25 +320,62 @@ impl ThrottleBuilder {
     ///
     /// When it could not work; every error is a sentence that says what to change.
     pub fn build(self) -> Result<Throttle, ConfigError> {
+        let Settled { scheduler, classes, unit, reported, partitions, builder } = self.settle()?;
+        let scheduler = scheduler.build()?;
+        let first_cost = if unit == Unit::Requests { 1 } else { builder.first_cost };
+        let predictor = Predictor::new(builder.keys, first_cost);
+        let clock = builder.clock.unwrap_or_default();
+        let observing = Observing {
+            name: builder.name,
+            partitions,
+            show: builder.show,
+            meter: Meter::default(),
+        };
+        let shared = Shared::new(scheduler, predictor, classes, clock, unit, reported, observing);
+        Ok(Throttle { shared: Arc::new(shared) })
+    }
+
+    fn settle(mut self) -> Result<Settled, ConfigError> {
         if let Some(problem) = self.problem {
             return Err(problem);
         }
         let from_time = self.queue.map(|time| (self.per_second * time.as_secs_f64()) as u64);
         let queue = self.queue_cost.or(from_time).unwrap_or_default();
-        let (partitions, shares): (Vec<_>, Vec<_>) = self.partitions.into_iter().unzip();
+        let partitions = std::mem::take(&mut self.partitions);
+        let (partitions, shares): (Vec<_>, Vec<_>) = partitions.into_iter().unzip();
         let twice = |at: &usize| partitions[..*at].contains(&partitions[*at]);
         if let Some(at) = (0..partitions.len()).find(twice) {
             return Err(ConfigError::PartitionTwice(partitions[at].clone()));
         }
         let scheduler = self.scheduler.queue(queue).classes(self.classes.len()).partitions(shares);
-        let scheduler = scheduler.build()?;
-        let first_cost = if self.unit == Unit::Requests { 1 } else { self.first_cost };
-        let predictor = Predictor::new(self.keys, first_cost);
-        let clock = self.clock.unwrap_or_default();
-        let (name, show, meter) = (self.name, self.show, Meter::default());
-        let observing = Observing { name, partitions, show, meter };
+        let builder = Rest {
+            first_cost: self.first_cost,
+            keys: self.keys,
+            clock: self.clock,
+            name: self.name,
+            show: self.show,
+        };
         let (classes, unit, reported) = (self.classes, self.unit, self.reported);
-        let shared = Shared::new(scheduler, predictor, classes, clock, unit, reported, observing);
-        Ok(Throttle { shared: Arc::new(shared) })
+        Ok(Settled { scheduler, classes, unit, reported, partitions, builder })
     }
+}
+
+/// Settings whose parts fit each other.
+struct Settled {
+    scheduler: SchedulerBuilder,
+    classes: Classes,
+    unit: Unit,
+    reported: Reported,
+    /// The names of the partitions.
+    partitions: Vec<String>,
+    builder: Rest,
+}
+
+/// What is read once, when a throttle is made.
+struct Rest {
+    first_cost: u64,
+    keys: usize,
+    clock: Option<Clock>,
+    name: String,
+    show: ShowKeys,
 }

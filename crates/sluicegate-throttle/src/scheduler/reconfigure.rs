@@ -32,7 +32,7 @@ impl Scheduler {
                 if let (Concurrency::Adaptive(old), Concurrency::Adaptive(new)) =
                     (&*limit, &mut new)
                 {
-                    new.start_at(old.limit());
+                    new.start_at(old.learnt());
                 }
                 *limit = new;
             }
