@@ -37,12 +37,12 @@ fn the_readme_names_every_feature_of_every_library() {
     assert!(crates >= 8);
 }
 
-/// The names in the section `[features]`, without `default`.
+/// The names in the section `[features]`, without `default` and those that begin with `_`, which are private.
 fn features(manifest: &str) -> Vec<&str> {
     let lines = manifest.lines().skip_while(|line| *line != "[features]").skip(1);
     let lines = lines.take_while(|line| !line.starts_with('['));
     let names = lines.filter_map(|line| line.split_once(" = [").map(|(name, _)| name));
-    names.filter(|name| *name != "default" && !name.starts_with('#')).collect()
+    names.filter(|name| *name != "default" && !name.starts_with(['#', '_'])).collect()
 }
 
 fn read(path: &str) -> String {

@@ -2,13 +2,12 @@ use super::number::{Wrong, quotient, scaled, whole};
 use super::{Amount, ContentLength, CostOf};
 use crate::key::{Missing, View};
 
-/// What a client writes in a [`Header`](crate::Header) or a [`Query`](crate::key::Query) parameter, as the
-/// cost of its request.
+/// The cost that a client states in a [`Header`](crate::Header) or a [`Query`](crate::key::Query) parameter.
 ///
-/// A client gains by understating it, so this is for what is checked elsewhere, or
+/// A client gains by understating the cost, so use it for costs that are checked elsewhere, or
 /// [settled](crate::rule::By::settle_cost) with the response. No request costs less than 1, unless
-/// [said](CostFrom::at_least). What is no whole number, or is [too large](CostFrom::at_most), is the
-/// client's to mend (400), and so is a header with two different values.
+/// [`at_least`](CostFrom::at_least) says so. A value that is not a whole number or is
+/// [too large](CostFrom::at_most), and a header with two different values, are answered with 400.
 ///
 /// ```
 /// use sluicegate::{Claim, Header, Limit};
@@ -26,15 +25,18 @@ pub fn cost_from<S>(source: S) -> CostFrom<S> {
 /// The length of the body that a request declares, in bytes, as its cost; mostly
 /// [in larger units](CostFrom::per).
 ///
-/// Where no length is declared, a request with a method that has no body by itself (GET, HEAD, DELETE,
-/// OPTIONS, TRACE) costs the least. Any other may have a body of any length: it has to declare it
-/// (400), unless [`default`](CostFrom::default) says what such a request costs.
+/// If no length is declared, a request with a method that usually has no body (GET, HEAD, DELETE, OPTIONS, TRACE)
+/// costs the least. Any other request may have a body of any length, so it has to declare the length (400), unless
+/// [`default`](CostFrom::default) says what such a request costs.
+///
+/// In HTTP/2, a GET or DELETE can have a body of any length without declaring it. If a handler for these methods
+/// reads bodies, bound them with a body limit.
 ///
 /// ```
 /// use sluicegate::{Ip, Limit};
 /// use sluicegate::cost::content_length;
 ///
-/// // A hundred megabytes an hour, counted in kilobytes begun; 64 where nobody says how many.
+/// // A hundred megabytes an hour, counted in kilobytes begun; 64 if the length is unknown.
 /// let rule = Limit::per_hour(100_000).by(Ip::peer()).cost(content_length().per(1_000).default(64));
 /// ```
 pub fn content_length() -> CostFrom<ContentLength> {
@@ -43,8 +45,8 @@ pub fn content_length() -> CostFrom<ContentLength> {
 
 /// A cost that the request states; see [`cost_from`] and [`content_length`].
 ///
-/// The number is [scaled](Self::scaled), [divided](Self::per) and rounded up once; the bounds and the
-/// default are of the cost that comes out.
+/// The number is [scaled](Self::scaled), [divided](Self::per) and rounded up once. The bounds and the default apply to
+/// the result.
 #[derive(Debug, Clone, Copy)]
 pub struct CostFrom<S> {
     source: S,
@@ -56,28 +58,28 @@ pub struct CostFrom<S> {
 }
 
 impl<S> CostFrom<S> {
-    /// A request that does not say it costs `cost`. Without this it is the client's to mend (400).
+    /// The cost of a request without the value. Without a default, such a request is answered with 400.
     #[must_use]
     pub fn default(self, cost: u64) -> Self {
         Self { default: Some(cost), ..self }
     }
 
-    /// A request that says less costs `cost`: 1, unless said otherwise.
+    /// The smallest cost, 1 by default. A request with a smaller value costs this.
     ///
     /// # Panics
     ///
-    /// When that is more than the most.
+    /// If it is more than [`at_most`](Self::at_most).
     #[must_use]
     #[track_caller]
     pub fn at_least(self, cost: u64) -> Self {
         Self { least: cost, ..self }.checked()
     }
 
-    /// A request that says more is the client's to mend (400).
+    /// The largest cost. A request with a larger value is answered with 400.
     ///
     /// # Panics
     ///
-    /// When that is less than the least.
+    /// If it is less than [`at_least`](Self::at_least).
     #[must_use]
     #[track_caller]
     pub fn at_most(self, cost: u64) -> Self {
@@ -88,7 +90,7 @@ impl<S> CostFrom<S> {
     ///
     /// # Panics
     ///
-    /// When `units` is 0.
+    /// If `units` is 0.
     #[must_use]
     #[track_caller]
     pub fn per(self, units: u64) -> Self {
@@ -101,7 +103,7 @@ impl<S> CostFrom<S> {
     ///
     /// # Panics
     ///
-    /// When `scale` is 0.
+    /// If `scale` is 0.
     #[must_use]
     #[track_caller]
     pub fn scaled(self, scale: u64) -> Self {
@@ -126,7 +128,7 @@ impl<S> CostFrom<S> {
         Ok(cost.max(self.least))
     }
 
-    /// What the client is to write in `place`, which names the bound where there is one to know.
+    /// What the client has to write in `place`, with the bound if the client needs to know it.
     #[cold]
     fn wanted(&self, wrong: Wrong, place: &str) -> Missing {
         let number = if self.scale.is_some() { "decimal" } else { "whole" };

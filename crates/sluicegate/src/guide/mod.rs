@@ -34,6 +34,8 @@
 //! | `plain` | hyper and tower without a framework |
 //! | `grpc` | a gRPC service, and a client that reads why it is refused |
 //! | `client` | an outgoing client that paces itself |
+//! | `throttle` | overload protection: a queue by cost and class, under twice the load that fits |
+//! | `guard`, `guard_actix` | rate limits around a throttle, and a cheaper page for requests without room |
 //! | `product` | a public API with a file of policies that can be changed while it serves |
 //! | `metrics` | Prometheus, a Grafana dashboard, and the keys that are limited most |
 //! | `redis` | two processes that share a limit, and half of it each while Redis is away |
