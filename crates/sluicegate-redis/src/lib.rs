@@ -109,6 +109,11 @@
 //! | admits | exactly the limit | never more; hardly less, under a steady load |
 //! | while Redis is away | an error at once | spends the tokens in hand first |
 //!
+//! # No round trip at all
+//!
+//! Processes that [join a group](Redis::group) tell each other by heartbeats, and divide limits among themselves. Each
+//! decides its part in memory, at any rate. While the server is away, everyone keeps the part that it had.
+//!
 //! # What the server's user needs
 //!
 //! `ACL SETUSER limiter on >secret resetkeys ~sluicegate:* -@all +evalsha +eval +get +mget +set +del
@@ -140,6 +145,7 @@ mod config_error;
 mod exchange;
 mod failure;
 mod lease;
+mod members;
 mod observe;
 mod places;
 mod refusals;
@@ -153,6 +159,7 @@ pub use self::builder::RedisBuilder;
 pub use self::config_error::ConfigError;
 pub use self::failure::{Failure, FailureKind};
 pub use self::lease::Leased;
+pub use self::members::{Group, Joined};
 pub use self::store::Redis;
 
 /// What the stores have done so far: the types that [`Redis::counts`] and [`Leased::counts`] return.

@@ -9,6 +9,7 @@ mod failover;
 mod floods;
 mod leased;
 mod load;
+mod members;
 mod places;
 mod policies;
 mod random;

@@ -3,6 +3,7 @@
 mod answer;
 pub(crate) mod background;
 pub(crate) mod batch;
+pub(crate) mod beats;
 pub(crate) mod call;
 pub(crate) mod cross_slot;
 pub(crate) mod delivery;

@@ -100,6 +100,15 @@ pub(crate) fn row_key(naming: &Naming, key: &KeyBuf, limit: &Limit) -> Vec<u8> {
     row.into_bytes()
 }
 
+/// The name of the row of the members of a group.
+pub(crate) fn group_key(naming: &Naming, group: &str) -> Vec<u8> {
+    let mut row = naming.prefix.clone();
+    row.push('{');
+    KeyBuf::of(group).print(&mut row);
+    row.push_str("}members");
+    row.into_bytes()
+}
+
 /// Appends 16 hexadecimal digits.
 fn push_hex(text: &mut String, number: u64) {
     let digits = (0..16).rev().map(|digit| (number >> (4 * digit) & 15) as u32);

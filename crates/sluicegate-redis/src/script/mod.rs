@@ -34,6 +34,7 @@ mod call;
 mod caller;
 pub(crate) mod command;
 pub(crate) mod lease;
+pub(crate) mod members;
 mod operation;
 mod pack;
 pub(crate) mod renew;

@@ -123,6 +123,10 @@ impl Packed {
         self
     }
 
+    pub(super) fn none(&mut self) -> &mut Self {
+        self.double(NONE)
+    }
+
     pub(super) fn code(&mut self, code: u8) -> &mut Self {
         self.double(f64::from(code))
     }

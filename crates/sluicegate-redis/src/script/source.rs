@@ -53,3 +53,5 @@ pub(super) static LEASE: LazyLock<Script> =
     LazyLock::new(|| Script::new(include_str!("lease.lua")));
 pub(super) static RENEW: LazyLock<Script> =
     LazyLock::new(|| Script::new(include_str!("renew.lua")));
+pub(super) static MEMBERS: LazyLock<Script> =
+    LazyLock::new(|| Script::new(include_str!("members.lua")));

@@ -5,6 +5,7 @@ mod differential;
 mod holders;
 mod lua_struct;
 mod malformed;
+mod members;
 mod model;
 mod pick;
 mod redis;
