@@ -89,7 +89,10 @@ impl<R: KnownLimits + 'static> RateLimit<R> {
 
 /// Names of limits are visible ASCII, so there always is one.
 fn policy_item(known: &Known) -> HeaderValue {
-    HeaderValue::from_str(known.policy()).unwrap_or(HeaderValue::from_static(""))
+    match known.lasting_policy() {
+        Some(policy) => HeaderValue::from_static(policy),
+        None => HeaderValue::from_str(known.policy()).unwrap_or(HeaderValue::from_static("")),
+    }
 }
 
 impl<R: KnownLimits, S> RateLimit<R, S> {

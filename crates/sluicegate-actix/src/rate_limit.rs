@@ -6,7 +6,7 @@ use actix_web::Error;
 use actix_web::body::EitherBody;
 use actix_web::dev::{Service, ServiceRequest, ServiceResponse};
 use sluicegate_core::Memory;
-use sluicegate_core::adapter::Admission;
+use sluicegate_core::adapter::{Admission, Charge};
 use sluicegate_core::rule::Rule;
 use sluicegate_core::store::Store;
 
@@ -50,8 +50,9 @@ where
         let Inside { service, limited } = &*self.inside;
         let enforcer = &limited.enforcer;
         let handle = || Rc::clone(&self.inside);
+        let mut charge = Charge::new();
         let view = RequestView::new(request.request());
-        let undecided = match enforcer.admit_at_once(&self.rule, &view, handle) {
+        let undecided = match enforcer.admit_at_once(&self.rule, &view, &mut charge, handle) {
             Err(undecided) => undecided,
             Ok(paid) => {
                 // The usual way, on which nothing large is moved about.
@@ -59,7 +60,7 @@ where
                 return ResponseFuture::running(service.call(request), paid);
             }
         };
-        match enforcer.admit_otherwise(undecided, handle) {
+        match enforcer.admit_otherwise(undecided, &mut charge, handle) {
             Admission::Proceed(paid) => {
                 limited.mark(&paid, &request);
                 ResponseFuture::running(service.call(request), paid)

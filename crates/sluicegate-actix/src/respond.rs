@@ -4,6 +4,7 @@ use std::sync::Arc;
 use actix_web::body::BoxBody;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{CONTENT_TYPE, HeaderValue};
+use actix_web::web::Bytes;
 use actix_web::{HttpRequest, HttpResponse};
 use sluicegate_core::adapter::{Refusal, fields};
 
@@ -47,7 +48,10 @@ impl fmt::Debug for Respond {
 
 /// A problem document (RFC 9457).
 fn problem(refusal: &Refusal) -> HttpResponse {
-    let mut response = HttpResponse::with_body(status(refusal), BoxBody::new(refusal.problem()));
+    let mut response = HttpResponse::with_body(
+        status(refusal),
+        BoxBody::new(refusal.read_problem(Bytes::copy_from_slice)),
+    );
     let content_type = HeaderValue::from_static(fields::PROBLEM_JSON);
     response.headers_mut().insert(CONTENT_TYPE, content_type);
     response

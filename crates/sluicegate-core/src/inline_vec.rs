@@ -19,10 +19,12 @@ impl<T> InlineVec<T> {
         Self { first: Some(item), rest: Vec::new() }
     }
 
-    /// Puts the first item in place.
+    /// Makes the first item where it stays, in a list without any: an item is large, and the compiler moves it once more
+    /// where it has to drop another one first.
     #[inline(always)]
-    pub(crate) fn begin(&mut self, item: T) -> &mut T {
-        self.first.insert(item)
+    pub(crate) fn begin(&mut self, make: impl FnOnce() -> T) -> &mut T {
+        debug_assert!(self.is_empty(), "a list begins with its first item");
+        self.first.get_or_insert_with(make)
     }
 
     #[inline]

@@ -66,7 +66,7 @@ where
 
 pin_project! {
     #[project = StateProj]
-    enum State<I, B, R, S, P>
+    pub(crate) enum State<I, B, R, S, P>
     where
         I: HttpService<B>,
         S: Store,
@@ -120,31 +120,23 @@ impl<I, B, R, S: Store, P> Queued<I, B, R, S, P> {
     }
 }
 
+impl<I, B, R, S, P> State<I, B, R, S, P>
+where
+    I: HttpService<B>,
+    S: Store,
+{
+    pub(crate) fn pending(pending: Pending<R, S, P>, forward: Forward<I, B, R, S, P>) -> Self {
+        Self::Pending { queued: Box::pin(Queued { pending, forward: Some(forward) }) }
+    }
+}
+
 impl<I, B, R, S, P, W> ResponseFuture<I, B, R, S, P, W>
 where
     I: HttpService<B>,
     S: Store,
 {
-    pub(crate) fn refused(response: Response<Body<I::ResBody>>) -> Self {
-        Self::at(State::Refused { response: Some(response) })
-    }
-
-    #[inline]
-    pub(crate) fn running(
-        future: I::Future,
-        paid: Paid<R, S, P>,
-        upgrade: Option<Upgrade>,
-    ) -> Self {
-        Self::at(State::Running { future, upgrade, paid })
-    }
-
-    pub(crate) fn pending(pending: Pending<R, S, P>, forward: Forward<I, B, R, S, P>) -> Self {
-        let queued = Queued { pending, forward: Some(forward) };
-        Self::at(State::Pending { queued: Box::pin(queued) })
-    }
-
-    #[inline]
-    fn at(state: State<I, B, R, S, P>) -> Self {
+    #[inline(always)]
+    pub(crate) fn at(state: State<I, B, R, S, P>) -> Self {
         Self { state, framework: PhantomData }
     }
 }

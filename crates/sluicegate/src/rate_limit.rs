@@ -6,15 +6,15 @@ use std::task::{Context, Poll};
 
 use http::{Request, Response};
 use sluicegate_core::Memory;
-use sluicegate_core::adapter::Admission;
+use sluicegate_core::adapter::{Admission, Charge};
 use sluicegate_core::rule::Rule;
 use sluicegate_core::store::Store;
 use tower::Service;
 
-use crate::future::{Forward, ResponseFuture};
+use crate::future::{Forward, ResponseFuture, State};
 use crate::limited::Limited;
 use crate::respond::{Problem, Respond};
-use crate::view::{FrameworkBody, HttpView, Plain};
+use crate::view::{Framework, FrameworkBody, HttpView, Plain};
 
 /// A service behind a [`RateLimitLayer`](crate::RateLimitLayer).
 pub type RateLimit<I, R, S = Memory, P = Problem> = RateLimitFor<I, R, S, Plain, P>;
@@ -58,31 +58,50 @@ where
         self.inner.poll_ready(cx)
     }
 
-    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+    #[inline]
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        ResponseFuture::at(self.decide(request))
+    }
+}
+
+impl<I, R, S, W, P> RateLimitFor<I, R, S, W, P> {
+    /// Decides about a request, and calls the service if it goes ahead at once.
+    ///
+    /// This returns the innermost part of the future, so that it is written where it stays: futures are large, and
+    /// moving what has just been written makes the processor wait.
+    #[inline(never)]
+    fn decide<B, ResBody>(&mut self, mut request: Request<B>) -> State<I, B, R, S, P>
+    where
+        I: Service<Request<B>, Response = Response<ResBody>> + Clone,
+        R: for<'a> Rule<HttpView<'a, B, W>>,
+        S: Store,
+        W: Framework,
+        P: Respond<B, ResBody>,
+    {
         let limited = &self.limited;
         let Limited { rule, enforcer, .. } = &**limited;
         let handle = || Arc::clone(limited);
-        let admitted = enforcer.admit_at_once(rule, &HttpView::<B, W>::new(&request), handle);
-        let upgrade = match &admitted {
-            Ok(paid) => limited.mark(paid, &mut request),
-            Err(_) => None,
-        };
-        let undecided = match admitted {
+        let mut charge = Charge::new();
+        let view = HttpView::<B, W>::new(&request);
+        let undecided = match enforcer.admit_at_once(rule, &view, &mut charge, handle) {
             Err(undecided) => undecided,
             // The usual way, on which nothing large is moved about.
-            Ok(paid) => return ResponseFuture::running(self.inner.call(request), paid, upgrade),
+            Ok(paid) => {
+                let upgrade = limited.mark(&paid, &mut request);
+                return State::Running { future: self.inner.call(request), upgrade, paid };
+            }
         };
-        match enforcer.admit_otherwise(undecided, handle) {
+        match enforcer.admit_otherwise(undecided, &mut charge, handle) {
             Admission::Proceed(paid) => {
                 let upgrade = limited.mark(&paid, &mut request);
-                ResponseFuture::running(self.inner.call(request), paid, upgrade)
+                State::Running { future: self.inner.call(request), upgrade, paid }
             }
             Admission::Refuse(refusal) => {
-                ResponseFuture::refused(limited.answer(refusal, &request))
+                State::Refused { response: Some(limited.answer(refusal, &request)) }
             }
             Admission::Pending(pending) => {
                 let forward = Forward::new(self.take_ready(), request, &self.limited);
-                ResponseFuture::pending(pending, forward)
+                State::pending(pending, forward)
             }
         }
     }

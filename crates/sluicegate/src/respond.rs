@@ -1,5 +1,6 @@
 use std::fmt;
 
+use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Request, Response, StatusCode};
 use sluicegate_core::adapter::{Refusal, fields};
@@ -36,7 +37,8 @@ pub struct Problem;
 
 impl<B, ResBody> Respond<B, ResBody> for Problem {
     fn respond(&self, refusal: &Refusal, _: &Request<B>) -> Response<Body<ResBody>> {
-        let mut response = Response::new(Body::from_bytes(refusal.problem()));
+        let mut response =
+            Response::new(Body::from_bytes(refusal.read_problem(Bytes::copy_from_slice)));
         *response.status_mut() = status(refusal);
         let content_type = HeaderValue::from_static(fields::PROBLEM_JSON);
         response.headers_mut().insert(CONTENT_TYPE, content_type);

@@ -32,12 +32,11 @@ pub enum Admission<P, E: AsEnforcer, T: Timer> {
 pub struct Undecided<S: Store>(Cause<S::Future>);
 
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "it is taken apart where it is returned")]
 enum Cause<F> {
     /// The rule could not tell what the request is charged.
     Incomplete(Missing),
     /// The store's answer is not a plain yes.
-    Asked(Answer<F>, Charge, Option<QueuePermit>),
+    Asked(Answer<F>, Option<QueuePermit>),
 }
 
 impl<S: Store> Enforcer<S> {
@@ -56,64 +55,67 @@ impl<S: Store> Enforcer<S> {
         E: AsEnforcer<Store = S>,
         T: Timer,
     {
-        match self.admit_at_once(rule, view, &enforcer) {
+        let mut charge = Charge::new();
+        match self.admit_at_once(rule, view, &mut charge, &enforcer) {
             Ok(paid) => Admission::Proceed(paid),
-            Err(undecided) => self.admit_otherwise(undecided, &enforcer),
+            Err(undecided) => self.admit_otherwise(undecided, &mut charge, &enforcer),
         }
     }
 
     /// The first half of [`admit`](Self::admit): decides about a request that goes ahead at once, as most do.
     ///
-    /// An adapter that calls both halves handles that case in place, where nothing large is moved about.
+    /// An adapter that calls both halves handles that case in place, where nothing large is moved about. So the
+    /// `charge`, an empty one, is the adapter's.
     ///
     /// # Errors
     ///
     /// What to call [`admit_otherwise`](Self::admit_otherwise) with, for all other requests.
     #[inline(always)]
-    #[expect(clippy::result_large_err, reason = "it is taken apart where it is returned")]
     pub fn admit_at_once<V, E>(
         &self,
         rule: &impl Rule<V>,
         view: &V,
+        charge: &mut Charge,
         enforcer: impl Fn() -> E,
     ) -> Result<Paid<E>, Undecided<S>>
     where
         V: View,
         E: AsEnforcer<Store = S>,
     {
-        let mut charge = Charge::new();
-        if let Err(missing) = rule.charge(view, &mut charge) {
+        if let Err(missing) = rule.charge(view, charge) {
             return Err(Undecided(Cause::Incomplete(missing)));
         }
         if charge.is_empty() {
             return Ok(Paid::nothing());
         }
-        let permit = self.queue(&mut charge);
-        let answer = self.store.take(&charge);
+        let permit = self.queue(charge);
+        let answer = self.store.take(charge);
         if let Some(outcome) = answer.at_once() {
-            self.observer.saw(&self.clock, Event::Admitted(&charge, outcome));
-            return Ok(Paid::charged(enforcer(), &mut charge, outcome));
+            self.observer.saw(&self.clock, Event::Admitted(charge, outcome));
+            return Ok(Paid::charged(enforcer(), charge, outcome));
         }
-        Err(Undecided(Cause::Asked(answer, charge, permit)))
+        Err(Undecided(Cause::Asked(answer, permit)))
     }
 
-    /// The second half of [`admit`](Self::admit), for requests that do not go ahead at once.
+    /// The second half of [`admit`](Self::admit), for requests that do not go ahead at once, with the charge of the first
+    /// half.
     #[inline(never)]
     pub fn admit_otherwise<E, T>(
         &self,
         undecided: Undecided<S>,
+        charge: &mut Charge,
         enforcer: impl Fn() -> E,
     ) -> Admission<Paid<E>, E, T>
     where
         E: AsEnforcer<Store = S>,
         T: Timer,
     {
-        let (answer, mut charge, permit) = match undecided.0 {
-            Cause::Asked(answer, charge, permit) => (answer, charge, permit),
+        let (answer, permit) = match undecided.0 {
+            Cause::Asked(answer, permit) => (answer, permit),
             Cause::Incomplete(missing) => return Admission::Refuse(self.incomplete(missing)),
         };
-        match self.act_on(answer, &mut charge, permit, &enforcer) {
-            Admission::Proceed(served) => Admission::Proceed(served.paid(&mut charge, enforcer)),
+        match self.act_on(answer, charge, permit, &enforcer) {
+            Admission::Proceed(served) => Admission::Proceed(served.paid(charge, enforcer)),
             Admission::Refuse(refusal) => Admission::Refuse(refusal),
             Admission::Pending(pending) => Admission::Pending(pending),
         }

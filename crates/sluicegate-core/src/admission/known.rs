@@ -1,4 +1,5 @@
 use crate::http::fields;
+use crate::http::lasting::lasting;
 use crate::limit::Limit;
 
 /// A limit that is known before any request is, and what the header fields always say of it.
@@ -7,11 +8,14 @@ pub struct Known {
     limit: Limit,
     name: String,
     policy: String,
+    lasting_policy: Option<&'static str>,
 }
 
 impl Known {
     pub(crate) fn new(limit: &Limit) -> Self {
-        Self { limit: *limit, name: fields::quoted_name(limit), policy: fields::policy_of(limit) }
+        let policy = fields::policy_of(limit);
+        let lasting_policy = lasting(&policy);
+        Self { limit: *limit, name: fields::quoted_name(limit), policy, lasting_policy }
     }
 
     /// The limit.
@@ -22,6 +26,11 @@ impl Known {
     /// Its item of the `RateLimit-Policy` field.
     pub fn policy(&self) -> &str {
         &self.policy
+    }
+
+    /// [`policy`](Self::policy), unless more limits are known in this process than are kept for as long as it lasts.
+    pub fn lasting_policy(&self) -> Option<&'static str> {
+        self.lasting_policy
     }
 
     /// What it is called in its item of the `RateLimit` field, in quotes.

@@ -86,26 +86,35 @@ impl Refusal {
     /// only: in others, the operator reads it in the log, or on standard error where no `tracing` subscriber
     /// records it.
     pub fn problem(&self) -> String {
+        self.with_problem(|problem| problem.written())
+    }
+
+    /// What `read` makes of the bytes of the [`problem`](Self::problem) document, which are not allocated for it.
+    pub fn read_problem<T>(&self, read: impl FnOnce(&[u8]) -> T) -> T {
+        self.with_problem(|problem| problem.read(read))
+    }
+
+    fn with_problem<T>(&self, use_it: impl FnOnce(&Problem<'_>) -> T) -> T {
         let status = self.status();
         match self {
             Self::TooMany(decision)
             | Self::NeverFits(decision, _)
-            | Self::Elsewhere(decision, _) => Problem::of(decision, status).written(),
+            | Self::Elsewhere(decision, _) => use_it(&Problem::of(decision, status)),
             Self::Incomplete(missing) => {
-                Problem::plain(status, "Bad request", &missing.to_string()).written()
+                use_it(&Problem::plain(status, "Bad request", &missing.to_string()))
             }
             // What the set-up lacks is the operator's to read, in the log; and the developer's, right here.
-            Self::Misconfigured(missing) if cfg!(debug_assertions) => {
-                Problem::plain(status, "Internal server error", &format!("{missing} ({DEBUG})"))
-                    .written()
-            }
-            Self::Misconfigured(_) => Problem::plain(
+            Self::Misconfigured(missing) if cfg!(debug_assertions) => use_it(&Problem::plain(
+                status,
+                "Internal server error",
+                &format!("{missing} ({DEBUG})"),
+            )),
+            Self::Misconfigured(_) => use_it(&Problem::plain(
                 status,
                 "Internal server error",
                 "the server's rate limiting is not set up completely; see its log",
-            )
-            .written(),
-            Self::Unavailable(_) => Problem::unavailable().written(),
+            )),
+            Self::Unavailable(_) => use_it(&Problem::unavailable()),
         }
     }
 }

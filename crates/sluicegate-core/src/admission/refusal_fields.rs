@@ -2,10 +2,15 @@
 
 use crate::admission::refusal::Refusal;
 use crate::http::headers::{Field, Fields, Headers, Value, is_stored_for_others};
+use crate::limit::Decision;
 
 impl Fields {
-    /// Writes what a refusal says beside what the operator answers.
-    pub fn write_refusal(self, refusal: &Refusal, headers: &mut impl Headers) {
+    /// Writes what a refusal says beside what the operator answers. `write` writes these fields about a decision.
+    pub(crate) fn write_refusal<H: Headers>(
+        refusal: &Refusal,
+        headers: &mut H,
+        write: impl FnOnce(&Decision, &mut H),
+    ) {
         if let (Some(seconds), false) = (refusal.retry_after(), headers.contains(Field::RetryAfter))
         {
             headers.insert(Field::RetryAfter, Value::Number(seconds));
@@ -22,7 +27,7 @@ impl Fields {
         match refusal {
             Refusal::TooMany(decision) | Refusal::NeverFits(decision, _) => {
                 if is_private || !is_stored_for_others(headers) {
-                    self.write_always(decision, headers);
+                    write(decision, headers);
                 }
             }
             Refusal::Elsewhere(_, redirect) => {

@@ -4,7 +4,10 @@ use crate::admission::adapter::Refused;
 use crate::admission::enforcer::{Enforcer, LeaveDecision};
 use crate::admission::paid::{AsEnforcer, Paid};
 use crate::admission::refusal::Refusal;
+use crate::http::fields;
 use crate::http::headers::{Field, Fields, Headers, Value, is_told_to_wait_or_stored};
+use crate::http::line::{Line, Text};
+use crate::limit::Decision;
 use crate::response::Degraded;
 
 /// The extensions of a request or of a response.
@@ -24,9 +27,7 @@ impl<S> Enforcer<S> {
     #[inline]
     pub fn mark<E: AsEnforcer>(&self, paid: &Paid<E>, request: &mut impl Extensions) {
         if self.extensions != LeaveDecision::Nowhere {
-            if let Some(decision) = paid.decision() {
-                request.leave(decision);
-            }
+            paid.leave_decision(|decision| request.leave(decision));
         }
         if paid.is_degraded() {
             request.leave(Degraded);
@@ -35,7 +36,11 @@ impl<S> Enforcer<S> {
 
     /// Completes the response of a refusal: writes its fields, and tells layers further out.
     pub fn write_refusal(&self, refusal: Refusal, response: &mut impl ResponseHead) {
-        self.fields.write_refusal(&refusal, response);
+        Fields::write_refusal(&refusal, response, |decision, response| {
+            if !(self.fields.is_draft() && self.write_known_refusal(decision, response)) {
+                self.fields.write_always(decision, response);
+            }
+        });
         if refusal.gives_back() {
             response.leave(Refused);
         }
@@ -45,6 +50,22 @@ impl<S> Enforcer<S> {
         if let Some(decision) = refusal.into_decision() {
             response.leave(*decision);
         }
+    }
+
+    /// Writes the draft's fields about one known limit that refuses: half of them is written already. Returns `false`
+    /// where it is not one known limit.
+    fn write_known_refusal(&self, decision: &Decision, response: &mut impl ResponseHead) -> bool {
+        let Some(status) = fields::only_announced(decision) else { return false };
+        let mut known = self.known.iter();
+        let Some(at) = known.position(|known| known.limit().is_same(&status.limit)) else {
+            return false;
+        };
+        let mut line = Line::new();
+        line.text(self.known[at].name());
+        fields::left_item(&mut line, decision, status);
+        response.append_policy(at);
+        response.append(Field::RateLimit, Value::Text(line.as_bytes()));
+        true
     }
 
     /// Tells the client of a served request how much is left, and layers further out of the decision.

@@ -5,9 +5,6 @@ use crate::limit::{Limit, NamePiece};
 /// As long as most header fields are.
 const ON_STACK: usize = 120;
 
-/// Digits of the largest number.
-const DIGITS: usize = 20;
-
 /// Text being written. It takes everything, and knows numbers and quotes without the machinery of formatting, which
 /// takes longer than a decision.
 pub(crate) trait Text {
@@ -16,16 +13,7 @@ pub(crate) trait Text {
 
     /// Adds a number.
     fn number(&mut self, number: u64) {
-        let (mut digits, mut at, mut left) = ([b'0'; DIGITS], DIGITS, number);
-        loop {
-            at -= 1;
-            digits[at] = b'0' + (left % 10) as u8;
-            left /= 10;
-            if left == 0 {
-                break;
-            }
-        }
-        self.text(std::str::from_utf8(&digits[at..]).unwrap_or_default());
+        self.text(itoa::Buffer::new().format(number));
     }
 
     /// Adds text in which `"` and `\` are escaped: right in a structured field and in JSON alike.
@@ -69,8 +57,8 @@ impl Text for String {
 }
 
 /// A line of text, kept on the stack as long as it is short.
-pub(crate) struct Line {
-    short: [u8; ON_STACK],
+pub(crate) struct Line<const N: usize = ON_STACK> {
+    short: [u8; N],
     len: usize,
     /// All of it, once it is longer.
     long: String,
@@ -79,7 +67,15 @@ pub(crate) struct Line {
 impl Line {
     #[inline]
     pub(crate) const fn new() -> Self {
-        Self { short: [0; ON_STACK], len: 0, long: String::new() }
+        Self::with_room()
+    }
+}
+
+impl<const N: usize> Line<N> {
+    /// A line of which `N` bytes are kept on the stack.
+    #[inline]
+    pub(crate) const fn with_room() -> Self {
+        Self { short: [0; N], len: 0, long: String::new() }
     }
 
     pub(crate) fn as_str(&self) -> &str {
@@ -107,7 +103,7 @@ impl Line {
     }
 }
 
-impl Text for Line {
+impl<const N: usize> Text for Line<N> {
     #[inline]
     fn text(&mut self, text: &str) {
         match self.short.get_mut(self.len..self.len + text.len()) {
@@ -120,7 +116,7 @@ impl Text for Line {
     }
 }
 
-impl fmt::Write for Line {
+impl<const N: usize> fmt::Write for Line<N> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         self.text(text);
         Ok(())

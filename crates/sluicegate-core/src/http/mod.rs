@@ -2,4 +2,5 @@
 
 pub mod fields;
 pub(crate) mod headers;
+pub(crate) mod lasting;
 pub(crate) mod line;

@@ -136,6 +136,21 @@ impl KeyBuf {
         self.lengths = [lengths as u64, (lengths >> 64) as u64];
     }
 
+    /// The lower half of the lengths, the first words, and how many are in use; `None` if that is not the whole key.
+    #[inline(always)]
+    pub(super) fn short<const N: usize>(&self) -> Option<(u64, [u64; N], u8)> {
+        let words = *self.words.first_chunk()?;
+        let is_short = usize::from(self.used) <= N && self.lengths[1] == 0;
+        is_short.then_some((self.lengths[0], words, self.used))
+    }
+
+    /// The key that [`short`](Self::short) has told of.
+    pub(super) fn from_short<const N: usize>(lengths: u64, short: [u64; N], used: u8) -> Self {
+        let mut key = Self { lengths: [lengths, 0], used, ..Self::new() };
+        key.words.iter_mut().zip(short).for_each(|(word, short)| *word = short);
+        key
+    }
+
     /// The lengths, the lower half first.
     #[inline]
     pub(crate) const fn length_words(&self) -> [u64; 2] {

@@ -17,6 +17,7 @@ mod claims;
 mod extract;
 mod hop;
 mod ip;
+mod kept;
 mod legible;
 mod missing;
 mod nat64;
@@ -44,6 +45,7 @@ pub(crate) use self::extract::{
     query_values, trimmed,
 };
 pub use self::ip::Ip;
+pub(crate) use self::kept::KeptKey;
 pub use self::missing::Missing;
 pub(crate) use self::network::Network;
 pub use self::part::Part;

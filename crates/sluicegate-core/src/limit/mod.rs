@@ -71,7 +71,7 @@ pub(crate) use self::decide::{Attempt, decide, preview, would_admit};
 pub(crate) use self::earliest::StepResult;
 pub(crate) use self::exact::bounded;
 pub(crate) use self::keys::Keys;
-pub(crate) use self::outcome::{CountedIn, Outcome, PlainOutcome};
+pub(crate) use self::outcome::{AdmittedOutcome, CountedIn, Outcome, PlainOutcome};
 pub(crate) use self::state::{Receipt, State};
 pub(crate) use self::text::NamePiece;
 pub(crate) use self::words::Words;

@@ -92,7 +92,10 @@ impl<R: Clone, S: Clone, P: Clone> LayerSettings<R, S, P> {
 
 /// Names of limits are visible ASCII, so there always is one.
 fn policy_item(known: &Known) -> HeaderValue {
-    HeaderValue::from_str(known.policy()).unwrap_or(HeaderValue::from_static(""))
+    match known.lasting_policy() {
+        Some(policy) => HeaderValue::from_static(policy),
+        None => HeaderValue::from_str(known.policy()).unwrap_or(HeaderValue::from_static("")),
+    }
 }
 
 impl<R: fmt::Debug, S: fmt::Debug, P> fmt::Debug for LayerSettings<R, S, P> {

@@ -71,9 +71,21 @@ pub(crate) fn policy_line(decision: &Decision) -> Line {
 pub(crate) fn rate_limit_line(decision: &Decision) -> Line {
     list(announced(decision), |out, status| {
         out.quoted_name(&status.limit);
-        let (remaining, window) = left(decision, status);
-        rate_limit_item(out, remaining, window, status.soft);
+        left_item(out, decision, status);
     })
+}
+
+/// The one limit that a decision is about, if clients are told of it and it has an item in both fields.
+pub(crate) fn only_announced(decision: &Decision) -> Option<&LimitStatus> {
+    let mut statuses = decision.statuses();
+    let (first, others) = (statuses.next()?, statuses.next());
+    (others.is_none() && announced(decision).next().is_some()).then_some(first)
+}
+
+/// The parameters of an item of the `RateLimit` field.
+pub(crate) fn left_item(out: &mut impl Text, decision: &Decision, status: &LimitStatus) {
+    let (remaining, window) = left(decision, status);
+    rate_limit_item(out, remaining, window, status.soft);
 }
 
 pub(crate) fn policy_of(limit: &Limit) -> String {
@@ -225,6 +237,18 @@ impl Problem<'_> {
     /// The document, allocated once.
     pub(crate) fn written(&self) -> String {
         let mut out = String::with_capacity(WRITTEN);
+        self.write(&mut out);
+        out
+    }
+
+    /// What `read` makes of the document.
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&[u8]) -> T) -> T {
+        let mut out = Line::<WRITTEN>::with_room();
+        self.write(&mut out);
+        read(out.as_bytes())
+    }
+
+    fn write(&self, out: &mut impl Text) {
         out.text("{\"type\":\"");
         match self.kind {
             "" => out.text("about:blank"),
@@ -257,7 +281,6 @@ impl Problem<'_> {
         }
         // The line's end is for those who read it in a terminal.
         out.text("}\n");
-        out
     }
 }
 

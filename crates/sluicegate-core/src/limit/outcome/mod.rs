@@ -8,12 +8,14 @@
 //! To give back exactly, a decision carries what the store wrote, as an opaque receipt. It holds an instant
 //! of the store's clock that nobody else can read, so no instant leaves a store in public.
 
+mod admitted;
 mod limit_outcome;
 mod micros;
 mod plain;
 
 use std::time::Duration;
 
+pub(crate) use self::admitted::AdmittedOutcome;
 pub(crate) use self::limit_outcome::LimitOutcome;
 pub use self::limit_outcome::Role;
 use self::limit_outcome::{ComputedStatus, DeferredStatus};
@@ -239,13 +241,7 @@ impl Outcome {
         Decision::new(self.verdict(), statuses.collect())
     }
 
-    /// What is left of the one limit that was charged, until when, and whether that is soft.
-    #[inline]
-    pub(crate) fn left(&self, limit: &Limit) -> (u64, Option<Duration>, bool) {
-        self.left_of(0, limit)
-    }
-
-    /// Like [`left`](Self::left), for the limit at this index of the charge.
+    /// What is left of the limit at this index of the charge, until when, and whether that is soft.
     pub(crate) fn left_of(&self, at: usize, limit: &Limit) -> (u64, Option<Duration>, bool) {
         match &self.any {
             None => self.one.left(limit),

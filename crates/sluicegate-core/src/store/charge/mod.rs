@@ -76,9 +76,9 @@ impl Charge {
         Price { cost, is_length }: Price,
         account: Option<&Account>,
     ) -> &mut KeyBuf {
-        let (key, account) = (KeyBuf::new(), account.cloned());
-        let debit = self.debits.begin(Debit { limit: *limit, key, cost, account, is_length });
-        &mut debit.key
+        let account = account.cloned();
+        let make = || Debit { limit: *limit, key: KeyBuf::new(), cost, account, is_length };
+        &mut self.debits.begin(make).key
     }
 
     /// Undoes [`begin`](Self::begin).

@@ -1,20 +1,20 @@
 //! What a request that is served has paid, until it has been answered.
 
-use std::fmt;
+mod one;
+
 use std::rc::Rc;
 use std::sync::Arc;
 
+use self::one::One;
 use crate::admission::enforcer::Enforcer;
-use crate::cost::account::{Account, Reply};
+use crate::cost::account::Reply;
 use crate::http::fields;
 use crate::http::line::{Line, Text};
-use crate::key::KeyBuf;
-use crate::limit::{Decision, Limit, Outcome, Receipt};
+use crate::limit::{Decision, Outcome, Receipt};
 use crate::store::Store;
 use crate::store::charge::{Charge, Debit};
 use crate::store::ticket::hold::Hold;
 use crate::store::ticket::rest::Rest;
-use crate::store::ticket::unserved::is_unserved;
 use crate::store::ticket::{self, Ticket};
 
 /// A handle to an [`Enforcer`]: what a request under way keeps of the layer that admitted it.
@@ -103,18 +103,23 @@ enum Payment<E: AsEnforcer> {
     Unknown,
 }
 
+impl<E: AsEnforcer> Payment<E> {
+    #[inline(never)]
+    fn several(enforcer: E, charge: &mut Charge, outcome: &Outcome) -> Self {
+        let charge = std::mem::take(charge);
+        Self::Several(Box::new(Ticket::begun(Via(enforcer), charge, outcome.clone())))
+    }
+}
+
 impl<E: AsEnforcer> Paid<E> {
     /// The charge of a request that goes ahead, to be settled. Takes it where it has to be kept as it
     /// is.
     #[inline(always)]
     pub fn charged(enforcer: E, charge: &mut Charge, outcome: &Outcome) -> Self {
-        if let Some(debit) = charge.only() {
-            if let Some(at) = position(&enforcer, &debit.limit) {
-                return Self(Payment::One(One::new(enforcer, at, debit, outcome.clone())));
-            }
-        }
-        let charge = std::mem::take(charge);
-        Self(Payment::Several(Box::new(Ticket::begun(Via(enforcer), charge, outcome.clone()))))
+        Self(match One::new(enforcer, charge, outcome) {
+            Ok(one) => Payment::One(one),
+            Err(enforcer) => Payment::several(enforcer, charge, outcome),
+        })
     }
 
     /// Nothing was charged.
@@ -126,10 +131,23 @@ impl<E: AsEnforcer> Paid<E> {
     #[inline]
     pub fn enforcer(&self) -> Option<&E> {
         match &self.0 {
-            Payment::One(one) => Some(&one.enforcer),
+            Payment::One(one) => Some(one.enforcer()),
             Payment::Several(ticket) => Some(&ticket.store().0),
             Payment::Degraded(enforcer, _) => Some(enforcer),
             Payment::Shadowed(_) | Payment::Unknown => None,
+        }
+    }
+
+    /// Hands the decision out, if there is one, for handlers to see. It is large, so it is made right where it is used.
+    #[inline(always)]
+    pub(crate) fn leave_decision(&self, leave: impl FnOnce(Decision)) {
+        match &self.0 {
+            Payment::One(one) => leave(one.decision()),
+            _ => {
+                if let Some(decision) = self.decision() {
+                    leave(decision);
+                }
+            }
         }
     }
 
@@ -152,12 +170,11 @@ impl<E: AsEnforcer> Paid<E> {
         if one.limit().is_shadow() {
             return false;
         }
-        let known = &one.settings().known[one.at];
-        let (remaining, window, soft) = one.outcome.left(one.limit());
+        let (remaining, window, soft) = one.left();
         let mut line = Line::new();
-        line.text(known.name());
+        line.text(one.known().name());
         fields::rate_limit_item(&mut line, remaining, window, soft);
-        tell(one.at, line.as_bytes());
+        tell(one.at(), line.as_bytes());
         true
     }
 
@@ -189,7 +206,7 @@ impl<E: AsEnforcer> Paid<E> {
     #[inline]
     pub fn is_open(&self) -> bool {
         match &self.0 {
-            Payment::One(one) => one.stage == Stage::Open,
+            Payment::One(one) => one.is_open(),
             Payment::Several(ticket) => ticket.is_open(),
             Payment::Degraded(..) | Payment::Shadowed(_) | Payment::Unknown => false,
         }
@@ -242,7 +259,7 @@ impl<E: AsEnforcer> Paid<E> {
         match self.0 {
             Payment::Several(ticket) => Some(ticket.on(|via| store(&via.0))),
             Payment::One(one) => {
-                let store = store(&one.enforcer);
+                let store = store(one.enforcer());
                 Some(one.into_ticket(store))
             }
             Payment::Degraded(..) | Payment::Shadowed(_) | Payment::Unknown => None,
@@ -253,137 +270,5 @@ impl<E: AsEnforcer> Paid<E> {
 impl<E: AsEnforcer> From<Ticket<Via<E>>> for Paid<E> {
     fn from(ticket: Ticket<Via<E>>) -> Self {
         Self(Payment::Several(Box::new(ticket)))
-    }
-}
-
-/// A [`Ticket`] of one known limit, less than half as large.
-struct One<E: AsEnforcer> {
-    enforcer: E,
-    /// The index of the limit among those known.
-    at: usize,
-    key: KeyBuf,
-    cost: u64,
-    account: Option<Account>,
-    outcome: Outcome,
-    /// Whether the limit is one that is held.
-    is_held: bool,
-    stage: Stage,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    Open,
-    /// It waits for the end of the body: for what the response says then, or only to give a place back.
-    Answered(Rest),
-    Settled,
-}
-
-#[inline]
-fn position(enforcer: &impl AsEnforcer, limit: &Limit) -> Option<usize> {
-    enforcer.as_enforcer().known.iter().position(|known| known.limit().is_same(limit))
-}
-
-impl<E: AsEnforcer> One<E> {
-    #[inline(always)]
-    fn new(enforcer: E, at: usize, debit: &Debit, outcome: Outcome) -> Self {
-        let Debit { key, cost, ref account, .. } = *debit;
-        let (account, is_held) = (account.clone(), debit.limit.is_held());
-        Self { enforcer, at, key, cost, account, outcome, is_held, stage: Stage::Open }
-    }
-
-    #[inline]
-    fn settings(&self) -> &Enforcer<E::Store> {
-        self.enforcer.as_enforcer()
-    }
-
-    #[inline]
-    fn limit(&self) -> &Limit {
-        self.settings().known[self.at].limit()
-    }
-
-    fn decision(&self) -> Decision {
-        self.outcome.about(std::iter::once((self.limit(), self.cost)))
-    }
-
-    #[inline]
-    fn may_wait(&self) -> bool {
-        let waits = self.account.as_ref().is_some_and(Account::may_wait) || self.is_held;
-        waits && self.settings().hold == Hold::End
-    }
-
-    #[inline]
-    fn rest(&self) -> Rest {
-        match self.stage {
-            Stage::Answered(rest) => rest,
-            Stage::Open | Stage::Settled => Rest::Nothing,
-        }
-    }
-
-    #[inline]
-    fn close(&mut self, reply: &dyn Reply, is_refusal: bool) {
-        self.stage = Stage::Settled;
-        // Nearly always what was charged stands.
-        if is_refusal || self.account.is_some() || self.is_held {
-            self.close_by(reply, is_refusal);
-        }
-    }
-
-    fn close_by(&mut self, reply: &dyn Reply, is_refusal: bool) {
-        let debit = self.debit();
-        let is_running = reply.is_running();
-        if !is_refusal && self.settings().hold == Hold::End && debit.waits(is_running) {
-            self.stage = Stage::Answered(Rest::of(debit.account_waits(is_running)));
-        } else {
-            self.settle(&debit, debit.spent(reply));
-        }
-    }
-
-    fn end(&mut self, reply: Option<&dyn Reply>) {
-        if let Stage::Answered(_) = self.stage {
-            self.stage = Stage::Settled;
-            let debit = self.debit();
-            self.settle(&debit, debit.spent_at_end(reply));
-        }
-    }
-
-    fn into_ticket<S: Store>(mut self, store: S) -> Ticket<S> {
-        self.stage = Stage::Settled;
-        let Debit { limit, key, cost, account, .. } = self.debit();
-        let mut charge = Charge::new();
-        // A charge that owes nothing yet has room.
-        let _ = charge.add_on_account(limit, key, cost, account);
-        Ticket::begun(store, charge, self.outcome.clone())
-    }
-
-    fn debit(&self) -> Debit {
-        let Self { key, cost, ref account, .. } = *self;
-        Debit { limit: *self.limit(), key, cost, account: account.clone(), is_length: false }
-    }
-
-    fn settle(&self, debit: &Debit, spent: u64) {
-        let receipt = self.outcome.receipts().next().filter(|receipt| !receipt.is_void());
-        if let (Some(receipt), true) = (receipt, spent != debit.cost) {
-            self.settings().store.settle(debit, &receipt, spent);
-        }
-    }
-}
-
-impl<E: AsEnforcer> Drop for One<E> {
-    #[inline]
-    fn drop(&mut self) {
-        let gives_back = match self.stage {
-            Stage::Settled => false,
-            Stage::Answered(_) => self.is_held,
-            Stage::Open => self.is_held || is_unserved(),
-        };
-        if gives_back {
-            self.settle(&self.debit(), 0);
-        }
-    }
-}
-
-impl<E: AsEnforcer> fmt::Debug for One<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("One").field("limit", self.limit()).finish_non_exhaustive()
     }
 }
