@@ -1,8 +1,9 @@
-//! Tests that several crates have to pass: [`conformance`](mod@conformance) for every store, and [`servers`] for
-//! tests that need a Redis server.
+//! Tests that several crates have to pass: [`conformance`](mod@conformance) for every store, [`servers`] for tests that
+//! need a Redis server, and the simulated servers of [`overload`](mod@overload).
 
 pub mod conformance;
 pub mod operations;
+pub mod overload;
 #[cfg(unix)]
 pub mod servers;
 mod subject;

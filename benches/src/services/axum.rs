@@ -141,11 +141,11 @@ fn tower_resilience(budget: Budget) -> Router {
 }
 
 /// The cost of a layer in axum that does nothing.
-fn identity() -> MapRequestLayer<fn(Request<Body>) -> Request<Body>> {
+pub(super) fn identity() -> MapRequestLayer<fn(Request<Body>) -> Request<Body>> {
     MapRequestLayer::new(|request| request)
 }
 
-fn app(name: &'static str, budget: Budget, peers: u32, router: Router) -> App {
+pub(super) fn app(name: &'static str, budget: Budget, peers: u32, router: Router) -> App {
     // As `into_make_service` does for a server. Without it, a router puts its layers around the handler anew for each
     // request.
     let mut router = router.with_state(());

@@ -3,6 +3,7 @@
 pub mod actix;
 pub mod axum;
 pub mod policies;
+pub mod throttle;
 pub mod tower;
 
 mod rivals;

@@ -21,12 +21,18 @@ const SECONDS: u32 = 20;
 /// `unsafe`, so Miri checks the dependencies and the standard library.
 const INTERPRETED: [&str; 3] = ["key::buf", "line::", "memory::one_word"];
 
-/// The protocol of the table, in every order in which two or three threads can meet.
+/// The models of loom, by crate.
+const MODELS: [(&str, &str); 2] =
+    [("sluicegate-core", "memory::loom"), ("sluicegate-throttle", "layer::loom")];
+
+/// The protocol of the table, and the wake-ups of the throttle, in every order in which two or three threads can meet.
 pub(crate) fn try_every_order() -> Result<(), Failure> {
-    let mut command =
-        cargo(["test", "--package", "sluicegate-core", "--lib", "--release", "memory::loom"]);
-    command.args(["--target-dir", "target/loom"]).env("RUSTFLAGS", "--cfg loom");
-    Step::new("every order of threads", command).run()
+    for (package, models) in MODELS {
+        let mut command = cargo(["test", "--package", package, "--lib", "--release", models]);
+        command.args(["--target-dir", "target/loom"]).env("RUSTFLAGS", "--cfg loom");
+        Step::new(format!("every order of threads in {package}"), command).run()?;
+    }
+    Ok(())
 }
 
 /// Runs the fuzzer for a moment. Returns what could not be run, and why.

@@ -45,6 +45,8 @@ mod guard;
 mod has_room;
 mod in_service;
 mod look;
+#[cfg(all(test, loom))]
+mod loom;
 mod meter;
 mod names;
 mod observing;
@@ -62,6 +64,7 @@ mod settings;
 mod shared;
 mod snapshot;
 mod stopwatch;
+mod sync;
 mod throttle;
 mod throttle_layer;
 mod unit;

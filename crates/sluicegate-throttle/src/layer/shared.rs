@@ -1,6 +1,6 @@
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use super::report::WaitSpan;
 use super::requests::Described;
 use super::snapshot::UnreadCounts;
 use super::stopwatch::Stopwatch;
+use super::sync::{Mutex, MutexGuard};
 use super::unit::{Reported, Unit};
 use super::waiter::{Told, Waiter};
 use crate::class::{Class, Classes};
@@ -106,7 +107,7 @@ impl Shared {
                     || names.as_ref()?.key.as_ref().and_then(|key| self.observing.show.show(key));
                 state.accuracy.see(key, name);
                 let most = state.scheduler.bound();
-                state.predictor.predict(key, class).mean.clamp(1, most)
+                state.predictor.predict_for(key, flow, class).mean.clamp(1, most)
             }
         };
         let deadline = timeout
@@ -160,9 +161,11 @@ impl Shared {
                 })
             }
         };
-        // A client that has gone may have left in the middle: what it cost is no prediction.
-        if let (Some(actual), true) = (actual, outcome != Outcome::Cancelled) {
-            state.predictor.learn(key, running.class(), actual);
+        // A client that has gone may have left in the middle. That is no reason to expect less the next time, but more: a
+        // request that is too slow for its client is still dear.
+        let is_told = |actual: &u64| outcome != Outcome::Cancelled || *actual > running.cost();
+        if let Some(actual) = actual.filter(is_told) {
+            state.predictor.learn_for(key, running.flow(), running.class(), actual);
             state.accuracy.learn(key, running.cost(), actual);
         }
         let mut instructions = std::mem::take(&mut state.instructions);
@@ -361,6 +364,13 @@ impl Place {
                 Poll::Pending
             }
         }
+    }
+}
+
+#[cfg(all(test, loom))]
+impl Place {
+    pub(super) fn waiter(&self) -> Arc<Waiter> {
+        Arc::clone(&self.waiter)
     }
 }
 

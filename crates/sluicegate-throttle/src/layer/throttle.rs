@@ -35,7 +35,7 @@ use crate::scheduler::{Scheduler, SchedulerBuilder};
 /// ```
 #[derive(Clone)]
 pub struct Throttle {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
 }
 
 impl Throttle {

@@ -1,6 +1,7 @@
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 use std::task::{Context, Poll, Waker};
 
+use super::sync::{Mutex, MutexGuard};
 use crate::scheduler::{Running, Shed};
 
 /// What a queued request is told.

@@ -1,4 +1,4 @@
-//! What a request will cost, from what similar requests cost.
+//! What a request will cost, from what similar requests cost, and from whether those of its client cost more.
 //!
 //! ```
 //! use sluicegate_throttle::Class;
@@ -15,15 +15,16 @@
 //! ```
 
 mod estimate;
+mod habit;
+mod table;
 #[cfg(test)]
 mod tests;
 
 use self::estimate::Estimate;
+use self::habit::Habit;
+use self::table::Table;
 use crate::class::Class;
 use crate::error::MAX_CLASSES;
-
-/// Places that a key can be in. The one of these that was used least recently makes room for a new key.
-const WAYS: usize = 4;
 
 /// A sample counts as at most this many times the mean, so that one outlier does not lock the queue.
 const OUTLIER: u64 = 64;
@@ -40,69 +41,72 @@ pub struct Prediction {
 /// A bounded table of costs by key.
 ///
 /// A key is a hash of what makes requests alike, such as the method and the route, under a secret seed. New keys push
-/// out those that were used least recently; memory never grows.
+/// out those that were used least recently, and those that were used once before all others; memory never grows.
 #[derive(Debug)]
 pub struct Predictor {
-    sets: Box<[[Row; WAYS]]>,
+    routes: Table<Estimate>,
+    flows: Table<Habit>,
     classes: [Estimate; MAX_CLASSES],
     first: u64,
-    /// Counts uses, to tell which row was used least recently.
-    uses: u64,
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-struct Row {
-    key: u64,
-    used: u64,
-    estimate: Estimate,
 }
 
 impl Predictor {
-    /// Room for about `keys` keys. `first` is expected of the very first requests.
+    /// Room for about `keys` keys, and as many flows. `first` is expected of the very first requests.
     pub fn new(keys: usize, first: u64) -> Self {
-        let sets = keys.div_ceil(WAYS).clamp(1, 1 << 20).next_power_of_two();
         Self {
-            sets: vec![[Row::default(); WAYS]; sets].into(),
+            routes: Table::new(keys),
+            flows: Table::new(keys),
             classes: Default::default(),
             first: first.max(1),
-            uses: 0,
         }
     }
 
     /// What a request with this key will cost: the mean of its class for an unknown key.
     pub fn predict(&self, key: u64, class: Class) -> Prediction {
-        let row = self.sets[self.set(key)].iter().find(|row| row.used > 0 && row.key == key);
-        let known = row.and_then(|row| row.estimate.prediction());
+        let known = self.routes.value(key).and_then(Estimate::prediction);
         known.unwrap_or_else(|| self.expected(class))
+    }
+
+    /// What a request with this key will cost that is of this flow: a flow whose requests cost more, or less, than
+    /// others with the same keys is expected to go on so.
+    pub fn predict_for(&self, key: u64, flow: u64, class: Class) -> Prediction {
+        let expected = self.predict(key, class);
+        let factor = self.flows.value(flow).map_or(1.0, Habit::factor);
+        let times = |cost: u64| (cost as f64 * factor).round().max(1.0) as u64;
+        Prediction { mean: times(expected.mean), high: times(expected.high) }
     }
 
     /// A request with this key has cost this.
     pub fn learn(&mut self, key: u64, class: Class, cost: u64) {
-        let expected = self.predict(key, class).mean;
-        let is_first = self.classes.iter().all(|estimate| estimate.prediction().is_none());
-        let most = if is_first { u64::MAX } else { expected.saturating_mul(OUTLIER) };
-        let cost = cost.clamp(1, most);
-        self.uses += 1;
-        let (set, used) = (self.set(key), self.uses);
-        let rows = &mut self.sets[set];
-        let at = rows.iter().position(|row| row.used > 0 && row.key == key).unwrap_or_else(|| {
-            let oldest = (0..WAYS).min_by_key(|&at| rows[at].used).unwrap_or_default();
-            rows[oldest] = Row { key, ..Row::default() };
-            oldest
-        });
-        rows[at].used = used;
-        rows[at].estimate.learn(cost);
+        let cost = self.bounded(key, class, cost);
+        self.routes.value_mut(key).learn(cost);
         self.classes[class.rank().min(MAX_CLASSES - 1)].learn(cost);
+    }
+
+    /// A request with this key has cost this, and was of this flow.
+    pub fn learn_for(&mut self, key: u64, flow: u64, class: Class, cost: u64) {
+        // Beside the mean of the class where the key is new: who comes with a new one each time is found out.
+        if !self.knows_nothing() {
+            let expected = self.predict(key, class).mean;
+            let cost = self.bounded(key, class, cost);
+            self.flows.value_mut(flow).learn(expected, cost);
+        }
+        self.learn(key, class, cost);
+    }
+
+    fn bounded(&self, key: u64, class: Class, cost: u64) -> u64 {
+        let expected = self.predict(key, class).mean;
+        let most = if self.knows_nothing() { u64::MAX } else { expected.saturating_mul(OUTLIER) };
+        cost.clamp(1, most)
+    }
+
+    fn knows_nothing(&self) -> bool {
+        self.classes.iter().all(|estimate| estimate.prediction().is_none())
     }
 
     fn expected(&self, class: Class) -> Prediction {
         let own = self.classes[class.rank().min(MAX_CLASSES - 1)].prediction();
         let any = || self.classes.iter().find_map(Estimate::prediction);
         own.or_else(any).unwrap_or(Prediction { mean: self.first, high: self.first })
-    }
-
-    fn set(&self, key: u64) -> usize {
-        // The length is a power of two.
-        (key >> 32) as usize & (self.sets.len() - 1)
     }
 }

@@ -93,3 +93,40 @@ fn a_flood_of_keys_leaves_those_that_are_in_use() {
         assert_eq!(predictor.predict(key(route), CLASS).mean, 1_000 * (route + 1));
     }
 }
+
+#[test]
+fn a_flow_whose_requests_cost_more_than_its_route_is_expected_to_go_on_so() {
+    let (dear, cheap) = (1, 2);
+    let mut predictor = Predictor::new(64, 1);
+    for _ in 0..200 {
+        predictor.learn_for(1, dear, CLASS, 20_000);
+        predictor.learn_for(1, cheap, CLASS, 1_000);
+    }
+    let mean = |flow| predictor.predict_for(1, flow, CLASS).mean;
+    assert!((18_000..22_000).contains(&mean(dear)), "{}", mean(dear));
+    assert!((900..1_100).contains(&mean(cheap)), "{}", mean(cheap));
+    assert_eq!(mean(3), predictor.predict(1, CLASS).mean, "nothing is known of this one");
+}
+
+#[test]
+fn a_flow_does_not_change_what_is_expected_of_its_routes() {
+    for (before, after) in [(1_000, 20_000), (20_000, 1_000), (100, 150)] {
+        let mut predictor = Predictor::new(64, 1);
+        (0..1_000).for_each(|_| predictor.learn_for(1, 7, CLASS, before));
+        assert_eq!(predictor.predict_for(1, 7, CLASS), predictor.predict(1, CLASS));
+        (0..64).for_each(|_| predictor.learn_for(1, 7, CLASS, after));
+        let found = predictor.predict_for(1, 7, CLASS).mean;
+        assert!(found.abs_diff(after) * 10 <= after, "{found} for {after}");
+    }
+}
+
+#[test]
+fn keys_that_come_once_leave_those_that_are_used_seldom() {
+    let mut predictor = Predictor::new(1_024, 1);
+    let key = |number: u64| number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (0..2).for_each(|_| predictor.learn(key(1), CLASS, 50_000));
+    for number in 2..100_000 {
+        predictor.learn(key(number), CLASS, 77);
+    }
+    assert_eq!(predictor.predict(key(1), CLASS).mean, 50_000);
+}

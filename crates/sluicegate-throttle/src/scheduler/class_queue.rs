@@ -4,11 +4,14 @@ use foldhash::fast::FixedState;
 
 use super::codel::Codel;
 use super::sharding::hand;
-use super::slab::{Chain, Index, List, Slab};
+use super::slab::{Chain, Entry, Index, List, Slab};
 
 /// The number of requests over which the quantum averages their cost. An average of the last few would follow the
 /// flow whose turn it is, and give flows of expensive requests more.
 const SMOOTHING: u128 = 1_024;
+
+/// How long a class remembers that requests of several flows came, in microseconds.
+const CONTENDED: u64 = 10_000_000;
 
 /// The queued requests of one class, or of one partition in it, in a queue for each flow, served by deficit round robin.
 ///
@@ -31,6 +34,10 @@ pub(super) struct ClassQueue {
     quantum: u64,
     /// The mean cost times [`SMOOTHING`].
     costs: u128,
+    /// Whose request came last.
+    latest_flow: Option<u64>,
+    /// Until then, several flows want to be served.
+    contended_until: u64,
 }
 
 #[derive(Debug, Default)]
@@ -43,6 +50,8 @@ struct FlowQueue {
     /// What it may spend before its turn is over.
     deficit: u64,
     owner: Option<u64>,
+    /// The cost of the owner's own requests. Those of flows that share the queue are not its fault.
+    owned: u64,
     in_ring: bool,
 }
 
@@ -59,11 +68,33 @@ impl ClassQueue {
             free: (0..queues).rev().collect(),
             quantum: 1,
             costs: 0,
+            latest_flow: None,
+            contended_until: 0,
         }
     }
 
     pub(super) const fn flow_queues(&self) -> usize {
         self.queues.len()
+    }
+
+    /// A request of `flow` has come, whatever becomes of it.
+    pub(super) fn note(&mut self, flow: u64, now: u64) {
+        if self.latest_flow.replace(flow).is_some_and(|latest| latest != flow) {
+            self.contended_until = now.saturating_add(CONTENDED);
+        }
+    }
+
+    /// Whether a request of this flow would take more than the flow's share of the `room` that is left in the queue: what
+    /// the flow holds is to be no more than what it leaves to others. So a flow that sends more than is drained fills
+    /// half of the queue, two fill a third each, and one with nothing in the queue finds room. A flow without others
+    /// may fill the queue.
+    pub(super) fn is_greedy(&self, flow: u64, cost: u64, room: u64, now: u64) -> bool {
+        if now >= self.contended_until {
+            return false;
+        }
+        let Some(&queue) = self.owners.get(&flow) else { return false };
+        let held = self.queues[usize::from(queue)].owned;
+        held > 0 && held.saturating_add(cost) > room
     }
 
     /// The queue for a new request of `flow`.
@@ -84,7 +115,7 @@ impl ClassQueue {
     }
 
     pub(super) fn push(&mut self, slab: &mut Slab, index: Index) {
-        let (queue, cost) = (slab.entry(index).queue, slab.entry(index).cost);
+        let &Entry { queue, cost, flow: from, .. } = slab.entry(index);
         slab.push(Chain::Age, &mut self.ages, index);
         self.cost += cost;
         self.len += 1;
@@ -96,6 +127,7 @@ impl ClassQueue {
         slab.push(Chain::Flow, &mut flow.list, index);
         flow.cost += cost;
         flow.len += 1;
+        flow.owned += if flow.owner == Some(from) { cost } else { 0 };
         if !flow.in_ring {
             flow.in_ring = true;
             self.ring.push_back(queue);
@@ -113,7 +145,7 @@ impl ClassQueue {
 
     /// Takes a request out of its lists; not out of the slab.
     pub(super) fn unlink(&mut self, slab: &mut Slab, index: Index) {
-        let (queue, cost) = (slab.entry(index).queue, slab.entry(index).cost);
+        let &Entry { queue, cost, flow: from, .. } = slab.entry(index);
         slab.unlink(Chain::Age, &mut self.ages, index);
         self.cost -= cost;
         self.len -= 1;
@@ -121,6 +153,7 @@ impl ClassQueue {
         slab.unlink(Chain::Flow, &mut flow.list, index);
         flow.cost -= cost;
         flow.len -= 1;
+        flow.owned -= if flow.owner == Some(from) { cost } else { 0 };
         if flow.list.oldest.is_none() {
             flow.is_shared = false;
             if let Some(owner) = flow.owner.take() {

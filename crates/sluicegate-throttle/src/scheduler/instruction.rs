@@ -65,12 +65,21 @@ pub enum ShedReason {
     Missed,
     /// It waited for too long while the queue stood, as CoDel measures it.
     Stale,
+    /// Its flow holds its share of the queue already, and others come.
+    Share,
 }
 
 impl ShedReason {
     /// All reasons, in the order of [`Counts::shed`](super::Counts::shed).
-    pub const ALL: [Self; 6] =
-        [Self::Full, Self::NeverFits, Self::Evicted, Self::Deadline, Self::Missed, Self::Stale];
+    pub const ALL: [Self; 7] = [
+        Self::Full,
+        Self::NeverFits,
+        Self::Evicted,
+        Self::Deadline,
+        Self::Missed,
+        Self::Stale,
+        Self::Share,
+    ];
 
     /// The reason in one word, for metrics and logs.
     pub const fn as_str(self) -> &'static str {
@@ -81,6 +90,7 @@ impl ShedReason {
             Self::Deadline => "deadline",
             Self::Missed => "missed",
             Self::Stale => "stale",
+            Self::Share => "share",
         }
     }
 }
@@ -93,6 +103,7 @@ pub struct Running {
     pub(super) class: Class,
     /// Its place in the list of partitions.
     pub(super) partition: u8,
+    pub(super) flow: u64,
     pub(super) cost: u64,
     pub(super) started: u64,
     pub(super) waited: u64,
@@ -104,6 +115,11 @@ impl Running {
     /// Its class.
     pub const fn class(&self) -> Class {
         self.class
+    }
+
+    /// Whose request it is.
+    pub const fn flow(&self) -> u64 {
+        self.flow
     }
 
     /// The cost that it was started with.

@@ -130,21 +130,28 @@ impl Scheduler {
     pub fn offer(&mut self, now: u64, offer: Offer, out: &mut Vec<Instruction>) -> Offered {
         self.drain(now, out);
         self.level.observe(now, &self.counts);
+        let Offer { flow, deadline, .. } = offer;
         let rank = offer.class.rank().min(self.lanes.classes() - 1);
         let lane = Lane { rank, partition: self.partitions.at(offer.partition) };
         self.counts[rank].offered += 1;
         let cost = offer.cost.max(1);
-        let wait = self.predicted_wait(lane, offer.flow, now);
+        self.lanes.get_mut(lane).note(flow, now);
+        let wait = self.predicted_wait(lane, flow, now);
         let end = now.saturating_add(wait).saturating_add(self.pace.run_time(cost));
-        if offer.deadline.is_some_and(|deadline| end > deadline) {
+        if deadline.is_some_and(|deadline| end > deadline) {
             return self.refuse(ShedReason::Deadline, rank);
         }
         if self.starts_at_once(lane, now) {
             self.counts[rank].at_once += 1;
-            return Offered::Start(self.start(now, lane, cost, 0));
+            return Offered::Start(self.start(now, lane, flow, cost, 0));
         }
         if cost > self.bound {
             return self.refuse(ShedReason::NeverFits, rank);
+        }
+        // What is less critical can make room.
+        let kept: u64 = self.lanes.down_to(rank).iter().map(|queue| queue.cost).sum();
+        if self.lanes.get(lane).is_greedy(flow, cost, self.bound.saturating_sub(kept), now) {
+            return self.refuse(ShedReason::Share, rank);
         }
         if self.cost.saturating_add(cost) > self.bound {
             let excess = self.cost.saturating_add(cost).saturating_sub(self.bound);
@@ -152,8 +159,8 @@ impl Scheduler {
                 return self.refuse(ShedReason::Full, rank);
             }
         }
-        let queue = self.lanes.get_mut(lane).queue_for(offer.flow);
-        let id = self.slab.insert(Entry::new(lane, queue, cost, now, offer.deadline));
+        let queue = self.lanes.get_mut(lane).queue_for(flow);
+        let id = self.slab.insert(Entry::new(lane, flow, queue, cost, now, deadline));
         if let (Some(shares), false) = (&mut self.shares, self.lanes.has_waiting(rank)) {
             shares.join(rank);
         }
@@ -231,7 +238,8 @@ impl Scheduler {
             let Some(lane) = self.next_lane() else { return };
             let Some(index) = self.lanes.get_mut(lane).next(&self.slab, late) else { return };
             let entry = self.slab.entry(index);
-            let (cost, queue, waited) = (entry.cost, entry.queue, now.saturating_sub(entry.since));
+            let (cost, queue, flow) = (entry.cost, entry.queue, entry.flow);
+            let waited = now.saturating_sub(entry.since);
             let end = now.saturating_add(self.pace.run_time(cost));
             if entry.deadline.is_some_and(|deadline| end > deadline) {
                 self.shed(index, ShedReason::Missed, out);
@@ -247,7 +255,7 @@ impl Scheduler {
                 shares.spend(lane.rank, cost);
             }
             let id = self.take(index);
-            let running = self.start(now, lane, cost, waited);
+            let running = self.start(now, lane, flow, cost, waited);
             out.push(Instruction::Start(id, running));
         }
     }
@@ -315,7 +323,7 @@ impl Scheduler {
         }
     }
 
-    fn start(&mut self, now: u64, lane: Lane, cost: u64, waited: u64) -> Running {
+    fn start(&mut self, now: u64, lane: Lane, flow: u64, cost: u64, waited: u64) -> Running {
         self.counts[lane.rank].started += 1;
         self.running += 1;
         self.partitions.start(lane.partition);
@@ -325,6 +333,7 @@ impl Scheduler {
         Running {
             class: Class::at(lane.rank as u8),
             partition: lane.partition as u8,
+            flow,
             cost,
             started: now,
             waited,

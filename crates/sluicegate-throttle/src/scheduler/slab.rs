@@ -27,13 +27,14 @@ impl Index {
     }
 }
 
-/// What the scheduler knows of a queued request: 72 bytes with its slot.
+/// What the scheduler knows of a queued request: 80 bytes with its slot.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) cost: u64,
     /// When it was offered.
     pub(super) since: u64,
     pub(super) deadline: Option<u64>,
+    pub(super) flow: u64,
     pub(super) class: u8,
     /// Its place in the list of partitions.
     pub(super) partition: u8,
@@ -45,6 +46,7 @@ pub(super) struct Entry {
 impl Entry {
     pub(super) fn new(
         lane: Lane,
+        flow: u64,
         queue: u16,
         cost: u64,
         since: u64,
@@ -52,7 +54,8 @@ impl Entry {
     ) -> Self {
         // At most eight classes and nine partitions.
         let (class, partition) = (lane.rank as u8, lane.partition as u8);
-        Self { cost, since, deadline, class, partition, queue, links: [Links::default(); 2] }
+        let links = [Links::default(); 2];
+        Self { cost, since, deadline, flow, class, partition, queue, links }
     }
 
     pub(super) fn lane(&self) -> Lane {

@@ -103,3 +103,18 @@ async fn an_outlier_is_expected_to_cost_what_the_queue_holds_and_not_more() {
     let _queued = service.call(get("/work"));
     assert_eq!(throttle.snapshot().queued_cost, 4_000);
 }
+
+#[test]
+fn a_request_that_was_too_slow_for_its_client_is_learnt() {
+    let clock = ManualClock::new();
+    let throttle = one_at_a_time(&clock).queue_cost(100_000).build().unwrap();
+    let mut service = throttle.layer().predict_by(Path).layer(Working(clock.clone(), None));
+    // It works for 3 ms, waits, and its client has gone.
+    let mut request = Box::pin(service.call(get("/slow")));
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(request.as_mut().poll(&mut cx).is_pending());
+    drop(request);
+    let _running = service.call(get("/slow"));
+    let _queued = service.call(get("/slow"));
+    assert_eq!(throttle.snapshot().queued_cost, 3_000);
+}

@@ -1,5 +1,6 @@
 //! The layer, driven by a manual clock.
 
+mod cancellation;
 mod changing;
 mod classes;
 mod costs;

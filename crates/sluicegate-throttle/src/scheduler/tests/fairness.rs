@@ -56,6 +56,26 @@ fn a_flow_with_many_requests_takes_nothing_from_one_with_few() {
 }
 
 #[test]
+fn a_flow_leaves_as_much_room_as_it_takes_while_others_come() {
+    let (mut scheduler, _running) = busy(Scheduler::builder().rate(1, SECOND).queue(100));
+    let mut out = Vec::new();
+    let mut offer =
+        |now: u64, flow| scheduler.offer(now, Offer { flow, ..offer(CRITICAL, 1) }, &mut out);
+    queued(&offer(0, 1));
+    queued(&offer(0, 2));
+    let greedy = (0..100).filter(|_| matches!(offer(0, 1), Offered::Queued(_))).count();
+    assert_eq!(greedy, 49, "half of the queue with its first one, and half of the other's");
+    assert_eq!(reason(&offer(0, 1)), ShedReason::Share);
+    let other = (0..100).filter(|_| matches!(offer(0, 2), Offered::Queued(_))).count();
+    assert_eq!(other, 24, "half of what was left");
+    queued(&offer(0, 3));
+    // When nobody else came for ten seconds, the queue is its own.
+    let _ = offer(1, 1);
+    while matches!(offer(10_000_001, 1), Offered::Queued(_)) {}
+    assert_eq!(reason(&offer(10_000_001, 1)), ShedReason::Full);
+}
+
+#[test]
 fn more_flows_than_queues_share_and_none_starves() {
     let served = serve(&[3; 200], 64, 120_000);
     assert!(served.iter().all(|&cost| cost > 100), "{served:?}");

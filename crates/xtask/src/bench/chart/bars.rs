@@ -8,7 +8,7 @@ const RIGHT: f64 = 810.0;
 const TOP: f64 = 52.0;
 const BAR: f64 = 26.0;
 
-/// If the largest figure is more than this many times the smallest, the axis is logarithmic.
+/// If the largest figure is more than this many times the smallest, the axis is logarithmic, unless the figures are percent.
 const FAR: f64 = 30.0;
 
 pub(super) fn draw(title: &str, series: &[Series]) -> Result<String, String> {
@@ -25,7 +25,7 @@ pub(super) fn draw(title: &str, series: &[Series]) -> Result<String, String> {
     };
     let (low, high) = highest()
         .fold((f64::INFINITY, 0.0_f64), |(low, high), figure| (figure.min(low), figure.max(high)));
-    let scale = if high > low * FAR {
+    let scale = if high > low * FAR && !title.contains('%') {
         // The smallest figure has a visible bar too.
         Scale::logarithmic(highest().chain([low / 2.0]), LEFT, RIGHT)
     } else {

@@ -90,8 +90,8 @@ enum Side {
 
 impl Side {
     fn of(name: &str) -> Self {
-        const YARDSTICKS: [&str; 6] =
-            ["floor", "nothing", "axum,", "actix-web,", "a function", "a layer"];
+        const YARDSTICKS: [&str; 7] =
+            ["floor", "nothing", "axum,", "actix-web,", "a function", "a layer", "a queue"];
         if is_ours(name) {
             Self::Ours
         } else if YARDSTICKS.iter().any(|yardstick| name.starts_with(yardstick)) {

@@ -9,27 +9,30 @@ use sluicegate_throttle::Class;
 use sluicegate_throttle::adaptive::Algorithm;
 use sluicegate_throttle::scheduler::{Instruction, Offer, Offered, Outcome, Running, Scheduler};
 
+use super::random::Random;
+
 /// What the server can do, and what it is asked for.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Setting {
+pub struct Setting {
     /// Requests that run at full speed side by side: the best limit.
-    pub(crate) cores: f64,
+    pub cores: f64,
     /// Mean microseconds that a request takes on a core of its own: each takes half to one and a half times as much.
-    pub(crate) service: f64,
+    pub service: f64,
     /// Requests in a second.
-    pub(crate) arrivals: f64,
+    pub arrivals: f64,
 }
 
 impl Setting {
     /// A server under this many times the load that it can serve.
-    pub(crate) fn new(cores: f64, service: Duration, load: f64) -> Self {
+    pub fn new(cores: f64, service: Duration, load: f64) -> Self {
         let service = service.as_micros() as f64;
         Self { cores, service, arrivals: load * cores * 1e6 / service }
     }
 }
 
 /// The simulation, from one part to the next.
-pub(crate) struct Simulation {
+#[derive(Debug)]
+pub struct Simulation {
     scheduler: Scheduler,
     random: Random,
     now: f64,
@@ -45,19 +48,23 @@ pub(crate) struct Simulation {
 
 /// What was seen in a part.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
-    pub(crate) max_limit: usize,
-    /// Over time.
-    pub(crate) mean_limit: f64,
-    pub(crate) offered: u64,
-    pub(crate) shed: u64,
-    pub(crate) ended: u64,
+pub struct Seen {
+    /// The highest limit.
+    pub max_limit: usize,
+    /// The mean limit over time.
+    pub mean_limit: f64,
+    /// Requests that came.
+    pub offered: u64,
+    /// Requests that were refused.
+    pub shed: u64,
+    /// Requests that were served.
+    pub ended: u64,
     times: Vec<f64>,
 }
 
 impl Seen {
     /// The 99th percentile of the time that admitted requests ran, in microseconds.
-    pub(crate) fn p99(&mut self) -> f64 {
+    pub fn p99(&mut self) -> f64 {
         self.times.sort_unstable_by(f64::total_cmp);
         self.times.get(self.times.len() * 99 / 100).copied().unwrap_or_default()
     }
@@ -65,7 +72,11 @@ impl Seen {
 
 impl Simulation {
     /// The queue holds 200 requests.
-    pub(crate) fn new(seed: u64, algorithm: impl Algorithm + 'static) -> Self {
+    ///
+    /// # Panics
+    ///
+    /// Never: the settings work.
+    pub fn new(seed: u64, algorithm: impl Algorithm + 'static) -> Self {
         let builder = Scheduler::builder().adaptive(algorithm).queue(200);
         Self {
             scheduler: builder.build().expect("it works"),
@@ -79,7 +90,12 @@ impl Simulation {
         }
     }
 
-    pub(crate) fn run(&mut self, setting: Setting, time: Duration) -> Seen {
+    /// What is seen in this time.
+    ///
+    /// # Panics
+    ///
+    /// When the scheduler starts a request twice.
+    pub fn run(&mut self, setting: Setting, time: Duration) -> Seen {
         let Setting { cores, service, arrivals } = setting;
         let (start, end) = (self.now, self.now + time.as_micros() as f64);
         let mut seen = Seen::default();
@@ -102,7 +118,7 @@ impl Simulation {
                 seen.ended += 1;
                 self.scheduler.done(now, permit, None, Outcome::Success, &mut self.out);
             } else if next == self.next_arrival {
-                self.next_arrival -= (1.0 - self.random.unit()).ln() / arrivals * 1e6;
+                self.next_arrival += self.random.gap(arrivals) * 1e6;
                 let offer = Offer {
                     class: Class::CRITICAL,
                     flow: 0,
@@ -131,19 +147,5 @@ impl Simulation {
         let work = self.work + service * (0.5 + self.random.unit());
         self.running.push(Reverse(((work * 1e3) as u64, self.permits.len() as u64)));
         self.permits.push(Some(permit));
-    }
-}
-
-/// Numbers that look random (splitmix64).
-struct Random(u64);
-
-impl Random {
-    fn unit(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^= z >> 31;
-        (z >> 11) as f64 / (1_u64 << 53) as f64
     }
 }

@@ -1,12 +1,10 @@
 //! The default algorithm for adaptive concurrency, on a simulated server.
 //!
-//! `cargo bench -p sluicegate-throttle --bench adaptive` prints Vegas, Gradient2 and AIMD beside it.
-
-mod simulation;
+//! `cargo xtask bench overload` prints Vegas, Gradient2 and AIMD beside it.
 
 use std::time::Duration;
 
-use simulation::{Setting, Simulation};
+use sluicegate_tests::overload::adaptive::{Setting, Simulation};
 use sluicegate_throttle::adaptive::Bandwidth;
 
 const SERVICE: Duration = Duration::from_millis(20);

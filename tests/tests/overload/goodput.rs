@@ -1,10 +1,10 @@
 //! How much useful work a server does under overload, on a simulated server, by the real scheduler.
 //!
-//! `cargo bench -p sluicegate-throttle --bench goodput` prints the figures beside those of other ways to bound work.
+//! `cargo xtask bench overload` prints the figures beside those of other ways to bound work.
 
-mod simulation;
-
-use simulation::{ConcurrencyLimit, Fifo, Throttle, run};
+use sluicegate_tests::overload::{
+    ConcurrencyLimit, Contender, Fifo, LoadShed, Throttled, four_classes, run,
+};
 
 const CRITICAL_PLUS: usize = 0;
 const CRITICAL: usize = 1;
@@ -12,7 +12,7 @@ const SHEDDABLE: usize = 3;
 
 #[test]
 fn below_its_capacity_a_server_sheds_next_to_nothing() {
-    let report = run(&mut Throttle::new(), 0.8, 200);
+    let report = run(&mut Throttled::default(), &mut four_classes(0.8), 200);
     for class in 0..SHEDDABLE {
         assert!(report.goodput(class) >= 0.9999, "{report:?}");
     }
@@ -21,7 +21,7 @@ fn below_its_capacity_a_server_sheds_next_to_nothing() {
 
 #[test]
 fn at_twice_the_load_what_is_critical_is_served() {
-    let report = run(&mut Throttle::new(), 2.0, 200);
+    let report = run(&mut Throttled::default(), &mut four_classes(2.0), 200);
     assert!(report.goodput(CRITICAL_PLUS) >= 0.99, "{report:?}");
     assert!(report.goodput(CRITICAL) >= 0.98, "{report:?}");
     assert!(report.useful >= 0.95, "{report:?}");
@@ -29,19 +29,19 @@ fn at_twice_the_load_what_is_critical_is_served() {
 
 #[test]
 fn at_ten_times_the_load_what_is_most_critical_is_served() {
-    let report = run(&mut Throttle::new(), 10.0, 100);
+    let report = run(&mut Throttled::default(), &mut four_classes(10.0), 100);
     assert!(report.goodput(CRITICAL_PLUS) >= 0.95, "{report:?}");
     assert!(report.useful >= 0.95, "{report:?}");
 }
 
 #[test]
 fn other_ways_to_bound_work_do_not_keep_what_is_critical() {
-    let critical = |contender: &mut dyn simulation::Contender| {
-        let report = run(contender, 2.0, 100);
+    let critical = |contender: &mut dyn Contender| {
+        let report = run(contender, &mut four_classes(2.0), 100);
         report.goodput(CRITICAL_PLUS)
     };
     assert!(critical(&mut Fifo::unbounded()) < 0.1);
     assert!(critical(&mut Fifo::bounded()) < 0.7);
-    assert!(critical(&mut ConcurrencyLimit::new()) < 0.7);
-    assert!(critical(&mut ConcurrencyLimit::with_load_shed()) < 0.7);
+    assert!(critical(&mut ConcurrencyLimit::default()) < 0.7);
+    assert!(critical(&mut LoadShed::default()) < 0.7);
 }

@@ -1,0 +1,57 @@
+/// Places that a key can be in.
+const WAYS: usize = 4;
+
+/// Values by key, in memory that never grows.
+///
+/// Where a new key has no room, it takes the place of the one that was used least recently, of those that were used
+/// once if there are any: a flood of keys that come once leaves those in use where they are.
+#[derive(Debug)]
+pub(super) struct Table<T> {
+    sets: Box<[[Row<T>; WAYS]]>,
+    /// Counts uses, to tell which row was used least recently.
+    uses: u64,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Row<T> {
+    key: u64,
+    /// Zero where there is no key.
+    used: u64,
+    is_used_again: bool,
+    value: T,
+}
+
+impl<T: Copy + Default> Table<T> {
+    /// Room for about `keys` keys.
+    pub(super) fn new(keys: usize) -> Self {
+        let sets = keys.div_ceil(WAYS).clamp(1, 1 << 20).next_power_of_two();
+        Self { sets: vec![[Row::default(); WAYS]; sets].into(), uses: 0 }
+    }
+
+    pub(super) fn value(&self, key: u64) -> Option<&T> {
+        let row = self.sets[self.set(key)].iter().find(|row| row.used > 0 && row.key == key);
+        row.map(|row| &row.value)
+    }
+
+    /// The value of this key; a new one where it is not known.
+    pub(super) fn value_mut(&mut self, key: u64) -> &mut T {
+        self.uses += 1;
+        let (set, used) = (self.set(key), self.uses);
+        let rows = &mut self.sets[set];
+        let known = rows.iter().position(|row| row.used > 0 && row.key == key);
+        let at = known.unwrap_or_else(|| {
+            let first_to_go = |&at: &usize| (rows[at].is_used_again, rows[at].used);
+            let oldest = (0..WAYS).min_by_key(first_to_go).unwrap_or_default();
+            rows[oldest] = Row { key, ..Row::default() };
+            oldest
+        });
+        rows[at].used = used;
+        rows[at].is_used_again = known.is_some();
+        &mut rows[at].value
+    }
+
+    fn set(&self, key: u64) -> usize {
+        // The length is a power of two.
+        (key >> 32) as usize & (self.sets.len() - 1)
+    }
+}

@@ -1,0 +1,5 @@
+//! The throttle on simulated servers.
+
+mod adaptive;
+mod attacks;
+mod goodput;
