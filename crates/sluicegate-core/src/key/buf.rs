@@ -11,11 +11,14 @@ use sha2::{Digest, Sha256};
 use super::{Key, Missing, View};
 
 /// Bytes in a word.
-const WORD: usize = 8;
+pub(super) const WORD: usize = 8;
 
 /// Words that are kept as written: an address and a route, or an API key of 36 characters with its
 /// header's name, fit.
 const ROOM: usize = 10;
+
+/// The most bytes of one part that are kept as written.
+pub(super) const MOST_BYTES: usize = ROOM * WORD;
 
 /// The leading bit of a key that is kept as written, and of a key that begins with a digest.
 const WHOLE: u128 = 1;
@@ -158,14 +161,20 @@ impl KeyBuf {
     }
 }
 
+/// The lengths of a key of one part.
 #[inline]
-fn word_of(bytes: &[u8]) -> u64 {
+pub(super) const fn length_of(bytes: usize) -> u64 {
+    (WHOLE as u64) << 8 | bytes as u64
+}
+
+#[inline]
+pub(super) fn word_of(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(bytes.try_into().unwrap_or_default())
 }
 
 /// Fewer than eight bytes as one word. They are read in overlapping pieces instead of one by one.
 #[inline]
-fn last_of(part: &[u8]) -> u64 {
+pub(super) fn last_of(part: &[u8]) -> u64 {
     let rest = part.len() % WORD;
     if let Some((_, whole)) = part.split_last_chunk::<WORD>() {
         return u64::from_le_bytes(*whole) >> (8 * (WORD - rest));

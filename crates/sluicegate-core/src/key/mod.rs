@@ -28,6 +28,7 @@ pub(crate) mod path;
 mod print;
 mod proxies;
 mod short;
+mod single;
 pub(crate) mod tag;
 #[cfg(test)]
 pub(crate) mod testing;

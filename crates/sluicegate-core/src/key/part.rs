@@ -3,6 +3,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use super::KeyBuf;
+use super::single::Single;
 
 /// A value that can be part of a key: text, bytes, numbers, addresses, and tuples of these.
 ///
@@ -16,6 +17,13 @@ use super::KeyBuf;
 pub trait Part {
     /// Appends the value to `key`.
     fn write(&self, key: &mut KeyBuf);
+
+    /// The value as a key of its own, where that can be hashed without writing it into a buffer first.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn single(&self) -> Single<'_> {
+        Single::Other
+    }
 }
 
 impl KeyBuf {
@@ -39,6 +47,11 @@ impl<T: Part + ?Sized> Part for &T {
     fn write(&self, key: &mut KeyBuf) {
         (**self).write(key);
     }
+
+    #[inline(always)]
+    fn single(&self) -> Single<'_> {
+        (**self).single()
+    }
 }
 
 impl Part for KeyBuf {
@@ -54,12 +67,22 @@ impl Part for [u8] {
     fn write(&self, key: &mut KeyBuf) {
         key.push(self);
     }
+
+    #[inline(always)]
+    fn single(&self) -> Single<'_> {
+        Single::of_bytes(self)
+    }
 }
 
 impl Part for Vec<u8> {
     #[inline]
     fn write(&self, key: &mut KeyBuf) {
         key.push(self);
+    }
+
+    #[inline(always)]
+    fn single(&self) -> Single<'_> {
+        Single::of_bytes(self)
     }
 }
 
@@ -68,12 +91,22 @@ impl Part for str {
     fn write(&self, key: &mut KeyBuf) {
         key.push(self.as_bytes());
     }
+
+    #[inline(always)]
+    fn single(&self) -> Single<'_> {
+        Single::of_bytes(self.as_bytes())
+    }
 }
 
 impl Part for String {
     #[inline]
     fn write(&self, key: &mut KeyBuf) {
         key.push(self.as_bytes());
+    }
+
+    #[inline(always)]
+    fn single(&self) -> Single<'_> {
+        Single::of_bytes(self.as_bytes())
     }
 }
 
@@ -82,12 +115,22 @@ impl Part for Arc<str> {
     fn write(&self, key: &mut KeyBuf) {
         key.push(self.as_bytes());
     }
+
+    #[inline(always)]
+    fn single(&self) -> Single<'_> {
+        Single::of_bytes(self.as_bytes())
+    }
 }
 
 impl Part for Cow<'_, str> {
     #[inline]
     fn write(&self, key: &mut KeyBuf) {
         key.push(self.as_bytes());
+    }
+
+    #[inline(always)]
+    fn single(&self) -> Single<'_> {
+        Single::of_bytes(self.as_bytes())
     }
 }
 
@@ -101,12 +144,25 @@ impl Part for IpAddr {
             Self::V6(v6) => key.push(&v6.octets()),
         }
     }
+
+    #[inline(always)]
+    fn single(&self) -> Single<'_> {
+        match self.to_canonical() {
+            Self::V4(v4) => Single::of_few(&v4.octets()),
+            Self::V6(v6) => Single::of_few(&v6.octets()),
+        }
+    }
 }
 
 impl Part for Ipv4Addr {
     #[inline]
     fn write(&self, key: &mut KeyBuf) {
         IpAddr::V4(*self).write(key);
+    }
+
+    #[inline(always)]
+    fn single(&self) -> Single<'_> {
+        Single::of_few(&self.octets())
     }
 }
 
@@ -123,6 +179,11 @@ macro_rules! numbers {
             #[inline]
     fn write(&self, key: &mut KeyBuf) {
                 key.push(&self.to_le_bytes());
+            }
+
+            #[inline(always)]
+            fn single(&self) -> Single<'_> {
+                Single::of_few(&self.to_le_bytes())
             }
         }
     )*};

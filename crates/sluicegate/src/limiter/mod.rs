@@ -68,12 +68,7 @@ impl Limiter<Memory> {
     #[inline(always)]
     pub fn spend(&self, key: impl Part, cost: u64) -> Result<Outcome, StoreError> {
         match self.limits.only() {
-            Some(limit) => {
-                // In place: moving what has just been written makes the processor wait.
-                let mut buffer = KeyBuf::new();
-                key.write(&mut buffer);
-                self.enforcer.store.spend(limit, &buffer, cost)
-            }
+            Some(limit) => self.enforcer.store.spend_on(limit, &key, cost),
             None => self.enforcer.store.take(&self.charge_for(key, cost)).now(),
         }
     }

@@ -16,6 +16,7 @@ mod log_budget;
 #[cfg(all(test, loom))]
 mod loom;
 mod moment;
+mod one_limit;
 mod one_word;
 mod operation;
 #[cfg(feature = "metrics")]
@@ -47,11 +48,9 @@ use self::one_word::OneWord;
 use self::operation::Operation;
 use self::row::{FourRows, FullState, TwoWords};
 use self::shared_rows::SharedRows;
-use self::spend::NotSpent;
 use self::table::Table;
 use crate::clock::Clock;
-use crate::key::KeyBuf;
-use crate::limit::{Limit, LimitError, LimitStatus, Outcome, Part, PlainOutcome, Receipt};
+use crate::limit::{Limit, LimitError, LimitStatus, Outcome, Receipt};
 use crate::store::charge::{Charge, Debit};
 use crate::store::{Answer, Never, Store, StoreError};
 
@@ -208,84 +207,6 @@ impl Memory {
         self.len() == 0
     }
 
-    /// Spends `cost` of `limit` on `key`, if the limit admits it. Like [`take`](Store::take) for one limit, but needs
-    /// no charge.
-    ///
-    /// ```
-    /// use sluicegate::{Limit, Memory};
-    /// use sluicegate::key::KeyBuf;
-    ///
-    /// let store = Memory::with_capacity(10_000);
-    /// let limit = Limit::per_minute(2);
-    /// let key = KeyBuf::of("alice");
-    ///
-    /// assert!(store.spend(&limit, &key, 1)?.is_admitted());
-    /// assert!(store.spend(&limit, &key, 1)?.is_admitted());
-    /// let refused = store.spend(&limit, &key, 1)?;
-    /// assert!(refused.retry_after().is_some());
-    /// # Ok::<(), sluicegate::store::StoreError>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// If there is no room for the key, and the limit does not [count it together](crate::limit::WhenFull) with
-    /// others.
-    #[inline(always)]
-    pub fn spend(&self, limit: &Limit, key: &KeyBuf, cost: u64) -> Result<Outcome, StoreError> {
-        match self.0.spend_first(limit, key, cost) {
-            Ok(spent) => Ok(spent.into()),
-            Err(not_spent) => self.spend_otherwise(not_spent, limit, key, cost),
-        }
-    }
-
-    /// Takes the part `part` of one bucket, where that needs no lock but the row's own. `None`, and nothing is charged,
-    /// everywhere else.
-    #[inline(always)]
-    pub(crate) fn take_part(&self, charge: &Charge, part: Part) -> Option<PlainOutcome> {
-        let Debit { limit, key, cost, .. } =
-            charge.only().filter(|_| charge.patience().is_none())?;
-        let spent = match limit.one_word_bucket() {
-            Some(bucket) => {
-                self.0.spend_one_word(limit.id(), &bucket.in_plain_part(part)?, key, *cost)
-            }
-            None => {
-                let bucket = limit.plain_bucket()?.in_part(part)?;
-                self.0.spend_two_words(&bucket, limit.id(), key, *cost)
-            }
-        };
-        spent.ok().filter(|spent| !spent.never_fits()).map(|spent| spent.by_part(part))
-    }
-
-    #[inline(never)]
-    fn spend_otherwise(
-        &self,
-        not_spent: NotSpent,
-        limit: &Limit,
-        key: &KeyBuf,
-        cost: u64,
-    ) -> Result<Outcome, StoreError> {
-        match self.0.spend_otherwise(not_spent, limit, key, cost) {
-            Some(spent) => Ok(spent.into()),
-            None => {
-                self.decided(&Charge::of(*limit, *key, cost), FindMode::OrInsert, Operation::Take)
-            }
-        }
-    }
-
-    /// Like [`spend_otherwise`](Self::spend_otherwise), for an existing charge.
-    #[inline(never)]
-    fn take_otherwise(
-        &self,
-        not_spent: NotSpent,
-        charge: &Charge,
-        Debit { limit, key, cost, .. }: &Debit,
-    ) -> Result<Outcome, StoreError> {
-        match self.0.spend_otherwise(not_spent, limit, key, *cost) {
-            Some(spent) => Ok(spent.into()),
-            None => self.decided(charge, FindMode::OrInsert, Operation::Take),
-        }
-    }
-
     #[inline(never)]
     fn decided(
         &self,
@@ -322,10 +243,13 @@ impl Store for Memory {
             return Answer::Now(self.decided(charge, FindMode::OrInsert, Operation::Take));
         };
         let Debit { limit, key, cost, .. } = debit;
-        match self.0.spend_first(limit, key, *cost) {
+        let fingerprint = self.0.seed.fingerprint(limit.id(), key);
+        match self.0.spend_first(limit, fingerprint, *cost) {
             // Built in the place that it is returned in: moving freshly written memory makes the processor wait.
             Ok(spent) => Answer::Now(Ok(spent.into())),
-            Err(not_spent) => Answer::Now(self.take_otherwise(not_spent, charge, debit)),
+            Err(not_spent) => {
+                Answer::Now(self.take_otherwise(not_spent, charge, debit, fingerprint))
+            }
         }
     }
 

@@ -7,7 +7,6 @@ use super::row::{FourRows, TwoWords};
 use super::stepped::Stepped;
 use super::sync::spin;
 use super::table::CHOICES;
-use crate::key::KeyBuf;
 use crate::limit::{Limit, PlainOutcome, StepResult};
 
 /// How often a row is looked at without the lock while other threads use it, and the length of the first pause. Each
@@ -33,42 +32,64 @@ impl Inner {
     pub(super) fn spend_first(
         &self,
         limit: &Limit,
-        key: &KeyBuf,
+        fingerprint: u64,
         cost: u64,
     ) -> Result<PlainOutcome, NotSpent> {
         match limit.one_word_bucket() {
-            Some(bucket) => self.spend_one_word(limit.id(), bucket, key, cost),
-            None if limit.is_plain() => self.spend_two_words(limit, limit.id(), key, cost),
-            None => self.spend_account(limit, key, cost).ok_or(NotSpent::Nowhere),
+            Some(bucket) => self.spend_one_word(bucket, fingerprint, cost),
+            None => self.spend_more_words(limit, fingerprint, cost),
+        }
+    }
+
+    /// Like [`spend_first`](Self::spend_first), for limits whose rows are not of one word.
+    #[inline]
+    pub(super) fn spend_more_words(
+        &self,
+        limit: &Limit,
+        fingerprint: u64,
+        cost: u64,
+    ) -> Result<PlainOutcome, NotSpent> {
+        match limit.is_plain() {
+            true => self.spend_two_words(limit, fingerprint, cost),
+            false => self.spend_account(limit, fingerprint, cost).ok_or(NotSpent::Nowhere),
         }
     }
 
     /// Continues after [`spend_first`](Self::spend_first). `None` if the decision has to be made under the lock.
-    #[inline(never)]
+    #[inline]
     pub(super) fn spend_otherwise(
         &self,
         not_spent: NotSpent,
         limit: &Limit,
-        key: &KeyBuf,
+        fingerprint: u64,
         cost: u64,
     ) -> Option<PlainOutcome> {
         let not_spent = match not_spent {
-            NotSpent::Elsewhere => match self.spend_elsewhere(limit, key, cost) {
+            NotSpent::Elsewhere => match self.spend_elsewhere(limit, fingerprint, cost) {
                 Ok(spent) => return Some(spent),
                 Err(not_spent) => not_spent,
             },
             not_spent => not_spent,
         };
-        if not_spent == NotSpent::Busy { self.spend_after_pause(limit, key, cost) } else { None }
+        if not_spent == NotSpent::Busy {
+            self.spend_after_pause(limit, fingerprint, cost)
+        } else {
+            None
+        }
     }
 
     /// Tries again after a pause. Meanwhile the other thread can make some more decisions with the row in its cache.
     /// Alternating after each decision would move the row between the processors all the time.
     #[cold]
-    fn spend_after_pause(&self, limit: &Limit, key: &KeyBuf, cost: u64) -> Option<PlainOutcome> {
+    fn spend_after_pause(
+        &self,
+        limit: &Limit,
+        fingerprint: u64,
+        cost: u64,
+    ) -> Option<PlainOutcome> {
         for turn in 0..TURNS {
             (0..PAUSE << turn).for_each(|_| spin());
-            match self.spend_first(limit, key, cost) {
+            match self.spend_first(limit, fingerprint, cost) {
                 Ok(spent) => return Some(spent),
                 Err(NotSpent::Busy) => {}
                 Err(_) => return None,
@@ -81,12 +102,10 @@ impl Inner {
     pub(super) fn spend_two_words(
         &self,
         limit: &impl Stepped,
-        id: u64,
-        key: &KeyBuf,
+        fingerprint: u64,
         cost: u64,
     ) -> Result<PlainOutcome, NotSpent> {
         let table = &self.two_words;
-        let fingerprint = self.seed.fingerprint(id, key);
         let bucket = table.bucket(table.choice(fingerprint, 0));
         let Some(version) = bucket.version().filter(|_| bucket.fetch_rows()) else {
             return Err(NotSpent::Busy);
@@ -130,18 +149,17 @@ impl Inner {
     }
 
     /// Spends from a row that is in another of its choices.
-    #[cold]
+    #[inline]
     fn spend_elsewhere(
         &self,
         limit: &Limit,
-        key: &KeyBuf,
+        fingerprint: u64,
         cost: u64,
     ) -> Result<PlainOutcome, NotSpent> {
         if let Some(bucket) = limit.one_word_bucket() {
-            return self.spend_one_word_elsewhere(limit.id(), bucket, key, cost);
+            return self.spend_one_word_elsewhere(bucket, fingerprint, cost);
         }
         let table = &self.two_words;
-        let fingerprint = self.seed.fingerprint(limit.id(), key);
         let first = table.bucket(table.choice(fingerprint, 0));
         let Some(version) = first.version() else { return Err(NotSpent::Busy) };
         let now = self.clock.now();

@@ -9,7 +9,6 @@ use super::bucket::{Bucket as _, Guard};
 use super::moment::Moment;
 use super::row::{FourRows, FullState};
 use super::table::CHOICES;
-use crate::key::KeyBuf;
 use crate::limit::{Limit, PlainOutcome};
 
 /// A decision, with the tick at which the row has then recovered, if something was spent.
@@ -21,14 +20,13 @@ impl Inner {
     pub(super) fn spend_account(
         &self,
         limit: &Limit,
-        key: &KeyBuf,
+        fingerprint: u64,
         cost: u64,
     ) -> Option<PlainOutcome> {
         if !limit.is_plain_account() {
             return None;
         }
         let table = &self.full_state;
-        let fingerprint = self.seed.fingerprint(limit.id(), key);
         let first = table.lock(table.choice(fingerprint, 0));
         // A state of a later time, as another thread may have written it, is not decided about here.
         let Moment { now, .. } = self.moment();

@@ -7,7 +7,6 @@ use super::one_word::{OneWord, Word};
 use super::spend::NotSpent;
 use super::stepped::Stepped;
 use super::table::{CHOICES, ticks};
-use crate::key::KeyBuf;
 use crate::limit::{PlainOutcome, StepResult};
 
 impl Inner {
@@ -15,13 +14,11 @@ impl Inner {
     #[inline(always)]
     pub(super) fn spend_one_word(
         &self,
-        id: u64,
         limit: &impl Stepped,
-        key: &KeyBuf,
+        fingerprint: u64,
         cost: u64,
     ) -> Result<PlainOutcome, NotSpent> {
         let table = &self.one_word;
-        let fingerprint = self.seed.fingerprint(id, key);
         let bucket = table.bucket(table.choice(fingerprint, 0));
         let Some(row) = bucket.find(fingerprint) else { return Err(NotSpent::Elsewhere) };
         let Some(word) = bucket.see(row, fingerprint) else { return Err(NotSpent::Busy) };
@@ -34,19 +31,21 @@ impl Inner {
     }
 
     /// Spends from a row that is in another of its four choices.
-    #[cold]
+    #[inline]
     pub(super) fn spend_one_word_elsewhere(
         &self,
-        id: u64,
         limit: &impl Stepped,
-        key: &KeyBuf,
+        fingerprint: u64,
         cost: u64,
     ) -> Result<PlainOutcome, NotSpent> {
         let table = &self.one_word;
-        let fingerprint = self.seed.fingerprint(id, key);
         let first = table.bucket(table.choice(fingerprint, 0));
         let Some(version) = first.version() else { return Err(NotSpent::Busy) };
-        if !first.has_displaced(table.tick(self.moment().since)) {
+        // Read once, because reading it takes longer than a look at a row. The word that another thread writes
+        // afterwards says when the row is free, which does not depend on when the clock was read.
+        let moment = self.moment();
+        let tick = table.tick(moment.since);
+        if !first.has_displaced(tick) {
             return Err(NotSpent::Nowhere);
         }
         for choice in 1..CHOICES {
@@ -55,8 +54,6 @@ impl Inner {
                 continue;
             };
             let Some(word) = other.see(row, fingerprint) else { return Err(NotSpent::Busy) };
-            let moment = self.moment();
-            let tick = table.tick(moment.since);
             if ticks(word.free_at()) <= tick {
                 continue;
             }
