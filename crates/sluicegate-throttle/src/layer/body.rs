@@ -41,8 +41,8 @@ impl<B> Body<B> {
         }
     }
 
-    pub(super) fn new(body: B, in_service: Option<InService>) -> Self {
-        Self { kind: Kind::Inner { body, in_service: in_service.map(Box::new) } }
+    pub(super) fn new(body: B, in_service: Option<Box<InService>>) -> Self {
+        Self { kind: Kind::Inner { body, in_service } }
     }
 }
 

@@ -20,6 +20,7 @@ use super::in_service::{Head, InService};
 use super::refusal::announce;
 use super::settings::{HoldUntil, Settings, Turn};
 use super::shared::Place;
+use crate::scheduler::Shed;
 
 pin_project! {
     /// The response of a [`ThrottleService`](super::ThrottleService).
@@ -68,13 +69,13 @@ pin_project! {
     #[project = StateProj]
     enum State<I, B, R, F, ResBody> {
         Waiting { place: Place, forward: Option<Forward<I, B, R>> },
-        Starting { in_service: Option<InService>, forward: Option<Forward<I, B, R>> },
+        Starting { in_service: Option<Box<InService>>, forward: Option<Forward<I, B, R>> },
         // The future is dropped before its place is free.
         Running {
             #[pin]
             future: F,
             upgrade: Option<Upgrade>,
-            in_service: Option<InService>,
+            in_service: Option<Box<InService>>,
             hold_until: HoldUntil,
             announcing: Announcing,
         },
@@ -93,6 +94,7 @@ impl<I, B, R, ResBody> ResponseFuture<I, B, R>
 where
     I: Service<Request<B>, Response = Response<ResBody>>,
 {
+    #[inline(always)]
     pub(super) fn new(
         turn: Turn,
         service: I,
@@ -104,22 +106,28 @@ where
 }
 
 impl<I, B, R, F, ResBody> State<I, B, R, F, ResBody> {
+    #[inline(always)]
     fn at(turn: Turn, mut forward: Forward<I, B, R>) -> Self {
         match turn {
             Turn::Start(in_service) => {
-                if in_service.as_ref().is_some_and(InService::is_less) {
+                if in_service.as_ref().is_some_and(|it| it.is_less()) {
                     forward.request.extensions_mut().insert(Degraded);
                 }
                 Self::Starting { in_service, forward: Some(forward) }
             }
             Turn::Wait(place) => Self::Waiting { place, forward: Some(forward) },
-            Turn::Refuse(shed) => {
-                let Forward { request, settings, .. } = forward;
-                let mut response = settings.response(&shed, || request.into_parts().0);
-                response.extensions_mut().insert(Refused);
-                Self::Shed { response: Some(response.map(Body::from_bytes)) }
-            }
+            Turn::Refuse(shed) => Self::Shed { response: Some(forward.refused(&shed)) },
         }
+    }
+}
+
+impl<I, B, R> Forward<I, B, R> {
+    #[cold]
+    fn refused<ResBody>(self, shed: &Shed) -> Response<Body<ResBody>> {
+        let Self { request, settings, .. } = self;
+        let mut response = settings.response(shed, || request.into_parts().0);
+        response.extensions_mut().insert(Refused);
+        response.map(Body::from_bytes)
     }
 }
 
@@ -141,10 +149,10 @@ where
                 }
                 StateProj::Starting { in_service, forward } => {
                     let service = &mut forward.as_mut().expect(POLLED_AGAIN).service;
-                    in_service.iter_mut().for_each(InService::resume);
+                    in_service.iter_mut().for_each(|it| it.resume());
                     let is_ready = service.poll_ready(cx);
                     if !matches!(is_ready, Poll::Ready(Ok(()))) {
-                        in_service.iter_mut().for_each(InService::pause);
+                        in_service.iter_mut().for_each(|it| it.pause());
                     }
                     ready!(is_ready)?;
                     let Forward { mut service, mut request, settings } =
@@ -159,9 +167,9 @@ where
                     State::Running { future, upgrade, in_service, hold_until, announcing }
                 }
                 StateProj::Running { future, upgrade, in_service, hold_until, announcing } => {
-                    in_service.iter_mut().for_each(InService::resume);
+                    in_service.iter_mut().for_each(|it| it.resume());
                     let result = future.poll(cx);
-                    in_service.iter_mut().for_each(InService::pause);
+                    in_service.iter_mut().for_each(|it| it.pause());
                     let result = ready!(result);
                     let in_service = in_service.take();
                     let mut result = result_of(result, in_service, upgrade.take(), *hold_until);
@@ -181,7 +189,7 @@ where
 
 fn result_of<B: http_body::Body, E>(
     result: Result<Response<B>, E>,
-    in_service: Option<InService>,
+    in_service: Option<Box<InService>>,
     upgrade: Option<Upgrade>,
     hold_until: HoldUntil,
 ) -> Result<Response<Body<B>>, E> {

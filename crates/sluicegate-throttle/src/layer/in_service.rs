@@ -11,6 +11,8 @@ use super::shared::Shared;
 use crate::scheduler::{Outcome, Running};
 
 /// A request that is being served. Dropped, it has ended.
+///
+/// It is boxed: it is handed from the decision to the future, to the body, and maybe to a connection.
 #[derive(Debug)]
 pub(super) struct InService {
     shared: Arc<Shared>,
@@ -59,12 +61,12 @@ pub(super) enum Piece {
 }
 
 impl InService {
-    pub(super) fn new(shared: Arc<Shared>, running: Running, key: u64) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, running: Running, key: u64) -> Box<Self> {
         Self::begun(shared, Some(running), None, key)
     }
 
     /// A request that was shed, and is served less.
-    pub(super) fn less(shared: Arc<Shared>, permit: OwnedSemaphorePermit) -> Self {
+    pub(super) fn less(shared: Arc<Shared>, permit: OwnedSemaphorePermit) -> Box<Self> {
         Self::begun(shared, None, Some(permit), 0)
     }
 
@@ -73,8 +75,8 @@ impl InService {
         running: Option<Running>,
         less: Option<OwnedSemaphorePermit>,
         key: u64,
-    ) -> Self {
-        Self {
+    ) -> Box<Self> {
+        Box::new(Self {
             shared,
             running,
             less,
@@ -85,7 +87,7 @@ impl InService {
             outcome: Outcome::Cancelled,
             at_end: Outcome::Success,
             left: None,
-        }
+        })
     }
 
     /// Whether the handler is to serve less.
@@ -115,7 +117,11 @@ impl InService {
     /// The head of the response is there. Returns what the body holds; nothing where the request has ended.
     ///
     /// Until its body has ended, the request counts as cancelled.
-    pub(super) fn answered(mut self, head: Head, hold_until: HoldUntil) -> Option<Self> {
+    pub(super) fn answered(
+        mut self: Box<Self>,
+        head: Head,
+        hold_until: HoldUntil,
+    ) -> Option<Box<Self>> {
         self.reported = head.reported;
         self.left = head.length;
         self.at_end = match head.status {

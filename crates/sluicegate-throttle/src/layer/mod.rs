@@ -29,6 +29,72 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # axum
+//!
+//! The same layer, with the feature `axum`: keys and conditions then find the route (`MatchedPath`), the peer
+//! (`ConnectInfo`), and the whole path in nested routers.
+//!
+//! ```
+//! use std::time::Duration;
+//! use axum::{Router, routing::get};
+//! use sluicegate_throttle::Throttle;
+//!
+//! let throttle = Throttle::builder().in_flight(100).queue(Duration::from_millis(200)).build()?;
+//! let app: Router = Router::new().route("/", get(|| async { "hello" })).layer(throttle.layer());
+//! # let _ = app;
+//! # Ok::<(), sluicegate_throttle::ConfigError>(())
+//! ```
+//!
+//! # actix-web
+//!
+//! The same layer again, with the feature `actix`. Make the throttle outside of the closure that makes the app: each worker
+//! calls that closure, and a throttle that it makes would be one for each worker.
+//!
+//! ```no_run
+//! # #[cfg(feature = "actix")] {
+//! use std::time::Duration;
+//! use actix_web::{App, HttpServer, web};
+//! use sluicegate_throttle::Throttle;
+//!
+//! let throttle = Throttle::builder().in_flight(100).queue(Duration::from_millis(200)).build()?;
+//! let layer = throttle.layer();
+//! let server = HttpServer::new(move || {
+//!     App::new().wrap(layer.clone()).route("/", web::get().to(async || "hello"))
+//! });
+//! # let _ = server;
+//! # }
+//! # Ok::<(), sluicegate_throttle::ConfigError>(())
+//! ```
+//!
+//! By default, actix-web does not drop the request of a client that has closed its side of the connection, so such a request
+//! stays in the queue. `HttpServer::h1_allow_half_closed(false)` changes that.
+//!
+//! # Refusals
+//!
+//! A request that is shed gets `503 Service Unavailable` with `Retry-After` and a problem document;
+//! [`respond_with`](ThrottleLayer::respond_with) makes another response, and [`WhenShed`] redirects or degrades. Rate limits
+//! further out give their charges back; [`Guard`] puts them there.
+//!
+//! # Upgrades and streams
+//!
+//! Upgraded connections, such as WebSockets, count until the head of their response; with [`HoldUntil::Close`] until they
+//! have closed. A handler whose response streams for long leaves [`HoldUntil::Head`] in the extensions of its response: it
+//! then counts at its start alone.
+//!
+//! ```
+//! use axum::Extension;
+//! use axum::response::IntoResponse;
+//! use sluicegate_throttle::layer::HoldUntil;
+//!
+//! async fn events() -> impl IntoResponse {
+//!     (Extension(HoldUntil::Head), "data: an event stream\n\n")
+//! }
+//! # let _ = events;
+//! ```
+//!
+//! An exemption by what a client writes, such as the field `Upgrade`, is a way around the queue. Exempt routes instead, by
+//! [`exempt`](ThrottleLayer::exempt).
 
 mod accuracy;
 #[cfg(feature = "actix")]

@@ -42,7 +42,7 @@ pub(super) struct Settings<R> {
 #[derive(Debug)]
 pub(super) enum Turn {
     /// It is served now; an exempt one uncounted.
-    Start(Option<InService>),
+    Start(Option<Box<InService>>),
     /// It waits.
     Wait(Place),
     /// It is answered, and not served.
@@ -55,7 +55,7 @@ impl<R> Settings<R> {
     }
 
     /// Decides about a request.
-    #[inline]
+    #[inline(always)]
     pub(super) fn admit<V: View>(&self, view: &V) -> Turn
     where
         R: Describe<V>,
@@ -71,7 +71,7 @@ impl<R> Settings<R> {
     }
 
     /// What becomes of a request whose wait is over.
-    pub(super) fn told(&self, told: Result<InService, Shed>) -> Turn {
+    pub(super) fn told(&self, told: Result<Box<InService>, Shed>) -> Turn {
         match told {
             Ok(in_service) => Turn::Start(Some(in_service)),
             Err(shed) => self.instead(shed),
@@ -79,6 +79,7 @@ impl<R> Settings<R> {
     }
 
     /// What becomes of a request that is shed.
+    #[cold]
     fn instead(&self, shed: Shed) -> Turn {
         let is_awaited = shed.reason != ShedReason::Missed;
         match is_awaited.then(|| self.when_shed.permit()).flatten() {

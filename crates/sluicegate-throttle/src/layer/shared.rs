@@ -63,7 +63,7 @@ struct Alarm {
 /// What becomes of a request that comes to a throttle.
 #[derive(Debug)]
 pub(super) enum Admission {
-    Start(InService),
+    Start(Box<InService>),
     Wait(Place),
     Shed(Shed),
 }
@@ -134,7 +134,7 @@ impl Shared {
         admission
     }
 
-    fn in_service(self: &Arc<Self>, running: Running, key: u64) -> InService {
+    fn in_service(self: &Arc<Self>, running: Running, key: u64) -> Box<InService> {
         InService::new(Arc::clone(self), running, key)
     }
 
@@ -189,12 +189,21 @@ impl Shared {
     }
 
     /// Unlocks, wakes, and sees to it that what waits for a rate is started in time, and what has a deadline answered.
-    pub(super) fn let_go(
+    #[inline]
+    pub(super) fn let_go(self: &Arc<Self>, state: MutexGuard<'_, State>, wakers: Vec<Waker>) {
+        let next = state.scheduler.next_at();
+        // Nearly always there is nothing to do.
+        if next.is_some() || !wakers.is_empty() {
+            self.let_go_on(state, wakers, next);
+        }
+    }
+
+    fn let_go_on(
         self: &Arc<Self>,
         mut state: MutexGuard<'_, State>,
         mut wakers: Vec<Waker>,
+        next: Option<u64>,
     ) {
-        let next = state.scheduler.next_at();
         let mut drainer = None;
         match (&mut state.drainer, next) {
             (Some(alarm), Some(next)) if next < alarm.at => {
@@ -273,7 +282,16 @@ impl State {
     }
 
     /// Tells queued requests what becomes of them. Returns whom to wake once the lock is let go.
-    pub(super) fn tell(&mut self, mut instructions: Vec<Instruction>) -> Vec<Waker> {
+    #[inline]
+    pub(super) fn tell(&mut self, instructions: Vec<Instruction>) -> Vec<Waker> {
+        if instructions.is_empty() {
+            self.instructions = instructions;
+            return Vec::new();
+        }
+        self.tell_each(instructions)
+    }
+
+    fn tell_each(&mut self, mut instructions: Vec<Instruction>) -> Vec<Waker> {
         let mut wakers = Vec::new();
         for instruction in instructions.drain(..) {
             let (id, told) = match instruction {
@@ -342,7 +360,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<InService, Shed>> {
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Box<InService>, Shed>> {
         match self.waiter.poll(cx) {
             Poll::Ready(told) => {
                 self.id = None;

@@ -23,8 +23,8 @@ pin_project! {
 }
 
 impl<B> ActixBody<B> {
-    pub(super) fn new(inner: B, in_service: Option<InService>) -> Self {
-        Self { inner, in_service: in_service.map(Box::new) }
+    pub(super) fn new(inner: B, in_service: Option<Box<InService>>) -> Self {
+        Self { inner, in_service }
     }
 
     /// The body of the service inside.

@@ -58,9 +58,9 @@ pin_project! {
     #[project = StateProj]
     enum State<F> {
         Waiting { place: Place, request: Option<ServiceRequest> },
-        Starting { in_service: Option<InService>, request: Option<ServiceRequest> },
+        Starting { in_service: Option<Box<InService>>, request: Option<ServiceRequest> },
         // The future is dropped before its place is free.
-        Running { #[pin] future: F, in_service: Option<InService> },
+        Running { #[pin] future: F, in_service: Option<Box<InService>> },
         Refused { response: Option<ServiceResponse<BoxBody>> },
     }
 }
@@ -79,7 +79,7 @@ impl<F> State<F> {
     fn at<I, R>(turn: Turn, request: ServiceRequest, inside: &Inside<I, R>) -> Self {
         match turn {
             Turn::Start(in_service) => {
-                if in_service.as_ref().is_some_and(InService::is_less) {
+                if in_service.as_ref().is_some_and(|it| it.is_less()) {
                     request.extensions_mut().insert(Degraded);
                 }
                 Self::Starting { in_service, request: Some(request) }
@@ -116,13 +116,13 @@ where
                 StateProj::Starting { in_service, request } => {
                     let request = request.take().expect(POLLED_AGAIN);
                     let mut in_service = in_service.take();
-                    in_service.iter_mut().for_each(InService::resume);
+                    in_service.iter_mut().for_each(|it| it.resume());
                     State::Running { future: inside.service.call(request), in_service }
                 }
                 StateProj::Running { future, in_service } => {
-                    in_service.iter_mut().for_each(InService::resume);
+                    in_service.iter_mut().for_each(|it| it.resume());
                     let result = future.poll(cx);
-                    in_service.iter_mut().for_each(InService::pause);
+                    in_service.iter_mut().for_each(|it| it.pause());
                     let result = ready!(result);
                     let in_service = in_service.take();
                     let response = answered(result, in_service, inside);
@@ -140,7 +140,7 @@ where
 
 fn answered<I, R, B: MessageBody>(
     result: Result<ServiceResponse<B>, Error>,
-    in_service: Option<InService>,
+    in_service: Option<Box<InService>>,
     inside: &Inside<I, R>,
 ) -> Result<ServiceResponse<ActixBody<B>>, Error> {
     let announced = |mut response: ServiceResponse<B>| {
