@@ -14,12 +14,13 @@ use sluicegate_core::response::Degraded;
 use sluicegate_core::{Cost, Decision};
 use tower_service::Service;
 
+use super::admission::Place;
 use super::announcing::Announcing;
 use super::body::Body;
+use super::hold_until::HoldUntil;
 use super::in_service::{Head, InService};
 use super::refusal::announce;
-use super::settings::{HoldUntil, Settings, Turn};
-use super::shared::Place;
+use super::settings::{Settings, Turn};
 use crate::scheduler::Shed;
 
 pin_project! {

@@ -6,7 +6,7 @@ use std::task::{Poll, ready};
 use sluicegate_core::cost::RunningCost;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::settings::HoldUntil;
+use super::hold_until::HoldUntil;
 use super::shared::Shared;
 use crate::scheduler::{Outcome, Running};
 

@@ -99,6 +99,7 @@
 mod accuracy;
 #[cfg(feature = "actix")]
 mod actix;
+mod admission;
 mod announcing;
 #[cfg(feature = "tower")]
 mod body;
@@ -109,6 +110,7 @@ mod deadline;
 mod future;
 mod guard;
 mod has_room;
+mod hold_until;
 mod in_service;
 mod look;
 #[cfg(all(test, loom))]
@@ -122,6 +124,7 @@ mod record;
 mod refusal;
 mod report;
 mod requests;
+mod respond;
 #[cfg(feature = "tower")]
 mod servers;
 #[cfg(feature = "tower")]
@@ -149,13 +152,13 @@ pub use self::deadline::{Deadline, DeadlineHeader, GrpcTimeout, NoDeadline};
 pub use self::future::{HttpResponse, ResponseFuture};
 pub use self::guard::Guard;
 pub use self::has_room::HasRoom;
+pub use self::hold_until::HoldUntil;
 pub use self::partition::{NoPartition, Partition, PartitionBy, PartitionWhen, partition_when};
 pub use self::requests::{Describe, Described, Nothing, Requests};
 #[cfg(feature = "tower")]
 pub use self::servers::Servers;
 #[cfg(feature = "tower")]
 pub use self::service::ThrottleService;
-pub use self::settings::HoldUntil;
 pub use self::snapshot::{
     ClassSnapshot, FlowSnapshot, KeySnapshot, PartitionSnapshot, Snapshot, UnreadCounts,
 };

@@ -1,6 +1,3 @@
-use std::fmt;
-use std::sync::Arc;
-
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION, RETRY_AFTER};
 use http::request::Parts;
@@ -13,26 +10,12 @@ use super::settings::Settings;
 use crate::announce::FIELD;
 use crate::scheduler::{Shed, ShedReason};
 
-/// Makes the response of a request that is refused.
-#[derive(Clone, Default)]
-pub(super) struct Respond(Option<Arc<RespondFn>>);
-
-type RespondFn = dyn Fn(&Shed, &Parts) -> Response<Bytes> + Send + Sync;
-
-impl Respond {
-    pub(super) fn with(
-        respond: impl Fn(&Shed, &Parts) -> Response<Bytes> + Send + Sync + 'static,
-    ) -> Self {
-        Self(Some(Arc::new(respond)))
-    }
-}
-
 impl<R> Settings<R> {
     /// The response of a request that is refused, with the fields that it needs and does not have. The adapter leaves
     /// [`Refused`](sluicegate_core::adapter::Refused) in its extensions, so that layers further out give their charges
     /// back.
     pub(super) fn response(&self, shed: &Shed, request: impl FnOnce() -> Parts) -> Response<Bytes> {
-        let mut response = match &self.respond.0 {
+        let mut response = match self.respond.function() {
             Some(respond) => respond(shed, &request()),
             None => problem(shed, self.when_shed.location().map_or(503, |to| to.status)),
         };
@@ -91,10 +74,4 @@ const TYPE: &str = "https://iana.org/assignments/http-problem-types#temporary-re
 fn retry_after(shed: &Shed) -> Option<u64> {
     let seconds = shed.retry_after.div_ceil(1_000_000).max(1);
     (shed.reason != ShedReason::NeverFits).then_some(seconds)
-}
-
-impl fmt::Debug for Respond {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Respond")
-    }
 }

@@ -5,9 +5,10 @@ use bytes::Bytes;
 use http::Response;
 use http::request::Parts;
 
-use super::refusal::Respond;
+use super::hold_until::HoldUntil;
 use super::requests::Requests;
-use super::settings::{HoldUntil, Settings};
+use super::respond::Respond;
+use super::settings::Settings;
 use super::shared::Shared;
 use super::when_shed::WhenShed;
 use crate::scheduler::Shed;

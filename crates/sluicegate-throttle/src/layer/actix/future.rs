@@ -16,11 +16,12 @@ use sluicegate_core::response::Degraded;
 use sluicegate_core::{Cost, Decision};
 
 use super::body::{ActixBody, is_empty};
+use super::inside::Inside;
 use super::refusal::{announce, response};
-use super::service::Inside;
+
+use crate::layer::admission::Place;
 use crate::layer::in_service::{Head, InService};
 use crate::layer::settings::Turn;
-use crate::layer::shared::Place;
 
 pin_project! {
     /// The response of an [`ActixService`](super::ActixService).

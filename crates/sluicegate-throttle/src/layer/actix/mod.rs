@@ -2,6 +2,7 @@
 
 mod body;
 mod future;
+mod inside;
 mod refusal;
 mod service;
 

@@ -10,8 +10,8 @@ use sluicegate_actix::adapter::RequestView;
 
 use super::body::ActixBody;
 use super::future::ActixFuture;
+use super::inside::Inside;
 use crate::layer::requests::{Describe, Requests};
-use crate::layer::settings::Settings;
 use crate::layer::throttle_layer::ThrottleLayer;
 
 impl<I, R, B> Transform<I, ServiceRequest> for ThrottleLayer<R>
@@ -41,13 +41,6 @@ impl<I, R: Clone> ActixService<I, R> {
         let settings = layer.settings.clone();
         Self { inside: Rc::new(Inside { service, settings }) }
     }
-}
-
-/// What requests under way need: the service, which is called by those that wait when they have waited, and the
-/// settings.
-pub(super) struct Inside<I, R> {
-    pub(super) service: I,
-    pub(super) settings: Settings<R>,
 }
 
 impl<I, R, B> Service<ServiceRequest> for ActixService<I, R>
