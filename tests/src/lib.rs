@@ -1,13 +1,15 @@
 //! Tests that several crates have to pass: [`conformance`](mod@conformance) for every store, [`servers`] for tests that
-//! need a Redis server, and the simulated servers of [`overload`](mod@overload).
+//! need a Redis server, the simulated servers of [`overload`](mod@overload), and a [`Request`] without a framework.
 
 pub mod conformance;
 pub mod operations;
 pub mod overload;
+mod request;
 #[cfg(unix)]
 pub mod servers;
 mod subject;
 
+pub use self::request::{Request, names};
 pub use self::subject::{Subject, answer, block_on, key};
 
 /// The examples of the README, compiled and run as they are.

@@ -85,8 +85,6 @@ mod request;
 #[cfg(feature = "schema")]
 mod schema;
 mod source;
-#[cfg(test)]
-mod testing;
 mod words;
 
 pub use self::check::{Report, RuleReport, check, check_change};

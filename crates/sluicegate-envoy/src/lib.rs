@@ -29,9 +29,6 @@ mod file;
 #[cfg(feature = "yaml")]
 pub use self::file::{Descriptors, read_yaml, read_yaml_with_warnings};
 
-#[cfg(all(test, feature = "yaml"))]
-mod testing;
-
 #[cfg(all(doctest, feature = "yaml"))]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -6,11 +6,9 @@ use sluicegate_core::Ip;
 use sluicegate_core::condition::{Condition, Not};
 use sluicegate_core::key::{Const, KeyBuf};
 
-use self::request::{Request, key, missing};
 use crate::writer::{Value, Writer};
 use crate::{GeoDatabase, GeoKey};
-
-mod request;
+use sluicegate_tests::Request;
 
 fn countries() -> Writer {
     Writer::new("Test-Country")
@@ -69,8 +67,13 @@ impl Drop for TempFile {
     }
 }
 
+/// A request whose peer is unknown.
+fn without_peer() -> Request {
+    Request { peer: None, ..Request::default() }
+}
+
 fn of(geo: &GeoKey, peer: &str) -> KeyBuf {
-    key(geo, &Request::from(peer))
+    Request::from(peer).key(geo).unwrap()
 }
 
 fn is_from(geo: &GeoDatabase, code: &str, peer: &str) -> bool {
@@ -119,7 +122,7 @@ fn country_and_region_and_constants_are_different_keys() {
     let (country, region) = (geo.country(Ip::peer()), geo.region(Ip::peer()));
     assert_ne!(of(&country, "10.0.0.1"), of(&region, "10.0.0.1"));
     assert_ne!(of(&country, "192.0.2.1"), of(&region, "192.0.2.1"));
-    let constant = key(&Const("unknown"), &Request::from("10.0.0.1"));
+    let constant = Request::from("10.0.0.1").key(&Const("unknown")).unwrap();
     assert_ne!(of(&country, "10.0.0.1"), constant);
 }
 
@@ -130,7 +133,7 @@ fn a_condition_holds_for_the_countries_that_it_names() {
     assert!(near.holds(&Request::from("192.0.2.1")).unwrap());
     assert!(!near.holds(&Request::from("198.51.100.1")).unwrap());
     assert!(!near.holds(&Request::from("10.0.0.1")).unwrap(), "unknown");
-    assert!(near.holds(&Request::default()).unwrap_err().is_server(), "no peer");
+    assert!(near.holds(&without_peer()).unwrap_err().is_server(), "no peer");
     assert!(Not(near).holds(&Request::from("10.0.0.1")).unwrap());
     let nowhere = geo.country(Ip::peer()).is_in(Vec::<String>::new()).unwrap();
     assert!(!nowhere.holds(&Request::from("192.0.2.1")).unwrap());
@@ -145,13 +148,13 @@ fn the_address_is_the_one_behind_trusted_proxies() {
     assert!(germany.holds(&request("10.0.0.1")).unwrap());
     assert!(!germany.holds(&request("198.51.100.1")).unwrap(), "from France, whatever it writes");
     let country = geo.country(behind);
-    assert_eq!(key(&country, &request("10.0.0.1")), of(&country, "192.0.2.1"));
+    assert_eq!(request("10.0.0.1").key(&country).unwrap(), of(&country, "192.0.2.1"));
 }
 
 #[test]
 fn without_an_address_the_server_is_told_what_to_add() {
     let country = GeoDatabase::from_bytes(countries().write()).unwrap().country(Ip::peer());
-    let missing = missing(&country, &Request::default());
+    let missing = without_peer().key(&country).unwrap_err();
     assert!(missing.is_server());
     assert_eq!(missing.hint(), "use the socket");
 }

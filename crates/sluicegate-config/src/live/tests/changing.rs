@@ -10,7 +10,7 @@ use sluicegate_core::{Limit, Memory};
 use super::{Place, admits, everybody, in_force, policies};
 use crate::Environment;
 use crate::live::{Event, Live};
-use crate::testing::{Request, names};
+use sluicegate_tests::{Request, names};
 
 #[test]
 fn a_change_is_in_force_for_the_next_request_of_every_clone() {

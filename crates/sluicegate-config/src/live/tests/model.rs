@@ -11,7 +11,7 @@ use sluicegate_core::{ManualClock, Memory};
 
 use super::Place;
 use crate::live::Live;
-use crate::testing::Request;
+use sluicegate_tests::Request;
 
 const NAMES: [&str; 3] = ["one", "two", "three"];
 
@@ -168,7 +168,7 @@ fn begin(accounts: &mut Vec<Account>, said: Said, now: u64) -> usize {
 }
 
 fn debit(live: &Live, peer: u8) -> Charge {
-    Request { peer: [10, 0, 0, peer].into(), ..Request::default() }.charge(live)
+    Request { peer: Some([10, 0, 0, peer].into()), ..Request::default() }.charge(live)
 }
 
 /// The limits of a charge, as the model says them.

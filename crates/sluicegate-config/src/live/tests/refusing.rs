@@ -6,7 +6,7 @@ use sluicegate_core::{Decision, Memory};
 
 use super::{Place, policies};
 use crate::live::Live;
-use crate::testing::Request;
+use sluicegate_tests::Request;
 
 fn rule(name: &str, count: u64, reject: &str) -> String {
     format!(

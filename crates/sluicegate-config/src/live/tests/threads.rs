@@ -12,7 +12,7 @@ use sluicegate_core::{ManualClock, Memory};
 
 use super::{Place, policies};
 use crate::live::Live;
-use crate::testing::Request;
+use sluicegate_tests::Request;
 
 const THREADS: usize = 3;
 

@@ -4,9 +4,9 @@ use sluicegate_core::key::Claims;
 
 use super::{headers, policies, read_yaml};
 use crate::Descriptors;
-use crate::testing::{Request, names};
 use sluicegate_config::document::{Condition, Key, Proxies, Texts};
 use sluicegate_config::{Environment, Policies};
+use sluicegate_tests::{Request, names};
 
 fn file(descriptors: &str) -> String {
     format!("domain: d\ndescriptors:\n{descriptors}")
@@ -35,10 +35,7 @@ fn addresses_are_told_by_whole_networks() {
 - {{ key: remote_address, value: '2001:db8::/32', {RATE} }}"
     ));
     let policies = policies(&text, &Descriptors::default());
-    let from = |peer: &str| {
-        let peer = peer.parse().expect("an address");
-        names(&Request { peer, ..Request::default() }.charge(&policies))
-    };
+    let from = |peer: &str| names(&Request::from(peer).charge(&policies));
     assert_eq!(from("50.0.0.1"), ["remote_address"]);
     assert_eq!(from("50.0.0.5"), ["remote_address_50.0.0.5"]);
     assert_eq!(from("10.1.2.3"), ["remote_address_10.1.*"]);

@@ -5,7 +5,7 @@ use proptest::option;
 use proptest::prelude::*;
 
 use super::{headers, policies};
-use crate::testing::Request;
+use sluicegate_tests::Request;
 
 const KEYS: [&str; 2] = ["a", "b"];
 const VALUES: [&str; 7] = ["x", "y", "xy", "x*", "*y", "x*y", "*"];

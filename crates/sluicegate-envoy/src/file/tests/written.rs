@@ -2,8 +2,8 @@
 
 use super::{headers, policies, read_yaml, read_yaml_with_warnings};
 use crate::Descriptors;
-use crate::testing::{Request, names};
 use sluicegate_config::document::{Condition, Key, Proxies, Texts};
+use sluicegate_tests::{Request, names};
 
 /// As Istio's example has it: its routes write the path under this name.
 const PATHS: &str = "domain: shop
@@ -118,7 +118,7 @@ fn what_envoy_gateway_writes_is_read() {
     assert_eq!(warnings, ["1:1: name: this changes nothing, here or in the service"]);
     let policies = policies(GATEWAY, &known);
     let request = |to: &str, from: &str| Request {
-        peer: from.parse().expect("an address"),
+        peer: Some(from.parse().expect("an address")),
         ..path(to).header("x-user", "alice")
     };
     let limited = request("/pay", "192.0.2.7").charge(&policies);
@@ -142,8 +142,7 @@ fn a_masked_address_is_compared_by_its_network() {
     };
     let from = |value: &str, peer: &str| {
         let policies = policies(&text(value), &Descriptors::default());
-        let peer = peer.parse().expect("an address");
-        !Request { peer, ..Request::default() }.charge(&policies).is_empty()
+        !Request::from(peer).charge(&policies).is_empty()
     };
     assert!(from("192.0.2.0/24", "192.0.2.200") && !from("192.0.2.0/24", "192.0.3.1"));
     assert!(from("0.0.0.0/0", "8.8.8.8"));

@@ -1,20 +1,26 @@
-//! A request without a framework, and its charges, for tests.
-
 use std::net::IpAddr;
 
 use sluicegate_core::adapter::Charge;
-use sluicegate_core::key::{Claims, View};
+use sluicegate_core::key::{Claims, Key, KeyBuf, Missing, View};
 use sluicegate_core::rule::Rule;
 
+/// A request without a framework. Its route is its path.
 #[derive(Debug, Clone)]
-pub(crate) struct Request {
-    pub(crate) method: String,
-    pub(crate) path: String,
-    pub(crate) query: Option<String>,
-    pub(crate) host: Option<String>,
-    pub(crate) peer: IpAddr,
-    pub(crate) headers: Vec<(String, String)>,
-    pub(crate) claims: Claims,
+pub struct Request {
+    /// The method.
+    pub method: String,
+    /// The path, not decoded.
+    pub path: String,
+    /// The query, not decoded.
+    pub query: Option<String>,
+    /// The host in the target.
+    pub host: Option<String>,
+    /// The address of the client.
+    pub peer: Option<IpAddr>,
+    /// The header lines.
+    pub headers: Vec<(String, String)>,
+    /// The claims in the extensions.
+    pub claims: Claims,
 }
 
 impl Default for Request {
@@ -24,7 +30,7 @@ impl Default for Request {
             path: "/".into(),
             query: None,
             host: None,
-            peer: [192, 0, 2, 1].into(),
+            peer: Some([192, 0, 2, 1].into()),
             headers: Vec::new(),
             claims: Claims::new(),
         }
@@ -32,21 +38,48 @@ impl Default for Request {
 }
 
 impl Request {
-    pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
+    /// A request from this address.
+    ///
+    /// # Panics
+    ///
+    /// If `peer` is not an address.
+    #[must_use]
+    pub fn from(peer: &str) -> Self {
+        Self { peer: Some(peer.parse().expect("an address")), ..Self::default() }
+    }
+
+    /// Adds a header line.
+    #[must_use]
+    pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.into(), value.into()));
         self
     }
 
     /// What the request is charged to `rule`.
-    pub(crate) fn charge(&self, rule: &impl Rule<Self>) -> Charge {
+    ///
+    /// # Panics
+    ///
+    /// If the request lacks something that the rule needs.
+    pub fn charge(&self, rule: &impl Rule<Self>) -> Charge {
         let mut charge = Charge::new();
-        rule.charge(self, &mut charge).expect("all that the rule asks for");
+        rule.charge(self, &mut charge).expect("the request has all that the rule needs");
         charge
+    }
+
+    /// The key of the request, or what is missing.
+    ///
+    /// # Errors
+    ///
+    /// Says what is missing.
+    pub fn key(&self, key: &impl Key<Self>) -> Result<KeyBuf, Missing> {
+        let mut written = KeyBuf::new();
+        key.write(self, &mut written)?;
+        Ok(written)
     }
 }
 
 /// The names of the limits that are charged.
-pub(crate) fn names(charge: &Charge) -> Vec<String> {
+pub fn names(charge: &Charge) -> Vec<String> {
     charge.debits().map(|debit| debit.limit.name().to_string()).collect()
 }
 
@@ -78,7 +111,7 @@ impl View for Request {
     }
 
     fn peer(&self) -> Option<IpAddr> {
-        Some(self.peer)
+        self.peer
     }
 
     fn header_lines<'a>(&'a self, name: &'a str) -> impl DoubleEndedIterator<Item = &'a [u8]> {
@@ -92,7 +125,7 @@ impl View for Request {
     }
 
     fn peer_hint(&self) -> &'static str {
-        "there is always a peer"
+        "use the socket"
     }
 
     fn route_hint(&self) -> &'static str {
