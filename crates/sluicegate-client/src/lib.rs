@@ -14,14 +14,17 @@
 mod error;
 pub mod obey;
 pub mod outgoing;
+pub mod pace;
 pub mod propagate;
 pub mod retry;
+pub mod smooth;
 mod stack;
 mod table;
 pub mod throttle;
 
 pub use self::error::{BoxError, ConfigError, Refused};
 pub use self::obey::ObeyLayer;
+pub use self::pace::PaceLayer;
 pub use self::propagate::PropagateLayer;
 pub use self::retry::RetryLayer;
 pub use self::stack::{Once, Outgoing};

@@ -1,0 +1,83 @@
+//! What a caller does that was not admitted: wait, or give up.
+
+use std::time::Duration;
+
+/// How long a caller waits for its turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Patience {
+    /// Until it is admitted, however long that takes: for consumers of a queue. What can never be admitted is refused.
+    UntilAdmitted,
+    /// At most so long: for a request that somebody waits for. It is refused at once if it would have to wait longer.
+    AtMost(Duration),
+    /// Not at all.
+    Not,
+}
+
+/// The pause where nobody can tell when there will be room, as where only giving back makes some.
+const BLIND: Duration = Duration::from_millis(50);
+
+/// The shortest pause, so that a store that says "at once" and refuses again does not keep a processor busy.
+const SHORTEST: Duration = Duration::from_millis(1);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    GiveUp,
+    /// Waits, and asks again.
+    LookAgainIn(Duration),
+}
+
+impl Patience {
+    /// What is left of it after `waited`; `None` for ever.
+    pub(super) fn left(self, waited: Duration) -> Option<Duration> {
+        match self {
+            Self::UntilAdmitted => None,
+            Self::AtMost(most) => Some(most.saturating_sub(waited)),
+            Self::Not => Some(Duration::ZERO),
+        }
+    }
+}
+
+/// How far ahead a place may be booked.
+pub(super) fn ahead(left: Option<Duration>, look_again: Duration) -> Duration {
+    left.map_or(look_again, |left| left.min(look_again))
+}
+
+/// What to do when there is room in `retry_after`, if that is known, and no place could be booked.
+pub(super) fn next(
+    left: Option<Duration>,
+    look_again: Duration,
+    retry_after: Option<Duration>,
+) -> Next {
+    let pause = retry_after.map_or(BLIND, |wait| wait.max(SHORTEST)).min(look_again);
+    let in_vain = match left {
+        None => false,
+        Some(left) => left.is_zero() || retry_after.unwrap_or(pause) > left,
+    };
+    if in_vain { Next::GiveUp } else { Next::LookAgainIn(pause) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn who_cannot_be_admitted_in_time_gives_up_at_once() {
+        assert_eq!(next(Some(SECOND), SECOND, Some(SECOND + MS)), Next::GiveUp);
+        assert_eq!(next(Some(SECOND), SECOND, Some(SECOND)), Next::LookAgainIn(SECOND));
+        assert_eq!(next(Some(Duration::ZERO), SECOND, None), Next::GiveUp);
+        assert_eq!(next(Some(Duration::ZERO), SECOND, Some(Duration::ZERO)), Next::GiveUp);
+        assert_eq!(next(Some(20 * MS), SECOND, None), Next::GiveUp);
+    }
+
+    #[test]
+    fn who_waits_for_longer_looks_again_from_time_to_time() {
+        assert_eq!(next(None, SECOND, Some(3_600 * SECOND)), Next::LookAgainIn(SECOND));
+        assert_eq!(next(None, SECOND, None), Next::LookAgainIn(BLIND));
+        assert_eq!(next(None, SECOND, Some(Duration::ZERO)), Next::LookAgainIn(SHORTEST));
+        assert_eq!(ahead(None, SECOND), SECOND);
+        assert_eq!(ahead(Some(3 * MS), SECOND), 3 * MS);
+    }
+}

@@ -1,0 +1,116 @@
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use pin_project_lite::pin_project;
+use sluicegate::Memory;
+use sluicegate::key::KeyBuf;
+use sluicegate::store::{Store, Ticket};
+use tower_service::Service;
+
+use super::pacer::Pacer;
+use super::turn::{PaceError, Turn};
+use crate::error::{BoxError, Refused};
+use crate::outgoing::{AnyKey, OutgoingRequest, OutgoingView};
+
+/// A service whose requests wait for their turn; made by [`PaceLayer`](super::PaceLayer).
+#[derive(Debug, Clone)]
+pub struct Pace<I, S = Memory> {
+    inner: I,
+    key: AnyKey,
+    pacer: Pacer<S>,
+}
+
+impl<I, S> Pace<I, S> {
+    pub(super) const fn new(inner: I, key: AnyKey, pacer: Pacer<S>) -> Self {
+        Self { inner, key, pacer }
+    }
+}
+
+impl<I, S, R> Service<R> for Pace<I, S>
+where
+    I: Service<R, Error: Into<BoxError>> + Clone,
+    S: Store + Clone,
+    R: OutgoingRequest,
+{
+    type Response = I::Response;
+    type Error = BoxError;
+    type Future = ResponseFuture<I, S, R>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(cx).map_err(Into::into)
+    }
+
+    fn call(&mut self, request: R) -> Self::Future {
+        let key = KeyBuf::from_view(&self.key, &OutgoingView::new(&request));
+        let state = match key {
+            Ok(key) => {
+                // The service that is ready goes along; the next call gets a fresh one ready.
+                let next = self.inner.clone();
+                let inner = std::mem::replace(&mut self.inner, next);
+                State::Waiting { turn: self.pacer.turn_of(key, 1), held: Some((inner, request)) }
+            }
+            Err(missing) => State::Failed {
+                error: Some(
+                    Refused::new(format!("it has no key to pace it by: {missing}"), None).into(),
+                ),
+            },
+        };
+        ResponseFuture { state }
+    }
+}
+
+pin_project! {
+    /// The response, or [`Refused`].
+    pub struct ResponseFuture<I: Service<R>, S: Store, R> {
+        #[pin]
+        state: State<I, S, R>,
+    }
+}
+
+pin_project! {
+    #[project = StateProj]
+    enum State<I: Service<R>, S: Store, R> {
+        Waiting { #[pin] turn: Turn<S>, held: Option<(I, R)> },
+        // A place of a limit of concurrency is given back with the response.
+        Sent { #[pin] response: I::Future, ticket: Ticket<S> },
+        Failed { error: Option<BoxError> },
+    }
+}
+
+impl<I, S, R> Future for ResponseFuture<I, S, R>
+where
+    I: Service<R, Error: Into<BoxError>>,
+    S: Store + Clone,
+{
+    type Output = Result<I::Response, BoxError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        loop {
+            match this.state.as_mut().project() {
+                StateProj::Waiting { turn, held } => match ready!(turn.poll(cx)) {
+                    Ok(ticket) => {
+                        let (mut inner, request) = held.take().expect("a turn comes once");
+                        let response = inner.call(request);
+                        this.state.set(State::Sent { response, ticket });
+                    }
+                    Err(PaceError::Store(error)) => return Poll::Ready(Err(error.into())),
+                    Err(error) => return Poll::Ready(Err(error.into_refused().into())),
+                },
+                StateProj::Sent { response, .. } => return response.poll(cx).map_err(Into::into),
+                StateProj::Failed { error } => {
+                    let error =
+                        error.take().expect("a future is not polled again once it is ready");
+                    return Poll::Ready(Err(error));
+                }
+            }
+        }
+    }
+}
+
+impl<I: Service<R>, S: Store, R> fmt::Debug for ResponseFuture<I, S, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ResponseFuture")
+    }
+}

@@ -1,0 +1,187 @@
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use std::{error, fmt};
+
+use pin_project_lite::pin_project;
+use sluicegate::adapter::Sleep;
+use sluicegate::key::KeyBuf;
+use sluicegate::service::{Acquire, AcquireError};
+use sluicegate::store::{Store, StoreError, Ticket};
+
+use super::decide::{Next, ahead, next};
+use super::pacer::Pacer;
+use crate::error::Refused;
+
+pin_project! {
+    /// Waits for its turn; see [`Pacer::turn`].
+    #[must_use = "dropped, it gives its place back"]
+    pub struct Turn<S: Store> {
+        pacer: Pacer<S>,
+        key: KeyBuf,
+        cost: u64,
+        // When it was called, by the store's clock, once that matters.
+        begun: Option<u64>,
+        // Counts it among those who wait.
+        waiting: Option<Waiting<S>>,
+        #[pin]
+        step: Step<S>,
+    }
+}
+
+pin_project! {
+    #[project = StepProj]
+    enum Step<S: Store> {
+        Asking { #[pin] acquire: Acquire<S> },
+        Pausing { #[pin] pause: Sleep<tokio::time::Sleep> },
+    }
+}
+
+impl<S: Store + Clone> Turn<S> {
+    pub(super) fn new(pacer: Pacer<S>, key: KeyBuf, cost: u64) -> Self {
+        let shared = pacer.shared();
+        let patience = ahead(shared.patience.left(Duration::ZERO), shared.look_again);
+        let acquire = pacer.limiter().acquire_n(key, cost, patience);
+        Self { pacer, key, cost, begun: None, waiting: None, step: Step::Asking { acquire } }
+    }
+}
+
+impl<S: Store + Clone> Future for Turn<S> {
+    type Output = Result<Ticket<S>, PaceError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        let shared = this.pacer.shared();
+        loop {
+            let refused = match this.step.as_mut().project() {
+                StepProj::Asking { acquire } => match acquire.poll(cx) {
+                    Poll::Ready(Err(AcquireError::Refused(refused))) => Some(refused.retry_after()),
+                    Poll::Ready(other) => return Poll::Ready(other.map_err(PaceError::of)),
+                    Poll::Pending => {
+                        this.begun.get_or_insert_with(|| shared.now());
+                        if this.waiting.is_none() {
+                            let Some(waiting) = Waiting::enter(this.pacer) else {
+                                return Poll::Ready(Err(PaceError::Crowded));
+                            };
+                            *this.waiting = Some(waiting);
+                        }
+                        return Poll::Pending;
+                    }
+                },
+                StepProj::Pausing { pause } => {
+                    ready!(pause.poll(cx));
+                    None
+                }
+            };
+            let now = shared.now();
+            let waited = now.saturating_sub(*this.begun.get_or_insert(now));
+            let left = shared.patience.left(Duration::from_micros(waited));
+            match refused {
+                Some(retry_after) => match next(left, shared.look_again, retry_after) {
+                    Next::GiveUp => return Poll::Ready(Err(PaceError::Refused { retry_after })),
+                    Next::LookAgainIn(time) => {
+                        if this.waiting.is_none() {
+                            let Some(waiting) = Waiting::enter(this.pacer) else {
+                                return Poll::Ready(Err(PaceError::Crowded));
+                            };
+                            *this.waiting = Some(waiting);
+                        }
+                        let pause = Sleep::new(&shared.clock(), time, tokio::time::sleep);
+                        this.step.set(Step::Pausing { pause });
+                    }
+                },
+                None => {
+                    // By the limits as they are now.
+                    let patience = ahead(left, shared.look_again);
+                    let acquire = this.pacer.limiter().acquire_n(*this.key, *this.cost, patience);
+                    this.step.set(Step::Asking { acquire });
+                }
+            }
+        }
+    }
+}
+
+impl<S: Store> fmt::Debug for Turn<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Turn").field("cost", &self.cost).finish_non_exhaustive()
+    }
+}
+
+/// One of those who wait, until it is dropped.
+struct Waiting<S>(Pacer<S>);
+
+impl<S: Store + Clone> Waiting<S> {
+    fn enter(pacer: &Pacer<S>) -> Option<Self> {
+        pacer.enter().then(|| Self(pacer.clone()))
+    }
+}
+
+impl<S> Drop for Waiting<S> {
+    fn drop(&mut self) {
+        self.0.leave();
+    }
+}
+
+/// Why a caller did not get its turn.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum PaceError {
+    /// Its turn comes later than it waits for.
+    Refused {
+        /// When it would come, if that is known.
+        retry_after: Option<Duration>,
+    },
+    /// It costs more than a limit ever admits.
+    NeverFits,
+    /// It would have to wait, and [too many](Pacer::most_waiting) others do.
+    Crowded,
+    /// The store failed to decide.
+    Store(StoreError),
+}
+
+impl PaceError {
+    fn of(error: AcquireError) -> Self {
+        match error {
+            AcquireError::Store(error) => Self::Store(error),
+            AcquireError::Refused(decision) => {
+                Self::Refused { retry_after: decision.retry_after() }
+            }
+            _ => Self::NeverFits,
+        }
+    }
+
+    const fn text(&self) -> &'static str {
+        match self {
+            Self::Refused { .. } => {
+                "its turn by the limits of this program comes later than it waits for"
+            }
+            Self::NeverFits => "it costs more than a limit of this program ever admits",
+            Self::Crowded => "it would have to wait for its turn, and too many others wait",
+            Self::Store(_) => "the store that counts the requests failed",
+        }
+    }
+
+    /// How the layer reports it.
+    pub(super) fn into_refused(self) -> Refused {
+        let retry_after = match self {
+            Self::Refused { retry_after } => retry_after,
+            _ => None,
+        };
+        Refused::new(self.text(), retry_after)
+    }
+}
+
+impl fmt::Display for PaceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}
+
+impl error::Error for PaceError {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        match self {
+            Self::Store(error) => Some(error),
+            _ => None,
+        }
+    }
+}
