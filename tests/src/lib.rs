@@ -43,6 +43,8 @@ mod readmes {
 mod guide {
     #[doc = include_str!("../../crates/sluicegate/src/guide/algorithms.md")]
     struct Algorithms;
+    #[doc = include_str!("../../crates/sluicegate/src/guide/clients.md")]
+    struct Clients;
     #[doc = include_str!("../../crates/sluicegate/src/guide/first_limit.md")]
     struct FirstLimit;
     #[doc = include_str!("../../crates/sluicegate/src/guide/fleets.md")]

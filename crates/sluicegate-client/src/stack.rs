@@ -38,6 +38,18 @@ use crate::throttle::{Throttle, ThrottleLayer};
 /// # }
 /// ```
 ///
+/// With a limit of your own:
+///
+/// ```
+/// use sluicegate::Limit;
+/// use sluicegate_client::outgoing::Origin;
+/// use sluicegate_client::pace::Pacer;
+/// use sluicegate_client::{Outgoing, PaceLayer};
+///
+/// let layers = Outgoing::new().pace(PaceLayer::new(Origin, Pacer::new(Limit::per_second(50))));
+/// # let _ = layers;
+/// ```
+///
 /// The same in parts, for other settings or another order:
 ///
 /// ```

@@ -59,16 +59,6 @@ impl History {
         self.total.accepts = self.total.accepts.saturating_add(1);
     }
 
-    /// Takes a request back that was noted and ended without an answer of the server.
-    pub fn withdraw(&mut self, now: u64) {
-        let part = self.part(now);
-        // One that was noted in an older part leaves with that.
-        if part.requests > 0 {
-            part.requests -= 1;
-            self.total.requests = self.total.requests.saturating_sub(1);
-        }
-    }
-
     /// The share of requests to reject: `max(0, (requests − k · accepts) / (requests + 1))`.
     pub fn rejection(&mut self, now: u64, k: f64) -> f64 {
         self.part(now);

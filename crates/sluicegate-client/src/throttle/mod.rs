@@ -3,7 +3,8 @@
 //! A server that is overloaded spends time on requests that it rejects. Each client therefore counts, over two minutes, how
 //! many requests it wanted to send and how many were accepted, and rejects new ones itself with a probability of
 //! `max(0, (requests − k · accepts) / (requests + 1))` (Beyer et al., "Site Reliability Engineering", 2016, chapter 21).
-//! What it rejects counts as a request, too. A twentieth of the requests is sent in any case, so that the client sees when
+//! What it rejects counts as a request, too. A request that is sent counts when it has ended, so that those that wait for
+//! their turn further in do not look like rejected ones. A twentieth of the requests is sent in any case, so that the client sees when
 //! the server is back.
 //!
 //! A server with `sluicegate-throttle` may say in its responses which classes of criticality it admits at present, in the

@@ -43,35 +43,12 @@ where
         let state = match self.shared.admit(&key, &request, fastrand::f64()) {
             Err(refused) => State::Refused { error: Some(refused) },
             Ok(()) => State::Sent {
-                sent: Sent { shared: self.shared.clone(), key: Box::new(key), is_over: false },
+                shared: self.shared.clone(),
+                key: Box::new(key),
                 response: self.inner.call(request),
             },
         };
         ResponseFuture { state }
-    }
-}
-
-/// A request that was sent. Dropped, it has ended without an answer.
-#[derive(Debug)]
-struct Sent {
-    shared: Arc<Shared>,
-    /// Keys are long: futures are moved.
-    key: Box<KeyBuf>,
-    is_over: bool,
-}
-
-impl Sent {
-    fn ended(&mut self, ended: Ended, announced: Option<Announced>) {
-        self.is_over = true;
-        self.shared.ended(&self.key, ended, announced);
-    }
-}
-
-impl Drop for Sent {
-    fn drop(&mut self) {
-        if !self.is_over {
-            self.ended(Ended::Unknown, None);
-        }
     }
 }
 
@@ -86,7 +63,8 @@ pin_project! {
 pin_project! {
     #[project = StateProj]
     enum State<F> {
-        Sent { sent: Sent, #[pin] response: F },
+        /// Keys are long, and futures are moved.
+        Sent { shared: Arc<Shared>, key: Box<KeyBuf>, #[pin] response: F },
         Refused { error: Option<Refused> },
     }
 }
@@ -104,16 +82,16 @@ where
             StateProj::Refused { error } => {
                 Poll::Ready(Err(error.take().expect("polled after it was ready").into()))
             }
-            StateProj::Sent { sent, response } => {
+            StateProj::Sent { shared, key, response } => {
                 let result = ready!(response.poll(cx)).map_err(Into::into);
                 match &result {
                     Ok(response) => {
-                        sent.ended(judge(response), Announced::read(response.headers()));
+                        let announced = Announced::read(response.headers());
+                        shared.ended(key, judge(response), announced);
                     }
-                    Err(error) if Refused::find(&**error).is_some() => {
-                        sent.ended(Ended::Unknown, None);
-                    }
-                    Err(_) => sent.ended(Ended::Rejected, None),
+                    // It was not sent.
+                    Err(error) if Refused::find(&**error).is_some() => {}
+                    Err(_) => shared.ended(key, Ended::Rejected, None),
                 }
                 Poll::Ready(result)
             }

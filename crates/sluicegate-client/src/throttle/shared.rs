@@ -44,8 +44,6 @@ impl Row for Server {
 pub(super) enum Ended {
     Accepted,
     Rejected,
-    /// Without an answer of the server.
-    Unknown,
 }
 
 impl Shared {
@@ -71,17 +69,18 @@ impl Shared {
             let history = server.history.get_or_insert_with(|| Box::new(History::new(self.window)));
             let rejection = history.rejection(now, self.k).min(self.most);
             let wants = history.requests();
-            history.request(now);
             if let Some((level, until)) = &server.announced {
                 if now < *until && !level.admits(context.as_ref()) {
+                    history.request(now);
                     let wait = Duration::from_micros(until - now);
                     return Err(Refused::new("its server sheds requests of its class", Some(wait)));
                 }
             }
-            match wants >= self.from && random < rejection {
-                true => Err(Refused::new("its server rejects more than it accepts", None)),
-                false => Ok(()),
+            if wants < self.from || random >= rejection {
+                return Ok(());
             }
+            history.request(now);
+            Err(Refused::new("its server rejects more than it accepts", None))
         });
         // Without a row, nothing is known.
         admitted.unwrap_or(Ok(()))
@@ -92,16 +91,14 @@ impl Shared {
         let now = self.clock.now();
         self.table.with_known(key, |server| {
             if let Some(history) = &mut server.history {
-                match ended {
-                    Ended::Accepted => history.accept(now),
-                    Ended::Rejected => {}
-                    Ended::Unknown => history.withdraw(now),
+                // Only now: a request that waits further in says nothing of the server.
+                history.request(now);
+                if ended == Ended::Accepted {
+                    history.accept(now);
                 }
             }
-            if ended != Ended::Unknown {
-                server.announced = announced
-                    .map(|level| (level, now.saturating_add(level.lasts.as_micros() as u64)));
-            }
+            server.announced =
+                announced.map(|level| (level, now.saturating_add(level.lasts.as_micros() as u64)));
         });
     }
 }

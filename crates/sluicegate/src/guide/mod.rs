@@ -15,6 +15,7 @@
 //! | [`testing`] | How do I test my limits without waiting? |
 //! | [`operating`] | How do I try limits out, watch them, and size the memory? |
 //! | [`migrating`] | I use governor, tower_governor, actix-governor or Envoy. What changes? |
+//! | [`clients`] | How do I call a limited API without being refused? |
 //! | [`recipes`] | Health checks, CORS, layer order, caches, gRPC, blocking a key by hand. |
 //!
 //! Every snippet on these pages is compiled and run by the tests of the project.
@@ -33,7 +34,8 @@
 //! | `queue` | requests wait a little, and are then sent elsewhere |
 //! | `plain` | hyper and tower without a framework |
 //! | `grpc` | a gRPC service, and a client that reads why it is refused |
-//! | `client` | an outgoing client that paces itself |
+//! | `client` | a crawler of a limited API that is never refused |
+//! | `grpc_client` | a client of a limited gRPC service that waits instead of being refused |
 //! | `throttle` | overload protection: a queue by cost and class, under twice the load that fits |
 //! | `guard`, `guard_actix` | rate limits around a throttle, and a cheaper page for requests without room |
 //! | `product` | a public API with a file of policies that can be changed while it serves |
@@ -80,3 +82,6 @@ pub mod migrating {}
 
 #[cfg_attr(not(doctest), doc = include_str!("recipes.md"))]
 pub mod recipes {}
+
+#[cfg_attr(not(doctest), doc = include_str!("clients.md"))]
+pub mod clients {}

@@ -21,6 +21,8 @@ use super::signal::Signal;
 /// let (rules, mut standing) = (Rules::default(), Standing::default());
 /// let second = 1_000_000;
 /// assert_eq!(standing.ask(0, &rules), Turn::Go);
+/// // Nothing is known of the server yet, so the others wait for a moment.
+/// assert!(matches!(standing.ask(0, &rules), Turn::Wait(_)));
 ///
 /// let mut headers = HeaderMap::new();
 /// headers.insert("retry-after", "30".parse()?);
@@ -62,7 +64,11 @@ pub enum Turn {
 /// What has to happen before requests are sent freely again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Resume {
+    /// Nothing is known of the server: one request goes first.
     #[default]
+    Meet,
+    /// It has gone, at that time.
+    Meeting(u64),
     Freely,
     /// One request goes first.
     Probe,
@@ -71,6 +77,10 @@ enum Resume {
     /// So many requests may be under way at a time; each response adds one.
     Ramp(u32),
 }
+
+/// How long the others wait for the first response of a server that is not known, in microseconds. A slow server is not
+/// made slower than that.
+const MEETING: u64 = 1_000_000;
 
 /// With so many requests under way, a ramp has ended.
 const RAMP: u32 = 64;
@@ -91,6 +101,17 @@ impl Standing {
         let turn = match self.resume {
             Resume::Probing(since) if now < since.saturating_add(rules.probe()) => {
                 return wait(since + rules.probe() - now);
+            }
+            Resume::Meeting(since) if now < since.saturating_add(MEETING) => {
+                return wait(since + MEETING - now);
+            }
+            Resume::Meet => {
+                self.resume = Resume::Meeting(now);
+                Turn::Go
+            }
+            Resume::Meeting(_) => {
+                self.resume = Resume::Freely;
+                Turn::Go
             }
             Resume::Probe | Resume::Probing(_) => Turn::Probe,
             Resume::Ramp(most) if self.in_flight >= most => return wait(rules.probe()),
@@ -131,8 +152,10 @@ impl Standing {
     /// Notes the end of a request that was allowed by `turn` and has no response.
     pub fn give_up(&mut self, turn: Turn) {
         self.in_flight = self.in_flight.saturating_sub(1);
-        if turn == Turn::Probe && matches!(self.resume, Resume::Probing(_)) {
-            self.resume = Resume::Probe;
+        match self.resume {
+            Resume::Probing(_) if turn == Turn::Probe => self.resume = Resume::Probe,
+            Resume::Meeting(_) => self.resume = Resume::Meet,
+            _ => {}
         }
     }
 
@@ -140,7 +163,7 @@ impl Standing {
     pub fn is_idle(&self, now: u64) -> bool {
         self.in_flight == 0
             && now >= self.not_before
-            && self.resume == Resume::Freely
+            && matches!(self.resume, Resume::Freely | Resume::Meet)
             && self.quotas.is_idle(now)
     }
 
@@ -170,6 +193,7 @@ impl Standing {
     fn served(&mut self, turn: Turn, tells_quotas: bool) {
         self.slowness -= self.slowness.div_ceil(64);
         self.resume = match (self.resume, turn) {
+            (Resume::Meet | Resume::Meeting(_), _) => Resume::Freely,
             // What remains says how fast to go on.
             (Resume::Probing(_), Turn::Probe) if tells_quotas => Resume::Freely,
             (Resume::Probing(_), Turn::Probe) => Resume::Ramp(2),

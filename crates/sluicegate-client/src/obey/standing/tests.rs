@@ -12,6 +12,13 @@ struct Client {
 
 impl Client {
     fn new() -> Self {
+        let mut client = Self::unknown();
+        client.exchange(200, &[]);
+        client
+    }
+
+    /// One that has never heard of the server.
+    fn unknown() -> Self {
         Self { standing: Standing::default(), rules: Rules::default(), now: 0 }
     }
 
@@ -41,6 +48,25 @@ impl Client {
             turn => panic!("{turn:?}"),
         }
     }
+}
+
+#[test]
+fn the_first_request_to_a_server_goes_alone_for_a_moment() {
+    let mut client = Client::unknown();
+    assert_eq!(client.ask(), Turn::Go);
+    assert_eq!(client.waits(), SECOND);
+    client.hear(Turn::Go, 200, &[("ratelimit", r#""a";r=2;t=60"#)]);
+    assert_eq!((client.ask(), client.ask()), (Turn::Go, Turn::Go));
+    assert!(client.waits() > 0);
+    // One that is slow, or whose caller leaves, holds nobody up.
+    let mut client = Client::unknown();
+    client.ask();
+    client.now = SECOND;
+    assert_eq!((client.ask(), client.ask()), (Turn::Go, Turn::Go));
+    let mut client = Client::unknown();
+    let turn = client.ask();
+    client.standing.give_up(turn);
+    assert_eq!(client.ask(), Turn::Go);
 }
 
 #[test]
