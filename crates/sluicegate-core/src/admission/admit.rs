@@ -89,7 +89,7 @@ impl<S: Store> Enforcer<S> {
             return Ok(Paid::nothing());
         }
         let permit = self.queue(charge);
-        let answer = self.store.take(charge);
+        let mut answer = self.store.take(charge);
         if let Some(outcome) = answer.at_once() {
             self.observer.saw(&self.clock, Event::Admitted(charge, outcome));
             return Ok(Paid::charged(enforcer(), charge, outcome));

@@ -16,7 +16,7 @@ pub enum Answer<F> {
 impl<F> Answer<F> {
     /// The outcome, if the request may go ahead without waiting and there is nothing to report of it.
     #[inline]
-    pub fn at_once(&self) -> Option<&Outcome> {
+    pub fn at_once(&mut self) -> Option<&mut Outcome> {
         match self {
             Self::Now(Ok(outcome)) if outcome.is_at_once() => Some(outcome),
             _ => None,

@@ -78,7 +78,9 @@ impl Served {
     #[inline]
     pub fn paid<E: AsEnforcer>(self, charge: &mut Charge, enforcer: impl FnOnce() -> E) -> Paid<E> {
         Paid(match self {
-            Self::Charged(outcome) => return Paid::charged(enforcer(), charge, &outcome),
+            Self::Charged(mut outcome) => {
+                return Paid::charged(enforcer(), charge, &mut outcome);
+            }
             Self::Degraded(decision) => Payment::Degraded(enforcer(), decision),
             Self::Shadowed(decision) => Payment::Shadowed(decision),
             Self::Unknown => Payment::Unknown,
@@ -105,17 +107,16 @@ enum Payment<E: AsEnforcer> {
 
 impl<E: AsEnforcer> Payment<E> {
     #[inline(never)]
-    fn several(enforcer: E, charge: &mut Charge, outcome: &Outcome) -> Self {
+    fn several(enforcer: E, charge: &mut Charge, outcome: &mut Outcome) -> Self {
         let charge = std::mem::take(charge);
-        Self::Several(Box::new(Ticket::begun(Via(enforcer), charge, outcome.clone())))
+        Self::Several(Box::new(Ticket::begun(Via(enforcer), charge, outcome.taken())))
     }
 }
 
 impl<E: AsEnforcer> Paid<E> {
-    /// The charge of a request that goes ahead, to be settled. Takes it where it has to be kept as it
-    /// is.
+    /// The charge of a request that goes ahead, to be settled. Takes what has to be kept of it and of the outcome.
     #[inline(always)]
-    pub fn charged(enforcer: E, charge: &mut Charge, outcome: &Outcome) -> Self {
+    pub fn charged(enforcer: E, charge: &mut Charge, outcome: &mut Outcome) -> Self {
         Self(match One::new(enforcer, charge, outcome) {
             Ok(one) => Payment::One(one),
             Err(enforcer) => Payment::several(enforcer, charge, outcome),

@@ -45,13 +45,12 @@ fn position(enforcer: &impl AsEnforcer, limit: &Limit) -> Option<u32> {
 }
 
 impl<E: AsEnforcer> One<E> {
-    /// The charge of a request that goes ahead at once, if it is to one known limit whose state is two words.
+    /// The charge of a request that goes ahead at once, if it is to one known limit. Takes what the outcome knows of it.
     #[inline(always)]
-    pub(super) fn new(enforcer: E, charge: &Charge, outcome: &Outcome) -> Result<Self, E> {
-        let (Some(debit), Some(outcome)) = (charge.only(), outcome.one_at_once()) else {
-            return Err(enforcer);
-        };
+    pub(super) fn new(enforcer: E, charge: &Charge, outcome: &mut Outcome) -> Result<Self, E> {
+        let Some(debit) = charge.only() else { return Err(enforcer) };
         let Some(at) = position(&enforcer, &debit.limit) else { return Err(enforcer) };
+        let Some(outcome) = outcome.take_at_once() else { return Err(enforcer) };
         let (account, is_held) = (debit.account.clone(), debit.limit.is_held());
         let (key, cost) = (KeptKey::of(&debit.key), debit.cost);
         Ok(Self { enforcer, key, cost, account, outcome, at, is_held, stage: Stage::Open })
@@ -154,8 +153,8 @@ impl<E: AsEnforcer> One<E> {
     }
 
     fn settle(&self, debit: &Debit, spent: u64) {
-        let receipt = self.outcome.receipt();
-        if !receipt.is_void() && spent != debit.cost {
+        let receipt = self.outcome.receipt().filter(|receipt| !receipt.is_void());
+        if let (Some(receipt), true) = (receipt, spent != debit.cost) {
             self.settings().store.settle(debit, &receipt, spent);
         }
     }

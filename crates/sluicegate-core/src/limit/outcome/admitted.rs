@@ -1,39 +1,88 @@
 use std::time::Duration;
 
-use super::limit_outcome::DeferredStatus;
-use super::{Decision, Limit, Outcome, Verdict};
+use super::limit_outcome::{DeferredStatus, LimitOutcome};
+use super::{Decision, Limit, Outcome, Verdict, left_in};
+use crate::inline_vec::InlineVec;
 use crate::limit::state::Receipt;
 
-/// The [`Outcome`] of a request that was charged to one limit of two words and goes ahead at once: half as large.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct AdmittedOutcome(DeferredStatus);
+/// The [`Outcome`] of a request that was charged to one limit and goes ahead at once: a little smaller, because the
+/// verdict is known.
+#[derive(Debug)]
+pub(crate) struct AdmittedOutcome {
+    one: DeferredStatus,
+    #[expect(clippy::box_collection, reason = "one word, because it is nearly always empty")]
+    any: Option<Box<Vec<LimitOutcome>>>,
+}
 
 impl Outcome {
-    /// This outcome, if it is about one such request.
+    /// Takes what is known of the limit, if the request goes ahead at once.
     #[inline(always)]
-    pub(crate) fn one_at_once(&self) -> Option<AdmittedOutcome> {
-        (self.is_at_once() && self.any.is_none()).then_some(AdmittedOutcome(self.one))
+    pub(crate) fn take_at_once(&mut self) -> Option<AdmittedOutcome> {
+        if !self.is_at_once() {
+            return None;
+        }
+        Some(AdmittedOutcome { one: self.one, any: self.any.take() })
     }
 }
 
 impl AdmittedOutcome {
-    pub(crate) fn outcome(self) -> Outcome {
-        Outcome { admitted: true, notes: 0, micros: 0, one: self.0, any: None }
+    pub(crate) fn outcome(&self) -> Outcome {
+        Outcome { admitted: true, notes: 0, micros: 0, one: self.one, any: self.any.clone() }
     }
 
     #[inline(always)]
     pub(crate) fn decision(&self, limit: &Limit, cost: u64) -> Decision {
         let verdict = Verdict::Admit { wait: Duration::ZERO };
-        Decision::about_one(verdict, self.0.status(limit, cost))
+        match &self.any {
+            None => Decision::about_one(verdict, self.one.status(limit, cost)),
+            Some(limits) => {
+                let status = limits.first().map(|outcome| outcome.status(limit, cost));
+                Decision::new(verdict, status.into_iter().collect::<InlineVec<_>>())
+            }
+        }
     }
 
     /// What is left of the limit, until when, and whether that is soft.
     #[inline]
-    pub(crate) fn left(self, limit: &Limit) -> (u64, Option<Duration>, bool) {
-        limit.left([self.0.first, self.0.second], self.0.now)
+    pub(crate) fn left(&self, limit: &Limit) -> (u64, Option<Duration>, bool) {
+        left_in(&self.one, self.any.as_deref(), 0, limit)
     }
 
-    pub(crate) fn receipt(self) -> Receipt {
-        self.0.receipt()
+    pub(crate) fn receipt(&self) -> Option<Receipt> {
+        match &self.any {
+            None => Some(self.one.receipt()),
+            Some(limits) => limits.first().map(LimitOutcome::receipt),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limit::LimitStatus;
+    use crate::limit::part::Part;
+
+    #[test]
+    fn what_is_kept_of_an_outcome_says_what_the_outcome_says() {
+        let limit = Limit::per_minute(60).burst(40);
+        let words =
+            DeferredStatus { first: 7_000_000, now: 3_000_000, ..DeferredStatus::default() };
+        let admit = Verdict::Admit { wait: Duration::ZERO };
+        let deferred = Outcome::new(admit, vec![LimitOutcome::Deferred(words)]);
+        let computed = LimitStatus { remaining: 5, ..LimitStatus::fresh(limit) };
+        for outcome in [
+            deferred.clone(),
+            deferred.by_part(Part::of(1, 4).expect("a quarter")),
+            Outcome::from_parts(admit, [computed.clone()]),
+        ] {
+            let mut taken = outcome.clone();
+            let kept = taken.take_at_once().expect("it goes ahead at once");
+            assert_eq!(kept.outcome(), outcome);
+            assert_eq!(kept.left(&limit), outcome.left_of(0, &limit));
+            assert_eq!(kept.decision(&limit, 3), outcome.about([(&limit, 3)].into_iter()));
+            assert_eq!(kept.receipt(), outcome.receipts().next());
+        }
+        let refused = Outcome::from_parts(Verdict::Never, [computed]);
+        assert!(refused.clone().take_at_once().is_none());
     }
 }

@@ -243,16 +243,12 @@ impl Outcome {
 
     /// What is left of the limit at this index of the charge, until when, and whether that is soft.
     pub(crate) fn left_of(&self, at: usize, limit: &Limit) -> (u64, Option<Duration>, bool) {
-        match &self.any {
-            None => self.one.left(limit),
-            Some(limits) => match limits.get(at) {
-                Some(LimitOutcome::Computed(computed)) => {
-                    (computed.remaining, computed.window, computed.soft)
-                }
-                Some(LimitOutcome::Deferred(deferred)) => deferred.left(limit),
-                None => (limit.capacity(), Some(Duration::ZERO), false),
-            },
-        }
+        left_in(&self.one, self.any.as_deref(), at, limit)
+    }
+
+    /// Takes what is known of the limits, and leaves an outcome about none.
+    pub(crate) fn taken(&mut self) -> Self {
+        Self { any: self.any.take(), ..*self }
     }
 
     /// What remains of the limit that was charged in that place.
@@ -299,6 +295,23 @@ impl Outcome {
             }
         }
         self
+    }
+}
+
+/// What is left of the limit at an index, of outcomes that are about `any` limits, or about `one`.
+fn left_in(
+    one: &DeferredStatus,
+    any: Option<&Vec<LimitOutcome>>,
+    at: usize,
+    limit: &Limit,
+) -> (u64, Option<Duration>, bool) {
+    let Some(limits) = any else { return one.left(limit) };
+    match limits.get(at) {
+        Some(LimitOutcome::Computed(computed)) => {
+            (computed.remaining, computed.window, computed.soft)
+        }
+        Some(LimitOutcome::Deferred(deferred)) => deferred.left(limit),
+        None => (limit.capacity(), Some(Duration::ZERO), false),
     }
 }
 
