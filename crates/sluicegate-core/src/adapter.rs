@@ -1,4 +1,4 @@
-//! What adapters for frameworks, and stores, are written against.
+//! The API for adapters to frameworks, and for stores.
 //!
 //! Services do not need this module. It follows semantic versioning like the others, but changes of it are
 //! expected more often.

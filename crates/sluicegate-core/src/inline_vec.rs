@@ -1,7 +1,6 @@
 use std::fmt;
 
-/// A list that holds its first item in place: most requests owe to one limit, and a request that
-/// owes to one limit must not allocate.
+/// A list that holds its first item in place. Most requests are charged to one limit, and these must not allocate.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct InlineVec<T> {
     first: Option<T>,
@@ -19,8 +18,8 @@ impl<T> InlineVec<T> {
         Self { first: Some(item), rest: Vec::new() }
     }
 
-    /// Makes the first item where it stays, in a list without any: an item is large, and the compiler moves it once more
-    /// where it has to drop another one first.
+    /// Makes the first item in its final place, in an empty list. An item is large, and the compiler moves it once
+    /// more if it has to drop another one first.
     #[inline(always)]
     pub(crate) fn begin(&mut self, make: impl FnOnce() -> T) -> &mut T {
         debug_assert!(self.is_empty(), "a list begins with its first item");
@@ -36,7 +35,7 @@ impl<T> InlineVec<T> {
         }
     }
 
-    /// The item, if there is one and no other.
+    /// The item, if there is exactly one.
     #[inline]
     pub(crate) fn only(&self) -> Option<&T> {
         if self.rest.is_empty() { self.first.as_ref() } else { None }

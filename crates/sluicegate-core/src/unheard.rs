@@ -1,12 +1,12 @@
-//! What nobody would read otherwise: where no `tracing` subscriber records events, what keeps limits from
-//! working is written to standard error, once.
+//! Messages that nobody would read otherwise. If no `tracing` subscriber records events, problems that keep limits
+//! from working are written to standard error, once.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
 
-/// Most sentences that a process writes. A set-up lacks one thing or two; errors of a store may name ports
-/// and addresses, and be different each time.
+/// The largest number of messages that a process writes. A set-up lacks one or two things, but errors of a store may
+/// contain ports and addresses, and be different each time.
 const MOST: usize = 16;
 
 /// What has been written in this process.
@@ -37,7 +37,7 @@ pub(crate) fn say_unless(recorded: bool, sentence: impl FnOnce() -> String) {
 fn say(told: &Mutex<BTreeSet<String>>, sentence: String, to: &mut impl Write) {
     let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
     if told.len() < MOST && !told.contains(&sentence) {
-        // A standard error that is closed has nobody behind it.
+        // A closed standard error has no readers.
         let _ = writeln!(
             to,
             "sluicegate: {sentence} (said once, as no `tracing` subscriber records this)"

@@ -1,4 +1,4 @@
-//! Takes a request through a decision: the one place where that is written.
+//! Takes a request through a decision. This is the only place where that is written.
 
 use crate::admission::enforcer::Enforcer;
 use crate::admission::gate::QueuePermit;
@@ -13,9 +13,9 @@ use crate::rule::Rule;
 use crate::store::charge::Charge;
 use crate::store::{Answer, Store};
 
-/// What becomes of a request.
+/// The result for a request.
 ///
-/// `P` is what it has paid: [`Paid`], or for [`Enforcer::ask`] how it is [`Served`].
+/// `P` is what the request has paid: [`Paid`], or for [`Enforcer::ask`] how it is [`Served`].
 #[derive(Debug)]
 pub enum Admission<P, E: AsEnforcer, T: Timer> {
     /// The adapter calls the service now.
@@ -33,14 +33,14 @@ pub struct Undecided<S: Store>(Cause<S::Future>);
 
 #[derive(Debug)]
 enum Cause<F> {
-    /// The rule could not tell what the request is charged.
+    /// The rule could not work out what the request is charged.
     Incomplete(Missing),
     /// The store's answer is not a plain yes.
     Asked(Answer<F>, Option<QueuePermit>),
 }
 
 impl<S: Store> Enforcer<S> {
-    /// Decides about a request: charges it by `rule`, asks the store, and says what to do.
+    /// Decides about a request: charges it by `rule`, asks the store, and returns what to do.
     ///
     /// `enforcer` makes the handle to this enforcer that a request under way keeps.
     #[inline(always)]
@@ -121,8 +121,8 @@ impl<S: Store> Enforcer<S> {
         }
     }
 
-    /// Asks the store about a charge that is made already. Nobody queues at the gate: the charge says how long
-    /// it may wait.
+    /// Asks the store about an existing charge. The request does not queue at the gate: the charge says how long it
+    /// may wait.
     #[inline]
     pub fn ask<E, T>(
         &self,
@@ -181,7 +181,7 @@ impl<S> Enforcer<S> {
         permit
     }
 
-    /// What becomes of a request that lacks what its key is made of.
+    /// The answer to a request without a key.
     #[cold]
     pub(crate) fn incomplete(&self, missing: Missing) -> Refusal {
         self.observer.saw(&self.clock, Event::Incomplete(&missing));

@@ -14,11 +14,11 @@ use crate::store::Store;
 use crate::store::memory::Memory;
 use crate::store::ticket::hold::Hold;
 
-/// How long an adapter waits for a store in another process, by default. Stores keep deadlines of their own;
-/// this one is for those that do not.
+/// The default time that an adapter waits for a store in another process. It is for stores without a deadline of
+/// their own.
 const DEADLINE: Duration = Duration::from_secs(1);
 
-/// Everything that a layer is configured with beside its rule: what [`admit`](Self::admit) goes by.
+/// All settings of a layer besides its rule, as [`admit`](Self::admit) uses them.
 #[derive(Debug, Clone)]
 pub struct Enforcer<S> {
     /// Where counts are kept.
@@ -35,11 +35,12 @@ pub struct Enforcer<S> {
     pub on_store_error: OnStoreError,
     /// How long to wait for a store in another process. `None` leaves that to the store.
     pub deadline: Option<Duration>,
-    /// The status of a request that can never be admitted; `None` for 413 or 422, as its cost is measured.
+    /// The status for a request that can never be admitted; `None` for 413 or 422, depending on what its cost
+    /// measures.
     pub never_fits_status: Option<u16>,
     /// Until when a served request holds its places.
     pub hold: Hold,
-    /// Tells operators of decisions.
+    /// Reports decisions to operators.
     pub observer: Observer,
     /// The rule's limits that are known before any request. A charge to one of them is remembered by its index
     /// in this list.
@@ -70,7 +71,7 @@ impl Enforcer<Memory> {
     ///
     /// # Panics
     ///
-    /// When a limit is a log that is [too long](crate::Limit::check_length).
+    /// If a limit is a log that is [too long](crate::Limit::check_length).
     #[track_caller]
     pub fn in_memory(rule: &impl KnownLimits) -> Self {
         let store = Memory::new();
@@ -105,7 +106,7 @@ impl<S> Enforcer<S> {
     ///
     /// # Panics
     ///
-    /// When the store cannot keep a limit of `rule`.
+    /// If the store cannot keep a limit of `rule`.
     #[must_use]
     #[track_caller]
     pub fn with_store<T: Store>(&self, store: T, rule: &impl KnownLimits) -> Enforcer<T> {
@@ -113,7 +114,7 @@ impl<S> Enforcer<S> {
         self.settings().map_store(|()| store)
     }
 
-    /// The settings alone.
+    /// Only the settings.
     fn settings(&self) -> Enforcer<()> {
         Enforcer {
             clock: self.clock.clone(),
@@ -130,7 +131,7 @@ impl<S> Enforcer<S> {
         }
     }
 
-    /// The same settings with what `map` makes of the store, which keeps the same limits.
+    /// The same settings with the store that `map` makes of the present one. It must keep the same limits.
     #[must_use]
     pub fn map_store<T: Store>(self, map: impl FnOnce(S) -> T) -> Enforcer<T> {
         let store = map(self.store);
@@ -154,7 +155,7 @@ impl<S> Enforcer<S> {
 ///
 /// # Panics
 ///
-/// When it is not a client error, 400 to 499, or is 429, which invites the client to try again.
+/// If it is not a client error (400 to 499), or is 429, which invites the client to try again.
 #[track_caller]
 pub fn client_error(status: u16) -> Option<u16> {
     assert!(
@@ -164,11 +165,11 @@ pub fn client_error(status: u16) -> Option<u16> {
     Some(status)
 }
 
-/// Refuses to start with a store that cannot keep the limits.
+/// Panics at the start if the store cannot keep the limits.
 ///
 /// # Panics
 ///
-/// When the store cannot keep one of them.
+/// If the store cannot keep one of them.
 #[track_caller]
 pub fn must_keep(store: &impl Store, limits: &impl KnownLimits) {
     limits.each_limit(&mut |limit| {

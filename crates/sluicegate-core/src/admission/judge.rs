@@ -1,4 +1,4 @@
-//! What follows from the answer of a store.
+//! The consequences of a store's answer.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::observe::observer::{Event, Exceeded};
 use crate::store::charge::Charge;
 use crate::store::{OnStoreError, StoreError};
 
-/// What follows from the answer of a store.
+/// The consequences of a store's answer.
 #[derive(Debug)]
 pub(crate) enum Action {
     /// Calls the service.
@@ -23,7 +23,7 @@ pub(crate) enum Action {
 }
 
 impl<S> Enforcer<S> {
-    /// What becomes of a request once the store has answered.
+    /// The result for a request once the store has answered.
     pub(crate) fn judge(
         &self,
         outcome: Result<Outcome, StoreError>,
@@ -82,7 +82,7 @@ impl<S> Enforcer<S> {
         self.never_fits_status.unwrap_or(if is_length { 413 } else { 422 })
     }
 
-    /// A failing store is not the client's fault: the request passes, or gets 503.
+    /// A store's failure is not the client's fault: the request passes, or gets 503.
     #[cold]
     fn without_store(&self, error: StoreError) -> Action {
         self.observer.saw(&self.clock, Event::StoreFailed(&error, self.on_store_error));

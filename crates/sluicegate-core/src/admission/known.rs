@@ -2,7 +2,7 @@ use crate::http::fields;
 use crate::http::lasting::lasting;
 use crate::limit::Limit;
 
-/// A limit that is known before any request is, and what the header fields always say of it.
+/// A limit that is known before any request, and the constant parts of its header fields.
 #[derive(Debug, Clone)]
 pub struct Known {
     limit: Limit,
@@ -28,12 +28,13 @@ impl Known {
         &self.policy
     }
 
-    /// [`policy`](Self::policy), unless more limits are known in this process than are kept for as long as it lasts.
+    /// The same as [`policy`](Self::policy). `None` if this process knows more limits than are kept for its whole
+    /// life.
     pub fn lasting_policy(&self) -> Option<&'static str> {
         self.lasting_policy
     }
 
-    /// What it is called in its item of the `RateLimit` field, in quotes.
+    /// Its name in the item of the `RateLimit` field, in quotes.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }

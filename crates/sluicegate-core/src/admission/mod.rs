@@ -1,8 +1,9 @@
-//! Admission: takes a request through its decision, whatever the framework.
+//! Admission: takes a request through its decision, in any framework.
 //!
-//! [`Enforcer::admit`](enforcer::Enforcer::admit) is the whole of it: the rule writes the charge, the store answers
-//! it, the [gate](gate) says what happens to a request that exceeds a limit. What is served has [`Paid`](paid::Paid),
-//! what is not gets a [`Refusal`](refusal::Refusal), and what has to wait is [`Pending`](pending::Pending).
+//! [`Enforcer::admit`](enforcer::Enforcer::admit) does all of it: the rule writes the charge, the store answers it,
+//! and the [gate](gate) decides what happens to a request that exceeds a limit. A served request has
+//! [`Paid`](paid::Paid), a refused one gets a [`Refusal`](refusal::Refusal), and one that has to wait is
+//! [`Pending`](pending::Pending).
 
 pub(crate) mod adapter;
 pub(crate) mod admit;

@@ -23,7 +23,7 @@ pub enum Refusal {
     Elsewhere(Box<Decision>, Redirect),
     /// The client left out, or garbled, what its key is made of: `400 Bad Request`.
     Incomplete(Missing),
-    /// The server's set-up lacks something that the rule needs: `500 Internal Server Error`.
+    /// The server is not set up to provide something that the rule needs: `500 Internal Server Error`.
     Misconfigured(Missing),
     /// The store failed, and the layer fails closed: `503 Service Unavailable`.
     Unavailable(StoreError),
@@ -42,13 +42,13 @@ impl Refusal {
         }
     }
 
-    /// Whether limits further out give their charge back: where another limit refused, or could not
-    /// tell. A request without a key is the client's own doing, and keeps it.
+    /// Whether outer limits give their charge back: if another limit refused, or could not decide. A request without
+    /// a key is the client's own mistake, and keeps its charge.
     pub fn gives_back(&self) -> bool {
         !matches!(self, Self::Incomplete(_) | Self::Misconfigured(_))
     }
 
-    /// The decision that refused, where it was one.
+    /// The decision that refused, if there was one.
     pub fn decision(&self) -> Option<&Decision> {
         match self {
             Self::TooMany(decision)
@@ -58,7 +58,7 @@ impl Refusal {
         }
     }
 
-    /// The decision that refused, where it was one.
+    /// The decision that refused, if there was one.
     pub fn into_decision(self) -> Option<Box<Decision>> {
         match self {
             Self::TooMany(decision)
@@ -103,7 +103,7 @@ impl Refusal {
             Self::Incomplete(missing) => {
                 use_it(&Problem::plain(status, "Bad request", &missing.to_string()))
             }
-            // What the set-up lacks is the operator's to read, in the log; and the developer's, right here.
+            // The operator reads in the log what is missing; the developer reads it here.
             Self::Misconfigured(missing) if cfg!(debug_assertions) => use_it(&Problem::plain(
                 status,
                 "Internal server error",

@@ -14,13 +14,13 @@ macro_rules! __settings {
             self.with(|enforcer| enforcer.gate = enforcer.gate.with(rejection))
         }
 
-        /// Which header fields tell clients how they stand; [`Fields::DRAFT`](crate::Fields::DRAFT) by default.
+        /// Which header fields tell clients what they have left; [`Fields::DRAFT`](crate::Fields::DRAFT) by default.
         pub fn fields(self, fields: $crate::Fields) -> Self {
             self.with(|enforcer| enforcer.fields = fields)
         }
 
         /// Whether the [`Decision`](crate::Decision) is left in the extensions of requests, for handlers, and of
-        /// responses, for what is further out. By default it is left in requests, and in responses only where a limit is
+        /// responses, for outer layers. By default it is left in requests, and in responses only if a limit is
         /// exceeded.
         pub fn extensions(self, extensions: bool) -> Self {
             self.with(|enforcer| enforcer.extensions = extensions.into())
@@ -32,13 +32,13 @@ macro_rules! __settings {
             self.with(|enforcer| enforcer.on_store_error = on_store_error)
         }
 
-        /// The status that answers a request which can never be admitted, because it costs more than a limit ever
-        /// admits (see [`Refusal::NeverFits`](crate::adapter::Refusal::NeverFits)). By default it is `413 Content Too Large` where the cost is the
-        /// length of the body, and `422 Unprocessable Content` otherwise.
+        /// The status for a request that can never be admitted, because it costs more than a limit ever admits (see
+        /// [`Refusal::NeverFits`](crate::adapter::Refusal::NeverFits)). By default it is `413 Content Too Large` if
+        /// the cost is the length of the body, and `422 Unprocessable Content` otherwise.
         ///
         /// # Panics
         ///
-        /// When the status is not from 400 to 499, or is 429, which invites the client to try again.
+        /// If the status is not from 400 to 499, or is 429, which invites the client to try again.
         #[track_caller]
         pub fn never_fits_status(self, status: u16) -> Self {
             let never_fits_status = $crate::adapter::client_error(status);
@@ -58,7 +58,7 @@ macro_rules! __settings {
         #[doc = concat!("use ", $krate, "::{Ip, Limit, ", $builder, "};")]
         #[doc = concat!("use ", $krate, "::adapter::Hold;")]
         ///
-        /// // Five at work; what is still being sent to slow clients does not count.
+        /// // Five requests being handled. Responses that are still being sent to slow clients do not count.
         #[doc = concat!("let limit = ", $builder, "::new(Limit::concurrent(5).by(Ip::peer())).hold_until(Hold::Head);")]
         /// # let _ = limit;
         /// ```
@@ -66,7 +66,7 @@ macro_rules! __settings {
             self.with(|enforcer| enforcer.hold = hold)
         }
 
-        /// Tells `watch` who is refused: a [`Watch`](crate::observe::Watch) shows who that is most.
+        /// Reports refused keys to `watch`: a [`Watch`](crate::observe::Watch) shows those that are refused most.
         ///
         /// ```
         #[doc = concat!("use ", $krate, "::{Ip, Limit, ", $builder, "};")]

@@ -1,14 +1,13 @@
 //! The machine's clock, read cheaply: the processor's counter fills the gaps between readings of the
 //! system's monotonic clock.
 //!
-//! Measured on an AMD EPYC under KVM: `Instant` takes 22 ns, the counter 9, the system's coarse clock
-//! 5, but that stands still for up to 4 ms, and a client that waits exactly as long as it was told
-//! would be refused.
+//! Measured on an AMD EPYC under KVM: `Instant` takes 22 ns, the counter 9, and the system's coarse clock 5. But the
+//! coarse clock stands still for up to 4 ms, so a client that waits exactly `retry_after` would be refused.
 //!
-//! The counter is only followed for 10 ms after each reading of `Instant`, so a counter that runs a little
-//! fast or slow, or that leaps, is off by microseconds and never for long. The clock is read before a row
-//! is looked at, so another thread can have written a later time there, or this one before the last
-//! correction. The decision then goes by the time in the row.
+//! The counter is followed for only 10 ms after each reading of `Instant`. So a counter that runs a little fast or
+//! slow, or that leaps, is off by microseconds and never for long. The clock is read before a row, so another thread
+//! may have written a later time into the row, or this thread before the last correction. The decision then uses the
+//! time in the row.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,15 +16,15 @@ use std::time::{Instant, SystemTime};
 #[cfg(miri)]
 use self::interpreted as quanta;
 
-/// Microseconds that the counter is followed before the system's clock is read again. The counter is
-/// taken to run slow by one part in 4,096, so that what it adds is 2.5 µs behind by then rather than ahead.
+/// The number of microseconds for which the counter is followed before the system's clock is read again. The counter
+/// is assumed to be fast by one part in 4,096, so that it ends up 2.5 µs behind rather than ahead.
 const FOLLOWED: u64 = 10_000;
 
 /// How often both clocks are read to find a pair of readings that is close together.
 const READINGS: usize = 4;
 
-/// One for the whole process. What it shows can be some microseconds less than what it showed before, on
-/// another thread or where the system's clock corrects the counter: who writes a time down goes by that.
+/// There is one for the whole process. It can show some microseconds less than it showed before, on another thread or
+/// after a correction by the system's clock. A thread that writes a time down handles that.
 #[derive(Debug)]
 pub(super) struct Machine {
     /// When it started, in microseconds since the Unix epoch.
@@ -45,7 +44,7 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    /// Starts it, if this is the first time: measuring how fast the counter runs takes up to 200 ms.
+    /// Starts the clock, if it has not started: measuring the speed of the counter takes up to 200 ms.
     pub(super) fn start() -> &'static Self {
         static MACHINE: OnceLock<Machine> = OnceLock::new();
         MACHINE.get_or_init(Self::new)

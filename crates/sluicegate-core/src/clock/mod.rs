@@ -1,4 +1,4 @@
-//! Clocks: the time that stores and waits go by.
+//! Clocks: the time that stores and waits use.
 //!
 //! A [`ManualClock`] lets tests move the time by hand.
 //!
@@ -28,11 +28,11 @@ use std::time::Duration;
 use self::machine::Machine;
 use crate::limit::bounded;
 
-/// What time it is, in microseconds since the Unix epoch.
+/// The time, in microseconds since the Unix epoch.
 ///
-/// The machine's clock is read once in the life of a process and followed by the monotonic clock from
-/// there on, so it does not step back, whatever is done to the system's time: by some microseconds at
-/// most, where the processor's counter is corrected, and what is decided does not go by those.
+/// The machine's clock is read once in the life of a process, and followed by the monotonic clock from then on. So it
+/// does not step back, whatever happens to the system's time, except by some microseconds when the processor's
+/// counter is corrected, which does not affect decisions.
 #[derive(Debug, Clone)]
 pub struct Clock(Source);
 
@@ -67,9 +67,8 @@ impl Clock {
         }
     }
 
-    /// The time at which something is decided that was last touched `since`: clocks are read before a
-    /// row is locked, so another thread may have come in between with a later time, but a machine's
-    /// clock is not set back.
+    /// The time for a decision about something last changed at `since`. Clocks are read before a row is locked, so
+    /// another thread may have written a later time. A machine's clock is not set back.
     #[inline]
     pub(crate) fn at_least(&self, now: u64, since: u64) -> u64 {
         match &self.0 {
@@ -79,7 +78,7 @@ impl Clock {
         }
     }
 
-    /// The clock that is turned by hand, if it is one: timers wait on that instead of sleeping.
+    /// The manual clock, if it is one: timers wait for it instead of sleeping.
     pub fn as_manual(&self) -> Option<&ManualClock> {
         match &self.0 {
             Source::Machine(_) => None,
@@ -143,7 +142,7 @@ impl ManualClock {
         self.0.now.load(Ordering::SeqCst)
     }
 
-    /// Turns the clock on by `time`, down to the microsecond.
+    /// Moves the clock forward by `time`, down to the microsecond.
     pub fn advance(&self, time: Duration) {
         self.0.now.fetch_add(time.as_micros() as u64, Ordering::SeqCst);
         self.wake();
@@ -167,8 +166,7 @@ impl ManualClock {
         Poll::Pending
     }
 
-    /// How many tasks have waited for the clock since it was last turned, those included that were
-    /// dropped meanwhile.
+    /// How many tasks have waited for the clock since it was last moved, including those that were dropped meanwhile.
     pub fn sleepers(&self) -> usize {
         self.0.sleepers.lock().unwrap_or_else(PoisonError::into_inner).len()
     }

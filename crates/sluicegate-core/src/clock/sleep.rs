@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::clock::{Clock, ManualClock};
 
-/// A runtime's timer. Adapters name theirs; core knows no runtime.
+/// A runtime's timer. Adapters provide theirs, because core knows no runtime.
 pub trait Timer {
     /// Resolves when the time is over.
     type Sleep: Future<Output = ()>;

@@ -4,7 +4,7 @@ use super::{ChosenBy, Condition};
 use crate::key::{Extension, Missing, View};
 
 impl<T> Extension<T> {
-    /// Holds where an earlier layer left a value that passes the test; not where there is none.
+    /// Holds if an earlier layer left a value that passes the test. Does not hold if there is none.
     ///
     /// ```
     /// use sluicegate::{Ip, Limit};
@@ -22,7 +22,7 @@ impl<T> Extension<T> {
     }
 }
 
-/// Holds where an extension passes a test; see [`Extension::is`].
+/// Holds if an extension passes a test; see [`Extension::is`].
 pub struct ExtensionIs<T, F> {
     extension: Extension<T>,
     test: F,
@@ -43,7 +43,7 @@ where
     }
 }
 
-// Derived, these would ask the same of `T`.
+// A derived implementation would require the trait of `T`.
 
 impl<T, F: Clone> Clone for ExtensionIs<T, F> {
     fn clone(&self) -> Self {

@@ -5,9 +5,8 @@ use super::{Condition, PatternError};
 use crate::key::{Host, Missing, View, host_address, host_name, host_of};
 
 impl Host {
-    /// Holds for requests for this host, in any case, whatever their port; a final dot does not count.
-    /// A request that names two hosts, or something that is no host name, is refused as for the key
-    /// [`Host`].
+    /// Holds for requests for this host. Case, port and a final dot do not matter. A request that names two hosts, or
+    /// something that is not a host name, is refused as for the key [`Host`].
     ///
     /// ```
     /// use sluicegate::{Ip, Limit};
@@ -25,14 +24,13 @@ impl Host {
     ///
     /// # Panics
     ///
-    /// If the pattern is none. For patterns that come from configuration there is
-    /// [`try_matches`](Self::try_matches).
+    /// If the pattern is not valid. For patterns from configuration there is [`try_matches`](Self::try_matches).
     #[track_caller]
     pub fn matches(self, pattern: &str) -> HostIs {
         self.try_matches(pattern).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// [`matches`](Self::matches) for patterns that come from configuration.
+    /// Like [`matches`](Self::matches), for patterns from configuration.
     ///
     /// # Errors
     ///

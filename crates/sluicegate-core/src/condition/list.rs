@@ -1,8 +1,8 @@
 use super::{ChosenBy, Condition};
 use crate::key::{Missing, View};
 
-/// Holds when one of the conditions does, and so never where there is none: [`Either`](super::Either)
-/// for as many as a file has.
+/// Holds if one of the conditions holds, so never for an empty list. Like [`Either`](super::Either), for any number
+/// of conditions.
 ///
 /// ```
 /// use sluicegate::{Ip, Limit};
@@ -39,8 +39,7 @@ impl<V: View, C: Condition<V>> Condition<V> for AnyOf<C> {
     }
 }
 
-/// Holds when all of the conditions do, and so always where there is none: a tuple for as many as a
-/// file has.
+/// Holds if all of the conditions hold, so always for an empty list. Like a tuple, for any number of conditions.
 #[derive(Debug, Clone)]
 pub struct AllOf<C>(pub Vec<C>);
 

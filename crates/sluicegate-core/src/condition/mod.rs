@@ -49,9 +49,8 @@ use crate::key::{Missing, View};
 
 /// Says yes or no to a request.
 ///
-/// A closure over the framework's own request is a condition; so is what keys have to say of
-/// themselves, and [`Not`] and [`Either`] of others. A tuple of conditions holds when all of them do;
-/// [`AnyOf`] and [`AllOf`] are for lists.
+/// A closure over the framework's own request is a condition. Keys make conditions, and [`Not`] and [`Either`]
+/// combine them. A tuple of conditions holds if all of them hold. [`AnyOf`] and [`AllOf`] are for lists.
 ///
 /// | condition | holds for requests |
 /// | --- | --- |
@@ -78,22 +77,21 @@ use crate::key::{Missing, View};
     note = "a closure over the framework's request is one: `|request: &Request<Body>| ..`"
 )]
 pub trait Condition<V: View> {
-    /// Whether it holds for the request of `view`, or may hold.
+    /// Whether the condition holds for the request of `view`, or may hold.
     ///
-    /// Some conditions cannot always be told: servers read one path in several ways. Such a condition
-    /// holds as soon as one way to read the request matches, so that a limit is not passed by an
-    /// unusual spelling.
+    /// Some conditions cannot always be known, because servers read a path in several ways. Such a condition holds as
+    /// soon as one way to read the request matches, so that an unusual spelling does not get past a limit.
     ///
     /// # Errors
     ///
-    /// Says what the server does not provide, such as the address of the peer: a condition that cannot be
-    /// told is never silently one that does not hold.
+    /// Returns what the server does not provide, such as the address of the peer. An unknown condition is never
+    /// treated as one that does not hold.
     fn holds(&self, view: &V) -> Result<bool, Missing>;
 
-    /// Whether it holds for certain, however the request is read. [`Not`] asks this, so that an unusual
-    /// spelling does not make an exception of a request either.
+    /// Whether the condition certainly holds, however the request is read. [`Not`] asks this, so that an unusual
+    /// spelling does not reach an exception either.
     ///
-    /// Only a condition that cannot always be told has to implement this.
+    /// Only a condition that cannot always be known has to implement this.
     ///
     /// # Errors
     ///
@@ -102,11 +100,10 @@ pub trait Condition<V: View> {
         self.holds(view)
     }
 
-    /// Who decides whether it holds: the client, unless an implementation says otherwise.
+    /// Who decides whether the condition holds: the client, unless an implementation says otherwise.
     ///
-    /// [`Cases`](crate::rule::Cases) go by this: a case that a client can choose has a budget of its own, and
-    /// cases that only the server chooses share what was spent. [`ByServer`] and [`ByClient`] say it of a
-    /// closure.
+    /// [`Cases`](crate::rule::Cases) use this: a case that a client can choose has a budget of its own, and cases
+    /// that only the server chooses share what was spent. [`ByServer`] and [`ByClient`] set it for a closure.
     fn chosen_by(&self) -> ChosenBy {
         ChosenBy::Client
     }
@@ -119,18 +116,18 @@ pub trait Condition<V: View> {
 /// | the client | method, path, route, host, header, query, cookie, and closures |
 /// | the server | hours, load ([`HasCapacity`], [`InFlight`], `Cpu`), a claim and an extension, which an earlier layer has left, the network, country and region of the address |
 ///
-/// An address is not free to choose: one client has few of them. A combination that asks for anything that
-/// the client chooses is chosen by the client.
+/// A client cannot freely choose its address: it has few of them. A combination that depends on anything the client
+/// chooses is chosen by the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ChosenBy {
     /// The client: it can send the next request so that the condition holds, or does not.
     Client,
-    /// The server: the same request meets the same answer, whatever else the client writes into it.
+    /// The server: a request gets the same answer, whatever else the client writes into it.
     Server,
 }
 
 impl ChosenBy {
-    /// Who chooses what asks for both: the client, if it chooses one of them.
+    /// Who chooses a condition that depends on both: the client, if it chooses one of them.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         match (self, other) {
@@ -139,13 +136,13 @@ impl ChosenBy {
         }
     }
 
-    /// Who chooses what asks for all of them; what asks for nothing is chosen by the server.
+    /// Who chooses a condition that depends on all of them. Without any, it is the server.
     pub(crate) fn all(parts: impl IntoIterator<Item = Self>) -> Self {
         parts.into_iter().fold(Self::Server, Self::and)
     }
 }
 
-/// Says that the server chooses whether the condition inside holds, whatever it reads; see [`ChosenBy`].
+/// Declares that the server chooses whether the inner condition holds, whatever it reads; see [`ChosenBy`].
 ///
 /// ```
 /// use sluicegate::{Ip, Limit, when};
@@ -183,8 +180,8 @@ impl<C> fmt::Debug for ByServer<C> {
     }
 }
 
-/// Says that the client chooses whether the condition inside holds: for a claim or an extension that a client
-/// can leave out or change as it likes. See [`ChosenBy`].
+/// Declares that the client chooses whether the inner condition holds: for a claim or an extension that a client can
+/// leave out or change. See [`ChosenBy`].
 #[derive(Clone, Copy)]
 pub struct ByClient<C>(pub C);
 
@@ -209,7 +206,7 @@ impl<C> fmt::Debug for ByClient<C> {
     }
 }
 
-// So that the compiler says "not a condition" of a type that is no closure either.
+// Makes the compiler say "not a condition" for a type that is not a closure either.
 #[diagnostic::do_not_recommend]
 impl<V: View, F: Fn(&V::Request) -> bool> Condition<V> for F {
     fn holds(&self, view: &V) -> Result<bool, Missing> {
@@ -217,7 +214,7 @@ impl<V: View, F: Fn(&V::Request) -> bool> Condition<V> for F {
     }
 }
 
-/// Holds when the condition inside does not, or may not.
+/// Holds if the inner condition does not hold, or may not hold.
 #[derive(Clone, Copy)]
 pub struct Not<C>(pub C);
 
@@ -241,7 +238,7 @@ impl<C> fmt::Debug for Not<C> {
     }
 }
 
-/// Holds when one of the two conditions does.
+/// Holds if one of the two conditions holds.
 #[derive(Clone, Copy)]
 pub struct Either<A, B>(pub A, pub B);
 

@@ -1,6 +1,6 @@
 use std::fmt;
 
-/// A pattern of paths or hosts that is none; it says which and why.
+/// A pattern of paths or hosts that is not valid. The message names the pattern and the mistake.
 ///
 /// ```
 /// use sluicegate::key::Path;
@@ -20,7 +20,7 @@ impl PatternError {
         Self { kind, pattern: pattern.into(), problem }
     }
 
-    /// The pattern that is wrong, as it was written.
+    /// The invalid pattern, as it was written.
     pub fn pattern(&self) -> &str {
         &self.pattern
     }

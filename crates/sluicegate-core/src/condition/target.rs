@@ -58,14 +58,13 @@ impl Route {
     /// Holds for requests that matched this route, written as the framework writes it:
     /// `/users/{id}`.
     ///
-    /// This is the condition to prefer where the framework routes: it says what will answer the
-    /// request, however the client spelled the path. Where no route is known, since the limit runs in front
-    /// of the router or nothing matched, the pattern is compared with the path, as
-    /// [`Path.matches`](Path::matches) does.
+    /// Prefer this condition if the framework routes: it names what will answer the request, however the client
+    /// spelled the path. If no route is known, because the limit runs before the router or nothing matched, the
+    /// pattern is compared with the path, as [`Path.matches`](Path::matches) does.
     ///
-    /// In actix-web a limit around an app or a scope runs before the routing inside of it, and cannot
-    /// see guards. There the condition holds for every request that the route *may* answer, and
-    /// `Not(Route.is(..))` for every request that another one may answer. Around a resource it is exact.
+    /// In actix-web, a limit around an app or a scope runs before the routing inside of it, and cannot see guards.
+    /// There the condition holds for every request that the route *may* answer, and `Not(Route.is(..))` for every
+    /// request that another route may answer. Around a resource it is exact.
     ///
     /// ```
     /// use sluicegate::{Ip, Limit, Route};

@@ -31,7 +31,7 @@ fn head_is_no_way_around_a_limit_on_get() {
     assert!(holds(Method.is("GET"), &request("HEAD")));
     assert!(holds(Method.is_any(["POST", "GET"]), &request("HEAD")));
     assert!(!holds(Method.is("HEAD"), &request("GET")));
-    // Nor is it a way into an exception.
+    // It does not reach an exception either.
     assert!(holds(Not(Method.is("GET")), &request("HEAD")));
     assert!(!holds(Not(Method.is("GET")), &request("GET")));
     assert!(!holds(Not(Method.is("HEAD")), &request("HEAD")));
@@ -51,7 +51,7 @@ fn where_no_route_is_known_the_path_is_compared() {
     let unrouted = |path: &str| Request { path: path.into(), ..Request::default() };
     for path in ["/users/7", "/%75sers/7", "//users/7/"] {
         assert!(holds(Route.is("/users/{id}"), &unrouted(path)), "{path}");
-        // It is no way to make exceptions: nobody knows who will answer.
+        // It does not make exceptions, because it is unknown which route will answer.
         assert!(holds(Not(Route.is("/users/{id}")), &unrouted(path)), "{path}");
     }
     assert!(!holds(Route.is("/users/{id}"), &unrouted("/posts/7")));
@@ -145,7 +145,7 @@ fn a_host_is_compared_as_keys_have_it() {
     assert!(is("API.Example.com.:8080", "api.example.com"));
     assert!(is("u@[2001:DB8::1]:443", "[2001:db8::1]"));
     assert!(is("[::1]", "[::1]"));
-    // No port is spelled like this: servers would read it in different ways.
+    // A port is not written like this: servers would read it in different ways.
     let garbled = Request { host: Some("api.example.com:x".into()), ..Request::default() };
     assert!(Host.any(&garbled, |_| true).unwrap_err().is_ambiguous());
     let nothing = Request { host: Some(":80".into()), ..Request::default() };

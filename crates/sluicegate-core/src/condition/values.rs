@@ -6,10 +6,10 @@ use crate::key::{
     query_values, trimmed,
 };
 
-/// What can be present in a request, or equal to something, in one place or in several.
+/// A value that can be present in a request, or equal to a text, in one place or in several.
 ///
-/// A key wants one value and refuses two. A condition looks at each: which of them a handler reads,
-/// nobody here can know.
+/// A key needs one value and refuses two. A condition looks at each, because it is unknown which of them a handler
+/// reads.
 pub trait Values<V: View> {
     /// Whether one of the values passes the test.
     fn any(&self, view: &V, test: impl Fn(&[u8]) -> bool) -> Result<bool, Missing>;
@@ -41,7 +41,7 @@ impl<V: View, N: AsRef<str>> Values<V> for Cookie<N> {
     }
 }
 
-/// As the key has it, in lower case, without user, port and final dot; none where nothing is left.
+/// As in the key: in lower case, without user, port and final dot. None if nothing is left.
 impl<V: View> Values<V> for Host {
     fn any(&self, view: &V, test: impl Fn(&[u8]) -> bool) -> Result<bool, Missing> {
         let name = host_of(view)?.unwrap_or_default().to_ascii_lowercase();
@@ -69,7 +69,7 @@ macro_rules! conditions {
                 Equals { source: self, value: value.into() }
             }
 
-            /// Holds where it is there. What is empty is missing, as it is for the key.
+            /// Holds if it is present. An empty value counts as missing, as for the key.
             pub fn is_present(self) -> Present<Self> {
                 Present { source: self }
             }
@@ -78,8 +78,8 @@ macro_rules! conditions {
 }
 
 conditions! {
-    /// Holds where a line of the header is `value`, byte for byte, without the spaces and tabs around
-    /// it. Of a header that is sent twice, either line may be.
+    /// Holds if a line of the header is `value`, byte for byte, without the spaces and tabs around it. If the header
+    /// is sent twice, one of the lines has to be equal.
     ///
     /// ```
     /// use sluicegate::{Header, Ip, Limit};
@@ -87,14 +87,13 @@ conditions! {
     /// let rule = Limit::per_minute(10).by(Ip::peer()).when(Header("x-beta").equals("1"));
     /// ```
     Header;
-    /// Holds where the parameter is `value`, once both its name and value are percent-decoded. Of a
-    /// parameter that stands there twice, either may be. A parameter without a value, as in `?debug`,
-    /// equals the empty text.
+    /// Holds if the parameter is `value`, after its name and value are percent-decoded. If the parameter is there
+    /// twice, one of the values has to be equal. A parameter without a value, as in `?debug`, equals the empty text.
     Query;
-    /// Holds where the cookie is `value`, once both its name and value are percent-decoded. Of a
-    /// cookie that is sent twice, either may be.
+    /// Holds if the cookie is `value`, after its name and value are percent-decoded. If the cookie is sent twice, one
+    /// of the values has to be equal.
     Cookie;
-    /// Holds where the claim is `value`.
+    /// Holds if the claim is `value`.
     ///
     /// ```
     /// use sluicegate::{Claim, Limit};
@@ -104,7 +103,7 @@ conditions! {
     Claim;
 }
 
-/// Holds where something in the request equals a text: see [`Header::equals`].
+/// Holds if a value in the request equals a text: see [`Header::equals`].
 #[derive(Debug, Clone)]
 pub struct Equals<S> {
     source: S,
@@ -121,7 +120,7 @@ impl<V: View, S: Values<V>> Condition<V> for Equals<S> {
     }
 }
 
-/// Holds where something is in the request: see [`Header::is_present`].
+/// Holds if a value is present in the request: see [`Header::is_present`].
 #[derive(Debug, Clone)]
 pub struct Present<S> {
     source: S,

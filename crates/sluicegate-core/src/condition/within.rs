@@ -3,11 +3,11 @@ use crate::key::network_error::NetworkError;
 use crate::key::{Ip, Missing, Network, View};
 
 impl Ip {
-    /// Holds for clients with an address in one of these networks: `10.0.0.0/8`, or a lone address.
-    /// `0.0.0.0/0` is all of IPv4, `::/0` all of IPv6.
+    /// Holds for clients with an address in one of these networks: `10.0.0.0/8`, or a single address. `0.0.0.0/0` is
+    /// all of IPv4, `::/0` all of IPv6.
     ///
-    /// The whole address counts, whatever part of it the key is cut to. Where the server does not know
-    /// the peer's address, it is in no network.
+    /// The whole address counts, whatever prefix of it the key uses. If the server does not know the peer's address,
+    /// the answer is an error.
     ///
     /// ```
     /// use sluicegate::{Ip, Limit};

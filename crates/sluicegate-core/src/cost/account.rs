@@ -1,4 +1,4 @@
-//! Accounting by response: what a request cost, known only when it has been answered.
+//! Charges that depend on the response: the cost of a request, known only when it was answered.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ pub trait Reply {
     /// The first line of the header field `name`.
     fn header(&self, name: &str) -> Option<&[u8]>;
 
-    /// What the handler says the request really cost: the [`Cost`] in the response's extensions.
+    /// The cost that the handler reports: the [`Cost`] in the response's extensions.
     fn cost(&self) -> Option<u64>;
 
     /// Whether another limit, further in, refused the request.
@@ -24,7 +24,7 @@ pub trait Reply {
     }
 }
 
-/// What a request really cost, left by the handler in the response's extensions for
+/// The actual cost of a request. The handler leaves it in the response's extensions for
 /// [`By::settle_cost`](crate::rule::By::settle_cost).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cost(pub u64);
@@ -49,7 +49,7 @@ struct Entry<F: ?Sized> {
     spent: F,
 }
 
-/// From the response, what was charged, and the most that it may become, to what it becomes.
+/// From the response, the amount charged, and the largest amount that it may become, to the new amount.
 type Spent = dyn Fn(&dyn Reply, u64, u64) -> u64 + Send + Sync;
 
 impl Account {
@@ -77,7 +77,7 @@ impl Account {
         Self::bounded(Due::End, move |reply, charged, most| (self.0.spent)(reply, charged, most))
     }
 
-    /// The part of `charged` that stays charged, at most `most`; all of it where there is no account.
+    /// The part of `charged` that stays charged, at most `most`. All of it, without an account.
     pub(crate) fn spent(account: Option<&Self>, reply: &dyn Reply, charged: u64, most: u64) -> u64 {
         account.map_or(charged, |Self(entry)| (entry.spent)(reply, charged, most))
     }
@@ -87,7 +87,7 @@ impl Account {
         self.0.due != Due::Head
     }
 
-    /// Whether it waits for the end of the body, of a response whose cost may be running.
+    /// Whether it waits for the end of the body of a response whose cost may be running.
     pub(crate) fn waits(&self, is_running: bool) -> bool {
         match self.0.due {
             Due::Head => false,
@@ -96,7 +96,7 @@ impl Account {
         }
     }
 
-    /// Settles two charges to one row, each its own way.
+    /// Settles two charges to one row, each in its own way.
     pub(crate) fn joined(
         first: Option<Self>,
         charged_first: u64,

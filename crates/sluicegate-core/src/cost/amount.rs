@@ -1,15 +1,15 @@
 use crate::key::{Header, Missing, Query, View, header_value, query_value};
 
-/// Where a client writes a number, for [`cost_from`](super::cost_from).
+/// A place where a client writes a number, for [`cost_from`](super::cost_from).
 pub trait Amount<V: View> {
-    /// What `read` makes of the text.
+    /// Calls `read` with the text, and returns the result.
     ///
     /// # Errors
     ///
     /// If the value is missing, or is there twice with different values.
     fn read<O>(&self, view: &V, read: impl FnOnce(&[u8]) -> O) -> Result<O, Missing>;
 
-    /// What the place is called, in words that fit behind "a number in": "the `x-tokens` header".
+    /// The name of the place, as the rest of "a number in": "the `x-tokens` header".
     fn place(&self) -> String;
 
     /// Whether that is the length of the request's body.
@@ -18,7 +18,7 @@ pub trait Amount<V: View> {
     }
 }
 
-/// One value: on several lines only where all say the same.
+/// One value. If it is on several lines, all have to be the same.
 impl<V: View, N: AsRef<str>> Amount<V> for Header<N> {
     fn read<O>(&self, view: &V, read: impl FnOnce(&[u8]) -> O) -> Result<O, Missing> {
         header_value(view, self.0.as_ref()).map(read)
@@ -29,7 +29,7 @@ impl<V: View, N: AsRef<str>> Amount<V> for Header<N> {
     }
 }
 
-/// One value, percent-decoded: several times only where all say the same.
+/// One value, percent-decoded. If it is there several times, all have to be the same.
 impl<V: View, N: AsRef<str>> Amount<V> for Query<N> {
     fn read<O>(&self, view: &V, read: impl FnOnce(&[u8]) -> O) -> Result<O, Missing> {
         query_value(view, self.0.as_ref()).map(|value| read(&value))
@@ -47,7 +47,7 @@ pub struct ContentLength;
 impl<V: View> Amount<V> for ContentLength {
     fn read<O>(&self, view: &V, read: impl FnOnce(&[u8]) -> O) -> Result<O, Missing> {
         match header_value(view, "content-length") {
-            // A coding of the transfer overrides the length (RFC 9112, 6.3), which then declares nothing.
+            // A `transfer-encoding` overrides the length (RFC 9112, 6.3), so the body has no declared length.
             Ok(_) if is_coded(view) => {
                 Err(Missing::client("the `content-length` header without a `transfer-encoding`"))
             }
@@ -66,7 +66,7 @@ impl<V: View> Amount<V> for ContentLength {
     }
 }
 
-/// Without a declared length. In HTTP/2 a body needs no header at all, so the method has to tell.
+/// Without a declared length. In HTTP/2 a body needs no header at all, so only the method can tell.
 fn may_have_a_body(view: &impl View) -> bool {
     let bare = matches!(view.method(), "GET" | "HEAD" | "DELETE" | "OPTIONS" | "TRACE");
     !bare || is_coded(view)

@@ -41,11 +41,11 @@ pub trait CostOf<V: View> {
     ///
     /// # Errors
     ///
-    /// Says what is missing or garbled, and whose mistake that is.
+    /// Returns what is missing or garbled, and whether the client or the server has to fix it.
     fn of(&self, view: &V) -> Result<u64, Missing>;
 
-    /// Whether the cost is the length of the request's body, as that of [`content_length`] is: one that a
-    /// limit can never admit is then answered with `413 Content Too Large`.
+    /// Whether the cost is the length of the request's body, like that of [`content_length`]. A request that a limit
+    /// can never admit is then answered with `413 Content Too Large`.
     #[inline]
     fn is_length(&self) -> bool {
         false

@@ -1,10 +1,10 @@
-//! Numbers as clients write them, read exactly.
+//! Reads numbers written by clients, exactly.
 //!
-//! A number from a client has bounds. A cost is at least 1. Text that is no number, a number that is too
-//! large, and two different numbers in one place are answered with 400, which names the place and the bound
-//! in the client's own unit. Decimals are read digit by digit; no float comes near a budget.
+//! A number from a client has bounds. A cost is at least 1. Text that is not a number, a number that is too large,
+//! and two different numbers in one place are answered with 400, which names the place and the bound in the client's
+//! own unit. Decimals are read digit by digit, without floats.
 
-/// Why a text is not taken.
+/// Why a text is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wrong {
     NoNumber,
@@ -113,8 +113,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(256))]
 
-        /// Against whole numbers that hold all of it: `whole.after` times `scale` is
-        /// `wholeafter * scale / 10^digits`.
+        /// Compared with integers that are large enough: `whole.after` times `scale` is `wholeafter * scale /
+        /// 10^digits`.
         #[test]
         fn decimals_agree_with_arithmetic_in_large_integers(
             before in 0..10_u64.pow(12),

@@ -5,7 +5,7 @@ use crate::key::trimmed;
 /// What a response says in its header `name`, a whole number, for
 /// [`By::settle_cost`](crate::rule::By::settle_cost).
 ///
-/// If the header is absent or no number, the estimate is kept.
+/// If the header is absent or not a number, the estimate is kept.
 ///
 /// ```
 /// use sluicegate::{Claim, Limit};
@@ -23,12 +23,12 @@ pub fn reply_header(
     move |reply| whole(trimmed(reply.header(name.as_ref())?)).ok()
 }
 
-/// [`reply_header`] for decimal numbers, times `scale` and rounded up: with 100, a header of `0.25`
+/// Like [`reply_header`], for decimal numbers, multiplied by `scale` and rounded up: with 100, a header of `0.25`
 /// dollars is 25 cents.
 ///
 /// # Panics
 ///
-/// When `scale` is 0.
+/// If `scale` is 0.
 #[track_caller]
 pub fn reply_header_scaled(
     name: impl AsRef<str> + Send + Sync + 'static,

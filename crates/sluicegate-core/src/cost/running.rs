@@ -37,11 +37,11 @@ impl RunningCost {
     /// Adds `cost`; the total stays at most `u64::MAX`.
     pub fn add(&self, cost: u64) {
         let add = |total: u64| Some(total.saturating_add(cost));
-        // Never an error: there always is a sum.
+        // Never fails, because there always is a sum.
         let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
     }
 
-    /// Makes `total` the cost so far, for handlers that count by themselves.
+    /// Sets the cost so far to `total`, for handlers that count by themselves.
     pub fn set(&self, total: u64) {
         self.0.store(total, Ordering::Relaxed);
     }

@@ -114,12 +114,12 @@ fn a_body_costs_by_its_declared_length() {
         cost(&length, &request("POST", &[])).unwrap_err(),
         "the request lacks the `content-length` header"
     );
-    // A length that is kept back is no way to a cheap request.
+    // Leaving out the length does not make a request cheap.
     let chunked = [("transfer-encoding", "chunked")];
     assert!(cost(&length, &request("GET", &chunked)).is_err());
     assert_eq!(cost(&length.default(64), &request("GET", &chunked)), Ok(64));
     assert_eq!(cost(&length.default(64), &request("POST", &[])), Ok(64));
-    // Nor is one that the transfer overrides: actix-web shows both headers, and reads the chunks.
+    // Nor does a length that `transfer-encoding` overrides: actix-web shows both headers, and reads the chunks.
     let both = [("content-length", "1"), ("transfer-encoding", "chunked")];
     assert!(cost(&length, &request("POST", &both)).is_err());
     assert_eq!(cost(&length.default(64), &request("POST", &both)), Ok(64));
@@ -135,7 +135,7 @@ fn bounds_that_cross_are_refused() {
     assert!(!panics(|| from().at_most(1)));
 }
 
-/// The rule is asked for its key first: who owes nothing need not say how much.
+/// The rule is asked for its key first. A request that is not charged need not state its cost.
 #[test]
 fn a_request_that_owes_nothing_may_be_silent_about_its_cost() {
     let charge = |rule: &dyn Rule<Request>, request: &Request| {
@@ -149,7 +149,7 @@ fn a_request_that_owes_nothing_may_be_silent_about_its_cost() {
     assert_eq!(charge(&rule, &silent).unwrap_err().what(), "the `x-n` header");
     assert_eq!(charge(&rule, &silent.header("x-n", "3")), Ok(vec![3]));
 
-    // What is owed to one rule is not left standing when another cannot be told.
+    // If one rule fails, the charges of the other rules are dropped.
     let both = (Limit::per_hour(10).by(Global), Limit::per_minute(10).by(Global).cost(from()));
     assert!(charge(&both, &Request::default()).is_err());
 }

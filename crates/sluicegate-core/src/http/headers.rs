@@ -1,9 +1,9 @@
-//! Writing the header fields of a response, whatever type the framework keeps them in.
+//! Writing the header fields of a response, for any framework's header map.
 
 use crate::http::fields;
 use crate::limit::Decision;
 
-/// The header fields of a response: what an adapter lets be written of its framework's own type.
+/// The header fields of a response. An adapter implements this for its framework's own type.
 pub trait Headers {
     /// Whether a line of `field` is there.
     fn contains(&self, field: Field) -> bool;
@@ -50,12 +50,12 @@ pub fn is_stored_for_others(headers: &impl Headers) -> bool {
         || for_a_cdn(Field::SurrogateControl)
 }
 
-/// What the lines of `Cache-Control`, or of a field like it, say to shared caches.
+/// What the lines of `Cache-Control`, or of a similar field, tell shared caches.
 #[derive(Debug, Default)]
 struct Caching {
     allowed: bool,
     forbidden: bool,
-    /// Whether a time is named, be it 0.
+    /// Whether a time is given, even 0.
     has_age: bool,
 }
 
@@ -153,7 +153,7 @@ impl Field {
     }
 }
 
-/// Which header fields tell clients how they stand.
+/// Which header fields tell clients what they have left.
 ///
 /// ```
 /// use sluicegate::Fields;
@@ -186,8 +186,8 @@ impl Fields {
         }
     }
 
-    /// Writes the fields of a decision. Writes none where the response [is stored for
-    /// others](is_stored_for_others): they would learn how this client stands.
+    /// Writes the fields of a decision. Writes none if the response [is stored for others](is_stored_for_others):
+    /// they would see what this client has left.
     pub fn write(self, decision: &Decision, headers: &mut impl Headers) {
         if !is_stored_for_others(headers) {
             self.write_always(decision, headers);
@@ -205,7 +205,7 @@ impl Fields {
             headers.append(Field::RateLimitPolicy, Value::Text(policy.as_bytes()));
             headers.append(Field::RateLimit, Value::Text(line.as_bytes()));
         }
-        // These speak of one limit: with layers on top of one another, of the innermost one's.
+        // These describe one limit: with several layers, that of the innermost layer.
         let x_rate_limit = self.x_rate_limit && !headers.contains(Field::XLimit);
         if let (true, Some(status)) = (x_rate_limit, fields::tightest(decision)) {
             headers.insert(Field::XLimit, Value::Number(status.limit.capacity()));
@@ -223,8 +223,8 @@ impl Fields {
         self == Self::DRAFT
     }
 
-    /// Writes the fields of a response that was served: nothing where somebody else has said when to
-    /// come back, since no window announced may end after that.
+    /// Writes the fields of a response that was served. Writes none if the response already says when to come back,
+    /// because no announced window may end after that.
     pub fn write_served(self, decision: &Decision, headers: &mut impl Headers) {
         if self != Self::NONE && !headers.contains(Field::RetryAfter) {
             self.write(decision, headers);

@@ -1,17 +1,17 @@
-//! Texts that last as long as the process.
+//! Texts that live as long as the process.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
-/// How many texts are kept at most, however many layers and reloaded files there are.
+/// The largest number of texts, however many layers and reloaded files there are.
 const MOST: usize = 256;
 
-/// How long a text is at most.
+/// The longest text.
 const LONGEST: usize = 256;
 
 static TEXTS: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
 
-/// `text`, kept for as long as the process lasts; `None` if there is no room for it.
+/// Keeps `text` for the life of the process; `None` if there is no room for it.
 ///
 /// A header value of such a text is cloned and dropped without counting references, which takes two atomic operations
 /// for each response otherwise, a tenth of what writing the fields takes. Texts are never dropped, so they are bounded

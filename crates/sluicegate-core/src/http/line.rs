@@ -5,7 +5,7 @@ use crate::limit::{Limit, NamePiece};
 /// As long as most header fields are.
 const ON_STACK: usize = 120;
 
-/// Text being written. It takes everything, and knows numbers and quotes without the machinery of formatting, which
+/// Text being written. It accepts anything, and writes numbers and quotes without the formatting machinery, which
 /// takes longer than a decision.
 pub(crate) trait Text {
     /// Adds text.
@@ -56,11 +56,11 @@ impl Text for String {
     }
 }
 
-/// A line of text, kept on the stack as long as it is short.
+/// A line of text that is on the stack while it is short.
 pub(crate) struct Line<const N: usize = ON_STACK> {
     short: [u8; N],
     len: usize,
-    /// All of it, once it is longer.
+    /// The whole text, once it is longer.
     long: String,
 }
 

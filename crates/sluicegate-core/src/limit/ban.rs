@@ -26,17 +26,17 @@ impl Limit {
     ///
     /// # Panics
     ///
-    /// When the time is zero or has a fraction of a microsecond.
+    /// If the time is zero or has a fraction of a microsecond.
     #[track_caller]
     pub const fn ban(self, ban: Duration) -> Self {
         valid(self.try_ban(ban))
     }
 
-    /// [`ban`](Self::ban) for values from configuration.
+    /// Like [`ban`](Self::ban), for values from configuration.
     ///
     /// # Errors
     ///
-    /// When the time is zero or has a fraction of a microsecond.
+    /// If the time is zero or has a fraction of a microsecond.
     pub const fn try_ban(mut self, ban: Duration) -> Result<Self, LimitError> {
         self.ban = match micros(ban) {
             Ok(ban) => ban,
@@ -67,18 +67,18 @@ impl Limit {
     ///
     /// # Panics
     ///
-    /// Where [`try_ban_after`](Self::try_ban_after) returns an error.
+    /// If [`try_ban_after`](Self::try_ban_after) returns an error.
     #[track_caller]
     pub const fn ban_after(self, refusals: u64, within: Duration) -> Self {
         valid(self.try_ban_after(refusals, within))
     }
 
-    /// [`ban_after`](Self::ban_after) for values from configuration.
+    /// Like [`ban_after`](Self::ban_after), for values from configuration.
     ///
     /// # Errors
     ///
-    /// When there is no ban, the refusals are 0, or 2^52 and more, or the time is zero or has a fraction of a
-    /// microsecond.
+    /// If there is no ban, if the number of refusals is 0, or 2^52 or more, or if the time is zero or has a fraction
+    /// of a microsecond.
     pub const fn try_ban_after(
         mut self,
         refusals: u64,
@@ -133,20 +133,20 @@ impl Limit {
         state.ban = [now, bounded(interval + self.ban)];
     }
 
-    /// How much longer the refusals that were counted count; 0 where there are none.
+    /// For how much longer the counted refusals count; 0 if there are none.
     pub(super) fn struck_for(&self, state: &State, now: u64) -> u64 {
         let [since, count] = state.strikes;
         if self.after > 0 && count > 0 { time_left([since, self.within], now) } else { 0 }
     }
 
-    /// Lifts what a charge that is given back was a reason for: a ban that began while it counted, and
-    /// refusals that are counted towards one, once as much is given back as has been refused since.
+    /// Lifts the consequences of a charge that is given back: a ban that began while the charge counted, and refusals
+    /// counted towards a ban, once as much is given back as was refused since.
     pub(super) fn pardon(&self, state: &mut State, receipt: &Receipt, now: u64, back: u64) {
         let is_banned = time_left(state.ban, now) > 0;
         let since = if is_banned { state.ban[0] } else { state.strikes[0] };
         let is_on_record = is_banned || self.struck_for(state, now) > 0;
         if is_on_record && !receipt.banned && self.counted(receipt, since) {
-            // All that has been refused would have been admitted, had this never been charged.
+            // Without this charge, all refused requests would have been admitted.
             state.refused = state.refused.saturating_sub(back);
             if state.refused == 0 {
                 (state.ban, state.strikes) = ([0; 2], [0; 2]);

@@ -1,4 +1,4 @@
-//! Making the arithmetic of what was asked for, or saying what is wrong with it.
+//! Turns the requested numbers into the arithmetic, or returns what is wrong with them.
 
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ impl Limit {
         limit.checked()
     }
 
-    /// Makes the arithmetic of what was asked for, or says what is wrong with it.
+    /// Turns the requested numbers into the arithmetic, or returns what is wrong with them.
     pub(super) const fn checked(mut self) -> Result<Self, LimitError> {
         if self.count == 0 {
             return Err(LimitError::new("the count is 0: nothing would ever be admitted"));
@@ -173,7 +173,7 @@ pub(super) const fn micros(duration: Duration) -> Result<u64, &'static str> {
     Ok(duration.as_micros() as u64)
 }
 
-/// What a constructor that panics makes of an error.
+/// The panic of a constructor, made from an error.
 #[track_caller]
 pub(super) const fn valid(limit: Result<Limit, LimitError>) -> Limit {
     match limit {

@@ -17,7 +17,7 @@ impl Limit {
     ///
     /// # Panics
     ///
-    /// Where [`try_per`](Self::try_per) returns an error.
+    /// If [`try_per`](Self::try_per) returns an error.
     #[track_caller]
     pub const fn per_second(count: u64) -> Self {
         Self::per(count, SECOND)
@@ -27,7 +27,7 @@ impl Limit {
     ///
     /// # Panics
     ///
-    /// Where [`try_per`](Self::try_per) returns an error.
+    /// If [`try_per`](Self::try_per) returns an error.
     #[track_caller]
     pub const fn per_minute(count: u64) -> Self {
         Self::per(count, MINUTE)
@@ -37,7 +37,7 @@ impl Limit {
     ///
     /// # Panics
     ///
-    /// Where [`try_per`](Self::try_per) returns an error.
+    /// If [`try_per`](Self::try_per) returns an error.
     #[track_caller]
     pub const fn per_hour(count: u64) -> Self {
         Self::per(count, HOUR)
@@ -47,7 +47,7 @@ impl Limit {
     ///
     /// # Panics
     ///
-    /// Where [`try_per`](Self::try_per) returns an error.
+    /// If [`try_per`](Self::try_per) returns an error.
     #[track_caller]
     pub const fn per_day(count: u64) -> Self {
         Self::per(count, DAY)
@@ -64,25 +64,24 @@ impl Limit {
     ///
     /// # Panics
     ///
-    /// Where [`try_per`](Self::try_per) returns an error.
+    /// If [`try_per`](Self::try_per) returns an error.
     #[track_caller]
     pub const fn per(count: u64, period: Duration) -> Self {
         valid(Self::try_per(count, period))
     }
 
-    /// [`per`](Self::per) for values from configuration.
+    /// Like [`per`](Self::per), for values from configuration.
     ///
     /// # Errors
     ///
-    /// When the count or the period is zero, the period has a fraction of a microsecond, or the
-    /// numbers are too large to stay exact.
+    /// If the count or the period is zero, the period has a fraction of a microsecond, or the numbers are too large
+    /// to stay exact.
     pub const fn try_per(count: u64, period: Duration) -> Result<Self, LimitError> {
         Self::make(AlgorithmSpec::TokenBucket { burst: count }, count, period)
     }
 
-    /// A leaky bucket: requests leave at a fixed rate of `count` in every `period`, in order of
-    /// arrival. How many may wait is said by [`queue`](Self::queue); without it, none, however patient
-    /// they are.
+    /// A leaky bucket: requests leave at a fixed rate of `count` in every `period`, in order of arrival.
+    /// [`queue`](Self::queue) sets how many may wait; without it, none may.
     ///
     /// A request admitted with a [`wait`](super::Decision::wait) is let go when that has passed. This
     /// is nginx's `limit_req`: `rate=10r/s` with `burst=20` is
@@ -91,13 +90,13 @@ impl Limit {
     ///
     /// # Panics
     ///
-    /// Where [`try_leaky_bucket`](Self::try_leaky_bucket) returns an error.
+    /// If [`try_leaky_bucket`](Self::try_leaky_bucket) returns an error.
     #[track_caller]
     pub const fn leaky_bucket(count: u64, period: Duration) -> Self {
         valid(Self::try_leaky_bucket(count, period))
     }
 
-    /// [`leaky_bucket`](Self::leaky_bucket) for values from configuration.
+    /// Like [`leaky_bucket`](Self::leaky_bucket), for values from configuration.
     ///
     /// # Errors
     ///
@@ -110,17 +109,17 @@ impl Limit {
     /// so that every process agrees on them, unless they begin
     /// [`from_first`](Self::from_first) use.
     ///
-    /// Twice the count can pass around a border: that is the algorithm's nature.
+    /// Around a border, twice the count can pass. That is the nature of the algorithm.
     ///
     /// # Panics
     ///
-    /// Where [`try_fixed_window`](Self::try_fixed_window) returns an error.
+    /// If [`try_fixed_window`](Self::try_fixed_window) returns an error.
     #[track_caller]
     pub const fn fixed_window(count: u64, period: Duration) -> Self {
         valid(Self::try_fixed_window(count, period))
     }
 
-    /// [`fixed_window`](Self::fixed_window) for values from configuration.
+    /// Like [`fixed_window`](Self::fixed_window), for values from configuration.
     ///
     /// # Errors
     ///
@@ -136,13 +135,13 @@ impl Limit {
     ///
     /// # Panics
     ///
-    /// Where [`try_sliding_log`](Self::try_sliding_log) returns an error.
+    /// If [`try_sliding_log`](Self::try_sliding_log) returns an error.
     #[track_caller]
     pub const fn sliding_log(count: u64, period: Duration) -> Self {
         valid(Self::try_sliding_log(count, period))
     }
 
-    /// [`sliding_log`](Self::sliding_log) for values from configuration.
+    /// Like [`sliding_log`](Self::sliding_log), for values from configuration.
     ///
     /// # Errors
     ///
@@ -157,13 +156,13 @@ impl Limit {
     ///
     /// # Panics
     ///
-    /// Where [`try_sliding_window`](Self::try_sliding_window) returns an error.
+    /// If [`try_sliding_window`](Self::try_sliding_window) returns an error.
     #[track_caller]
     pub const fn sliding_window(count: u64, period: Duration) -> Self {
         valid(Self::try_sliding_window(count, period))
     }
 
-    /// [`sliding_window`](Self::sliding_window) for values from configuration.
+    /// Like [`sliding_window`](Self::sliding_window), for values from configuration.
     ///
     /// # Errors
     ///
@@ -179,19 +178,19 @@ impl Limit {
     ///
     /// # Panics
     ///
-    /// Where [`try_concurrent`](Self::try_concurrent) returns an error.
+    /// If [`try_concurrent`](Self::try_concurrent) returns an error.
     #[track_caller]
     pub const fn concurrent(count: u64) -> Self {
         valid(Self::try_concurrent(count))
     }
 
-    /// [`concurrent`](Self::concurrent) for values from configuration.
+    /// Like [`concurrent`](Self::concurrent), for values from configuration.
     ///
     /// # Errors
     ///
-    /// When the count is zero, or 2^52 and more.
+    /// If the count is zero, or 2^52 or more.
     pub const fn try_concurrent(count: u64) -> Result<Self, LimitError> {
-        // Any period will do: the arithmetic has none.
+        // Any period will do: the algorithm does not use it.
         Self::make(AlgorithmSpec::Concurrent, count, SECOND)
     }
 }

@@ -1,4 +1,4 @@
-//! What can be said of a limit beyond its rate.
+//! The options of a limit beyond its rate.
 
 use std::time::Duration;
 
@@ -13,17 +13,17 @@ impl Limit {
     ///
     /// # Panics
     ///
-    /// Where [`try_burst`](Self::try_burst) returns an error.
+    /// If [`try_burst`](Self::try_burst) returns an error.
     #[track_caller]
     pub const fn burst(self, burst: u64) -> Self {
         valid(self.try_burst(burst))
     }
 
-    /// [`burst`](Self::burst) for values from configuration.
+    /// Like [`burst`](Self::burst), for values from configuration.
     ///
     /// # Errors
     ///
-    /// When the burst is zero or too large to stay exact, or the limit is not a token bucket.
+    /// If the burst is zero or too large to stay exact, or the limit is not a token bucket.
     pub const fn try_burst(mut self, most: u64) -> Result<Self, LimitError> {
         match &mut self.spec {
             AlgorithmSpec::TokenBucket { burst } | AlgorithmSpec::SteppedBucket { burst } => {
@@ -34,8 +34,8 @@ impl Limit {
         self.checked()
     }
 
-    /// Refills the token bucket in steps, `amount` tokens in every `every`, counted from the first
-    /// token spent; what was said before of the rate is its capacity.
+    /// Refills the token bucket in steps, `amount` tokens in every `every`, counted from the first token spent. The
+    /// rate that was set before becomes its capacity.
     ///
     /// ```
     /// use std::time::Duration;
@@ -47,17 +47,17 @@ impl Limit {
     ///
     /// # Panics
     ///
-    /// Where [`try_refill`](Self::try_refill) returns an error.
+    /// If [`try_refill`](Self::try_refill) returns an error.
     #[track_caller]
     pub const fn refill(self, amount: u64, every: Duration) -> Self {
         valid(self.try_refill(amount, every))
     }
 
-    /// [`refill`](Self::refill) for values from configuration.
+    /// Like [`refill`](Self::refill), for values from configuration.
     ///
     /// # Errors
     ///
-    /// When the amount or the time is zero or too large, or the limit is not a token bucket.
+    /// If the amount or the time is zero or too large, or the limit is not a token bucket.
     pub const fn try_refill(mut self, amount: u64, every: Duration) -> Result<Self, LimitError> {
         self.spec = match self.spec {
             AlgorithmSpec::TokenBucket { burst } | AlgorithmSpec::SteppedBucket { burst } => {
@@ -73,22 +73,21 @@ impl Limit {
         self.checked()
     }
 
-    /// Lets `len` requests wait in a leaky bucket; the next is refused.
+    /// Lets `len` requests wait in a leaky bucket. The next one is refused.
     ///
     /// # Panics
     ///
-    /// Where [`try_queue`](Self::try_queue) returns an error.
+    /// If [`try_queue`](Self::try_queue) returns an error.
     #[track_caller]
     pub const fn queue(self, len: u64) -> Self {
         valid(self.try_queue(len))
     }
 
-    /// [`queue`](Self::queue) for values from configuration.
+    /// Like [`queue`](Self::queue), for values from configuration.
     ///
     /// # Errors
     ///
-    /// When the queue is too long to stay exact or shorter than `delay_after`, or the limit is not a
-    /// leaky bucket.
+    /// If the queue is too long to stay exact or shorter than `delay_after`, or the limit is not a leaky bucket.
     pub const fn try_queue(mut self, len: u64) -> Result<Self, LimitError> {
         match &mut self.spec {
             AlgorithmSpec::LeakyBucket { queue, .. } => *queue = len,
@@ -102,17 +101,17 @@ impl Limit {
     ///
     /// # Panics
     ///
-    /// Where [`try_delay_after`](Self::try_delay_after) returns an error.
+    /// If [`try_delay_after`](Self::try_delay_after) returns an error.
     #[track_caller]
     pub const fn delay_after(self, requests: u64) -> Self {
         valid(self.try_delay_after(requests))
     }
 
-    /// [`delay_after`](Self::delay_after) for values from configuration.
+    /// Like [`delay_after`](Self::delay_after), for values from configuration.
     ///
     /// # Errors
     ///
-    /// When the queue is shorter, or the limit is not a leaky bucket.
+    /// If the queue is shorter, or the limit is not a leaky bucket.
     pub const fn try_delay_after(mut self, requests: u64) -> Result<Self, LimitError> {
         match &mut self.spec {
             AlgorithmSpec::LeakyBucket { delay_after, .. } => *delay_after = requests,
@@ -125,17 +124,17 @@ impl Limit {
     ///
     /// # Panics
     ///
-    /// When the limit is not a fixed window.
+    /// If the limit is not a fixed window.
     #[track_caller]
     pub const fn from_first(self) -> Self {
         valid(self.try_from_first())
     }
 
-    /// [`from_first`](Self::from_first) for values from configuration.
+    /// Like [`from_first`](Self::from_first), for values from configuration.
     ///
     /// # Errors
     ///
-    /// When the limit is not a fixed window.
+    /// If the limit is not a fixed window.
     pub const fn try_from_first(mut self) -> Result<Self, LimitError> {
         match self.spec {
             AlgorithmSpec::FixedWindow { .. } => {
@@ -152,17 +151,17 @@ impl Limit {
     ///
     /// # Panics
     ///
-    /// Where [`try_resolution`](Self::try_resolution) returns an error.
+    /// If [`try_resolution`](Self::try_resolution) returns an error.
     #[track_caller]
     pub const fn resolution(self, resolution: Duration) -> Self {
         valid(self.try_resolution(resolution))
     }
 
-    /// [`resolution`](Self::resolution) for values from configuration.
+    /// Like [`resolution`](Self::resolution), for values from configuration.
     ///
     /// # Errors
     ///
-    /// When the resolution does not divide the period, or the limit is not a sliding log.
+    /// If the resolution does not divide the period, or the limit is not a sliding log.
     pub const fn try_resolution(mut self, step: Duration) -> Result<Self, LimitError> {
         match (&mut self.spec, micros(step)) {
             (AlgorithmSpec::SlidingLog { resolution }, Ok(step)) => *resolution = step,
@@ -174,8 +173,8 @@ impl Limit {
         self.checked()
     }
 
-    /// Says whether a log of this length can be kept: one of 65,536 stamps for each key at most, which take
-    /// 1 MiB. Stores ask this of a limit before they are used; it is always so of limits that are no logs.
+    /// Checks whether a log of this length can be kept: at most 65,536 stamps for each key, which take 1 MiB. Stores
+    /// check this before a limit is used. Limits that are not logs always pass.
     ///
     /// ```
     /// use std::time::Duration;
@@ -189,7 +188,7 @@ impl Limit {
     ///
     /// # Errors
     ///
-    /// When the log is longer. Merge its stamps by a [`resolution`](Self::resolution), or take a
+    /// If the log is longer. Merge its stamps with a [`resolution`](Self::resolution), or use a
     /// [`sliding_window`](Self::sliding_window).
     pub fn check_length(&self) -> Result<(), LimitError> {
         if self.most_entries() <= MOST_ENTRIES {
@@ -206,17 +205,17 @@ impl Limit {
     ///
     /// # Panics
     ///
-    /// When the limit is not a sliding window or a sliding log.
+    /// If the limit is not a sliding window or a sliding log.
     #[track_caller]
     pub const fn count_refused(self) -> Self {
         valid(self.try_count_refused())
     }
 
-    /// [`count_refused`](Self::count_refused) for values from configuration.
+    /// Like [`count_refused`](Self::count_refused), for values from configuration.
     ///
     /// # Errors
     ///
-    /// When the limit is not a sliding window or a sliding log.
+    /// If the limit is not a sliding window or a sliding log.
     pub const fn try_count_refused(mut self) -> Result<Self, LimitError> {
         self.count_refused = true;
         self.checked()
@@ -224,22 +223,22 @@ impl Limit {
 
     /// Admits no two requests closer together than `gap`, whatever they cost.
     ///
-    /// While the gap after a request lasts nothing remains, and that is what clients are told: `r=0`, and the
-    /// end of the gap as the end of the window. What the count has left is told again once it is over.
+    /// During the gap after a request nothing remains, and clients are told so: `r=0`, and the end of the gap as the
+    /// end of the window. After the gap they are told what the count has left.
     ///
     /// # Panics
     ///
-    /// When the gap is zero or has a fraction of a microsecond.
+    /// If the gap is zero or has a fraction of a microsecond.
     #[track_caller]
     pub const fn min_gap(self, gap: Duration) -> Self {
         valid(self.try_min_gap(gap))
     }
 
-    /// [`min_gap`](Self::min_gap) for values from configuration.
+    /// Like [`min_gap`](Self::min_gap), for values from configuration.
     ///
     /// # Errors
     ///
-    /// When the gap is zero or has a fraction of a microsecond.
+    /// If the gap is zero or has a fraction of a microsecond.
     pub const fn try_min_gap(mut self, gap: Duration) -> Result<Self, LimitError> {
         self.gap = match micros(gap) {
             Ok(gap) => gap,
@@ -248,21 +247,21 @@ impl Limit {
         self.checked()
     }
 
-    /// Warns the client once more than `soft` is spent; it is still admitted.
+    /// Warns the client once more than `soft` is spent. The request is still admitted.
     ///
     /// # Panics
     ///
-    /// When `soft` is not below the [`capacity`](Self::capacity).
+    /// If `soft` is not below the [`capacity`](Self::capacity).
     #[track_caller]
     pub const fn soft(self, soft: u64) -> Self {
         valid(self.try_soft(soft))
     }
 
-    /// [`soft`](Self::soft) for values from configuration.
+    /// Like [`soft`](Self::soft), for values from configuration.
     ///
     /// # Errors
     ///
-    /// When `soft` is not below the [`capacity`](Self::capacity).
+    /// If `soft` is not below the [`capacity`](Self::capacity).
     pub const fn try_soft(mut self, soft: u64) -> Result<Self, LimitError> {
         self.soft = Some(soft);
         self.checked()
@@ -270,22 +269,21 @@ impl Limit {
 
     /// Names the limit, for header fields, metrics and the store; at most 31 bytes of printable ASCII.
     ///
-    /// Limits of one name and shape share what is spent on a key, wherever they are used on the same
-    /// store.
+    /// Limits with one name and algorithm share what is spent on a key, wherever they are used with the same store.
     ///
     /// # Panics
     ///
-    /// When the name is empty, longer, or not printable ASCII.
+    /// If the name is empty, longer, or not printable ASCII.
     #[track_caller]
     pub const fn named(self, name: &str) -> Self {
         valid(self.try_named(name))
     }
 
-    /// [`named`](Self::named) for values from configuration.
+    /// Like [`named`](Self::named), for values from configuration.
     ///
     /// # Errors
     ///
-    /// When the name is empty, longer, or not printable ASCII.
+    /// If the name is empty, longer, or not printable ASCII.
     pub const fn try_named(mut self, name: &str) -> Result<Self, LimitError> {
         self.name = match Name::new(name) {
             Ok(name) => name,

@@ -1,4 +1,4 @@
-//! A limit that may be exceeded a little, with a warning.
+//! Limits that may be exceeded a little, with a warning.
 
 use super::check::valid;
 use super::definition::{AlgorithmSpec, Limit};
@@ -11,7 +11,7 @@ impl Limit {
     /// least 1.
     ///
     /// This is another way to write two numbers: the limit equals one that is made of them, and prints as such. A
-    /// limit without a name is named after the greater number.
+    /// limit without a name is named after the larger number.
     ///
     /// ```
     /// use std::time::Duration;
@@ -26,18 +26,18 @@ impl Limit {
     ///
     /// # Panics
     ///
-    /// Where [`try_over_percent`](Self::try_over_percent) returns an error.
+    /// If [`try_over_percent`](Self::try_over_percent) returns an error.
     #[track_caller]
     pub const fn over_percent(self, percent: u64) -> Self {
         valid(self.try_over_percent(percent))
     }
 
-    /// [`over_percent`](Self::over_percent) for values from configuration.
+    /// Like [`over_percent`](Self::over_percent), for values from configuration.
     ///
     /// # Errors
     ///
-    /// When that is nothing or too large to stay exact, the limit is a leaky bucket, or it has a soft limit
-    /// already.
+    /// If the surplus is zero or too large to stay exact, if the limit is a leaky bucket, or if it already has a soft
+    /// limit.
     pub const fn try_over_percent(mut self, percent: u64) -> Result<Self, LimitError> {
         if percent == 0 {
             return Err(LimitError::new("0 percent over the limit is not over it"));

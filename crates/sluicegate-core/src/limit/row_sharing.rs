@@ -1,5 +1,4 @@
-//! Limits at the same place share rows, though their numbers differ: those of one tier and of another,
-//! of the day and of the night.
+//! Limits in the same place share rows even if their numbers differ: those of two tiers, or of day and night.
 //!
 //! Tiers and cases that share rows name a limit without a name after its period (`api/second`) and carry it
 //! over, so that what was spent is kept when the tier or the hour changes. Two limits of one list in the
@@ -44,7 +43,7 @@ impl Limits {
     ///
     /// # Errors
     ///
-    /// When a name is none, or two limits would share one.
+    /// If a name is not valid, or two limits would share one.
     pub(crate) fn sharing_rows(&self, name: impl Fn(&Limit) -> String) -> Result<Self, LimitError> {
         let mut placed: Vec<Limit> = Vec::new();
         for limit in self.iter() {
@@ -67,7 +66,7 @@ impl Limits {
     ///
     /// # Errors
     ///
-    /// When a name is none, or two limits would share one.
+    /// If a name is not valid, or two limits would share one.
     pub(crate) fn with_own_rows(
         &self,
         name: Option<&str>,
@@ -102,7 +101,7 @@ fn apart_row(row: &str, earlier: usize) -> String {
 }
 
 fn shared(limit: Limit, name: &str) -> Result<Limit, LimitError> {
-    // One that is carried over already keeps the row that it was given.
+    // A carried limit keeps the row that it was given.
     if limit.own_name().is_some() && limit.is_carried() {
         return Ok(limit);
     }

@@ -1,4 +1,4 @@
-//! Making a charge into what the request really cost.
+//! Changes a charge to what the request really cost.
 //!
 //! Giving back asks who waits behind. Places behind a booked one were computed with it. So only the last in
 //! line can give its place back to a bucket or a fixed window. A sliding log can always take a stamp out.
@@ -40,7 +40,7 @@ impl Limit {
         if self.carried {
             self.give_others(state, receipt, now, cost, cost - spent);
         }
-        // What is held is given back at its ordinary end, too: that makes nothing undone.
+        // Held places are also given back in the ordinary way. That undoes nothing.
         if self.is_held() {
             return;
         }

@@ -1,4 +1,4 @@
-//! Limits on trial: they are counted, and tell what they would refuse.
+//! Limits on trial: they are counted, and report what they would refuse.
 //!
 //! `decide` passes over a limit on trial where limits agree on a moment, and asks it by itself afterwards:
 //! it is charged if it admits the request at once, and otherwise only reports. The limit shares its row
@@ -10,9 +10,8 @@ use super::definition::Limit;
 use super::error::LimitError;
 
 impl Limit {
-    /// Tries the limit on real traffic: it never refuses, and holds nobody up. What it would have refused
-    /// or held up is told in its [`LimitStatus`](super::LimitStatus::shadowed), to the operator, and not to
-    /// clients.
+    /// Tries the limit on real traffic: it never refuses a request or makes it wait. Its
+    /// [`LimitStatus`](super::LimitStatus::shadowed) tells the operator, and not clients, what it would have done.
     ///
     /// It is charged with what is admitted and what it would let in at once by itself; the other limits of
     /// the charge are decided as if it were not there. What it records of refusals (strikes, bans, refused
@@ -33,11 +32,11 @@ impl Limit {
         valid(self.try_shadow())
     }
 
-    /// [`shadow`](Self::shadow) for values from configuration.
+    /// Like [`shadow`](Self::shadow), for values from configuration.
     ///
     /// # Errors
     ///
-    /// None by now: every limit can be a shadow.
+    /// None at present: every limit can be a shadow.
     pub const fn try_shadow(mut self) -> Result<Self, LimitError> {
         self.shadow = true;
         self.checked()

@@ -3,7 +3,7 @@ use smallvec::SmallVec;
 use super::algorithm::sliding_log::Log;
 use super::words::{Parameters, Words};
 
-/// What one limit remembers of one key.
+/// The state of one key under one limit.
 ///
 /// In a fresh state nothing is spent. A state that has fully recovered equals a fresh one, so it may be dropped and
 /// made again. Made by [`Limit::fresh`](super::Limit::fresh).
@@ -20,9 +20,9 @@ pub struct State {
     pub(crate) refused: u64,
     /// Since when refusals are counted towards a ban, and how many there were.
     pub(crate) strikes: Words,
-    /// Whose numbers the words was written by, where that can change.
+    /// The numbers that have written the words, if they can change.
     pub(crate) written: WrittenBy,
-    /// What is spent by other numbers, once there are any.
+    /// What is spent under other numbers, if there are any.
     pub(crate) others: Option<Box<OtherAccounts>>,
     /// The stamps of a sliding log.
     pub(crate) log: Option<Box<Log>>,
@@ -59,26 +59,26 @@ impl State {
 /// The numbers that give the words their meaning, of the limit that wrote it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct WrittenBy {
-    /// As [`Algorithm::numbers`](super::algorithm::Algorithm::numbers) tells them; zeros where nothing is written.
+    /// From [`Algorithm::numbers`](super::algorithm::Algorithm::numbers); zeros if nothing is written.
     pub(crate) parameters: Parameters,
-    /// Since when the account is there: what was charged earlier was not charged to it.
+    /// Since when the account exists. Earlier charges were not charged to it.
     pub(crate) since: u64,
 }
 
-/// Accounts in a row beside the one that decides. Cases and tiers whose numbers take turns are rarely more; of
-/// further ones the account that recovers first makes room.
+/// The number of accounts in a row besides the deciding one. Cases and tiers rarely take turns with more numbers. If
+/// they do, the account that recovers first makes room.
 pub(super) const MOST_ACCOUNTS: usize = 7;
 
 /// The accounts that other numbers keep in a row.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct OtherAccounts {
     pub(crate) accounts: SmallVec<[Account; MOST_ACCOUNTS]>,
-    /// Since when and for how long an account that begins has all spent: one that had to make room, and may
-    /// be this one, had not recovered.
+    /// Since when and for how long new accounts begin with everything spent, because an account had to make room
+    /// before it had recovered.
     pub(crate) shut: Words,
 }
 
-/// What is spent by some numbers.
+/// What is spent under one set of numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Account {
     pub(crate) words: Words,

@@ -7,7 +7,7 @@ use super::words::{Words, time_left};
 
 /// The status of one limit for a key, once a request has been decided.
 ///
-/// Holds durations only, never an instant: the clock is the store's.
+/// Holds durations only, never an instant, because the clock belongs to the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LimitStatus {
@@ -15,12 +15,12 @@ pub struct LimitStatus {
     pub limit: Limit,
     /// How much more could be spent at this moment: nothing while a [gap](Limit::min_gap) or a ban lasts.
     pub remaining: u64,
-    /// The effective window: until it has passed, no more than `remaining` can be spent, and
-    /// afterwards more. Zero when nothing is spent; `None` where only giving back makes room.
+    /// The effective window: until it has passed, no more than `remaining` can be spent, and afterwards more. Zero if
+    /// nothing is spent; `None` if only giving back makes room.
     pub window: Option<Duration>,
-    /// Until the key is as good as new, with nobody spending; `None` where only giving back does that.
+    /// How long until the key is as good as new, if nobody spends; `None` if only giving back does that.
     pub reset: Option<Duration>,
-    /// What was charged; zero where the request was refused.
+    /// What was charged; zero if the request was refused.
     pub charged: u64,
     /// Whether it is this limit that refuses.
     pub refused: bool,
@@ -32,8 +32,8 @@ pub struct LimitStatus {
     /// Whether the key was counted together with others in a row that they share, because the store had no
     /// room for a row of its own: see [`WhenFull::CountTogether`](crate::limit::WhenFull::CountTogether).
     pub together: bool,
-    /// Until this limit would admit the request; zero when it does now, `None` when it cannot tell (only
-    /// giving back makes room) or never does (the cost is more than it ever allows).
+    /// How long until this limit would admit the request: zero if it does now; `None` if that is unknown (only giving
+    /// back makes room) or never happens (the cost is more than it ever allows).
     pub retry: Option<Duration>,
     /// Whether more than the soft limit is spent.
     pub soft: bool,
@@ -44,7 +44,7 @@ pub struct LimitStatus {
 }
 
 impl LimitStatus {
-    /// The standing of a key that nothing is known of: for stores that cannot tell more.
+    /// The status of a key about which nothing is known: for stores that cannot report more.
     pub fn fresh(limit: Limit) -> Self {
         Self {
             limit,
@@ -89,7 +89,7 @@ impl Limit {
     /// What remains, until when, and whether that is beyond the soft limit.
     fn left_of(&self, state: &State, now: u64, banned: bool) -> (u64, Option<Duration>, bool) {
         let left = if banned { 0 } else { self.algorithm.remaining(state, now) };
-        // While the gap lasts nothing can be spent, however much the count has left.
+        // During the gap nothing can be spent, whatever the count has left.
         let remaining = if self.gap_left(state, now) > 0 { 0 } else { left };
         let window = if remaining < self.capacity() {
             self.retry(state, now, remaining + 1)

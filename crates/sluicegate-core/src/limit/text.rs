@@ -1,4 +1,4 @@
-//! Limits as text, both ways.
+//! Limits as text: parsing and printing.
 //!
 //! ```text
 //! limit   = [shape] rate *option
@@ -11,7 +11,7 @@
 //!         | "when-full" ("admit" | "refuse" | "together") | "named" word | "named" '"' text '"'
 //! ```
 //!
-//! Tokens may be in upper or lower case; names keep theirs. A month has 30 days and a year has 365.
+//! Tokens may be in upper or lower case. The case of names is kept. A month has 30 days and a year has 365.
 
 use std::fmt;
 use std::str::FromStr;
@@ -38,7 +38,7 @@ const MONTH: u64 = 30 * 86_400_000_000;
 /// 365 days, as in Envoy's rate limit service.
 const YEAR: u64 = 365 * 86_400_000_000;
 
-/// Prints what [`FromStr`](str::parse) reads.
+/// Prints text that [`FromStr`](str::parse) reads.
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.spec {
@@ -203,7 +203,7 @@ fn parse(tokens: &mut Tokens<'_>) -> Result<Limit, LimitError> {
             _ => Limit::try_per(count, period)?,
         }
     };
-    // Said of the whole: the name may come after it.
+    // About the whole limit: the name may come after this option.
     let mut carried = false;
     while let Some(option) = tokens.next() {
         limit = match option.as_str() {
@@ -239,15 +239,15 @@ fn parse(tokens: &mut Tokens<'_>) -> Result<Limit, LimitError> {
             }
         };
     }
-    // Said of the whole, too: the resolution comes after the count.
+    // About the whole limit, too: the resolution comes after the count.
     limit.check_length()?;
     if carried { limit.try_carried() } else { Ok(limit) }
 }
 
-/// Said of what separates limits, where one limit is read.
+/// The error for a separator of limits in the text of one limit.
 const SEMICOLON: &str = "a `;` begins another limit: read several limits as `Limits`";
 
-/// Said of a comma, whether it separates limits or the digits of a number.
+/// The error for a comma, whether it separates limits or the digits of a number.
 const COMMA: &str = "a comma has no meaning here: separate limits by `;`, and write 10000 or 10_000 for a large number";
 
 /// The rest of the text; a number, a word and a `/` need no space between them. Tokens are read in lower case.
@@ -320,7 +320,7 @@ impl Tokens<'_> {
         }
     }
 
-    /// How long it is, and after how many refusals it begins, where that is said.
+    /// The length of a ban, and after how many refusals it begins, if that is given.
     fn ban(&mut self, limit: Limit) -> Result<Limit, LimitError> {
         let limit = limit.try_ban(self.time()?)?;
         if self.clone().next().as_deref() != Some("after") {

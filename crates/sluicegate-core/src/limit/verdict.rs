@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-/// What became of a request.
+/// The verdict about a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// It may go ahead, once `wait` has passed.
@@ -10,8 +10,8 @@ pub enum Verdict {
     },
     /// It may not.
     Refuse {
-        /// When it would be admitted, with nobody else spending; `None` where that cannot be told: only
-        /// giving back makes room.
+        /// How long until it would be admitted, if nobody else spends; `None` if that is unknown because only giving
+        /// back makes room.
         retry_after: Option<Duration>,
     },
     /// It can never be admitted as it is, however long the client waits: the cost is more than one of the
@@ -42,8 +42,8 @@ impl Verdict {
         matches!(self, Self::Never)
     }
 
-    /// When a refused request would be admitted; `None` for an admitted one, for one that
-    /// [never fits](Self::never_fits), and where that cannot be told.
+    /// When a refused request would be admitted; `None` for an admitted one, for one that [never
+    /// fits](Self::never_fits), and if it is unknown.
     #[inline]
     pub const fn retry_after(&self) -> Option<Duration> {
         match *self {

@@ -1,11 +1,11 @@
-//! What happens to a key that a store has no room for.
+//! What happens to a key for which a store has no room.
 
 use std::fmt;
 
 /// What a bounded store does with a key that is new to it when every row that could hold it is in use.
 ///
-/// A store never forgets a key that is being limited, so a flood of new keys can fill it. This is what the
-/// next new key then meets. Keys that have a row are not affected by any of it.
+/// A store never forgets a key that is being limited, so a flood of new keys can fill it. This setting decides about
+/// the next new key. Keys that have a row are not affected.
 ///
 /// ```
 /// use sluicegate::Limit;
@@ -36,14 +36,13 @@ pub enum WhenFull {
     /// hash under the store's secret seed. Each of these rows admits what the limit admits to one key, so a
     /// stranger may be refused on account of other strangers, and nobody is admitted more than the limit.
     ///
-    /// When there is room again, a key gets a row of its own, which begins with what the shared one has
-    /// counted until then; a key of a limit by [concurrency](crate::Limit::concurrent) stays with the shared row
-    /// until nothing is held there.
+    /// When there is room again, a key gets its own row, which begins with what the shared row has counted. A key of
+    /// a [concurrency](crate::Limit::concurrent) limit stays with the shared row until nothing is held there.
     CountTogether,
 }
 
 impl WhenFull {
-    /// What the text form of a limit calls it.
+    /// Its word in the text form of a limit.
     pub(super) const fn word(self) -> &'static str {
         match self {
             Self::Admit => "admit",
@@ -52,7 +51,7 @@ impl WhenFull {
         }
     }
 
-    /// The answer that a text calls by this word.
+    /// The answer with this word in a text.
     pub(super) fn of_word(word: &str) -> Option<Self> {
         [Self::Admit, Self::Refuse, Self::CountTogether].into_iter().find(|it| it.word() == word)
     }

@@ -7,23 +7,23 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use crate::http::line::Line;
 use crate::limit::Limit;
 
-/// Policies that are told apart; rules that choose limits for each request can name any number.
+/// The number of policies that are kept apart. Rules that choose limits for each request can name any number.
 pub(crate) const MOST: usize = 64;
 
-/// What those are called together that came when there was no room any more.
+/// The name for all policies beyond that number.
 const OTHERS: &str = "other";
 
-/// What is kept for each policy, which is what limits of one name are together. Made when the policy is
-/// first met, and kept; of a bounded number of them.
+/// Data kept for each policy. Limits with the same name form one policy. It is made when the policy first occurs, and
+/// kept. The number is bounded.
 pub(crate) struct ByPolicy<T> {
-    /// Filled from the first one on, the last one with all that found no room.
+    /// Filled from the front. The last one is for all policies without room.
     slots: Box<[OnceLock<Box<Policy<T>>>]>,
-    /// Names that may be told apart, beyond this one's own bound.
+    /// Names that may be kept apart, beyond the bound of this list.
     names: Option<&'static Names>,
 }
 
-/// The names of policies that are told apart in a whole process, however many layers it has: each is a label of time
-/// series, and those cost the operator.
+/// The names of policies that are kept apart in the whole process, however many layers it has. Each is a label of
+/// time series, which cost the operator.
 pub(crate) struct Names(Mutex<BTreeSet<Box<str>>>);
 
 impl Names {
@@ -40,7 +40,7 @@ impl Names {
 }
 
 pub(crate) struct Policy<T> {
-    /// One of the limits that it is about: most policies are one limit.
+    /// One of the policy's limits. Most policies have only one.
     limit: Limit,
     pub(crate) name: Box<str>,
     pub(crate) kept: T,
@@ -51,13 +51,13 @@ impl<T> ByPolicy<T> {
         Self { slots: (0..=MOST).map(|_| OnceLock::new()).collect(), names: None }
     }
 
-    /// Tells apart only policies that `names` have room for.
+    /// Keeps apart only policies that `names` have room for.
     #[cfg(any(test, feature = "metrics"))]
     pub(crate) fn within(names: &'static Names) -> Self {
         Self { names: Some(names), ..Self::new() }
     }
 
-    /// What is kept for the policy of `limit`, made by its name where there is nothing yet.
+    /// The data for the policy of `limit`, made from its name if there is none yet.
     #[inline]
     pub(crate) fn of(&self, limit: &Limit, make: impl Fn(&str) -> T) -> &Policy<T> {
         let same = self.iter().find(|policy| policy.limit.is_same(limit));
@@ -76,7 +76,7 @@ impl<T> ByPolicy<T> {
             if is_new && self.names.is_some_and(|names| !names.admit(line.as_str())) {
                 break;
             }
-            // Somebody else may fill it meanwhile, with the same or with another one.
+            // Another thread may fill the slot meanwhile, with the same policy or another one.
             let policy = slot.get_or_init(|| new(line.as_str()));
             if *policy.name == *line.as_str() {
                 return policy;
@@ -90,7 +90,7 @@ impl<T> ByPolicy<T> {
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Policy<T>> {
         let (others, slots) = self.slots.split_last().expect("there is one for all others");
         let filled = slots.iter().map_while(|slot| slot.get().map(|policy| &**policy));
-        // Not behind slots that are empty: most have one policy, and are asked for it by every request.
+        // Not behind empty slots: most lists have one policy, and every request looks it up.
         filled.chain(others.get().map(|policy| &**policy))
     }
 }

@@ -1,8 +1,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How often a layer did something other than let a request pass at once.
+/// How often a layer did something other than admit a request at once.
 ///
-/// What passes is not counted: that would be one more shared cache line on the way of every request.
+/// Requests that pass at once are not counted: that would cost one more shared cache line for every request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counts {
@@ -10,23 +10,23 @@ pub struct Counts {
     pub refused: u64,
     /// Requests sent elsewhere.
     pub redirected: u64,
-    /// Requests forwarded with the mark of one to serve less for.
+    /// Requests forwarded with the mark to serve less.
     pub degraded: u64,
-    /// Requests forwarded that a limit on trial would have refused: all limits of the layer are, or it is
-    /// a [shadow](crate::Limit::shadow).
+    /// Requests forwarded that a limit on trial would have refused: all limits of the layer are on trial, or the
+    /// limit is a [shadow](crate::Limit::shadow).
     pub shadowed: u64,
     /// Requests that waited for their turn.
     pub waited: u64,
     /// Requests without a key.
     pub keyless: u64,
-    /// Requests forwarded though a limit was not counted for them, because the store had no room for the key:
-    /// their other limits were counted.
+    /// Requests forwarded although a limit was not counted for them, because the store had no room for the key. Their
+    /// other limits were counted.
     pub uncounted: u64,
     /// Decisions that the store failed to make.
     pub store_failures: u64,
 }
 
-/// What an adapter counts with; [`Counts`] is what it shows.
+/// The counters of an adapter. [`Counts`] is a copy of them.
 #[derive(Debug, Default)]
 pub struct Counters {
     /// For [`Counts::refused`].
@@ -45,19 +45,19 @@ pub struct Counters {
     pub uncounted: Counter,
     /// For [`Counts::store_failures`].
     pub store_failures: Counter,
-    /// When the operator was last told of a failing store, or a key that nobody can have.
+    /// When a failing store, or a key that the server does not provide, was last logged.
     pub(crate) told: LastTold,
-    /// When the operator was last told of limits that were not counted.
+    /// When limits that were not counted were last logged.
     pub(crate) full: LastTold,
-    /// The same of a soft limit that is exceeded.
+    /// When a soft limit that was exceeded was last logged.
     pub(crate) soft: LastTold,
-    /// When the operator was last told of a banned key.
+    /// When a ban was last logged.
     pub(crate) bans: LastTold,
-    /// When the operator was last told of a request that a limit on trial would have refused.
+    /// When a request that a limit on trial would have refused was last logged.
     pub(crate) trials: LastTold,
 }
 
-/// When the operator was last told of something that every request can cause.
+/// When something was last logged that every request can cause.
 #[derive(Debug, Default)]
 pub(crate) struct LastTold(AtomicU64);
 
@@ -80,7 +80,7 @@ impl Counter {
 }
 
 impl LastTold {
-    /// Whether it is time to tell the operator again; at most once a second.
+    /// Whether it is time to log again; at most once a second.
     pub(crate) fn is_over(&self, now: u64) -> bool {
         let told = self.0.load(Ordering::Relaxed);
         (told == 0 || now.abs_diff(told) >= QUIET)
@@ -92,7 +92,7 @@ impl LastTold {
 }
 
 impl Counters {
-    /// What they stand at.
+    /// The present counts.
     pub fn read(&self) -> Counts {
         Counts {
             refused: self.refused.read(),

@@ -1,7 +1,7 @@
 //! Observation: what operators see of decisions, as counts, metrics, events and spans.
 //!
-//! [`Counts`] are kept without any feature. The features `metrics` and `tracing` add metrics and events.
-//! [`Watch`] lists the keys that are refused most.
+//! [`Counts`] need no feature. The features `metrics` and `tracing` add metrics and events. [`Watch`] lists the keys
+//! that are refused most.
 //!
 //! ```
 //! use sluicegate::observe::Watch;

@@ -1,4 +1,4 @@
-//! What operators are told of decisions, all in one place.
+//! Reports decisions to operators. Everything about that is here.
 
 use std::sync::Arc;
 
@@ -13,9 +13,9 @@ use crate::observe::watch::Watch;
 use crate::store::charge::Charge;
 use crate::store::{OnStoreError, StoreError};
 
-/// Tells operators of decisions: through counters, metrics, events and a [`Watch`].
+/// Reports decisions to operators: through counters, metrics, events and a [`Watch`].
 ///
-/// It is told of each decision once. What it does with that is decided here and nowhere else.
+/// It is called once for each decision, and only this type decides what is reported.
 #[derive(Debug, Clone)]
 pub struct Observer {
     /// How often something other than passing at once happened.
@@ -25,11 +25,11 @@ pub struct Observer {
     /// What events show of keys.
     pub show_keys: ShowKeys,
     pub(crate) meter: Meter,
-    /// Whether events are written. A `Limiter` returns what they would say to its caller.
+    /// Whether events are written. A `Limiter` returns the same information to its caller instead.
     pub(crate) events: bool,
 }
 
-/// What became of a request.
+/// The result for a request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Event<'a> {
     /// It goes ahead at once.
@@ -66,12 +66,12 @@ impl Default for Observer {
 }
 
 impl Observer {
-    /// Tells nobody by events, because the caller learns of each decision anyway.
+    /// Writes no events, because the caller gets each decision anyway.
     pub fn without_events() -> Self {
         Self { events: false, ..Self::default() }
     }
 
-    /// Tells operators what became of a request.
+    /// Reports the result for a request.
     #[inline(always)]
     pub(crate) fn saw(&self, clock: &Clock, event: Event<'_>) {
         match event {
@@ -85,7 +85,7 @@ impl Observer {
         }
     }
 
-    /// Tells operators of a decision about a request that does not queue, and returns it.
+    /// Reports a decision about a request that does not queue, and returns it.
     ///
     /// # Errors
     ///
@@ -226,7 +226,7 @@ impl Observer {
         report::on_trial(decision, || self.who(decision, charge, on_trial), on_trial, so_far, how);
     }
 
-    /// What events show of the key that is refused, or would be. Where there are several, it is the first.
+    /// What events show of the key that is refused, or would be. If there are several, the first one.
     fn who(
         &self,
         decision: &Decision,

@@ -2,7 +2,7 @@ use crate::key::{KeyBuf, KeySecret};
 
 /// What events show of the keys of requests.
 ///
-/// Keys hold addresses and credentials, so they are hidden where nothing else is said.
+/// Keys hold addresses and credentials, so they are hidden by default.
 ///
 /// ```
 /// use sluicegate::key::KeySecret;
@@ -18,14 +18,14 @@ pub enum ShowKeys {
     /// Nothing. The default.
     #[default]
     Hidden,
-    /// Who it is: [`KeyBuf::legible`].
+    /// The readable key: [`KeyBuf::legible`].
     Shown,
-    /// A digest that tells keys apart, and nothing else to whoever does not know the secret.
+    /// A digest that tells keys apart, and reveals nothing without the secret.
     Digest(KeySecret),
 }
 
 impl ShowKeys {
-    /// What is shown of `key`; `None` where that is nothing.
+    /// What is shown of `key`; `None` for nothing.
     pub fn show(&self, key: &KeyBuf) -> Option<String> {
         match self {
             Self::Hidden => None,

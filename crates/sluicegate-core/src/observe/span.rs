@@ -3,8 +3,8 @@
 
 use std::fmt;
 
-/// The `tracing` span `rate_limit`, around a decision that has to be awaited, a wait, or one after the
-/// other; never around a decision that is there at once. Without the feature `tracing` it is nothing.
+/// The `tracing` span `rate_limit` around a decision that has to be awaited, a wait, or both in turn. A decision that
+/// is available at once has no span. Without the feature `tracing` it is empty.
 #[derive(Clone)]
 pub(crate) struct DecisionSpan {
     #[cfg(feature = "tracing")]

@@ -31,14 +31,14 @@ impl<K, L, C> By<K, L, C> {
         By { limits: self.limits, key: self.key, cost, account: self.account, most: self.most }
     }
 
-    /// Counts a request only if `counts` says so of the response's status.
+    /// Counts a request only if `counts` returns true for the response's status.
     ///
-    /// The request is charged before it is answered and given its charge back afterwards, so that
-    /// parallel guesses cannot slip through. A request without a response (its client has gone, the
-    /// service failed) stays charged. The response's fields tell of the charge as it was before.
+    /// The request is charged before it is answered, and given its charge back afterwards, so that parallel guesses
+    /// cannot slip through. A request without a response (its client has gone, or the service failed) stays charged.
+    /// The response's fields show the charge as it was before.
     ///
-    /// Logs and windows take back exactly what was charged in them. A bucket takes back what has not
-    /// drained, so for few and precious attempts a [`Limit::sliding_log`] is the better choice.
+    /// Logs and windows take back exactly what was charged in them. A bucket takes back only what has not drained. So
+    /// for few and precious attempts, prefer a [`Limit::sliding_log`].
     ///
     /// ```
     /// use sluicegate::{Ip, Limit};
@@ -56,14 +56,14 @@ impl<K, L, C> By<K, L, C> {
         self.settle(Due::Head, spent)
     }
 
-    /// Corrects the charge to what the response says the request cost; `None` keeps the estimate.
+    /// Corrects the charge to the cost that the response reports. `None` keeps the estimate.
     ///
-    /// What was charged too much is given back, what was charged too little is charged on top, beyond
-    /// the limit if need be: the next requests wait for it.
+    /// The excess is given back, or the difference is charged, beyond the limit if necessary: the next requests wait
+    /// for it.
     ///
-    /// It is asked once the head of the response is there. If the handler has left a
-    /// [`RunningCost`](crate::cost::RunningCost) in the response's extensions, it is asked when the body has
-    /// ended, failed, or been dropped because the client has gone.
+    /// It is called once the head of the response is there. If the handler has left a
+    /// [`RunningCost`](crate::cost::RunningCost) in the response's extensions, it is called when the body has ended,
+    /// failed, or been dropped because the client has gone.
     ///
     /// Reserve the most that a request may cost. A client that disconnects before the response pays what was reserved,
     /// so a small reservation lets it use much and pay little.
@@ -86,9 +86,9 @@ impl<K, L, C> By<K, L, C> {
         self.settle(Due::Cost, move |reply, charged| cost(reply).unwrap_or(charged))
     }
 
-    /// Settles when the response's body has ended, failed, or been dropped because the client has gone,
-    /// instead of when the head is there: for what is only known then, such as trailers.
-    /// [`Reply::header`] finds fields of the trailers too.
+    /// Settles when the response's body has ended, failed, or been dropped because the client has gone, instead of
+    /// when the head is there: for values that are known only then, such as trailers. [`Reply::header`] finds fields
+    /// of the trailers too.
     ///
     /// ```
     /// use sluicegate::{Global, Limit};
@@ -104,8 +104,7 @@ impl<K, L, C> By<K, L, C> {
     ///
     /// # Panics
     ///
-    /// When nothing is settled: call [`count_if`](Self::count_if) or [`settle_cost`](Self::settle_cost)
-    /// first.
+    /// If nothing is settled: call [`count_if`](Self::count_if) or [`settle_cost`](Self::settle_cost) first.
     #[must_use]
     #[track_caller]
     pub fn settle_at_end(self) -> Self {
@@ -133,8 +132,8 @@ impl<K, L, C> By<K, L, C> {
         Self { account, most: Some(most), ..self }
     }
 
-    /// Applies only to requests for which the [`Condition`](crate::condition::Condition) `applies` holds; all others owe nothing to
-    /// this rule. Said last, after cost and accounting.
+    /// Applies only to requests for which the [`Condition`](crate::condition::Condition) `applies` holds. Other
+    /// requests are not charged by this rule. Call it last, after cost and settlement.
     pub fn when<F>(self, applies: F) -> When<Self, F> {
         When::new(self, applies)
     }
@@ -186,8 +185,7 @@ where
 }
 
 impl<K, L, C> By<K, L, C> {
-    /// A request that owes nothing, because it has no key or by what its cost says, need not say how
-    /// much.
+    /// A request that is not charged, because of its key or its cost, need not state its cost.
     #[cold]
     fn without_cost<V: View>(&self, view: &V, missing: Missing) -> Result<(), Missing>
     where

@@ -6,9 +6,8 @@ use super::limits_for::LimitsFor;
 use crate::key::{Missing, View};
 use crate::limit::{Limit, Limits};
 
-/// Chooses the limits for each request: a customer's own quota, a default for everybody else. For
-/// tiers there is [`Tiers`](crate::Tiers), and for conditions [`when`](crate::when): there, a change of
-/// limits keeps what was spent.
+/// Chooses the limits for each request: a customer's own quota, or a default. For tiers use [`Tiers`](crate::Tiers),
+/// and for conditions [`when`](crate::when): these keep what was spent when the limits change.
 ///
 /// ```
 /// use sluicegate::{First, Header, Ip, Limit};

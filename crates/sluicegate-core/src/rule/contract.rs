@@ -4,9 +4,9 @@ use crate::key::{Missing, View};
 use crate::limit::Limit;
 use crate::store::charge::Charge;
 
-/// Writes down what a request owes.
+/// Writes down what a request is charged.
 ///
-/// Made by [`Limit::by`] and [`Limits::by`](crate::limit::Limits::by); a tuple of rules charges all of them or none;
+/// Made by [`Limit::by`] and [`Limits::by`](crate::limit::Limits::by). A tuple of rules charges all of them or none.
 /// [`rule_fn`](crate::rule::rule_fn) is for everything else.
 ///
 /// ```
@@ -24,16 +24,16 @@ use crate::store::charge::Charge;
     note = "a limit becomes a rule by a key: `limit.by(Ip::peer())`, `limit.by(Header(\"x-api-key\"))`"
 )]
 pub trait Rule<V: View>: KnownLimits {
-    /// Adds to `charge` what the request of `view` owes.
+    /// Adds to `charge` what the request of `view` is charged.
     ///
     /// # Errors
     ///
-    /// Says what is missing, and whose mistake that is.
+    /// Returns what is missing, and whether the client or the server has to add it.
     fn charge(&self, view: &V, charge: &mut Charge) -> Result<(), Missing>;
 }
 
-/// The limits of a rule that are known before any request is, so that a store can say at the start
-/// what it cannot keep. A rule of your own that knows none has nothing to add.
+/// The limits of a rule that are known before any request, so that a store can report at the start what it cannot
+/// keep. The default is for rules that know none.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a rule",
     label = "not a rule",
@@ -46,7 +46,7 @@ pub trait KnownLimits {
     }
 }
 
-/// One rule for many layers: what is costly to clone, or cannot be.
+/// One rule for many layers, if it is expensive or impossible to clone.
 impl<V: View, R: Rule<V> + ?Sized> Rule<V> for Arc<R> {
     #[inline]
     fn charge(&self, view: &V, charge: &mut Charge) -> Result<(), Missing> {

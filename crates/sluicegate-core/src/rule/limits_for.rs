@@ -5,18 +5,18 @@ use crate::limit::{Limit, Limits};
 /// Where a rule's limits come from: a list, [`Cases`](crate::rule::Cases), [`Tiers`](crate::Tiers), or
 /// [`choose`](crate::rule::choose).
 pub trait LimitsFor<V: View>: KnownLimits {
-    /// Hands out the limits for this request.
+    /// Passes the limits for this request to `each`.
     ///
     /// # Errors
     ///
-    /// What `each` returns.
+    /// Returns the error of `each`.
     fn each(
         &self,
         view: &V,
         each: &mut dyn FnMut(&Limit) -> Result<(), Missing>,
     ) -> Result<(), Missing>;
 
-    /// The limit, where that is one and the same for every request.
+    /// The limit, if it is the same one for every request.
     fn only_one(&self) -> Option<&Limit> {
         None
     }

@@ -6,7 +6,7 @@ use crate::key::{Const, Global, KeyBuf, Missing, Optional, Query, View};
 use crate::limit::{Limit, Limits, MAX_LIMITS};
 use crate::store::charge::Charge;
 
-/// A request of so much from somebody.
+/// A request with a size from a client.
 struct Request {
     paid: bool,
     bytes: u64,
@@ -63,7 +63,7 @@ impl View for Request {
     }
 }
 
-/// The limits and costs that `request` owes.
+/// The limits and costs that `request` is charged.
 fn charge(rule: &impl Rule<Request>, request: &Request) -> Result<Vec<(Limit, u64)>, Missing> {
     let mut charge = Charge::new();
     rule.charge(request, &mut charge)?;

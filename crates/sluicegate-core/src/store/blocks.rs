@@ -10,7 +10,7 @@ use crate::store::charge::{Charge, Debit};
 use crate::store::set_spent::SetSpent;
 use crate::store::{Answer, AtOnce, Store, StoreError};
 
-/// A debt of one for each microsecond of the block. It admits one while nothing is owed.
+/// A debt of one for each microsecond of the block. It admits one request while there is no debt.
 const BLOCKED: Limit = Limit::per_second(1_000_000).burst(1).named("blocked");
 
 /// The longest block: the debt stays exact.
@@ -26,8 +26,9 @@ const LONGEST: Duration = Duration::from_secs(100 * 365 * 86_400);
 /// request that comes at the moment of the block may still be admitted. A blocked key does not wait for the end of the
 /// block, however patient it is.
 ///
-/// Put it inside of a [`Fallback`](crate::store::Fallback) or a [`Share`](crate::store::Share), not around it: a block is not a
-/// budget that can be shared out, and each of two stores keeps its own blocks. The limit name `blocked` is reserved.
+/// Put it inside of a [`Fallback`](crate::store::Fallback) or a [`Share`](crate::store::Share), not around it: a
+/// block is not a budget that can be divided, and each of two stores keeps its own blocks. The limit name `blocked`
+/// is reserved.
 ///
 /// ```
 /// use std::time::Duration;
@@ -58,11 +59,11 @@ impl<S> Blocks<S> {
 }
 
 impl<S: Store + Clone> Blocks<S> {
-    /// Refuses `key` for `duration` from now, rounded up to a microsecond and at most 100 years. It replaces a block
-    /// that is longer or shorter; zero unblocks.
+    /// Refuses `key` for `duration` from now, rounded up to a microsecond and at most 100 years. It replaces an
+    /// existing block, whether that is longer or shorter. Zero unblocks.
     ///
-    /// The key is one of a limiter. The keys of a rule, such as headers and addresses, are written in another form:
-    /// [`block_key`](Self::block_key) takes them.
+    /// The key is one of a limiter. The keys of a rule, such as headers and addresses, have another form: use
+    /// [`block_key`](Self::block_key) for them.
     pub fn block(&self, key: impl Part, duration: Duration) -> SetSpent<S> {
         self.block_key(KeyBuf::of(key), duration)
     }
@@ -75,8 +76,8 @@ impl<S: Store + Clone> Blocks<S> {
     /// Like [`block`](Self::block), for the key of a rule, in a layer or a middleware. `key_of` in the module `adapter`
     /// of each adapter reads it from a request, and [`KeyBuf::from_view`] from a view of one.
     ///
-    /// The block is for this key alone: one for an address does not reach a rule by address and route, whose key is
-    /// another.
+    /// The block is for this key only. A block of an address does not affect a rule by address and route, which has
+    /// another key.
     pub fn block_key(&self, key: KeyBuf, duration: Duration) -> SetSpent<S> {
         let micros = duration.min(LONGEST).as_nanos().div_ceil(1_000);
         let charge = Charge::of(BLOCKED, key, 0);
@@ -112,7 +113,7 @@ impl<S: Store + Clone> Blocks<S> {
     }
 }
 
-/// What is asked of the blocks: each key once.
+/// The keys to check for blocks, each once.
 fn look(charge: &Charge) -> Charge {
     let mut look = Charge::new();
     for debit in charge.debits() {
@@ -123,7 +124,7 @@ fn look(charge: &Charge) -> Charge {
     look
 }
 
-/// What is answered once it is known whether a key is blocked.
+/// The answer, once it is known whether a key is blocked.
 fn after<S: Store>(
     ask: Ask,
     store: &S,

@@ -6,9 +6,9 @@
 /// What happens to a request when the store cannot decide about it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OnStoreError {
-    /// It passes, uncounted. The default.
+    /// It passes without being counted. The default.
     #[default]
     Admit,
-    /// It is answered with `503 Service Unavailable`; never with 429.
+    /// It is answered with `503 Service Unavailable`, never with 429.
     Refuse,
 }

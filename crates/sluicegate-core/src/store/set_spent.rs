@@ -6,20 +6,20 @@ use crate::limit::Outcome;
 use crate::store::charge::Charge;
 use crate::store::{Answer, AtOnce, Store, StoreError};
 
-/// How often it begins again where another charge comes between its steps.
+/// How often it begins again if another charge comes between its steps.
 const TURNS: u8 = 4;
 
 const POLLED_AGAIN: &str = "a future is not polled again once it is ready";
 
-/// Sets what a key has spent: the answer of `Limiter::set_spent`, and of [`Blocks::block`](crate::store::Blocks::block).
+/// Sets what a key has spent: returned by `Limiter::set_spent` and [`Blocks::block`](crate::store::Blocks::block).
 ///
-/// It begins when it is made. A store in this process has done it then ([`now`](Self::now) says so); with one that
-/// is elsewhere, await it.
+/// It begins when it is made. A store in this process has then done it already ([`now`](Self::now) returns the
+/// result). With a remote store, await it.
 ///
 /// # Errors
 ///
-/// When the store fails, has no room for the key, or others charge the key without a pause meanwhile. What was spent
-/// may be forgotten by then.
+/// If the store fails, has no room for the key, or others keep charging the key meanwhile. What was spent may then be
+/// forgotten.
 #[must_use = "await it, or ask `now()` whether the store did it"]
 pub struct SetSpent<S: Store> {
     store: S,
@@ -72,7 +72,7 @@ impl<S: Store> SetSpent<S> {
                 }
                 Step::Done(if outcome.is_uncounted() { Err(StoreError::full()) } else { Ok(()) })
             }
-            // Somebody has charged more than the limit since it was reset.
+            // Another request has charged more than the limit since the reset.
             Ok(_) if self.turns > 0 => {
                 self.turns -= 1;
                 self.reset()
@@ -83,7 +83,7 @@ impl<S: Store> SetSpent<S> {
 }
 
 impl<S: Store<Future: AtOnce>> SetSpent<S> {
-    /// Whether the store did it, where that is in this process.
+    /// The result, if the store is in this process.
     ///
     /// # Errors
     ///
@@ -91,7 +91,7 @@ impl<S: Store<Future: AtOnce>> SetSpent<S> {
     ///
     /// # Panics
     ///
-    /// When it has been awaited before.
+    /// If it has been awaited before.
     pub fn now(mut self) -> Result<(), StoreError> {
         loop {
             let next = match self.step.take().expect(POLLED_AGAIN) {

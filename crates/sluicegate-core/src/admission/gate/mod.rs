@@ -1,4 +1,4 @@
-//! What is done with a decision.
+//! What to do after a decision.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use crate::limit::Decision;
 
-/// Most requests that wait behind one gate unless [`Rejection::at_most`] says otherwise: each holds a
-/// connection and some memory.
+/// The default number of requests that may wait behind one gate: each holds a connection and some memory.
 const WAITING: usize = 1_024;
 
 /// What happens to a request that exceeds a limit.
@@ -25,7 +24,7 @@ const WAITING: usize = 1_024;
 #[derive(Debug, Clone)]
 pub struct Rejection {
     kind: Kind,
-    /// How long and how many may wait before that; `None`: nobody.
+    /// How long and how many requests may wait before that; `None` for no queue.
     queue: Option<Queue>,
 }
 
@@ -44,10 +43,10 @@ enum Kind {
     Choose(Arc<dyn Fn(&Decision) -> Rejection + Send + Sync>),
 }
 
-/// Where a refused request is sent instead.
+/// Where a refused request is redirected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Redirect {
-    /// The status: 307, unless told otherwise.
+    /// The status, 307 by default.
     pub status: u16,
     /// The target, as the operator wrote it; never taken from the request.
     pub location: Arc<str>,
@@ -59,21 +58,21 @@ impl Rejection {
         Self { kind: Kind::Block, queue: None }
     }
 
-    /// Lets a request wait up to `longest` for its turn, in order of arrival, at most 1,024 at a time;
-    /// one that cannot be served in time is refused at once.
+    /// Lets a request wait up to `longest` for its turn, in order of arrival, at most 1,024 at a time. A request that
+    /// cannot be served in time is refused at once.
     ///
-    /// Who waits in the queue of a [leaky bucket](crate::Limit::leaky_bucket) has a place here too: it waits no
-    /// longer than `longest`, and counts among those that wait. The bucket's own
-    /// [`queue`](crate::Limit::queue) holds for each key, this one for all of them together: the tighter of
-    /// the two decides. Without a queue here, the bucket's own is the only bound.
+    /// A request in the queue of a [leaky bucket](crate::Limit::leaky_bucket) has a place here too: it waits no
+    /// longer than `longest`, and counts among the waiting requests. The bucket's own [`queue`](crate::Limit::queue)
+    /// applies to each key, this one to all of them together; the tighter of the two decides. Without a queue here,
+    /// the bucket's own is the only bound.
     ///
     /// A client that leaves while it waits gives its turn back. If others wait behind it for the same key, their turns
     /// are fixed already, and its turn is lost: only the last in line can give one back to a bucket or a fixed window.
     /// `at_most` bounds how much a client can book and abandon.
     ///
-    /// While it waits a request holds the inner service that was made ready for it. One that owes on
-    /// several keys waits only as long as that keeps at most half of a shared bucket, and nothing of a
-    /// shared window, from others.
+    /// While a request waits, it holds the inner service that was made ready for it. A request that is charged to
+    /// several keys waits only as long as that keeps at most half of a shared bucket, and nothing of a shared window,
+    /// from others.
     pub const fn queue(longest: Duration) -> Self {
         Self { kind: Kind::Block, queue: Some(Queue { longest, most: WAITING }) }
     }
@@ -82,7 +81,7 @@ impl Rejection {
     ///
     /// # Panics
     ///
-    /// When this is not a [`queue`](Self::queue), or `most` is zero.
+    /// If this is not a [`queue`](Self::queue), or `most` is zero.
     #[must_use]
     #[track_caller]
     pub fn at_most(mut self, most: usize) -> Self {
@@ -96,7 +95,7 @@ impl Rejection {
     ///
     /// # Panics
     ///
-    /// When this is not a [`queue`](Self::queue), or `rejection` is one.
+    /// If this is not a [`queue`](Self::queue), or `rejection` is one.
     #[must_use]
     #[track_caller]
     pub fn then(self, rejection: Self) -> Self {
@@ -109,7 +108,7 @@ impl Rejection {
     ///
     /// # Panics
     ///
-    /// When the location is empty, or holds anything but visible ASCII: it goes into a header field.
+    /// If the location is empty, or contains anything but visible ASCII: it goes into a header field.
     #[track_caller]
     pub fn redirect(location: impl AsRef<str>) -> Self {
         let location = location.as_ref();
@@ -125,7 +124,7 @@ impl Rejection {
     ///
     /// # Panics
     ///
-    /// When this is not a [`redirect`](Self::redirect), or the status is none of these.
+    /// If this is not a [`redirect`](Self::redirect), or the status is none of these.
     #[must_use]
     #[track_caller]
     pub fn status(mut self, status: u16) -> Self {
@@ -140,24 +139,22 @@ impl Rejection {
         self
     }
 
-    /// Forwards the request all the same, marked, so that the handler can serve less. It is charged to none
-    /// of its limits, those that would admit it included: put what must hold all the same into a layer of
-    /// its own.
+    /// Forwards the request with a mark, so that the handler can serve less. It is charged to none of its limits,
+    /// including those that would admit it. Put limits that must hold in any case into a layer of their own.
     pub const fn degrade() -> Self {
         Self { kind: Kind::Degrade, queue: None }
     }
 
-    /// Forwards everything and only reports what would have been refused: for trying all limits of a layer
-    /// on real traffic. To try one beside others, there is [`Limit::shadow`](crate::Limit::shadow).
-    /// Nothing waits, either, unless a [`queue`](Self::queue) stands before it.
+    /// Forwards everything and only reports what would have been refused: for trying all limits of a layer on real
+    /// traffic. To try one limit beside others, there is [`Limit::shadow`](crate::Limit::shadow). No request waits,
+    /// unless there is a [`queue`](Self::queue) before it.
     pub const fn shadow() -> Self {
         Self { kind: Kind::Shadow, queue: None }
     }
 
-    /// Chooses for each refused request: bans are blocked, say, and everybody else is degraded.
+    /// Chooses for each refused request, for example blocks banned keys and degrades all others.
     ///
-    /// A queue that the choice returns is not entered: it has been decided already that the request
-    /// cannot go ahead.
+    /// If the choice returns a queue, it is not used, because the request is already refused.
     pub fn from_fn(choose: impl Fn(&Decision) -> Self + Send + Sync + 'static) -> Self {
         Self { kind: Kind::Choose(Arc::new(choose)), queue: None }
     }
@@ -169,7 +166,7 @@ impl Rejection {
             Kind::Degrade => Treatment::Degrade,
             Kind::Shadow => Treatment::Shadow,
             Kind::Choose(choose) => match choose(decision) {
-                // One choice is a choice; a chain of them could be endless.
+                // Only one choice is followed: a chain of them could be endless.
                 Self { kind: Kind::Choose(_), .. } => Treatment::Reject,
                 chosen => chosen.treatment(decision),
             },
@@ -198,7 +195,7 @@ impl fmt::Debug for Kind {
 /// What happens to a request that exceeds a limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Treatment {
-    /// Calls the service, the request marked as one to serve less for.
+    /// Calls the service, with the request marked as degraded.
     Degrade,
     /// Calls the service, and reports that it would have been refused.
     Shadow,
@@ -208,7 +205,7 @@ pub enum Treatment {
     Reject,
 }
 
-/// Says what happens to requests that exceed a limit, and bounds how many wait. Clones share that bound.
+/// Decides what happens to requests that exceed a limit, and bounds how many wait. Clones share that bound.
 #[derive(Debug, Clone, Default)]
 pub struct Gate {
     rejection: Rejection,
@@ -227,7 +224,7 @@ impl Gate {
         Self { rejection, waiting: Arc::default() }
     }
 
-    /// The same bound on how many wait, with another way to treat refused requests.
+    /// The same bound on waiting requests, with another way to treat refused requests.
     #[must_use]
     pub fn with(&self, rejection: Rejection) -> Self {
         Self { rejection, waiting: Arc::clone(&self.waiting) }
@@ -237,7 +234,7 @@ impl Gate {
     /// wait there.
     pub fn permit(&self) -> Option<(QueuePermit, Duration)> {
         let queue = self.rejection.queue?;
-        // Counts only those that get a place: one that is sent away must not stand in another's way.
+        // Counts only requests that get a place. One that is refused must not take another's place.
         let next = |waiting| (waiting < queue.most).then_some(waiting + 1);
         self.waiting.fetch_update(Ordering::AcqRel, Ordering::Acquire, next).ok()?;
         Some((QueuePermit { waiting: Arc::clone(&self.waiting) }, queue.longest))
@@ -258,24 +255,24 @@ impl Gate {
         })
     }
 
-    /// How many requests wait: in this queue, or in that of a leaky bucket. One that has a place but whose
-    /// store has not answered yet counts, too.
+    /// How many requests wait: in this queue, or in that of a leaky bucket. A request with a place whose store has
+    /// not answered yet counts too.
     pub fn waiting(&self) -> usize {
         self.waiting.load(Ordering::Acquire)
     }
 
-    /// What is to be done with a request that was refused.
+    /// What to do with a refused request.
     pub fn treat(&self, decision: &Decision) -> Treatment {
         self.rejection.treatment(decision)
     }
 
-    /// How long a request waits that was admitted to go in so long.
+    /// How long an admitted request waits that may go in after `wait`.
     #[inline]
     pub fn admit(&self, wait: Duration) -> Option<Duration> {
         if wait.is_zero() {
             return None;
         }
-        // A queue in front of a shadow was asked for; a leaky bucket's own is on trial as well.
+        // A queue in front of a shadow was asked for explicitly. A leaky bucket's own queue is on trial as well.
         let waits = self.rejection.queue.is_some() || !matches!(self.rejection.kind, Kind::Shadow);
         waits.then_some(wait)
     }

@@ -10,7 +10,7 @@ fn decision(verdict: Verdict) -> Decision {
 }
 
 impl Gate {
-    /// How long an admitted request waits, if it does; what is done with a refused one.
+    /// How long an admitted request waits, if it waits; or what to do with a refused one.
     fn judge(&self, decision: &Decision) -> Result<Option<Duration>, Treatment> {
         match decision.verdict() {
             Verdict::Admit { wait } => Ok(self.admit(wait)),
@@ -119,7 +119,7 @@ fn a_place_is_free_again_when_it_is_dropped() {
     assert_eq!(gate.waiting(), 0);
 }
 
-/// Neither more than so many, nor fewer because others try in vain.
+/// Never more than the bound, nor fewer because others try in vain.
 #[test]
 fn as_many_wait_as_there_are_places_and_no_more() {
     const PLACES: usize = 4;
@@ -132,7 +132,7 @@ fn as_many_wait_as_there_are_places_and_no_more() {
             scope.spawn(move || {
                 barrier.wait();
                 for _ in 0..2_000 {
-                    // Four threads never find the queue full, the others only try while it is.
+                    // Four threads never find the queue full. The others only try while it is.
                     let place = if thread < PLACES { gate.permit() } else { None };
                     most.fetch_max(gate.waiting(), Ordering::SeqCst);
                     if thread >= PLACES {

@@ -1,14 +1,14 @@
 use super::error::HoursError;
 use super::weekday::{Weekday, Weekdays};
 
-/// Minutes in a day, as clocks on walls show them.
+/// Minutes in a day, as a wall clock shows them.
 const DAY: u16 = 24 * 60;
 
 /// From one time of day until just before another, in minutes since midnight.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Interval {
     from: u16,
-    /// Not after `from` where it is a time of the next day.
+    /// Not after `from` if it is a time of the next day.
     to: u16,
 }
 
@@ -27,7 +27,7 @@ impl Interval {
         Ok(interval)
     }
 
-    /// Whether it holds at this time of `today`, where it begins on these `days`.
+    /// Whether it holds at this time of `today`, if intervals begin on these `days`.
     pub(super) fn holds(self, today: Weekday, time: u16, days: Weekdays) -> bool {
         if self.from < self.to {
             return days.contains(today) && (self.from..self.to).contains(&time);

@@ -1,8 +1,8 @@
-//! Hours of the day, by the clocks on the walls of some place, as a condition.
+//! Hours of the day, by the wall clocks of a time zone, as a condition.
 //!
-//! An interval of hours is what clocks on walls show, and not a duration. An hour that is skipped when
-//! clocks are put forward does not come, and an hour that is shown twice holds twice. An answer is kept for
-//! its minute, in one word with the minute, which costs 1 to 3 ns on top of the clock.
+//! An interval of hours is what wall clocks show, not a duration. An hour that is skipped when clocks are put forward
+//! does not come, and an hour that is shown twice holds twice. An answer is cached for its minute, in one word with
+//! the minute, which costs 1 to 3 ns on top of the clock.
 
 mod error;
 mod interval;
@@ -49,24 +49,23 @@ const MINUTE: u64 = 60_000_000;
 /// # Ok::<(), sluicegate::condition::HoursError>(())
 /// ```
 ///
-/// Without [`between`](Self::between) the whole day holds, without [`on`](Self::on) every day does.
+/// Without [`between`](Self::between) the whole day holds, and without [`on`](Self::on) every day.
 ///
 /// # When the clocks are changed
 ///
-/// It holds whenever a clock on the wall there shows a time within an interval. Where clocks are put
-/// forward, from 02:00 to 03:00, what lies between is shown by no clock: 02:15 to 02:45 does not come
-/// that day, and 02:30 to 04:00 begins at 03:00. Where they are put back, from 03:00 to 02:00, the hour
-/// comes twice: 02:15 to 02:45 holds twice, and 01:00 to 02:30 ends, and goes on for half an hour when
-/// clocks are put back.
+/// It holds whenever a wall clock there shows a time within an interval. When clocks are put forward from 02:00 to
+/// 03:00, no clock shows the time between: 02:15 to 02:45 does not come that day, and 02:30 to 04:00 begins at 03:00.
+/// When they are put back from 03:00 to 02:00, the hour comes twice: 02:15 to 02:45 holds twice, and 01:00 to 02:30
+/// ends, and goes on for half an hour when clocks are put back.
 ///
 /// # Time
 ///
-/// The time is that of sluicegate's [`Clock`], which follows the monotonic clock from the first look on:
-/// after the system's time was set, or the machine was asleep, it is off by so much until the process
-/// starts anew. The rules of the time zone are the system's, and where it has none, those that are
-/// compiled in; they are read once, when this is made.
+/// The time is that of sluicegate's [`Clock`], which follows the monotonic clock from its first use. After the
+/// system's time was set, or the machine was asleep, it is off by that much until the process is restarted. The rules
+/// of the time zone are the system's; if the system has none, those that are compiled in. They are read once, when
+/// this is made.
 ///
-/// The zone is asked once a minute. All other times it takes a look at the clock and at one word.
+/// The zone is looked up once a minute. Otherwise a check reads the clock and one word.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct Hours {
@@ -82,11 +81,11 @@ impl Hours {
     ///
     /// # Errors
     ///
-    /// When there is no time zone of that name.
+    /// If there is no time zone with that name.
     pub fn in_zone(name: impl AsRef<str>) -> Result<Self, HoursError> {
         let name = name.as_ref();
         let zone = TimeZone::get(name).map_err(|error| HoursError::zone(name, Some(error)))?;
-        // `Etc/Unknown` is a name for not knowing, and would pass for UTC.
+        // `Etc/Unknown` means that the zone is not known, and would be treated as UTC.
         if zone.is_unknown() {
             return Err(HoursError::zone(name, None));
         }
@@ -102,12 +101,12 @@ impl Hours {
     /// From `from` until just before `to`, hours and minutes on the 24-hour clock; also from then, if
     /// other intervals were said before.
     ///
-    /// Where `to` is not after `from`, it is a time of the next day, and the interval belongs to the
-    /// day on which it begins. An interval that ends with the day ends at `24:00` or `00:00`.
+    /// If `to` is not after `from`, it is a time of the next day, and the interval belongs to the day on which it
+    /// begins. An interval that ends with the day ends at `24:00` or `00:00`.
     ///
     /// # Errors
     ///
-    /// When one of them is no time of day, or both are the same.
+    /// If one of them is not a time of day, or both are the same.
     pub fn between(
         mut self,
         from: impl AsRef<str>,
@@ -117,13 +116,13 @@ impl Hours {
         Ok(Self { seen: Seen::default(), ..self })
     }
 
-    /// Only on these days: every interval that begins on one of them, to its end. Said again, it is
-    /// the last that counts; with no day at all, it never holds.
+    /// Only on these days: every interval that begins on one of them, to its end. The last call counts. Without any
+    /// day, it never holds.
     pub fn on(self, days: impl IntoIterator<Item = Weekday>) -> Self {
         Self { days: days.into_iter().collect(), seen: Seen::default(), ..self }
     }
 
-    /// Takes the time from this clock, instead of the machine's: in tests, from one turned by hand.
+    /// Takes the time from this clock instead of the machine's, for example from a manual clock in tests.
     pub fn clock(self, clock: impl Into<Clock>) -> Self {
         Self { clock: clock.into(), seen: Seen::default(), ..self }
     }

@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::condition::{ChosenBy, Condition};
 use crate::key::{Missing, View};
 
-/// Holds while less than so much is under way: a count, and a bound on it.
+/// Holds while less than a bound is in flight: a count, and the bound.
 ///
-/// It refuses nothing itself, and it counts what enters, not what is asked about: put
-/// `sluicegate`'s `InFlightLayer` or `sluicegate-actix`'s `InFlightMiddleware` around the service, or call
-/// [`enter`](Self::enter) where work begins. Clones count together.
+/// It refuses nothing itself, and it counts what enters, not what is decided. Put `sluicegate`'s `InFlightLayer` or
+/// `sluicegate-actix`'s `InFlightMiddleware` around the service, or call [`enter`](Self::enter) where work begins.
+/// Clones share one count.
 ///
 /// ```
 /// use sluicegate::{Ip, Limit, when};
@@ -36,11 +36,10 @@ pub struct InFlight {
 }
 
 impl InFlight {
-    /// Holds while less than `bound` is under way, starting with a count of zero.
+    /// Holds while less than `bound` is in flight. The count begins with zero.
     ///
-    /// Whether a request that is being decided counts itself depends on which is further out, the
-    /// count or the limit. With the count further out, it does, and refused ones do for as long as it
-    /// takes to refuse them.
+    /// Whether a request that is being decided counts itself depends on which is the outer layer, the count or the
+    /// limit. If it is the count, it does, and so do refused requests for as long as it takes to refuse them.
     pub fn below(bound: usize) -> Self {
         Self { count: Arc::default(), below: bound }
     }
@@ -50,14 +49,14 @@ impl InFlight {
         Self { count: Arc::clone(&self.count), below: bound }
     }
 
-    /// Counts one more, until what is returned is dropped.
+    /// Adds one to the count until the returned value is dropped.
     #[inline]
     pub fn enter(&self) -> InFlightGuard {
         self.count.fetch_add(1, Ordering::Relaxed);
         InFlightGuard { count: Arc::clone(&self.count) }
     }
 
-    /// How much is under way.
+    /// How much is in flight.
     #[inline]
     pub fn count(&self) -> usize {
         self.count.load(Ordering::Relaxed)

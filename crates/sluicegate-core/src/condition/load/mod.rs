@@ -18,9 +18,9 @@ use crate::key::{Missing, View};
 /// The closure is called on every request to which its rule may apply, so the answer should be at hand, for example in
 /// an atomic that a measuring thread writes.
 ///
-/// The answer may change from one moment to the next. Of two rules, one for when a condition of this
-/// kind holds and one for when it does [`Not`](crate::condition::Not), a request can then owe to both, or to none:
-/// ask once, and choose between the limits of one rule, by [`when`](crate::when).
+/// The answer may change at any time. So with two rules, one for when such a condition holds and one for when it does
+/// [`Not`](crate::condition::Not), a request can be charged to both, or to none. Ask once, and choose between the
+/// limits of one rule with [`when`](crate::when).
 ///
 /// ```
 /// use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! Conditions on the path.
 //!
-//! Servers disagree about what a path means: whether `%2F` separates segments, whether `..` goes up, and
-//! whether repeated slashes are one before or after that. `Path.matches` holds if any of six readings
-//! matches, because it is there to limit more. For nearly all paths, all readings are the same. So a
-//! condition on the path is no way to make exceptions; `Route.is` is exact both ways.
+//! Servers disagree about the meaning of a path: whether `%2F` separates segments, whether `..` goes up, and whether
+//! repeated slashes are merged before or after that. `Path.matches` holds if any of six readings matches, because it
+//! is meant to limit more. For nearly all paths, all readings are the same. So a condition on the path should not be
+//! used for exceptions; `Route.is` is exact in both directions.
 //!
 //! For the same reason, `Condition::holds` is true as soon as one reading matches, and `Not` asks
 //! `surely_holds`, which is true only if all readings match. Neither a limit nor an exception can be
@@ -17,7 +17,7 @@ use crate::key::path::steps::step;
 use crate::key::path::{MAX_PATH, Readings};
 use crate::key::{Missing, Path, View, percent_decoded};
 
-/// Why a condition does not read the path of `view`, if it does not.
+/// Returns an error if the path of `view` is too long for conditions.
 pub(in crate::condition) fn check_length<V: View>(view: &V) -> Result<(), Missing> {
     path_of(view).map(|_| ())
 }
@@ -35,19 +35,17 @@ fn path_of<V: View>(view: &V) -> Result<&str, Missing> {
 impl Path {
     /// Holds for requests to paths of this pattern: `/api/{id}/*`.
     ///
-    /// A segment in braces is any one segment; a `*` at the end, or `{*name}`, is any number of them,
-    /// none included. All else is compared byte for byte, case included.
+    /// A segment in braces is any single segment. A `*` at the end, or `{*name}`, is any number of segments,
+    /// including none. Everything else is compared byte for byte, including case.
     ///
-    /// The condition is meant for limiting more, and is generous: percent-encoded spellings, repeated
-    /// slashes, a slash at the end, and `.` and `..` are no way around it, and where servers disagree
-    /// about what a path means, it holds if any reading of it matches. `Not(Path.matches(..))` is
-    /// generous too: it holds unless every reading matches. A request with a path of more
-    /// than [`MAX_PATH`](crate::condition::MAX_PATH) bytes is refused with 400. Where the framework routes, prefer
-    /// [`Route.is`](crate::Route::is).
+    /// The condition is meant to limit more, and is generous. Percent-encoding, repeated slashes, a slash at the end,
+    /// and `.` and `..` do not get around it. If servers disagree about the meaning of a path, it holds if any
+    /// reading matches. `Not(Path.matches(..))` is generous too: it holds unless every reading matches. A request
+    /// with a path of more than [`MAX_PATH`](crate::condition::MAX_PATH) bytes is refused with 400. If the framework
+    /// routes, prefer [`Route.is`](crate::Route::is).
     ///
-    /// The path is the one that the client wrote. In a router nested in another, which sees only the rest
-    /// of it, the pattern may also be one of the rest: within `nest("/api", ..)` both `/api/login` and
-    /// `/login` match.
+    /// The path is the one that the client wrote. A nested router sees only the rest of the path. There the pattern
+    /// may also match the rest: within `nest("/api", ..)` both `/api/login` and `/login` match.
     ///
     /// ```
     /// use sluicegate::{Ip, Limit};
@@ -58,18 +56,17 @@ impl Path {
     ///
     /// # Panics
     ///
-    /// If the pattern is none. For patterns that come from configuration there is
-    /// [`try_matches`](Self::try_matches).
+    /// If the pattern is not valid. For patterns from configuration there is [`try_matches`](Self::try_matches).
     #[track_caller]
     pub fn matches(self, pattern: &str) -> PathMatches {
         self.try_matches(pattern).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// [`matches`](Self::matches) for patterns that come from configuration.
+    /// Like [`matches`](Self::matches), for patterns from configuration.
     ///
     /// # Errors
     ///
-    /// Says what is wrong with the pattern.
+    /// Returns what is wrong with the pattern.
     pub fn try_matches(self, pattern: &str) -> Result<PathMatches, PatternError> {
         PathMatches::parse(pattern).map_err(|problem| PatternError::new("path", pattern, problem))
     }
@@ -104,7 +101,7 @@ impl PathMatches {
         Ok(Self { segments, rest })
     }
 
-    /// Segment by segment, so that this takes as long as the pattern is, not the path.
+    /// Segment by segment, so the time depends on the length of the pattern, not of the path.
     fn matches(&self, reading: &Segments) -> bool {
         step(1);
         let is_long_enough = match self.rest {
@@ -160,7 +157,7 @@ impl PathMatches {
         rest.is_empty() || self.rest
     }
 
-    /// The answer of `matches` for a path, whose readings are kept in `memo`.
+    /// The answer of `matches` for a path whose readings are cached in `memo`.
     fn ask(
         &self,
         path: &str,
@@ -175,7 +172,7 @@ impl PathMatches {
     }
 }
 
-/// `*`, or `{*name}` as axum has it.
+/// `*`, or `{*name}` as in axum.
 fn is_rest(segment: &str) -> bool {
     let named = segment.strip_prefix("{*").and_then(|name| name.strip_suffix('}'));
     segment == "*" || named.is_some_and(|name| !name.contains(['{', '}', '*']))

@@ -65,7 +65,7 @@ fn no_spelling_of_a_path_gets_around_it() {
 #[test]
 fn where_readings_differ_any_of_them_counts() {
     for (pattern, path) in [
-        // One segment for those who decode it afterwards, two for those who do so before.
+        // One segment for servers that decode afterwards, two for those that decode before.
         ("/users/{id}", "/users/a%2Fb"),
         ("/users/{id}/{post}", "/users/a%2Fb"),
         // A name like any other, or the way up.
@@ -108,7 +108,7 @@ fn what_is_no_pattern_is_refused_with_what_is_wrong() {
     assert_eq!(Path.try_matches("a").unwrap_err().pattern(), "a");
 }
 
-/// What [`Segments`] says, in plain words.
+/// [`Segments`] in the plainest form.
 fn model(path: &str, reading: Reading) -> Vec<Vec<u8>> {
     let path = match reading.slash {
         Slash::Written => path.to_owned(),
@@ -128,7 +128,7 @@ fn model(path: &str, reading: Reading) -> Vec<Vec<u8>> {
     segments.iter().map(|segment| percent_decoded(segment.as_bytes()).collect()).collect()
 }
 
-/// Of more than [`MAX_UNREAD`](super::readings) bytes, so that it is taken apart.
+/// With more than [`MAX_UNREAD`](super::readings) bytes, so that it is parsed.
 #[test]
 fn a_long_path_matches_as_a_short_one_does() {
     let long = "x".repeat(500);
@@ -164,7 +164,7 @@ fn a_path_that_is_too_long_to_be_read_is_the_clients_to_mend() {
     assert_eq!(Not(condition).holds(&request), Err(missing));
 }
 
-/// Paths that have as many of something as fit, which a client may choose to keep the server busy.
+/// The longest paths with as many of something as possible, which a client may send to keep the server busy.
 fn costly_paths(length: usize) -> Vec<String> {
     let pieces = [
         "/",
@@ -209,13 +209,13 @@ fn a_hundred_patterns_take_steps_that_the_patterns_bound_not_the_path() {
     for length in [250, 1_000, MAX_PATH - 8, 65_000] {
         for path in costly_paths(length) {
             let (name, bytes) = (&path[..path.len().min(12)], path.len());
-            // Each of six readings looks at a byte at most three times, once for all patterns; each
-            // pattern then looks at its own segments. Short plain paths are not taken apart.
+            // Each of six readings looks at a byte at most three times, once for all patterns. Each pattern then
+            // compares its own segments. Short plain paths are not parsed.
             let read_once = if bytes > MAX_PATH { 0 } else { 19 * bytes };
             let compared = 2 * 100 * (6 * 10 + 256);
             let steps = steps_of(&path, &patterns, true);
             assert!(steps <= read_once + compared, "{name}… of {bytes}: {steps} steps");
-            // Without a place to keep what was read, each question reads it for itself.
+            // Without a place to cache the readings, each condition parses the path.
             let steps = steps_of(&path, &patterns[..1], false);
             assert!(steps <= 2 * read_once + compared, "{name}… of {bytes}: {steps} steps");
         }
@@ -237,8 +237,7 @@ proptest! {
         }
     }
 
-    /// A client may put any of this between and around the segments, and spell each byte of them in
-    /// either way.
+    /// A client may put any of this between and around the segments, and spell each byte in either way.
     #[test]
     fn every_spelling_of_a_path_matches_it(
         segments in prop::collection::vec("[a-z0-9.]{1,4}[a-z]", 0..4),

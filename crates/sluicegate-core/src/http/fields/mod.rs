@@ -1,4 +1,4 @@
-//! Header fields and problem documents: the wire's names are all here.
+//! Header fields and problem documents. All names on the wire are here.
 //!
 //! `RateLimit` and `RateLimit-Policy` follow draft-ietf-httpapi-ratelimit-headers-11, the problem
 //! documents RFC 9457 and the same draft. `RateLimit-Policy` lists every limit but shadows, of which
@@ -15,7 +15,7 @@ use crate::limit::{Decision, Limit, LimitStatus};
 
 /// The quotas in force.
 pub const RATE_LIMIT_POLICY: &str = "ratelimit-policy";
-/// How the client stands with them.
+/// What the client has left of them.
 pub const RATE_LIMIT: &str = "ratelimit";
 /// When to try again, in seconds (RFC 9110, 10.2.3).
 pub const RETRY_AFTER: &str = "retry-after";
@@ -25,12 +25,12 @@ pub const X_LIMIT: &str = "x-ratelimit-limit";
 pub const X_REMAINING: &str = "x-ratelimit-remaining";
 /// Seconds until more remains, in the older form.
 pub const X_RESET: &str = "x-ratelimit-reset";
-/// Said of a response when a soft limit is exceeded, in the older form.
+/// Set on a response if a soft limit is exceeded, in the older form.
 pub const X_WARNING: &str = "x-ratelimit-warning";
 /// The media type of a problem document.
 pub const PROBLEM_JSON: &str = "application/problem+json";
 
-/// What precedes the names of the draft's problem types.
+/// The prefix of the names of the draft's problem types.
 const PROBLEM_TYPES: &str = "https://iana.org/assignments/http-problem-types#";
 
 /// The largest integer of a structured field (RFC 9651, 3.3.1).
@@ -58,8 +58,8 @@ pub fn rate_limit_policy(decision: &Decision) -> String {
 
 /// The value of `RateLimit`.
 ///
-/// A limit that refuses although it has something left, because the request would wait for too long in its
-/// queue or could not book a place, is told with nothing left until the request is admitted.
+/// If a limit refuses although it has something left, because the request would wait for too long in its queue or
+/// could not book a place, it is announced with nothing left until the request is admitted.
 pub fn rate_limit(decision: &Decision) -> String {
     rate_limit_line(decision).as_str().to_owned()
 }
@@ -118,18 +118,18 @@ pub(crate) fn rate_limit_item(
     }
 }
 
-/// The standing that the older fields speak of: the one that leaves the least.
+/// The status that the older fields show: the one with the least left.
 pub fn tightest(decision: &Decision) -> Option<&LimitStatus> {
     announced(decision).min_by_key(|status| status.remaining)
 }
 
-/// The value of `X-RateLimit-Reset` for a standing: seconds until more remains.
+/// The value of `X-RateLimit-Reset` for a status: seconds until more remains.
 pub fn x_reset(status: &LimitStatus) -> u64 {
     status.window.map_or(0, seconds)
 }
 
-/// What is announced of a standing: how much is left, and until when. Until a refused request is admitted it
-/// has nothing left, and no window ends after that.
+/// What is announced of a status: how much is left, and until when. Until a refused request is admitted, it has
+/// nothing left, and no window ends after that.
 fn left(decision: &Decision, status: &LimitStatus) -> (u64, Option<Duration>) {
     match (decision.retry_after(), status.window) {
         (Some(retry), Some(window)) if seconds(window) > seconds(retry).max(1) => (0, Some(retry)),
@@ -148,7 +148,7 @@ fn policy_item(out: &mut impl Text, limit: &Limit) {
     out.number(limit.count().min(LARGEST));
     match limit.period() {
         None => out.text(";qu=\"concurrent-requests\""),
-        // The draft counts whole seconds; a window that it cannot say is left out, not misstated.
+        // The draft counts whole seconds. A shorter window is left out instead of being misstated.
         Some(period) if period.subsec_nanos() == 0 => {
             out.text(";w=");
             out.number(period.as_secs());
@@ -241,7 +241,7 @@ impl Problem<'_> {
         out
     }
 
-    /// What `read` makes of the document.
+    /// Calls `read` with the document, and returns the result.
     pub(crate) fn read<T>(&self, read: impl FnOnce(&[u8]) -> T) -> T {
         let mut out = Line::<WRITTEN>::with_room();
         self.write(&mut out);
@@ -279,7 +279,7 @@ impl Problem<'_> {
         if between == "," {
             out.text("]");
         }
-        // The line's end is for those who read it in a terminal.
+        // The line break is for readers in a terminal.
         out.text("}\n");
     }
 }

@@ -1,4 +1,4 @@
-//! What stands with the recorder: asked for once, and kept.
+//! Handles of the recorder, requested once and kept.
 
 use std::sync::OnceLock;
 
@@ -14,12 +14,12 @@ static NAMES: Names = Names::new();
 
 pub(super) struct All {
     policies: ByPolicy<OfPolicy>,
-    /// Those without a key, by whose doing that is: the client's, then the server's.
+    /// Requests without a key: by the client's mistake, then by the server's.
     keyless: OnceLock<[Counter; 2]>,
     failures: OnceLock<[Counter; StoreError::KINDS.len()]>,
 }
 
-/// What is measured of one policy.
+/// The metrics of one policy.
 pub(super) struct OfPolicy {
     verdicts: [Counter; VerdictLabel::ALL.len()],
     pub(super) remaining: Histogram,
@@ -68,7 +68,7 @@ impl All {
         &self.policies.of(limit, |name| self.registered(name)).kept
     }
 
-    /// What is rare is registered along with the first policy: that nothing has happened is worth showing.
+    /// Rare metrics are registered with the first policy, so that their zeros are visible.
     fn registered(&self, name: &str) -> OfPolicy {
         self.keyless_of(0);
         self.failures_of(0);

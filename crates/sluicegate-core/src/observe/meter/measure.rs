@@ -1,4 +1,4 @@
-//! What is counted where, of a decision.
+//! Which metrics count a decision.
 
 use super::VerdictLabel;
 use super::handles::{All, OfPolicy};
@@ -7,7 +7,7 @@ use crate::limit::{Decision, Outcome};
 use crate::store::StoreError;
 use crate::store::charge::Charge;
 
-/// The limit of which the least remains, and how much that is.
+/// The limit with the least left, and how much that is.
 struct Tightest<'a> {
     policy: &'a OfPolicy,
     share: f64,
@@ -48,7 +48,7 @@ impl All {
         }
     }
 
-    /// A limit that would have admitted the request has decided nothing.
+    /// A limit that would have admitted the request did not decide.
     pub(super) fn refused(&self, decision: &Decision, told: VerdictLabel) {
         let mut tightest = None;
         for status in decision.statuses().filter(|status| status.refused) {

@@ -1,8 +1,8 @@
-//! What is measured of decisions, through the `metrics` facade.
+//! Metrics of decisions, through the `metrics` facade.
 //!
-//! Counters and histograms are asked for once for each policy, which is the name of a limit, and are found
-//! by comparing limits, without a lock. There are 64 policies, and the rest is `other`, so that rules which
-//! choose limits cannot make any number of time series. Without the feature `metrics` a meter is nothing.
+//! Counters and histograms are requested once for each policy, which is the name of a limit, and are found by
+//! comparing limits, without a lock. There are 64 policies, and the rest is `other`, so that rules which choose
+//! limits cannot create any number of time series. Without the feature `metrics`, a meter is empty.
 
 #[cfg(feature = "metrics")]
 mod handles;
@@ -20,17 +20,17 @@ use crate::limit::{Decision, Outcome};
 use crate::store::StoreError;
 use crate::store::charge::Charge;
 
-/// What an adapter measures decisions with. Without the feature `metrics` it is nothing, and does nothing.
+/// An adapter's metrics of decisions. Without the feature `metrics` it is empty and does nothing.
 ///
-/// What is measured of a policy is registered with the recorder when it first decides, not before: install
-/// the recorder before the first request.
+/// The metrics of a policy are registered with the recorder at its first decision, so install the recorder before the
+/// first request.
 #[derive(Clone, Default)]
 pub(crate) struct Meter {
     #[cfg(feature = "metrics")]
     handles: Arc<handles::All>,
 }
 
-/// What became of a request, as the label `verdict` says it.
+/// The result for a request, as the label `verdict`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(not(feature = "metrics"), expect(dead_code, reason = "nobody is told"))]
 pub(crate) enum VerdictLabel {

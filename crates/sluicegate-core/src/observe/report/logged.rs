@@ -1,4 +1,4 @@
-//! What the operator is told, for tests to read.
+//! The events for the operator, for tests to read.
 
 use std::fmt::{self, Debug, Write};
 use std::sync::{Arc, Mutex};
@@ -7,7 +7,7 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-/// Keeps what it is told, a line each.
+/// Keeps the events, one in each line.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<String>>>);
 

@@ -1,4 +1,4 @@
-//! What the operator is told, as `tracing` events: written once, at the edge, for every adapter.
+//! The `tracing` events for operators, written here for every adapter.
 #![cfg_attr(
     not(feature = "tracing"),
     expect(unused_variables, reason = "without the feature nobody is told")
@@ -13,7 +13,7 @@ use crate::store::OnStoreError;
 use crate::store::StoreError;
 use crate::unheard::{self, heard};
 
-/// At most one a second, for what the server lacks.
+/// At most one a second, for what the server does not provide.
 pub(crate) fn keyless(missing: &Missing, so_far: u64) {
     if missing.is_server() {
         #[cfg(feature = "tracing")]
@@ -36,7 +36,7 @@ pub(crate) fn refused(decision: &Decision, who: impl Fn() -> Option<String>, how
     );
 }
 
-/// `so_far` requests would have been refused, where it is time to tell the operator; at most one a second.
+/// Reports that `so_far` requests would have been refused, at most once a second.
 pub(crate) fn on_trial(
     decision: &Decision,
     who: impl Fn() -> Option<String>,
@@ -59,7 +59,7 @@ pub(crate) fn on_trial(
     }
 }
 
-/// At most one a second; [`refused`] tells of the others.
+/// At most one a second. [`refused`] reports the others.
 pub(crate) fn banned(decision: &Decision, who: impl Fn() -> Option<String>, how: &str) {
     #[cfg(feature = "tracing")]
     tracing::warn!(
@@ -98,7 +98,7 @@ pub(crate) fn store_failed(error: &StoreError, then: OnStoreError, so_far: u64) 
     unheard::say_unless(heard!(WARN), || format!("no decision: {error}; then {then:?}"));
 }
 
-/// The names of the limits of which that is so.
+/// The names of the limits for which that is true.
 #[cfg(feature = "tracing")]
 struct Named<'a>(&'a Decision, fn(&LimitStatus) -> bool);
 

@@ -1,4 +1,4 @@
-//! Who is refused most.
+//! The keys that are refused most.
 //!
 //! Space-Saving (Metwally, Agrawal, El Abbadi 2005) runs in each of eight parts under a small lock of its
 //! own, with twice as many counters as keys are shown. Threads take the parts in turns and never wait for
@@ -27,25 +27,25 @@ use crate::observe::by_policy::ByPolicy;
 use crate::observe::show::ShowKeys;
 use crate::store::charge::Charge;
 
-/// Most keys that can be asked for: looking through their counters takes time, and happens at refusals.
+/// The largest number of keys that can be requested. Searching their counters takes time, during refusals.
 const MOST_KEYS: usize = 1_024;
 
-/// Counters for each key that is asked for, in each part: of those who are refused in one part, no one
-/// comes so often that he is left out of the whole.
+/// Counters in each part, for each key that is requested. There are enough that a key refused in only one part is not
+/// missed in the whole.
 const SPARE: usize = 2;
 
 /// Parts, so that threads that refuse at the same time do not meet.
 const PARTS: usize = 8;
 
-/// Parts that a refusal is offered to before it is left out.
+/// The number of parts that a refusal tries before it is counted as missed.
 const TRIES: usize = 4;
 
-/// Notes who is refused most, for each policy, in bounded memory: what an operator looks at while a
-/// service is being flooded.
+/// Notes which keys are refused most, for each policy, in bounded memory: for an operator of a service that is being
+/// flooded.
 ///
-/// Layers and limiters tell it which keys limits refuse: also of requests that they then degrade, redirect or,
-/// on trial, let pass. Other admitted requests do not touch it. A policy is a limit's name;
-/// 64 are told apart, and the others are one more.
+/// Layers and limiters report every key that a limit refuses, also if the request is then degraded, redirected or, on
+/// trial, forwarded. Other admitted requests do not touch it. A policy is the name of a limit. 64 policies are kept
+/// apart, and all others form one more.
 ///
 /// ```
 /// use sluicegate::Limit;
@@ -64,22 +64,22 @@ const TRIES: usize = 4;
 ///
 /// # What the numbers mean
 ///
-/// Of a policy, everybody is shown who has more than one in n of its refusals, where n is what the watch
-/// was [made](Self::new) for, by the Space-Saving algorithm (Metwally, Agrawal and El Abbadi, ICDT 2005).
-/// How often somebody was refused is between `at_least` and `at_most`; the two are equal as long as there
-/// were no more keys than counters.
+/// Of each policy, every key with more than one in n of its refusals is shown, where n is the number that the watch
+/// was [made](Self::new) for, by the Space-Saving algorithm (Metwally, Agrawal and El Abbadi, ICDT 2005). The number
+/// of refusals of a key is between `at_least` and `at_most`. The two are equal as long as there were no more keys
+/// than counters.
 ///
-/// A refusal never waits for a watch. One that finds others writing at four places leaves only that it was
-/// there: it is in [`missed`](MostRefused::missed), and, since it can have been anybody's, in everybody's
-/// `at_most`; whoever has more than one in n is then told of the others. That takes threads that were stopped
-/// in the middle of it: many more of them than cores, which do nothing else.
+/// A refusal never waits for a watch. If other threads write in four parts, it only counts as
+/// [`missed`](MostRefused::missed). Since it may have been a refusal of any key, it is included in every key's
+/// `at_most`; "one in n" then applies to the other refusals. That takes threads that were stopped while they wrote:
+/// many more threads than cores, which do nothing else.
 ///
 /// # What it costs
 ///
-/// A refusal takes some tens of nanoseconds longer; up to 2 kB are taken up for each key that is asked for and
-/// each policy that has refused.
+/// A refusal takes some tens of nanoseconds longer. A watch takes up to 2 kB for each requested key and each policy
+/// that has refused.
 ///
-/// Clones note together.
+/// Clones share what they note.
 #[derive(Clone)]
 pub struct Watch {
     notes: Arc<Notes>,
@@ -106,7 +106,7 @@ impl Watch {
     ///
     /// # Panics
     ///
-    /// When that is none, or more than 1,024.
+    /// If that is zero, or more than 1,024.
     #[track_caller]
     pub fn new(keys: usize) -> Self {
         assert!(
@@ -117,21 +117,21 @@ impl Watch {
         Self { notes: Arc::new(notes), show: ShowKeys::Shown }
     }
 
-    /// Shows a digest of each key instead of who it is: one tells keys apart, and means nothing to
-    /// whoever does not know `secret`. Clones made before go on showing what they showed.
+    /// Shows a digest of each key instead of the key. It tells keys apart, and means nothing without `secret`.
+    /// Existing clones are not changed.
     #[must_use]
     pub fn redacted(self, secret: &[u8]) -> Self {
         Self { show: ShowKeys::Digest(KeySecret::new(secret)), ..self }
     }
 
-    /// Notes that `limit` refused `key`: for adapters, and for services that ask a store themselves.
+    /// Notes that `limit` refused `key`: for adapters, and for services that call a store themselves.
     pub fn refused(&self, limit: &Limit, key: &KeyBuf) {
         let keys = self.notes.keys;
         let policy = &self.notes.policies.of(limit, |_| Policy::new(keys)).kept;
         policy.add(self.notes.hash.hash_one(key), key);
     }
 
-    /// Notes the keys that `decision` about `charge` refuses, or would refuse were the limit not on trial.
+    /// Notes the keys that `decision` about `charge` refuses, or would refuse if the limit were not on trial.
     pub fn saw(&self, decision: &Decision, charge: &Charge) {
         for (status, debit) in decision.statuses().zip(charge.debits()) {
             if status.refused || status.shadowed {
@@ -140,8 +140,8 @@ impl Watch {
         }
     }
 
-    /// Who was refused most, for each policy in the order in which they first refused: the most refused
-    /// first, since the watch was made or [cleared](Self::clear).
+    /// The keys that were refused most since the watch was made or [cleared](Self::clear), for each policy in the
+    /// order of their first refusals. The most refused key comes first.
     pub fn snapshot(&self) -> Vec<MostRefused> {
         let policies = self.notes.policies.iter();
         policies
@@ -153,7 +153,7 @@ impl Watch {
             .collect()
     }
 
-    /// Begins anew: for a snapshot of the last minute, say, rather than of all time.
+    /// Forgets everything, for example to get a snapshot of the last minute.
     pub fn clear(&self) {
         for policy in self.notes.policies.iter() {
             policy.kept.missed.store(0, Ordering::Relaxed);
@@ -182,13 +182,13 @@ impl Policy {
         self.missed.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// One after the other.
+    /// The next part to assign. Parts are assigned in turn.
     fn parts(&self) -> impl Iterator<Item = MutexGuard<'_, Summary>> {
         self.parts.iter().map(|part| part.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// The part that this thread writes to first: threads take turns when they first come.
+/// The part that this thread writes to first. Threads get parts in turn at their first refusal.
 fn own_part() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
@@ -202,7 +202,7 @@ fn own_part() -> usize {
     })
 }
 
-/// Shows nobody.
+/// Does not show keys.
 impl fmt::Debug for Watch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Watch")

@@ -5,17 +5,17 @@ use super::summary::{Seen, Summary};
 use crate::key::KeyBuf;
 use crate::observe::show::ShowKeys;
 
-/// Who was refused most by one policy, as [`Watch::snapshot`](super::Watch::snapshot) shows it.
+/// The keys that one policy refused most, as [`Watch::snapshot`](super::Watch::snapshot) returns them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MostRefused {
     /// The name of the limit.
     pub policy: String,
-    /// How often it refused anybody.
+    /// The number of refusals.
     pub refusals: u64,
-    /// How many of these nobody knows any more whose they were.
+    /// The number of refusals whose keys are unknown.
     pub missed: u64,
-    /// Who was refused, the most refused first.
+    /// The refused keys, the most refused first.
     pub keys: Vec<RefusedKey>,
 }
 
@@ -23,11 +23,11 @@ pub struct MostRefused {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RefusedKey {
-    /// Whose key it is, or a digest of it.
+    /// The key, or a digest of it.
     pub who: String,
-    /// No fewer times.
+    /// A lower bound of its refusals.
     pub at_least: u64,
-    /// No more times.
+    /// An upper bound of its refusals.
     pub at_most: u64,
 }
 
@@ -49,8 +49,8 @@ impl MostRefused {
     }
 }
 
-/// Those who have a counter in any part, the most refused first. In a part where one has none, he was
-/// refused no more often than its lowest counter says.
+/// The keys with a counter in any part, the most refused first. In a part without a counter for the key, it was
+/// refused at most as often as the lowest counter there says.
 pub(super) fn merged(parts: &[Summary]) -> Vec<Seen> {
     let unseen: u64 = parts.iter().map(Summary::at_most_unseen).sum();
     let mut all: HashMap<KeyBuf, Seen> = HashMap::new();

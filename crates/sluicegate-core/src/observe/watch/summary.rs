@@ -3,29 +3,29 @@
 
 use crate::key::KeyBuf;
 
-/// Counters for those who come most often.
+/// Counters for the keys that come most often.
 ///
-/// One who has no counter takes over the lowest, and what that stood at: so a counter never stands below
-/// how often its owner came, and above it by no more than it took over.
+/// A key without a counter takes over the lowest one, with its count. So a counter is never below the number of its
+/// key's refusals, and above it by at most what it took over.
 #[derive(Debug, Clone)]
 pub(super) struct Summary {
     room: usize,
-    /// Apart from the keys, so that looking through them takes a few cache lines.
+    /// Apart from the keys, so that searching them takes a few cache lines.
     hashes: Vec<u64>,
     counts: Vec<u64>,
     owners: Vec<Owner>,
-    /// Who came last: a flood is mostly one client's.
+    /// The last key: a flood mostly comes from one client.
     latest: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Owner {
     key: KeyBuf,
-    /// What the counter stood at when it became this key's.
+    /// The count when the counter became this key's.
     inherited: u64,
 }
 
-/// How often one came: the bounds.
+/// The bounds of a key's refusals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) key: KeyBuf,
@@ -34,12 +34,12 @@ pub(super) struct Seen {
 }
 
 impl Summary {
-    /// `room` counters, made when they are needed.
+    /// `room` counters, allocated when they are needed.
     pub(super) const fn new(room: usize) -> Self {
         Self { room, hashes: Vec::new(), counts: Vec::new(), owners: Vec::new(), latest: 0 }
     }
 
-    /// The owner of `key`, by its `hash`, came once more.
+    /// Counts a refusal of `key`, whose hash is `hash`.
     pub(super) fn add(&mut self, hash: u64, key: &KeyBuf) {
         let at = self.find(hash, key).unwrap_or_else(|| self.take_over(hash, key));
         self.counts[at] += 1;
@@ -65,7 +65,7 @@ impl Summary {
         lowest
     }
 
-    /// Those who have a counter.
+    /// The keys with a counter.
     pub(super) fn seen(&self) -> impl Iterator<Item = Seen> {
         self.owners.iter().zip(&self.counts).map(|(owner, count)| Seen {
             key: owner.key,
@@ -74,7 +74,7 @@ impl Summary {
         })
     }
 
-    /// The most that one can have come who has no counter.
+    /// Upper bound for a key that has no counter.
     pub(super) fn at_most_unseen(&self) -> u64 {
         if self.hashes.len() < self.room {
             0
@@ -83,12 +83,12 @@ impl Summary {
         }
     }
 
-    /// How often anybody came.
+    /// The number of refusals.
     pub(super) fn total(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// Forgets everybody.
+    /// Forgets all keys.
     pub(super) fn clear(&mut self) {
         self.hashes.clear();
         self.counts.clear();

@@ -12,7 +12,7 @@ fn key(number: u64) -> KeyBuf {
     KeyBuf::of(number)
 }
 
-/// Refusals, each of a key and in a part. Some keys come far more often than others.
+/// Refusals, each of a key in a part. Some keys come far more often than others.
 fn refusals() -> impl Strategy<Value = Vec<(u64, usize)>> {
     let key = prop_oneof![3 => 0_u64..3, 2 => 0_u64..20, 1 => 0_u64..200];
     vec((key, 0..PARTS), 0..400)
@@ -26,7 +26,7 @@ fn exact(refusals: &[(u64, usize)]) -> HashMap<u64, u64> {
 
 fn noted(refusals: &[(u64, usize)], room: usize) -> Vec<Summary> {
     let mut parts = vec![Summary::new(room); PARTS];
-    // The hash is bad on purpose: different keys meet.
+    // The hash is bad on purpose, so that different keys collide.
     refusals.iter().for_each(|(number, part)| parts[*part].add(number % 7, &key(*number)));
     parts
 }
@@ -120,7 +120,7 @@ fn what_is_redacted_shows_a_digest_and_nothing_else() {
     let redacted = open.clone().redacted(b"secret");
     redacted.refused(&LIMIT, &KeyBuf::of("alice"));
     assert_eq!(open.snapshot()[0].keys[0].who, "alice");
-    // The digest by which a Redis store names rows, under the same secret.
+    // The digest with which a Redis store names rows, under the same secret.
     assert_eq!(redacted.snapshot()[0].keys[0].who, "$8712469beb2cb060443f58b5c8ae0ff8");
     assert!(!format!("{redacted:?}").contains("alice"));
 }

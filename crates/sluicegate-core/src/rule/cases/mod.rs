@@ -20,8 +20,8 @@ use crate::key::{Missing, View};
 use crate::limit::{Limit, LimitError, Limits};
 use crate::rule::{By, KnownLimits, LimitsFor};
 
-/// Begins with the limits that hold where `condition` does; [`or`](CasesBuilder::or) goes on, and
-/// [`otherwise`](CasesBuilder::otherwise) says what holds for everybody else. See [`Cases`].
+/// Begins with the limits for requests for which `condition` holds. [`or`](CasesBuilder::or) adds further cases, and
+/// [`otherwise`](CasesBuilder::otherwise) the limits for all other requests. See [`Cases`].
 pub fn when<C>(condition: C, limits: impl Into<Limits>) -> CasesBuilder<[C; 1]> {
     CasesBuilder { conditions: [condition], limits: vec![limits.into()] }
 }
@@ -40,7 +40,7 @@ pub fn when<C>(condition: C, limits: impl Into<Limits>) -> CasesBuilder<[C; 1]> 
 ///
 /// # Which cases share what was spent
 ///
-/// That depends on who chooses the case, which the condition [says](Condition::chosen_by).
+/// Who can choose the case matters. The condition [tells](Condition::chosen_by) who can.
 ///
 /// **Where the client can choose**, by the path, the method or a header, the case has a budget of its own, as
 /// all three have above: nobody gets more than 10 searches a minute by reading other pages between them, and
@@ -70,7 +70,7 @@ pub fn when<C>(condition: C, limits: impl Into<Limits>) -> CasesBuilder<[C; 1]> 
 #[derive(Clone)]
 pub struct Cases<C> {
     conditions: C,
-    /// As they were given, for each condition and for none.
+    /// As they were given, for each condition and for no condition.
     given: Vec<Limits>,
     /// The limits that share rows, for cases that the server chooses and for no case.
     limits: Vec<Limits>,
@@ -79,11 +79,11 @@ pub struct Cases<C> {
 }
 
 impl<C> Cases<Vec<C>> {
-    /// As many cases as a file has, and the limits that hold where no condition does.
+    /// Any number of cases, and the limits if no condition holds.
     ///
     /// # Errors
     ///
-    /// When two limits of one case are at the same place, or one cannot be named.
+    /// If two limits of one case are in the same place, or one cannot be named.
     pub fn try_new(
         cases: impl IntoIterator<Item = (C, Limits)>,
         otherwise: impl Into<Limits>,
@@ -98,18 +98,18 @@ impl<C> Cases<C> {
     ///
     /// # Panics
     ///
-    /// Where [`try_named`](Self::try_named) returns an error.
+    /// If [`try_named`](Self::try_named) returns an error.
     #[must_use]
     #[track_caller]
     pub fn named(self, name: &str) -> Self {
         self.try_named(name).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// [`named`](Self::named) for names from configuration.
+    /// Like [`named`](Self::named), for names from configuration.
     ///
     /// # Errors
     ///
-    /// When the name cannot be a limit's, or two limits of one case would share one.
+    /// If the name cannot be a limit's, or two limits of one case would share one.
     pub fn try_named(self, name: &str) -> Result<Self, LimitError> {
         let limits = sharing_rows(&self.given, |limit| format!("{name}/{}", limit.period_name()))?;
         let apart = with_own_rows(&self.given, Some(name))?;
@@ -150,7 +150,7 @@ impl<C> fmt::Debug for Cases<C> {
     }
 }
 
-/// Cases that do not yet say what holds otherwise; see [`when`].
+/// Cases without the limits for all other requests; see [`when`].
 #[derive(Clone)]
 pub struct CasesBuilder<C> {
     conditions: C,
@@ -158,28 +158,28 @@ pub struct CasesBuilder<C> {
 }
 
 impl<C> CasesBuilder<C> {
-    /// The limits where `condition` holds, and none before it.
+    /// The limits if `condition` holds, and none before it.
     #[must_use]
     pub fn or<D>(mut self, condition: D, limits: impl Into<Limits>) -> CasesBuilder<(C, D)> {
         self.limits.push(limits.into());
         CasesBuilder { conditions: (self.conditions, condition), limits: self.limits }
     }
 
-    /// The limits where no condition holds.
+    /// The limits if no condition holds.
     ///
     /// # Panics
     ///
-    /// Where [`try_otherwise`](Self::try_otherwise) returns an error.
+    /// If [`try_otherwise`](Self::try_otherwise) returns an error.
     #[track_caller]
     pub fn otherwise(self, limits: impl Into<Limits>) -> Cases<C> {
         self.try_otherwise(limits).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// [`otherwise`](Self::otherwise) for limits from configuration.
+    /// Like [`otherwise`](Self::otherwise), for limits from configuration.
     ///
     /// # Errors
     ///
-    /// When two limits of one case are at the same place, or one cannot be named.
+    /// If two limits of one case are in the same place, or one cannot be named.
     pub fn try_otherwise(self, limits: impl Into<Limits>) -> Result<Cases<C>, LimitError> {
         let Self { conditions, limits: mut given } = self;
         given.push(limits.into());
@@ -208,8 +208,8 @@ fn with_own_rows(lists: &[Limits], name: Option<&str>) -> Result<Vec<Limits>, Li
     lists.iter().map(|limits| limits.with_own_rows(name, &mut rows)).collect()
 }
 
-/// What the last limit of the same period is called; one without a name of its own first, since that
-/// is the place of all that have none.
+/// The name of the last limit with the same period, preferably one without a name of its own, because all limits
+/// without a name share that place.
 fn name_at_place(lists: &[Limits], limit: &Limit) -> String {
     let at_place = |limits: &'_ Limits| {
         let same = |other: &&Limit| other.period() == limit.period();
@@ -219,13 +219,13 @@ fn name_at_place(lists: &[Limits], limit: &Limit) -> String {
     lists.iter().rev().find_map(at_place).unwrap_or(*limit).name().to_string()
 }
 
-/// Conditions in order, of which the first that holds counts: what [`Cases`] are decided by.
+/// Conditions in order. The first one that holds decides [`Cases`].
 pub trait Conditions<V: View> {
     /// The index of the first condition that holds.
     ///
     /// # Errors
     ///
-    /// What a condition lacks that is asked before one holds.
+    /// What is missing for a condition that is asked before one holds.
     fn first(&self, view: &V) -> Result<Option<usize>, Missing>;
 
     /// How many there are.

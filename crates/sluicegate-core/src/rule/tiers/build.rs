@@ -8,11 +8,11 @@ use super::{Shared, TierError, Tiers};
 use crate::limit::Limits;
 use crate::observe::report;
 
-/// Tiers that do not yet say which of them holds otherwise; see [`Tiers::new`].
+/// Tiers without the default tier; see [`Tiers::new`].
 #[derive(Debug, Clone)]
 pub struct TiersBuilder {
     name: String,
-    /// None: unlimited.
+    /// `None` for unlimited.
     tiers: Vec<(String, Option<Limits>)>,
 }
 
@@ -27,29 +27,28 @@ impl TiersBuilder {
         self.and(name.into(), Some(limits.into()))
     }
 
-    /// A tier that is not limited at all. The log says so, when the tiers are made and, with each
-    /// request, at the level of debugging.
+    /// A tier without any limit. The log reports it when the tiers are made and, at debug level, with each request.
     #[must_use]
     pub fn unlimited(self, name: impl Into<String>) -> Self {
         self.and(name.into(), None)
     }
 
-    /// The tiers, of which this one is for everybody who is unknown.
+    /// Completes the tiers. This one is for unknown customers.
     ///
     /// # Panics
     ///
-    /// Where [`try_otherwise`](Self::try_otherwise) returns an error.
+    /// If [`try_otherwise`](Self::try_otherwise) returns an error.
     #[track_caller]
     pub fn otherwise(self, tier: &str) -> Tiers {
         self.try_otherwise(tier).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// [`otherwise`](Self::otherwise) for tiers from configuration.
+    /// Like [`otherwise`](Self::otherwise), for tiers from configuration.
     ///
     /// # Errors
     ///
-    /// When there is no such tier, two tiers have one name, two limits of a tier are at the same place,
-    /// or one cannot be named.
+    /// If there is no such tier, two tiers have one name, two limits of a tier are in the same place, or one cannot
+    /// be named.
     pub fn try_otherwise(self, tier: &str) -> Result<Tiers, TierError> {
         let table = self.table(tier)?;
         for tier in table.tiers.iter().filter(|tier| tier.limits.is_none()) {

@@ -13,7 +13,7 @@ pub struct ByTier<T> {
     names: Names,
 }
 
-/// What the text is the name of.
+/// What the text names.
 #[derive(Debug, Clone, Copy)]
 enum Names {
     Tier,
@@ -42,8 +42,9 @@ impl<T> ByTier<T> {
     }
 }
 
-/// A request that does not say its tier or customer is a stranger's. That the server provides nothing to
-/// say it with is a stranger too, and told once: many servers insert claims for those alone who sign in.
+/// A request that does not name its tier or customer comes from an unknown client. So does a request for which the
+/// server provides nothing that could name it, which is logged once: many servers insert claims only for clients that
+/// are signed in.
 impl<V: View, T: Text<V>> LimitsFor<V> for ByTier<T> {
     fn each(
         &self,

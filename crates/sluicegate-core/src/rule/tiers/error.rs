@@ -23,7 +23,7 @@ pub struct TierError {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Problem {
-    /// With those that there are.
+    /// With the existing tiers.
     Unknown(Vec<String>),
     Twice,
     Limits(Box<LimitError>),
@@ -42,7 +42,7 @@ impl TierError {
         Self { tiers: tiers.into(), tier: tier.into(), problem: Problem::Limits(error.into()) }
     }
 
-    /// The tier that is meant, as it was written.
+    /// The name of the tier, as it was written.
     pub fn tier(&self) -> &str {
         &self.tier
     }

@@ -1,11 +1,11 @@
 //! Tiers: a table of limits and of customers, changed while running.
 //!
-//! A tier is chosen by what the server knows. `Tiers` read a `Text`, which a claim, an extension and a
-//! constant are and a header is not; otherwise a client could choose its own tier.
+//! A tier is chosen by what the server knows. `Tiers` read a `Text`. A claim, an extension and a constant are one,
+//! and a header is not; otherwise a client could choose its own tier.
 //!
-//! A stranger is in the default tier. Claims that were not inserted can mean a stranger or a mistake in the
-//! set-up, and no request tells which. A tier has a default, so the request is served by it, and the log
-//! says so once. A key has no default, so there a missing claim stays an error.
+//! An unknown client is in the default tier. Missing claims can mean an unknown client or a mistake in the set-up,
+//! and no request tells which. Since tiers have a default, the request is served by it, and the log reports it once.
+//! A key has no default, so a missing claim stays an error there.
 
 mod build;
 mod by;
@@ -26,7 +26,7 @@ use crate::key::Missing;
 use crate::limit::Limits;
 use crate::observe::report;
 
-/// What a customer may do by the tier that it is in: a table that may be changed while running.
+/// What a customer may do, by the tier that it is in: a table that may be changed at run time.
 ///
 /// ```
 /// use sluicegate::{Claim, Limit, Tiers};
@@ -43,12 +43,11 @@ use crate::observe::report;
 /// # Ok::<(), sluicegate::rule::TierError>(())
 /// ```
 ///
-/// Which tier a request is in says the application's own authentication, either by its name
-/// ([`by_tier`](Self::by_tier)) or by the customer's, who is then looked up here
-/// ([`by_customer`](Self::by_customer)). A request that is in no known tier is in the one that holds
-/// otherwise: that of a customer who is not in the table, and that of a stranger, for whom the
-/// application inserts no [`Claims`](crate::key::Claims). Since it may also be the set-up that inserts none,
-/// the log says so once.
+/// Your application's authentication decides which tier a request is in: by the name of the tier
+/// ([`by_tier`](Self::by_tier)) or by that of the customer, which is looked up here
+/// ([`by_customer`](Self::by_customer)). Every other request is in the default tier: those of a customer who is not
+/// in the table, and those of an unknown client, for whom the application inserts no [`Claims`](crate::key::Claims).
+/// Since missing claims may also be a mistake, the log reports them once.
 ///
 /// Clones share one table. A rule reads it once for each request and sees all of a change or nothing;
 /// the next request goes by it. What was spent is kept: limits at the same place of two tiers, or of
@@ -63,14 +62,14 @@ pub struct Tiers {
 struct Shared {
     name: String,
     table: ArcSwap<Table>,
-    /// Held while the next table is made out of this one.
+    /// Held while the next table is made from this one.
     change: Mutex<()>,
-    /// Whether the operator was told that a request came without what names the tier.
+    /// Whether a request that does not name its tier has been logged.
     is_told: AtomicBool,
 }
 
 impl Tiers {
-    /// Begins with no tiers; `name` is what their limits are named after.
+    /// Begins with no tiers. Their limits are named after `name`.
     #[expect(
         clippy::new_ret_no_self,
         reason = "tiers are complete once they say what holds otherwise"
@@ -79,7 +78,7 @@ impl Tiers {
         TiersBuilder::new(name.into())
     }
 
-    /// The limits of the tier that `tier` names: a claim of the plan, mostly.
+    /// The limits of the tier that `tier` names, usually a claim with the plan.
     pub fn by_tier<T>(&self, tier: T) -> ByTier<T> {
         ByTier::tier(self.clone(), tier)
     }
@@ -91,21 +90,20 @@ impl Tiers {
 
     /// Puts a customer into a tier, from the next request on.
     ///
-    /// The table of customers is copied for it; for many at once there is
-    /// [`assign_all`](Self::assign_all).
+    /// It copies the table of customers. For many at once there is [`assign_all`](Self::assign_all).
     ///
     /// # Errors
     ///
-    /// When there is no such tier.
+    /// If there is no such tier.
     pub fn assign(&self, customer: &str, tier: &str) -> Result<(), TierError> {
         self.assign_all([(customer, tier)])
     }
 
-    /// Puts customers into tiers, all of them at once: no request sees some of it.
+    /// Puts customers into tiers, all of them at once: no request sees only some of the changes.
     ///
     /// # Errors
     ///
-    /// When there is no such tier as one of them is to be in; then nobody is moved.
+    /// If one of the tiers does not exist. Then no customer is moved.
     pub fn assign_all<C: AsRef<str>, T: AsRef<str>>(
         &self,
         customers: impl IntoIterator<Item = (C, T)>,
@@ -122,7 +120,7 @@ impl Tiers {
         })
     }
 
-    /// Puts a customer back into the tier that holds otherwise, from the next request on.
+    /// Puts a customer back into the default tier, from the next request on.
     pub fn unassign(&self, customer: &str) {
         let done: Result<(), TierError> = self.change(|table| {
             Arc::make_mut(&mut table.customers).remove(customer);
@@ -131,19 +129,19 @@ impl Tiers {
         done.expect("taking somebody out never fails");
     }
 
-    /// The tier in which a customer is.
+    /// The tier of a customer.
     pub fn tier_of(&self, customer: &str) -> Arc<str> {
         let table = self.shared.table.load();
         table.tier(table.customer(customer)).name.clone()
     }
 
-    /// Gives a tier other limits, from the next request on; what was spent is kept.
+    /// Gives a tier other limits, from the next request on. What was spent is kept.
     ///
-    /// A store that cannot keep one of them refuses it when it is charged, not here.
+    /// If a store cannot keep one of them, it reports that when the limit is charged, not here.
     ///
     /// # Errors
     ///
-    /// When there is no such tier, two limits are at the same place, or one cannot be named.
+    /// If there is no such tier, two limits are in the same place, or one cannot be named.
     pub fn replace(&self, tier: &str, limits: impl Into<Limits>) -> Result<(), TierError> {
         let limits = limits.into();
         self.change(|table| {
@@ -154,11 +152,11 @@ impl Tiers {
         })
     }
 
-    /// Limits a tier no longer, from the next request on.
+    /// Makes a tier unlimited, from the next request on.
     ///
     /// # Errors
     ///
-    /// When there is no such tier.
+    /// If there is no such tier.
     pub fn lift(&self, tier: &str) -> Result<(), TierError> {
         self.change(|table| {
             let at = self.position(table, tier)?;
@@ -168,7 +166,7 @@ impl Tiers {
         })
     }
 
-    /// Makes the next table. One that fails is dropped.
+    /// Makes the next table. If that fails, the present one stays.
     fn change(
         &self,
         change: impl FnOnce(&mut Table) -> Result<(), TierError>,
@@ -193,7 +191,7 @@ impl Tiers {
     }
 }
 
-/// Shows how many customers there are, not who.
+/// Shows the number of customers, not their names.
 impl fmt::Debug for Tiers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let table = self.shared.table.load();

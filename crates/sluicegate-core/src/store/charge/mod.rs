@@ -12,7 +12,7 @@ use crate::limit::{Keys, Limit, MAX_LIMITS, WhenFull};
 pub struct Charge {
     debits: InlineVec<Debit>,
     patience: Option<Duration>,
-    /// Whether it may not wait because too many others do at this moment.
+    /// Whether it may not wait because too many others wait at this moment.
     is_crowded: bool,
 }
 
@@ -155,14 +155,14 @@ impl Charge {
         self.patience = Some(patience);
     }
 
-    /// Too many wait at this moment: who would have to wait in a limit's own queue is refused instead.
+    /// Too many requests wait at this moment: one that would have to wait in a limit's own queue is refused instead.
     pub(crate) fn crowd_out(&mut self) {
         if self.debits.iter().any(|debit| debit.limit.has_own_queue()) {
             (self.patience, self.is_crowded) = (Some(Duration::ZERO), true);
         }
     }
 
-    /// Whether it could be admitted, were there a place for one who waits for so long.
+    /// Whether it could be admitted if there were a place for a request that waits this long.
     pub(crate) fn is_crowded_out(&self, longest: Option<Duration>) -> bool {
         self.is_crowded && !self.never_fits_within(longest)
     }
@@ -234,10 +234,10 @@ impl Default for Charge {
     }
 }
 
-/// How many times the larger of the reservation and the limit's capacity one request may be settled to, unless
-/// [`By::settle_at_most`](crate::rule::By::settle_at_most) says otherwise. A budget of tokens may well be overdrawn by one long
-/// answer. Ten times overdrawn, a bucket that fills in a minute recovers in ten: a wrong number in a response must not
-/// lock a key for years.
+/// One request may be settled to at most this many times the larger of the reservation and the limit's capacity,
+/// unless [`By::settle_at_most`](crate::rule::By::settle_at_most) says otherwise. One long answer may overdraw a
+/// budget of tokens. Ten times overdrawn, a bucket that fills in a minute recovers in ten minutes: a wrong number in
+/// a response must not lock a key for years.
 const SETTLED: u64 = 10;
 
 impl Debit {
@@ -246,9 +246,9 @@ impl Debit {
         !self.limit.is_shadow() && self.limit.never_admits(self.cost, patience)
     }
 
-    /// What is done when the store has no room for the key: what the
-    /// [limit says](crate::Limit::answer_when_full). What is settled by the response is counted
-    /// [together](WhenFull::CountTogether) where nothing else was said: attempts that failed are counted so.
+    /// What to do when the store has no room for the key: what the [limit says](crate::Limit::answer_when_full). A
+    /// limit that is settled by the response counts keys [together](WhenFull::CountTogether) by default, because it
+    /// counts failed attempts.
     pub fn answer_when_full(&self) -> WhenFull {
         match &self.account {
             Some(_) if !self.limit.says_when_full() => WhenFull::CountTogether,

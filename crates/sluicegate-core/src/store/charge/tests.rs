@@ -41,8 +41,8 @@ fn one_row_is_owed_once_with_all_that_it_costs() {
     assert_eq!(charge.len(), 2);
 }
 
-/// One rule counts failures only, the other everything: giving back what the one does not count must
-/// not give back what the other does.
+/// One rule counts failures only, the other everything. Giving back what the first does not count must not give back
+/// what the second counts.
 #[test]
 fn two_rules_that_owe_to_one_row_are_settled_each_its_own_way() {
     let limit = Limit::per_minute(10);
@@ -75,7 +75,7 @@ fn no_request_owes_to_more_limits_than_the_bound() {
         error.to_string(),
         "the server lacks room for another limit: charge no request to more than 16 limits"
     );
-    // What is owed already may still grow.
+    // A row that is already charged may still be charged more.
     charge.add(Limit::per_minute(1), key(b"a"), 1).expect("the same row");
     assert_eq!(charge.len(), MAX_LIMITS);
 }

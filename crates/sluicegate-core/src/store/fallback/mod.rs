@@ -18,10 +18,10 @@ use crate::store::{Answer, AtOnce, Store, StoreError};
 
 /// A store made of two: the second decides what the first cannot.
 ///
-/// While the first fails, the second counts on its own. Where several processes have one first store, a
-/// [`Share`](crate::store::Share) gives the second of each a part of every limit. A first store that is asked over a
-/// network needs a deadline of its own, shorter than the layer's: the second is asked when the first has failed,
-/// not while it hangs. [`reset`](Store::reset) reaches the store that answers, not both.
+/// While the first store fails, the second counts on its own. If several processes share one first store, a
+/// [`Share`](crate::store::Share) gives the second store of each a part of every limit. A first store in another
+/// process needs a deadline of its own, shorter than the layer's, because the second is asked when the first has
+/// failed, not while it hangs. [`reset`](Store::reset) reaches the store that answers, not both.
 ///
 /// # What is admitted
 ///

@@ -14,14 +14,13 @@ use crate::limit::{Limit, LimitError, LimitStatus, Outcome, Receipt, Verdict};
 use crate::store::charge::{Charge, Debit};
 use crate::store::{Answer, AtOnce, Store, StoreError};
 
-/// A store that admits a stated part of every limit: for each of several processes, while they decide on
-/// their own.
+/// A store that admits a fixed part of every limit: for each of several processes that decide on their own.
 ///
 /// Counts, bursts and queues are scaled, rounded down, and at least 1; times stay as they are. A cost that
 /// is more than the part holds is refused. What remains is told of the part; names and policies are told
 /// of the whole limit.
 ///
-/// The store inside is to be its own: what it counts has another meaning than without the share.
+/// The inner store must not be used for anything else: its counts mean something else than those of the whole limits.
 ///
 /// Four processes that share their limits elsewhere admit no more than the whole together while that
 /// fails, as long as each limit is at least 4. How much that is beside what was admitted before says
@@ -55,7 +54,7 @@ impl<S> Share<S> {
     ///
     /// # Panics
     ///
-    /// When that is none of it, or more than all.
+    /// If the part is nothing, or more than the whole.
     #[track_caller]
     pub const fn new(store: S, parts: u64, of: u64) -> Self {
         assert!(parts > 0, "a share of nothing would admit nothing");
@@ -95,9 +94,10 @@ impl<S: Store> Share<S> {
     }
 }
 
-/// What the words of the part mean cannot be worked out by the whole: it is told.
+/// The whole limit cannot interpret the words of the part, so the status is reported by the part.
 ///
-/// What is too much for a part only is refused: nobody knows when the whole limit is there again.
+/// A cost that is too large only for the part is refused without a time, because it is unknown when the whole limit
+/// is available again.
 fn told(outcome: &Outcome, charge: &Charge, never_fits: bool) -> Outcome {
     let decision = outcome.decision(charge);
     let verdict = match outcome.verdict() {

@@ -12,14 +12,13 @@ use crate::limit::{Decision, Outcome, Receipt, Verdict};
 use crate::store::Store;
 use crate::store::charge::{Charge, Debit};
 
-/// A request that was admitted, until it is known what it cost.
+/// An admitted request whose cost is not yet known.
 ///
-/// Settle it when it is known what it cost: by a response ([`settle`](Self::settle)), to an amount
+/// Settle it when its cost is known: by a response ([`settle`](Self::settle)), to an amount
 /// ([`settle_to`](Self::settle_to)), to nothing ([`give_back`](Self::give_back)) or to all of it
-/// ([`keep`](Self::keep)). Dropped unsettled, because the client has gone or the
-/// service failed, the request keeps its charge, and what is held (a place of
-/// [`Limit::concurrent`](crate::Limit::concurrent)) is given back. One that is still waiting gives
-/// everything back, and so does one that waited in a layer further in when it was
+/// ([`keep`](Self::keep)). If it is dropped unsettled, because the client has gone or the service failed, the request
+/// keeps its charge, and what is held (a place of [`Limit::concurrent`](crate::Limit::concurrent)) is given back. A
+/// request that is still waiting gives everything back. So does one that waited in an inner layer when it was
 /// [dropped](crate::adapter::listen_unserved).
 #[derive(Debug)]
 pub struct Ticket<S: Settle> {
@@ -55,8 +54,8 @@ impl<S: Store> Settle for S {
 }
 
 impl<S: Settle> Ticket<S> {
-    /// The ticket of a charge that `store` admitted. One that it refused, for a request that is
-    /// forwarded all the same, has charged nothing and settles nothing.
+    /// The ticket of a charge that `store` has admitted. If the store refused, and the request is forwarded all the
+    /// same, nothing was charged and nothing is settled.
     #[inline]
     pub fn new(store: S, charge: Charge, outcome: Outcome) -> Self {
         let fate = match outcome.verdict() {
@@ -67,8 +66,8 @@ impl<S: Settle> Ticket<S> {
         Self { store, charge, outcome, fate }
     }
 
-    /// The ticket of a request that goes ahead at once. Under a shadow nobody waits, not even where the
-    /// limit says so.
+    /// The ticket of a request that goes ahead at once. A shadow makes no request wait, even if its limit has a
+    /// queue.
     #[inline]
     pub(crate) fn begun(store: S, charge: Charge, outcome: Outcome) -> Self {
         Self { store, charge, outcome, fate: Fate::Running }
@@ -150,8 +149,8 @@ impl<S: Settle> Ticket<S> {
         }
     }
 
-    /// Makes the charge one of `spent`, of each limit: gives back what was too much, charges what is missing,
-    /// beyond the limit if need be. What is held is given back.
+    /// Changes the charge to `spent` of each limit: gives back the excess, or charges the difference, beyond the
+    /// limit if necessary. What is held is given back.
     ///
     /// A charge is given back as far as it has not been recovered since: see
     /// [`Limit::settle`](crate::Limit::settle).
@@ -159,8 +158,8 @@ impl<S: Settle> Ticket<S> {
         self.end(|debit| if debit.limit.is_held() { 0 } else { spent });
     }
 
-    /// Keeps the charge as it is, also where the request still waits for its turn; what is held is given back.
-    /// Dropping the ticket of a request that has had its turn does the same.
+    /// Keeps the charge as it is, even if the request still waits for its turn. What is held is given back. Dropping
+    /// the ticket of a request that has had its turn does the same.
     pub fn keep(mut self) {
         self.end(|debit| if debit.limit.is_held() { 0 } else { debit.cost });
     }

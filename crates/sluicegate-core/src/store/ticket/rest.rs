@@ -1,11 +1,11 @@
-/// What waits for the end of a response's body, once its head has been [settled](crate::adapter::Paid::close).
+/// What waits for the end of a response's body, after its head was [settled](crate::adapter::Paid::close).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rest {
-    /// Nothing does.
+    /// Nothing.
     Nothing,
-    /// A place is held.
+    /// A held place.
     Place,
-    /// A charge is settled then, perhaps beside a place: by what the response says.
+    /// A charge that is settled then, by the response, perhaps with a held place.
     Account,
 }
 

@@ -158,7 +158,7 @@ fn a_ticket_that_has_waited_counts() {
     assert_eq!((desk.remaining(RATE), desk.remaining(HELD)), (0, 3));
 }
 
-/// It was forwarded all the same, degraded or shadowed: nothing was charged.
+/// The request was forwarded all the same, degraded or shadowed: nothing was charged.
 #[test]
 fn the_ticket_of_a_refused_charge_settles_nothing() {
     let desk = Desk::new();
@@ -216,7 +216,7 @@ fn the_response_corrects_the_estimate() {
     assert_eq!(desk.remaining(RATE), 39);
 }
 
-/// The response to a request that was charged an hour ago, and whose key was forgotten.
+/// The response to a request that was charged an hour ago, whose key was forgotten.
 #[test]
 fn a_late_response_charges_a_key_that_was_forgotten() {
     let desk = Desk::new();

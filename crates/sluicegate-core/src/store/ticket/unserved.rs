@@ -1,18 +1,18 @@
-//! A client that leaves while its request waits in a layer further in was never served, and the layers
-//! further out give their charges back.
+//! If a client leaves while its request waits in an inner layer, the request was never served, and outer layers give
+//! their charges back.
 //!
-//! Futures are dropped synchronously, the outer one's inner future as part of itself. So the outer layer
-//! listens while it drops its inner future, and a layer that drops a waiting request says so. Nothing of
-//! that touches a request that is answered.
+//! Futures are dropped synchronously, and the inner future is dropped as a part of the outer one. So the outer layer
+//! listens while it drops its inner future, and a layer that drops a waiting request reports that. Requests that are
+//! answered are not affected.
 //!
-//! Only a request that has passed the outer layer counts, which the outer decision in its extensions tells.
-//! A handler that waits for its own turn as a client of another service was being served.
+//! Only a request that has passed the outer layer counts; the outer decision in its extensions shows that. A handler
+//! that waits as a client of another service was being served.
 
 use std::cell::Cell;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Heard {
-    /// Nobody listens.
+    /// No layer listens.
     Closed,
     Nothing,
     Unserved,
@@ -24,8 +24,8 @@ thread_local! {
     static HEARD: Cell<Heard> = const { Cell::new(Heard::Closed) };
 }
 
-/// Drops what a layer has forwarded and nobody has answered: `drop` drops the inner future, and
-/// afterwards the charge, which is then given back if the request was [never served](note_unserved).
+/// Drops a request that a layer has forwarded and that was not answered. `drop` drops the inner future and then the
+/// charge, which is given back if the request was [never served](note_unserved).
 pub fn listen_unserved(drop: impl FnOnce()) {
     struct Listening {
         outer: Heard,

@@ -1,21 +1,21 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Microseconds in a tick. An interval of 1,000 ticks is measured to a thousandth, and a count of 32
-/// bits goes round in five days: after so long a silence, the first share may be any.
+/// Microseconds in a tick. An interval of 1,000 ticks is measured to a thousandth. A count of 32 bits wraps after
+/// five days; after so long a pause, the first share may be wrong.
 const TICK: u64 = 100;
 
 /// Ticks in the shortest interval that is measured.
 const INTERVAL: u32 = 1_000;
 
-/// Ticks that a clock may be behind what it showed another thread.
+/// The number of ticks by which a clock may be behind the one of another thread.
 const BEHIND: u32 = 1_000;
 
-/// How much of all processor time was used in the last interval, by sums that go up.
+/// The share of processor time used in the last interval, from growing sums.
 #[derive(Debug)]
 pub(super) struct Meter {
-    /// When it was measured and how much had been used by then, in ticks, the latter for each
-    /// processor: in one word, so that nobody takes the one with another's other.
+    /// The time of the last measurement, and the time used by then for each processor, both in ticks. They are in one
+    /// word, so that threads cannot mix them.
     measured: AtomicU64,
     share: AtomicU32,
     processors: u128,
@@ -34,7 +34,7 @@ impl Meter {
         meter
     }
 
-    /// The share at `now`: what was measured last, or, if that is too old, what this one measures.
+    /// The share at `now`: the last one measured, or a new measurement if that is too old.
     #[inline]
     pub(super) fn share(&self, now: u64, used: impl FnOnce() -> Duration) -> Share {
         let measured = self.measured.load(Ordering::Relaxed);
@@ -52,7 +52,7 @@ impl Meter {
         let after = word(now, used);
         let written =
             self.measured.compare_exchange(before, after, Ordering::Relaxed, Ordering::Relaxed);
-        // Where several measure at once, the first has measured for all.
+        // If several threads measure at once, the first one's result counts for all.
         if written.is_ok() {
             self.share.store(share.0, Ordering::Relaxed);
         }

@@ -19,12 +19,12 @@ use crate::key::{Missing, View};
 
 /// Holds while this process uses less than a share of the processors.
 ///
-/// The share is that of all processor time that the process could have had (as many processors as the
-/// system lets it use, quotas of containers included where the standard library sees them) over the
-/// last interval of at least 100 ms. The first caller after that measures: there is no thread, and no
-/// lock. Until 100 ms after the first was made it counts as idle. Other processes are not looked at.
+/// The share is that of all processor time that the process could have used over the last interval of at least 100
+/// ms: with as many processors as the system lets it use, including quotas of containers if the standard library
+/// knows them. The first caller after that measures; there is no thread and no lock. Until 100 ms after the first was
+/// made, the process counts as idle. Other processes are not counted.
 ///
-/// On systems other than Linux and macOS it cannot be made.
+/// It cannot be made on systems other than Linux and macOS.
 ///
 /// ```
 /// use sluicegate::{Ip, Limit, when};
@@ -52,7 +52,7 @@ impl Cpu {
     ///
     /// # Errors
     ///
-    /// When `share` is not more than 0 and at most 1, or the system does not tell.
+    /// If `share` is not more than 0 and at most 1, or if the system does not report processor time.
     pub fn below(share: f64) -> Result<Self, CpuError> {
         let below = Share::new(share).ok_or(CpuError::share(share))?;
         let process = Process::start().ok_or(CpuError::system())?;
@@ -82,7 +82,7 @@ impl<V: View> Condition<V> for Cpu {
     }
 }
 
-/// This process: all ask one meter, and a share that was measured for one is there for all.
+/// The meter of this process. All conditions share it.
 #[derive(Debug)]
 struct Process {
     clock: Clock,
@@ -107,7 +107,7 @@ impl Process {
     }
 }
 
-/// The processor time that this process has used, in all of its threads, itself and on its behalf.
+/// The processor time that this process has used, in all of its threads, in user and in system mode.
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 fn used() -> Option<Duration> {
     use rustix::time::{ClockId, clock_gettime};

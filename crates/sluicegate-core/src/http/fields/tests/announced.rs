@@ -1,4 +1,4 @@
-//! The values, letter for letter.
+//! The exact values.
 
 use super::*;
 
@@ -79,7 +79,7 @@ fn a_refusal_announces_the_limits_that_refuse() {
     assert_eq!(tightest(&decision).map(|status| status.remaining), Some(0));
 }
 
-/// What the count has left is of no use before the gap is over.
+/// What the count has left cannot be used before the gap is over.
 #[test]
 fn a_gap_is_announced_and_not_the_window_of_the_count() {
     let gap =
@@ -96,7 +96,7 @@ fn a_gap_is_announced_and_not_the_window_of_the_count() {
     assert_eq!((rate_limit(&decision).as_str(), retry_after(&decision)), (r#""gap";r=0;t=1"#, 1));
 }
 
-/// Places are left in its queue, but each would be too long a wait.
+/// Its queue has places left, but each would be too long a wait.
 #[test]
 fn a_limit_with_something_left_announces_no_window_beyond_the_moment_of_admission() {
     let limit = Limit::leaky_bucket(1, MINUTE * 60).queue(5);
@@ -124,7 +124,7 @@ fn seconds_are_rounded_up_and_never_0() {
     assert_eq!(retry_after(&spent(&[slow], 1, 2)), 2);
     let fast = Limit::per_second(1_000).burst(1);
     assert_eq!(retry_after(&spent(&[fast], 1, 2)), 1);
-    // Nobody can tell when something is given back.
+    // It is unknown when a place is given back.
     assert_eq!(retry_after(&spent(&[Limit::concurrent(1)], 1, 2)), 1);
     assert_eq!(retry_after(&spent(&[slow], 2, 1)), 1);
 }

@@ -91,7 +91,7 @@ fn the_client_left_something_out() {
     assert_eq!(refusal.status(), 400);
 }
 
-/// Only in a debug build is the client told what the operator has to mend.
+/// Only a debug build tells the client what the operator has to fix.
 #[test]
 fn the_server_lacks_something() {
     let refusal = Refusal::Misconfigured(Missing::server("the peer's address", "call `secret()`"));

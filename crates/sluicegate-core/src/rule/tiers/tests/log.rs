@@ -1,4 +1,4 @@
-//! What the operator is told of those who are not limited.
+//! Log lines about unlimited and unknown clients.
 
 use super::*;
 use crate::observe::report::logged::logged;

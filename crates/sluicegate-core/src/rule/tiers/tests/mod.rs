@@ -76,7 +76,7 @@ fn whoever_is_unknown_is_in_the_tier_that_holds_otherwise() {
     }
 }
 
-/// The recipe of the README: many servers insert claims for those alone who sign in.
+/// The recipe of the README: many servers insert claims only for clients that are signed in.
 #[test]
 fn a_stranger_without_claims_is_in_the_tier_that_holds_otherwise() {
     let stranger = Request::from("192.0.2.1");
@@ -91,7 +91,7 @@ fn a_stranger_without_claims_is_in_the_tier_that_holds_otherwise() {
     }
     let by_extension = tiers().by_tier(Extension::<Plan>::new()).by(key());
     assert_eq!(charge(&by_extension, &stranger), free());
-    // A key that is missing stays an error: there is nobody to charge.
+    // A missing key stays an error, because there is no key to charge.
     let by_claim = tiers().by_customer(Claim("customer")).by(Claim("customer"));
     assert!(charge(&by_claim, &stranger).unwrap_err().is_server());
 }
@@ -205,7 +205,7 @@ fn looking_up_a_tier_does_not_allocate() {
     let by_tier = tiers.by_tier(Claim("plan")).by(First((Claim("customer"), Path)));
     let (acme, paid) = (customer("acme"), plan("paid"));
     let mut charge = Charge::new();
-    // A thread's first look at such a table makes its place among the readers.
+    // A thread's first access to such a table registers it as a reader.
     by_customer.charge(&acme, &mut charge).unwrap();
     let allocated = measure(|| {
         for (rule, request) in [(&by_customer as &dyn Rule<_>, &acme), (&by_tier, &paid)] {

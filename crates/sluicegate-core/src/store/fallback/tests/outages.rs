@@ -13,7 +13,7 @@ const BURST: u64 = 100;
 /// A request in 10 ms; four times as many come.
 const RATE: Limit = Limit::per_second(100);
 
-/// The one store of all, as far as a process reaches it.
+/// The store that all processes share, as far as a process reaches it.
 #[derive(Clone)]
 struct Shared {
     store: Memory,
@@ -46,7 +46,7 @@ impl Store for Shared {
 struct Fleet {
     clock: ManualClock,
     processes: Vec<Fallback<Shared, Share<Memory>>>,
-    /// When a request was admitted.
+    /// When each request was admitted.
     admitted: Vec<u64>,
     random: u64,
 }
@@ -70,7 +70,7 @@ impl Fleet {
         self.random >> 33
     }
 
-    /// Requests for so long, spread evenly by chance; for each process, whether it reaches the store then.
+    /// Sends requests for this long, spread by chance. The closure says whether a process reaches the shared store.
     fn run(&mut self, time: Duration, limit: Limit, is_there: impl Fn(usize, u64) -> bool) {
         let mut key = KeyBuf::new();
         "alice".write(&mut key);
@@ -105,7 +105,7 @@ impl Fleet {
         }
     }
 
-    /// The most that was admitted in any interval beyond what `limits` of them allow in that time.
+    /// The most that was admitted in any interval beyond the rate of `limits`.
     fn beyond(&self, limits: f64) -> f64 {
         let (mut level, mut most, mut last) = (0_f64, 0_f64, 0);
         for now in &self.admitted {
@@ -117,9 +117,9 @@ impl Fleet {
 }
 
 const SECOND: Duration = Duration::from_secs(1);
-/// The most that is promised beyond the rate.
+/// The promised bound beyond the rate.
 const PROMISED: f64 = 2.0 * BURST as f64;
-/// Chance does not spread requests evenly: four processes are held to this part more than the rate.
+/// Chance does not spread requests evenly. Four processes get this much tolerance on the rate.
 const BY_CHANCE: f64 = 1.05;
 
 fn limits_of(processes: usize) -> f64 {
@@ -143,7 +143,7 @@ fn one_outage_costs_one_burst() {
     }
 }
 
-/// From 10 ms to minutes, there for most of the time, half of it, or hardly.
+/// From 10 ms to minutes, with the store available most of the time, half of it, or hardly ever.
 #[test]
 fn switching_back_and_forth_mints_nothing() {
     for period in [10_u64, 25, 50, 100, 200, 400, 1_000, 1_700, 4_000, 20_000, 90_000] {
@@ -176,7 +176,7 @@ fn one_request_in_some_that_fails_mints_nothing() {
     }
 }
 
-/// Its share is beside what the others are admitted, and nothing else.
+/// Its share is added to what the others are admitted, and nothing else.
 #[test]
 fn a_process_that_is_cut_off_alone_adds_its_share() {
     let mut fleet = Fleet::new(4);
@@ -199,7 +199,7 @@ fn of_a_window_at_most_twice_the_count_is_admitted() {
     }
 }
 
-/// What did not count in the first store does not count in the second.
+/// A request that was not counted in the first store is not counted in the second.
 #[test]
 fn what_is_given_back_to_the_first_is_given_back_to_the_second() {
     for limit in [RATE, Limit::sliding_log(8, 10 * SECOND), Limit::fixed_window(8, 10 * SECOND)] {
@@ -221,7 +221,7 @@ fn what_is_given_back_to_the_first_is_given_back_to_the_second() {
     }
 }
 
-/// Processes that ask in turn, one of which always comes when a token has just drained.
+/// Processes ask in turn, and one of them always comes just when a token has drained.
 #[test]
 fn a_process_that_gets_all_of_the_first_store_leaves_the_others_no_burst() {
     for processes in [2_usize, 4, 10] {
