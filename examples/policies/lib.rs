@@ -14,13 +14,13 @@ const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(60 * 60);
 const MONTH: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// The rules of `product.toml`. Hours are told by `clock`.
+/// The rules of `product.toml`. `clock` is the clock for hours.
 pub fn in_code<B, W: Framework>(clock: impl Into<Clock>) -> impl for<'a> Rule<HttpView<'a, B, W>> {
     let customer = Claim("customer");
-    // Strangers are told apart by their addresses.
+    // Clients that are not known are told apart by their addresses.
     let who = || First((customer, Ip::peer()));
 
-    // Who pays may do more. Limits are called after the tiers and their periods: `api/second`.
+    // Paying customers may do more. Limits are named after the tiers and their periods: `api/second`.
     let tiers = Tiers::new("api")
         .tier("free", [Limit::per_second(5).burst(10), monthly(10_000)])
         .tier("paid", [Limit::per_second(50).burst(100), monthly(1_000_000)])
@@ -39,8 +39,7 @@ pub fn in_code<B, W: Framework>(clock: impl Into<Clock>) -> impl for<'a> Rule<Ht
         .settle_cost(reply_header("x-tokens-used"))
         .when((Method.is("POST"), Path.matches("/v1/completions")));
 
-    // Guessing passwords: five failures in a quarter of an hour, and who is refused three times more is
-    // banned.
+    // Guessing passwords: five failures in a quarter of an hour. A client that is refused three more times is banned.
     let login = Limit::sliding_log(5, 15 * MINUTE)
         .ban(HOUR)
         .ban_after(3, 10 * MINUTE)
@@ -50,7 +49,7 @@ pub fn in_code<B, W: Framework>(clock: impl Into<Clock>) -> impl for<'a> Rule<Ht
         .count_if(|status| status == 401)
         .when((Method.is("POST"), Path.matches("/login")));
 
-    // What keeps the database busy has to wait for the night, or go slowly.
+    // Expensive work for the database has to wait for the night, or go slowly.
     let night = Hours::in_zone("Europe/Berlin")
         .and_then(|hours| hours.between("22:00", "06:00"))
         .expect("there is such a place, and there are such hours")
@@ -63,7 +62,7 @@ pub fn in_code<B, W: Framework>(clock: impl Into<Clock>) -> impl for<'a> Rule<Ht
     (api, tokens, login, export)
 }
 
-/// So many a month, with a warning from four fifths on.
+/// A number of requests a month, with a warning from four fifths on.
 fn monthly(requests: u64) -> Limit {
     Limit::fixed_window(requests, MONTH).soft(requests / 5 * 4)
 }

@@ -1,4 +1,4 @@
-//! Seeing it work: metrics for Prometheus, a dashboard for Grafana, and who is being limited most.
+//! Metrics for Prometheus, a dashboard for Grafana, and the keys that are limited most.
 //!
 //!     cargo run --example metrics
 //!
@@ -101,7 +101,7 @@ fn app(scrape: PrometheusHandle) -> Router {
         .store(store.clone())
         .watch(&watch);
 
-    // Few places at first, so that searches wait.
+    // Gauges are read when the page is requested.
     let throttle = Throttle::builder()
         .named("search")
         .adaptive(Bandwidth::new(4, 2, 1_000))
@@ -135,7 +135,7 @@ async fn search() -> &'static str {
 }
 
 async fn metrics_text(State(shown): State<Shown>) -> String {
-    // Gauges are read when somebody looks at them.
+    // The answers of the routes once each limit has refused, in a process that nothing else measures in.
     shown.store.record_metrics("service");
     shown.throttle.record_metrics();
     shown.scrape.render()
@@ -170,7 +170,7 @@ mod tests {
 
     const DASHBOARD: &str = include_str!("../../docs/grafana.json");
 
-    /// What the routes answer once each limit has refused, in one process that nobody else measures in.
+    /// Those of Redis are for services that use it; its crate checks them.
     fn after_some_traffic(path: &str) -> String {
         let recorder = recorder().unwrap();
         let app =

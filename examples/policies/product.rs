@@ -1,5 +1,5 @@
-//! A public API whose policies stand in a file: tiers, budgets, bans, hours. Change the file while it
-//! serves, and the next request goes by it.
+//! A public API with its policies in a file: tiers, budgets, bans, hours. Change the file while it serves, and the
+//! next request uses it.
 //!
 //!     cargo run --example product
 
@@ -19,7 +19,7 @@ use sluicegate_config::{Environment, Live};
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("product.toml");
-    // All that is wrong with it is said at once, each with its line and column.
+    // Every error is reported at once, each with its line and column.
     let policies = Live::open(&file, Environment::new())?;
     policies.on_event(|event| println!("{event}"));
     let _watching = policies.watch()?;
@@ -31,7 +31,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .route("/v1/export", get(async || "All of it.\n"))
         .route("/login", post(async || (StatusCode::UNAUTHORIZED, "Wrong password.\n")))
         .layer(limit)
-        // Added later, so it is further out and runs first.
+        // Added later, so it is the outer layer and runs first.
         .layer(from_fn(identify));
 
     let (listener, url) = sluicegate_examples::listen().await;
@@ -59,7 +59,7 @@ Now change a number in the file, or break it, and ask again. Ctrl-C ends this.",
     Ok(())
 }
 
-/// What this service knows of whoever asks. A key that is made up is nobody's.
+/// What this service knows about a client. A made-up key belongs to nobody.
 async fn identify(mut request: Request, next: Next) -> Response {
     let key = request.headers().get("x-api-key").map(|key| key.as_bytes());
     let claims = match key {

@@ -10,11 +10,11 @@ use pin_project_lite::pin_project;
 pin_project! {
     /// The body of a response that has passed the middleware: that of the service inside, as it is.
     ///
-    /// Where the request holds something ([`Limit::concurrent`](crate::Limit::concurrent),
-    /// [`InFlight`](crate::condition::InFlight)), that is let go when the last chunk has been taken, when the body
-    /// fails, and when it is dropped. Nothing is allocated for a body with which nothing is held.
+    /// If the request holds something ([`Limit::concurrent`](crate::Limit::concurrent),
+    /// [`InFlight`](crate::condition::InFlight)), it is released when the last chunk has been taken, when the body
+    /// fails, and when it is dropped. A body without anything held allocates nothing.
     pub struct Body<B> {
-        // Dropped first: it may report what it cost.
+        // Dropped first, because it may report its cost.
         #[pin]
         inner: B,
         held: Option<Box<dyn Any>>,
@@ -43,7 +43,7 @@ impl<B> Body<B> {
         &self.inner
     }
 
-    /// The body of the service inside. What is held is let go.
+    /// The body of the inner service. What is held is released.
     pub fn into_inner(self) -> B {
         self.inner
     }

@@ -42,8 +42,8 @@ impl FromRequest for CurrentDecision {
     }
 }
 
-/// A handler asked for the decision about a request that no limit has decided about: there is none on
-/// its route, it was told to leave no extensions, or its store failed.
+/// A handler asked for a decision that was not made: its route has no limit, the limit leaves no extensions, or its
+/// store failed.
 #[derive(Debug, Clone, Copy)]
 pub struct NotLimited;
 

@@ -16,8 +16,8 @@ use crate::limited::{Inside, Paid, Pending, close};
 pin_project! {
     /// The response of a [`RateLimitService`](crate::service::RateLimitService).
     ///
-    /// Dropped while the request waits, it gives the request's place back, and middleware further out gives
-    /// its charges back.
+    /// If it is dropped while the request waits, it gives the request's place back, and outer middleware gives its
+    /// charges back.
     pub struct ResponseFuture<I, S>
     where
         I: Service<ServiceRequest>,
@@ -127,8 +127,8 @@ where
                     let result = ready!(queued.pending.poll(cx));
                     let Forward { request, inside } = queued.forward.take().expect(POLLED_AGAIN);
                     match result {
-                        // It is not asked again whether it is ready: in actix-web a worker asks before it takes
-                        // connections, not for each request, and asking here would take its waker away.
+                        // Readiness is not checked again. In actix-web a worker checks it before it takes
+                        // connections, not for each request, and checking here would take its waker away.
                         Ok(paid) => {
                             inside.limited.mark(&paid, &request);
                             State::Running { future: inside.service.call(request), paid }

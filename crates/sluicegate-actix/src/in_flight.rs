@@ -10,7 +10,7 @@ use sluicegate_core::condition::{InFlight, InFlightGuard};
 
 use crate::body::Body;
 
-/// A middleware that counts what is under way, for limits that give way while that is little.
+/// A middleware that counts what is in flight, for limits that are more generous while the count is low.
 ///
 /// A request counts from the call until its response's body has ended, failed or been dropped; if there
 /// is no response, until its future is dropped. A connection that is upgraded (a WebSocket) is the body

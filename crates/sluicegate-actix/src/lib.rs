@@ -116,7 +116,7 @@ pub use sluicegate_core::{
 pub use self::extract::{CurrentDecision, NotLimited};
 pub use self::middleware::RateLimit;
 
-/// What adapters for frameworks, and stores, are written against.
+/// The API for adapters to frameworks, and for stores.
 pub mod adapter {
     #[doc(inline)]
     pub use sluicegate_core::adapter::*;

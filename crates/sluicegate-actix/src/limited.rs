@@ -32,14 +32,14 @@ pub(crate) struct Limited<S> {
     pub(crate) respond: Respond,
     /// The item of each limit that is known in the `RateLimit-Policy` field.
     pub(crate) policies: Arc<[HeaderValue]>,
-    /// What the workers share is shared for as long as somebody holds this.
+    /// Data shared by the workers, which lives as long as one of them uses it.
     pub(crate) _tally: Arc<Tally>,
     /// The same for the default store.
     pub(crate) _memory: Option<Arc<Memory>>,
 }
 
-/// What requests under way need: the service, which is called by those that wait when they have
-/// waited, and what is done with responses.
+/// What requests in flight need: the service, which waiting requests call after their wait, and the handling of
+/// responses.
 pub(crate) struct Inside<I, S> {
     pub(crate) service: I,
     pub(crate) limited: Limited<S>,
@@ -59,7 +59,7 @@ impl<S> Limited<S> {
     ) -> ServiceResponse<BoxBody> {
         let mut response = self.respond.to(&refusal, request.request());
         if let Refusal::Elsewhere(..) = refusal {
-            // Whatever the operator's closure answers, what was asked for is a redirect.
+            // Whatever the operator's closure returns, the rejection is a redirect.
             *response.status_mut() = status(&refusal);
         }
         self.enforcer.write_refusal(refusal, &mut ActixHead::of(&mut response, &self.policies));

@@ -40,11 +40,11 @@ use crate::view::RequestView;
 ///
 /// # One limiter for all workers
 ///
-/// actix-web calls the closure given to `HttpServer::new` once for each worker and address. Values
-/// that [`new`](Self::new) makes at one place in the source, for one type of rule and under one
-/// [`System`](actix_web::rt::System), are one limiter all the same: they share the default store, the
-/// bound on how many wait, and the counters, for as long as one of them is in use. So do clones, which
-/// is the other way to write it, and the one that leaves you a handle to [`counts`](Self::counts):
+/// actix-web calls the closure given to `HttpServer::new` once for each worker and address. Values that
+/// [`new`](Self::new) makes at one place in the source, for one type of rule and under one
+/// [`System`](actix_web::rt::System), are still one limiter: they share the default store, the bound on waiting
+/// requests, and the counters, as long as one of them is in use. So do clones, which are the other way to write it,
+/// and leave you a handle to [`counts`](Self::counts):
 ///
 /// ```no_run
 /// use actix_web::{App, HttpServer};
@@ -58,8 +58,8 @@ use crate::view::RequestView;
 ///
 /// Three things follow from that:
 ///
-/// - A function of yours that makes the limiters of two scopes is one place: the scopes share what is
-///   spent, unless their limits differ in name or numbers. Name them apart.
+/// - A function of yours that makes the limiters of two scopes is one place: the scopes share what is spent, unless
+///   their limits differ in name or numbers. Give them different names.
 /// - Tests under `#[actix_web::test]` have a `System` each, so they share nothing. Tests under
 ///   `#[tokio::test]` have none, and do share; so do two servers of one process on plain tokio. Give
 ///   them a [`store`](Self::store) of their own.
@@ -96,8 +96,8 @@ fn policy_item(known: &Known) -> HeaderValue {
 }
 
 impl<R: KnownLimits, S> RateLimit<R, S> {
-    /// Counts in `store`. Limits on the same store share what is spent where limits of one name, or of
-    /// the same numbers, meet on the same key.
+    /// Counts in `store`. Limits on one store share what is spent on a key if they have the same name, or no name and
+    /// the same numbers.
     ///
     /// Workers share it only if it is made once, outside of the closure that makes the app.
     ///
@@ -117,10 +117,10 @@ impl<R, S> RateLimit<R, S> {
     // A change of the rejection keeps the gate: all workers together have one queue.
     sluicegate_core::adapter::settings!("sluicegate_actix", "RateLimit");
 
-    /// Makes the response of every refusal, seeing the request: also of requests without a key (400 or 500),
-    /// of those that can never be admitted (413, 422) and of a store that fails (503), so begin with the
-    /// refusal's own [`status`](crate::adapter::Refusal::status). [`respond_to_too_many`](Self::respond_to_too_many)
-    /// is for those alone that exceed a limit.
+    /// Makes the response of every refusal; the closure gets the request. This includes requests without a key (400
+    /// or 500), requests that can never be admitted (413, 422) and a failing store (503), so begin with the refusal's
+    /// own [`status`](crate::adapter::Refusal::status). [`respond_to_too_many`](Self::respond_to_too_many) is only
+    /// for requests that exceed a limit.
     ///
     /// Where the response does not say them itself, `Retry-After`, `Cache-Control: no-store` and the
     /// `RateLimit` fields are added to it.
@@ -147,8 +147,8 @@ impl<R, S> RateLimit<R, S> {
         Self { limited: Limited { respond, ..self.limited }, ..self }
     }
 
-    /// Makes the response of requests that exceed a limit, seeing the request. All other refusals are answered
-    /// as before: by a problem document, or by what [`respond_with`](Self::respond_with) was given.
+    /// Makes the response of requests that exceed a limit; the closure gets the request. All other refusals are
+    /// answered as before: by a problem document, or by [`respond_with`](Self::respond_with).
     ///
     /// ```
     /// use actix_web::{HttpRequest, HttpResponse};

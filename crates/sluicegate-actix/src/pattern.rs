@@ -1,8 +1,8 @@
-//! Patterns of actix-web's resources: what they are made of, and what they may match.
+//! Patterns of actix-web's resources: their parts, and the paths that they may match.
 //!
-//! actix-web tells the first pattern that matches a path. It does not tell the guards, so another pattern
-//! may answer: this module finds out which. Where an answer would need the regular expression of a
-//! parameter, the parameter may match anything.
+//! actix-web reports the first pattern that matches a path. It does not report the guards, so another pattern may
+//! answer: this module finds out which. If that depends on the regular expression of a parameter, the parameter may
+//! match anything.
 
 /// A part of a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub(crate) fn pieces(pattern: &str) -> impl Iterator<Item = Piece<'_>> {
     })
 }
 
-/// The parameter with which `text` begins, and what is behind it.
+/// The parameter at the beginning of `text`, and the rest.
 fn parameter(text: &str) -> Option<(Piece<'_>, &str)> {
     let inner = text.strip_prefix('{')?;
     let mut depth = 1_usize;
@@ -53,8 +53,8 @@ fn parameter(text: &str) -> Option<(Piece<'_>, &str)> {
     Some((Piece::Parameter { name, is_open }, behind))
 }
 
-/// What regular expressions are made of that match at least one character and no `/`. There are others;
-/// taking one of them for open costs a comparison, not a limit.
+/// The parts of regular expressions that match at least one character and no `/`. There are others. A parameter that
+/// is treated as open by mistake costs a comparison, not a limit.
 const WITHIN_A_SEGMENT: [&str; 12] = [
     "[^/]+",
     r"\d",
@@ -77,7 +77,7 @@ fn is_part_of_a_segment(regex: &str) -> bool {
         rest = match known {
             Some(behind) => behind,
             None if first.is_ascii_alphanumeric() || "_[]+".contains(first) => &rest[1..],
-            // `{2}`, but not `{0,2}`, which matches nothing too.
+            // `{2}`, but not `{0,2}`, which also matches an empty text.
             None if first == '{' && !rest.starts_with("{0") && !rest.starts_with("{,") => {
                 let Some(end) = rest.find('}') else { return false };
                 &rest[end + 1..]
@@ -91,7 +91,7 @@ fn is_part_of_a_segment(regex: &str) -> bool {
 /// Whether `path` may be routed to `pattern`, if the slashes of the path are merged, or one is added or
 /// taken away at its end, as `NormalizePath` does.
 ///
-/// Reads each of the two at most three times, whatever is in them.
+/// Reads each of the two at most three times, whatever their content.
 pub(crate) fn may_match(pattern: &str, path: &str) -> bool {
     let mut own = Segments(pattern);
     let mut others = path.split('/').filter(|segment| !segment.is_empty());
@@ -107,7 +107,7 @@ pub(crate) fn may_match(pattern: &str, path: &str) -> bool {
     }
 }
 
-/// Whether the segments of a pattern behind its last open one match the last of the path.
+/// Whether the segments of a pattern after its last open one match the end of the path.
 fn ends_alike<'p>(own: Segments<'_>, others: impl Iterator<Item = &'p str> + Clone) -> bool {
     let mut tail = own;
     let mut rest = own;
@@ -152,7 +152,7 @@ fn is_open(segment: &str) -> bool {
 /// Whether a segment of a pattern, none of whose parameters is open, may match one of a path.
 fn segment_matches(own: &str, other: &str) -> bool {
     let mut rest = other;
-    // How many parameters wait for at least one byte each.
+    // The number of parameters that still need at least one byte.
     let mut waiting = 0;
     let mut pieces = pieces(own).peekable();
     while let Some(piece) = pieces.next() {
@@ -162,7 +162,7 @@ fn segment_matches(own: &str, other: &str) -> bool {
         };
         let at = match (waiting, pieces.peek()) {
             (0, _) => rest.starts_with(text).then_some(0),
-            // The last text is where the segment ends; any other is taken as early as it can be.
+            // The last text ends the segment. Every other text is matched as early as possible.
             (_, None) => rest.len().checked_sub(text.len()).filter(|_| rest.ends_with(text)),
             _ => rest.get(waiting..).and_then(|rest| rest.find(text)).map(|at| at + waiting),
         };
@@ -201,8 +201,8 @@ pub(crate) fn is_filled_by<'c>(
     rest.is_empty() && captured.next().is_none()
 }
 
-/// The pattern that must have matched for `captured`, which lie within `path`: `/users/{id}`. What a
-/// parameter's regular expression was is not known any more.
+/// The pattern that must have matched for `captured`, whose parts are within `path`: `/users/{id}`. The regular
+/// expressions of parameters are lost.
 pub(crate) fn refilled<'c>(
     captured: impl Iterator<Item = (&'c str, &'c str)>,
     path: &str,

@@ -40,8 +40,7 @@ impl<B> Reply for ActixReply<'_, B> {
     }
 }
 
-/// What rules can see of an error that a middleware further in returned: in actix-web it is a response
-/// that has not been written yet.
+/// What rules can see of an error from an inner middleware: in actix-web it is a response that is not written yet.
 pub(crate) struct ErrorReply<'a>(pub(crate) &'a Error);
 
 impl Reply for ErrorReply<'_> {

@@ -5,9 +5,8 @@ use crate::pattern::{is_filled_by, may_match, refilled};
 
 /// How far actix-web has routed a request, and which resources may still answer it.
 ///
-/// actix-web routes by the decoded path, one level at a time: what was matched on the way to the limit is
-/// known, what comes behind it depends on guards that nobody can ask, and on `NormalizePath`, which may
-/// run behind the limit.
+/// actix-web routes by the decoded path, one level at a time. The part that was matched before the limit is known.
+/// The rest depends on guards that cannot be asked, and on `NormalizePath`, which may run behind the limit.
 #[derive(Clone, Copy)]
 pub(crate) struct Routed<'r> {
     request: &'r HttpRequest,
@@ -20,8 +19,7 @@ impl<'r> Routed<'r> {
         Self { request, path: request.match_info().as_str() }
     }
 
-    /// The pattern of the first resource that matches the path; the one that really matched where the
-    /// limit is around it.
+    /// The pattern of the first resource that matches the path; the actual one if the limit is around that resource.
     pub(crate) fn pattern(self) -> Option<String> {
         let found = self.request.resource_map().match_pattern(self.path);
         if !self.is_done() || found.as_deref().is_some_and(|found| self.answers(found)) {

@@ -1,8 +1,8 @@
-//! What the workers of one server have in common.
+//! What the workers of one server share.
 //!
-//! actix-web makes an app for each worker by calling one closure on each worker's thread. What that
-//! closure makes anew each time is made from one place in the source and for one rule, under one
-//! `System`: these three tell which values belong together.
+//! actix-web makes an app for each worker by calling one closure on each worker's thread. Everything that the closure
+//! makes comes from one place in the source, for one rule, under one `System`. These three identify the values that
+//! belong together.
 
 use std::any::TypeId;
 use std::panic::Location;
@@ -14,7 +14,7 @@ use sluicegate_core::adapter::{Counters, Gate};
 
 static ENTRIES: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
 
-/// Which limiter it is.
+/// Identifies a limiter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Site {
     /// None where the server runs on plain tokio: its workers have none either.
@@ -23,7 +23,7 @@ pub(crate) struct Site {
     rule: TypeId,
 }
 
-/// What a limiter counts with, whichever worker it is in.
+/// The counters of a limiter, for all workers.
 #[derive(Debug)]
 pub(crate) struct Shared {
     /// Apart from the rest, so that it is freed where another store is used.
@@ -53,10 +53,10 @@ impl Site {
         }
     }
 
-    /// What is shared at this site: made by the first who asks, gone with the last who holds it.
+    /// The data shared at this place in the source: made by the first user, and dropped with the last.
     pub(crate) fn shared(self) -> Shared {
         let mut entries = ENTRIES.lock().unwrap_or_else(PoisonError::into_inner);
-        // Whoever adds an entry first takes those away that nobody holds: they cannot pile up.
+        // Adding an entry also removes the entries that are no longer used, so they cannot pile up.
         entries.retain(|entry| entry.tally.strong_count() + entry.memory.strong_count() > 0);
         let known = entries.iter().find(|entry| entry.site == self);
         let shared = Shared {

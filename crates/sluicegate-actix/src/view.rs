@@ -14,7 +14,7 @@ pub struct RequestView<'a> {
     request: &'a HttpRequest,
     /// actix-web puts the pattern together for each question; the view lends it out.
     route: OnceCell<Option<String>>,
-    /// The pattern for a path whose slashes are in disorder.
+    /// The pattern for a path whose slashes are not normalised.
     tidied: OnceCell<Option<String>>,
     readings: PathReadings,
 }
@@ -28,10 +28,10 @@ impl<'a> RequestView<'a> {
     }
 }
 
-/// The key that `key` reads from `request`: the one under which a rule by this key counts it.
+/// The key that `key` reads from `request`: the same key that a rule by it uses.
 ///
 /// With it, code can [block](crate::store::Blocks::block_key) a client of a middleware. The request is one that the
-/// client has sent, or one that is made up with what the key reads.
+/// client has sent, or one made up with what the key reads.
 ///
 /// ```
 /// use std::time::Duration;
@@ -50,7 +50,7 @@ impl<'a> RequestView<'a> {
 ///
 /// # Errors
 ///
-/// Says what the request lacks.
+/// Returns what the request lacks.
 pub fn key_of<K>(key: &K, request: &HttpRequest) -> Result<KeyBuf, Missing>
 where
     K: for<'a> Key<RequestView<'a>>,
@@ -116,7 +116,8 @@ impl View for RequestView<'_> {
         if self.pattern() == Some(pattern) {
             return Some(true);
         }
-        // A resource with several patterns is known by its first: comparing the path with that is not enough.
+        // A resource with several patterns is identified by its first. Comparing the path only with that is not
+        // enough.
         let may_be = Routed::of(self.request).may_be(pattern)
             || self.pattern().is_none() && self.tidied_pattern() == Some(pattern);
         if may_be { None } else { Some(false) }

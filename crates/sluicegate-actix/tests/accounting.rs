@@ -60,7 +60,7 @@ async fn parallel_guesses_cannot_slip_through() {
     let app = test::init_service(
         App::new().wrap(RateLimit::new(rule).store(store)).default_service(web::to(move || {
             counted.set(counted.get() + 1);
-            // None is answered before all have come in.
+            // No request is answered before all have arrived.
             std::future::pending::<HttpResponse>()
         })),
     )

@@ -1,4 +1,4 @@
-//! What clients are answered, and what is left for handlers and middleware.
+//! The answers to clients, and what is left for handlers and middleware.
 
 mod common;
 

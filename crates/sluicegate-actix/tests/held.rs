@@ -52,7 +52,7 @@ impl MessageBody for Chunks {
     }
 }
 
-/// Two chunks, after which `/broken` fails; `/text` knows its end; `/sized` says how long it is.
+/// Two chunks, after which `/broken` fails. `/text` knows its end, and `/sized` its length.
 async fn handler(request: HttpRequest) -> HttpResponse {
     let cost = RunningCost::of(2);
     let mut chunks = VecDeque::from([Ok(Bytes::from("one")), Ok(Bytes::from("two"))]);

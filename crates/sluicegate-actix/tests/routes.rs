@@ -1,5 +1,4 @@
-//! However a client spells a path, and whatever guards decide: the limit of the handler that it reaches
-//! is charged.
+//! However a client spells a path, and whatever guards decide, the limit of the handler that answers is charged.
 
 mod common;
 
@@ -14,7 +13,7 @@ use sluicegate_actix::condition::Not;
 use sluicegate_actix::rule::{KnownLimits, Rule};
 use sluicegate_actix::{Ip, Limit, Memory, RateLimit, Route};
 
-/// Ways to write `/login` of which actix-web routes each to its handler.
+/// Spellings of `/login` that actix-web routes to its handler.
 const SPELLINGS: [&str; 7] =
     ["/login", "/%6cogin", "/%6Cogin", "/log%69n", "/%6c%6f%67%69%6e", "/login?a=1", "/%6cogin?a"];
 
@@ -38,7 +37,7 @@ async fn status(
     test::call_service(app, request).await.status().as_u16()
 }
 
-/// How many requests the handlers answer, of five for each path. What no handler answers is 404.
+/// The number of requests that handlers answer, of five for each path. If no handler answers, it is 404.
 async fn served(
     app: &impl Service<Request, Response = ServiceResponse<impl MessageBody>, Error = Error>,
     paths: &[&str],
@@ -135,7 +134,7 @@ async fn slashes_that_are_normalized_behind_the_limit_are_no_way_around_a_route(
         let app = || App::new().service(web::resource(path).to(ok)).wrap(NormalizePath::new(how));
         let by_condition = test::init_service(app().wrap(three(path))).await;
         let by_key = test::init_service(app().wrap(three_each())).await;
-        // A spelling that no handler answers may be charged as well, and then fewer pass.
+        // A spelling that no handler answers may be charged too, so fewer pass.
         for passed in [served(&by_condition, &UNTIDY).await, served(&by_key, &UNTIDY).await] {
             assert!((1..=3).contains(&passed), "{passed} passed with {how:?}");
         }
@@ -158,7 +157,7 @@ async fn a_guard_is_no_way_around_the_route_that_answers_instead() {
     assert_eq!(served(&app, &paths).await, 3, "around a scope");
     let app = App::new().service(me()).service(other().wrap(three("/users/{id}")));
     assert_eq!(served(&test::init_service(app).await, &paths).await, 3, "around the resource");
-    // The key is that of the resource around which the limit is, also where another matches first.
+    // The key is that of the resource around which the limit is, even if another one matches first.
     let app = App::new().service(me()).service(other().wrap(three_each()));
     assert_eq!(served(&test::init_service(app).await, &paths).await, 3, "by the route");
 }

@@ -1,4 +1,4 @@
-//! What operators see: who is refused most, and what is measured.
+//! What operators see: the keys that are refused most, and metrics.
 
 mod common;
 

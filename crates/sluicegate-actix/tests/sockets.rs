@@ -1,4 +1,4 @@
-//! What is held on real connections, and clients that leave them.
+//! What is held on real connections, and clients that close them.
 
 mod common;
 
@@ -20,7 +20,7 @@ use sluicegate_actix::{Global, Limit, ManualClock, RateLimit, Rejection};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// Echoes what the upgraded connection says.
+/// Echoes what comes over the upgraded connection.
 async fn echo(payload: Payload) -> HttpResponse {
     HttpResponse::SwitchingProtocols().upgrade("websocket").body(BodyStream::new(payload))
 }
@@ -105,7 +105,7 @@ impl Server {
         head.starts_with("HTTP/1.1 429")
     }
 
-    /// What closes a connection takes its time.
+    /// Closing a connection takes a moment.
     async fn becomes_free(&self) {
         while self.is_full().await {
             yield_now().await;
@@ -153,7 +153,7 @@ async fn an_event_stream_holds_its_place_until_the_client_leaves() {
     server.handle.stop(false).await;
 }
 
-/// Lets one in each minute, and the next ones wait.
+/// Admits one request a minute, and the next ones wait.
 fn queue() -> (RateLimit<By<Global>>, ManualClock) {
     let (store, clock) = store();
     let rule = Limit::per_minute(1).by(Global);
@@ -188,8 +188,8 @@ async fn who_closes_the_connection_leaves_the_queue_unless_half_closing_is_allow
     server.handle.stop(false).await;
 }
 
-/// What the documentation of the crate says of actix-web's default: nothing tells a middleware that the
-/// client has closed its side, since the client may still read.
+/// What the crate's documentation says about actix-web's default: a middleware does not learn that the client has
+/// closed its side, because such a client may still read.
 #[actix_web::test]
 async fn actix_web_by_default_keeps_who_has_closed_its_side_of_the_connection() {
     let (limit, clock) = queue();

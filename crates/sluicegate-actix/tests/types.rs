@@ -1,4 +1,4 @@
-//! Types can be named, bodies are anybody's, what has to cross threads can.
+//! Types can be named, any body works, and what has to cross threads can.
 
 use actix_web::body::{EitherBody, MessageBody};
 use actix_web::dev::{Service, ServiceRequest, ServiceResponse, Transform};
@@ -21,7 +21,7 @@ struct Named<I: Service<ServiceRequest>> {
 #[derive(Debug)]
 struct Inner;
 
-/// A body of its own kind.
+/// A body type of the test.
 struct Own;
 
 impl MessageBody for Own {

@@ -92,7 +92,7 @@ async fn the_queue_is_bounded_in_length_and_then_redirects() {
 #[actix_web::test]
 async fn workers_share_the_bound_on_how_many_wait() {
     let (store, _clock) = store();
-    // What the closure given to `HttpServer::new` does for each worker.
+    // Does what the closure given to `HttpServer::new` does for each worker.
     let worker = || {
         app(RateLimit::new(Limit::per_second(10).burst(1).by(CLIENT))
             .store(store.clone())
@@ -132,7 +132,7 @@ struct Remote {
     silent: bool,
 }
 
-/// What the memory said, told at the second poll.
+/// The answer of the memory, returned at the second poll.
 struct Late {
     decision: Option<Result<Outcome, StoreError>>,
     asked: bool,

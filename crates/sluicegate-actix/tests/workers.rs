@@ -1,4 +1,4 @@
-//! Real servers: all workers are one limiter, by construction.
+//! Real servers: all workers share one limiter without further set-up.
 
 use std::collections::HashSet;
 use std::io::{Read, Write};
@@ -12,7 +12,7 @@ use sluicegate_actix::key::{Extension, KeyBuf, Part};
 use sluicegate_actix::{Ip, Limit, Memory, RateLimit};
 
 const WORKERS: usize = 4;
-/// So few a day that none comes back while a test runs.
+/// So few a day that none is refilled while a test runs.
 const ALLOWED: usize = 37;
 const REQUESTS: usize = 120;
 
@@ -33,7 +33,7 @@ fn serve() -> ([SocketAddr; 2], Server) {
     (addresses, server.run())
 }
 
-/// The status and the body of a request on a connection of its own.
+/// The status and the body of a request on its own connection.
 fn request(address: SocketAddr) -> (u16, String) {
     let mut stream = TcpStream::connect(address).unwrap();
     write!(stream, "GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();
@@ -72,7 +72,7 @@ async fn run_and_ask() -> (usize, usize) {
 
 #[test]
 fn four_workers_admit_as_many_as_one() {
-    // Twice, under a `System` each: the second server has a budget of its own.
+    // Two servers, each under its own `System`: the second one has its own budget.
     for _ in 0..2 {
         let (admitted, workers) = System::new().block_on(run_and_ask());
         assert_eq!(admitted, ALLOWED);
@@ -112,7 +112,7 @@ async fn a_limit_made_outside_of_the_closure_counts_for_all_workers() {
     assert_eq!(handle.counts().refused, (REQUESTS - ALLOWED) as u64);
 }
 
-/// Whom the listener is for, found out when a connection is accepted.
+/// The framework that the listener is for, found out when a connection is accepted.
 struct Tenant(u16);
 
 impl Part for Tenant {

@@ -9,11 +9,11 @@ use sluicegate::response::Body;
 
 /// Where axum keeps the peer's address, the route's pattern and the URI that the client sent.
 ///
-/// A router nested in another sees a URI without the prefix of the outer one; the path of a request is
-/// always the whole one, by `OriginalUri`.
+/// A nested router sees a URI without the prefix of the outer one. The path of a request is always the whole path,
+/// from `OriginalUri`.
 ///
-/// A [`Peer`] or [`MatchedRoute`] that something further out has left in the request's extensions is
-/// taken first: for listeners whose `ConnectInfo` is not a `SocketAddr`.
+/// A [`Peer`] or [`MatchedRoute`] that an outer layer has left in the request's extensions takes precedence, for
+/// listeners whose `ConnectInfo` is not a `SocketAddr`.
 #[derive(Debug, Clone, Copy)]
 pub struct Axum;
 

@@ -4,10 +4,10 @@ use sluicegate::key::{Key, KeyBuf, Missing};
 
 use crate::framework::Axum;
 
-/// The key that `key` reads from `request`: the one under which a rule by this key counts it.
+/// The key that `key` reads from `request`: the same key that a rule by it uses.
 ///
 /// With it, code can [block](crate::store::Blocks::block_key) a client of a layer. The request is one that the client
-/// has sent, or one that is made up with what the key reads.
+/// has sent, or one made up with what the key reads.
 ///
 /// ```
 /// use std::time::Duration;
@@ -30,7 +30,7 @@ use crate::framework::Axum;
 ///
 /// # Errors
 ///
-/// Says what the request lacks.
+/// Returns what the request lacks.
 pub fn key_of<B, K>(key: &K, request: &Request<B>) -> Result<KeyBuf, Missing>
 where
     K: for<'a> Key<HttpView<'a, B, Axum>>,

@@ -7,7 +7,8 @@ use crate::framework::Axum;
 
 /// A tower layer that limits how fast requests may pass an axum router or route.
 ///
-/// The rule `R` says what requests owe, the store `S` decides, and `P` answers those that are refused.
+/// The rule `R` decides what requests are charged, the store `S` keeps the counts, and `P` makes the answers to
+/// refused requests.
 ///
 /// ```
 /// use axum::{Router, routing::get};
@@ -18,7 +19,7 @@ use crate::framework::Axum;
 /// # let _ = app;
 /// ```
 ///
-/// Clones, and all services that it wraps, share one store.
+/// Clones share one store with each other and with all services that they wrap.
 #[must_use]
 #[derive(Clone)]
 pub struct RateLimitLayer<R, S = Memory, P = Problem>(LayerSettings<R, S, P>);

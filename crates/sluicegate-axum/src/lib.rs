@@ -62,7 +62,7 @@ pub use sluicegate::{
 pub use self::extract::{CurrentDecision, NotLimited};
 pub use self::layer::RateLimitLayer;
 
-/// What adapters for frameworks, and stores, are written against.
+/// The API for adapters to frameworks, and for stores.
 pub mod adapter {
     #[doc(inline)]
     pub use sluicegate::adapter::*;

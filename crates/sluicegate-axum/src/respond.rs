@@ -69,10 +69,10 @@ impl<F, P: fmt::Debug> fmt::Debug for TooManyIntoResponseFn<F, P> {
 }
 
 impl<R, S, P> RateLimitLayer<R, S, P> {
-    /// Makes the response of every refusal, from anything that implements [`IntoResponse`], seeing the request: also
-    /// of requests without a key (400 or 500), of those that can never be admitted (413, 422) and of a store that fails
-    /// (503), so begin with the refusal's own [`status`](Refusal::status).
-    /// [`respond_to_too_many`](Self::respond_to_too_many) is for those alone that exceed a limit.
+    /// Makes the response of every refusal, from anything that implements [`IntoResponse`]; the closure gets the
+    /// request. This includes requests without a key (400 or 500), requests that can never be admitted (413, 422) and
+    /// a failing store (503), so begin with the refusal's own [`status`](Refusal::status).
+    /// [`respond_to_too_many`](Self::respond_to_too_many) is only for requests that exceed a limit.
     ///
     /// Where the response does not say them itself, `Retry-After`, `Cache-Control: no-store` and the
     /// `RateLimit` fields are added to it.
@@ -101,9 +101,9 @@ impl<R, S, P> RateLimitLayer<R, S, P> {
         self.respond(IntoResponseFn(respond))
     }
 
-    /// Makes the response of requests that exceed a limit, from anything that implements [`IntoResponse`], seeing the
-    /// request. All other refusals are answered as before: by a problem document, or by what
-    /// [`respond`](Self::respond) was given.
+    /// Makes the response of requests that exceed a limit, from anything that implements [`IntoResponse`]; the
+    /// closure gets the request. All other refusals are answered as before: by a problem document, or by
+    /// [`respond`](Self::respond).
     ///
     /// The same fields are added as by [`respond_with`](Self::respond_with).
     ///

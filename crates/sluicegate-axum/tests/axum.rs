@@ -57,7 +57,7 @@ async fn without_connect_info_the_answer_is_500_and_not_one_budget_for_all() {
     let app = Router::new().route("/", get(|| async {})).layer(layer);
     let response = app.oneshot(Request::get("/").body(Body::empty()).unwrap()).await.unwrap();
     assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);
-    // The line to write, for the developer; builds without debug assertions show it in the log only.
+    // The line to add, for the developer. Builds without debug assertions show it in the log only.
     let line = "app.into_make_service_with_connect_info::<SocketAddr>()";
     assert!(text(response).await.contains(line));
 }

@@ -19,7 +19,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, copy, split};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, yield_now};
 
-/// Echoes what the upgraded connection says, in one task or two.
+/// Echoes what comes over the upgraded connection, in one task or two.
 async fn echo(mut request: Request) -> Response {
     let on_upgrade = hyper::upgrade::on(&mut request);
     let in_two_tasks = request.uri().path() == "/echo/split";
@@ -101,7 +101,7 @@ impl Server {
         Self { address, task }
     }
 
-    /// A server on which everybody together has one place.
+    /// A server with one place for all clients.
     async fn with_one_place() -> Self {
         let store = Memory::builder().capacity(100).clock(ManualClock::new()).build();
         let layer = RateLimitLayer::new(Limit::concurrent(1).by(Global)).store(store);
@@ -126,7 +126,7 @@ impl Server {
         head.starts_with("HTTP/1.1 429")
     }
 
-    /// What closes a connection takes its time.
+    /// Closing a connection takes a moment.
     async fn becomes_free(&self) {
         while self.is_full().await {
             yield_now().await;
@@ -205,7 +205,7 @@ async fn bytes_sent_right_behind_the_request_reach_the_upgraded_connection() {
 #[tokio::test]
 async fn an_upgrade_that_does_not_happen_holds_nothing_once_it_is_answered() {
     let server = Server::with_one_place().await;
-    // Kept alive, so that the end of the connection is not what gives the place back.
+    // The connection is kept alive, so that its end is not what gives the place back.
     let (mut stream, head) = server.ask("GET", "/declined", UPGRADE).await;
     assert!(head.starts_with("HTTP/1.1 200"), "{head}");
     let mut body = [0; 2];
@@ -270,7 +270,7 @@ async fn with_hold_head_streams_and_upgrades_hold_nothing() {
 #[tokio::test]
 async fn what_is_under_way_counts_streams_and_upgraded_connections() {
     let load = InFlight::below(9);
-    // On top of one another: each wraps the connection again.
+    // Several layers: each wraps the connection again.
     let router = routes().layer(InFlightLayer::new(load.clone()));
     let places = RateLimitLayer::new(Limit::concurrent(5).by(Global));
     let server = Server::start(router.layer(places)).await;

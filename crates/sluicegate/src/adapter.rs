@@ -1,4 +1,4 @@
-//! What adapters for frameworks, and stores, are written against.
+//! The API for adapters to frameworks, and for stores.
 //!
 //! Services do not need this module. It follows semantic versioning like the others, but changes of it are
 //! expected more often.
@@ -18,10 +18,10 @@ pub use crate::layer::LayerSettings;
 pub use crate::upgrade::Upgrade;
 pub use crate::view::{Framework, FrameworkBody, HttpView, MatchedRoute, Peer, Plain};
 
-/// The key that `key` reads from `request`: the one under which a rule by this key counts it.
+/// The key that `key` reads from `request`: the same key that a rule by it uses.
 ///
 /// With it, code can [block](crate::store::Blocks::block_key) a client of a layer. The request is one that the client
-/// has sent, or one that is made up with what the key reads.
+/// has sent, or one made up with what the key reads.
 ///
 /// ```
 /// use std::time::Duration;
@@ -44,7 +44,7 @@ pub use crate::view::{Framework, FrameworkBody, HttpView, MatchedRoute, Peer, Pl
 ///
 /// # Errors
 ///
-/// Says what the request lacks.
+/// Returns what the request lacks.
 pub fn key_of<B, K>(key: &K, request: &Request<B>) -> Result<KeyBuf, Missing>
 where
     K: for<'a> Key<HttpView<'a, B>>,

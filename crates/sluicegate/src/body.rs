@@ -15,13 +15,13 @@ use pin_project_lite::pin_project;
 use crate::held::Held;
 
 pin_project! {
-    /// The body of a response that has passed a layer: that of the service inside, or one that the layer
-    /// made for a refusal.
+    /// The body of a response that has passed a layer: that of the inner service, or one that the layer made for a
+    /// refusal.
     ///
-    /// It is what the body inside is: as long, as soon at its end, with the same frames, errors and
-    /// trailers. Where the request holds something ([`Limit::concurrent`](crate::Limit::concurrent),
-    /// [`InFlight`](crate::condition::InFlight)), that is let go when the last frame has been taken, when the body
-    /// fails, and when it is dropped. Nothing is allocated for a body with which nothing is held.
+    /// It behaves like the inner body: the same length, end, frames, errors and trailers. If the request holds
+    /// something ([`Limit::concurrent`](crate::Limit::concurrent), [`InFlight`](crate::condition::InFlight)), it is
+    /// released when the last frame has been taken, when the body fails, and when it is dropped. A body without
+    /// anything held allocates nothing.
     ///
     /// ```
     /// use http::Response;
@@ -41,7 +41,7 @@ pin_project! {
     #[project = KindProj]
     enum Kind<B> {
         Inner { #[pin] body: B },
-        // The body is dropped first: it may report what it cost.
+        // The body is dropped first, because it may report its cost.
         Holding { #[pin] body: B, held: Option<Box<dyn Held>> },
         Own { bytes: Bytes },
     }
@@ -81,7 +81,7 @@ impl<B> Body<B> {
         }
     }
 
-    /// The body of the service inside, or the bytes of the layer's own. What is held is let go.
+    /// The body of the inner service, or the layer's own bytes. What is held is released.
     ///
     /// # Errors
     ///

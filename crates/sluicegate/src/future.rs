@@ -20,8 +20,8 @@ use crate::view::{FrameworkBody, Plain};
 pin_project! {
     /// The response of a [`RateLimit`](crate::service::RateLimit).
     ///
-    /// Dropped while the request waits, it gives the request's place back, and layers further out give
-    /// their charges back.
+    /// If it is dropped while the request waits, it gives the request's place back, and outer layers give their
+    /// charges back.
     pub struct ResponseFuture<I, B, R, S, P, W = Plain>
     where
         I: HttpService<B>,
@@ -50,8 +50,8 @@ pin_project! {
     }
 }
 
-/// A service of HTTP: what a [`ResponseFuture`] needs to know of the one inside. Every service with
-/// requests and responses of the `http` crate is one.
+/// An HTTP service: what a [`ResponseFuture`] needs to know about the inner one. Every service with requests and
+/// responses of the `http` crate is one.
 pub trait HttpService<B>: Service<Request<B>, Response = Response<Self::ResBody>> {
     /// The body of its responses.
     type ResBody;

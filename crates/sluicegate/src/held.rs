@@ -2,7 +2,7 @@ use http::HeaderMap;
 use sluicegate_core::adapter::{AsEnforcer, Unsettled};
 use sluicegate_core::condition::InFlightGuard;
 
-/// What a request holds until its response has been sent. It lets go when it is dropped.
+/// What a request holds until its response has been sent. It is released on drop.
 ///
 /// It is boxed, so that the type of a body does not depend on what it holds.
 pub(crate) trait Held: Send + Sync {

@@ -14,7 +14,7 @@ use crate::limited::hold;
 use crate::upgrade::Upgrade;
 use crate::view::{FrameworkBody, Plain};
 
-/// A tower layer that counts what is under way, for limits that give way while that is little.
+/// A tower layer that counts what is in flight, for limits that are more generous while the count is low.
 ///
 /// A request counts from the call until its response's body has ended, failed or been dropped, or until
 /// the connection that it upgraded has closed; if there is no response, until its future is dropped, as

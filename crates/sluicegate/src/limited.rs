@@ -64,7 +64,7 @@ impl<R, S, P> Limited<R, S, P> {
         let mut response = self.respond.respond(&refusal, request);
         let is_elsewhere = matches!(refusal, Refusal::Elsewhere(..));
         if is_elsewhere && self.respond.redirects(request) {
-            // Whatever the operator's closure answers, what was asked for is a redirect.
+            // Whatever the operator's closure returns, the rejection is a redirect.
             *response.status_mut() = status(&refusal);
         }
         self.enforcer.write_refusal(refusal, &mut HttpHead::of(&mut response, &self.policies));

@@ -1,7 +1,7 @@
 //! The view of an HTTP request, and the framework that it comes from.
 //!
-//! Services know their framework by a type parameter, because it decides of what type the bodies of responses are.
-//! Layers do not have it: see the module `layer`.
+//! Services know their framework by a type parameter, because it determines the type of response bodies. Layers do
+//! not have it: see the module `layer`.
 
 use std::cell::OnceCell;
 use std::fmt;

@@ -27,7 +27,7 @@ use tower::{Layer, Service, ServiceBuilder, ServiceExt, service_fn};
 
 const CLIENT: Header = Header("x-client");
 
-/// A body of frames that are there, told beforehand or not.
+/// A body of ready frames, which may or may not know its end beforehand.
 #[derive(Debug, Default)]
 struct Parts {
     frames: VecDeque<Result<Frame<Bytes>, &'static str>>,
@@ -82,7 +82,7 @@ impl http_body::Body for Parts {
     }
 }
 
-/// A store that counts what is settled.
+/// A store that counts settlements.
 #[derive(Debug, Clone)]
 struct Ledger {
     store: Memory,
@@ -130,7 +130,7 @@ impl Store for Ledger {
 
 const ONE: Limit = Limit::concurrent(1);
 
-/// A layer that holds one place for everybody, around a handler that answers what `answer` makes.
+/// A layer with one place for all clients, around a handler that returns what `answer` makes.
 macro_rules! holding {
     ($ledger:expr, $answer:expr) => {
         layered!(RateLimitLayer::new(ONE.by(CLIENT)).store($ledger.clone()), $answer)
@@ -172,7 +172,7 @@ async fn a_place_is_held_until_the_last_frame() {
         body.frame().await.unwrap().unwrap();
         assert!(!is_free(&service).await, "between the frames");
         body.frame().await.unwrap().unwrap();
-        // A body that does not tell beforehand has to be asked for more.
+        // A body that does not know its end has to be polled once more.
         assert_eq!(is_free(&service).await, parts().knows_its_end);
         assert!(body.frame().await.is_none());
         assert!(is_free(&service).await, "although the body is still there");
@@ -276,7 +276,7 @@ async fn nothing_is_held_where_no_limit_holds() {
         let service = layered!(layer, || Response::new(Parts::of(&["one"])));
         assert!(!ask(&service).await.body().is_holding());
     }
-    // Nor where a limit on trial would have refused, or the handler serves less.
+    // Nor if a limit on trial would have refused, or the handler serves less.
     let trial = RateLimitLayer::new(ONE.shadow().by(CLIENT)).store(ledger.clone());
     let service = layered!(trial, || Response::new(Parts::of(&["one"])));
     let held = ask(&service).await;
@@ -339,7 +339,7 @@ async fn a_panic_gives_the_place_back() {
 
 const TOKENS: Limit = Limit::fixed_window(100, common::secs(60));
 
-/// A layer that reserves 10 tokens of [`TOKENS`], and settles by what the response says.
+/// A layer that reserves 10 tokens of [`TOKENS`], and settles by the response.
 fn settling(ledger: &Ledger) -> RateLimitLayer<By<Global>, Ledger> {
     let rule = TOKENS.by(Global).cost(10).settle_cost(|reply| reply.cost());
     RateLimitLayer::new(rule).store(ledger.clone()).fields(Fields::NONE)

@@ -1,4 +1,4 @@
-//! Counting what is under way, and a limit that gives way while that is little.
+//! Counting what is in flight, and a limit that is more generous while the count is low.
 
 mod common;
 

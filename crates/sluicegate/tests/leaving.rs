@@ -24,7 +24,7 @@ fn outer(store: &Memory) -> RateLimitLayer<By<Header>> {
     RateLimitLayer::new(DAY.by(CLIENT)).store(store.clone())
 }
 
-/// Lets one in each minute, and the next ones wait.
+/// Admits one request a minute, and the next ones wait.
 fn queueing(store: &Memory) -> RateLimitLayer<By<Header>> {
     RateLimitLayer::new(Limit::per_minute(1).named("queue").by(CLIENT))
         .store(store.clone())
@@ -48,7 +48,7 @@ where
     BoxCloneSyncService::new(service.map_response(|response| response.map(Text::text)))
 }
 
-/// Fills the queue's turn, lets `count` requests wait and leave, and says what is left of `limit`.
+/// Takes the first turn, lets `count` requests wait and leave, and returns what is left of `limit`.
 fn after_leaving<S, T>(store: &Memory, service: &S, count: usize, limit: Limit) -> u64
 where
     S: Service<Request<String>, Response = Response<T>, Error = Infallible> + Clone,
@@ -159,7 +159,7 @@ async fn who_leaves_while_a_handler_runs_keeps_the_charge() {
 #[tokio::test]
 async fn a_handler_that_waits_for_its_own_turn_as_a_client_was_running() {
     let (store, _clock) = store();
-    // A limit on what the handler asks of somebody else, full.
+    // An exhausted limit on the handler's own calls to another service.
     let outgoing = boxed(queueing(&store), handler());
     assert!(outgoing.clone().oneshot(get("/", "alice")).await.is_ok());
     let handler = service_fn(move |_: Request<String>| outgoing.clone().oneshot(get("/", "alice")));

@@ -153,7 +153,7 @@ fn those_who_wait_for_their_turn_are_counted() {
     assert_ready!(asked[0].poll()).unwrap();
     assert_pending!(asked[1].poll());
     assert_pending!(asked[2].poll());
-    // Three seconds are longer than it may wait, whatever the bucket's own queue has room for.
+    // Three seconds are longer than it may wait, whatever room the bucket's own queue has.
     assert_ready_err!(asked[3].poll());
     assert_eq!(clone.waiting(), 2);
     clock.advance(SECOND);
@@ -203,7 +203,7 @@ fn a_charge_is_settled_to_what_it_cost() {
 #[test]
 fn two_stores_in_this_process_answer_at_once_together() {
     let small = Memory::builder().capacity(1).build();
-    // Without room the first store says so, instead of counting new keys together.
+    // The first store reports that it has no room, instead of counting new keys together.
     let limit = Limit::per_hour(1).when_full(WhenFull::Admit);
     let limiter = Limiter::new(limit).store(Fallback(small, Memory::new()));
     for client in 0..50_u64 {

@@ -1,4 +1,4 @@
-//! What is measured, through the `metrics` facade.
+//! Metrics, through the `metrics` facade.
 #![cfg(feature = "metrics")]
 
 mod common;

@@ -12,7 +12,7 @@ use tower::ServiceExt;
 
 const CLIENT: Header = Header("x-client");
 
-/// What such a request was answered with: it is to be told that it need not come back.
+/// The answer to such a request, which has to say that coming back is useless.
 fn assert_told(answer: &common::Answer, status: u16, limit: &str) {
     assert_eq!(answer.status(), status);
     assert_eq!(header(answer, "retry-after"), "", "waiting does not help");
@@ -55,7 +55,7 @@ async fn a_body_that_is_longer_than_the_limit_ever_admits_is_413() {
     let app = app(RateLimitLayer::new(rule).store(store));
     assert_told(&app.clone().oneshot(upload(50_000)).await.unwrap(), 413, "10/second");
     assert_eq!(app.clone().oneshot(upload(10_000)).await.unwrap().status(), 200);
-    // What fits later is still told when.
+    // A cost that fits later is still told when.
     let later = app.clone().oneshot(upload(10_000)).await.unwrap();
     assert_eq!((later.status().as_u16(), header(&later, "retry-after")), (429, "1"));
 }

@@ -1,4 +1,4 @@
-//! What operators see: events, spans, and who is refused most.
+//! What operators see: events, spans, and the keys that are refused most.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! Types can be named, bodies are anybody's, errors are the inner service's.
+//! Types can be named, any body works, and errors are the inner service's.
 
 use std::convert::Infallible;
 use std::pin::Pin;

@@ -165,7 +165,7 @@ async fn who_waits_in_a_leaky_bucket_counts_without_a_queue_of_the_layers_own() 
     assert_eq!(counts.waiting(), 0);
 }
 
-/// It fits, once somebody has left: that is another thing than never.
+/// It fits once another request has left, so this is not "never".
 #[tokio::test]
 async fn who_finds_no_place_to_wait_is_not_told_that_it_never_fits() {
     let (store, _clock) = store();

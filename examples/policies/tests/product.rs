@@ -1,4 +1,4 @@
-//! What the file says and what the code says decide alike, for as long as anybody looks.
+//! The file and the code decide alike, over long random runs.
 
 use std::convert::Infallible;
 use std::fmt::Write;
@@ -15,7 +15,7 @@ use sluicegate::{Decision, Fields, ManualClock, Memory, RateLimitLayer};
 use sluicegate_config::{Environment, Policies, read_toml};
 use tower::{Layer, ServiceExt, service_fn};
 
-/// A request, and what the service inside would answer.
+/// A request, and the answer of the service.
 #[derive(Debug, Clone)]
 struct Asked {
     after: Duration,
@@ -82,7 +82,7 @@ impl Asked {
     }
 }
 
-/// All that clients see of the answers, of one rule on a store of its own.
+/// Everything that clients see of the answers, for one rule with its own store.
 async fn answers<R>(rule: R, clock: &ManualClock, asked: &[Asked]) -> Vec<String>
 where
     R: for<'a> Rule<HttpView<'a, String, Plain>> + Send + Sync + 'static,

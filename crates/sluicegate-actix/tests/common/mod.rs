@@ -1,4 +1,4 @@
-//! What the tests of the middleware share: an app, requests, and a store on a clock turned by hand.
+//! Shared code of the middleware's tests: an app, requests, and a store with a manual clock.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use std::time::Duration;

@@ -11,8 +11,8 @@
 macro_rules! __layer {
     ($krate:literal, $framework:ty) => {
         impl<R: $crate::rule::KnownLimits, S, P> RateLimitLayer<R, S, P> {
-            /// Counts in `store`. Layers on the same store share what is spent where limits of one name, or of
-            /// the same numbers, meet on the same key.
+            /// Counts in `store`. Layers on one store share what is spent on a key if their limits have the same
+            /// name, or no name and the same numbers.
             ///
             /// # Panics
             ///
@@ -32,7 +32,7 @@ macro_rules! __layer {
                 self.map_respond(|_| respond)
             }
 
-            /// Makes the response of a refusal by what `respond` makes of the present
+            /// Makes the responses of refusals with what `respond` makes of the present
             /// [`Respond`](crate::response::Respond).
             pub fn map_respond<Q>(self, respond: impl FnOnce(P) -> Q) -> RateLimitLayer<R, S, Q> {
                 RateLimitLayer(self.0.map_respond(respond))
@@ -124,10 +124,10 @@ macro_rules! __layer {
 macro_rules! __respond_with {
     ($krate:literal) => {
         impl<R, S, P> RateLimitLayer<R, S, P> {
-            /// Makes the response of every refusal, seeing the request: also of requests without a key (400 or 500),
-            /// of those that can never be admitted (413, 422) and of a store that fails (503), so begin with the
-            /// refusal's own [`status`](crate::adapter::Refusal::status).
-            /// [`respond_to_too_many`](Self::respond_to_too_many) is for those alone that exceed a limit.
+            /// Makes the response of every refusal; the closure gets the request. This includes requests without a
+            /// key (400 or 500), requests that can never be admitted (413, 422) and a failing store (503), so begin
+            /// with the refusal's own [`status`](crate::adapter::Refusal::status).
+            /// [`respond_to_too_many`](Self::respond_to_too_many) is only for requests that exceed a limit.
             ///
             /// Where the response does not say them itself, `Retry-After`, `Cache-Control: no-store` and the
             /// `RateLimit` fields are added to it.
@@ -155,8 +155,8 @@ macro_rules! __respond_with {
                 self.respond($crate::response::RespondFn(respond))
             }
 
-            /// Makes the response of requests that exceed a limit, seeing the request. All other refusals are
-            /// answered as before: by what [`respond`](Self::respond) was given, or the default.
+            /// Makes the response of requests that exceed a limit; the closure gets the request. All other refusals
+            /// are answered as before: by [`respond`](Self::respond), or the default.
             ///
             /// The same fields are added as by [`respond_with`](Self::respond_with).
             ///

@@ -18,7 +18,8 @@ use crate::view::Plain;
 
 /// A tower layer that limits how fast requests may pass.
 ///
-/// The rule `R` says what requests owe, the store `S` decides, and `P` answers those that are refused.
+/// The rule `R` decides what requests are charged, the store `S` keeps the counts, and `P` makes the answers to
+/// refused requests.
 ///
 /// ```
 /// use std::time::Duration;
@@ -29,9 +30,9 @@ use crate::view::Plain;
 /// # let _ = layer;
 /// ```
 ///
-/// Clones, and all services that it wraps, share one store. The service inside has to be `Clone` (as
-/// axum's are; put a `tower::buffer::Buffer` around one that is not): a request that waits takes the
-/// service that was made ready for it along.
+/// Clones share one store with each other and with all services that they wrap. The inner service has to be `Clone`
+/// (axum's are; put a `tower::buffer::Buffer` around one that is not), because a waiting request takes along the
+/// service that was made ready for it.
 #[must_use]
 #[derive(Clone)]
 pub struct RateLimitLayer<R, S = Memory, P = Problem>(LayerSettings<R, S, P>);

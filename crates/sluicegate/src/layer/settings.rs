@@ -9,8 +9,8 @@ use sluicegate_core::store::Store;
 use crate::limited::Limited;
 use crate::rate_limit::RateLimitFor;
 
-/// What the layer of every framework holds: the rule `R` says what requests owe, the store `S` decides, and `P`
-/// answers those that are refused.
+/// The content of every framework's layer: the rule `R` decides what requests are charged, the store `S` keeps the
+/// counts, and `P` makes the answers to refused requests.
 ///
 /// An adapter for a framework makes a struct `RateLimitLayer` around it and lets [`layer!`](crate::adapter::layer)
 /// write its methods.

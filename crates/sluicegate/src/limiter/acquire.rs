@@ -60,7 +60,7 @@ fn acquired<S: Store + Clone>(
     }
 }
 
-/// A limiter blocks what exceeds its limits and refuses when its store fails, so whatever else there is was charged.
+/// A limiter blocks requests above its limits and refuses when its store fails, so every other request was charged.
 fn not_charged() -> AcquireError {
     AcquireError::Store(StoreError::unavailable("the request was not charged"))
 }
@@ -77,7 +77,7 @@ impl<S: Store + Clone> Future for Acquire<S> {
 }
 
 impl<S: Store<Future: AtOnce> + Clone> Acquire<S> {
-    /// The ticket, where the store is in this process and nobody has to wait: as after
+    /// The ticket, if the store is in this process and the request need not wait: as after
     /// [`Limiter::charge`](crate::Limiter::charge).
     ///
     /// # Errors

@@ -40,7 +40,7 @@ impl Limiter {
         let limits = limits.into();
         let enforcer = Enforcer {
             observer: Observer::without_events(),
-            // Callers wait for the store for as long as they like, and are told of its errors.
+            // Callers wait for the store as long as they like, and get its errors.
             deadline: None,
             on_store_error: OnStoreError::Refuse,
             ..Enforcer::new(Memory::new(), &limits)
@@ -50,8 +50,8 @@ impl Limiter {
 }
 
 impl Limiter<Memory> {
-    /// Spends `cost` on `key`, if every limit admits it, and says only whether and when: the quickest
-    /// way, where nobody asks how the key stands. It is neither measured nor told to a [`Watch`].
+    /// Spends `cost` on `key`, if every limit admits it, and returns only whether and when: the quickest way if the
+    /// status of the key is not needed. It is neither measured nor reported to a [`Watch`].
     ///
     /// ```
     /// use sluicegate::{Limit, Limiter};
@@ -64,7 +64,7 @@ impl Limiter<Memory> {
     ///
     /// # Errors
     ///
-    /// When the store has no room for the key.
+    /// If the store has no room for the key.
     #[inline(always)]
     pub fn spend(&self, key: impl Part, cost: u64) -> Result<Outcome, StoreError> {
         match self.limits.only() {
@@ -79,7 +79,7 @@ impl<S> Limiter<S> {
     ///
     /// # Panics
     ///
-    /// When the store cannot keep one of the limits.
+    /// If the store cannot keep one of the limits.
     #[must_use]
     #[track_caller]
     pub fn store<T: Store>(self, store: T) -> Limiter<T> {
@@ -92,7 +92,7 @@ impl<S> Limiter<S> {
         self.enforcer.gate.waiting()
     }
 
-    /// Tells `watch` who is refused, except by [`spend`](Limiter::spend).
+    /// Reports refused keys to `watch`, except those of [`spend`](Limiter::spend).
     #[must_use]
     pub fn watch(mut self, watch: &Watch) -> Self {
         self.enforcer.observer.watch = Some(watch.clone());
@@ -116,7 +116,8 @@ impl<S: Store + Clone> Limiter<S> {
 
 impl<S: Store + Clone> Limiter<Blocks<S>> {
     /// Refuses `key` for `duration` from now, rounded up to a microsecond, whatever it has spent: by the policy
-    /// `blocked`, and without charging anything. It replaces an earlier block of the key, longer or shorter.
+    /// `blocked`, and without charging anything. It replaces an earlier block of the key, whether that is longer or
+    /// shorter.
     ///
     /// ```
     /// use std::time::Duration;
@@ -140,7 +141,7 @@ impl<S: Store + Clone> Limiter<Blocks<S>> {
 }
 
 impl<S: Store> Limiter<S> {
-    /// Spends one on `key`, if every limit admits it. Decided when called, not when first polled.
+    /// Spends one on `key`, if every limit admits it. It is decided when called, not when first polled.
     ///
     /// A place of [`Limit::concurrent`](crate::Limit::concurrent) that is taken this way is held until
     /// it is [given](Self::give) back; [`acquire`](Self::acquire) does that by itself.
@@ -172,12 +173,12 @@ impl<S: Store> Limiter<S> {
         Take::untold(self.enforcer.store.reset(&charge), charge)
     }
 
-    /// Makes what `key` has spent of each limit `amount`, at this moment, whatever it was before. The amount may lie
-    /// beyond a limit: then the key is refused until the excess has drained, or the windows are over that it fills.
+    /// Sets what `key` has spent of each limit to `amount`, at this moment. If the amount is beyond a limit, the key
+    /// is refused until the excess has drained, or until the windows that it fills are over.
     ///
-    /// It is done in two steps: what was spent is forgotten, as by [`reset`](Self::reset), and the amount is charged. A
-    /// request that comes in between is decided by what it finds, and counts beside the amount. A charge from
-    /// before that is settled or given back afterwards is taken for a later one. For a
+    /// It takes two steps: what was spent is forgotten, as by [`reset`](Self::reset), and the amount is charged. A
+    /// request that comes in between is decided by what it finds, and counts in addition to the amount. An earlier
+    /// charge that is settled or given back afterwards is taken for a later one. For a
     /// [`min_gap`](crate::Limit::min_gap), setting an amount other than 0 counts as one request.
     ///
     /// Places of [`Limit::concurrent`](crate::Limit::concurrent) are not affected: each is held by a request.
@@ -207,14 +208,14 @@ impl<S: Store> Limiter<S> {
         SetSpent::new(self.enforcer.store.clone(), charge, amount)
     }
 
-    /// Gives back what `decision` charged to `key`, as far as that has not been recovered already;
-    /// a refused decision charged nothing.
+    /// Gives back what `decision` charged to `key`, as far as it has not been recovered already. A refused decision
+    /// charged nothing.
     pub fn give(&self, key: impl Part, decision: &Decision) {
         self.settle_each(key, decision, |_, _| 0);
     }
 
-    /// Makes what `decision` charged to `key` one of `spent`, of each limit: gives back what was too much, as
-    /// [`give`](Self::give) does, or charges what is missing, beyond the limit if need be. A refused decision
+    /// Changes what `decision` charged to `key` to `spent`, of each limit: gives back the excess, as
+    /// [`give`](Self::give) does, or charges the difference, beyond the limit if necessary. A refused decision
     /// charged nothing, and places of [`Limit::concurrent`](crate::Limit::concurrent) stay held.
     ///
     /// Settle each decision once.
@@ -248,9 +249,8 @@ impl<S: Store> Limiter<S> {
         }
     }
 
-    /// Spends `cost` on `key`, if every limit admits it at once, and hands out a
-    /// [`Ticket`](crate::store::Ticket) for it: to be settled to what it really cost, given back, or kept. It is
-    /// [`acquire_n`](Self::acquire_n) for one who does not wait.
+    /// Spends `cost` on `key`, if every limit admits it at once, and returns a [`Ticket`](crate::store::Ticket) for
+    /// it, to be settled to the real cost, given back, or kept. Like [`acquire_n`](Self::acquire_n), without waiting.
     ///
     /// Dropped unsettled, the ticket keeps the charge, and gives back places of
     /// [`Limit::concurrent`](crate::Limit::concurrent).
@@ -271,9 +271,8 @@ impl<S: Store> Limiter<S> {
         self.acquire_n(key, cost, Duration::ZERO)
     }
 
-    /// Waits until `key` is admitted, at most `max_wait`, in order of arrival. What cannot be admitted
-    /// in that time is refused at once; so is what finds a leaky bucket's own
-    /// [`queue`](crate::Limit::queue) full: whichever of the two is tighter decides.
+    /// Waits until `key` is admitted, at most `max_wait`, in order of arrival. If it cannot be admitted in that time,
+    /// or if a leaky bucket's own [`queue`](crate::Limit::queue) is full, it is refused at once.
     ///
     /// The place is booked when this is called; dropping the future gives it back. The
     /// [`Ticket`](crate::store::Ticket) that
@@ -306,7 +305,7 @@ impl<S: Store> Limiter<S> {
         let written = KeyBuf::of(key);
         let mut charge = Charge::new();
         for limit in self.limits.iter() {
-            // `Limits` holds no more than fit, and none that are alike.
+            // `Limits` contains at most as many as fit, and no two that are alike.
             charge.add(*limit, written, cost).expect("limits of one list fit a charge");
         }
         charge

@@ -28,7 +28,7 @@ pin_project! {
 }
 
 impl<F> Take<F> {
-    /// A decision that operators are told of.
+    /// A decision that is reported to operators.
     pub(super) fn told(
         answer: Answer<F>,
         charge: Charge,
@@ -44,7 +44,7 @@ impl<F> Take<F> {
         )
     }
 
-    /// A decision that only the caller is told of.
+    /// A decision that only the caller gets.
     pub(super) fn untold(answer: Answer<F>, charge: Charge) -> Self {
         Self::new(answer, charge, untold, || None)
     }
@@ -63,7 +63,7 @@ impl<F> Take<F> {
     }
 }
 
-/// Who tells operators of a decision that is not there yet.
+/// The observer for a decision that is not available yet.
 struct Told {
     observer: Observer,
     clock: Clock,
@@ -85,11 +85,11 @@ fn decided(
 }
 
 impl<F: AtOnce> Take<F> {
-    /// The decision of a store in this process, which is there already.
+    /// The decision of a store in this process, which is available already.
     ///
     /// # Errors
     ///
-    /// When the store has no room for the key.
+    /// If the store has no room for the key.
     ///
     /// # Panics
     ///

@@ -1,5 +1,5 @@
-//! Connections that are upgraded: hyper drops the body of such a response at once, and only what the
-//! user's task holds, the upgraded connection, lives as long as the connection does.
+//! Connections that are upgraded. hyper drops the body of such a response at once, and only what the user's task
+//! holds, the upgraded connection, lives as long as the connection does.
 //!
 //! So where a request may hold something and can be upgraded, the handler gets an `OnUpgrade` of ours.
 //! hyper alone can make one, so a handshake is played to hyper's own server, on a [`Stage`] in memory: it
@@ -69,14 +69,14 @@ impl Upgrade {
         status == StatusCode::SWITCHING_PROTOCOLS || self.0.is_connect && status.is_success()
     }
 
-    /// Upgrades the connection, which keeps `kept` until it is closed. Where the handler has dropped its `OnUpgrade`, or
-    /// drops it later, that is dropped.
+    /// Upgrades the connection, which keeps `kept` until it is closed. If the handler has dropped its `OnUpgrade`, or
+    /// drops it later, `kept` is dropped.
     pub fn keep(self, kept: impl Send + Sync + 'static) {
         self.accept(Some(Box::new(Kept(kept))));
     }
 
-    /// Upgrades the connection, which keeps `held` until it is closed. Where the handler has dropped its
-    /// `OnUpgrade`, or drops it later, that is let go.
+    /// Upgrades the connection, which keeps `held` until it is closed. If the handler has dropped its `OnUpgrade`, or
+    /// drops it later, `held` is released.
     pub(crate) fn accept(mut self, held: Option<Box<dyn Held>>) {
         *lock(&self.0.shared.held) = held;
         self.0.shared.is_accepted.store(true, Ordering::Release);
@@ -147,7 +147,7 @@ impl Future for Answer {
     type Output = Result<Response<String>, Infallible>;
 
     fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Self::Output> {
-        // Polled by hand, so there is nobody to wake.
+        // Polled by hand, so there is no task to wake.
         if !self.0.is_accepted.load(Ordering::Acquire) {
             return Poll::Pending;
         }

@@ -8,7 +8,7 @@ use hyper::upgrade::{OnUpgrade, Upgraded};
 
 use super::{Shared, lock};
 
-/// What the request that is played asks for.
+/// What the request on the stage asks for.
 pub(super) const PROTOCOL: &str = "sluicegate";
 
 /// The request that is played.
@@ -19,12 +19,12 @@ const REQUEST: &[u8] =
 /// been upgraded.
 pub(super) struct Stage {
     act: Act,
-    /// Holds what is held for as long as this is there.
+    /// Keeps what is held as long as this exists.
     _shared: Arc<Shared>,
 }
 
 enum Act {
-    /// The handshake: what of the request is still to be read, and whether the response was written.
+    /// The handshake: the part of the request that is still to be read, and whether the response was written.
     Played {
         unread: &'static [u8],
         is_answered: bool,
@@ -144,7 +144,7 @@ enum Side {
     Write,
 }
 
-/// Whoever reads and whoever writes may be two tasks, and `OnUpgrade` wakes the last one that asked.
+/// The reader and the writer may be two tasks, and `OnUpgrade` wakes the last one that asked.
 #[derive(Default)]
 struct Waiters(Mutex<[Option<Waker>; 2]>);
 

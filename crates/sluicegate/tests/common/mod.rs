@@ -1,4 +1,4 @@
-//! What the tests of the layer share: a service, requests, and a store on a clock turned by hand.
+//! Shared code of the layer's tests: a service, requests, and a store with a manual clock.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use std::convert::Infallible;
@@ -39,7 +39,7 @@ where
     BoxCloneSyncService::new(service.map_response(|response| response.map(Text::text)))
 }
 
-/// What a body says, through any number of layers.
+/// The content of a body, through any number of layers.
 pub(crate) trait Text {
     fn text(self) -> String;
 }

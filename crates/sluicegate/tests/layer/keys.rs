@@ -55,7 +55,7 @@ async fn what_the_server_lacks_stands_in_the_body_in_debug_builds_alone() {
     );
 }
 
-/// In a process of its own, since no other test may have said it before.
+/// In a process of its own, because another test may have logged it before.
 #[tokio::test]
 async fn without_a_subscriber_what_the_server_lacks_is_said_once_on_standard_error() {
     const CHILD: &str = "SLUICEGATE_TEST_UNHEARD";

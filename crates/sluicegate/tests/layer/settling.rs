@@ -50,7 +50,7 @@ async fn parallel_guesses_cannot_slip_through() {
     let (store, _clock) = store();
     let rule = Limit::per_hour(3).by(CLIENT).count_if(|status| status == 401);
     let layer = RateLimitLayer::new(rule).store(store);
-    // None is answered before all have come in.
+    // No request is answered before all have arrived.
     let reached = Arc::new(AtomicUsize::new(0));
     let guesses = {
         let reached = Arc::clone(&reached);
