@@ -65,7 +65,7 @@ impl Environment {
         self
     }
 
-    /// Uses `clock` for `hours` instead of the system clock. For tests.
+    /// Uses `clock` for `hours` and for a throttle instead of the system clock. For tests.
     #[must_use]
     pub fn clock(mut self, clock: impl Into<Clock>) -> Self {
         self.clock = Some(clock.into());

@@ -85,6 +85,8 @@ mod request;
 #[cfg(feature = "schema")]
 mod schema;
 mod source;
+#[cfg(feature = "throttle")]
+mod throttle;
 mod words;
 
 pub use self::check::{Report, RuleReport, check, check_change};
@@ -104,3 +106,5 @@ pub use self::request::Request;
 #[cfg(feature = "schema")]
 pub use self::schema::schema;
 pub use self::source::{Diagnostic, PolicyError, SourceLocation, SourceMap};
+#[cfg(feature = "throttle")]
+pub use self::throttle::{FileRequests, FileThrottle, FileThrottleLayer};

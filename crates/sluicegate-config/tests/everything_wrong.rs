@@ -46,7 +46,7 @@ cost = { header = \"x\", most = -1 }
     let problems = toml(text).expect_err("nearly everything is wrong").to_string();
     let expected = [
         "1:13: time_zone: found the integer `5`, expected a text",
-        "2:1: colour: `colour` is not known here, expected `$schema`, `time_zone`, `proxies`, `nat64`, `geoip`, `hold_until`, \
+        "2:1: colour: `colour` is not known here, expected `$schema`, `time_zone`, `proxies`, `nat64`, `geoip`, `hold_until`, `throttle`, \
          `tiers`, `customers` or `rules`",
         "3:1: proxies: `trusted` is missing",
         "6:10: tiers.free.limits: found the text \"5/second\", expected a list",

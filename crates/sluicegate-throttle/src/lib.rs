@@ -13,6 +13,10 @@ pub mod announce;
 mod class;
 mod error;
 #[cfg(feature = "_layer")]
+#[cfg_attr(
+    not(any(feature = "tower", feature = "actix")),
+    expect(dead_code, reason = "there is no framework that uses it")
+)]
 pub mod layer;
 pub mod predict;
 pub mod scheduler;

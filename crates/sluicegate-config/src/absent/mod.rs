@@ -24,7 +24,14 @@ pub(crate) use sluicegate_geoip::{GeoDatabase, GeoIn, GeoKey};
 
 /// Says that a file needs a feature that is off.
 #[cfg_attr(
-    all(feature = "cpu", feature = "geoip", feature = "hours", feature = "json", feature = "toml"),
+    all(
+        feature = "cpu",
+        feature = "geoip",
+        feature = "hours",
+        feature = "json",
+        feature = "throttle",
+        feature = "toml"
+    ),
     expect(dead_code, reason = "nothing is absent")
 )]
 pub(crate) fn needs(feature: &str) -> String {

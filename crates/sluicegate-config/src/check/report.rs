@@ -154,6 +154,9 @@ fn provided(document: &Document) -> Vec<String> {
     if document.hold_until == Some(HoldUntil::Head) {
         provided.push("a layer with `hold_until`, from `Policies::hold_until`".to_owned());
     }
+    if document.throttle.is_some() {
+        provided.push("the throttle's layer, from `Live::throttle`".to_owned());
+    }
     provided.sort();
     provided.dedup();
     provided

@@ -15,6 +15,8 @@ mod load;
 mod reject;
 mod rule;
 mod settlement;
+#[cfg(feature = "throttle")]
+pub(crate) mod throttle;
 mod tiers;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -68,6 +70,8 @@ struct Rules {
     /// The index of the rule of each limit, by the limit's row in a store.
     rows: BTreeMap<u64, usize>,
     hold: Hold,
+    #[cfg(feature = "throttle")]
+    throttle: Option<throttle::Throttling>,
 }
 
 impl Policies {
@@ -101,6 +105,18 @@ impl Policies {
                 context.report(&path, format!("another rule is also called `{name}`, {OWN}"));
             }
         }
+        if let Some(said) = &document.throttle {
+            let path = DocumentPath::Root.name("throttle");
+            #[cfg(feature = "throttle")]
+            {
+                rules.throttle = throttle::Throttling::new(said, &path, &context);
+            }
+            #[cfg(not(feature = "throttle"))]
+            {
+                let _ = said;
+                context.report(&path, crate::absent::needs("throttle"));
+            }
+        }
         let fewest: usize = rules.list.iter().map(|rule| rule.fewest).sum();
         if fewest > MAX_LIMITS {
             let message = format!(
@@ -125,6 +141,11 @@ impl Policies {
     /// Until when a served request holds its places, for the `hold_until` of a layer.
     pub fn hold_until(&self) -> Hold {
         self.rules.hold
+    }
+
+    #[cfg(feature = "throttle")]
+    pub(crate) fn throttling(&self) -> Option<&throttle::Throttling> {
+        self.rules.throttle.as_ref()
     }
 
     pub(crate) fn refused_by(&self, limit: &str) -> Option<&Refused> {

@@ -31,7 +31,7 @@ impl Refused {
 /// The default.
 pub(crate) static BLOCKED: Refused = Refused { strictness: 3, rejection: Rejection::block() };
 
-fn redirection(
+pub(super) fn redirection(
     Redirect { redirect: target, status }: &Redirect,
     path: &DocumentPath<'_>,
     context: &Context<'_>,

@@ -14,6 +14,8 @@ mod reject;
 mod rule;
 mod shaped;
 mod texts;
+mod throttle;
+mod throttle_parts;
 mod tier;
 mod wildcard;
 
@@ -33,6 +35,11 @@ pub use self::limit::{Ban, BanTable, Limit, LimitTable, WhenFull};
 pub use self::reject::{Redirect, Reject};
 pub use self::rule::{Rule, Tiers};
 pub use self::texts::Texts;
+pub use self::throttle::{Capacity, Throttle};
+pub use self::throttle_parts::{
+    Adaptive, AdaptiveTable, Algorithm, ClassCase, ClassHeader, Codel, Deadline, DeadlineTable,
+    Degrade, Partition, QueueBound, QueueCost, ReportedCost, WhenShed,
+};
 pub use self::tier::Tier;
 pub use self::wildcard::Wildcard;
 
@@ -69,6 +76,9 @@ pub struct Document {
     /// effect when the service starts again.
     #[serde(default)]
     pub hold_until: Option<HoldUntil>,
+    /// Overload protection: a queue in front of the service. Needs the feature `throttle`.
+    #[serde(default)]
+    pub throttle: Option<Throttle>,
     /// Tiers by name, such as plans or classes of customers, for rules with `tiers`.
     #[serde(default)]
     pub tiers: BTreeMap<String, Tier>,

@@ -94,6 +94,7 @@ fn settings(old: &Document, new: &Document) -> Vec<&'static str> {
         ("proxies", old.proxies != new.proxies),
         ("geoip", old.geoip != new.geoip),
         ("hold_until", old.hold_until.unwrap_or_default() != new.hold_until.unwrap_or_default()),
+        ("throttle", old.throttle != new.throttle),
         ("tiers", old.tiers != new.tiers),
         ("customers", old.customers != new.customers),
     ];

@@ -68,7 +68,7 @@ impl File {
         Ok(document)
     }
 
-    fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         self.path().display().to_string()
     }
 }

@@ -11,6 +11,8 @@ mod refused;
 mod shared;
 #[cfg(test)]
 mod tests;
+#[cfg(feature = "throttle")]
+mod throttle;
 #[cfg(feature = "watch")]
 mod watch;
 
@@ -122,6 +124,16 @@ impl Live {
     pub fn rejection(&self) -> Rejection {
         let live = self.clone();
         Rejection::from_fn(move |decision| refused::rejection(&live.shared.in_force(), decision))
+    }
+
+    /// The throttle of the policies, [`[throttle]`](crate::document::Throttle); `None` if they have none. Each call
+    /// returns the same throttle.
+    ///
+    /// Once it has been made, a reload changes it while requests wait and run. A file without it, or with what cannot
+    /// change, such as another kind of capacity, is refused: the old policies stay in force.
+    #[cfg(feature = "throttle")]
+    pub fn throttle(&self) -> Option<crate::FileThrottle> {
+        self.shared.throttle()
     }
 
     /// Until when a served request holds its place in limits of concurrency, for the `hold_until` of a layer. A

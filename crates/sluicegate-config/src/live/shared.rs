@@ -20,6 +20,8 @@ pub(super) struct Shared {
     /// Locked while policies are replaced.
     last: Mutex<Last>,
     listeners: RwLock<Vec<Listener>>,
+    #[cfg(feature = "throttle")]
+    throttle: super::throttle::Made,
 }
 
 type Listener = Arc<dyn Fn(&Event) + Send + Sync>;
@@ -60,7 +62,14 @@ impl Shared {
 
     fn new(policies: Policies, file: Option<File>, last: Last) -> Self {
         let in_force = ArcSwap::from_pointee(policies);
-        Self { in_force, file, last: Mutex::new(last), listeners: RwLock::default() }
+        Self {
+            in_force,
+            file,
+            last: Mutex::new(last),
+            listeners: RwLock::default(),
+            #[cfg(feature = "throttle")]
+            throttle: super::throttle::Made::default(),
+        }
     }
 
     /// The policies in force. Each request loads them once.
@@ -70,6 +79,14 @@ impl Shared {
 
     pub(super) fn policies(&self) -> Arc<Policies> {
         self.in_force.load_full()
+    }
+
+    /// The throttle of the policies in force, which is made at the first call.
+    #[cfg(feature = "throttle")]
+    pub(super) fn throttle(&self) -> Option<crate::FileThrottle> {
+        // No reload comes between the policies and their throttle.
+        let _last = self.last();
+        self.throttle.of(&self.policies())
     }
 
     #[cfg(feature = "watch")]
@@ -97,6 +114,8 @@ impl Shared {
     pub(super) fn replace(&self, policies: Policies) -> Result<Changes, PolicyError> {
         let mut last = self.last();
         last.must_keep(&policies)?;
+        #[cfg(feature = "throttle")]
+        self.throttle.change(None, &policies)?;
         let changes = self.put_in_force(&mut last, None, policies);
         drop(last);
         self.tell(&Event::Reloaded(changes.clone()));
@@ -140,6 +159,11 @@ impl Shared {
     ) -> Result<Changes, PolicyError> {
         let compiled = file.compile(&seen).and_then(|(document, policies)| {
             last.must_keep(&policies)?;
+            #[cfg(feature = "throttle")]
+            {
+                let changed = self.throttle.change(Some(&document), &policies);
+                changed.map_err(|problem| PolicyError::from(problem).in_file(file.name()))?;
+            }
             Ok(self.put_in_force(&mut last, Some(document), policies))
         });
         let event = match &compiled {

@@ -49,6 +49,24 @@ impl WhenShed {
         Self(Kind::Redirect(Redirect { status: 307, location: location.into() }))
     }
 
+    /// Redirects with another status: 302, 303 or 308. It has no effect on other ways.
+    ///
+    /// # Panics
+    ///
+    /// When the status is no redirection that a request can be answered with: 302, 303, 307 or 308.
+    #[must_use]
+    #[track_caller]
+    pub fn status(mut self, status: u16) -> Self {
+        assert!(
+            matches!(status, 302 | 303 | 307 | 308),
+            "{status} is not a redirection: use 302, 303, 307 or 308",
+        );
+        if let Kind::Redirect(redirect) = &mut self.0 {
+            redirect.status = status;
+        }
+        self
+    }
+
     /// Calls the service inside all the same, with [`Degraded`](sluicegate_core::response::Degraded) in the extensions
     /// of the request, so that the handler serves less: from a cache, without recommendations. At most `at_most` such
     /// requests are served at once, and others are refused.

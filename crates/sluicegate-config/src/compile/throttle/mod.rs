@@ -1,0 +1,87 @@
+//! The throttle of a document.
+
+mod reads;
+mod requests;
+mod settings;
+
+use sluicegate_throttle::ConfigError;
+use sluicegate_throttle::layer::ThrottleBuilder;
+
+pub use self::reads::FileRequests;
+pub(crate) use self::requests::Requests;
+use self::settings::Settings;
+use crate::compile::context::Context;
+use crate::compile::reject::redirection;
+use crate::document;
+use crate::source::DocumentPath;
+
+/// A compiled throttle: its settings, and what it reads from requests.
+#[derive(Debug, Clone)]
+pub(crate) struct Throttling {
+    /// What it was compiled from, to see what changes.
+    pub(crate) said: document::Throttle,
+    settings: Settings,
+    pub(crate) requests: Requests,
+}
+
+impl Throttling {
+    pub(in crate::compile) fn new(
+        said: &document::Throttle,
+        path: &DocumentPath<'_>,
+        context: &Context<'_>,
+    ) -> Option<Self> {
+        let settings = Settings::new(said, path, context);
+        let requests = Requests::new(said, settings.as_ref().map(Settings::classes), path, context);
+        let is_sound = check_shed(said.when_shed.as_ref(), &path.name("when_shed"), context);
+        is_sound.then_some(())?;
+        Some(Self { said: said.clone(), settings: settings?, requests: requests? })
+    }
+
+    /// The settings, for a throttle to be made, or for one that runs.
+    pub(crate) fn builder(&self) -> ThrottleBuilder {
+        self.settings.builder()
+    }
+
+    /// The names of the partitions, in the order of the requests' conditions.
+    pub(crate) fn partitions(&self) -> impl Iterator<Item = &str> {
+        self.said.partitions.iter().map(|partition| partition.name.as_str())
+    }
+}
+
+fn check_shed(
+    said: Option<&document::WhenShed>,
+    path: &DocumentPath<'_>,
+    context: &Context<'_>,
+) -> bool {
+    match said {
+        Some(document::WhenShed::Redirect(redirect)) => {
+            redirection(redirect, path, context).is_some()
+        }
+        Some(document::WhenShed::Degrade(document::Degrade { degrade: 0 })) => {
+            let message = "with 0 degraded requests all are refused, expected at least 1";
+            context.report(&path.name("degrade"), message);
+            false
+        }
+        _ => true,
+    }
+}
+
+/// The setting of `[throttle]` that an error is about.
+pub(crate) fn setting_of(error: &ConfigError) -> &'static str {
+    match error {
+        ConfigError::NoQueue | ConfigError::QueueTooSmall(..) => "queue",
+        ConfigError::Classes(_)
+        | ConfigError::ClassTwice(_)
+        | ConfigError::Fixed("list of classes") => "classes",
+        ConfigError::Weights(..) | ConfigError::ZeroWeight => "weights",
+        ConfigError::Codel => "codel",
+        ConfigError::Partitions(_)
+        | ConfigError::PartitionShare(_)
+        | ConfigError::PartitionSum(_)
+        | ConfigError::PartitionTwice(_)
+        | ConfigError::PartitionedRate
+        | ConfigError::Fixed("list of partitions") => "partitions",
+        ConfigError::Fixed("meaning of reported costs") => "reported_cost",
+        _ => "capacity",
+    }
+}
