@@ -55,6 +55,8 @@ mod guide {
     struct Migrating;
     #[doc = include_str!("../../crates/sluicegate/src/guide/operating.md")]
     struct Operating;
+    #[doc = include_str!("../../crates/sluicegate/src/guide/overload.md")]
+    struct Overload;
     #[doc = include_str!("../../crates/sluicegate/src/guide/policies.md")]
     struct Policies;
     #[doc = include_str!("../../crates/sluicegate/src/guide/proxies.md")]

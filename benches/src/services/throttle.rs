@@ -35,7 +35,6 @@ pub fn served() -> Vec<App> {
         app("axum, no layer", hello()),
         app("axum, a layer that does nothing", hello().layer(identity())),
         app("sluicegate-throttle, in flight", behind(Throttle::builder().in_flight(100))),
-        app("sluicegate-throttle, a rate", behind(Throttle::builder().cost_per_second(1 << 40))),
         app("tower, `ConcurrencyLimit`", hello().layer(ConcurrencyLimitLayer::new(100))),
         app("tower, `LoadShed` around that", hello().layer(shed)),
     ]

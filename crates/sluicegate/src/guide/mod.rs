@@ -10,6 +10,7 @@
 //! | [`algorithms`] | Token bucket, window, log, or concurrency: which one? |
 //! | [`rules`] | Who may do how much? Tiers, cases, conditions, costs, and counting by response. |
 //! | [`policies`] | How do I keep the limits in a file and change them while the service runs? |
+//! | [`overload`] | Limits, queues and overload: which do I need? |
 //! | [`rejection`] | What happens to a request over the limit: refuse, queue, redirect, degrade? |
 //! | [`fleets`] | How do several processes share a limit, and what happens when Redis is away? |
 //! | [`testing`] | How do I test my limits without waiting? |
@@ -42,6 +43,8 @@
 //! | `metrics` | Prometheus, a Grafana dashboard, and the keys that are limited most |
 //! | `redis` | two processes that share a limit, and half of it each while Redis is away |
 //! | `two_tiers` | a limit in each process and an hourly quota over all, by leases |
+//! | `critical_path` | a shop that overloads itself: who is answered, with a throttle and without |
+//! | `overload` | draws the picture of the page on overload |
 //! | `algorithms` | draws what each algorithm lets through |
 
 // The pages use every crate of the project, so their snippets run as tests of `sluicegate-tests`, which
@@ -64,6 +67,10 @@ pub mod rules {}
 
 #[cfg_attr(not(doctest), doc = include_str!("policies.md"))]
 pub mod policies {}
+
+#[cfg_attr(not(doctest), doc = include_str!("overload.md"))]
+#[doc = include_str!("overload.svg")]
+pub mod overload {}
 
 #[cfg_attr(not(doctest), doc = include_str!("rejection.md"))]
 pub mod rejection {}
