@@ -161,9 +161,17 @@ impl<'a, B: Bucket> LockedBuckets<'a, B> {
         fingerprint: u64,
         tick: u32,
     ) -> Option<(RowIndex, B::Content)> {
-        let index = self.buckets[place].0;
+        let (index, bucket) = &self.buckets[place];
+        let index = *index;
+        if bucket.is_stuck(tick) {
+            return None;
+        }
+        // The first tick at which one of the rows that were looked at recovers; 0 if one of them is free, but could not
+        // be used this time.
+        let mut full_until = bucket.full_until(tick);
         for row in 0..B::ROWS {
             if self.taken.contains(&(place, row)) {
+                full_until = 0;
                 continue;
             }
             let mover = self.buckets[place].1.fingerprint_at(row);
@@ -177,8 +185,10 @@ impl<'a, B: Bucket> LockedBuckets<'a, B> {
                     debug_assert!(nothing.is_some(), "it was cleared");
                     return Some(((place, row), before));
                 }
+                full_until = full_until.min(self.table.bucket(to).full_until(tick));
             }
         }
+        self.buckets[place].1.note_stuck(tick, full_until);
         None
     }
 

@@ -109,6 +109,9 @@ use crate::store::{Answer, Never, Store, StoreError};
 /// Keys that a client cannot invent (an address, an account that was verified by an outer layer) are the better
 /// defence.
 ///
+/// In a full table, room that is given back early may be found up to four seconds later: a bucket whose rows could not
+/// be moved is not searched again for that long, unless one of its neighbours recovers.
+///
 /// # How keys are told apart
 ///
 /// By a 64-bit hash of the key and the limit, with a secret seed drawn when the store is made. The chance that any

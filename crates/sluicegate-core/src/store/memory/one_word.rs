@@ -37,6 +37,7 @@ pub(super) const LAST: u64 = TAKEN - 1;
 pub(super) struct OneWord {
     lock: Lock,
     displaced_until: AtomicU32,
+    stuck_until: AtomicU32,
     fingerprints: [AtomicU64; ROWS],
     words: [AtomicU64; ROWS],
 }
@@ -102,6 +103,10 @@ impl Bucket for OneWord {
     #[inline]
     fn displaced_until(&self) -> &AtomicU32 {
         &self.displaced_until
+    }
+
+    fn stuck_until(&self) -> &AtomicU32 {
+        &self.stuck_until
     }
 
     #[inline(always)]
@@ -191,5 +196,27 @@ mod tests {
         bucket.put(2, 5 << 16, 0);
         assert!(bucket.claim(2, 8, 4).is_none());
         assert!(bucket.claim(2, 8, 5).is_some());
+    }
+
+    #[test]
+    fn a_full_bucket_is_stuck_until_a_row_recovers_and_no_longer_than_four_seconds() {
+        let bucket = OneWord::default();
+        assert_eq!(bucket.full_until(0), 0, "its rows are free");
+        for row in 0..ROWS {
+            bucket.claim(row, 7 + row as u64, 0).expect("it is empty");
+            bucket.put(row, (9 + row as u64) << 16, 0);
+        }
+        assert_eq!([bucket.full_until(0), bucket.full_until(8), bucket.full_until(9)], [9, 9, 0]);
+        let guard = bucket.lock();
+        let is_stuck = |ticks: [u32; 4]| ticks.map(|tick| guard.is_stuck(tick));
+        guard.note_stuck(100, 109);
+        assert_eq!(is_stuck([100, 108, 109, 110]), [true, true, false, false]);
+        guard.note_stuck(100, 5_000);
+        assert_eq!(is_stuck([100, 163, 164, 5_000]), [true, true, false, false]);
+        // The clock was set back.
+        assert_eq!(is_stuck([0, 50, 99, 100]), [false, false, false, true]);
+        // A row was free after all.
+        guard.note_stuck(100, 0);
+        assert_eq!(is_stuck([0, 99, 100, 101]), [false; 4]);
     }
 }

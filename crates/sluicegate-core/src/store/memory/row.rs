@@ -16,6 +16,7 @@ const ROWS: usize = 4;
 pub(super) struct FourRows<R> {
     lock: Lock,
     displaced_until: AtomicU32,
+    stuck_until: AtomicU32,
     expiries: [AtomicU32; ROWS],
     fingerprints: [AtomicU64; ROWS],
     rows: [R; ROWS],
@@ -54,6 +55,10 @@ impl<R: Row> Bucket for FourRows<R> {
     #[inline]
     fn displaced_until(&self) -> &AtomicU32 {
         &self.displaced_until
+    }
+
+    fn stuck_until(&self) -> &AtomicU32 {
+        &self.stuck_until
     }
 
     #[inline]

@@ -123,3 +123,26 @@ fn a_refused_newcomer_takes_no_row() {
     assert_eq!(store.len(), 0);
     assert_eq!(store.turned_away(), 0);
 }
+
+/// A bucket none of whose rows can be displaced is remembered as such for a while, whatever is given back elsewhere.
+#[test]
+fn room_that_is_given_back_is_found_within_four_seconds() {
+    for limit in [Limit::per_day(1), Limit::fixed_window(1, SECOND * 86_400)] {
+        let limit = limit.when_full(WhenFull::Admit);
+        let (store, clock) = memory(3_000);
+        let admits = |number| take(&store, limit, number).is_ok();
+        let (own, newcomers): (Vec<_>, Vec<_>) = (0..12_000).partition(|number| admits(*number));
+        assert!(newcomers.len() > 3_000, "{limit}: {}", newcomers.len());
+        // One row in seven.
+        for number in own.iter().step_by(7) {
+            store.reset(&Charge::of(limit, key(*number), 1)).now().expect("no room is needed");
+        }
+        let left_out = |numbers: &[u64]| -> Vec<u64> {
+            numbers.iter().copied().filter(|number| !admits(*number)).collect()
+        };
+        let some = left_out(&newcomers[newcomers.len() - 200..]);
+        assert!(!some.is_empty(), "{limit}: some find the free rows only by displacing others");
+        clock.advance(SECOND * 5);
+        assert_eq!(left_out(&some), [0_u64; 0], "{limit}");
+    }
+}
