@@ -45,14 +45,14 @@ pub struct PropagateLayer {
     deadline: HeaderName,
 }
 
-const CRITICALITY: HeaderName = HeaderName::from_static("x-criticality");
-const DEADLINE: HeaderName = HeaderName::from_static("x-deadline-ms");
-const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
+static CRITICALITY: HeaderName = HeaderName::from_static("x-criticality");
+static DEADLINE: HeaderName = HeaderName::from_static("x-deadline-ms");
+static GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 
 impl PropagateLayer {
     /// The layer, with the usual names.
-    pub const fn new() -> Self {
-        Self { criticality: CRITICALITY, deadline: DEADLINE }
+    pub fn new() -> Self {
+        Self { criticality: CRITICALITY.clone(), deadline: DEADLINE.clone() }
     }
 
     /// Writes the class into the header `criticality` and the time that is left into `deadline`.

@@ -6,7 +6,7 @@ use sluicegate::condition::Condition;
 
 use crate::outgoing::{OutgoingRequest, OutgoingView};
 
-const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// Which requests do no harm when they arrive twice.
 ///
@@ -51,7 +51,7 @@ impl Repeatable {
                 | Method::TRACE
         );
         idempotent
-            || request.headers().contains_key(IDEMPOTENCY_KEY)
+            || request.headers().contains_key(&IDEMPOTENCY_KEY)
             || self.0.as_ref().is_some_and(|told| told.surely_holds(&OutgoingView::new(request)))
     }
 }

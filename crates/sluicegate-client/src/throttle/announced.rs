@@ -6,7 +6,7 @@ use sfv::{BareItemFromInput, KeyRef, Parser};
 
 use crate::outgoing::Context;
 
-const ADMISSION: HeaderName = HeaderName::from_static("sluicegate-admission");
+static ADMISSION: HeaderName = HeaderName::from_static("sluicegate-admission");
 
 /// Longest time for which a level is believed.
 const LONGEST: Duration = Duration::from_secs(60);
@@ -23,7 +23,7 @@ pub(super) struct Announced {
 impl Announced {
     /// What the response announces. A field that is malformed or was kept by a cache is none.
     pub(super) fn read(headers: &HeaderMap) -> Option<Self> {
-        let mut lines = headers.get_all(ADMISSION).into_iter();
+        let mut lines = headers.get_all(&ADMISSION).into_iter();
         let line = lines.next()?;
         if lines.next().is_some() || headers.contains_key(header::AGE) {
             return None;
@@ -92,7 +92,7 @@ mod tests {
 
     fn read(text: &str) -> Option<Announced> {
         let mut headers = HeaderMap::new();
-        headers.insert(ADMISSION, text.parse().unwrap());
+        headers.insert(&ADMISSION, text.parse().unwrap());
         Announced::read(&headers)
     }
 

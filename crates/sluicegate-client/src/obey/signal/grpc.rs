@@ -4,8 +4,8 @@ use http::{HeaderMap, HeaderName};
 
 use super::{Signal, line};
 
-const STATUS: HeaderName = HeaderName::from_static("grpc-status");
-const PUSHBACK: HeaderName = HeaderName::from_static("grpc-retry-pushback-ms");
+static STATUS: HeaderName = HeaderName::from_static("grpc-status");
+static PUSHBACK: HeaderName = HeaderName::from_static("grpc-retry-pushback-ms");
 
 const RESOURCE_EXHAUSTED: &str = "8";
 const UNAVAILABLE: &str = "14";
@@ -36,7 +36,7 @@ mod details {
 
     use super::line;
 
-    const DETAILS: HeaderName = HeaderName::from_static("grpc-status-details-bin");
+    static DETAILS: HeaderName = HeaderName::from_static("grpc-status-details-bin");
     const RETRY_INFO: &str = "type.googleapis.com/google.rpc.RetryInfo";
 
     /// Implementations send base64 with padding and without.

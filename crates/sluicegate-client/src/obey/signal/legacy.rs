@@ -19,7 +19,7 @@ struct Dialect {
 
 /// The dialects, the most frequent first. The reset is seconds from now, seconds after the epoch (GitHub, X), or a
 /// duration such as `6m0s` (OpenAI).
-const DIALECTS: [Dialect; 5] = [
+static DIALECTS: [Dialect; 5] = [
     Dialect {
         remaining: name("x-ratelimit-remaining"),
         limit: name("x-ratelimit-limit"),

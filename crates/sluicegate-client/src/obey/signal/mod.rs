@@ -69,7 +69,8 @@ impl Signal {
     /// The time is used for fields that name a point in time, where the response itself has no `Date`.
     pub fn read(status: StatusCode, headers: &HeaderMap, since_epoch: Duration) -> Self {
         let mut signal = Self::default();
-        if is_cached(headers) {
+        let names = Names::of(headers);
+        if names.age && is_cached(headers) {
             return signal;
         }
         signal.refused = status == StatusCode::TOO_MANY_REQUESTS;
@@ -77,11 +78,41 @@ impl Signal {
             signal.retry_after = retry_after::read(headers, since_epoch);
             signal.refused |= signal.retry_after.is_some();
         }
-        grpc::read(headers, &mut signal);
-        if !rate_limit::read(headers, &mut signal.quotas) {
+        if names.grpc {
+            grpc::read(headers, &mut signal);
+        }
+        let is_draft = names.draft && rate_limit::read(headers, &mut signal.quotas);
+        if names.legacy && !is_draft {
             legacy::read(headers, since_epoch, &mut signal.quotas);
         }
         signal
+    }
+}
+
+/// Which fields are there at all. One look at every name costs less than a search for each that may be there.
+#[derive(Default)]
+struct Names {
+    age: bool,
+    grpc: bool,
+    draft: bool,
+    legacy: bool,
+}
+
+impl Names {
+    fn of(headers: &HeaderMap) -> Self {
+        let mut names = Self::default();
+        for name in headers.keys() {
+            match name.as_str() {
+                "age" => names.age = true,
+                "grpc-status" => names.grpc = true,
+                "ratelimit" => names.draft = true,
+                name if name.starts_with("x-rate") || name.starts_with("ratelimit-") => {
+                    names.legacy = true;
+                }
+                _ => {}
+            }
+        }
+        names
     }
 }
 

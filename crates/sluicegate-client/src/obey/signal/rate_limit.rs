@@ -13,8 +13,8 @@ use smallvec::SmallVec;
 
 use super::{MAX_QUOTAS, Quota};
 
-const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
-const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+static RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
+static RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
 /// Reads `RateLimit` and `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers-11). False if there is no `RateLimit`
 /// field that can be read.
@@ -59,7 +59,7 @@ struct Item {
 fn items(headers: &HeaderMap, name: &HeaderName) -> Option<SmallVec<[Item; 2]>> {
     let mut items = Items::default();
     for line in headers.get_all(name) {
-        items = Parser::new(line.as_bytes()).parse_list_with_visitor(items).ok()?;
+        Parser::new(line.as_bytes()).parse_list_with_visitor(&mut items).ok()?;
     }
     Some(items.0)
 }
@@ -67,16 +67,16 @@ fn items(headers: &HeaderMap, name: &HeaderName) -> Option<SmallVec<[Item; 2]>> 
 #[derive(Default)]
 struct Items(SmallVec<[Item; 2]>);
 
-impl<'de> ListVisitor<'de> for Items {
-    type Out = Self;
+impl<'de> ListVisitor<'de> for &mut Items {
+    type Out = ();
     type Error = Malformed;
 
     fn entry(&mut self) -> Result<impl EntryVisitor<'de>, Malformed> {
         Ok(Entry(self))
     }
 
-    fn finish(self) -> Result<Self, Malformed> {
-        Ok(self)
+    fn finish(self) -> Result<(), Malformed> {
+        Ok(())
     }
 }
 
