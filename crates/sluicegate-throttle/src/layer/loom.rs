@@ -10,8 +10,10 @@ use ::loom::future::block_on;
 use ::loom::thread;
 use sluicegate_core::ManualClock;
 
-use super::requests::Described;
-use super::shared::{Admission, InService, Place, Shared};
+use super::admission::{Admission, Place};
+use super::in_service::InService;
+use super::requests::{Described, Unread};
+use super::shared::Shared;
 use super::throttle::Throttle;
 use crate::class::Class;
 use crate::scheduler::Shed;
@@ -32,10 +34,18 @@ fn one_at_a_time(queue: u64) -> Arc<Shared> {
 }
 
 fn request(class: Class) -> Described {
-    Described { class, flow: 0, key: 0, timeout: None, unreadable: false }
+    Described {
+        class,
+        flow: 0,
+        key: 0,
+        timeout: None,
+        partition: None,
+        unread: Unread::default(),
+        names: None,
+    }
 }
 
-fn runs(shared: &Arc<Shared>, class: Class) -> InService {
+fn runs(shared: &Arc<Shared>, class: Class) -> Box<InService> {
     match shared.admit(&request(class)) {
         Admission::Start(running) => running,
         other => panic!("{other:?}"),
@@ -49,7 +59,7 @@ fn waits(shared: &Arc<Shared>, class: Class) -> Place {
     }
 }
 
-fn told(mut place: Place) -> Result<InService, Shed> {
+fn told(mut place: Place) -> Result<Box<InService>, Shed> {
     block_on(poll_fn(move |cx| place.poll(cx)))
 }
 
