@@ -12,6 +12,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod error;
+pub mod members;
 pub mod obey;
 pub mod outgoing;
 pub mod pace;

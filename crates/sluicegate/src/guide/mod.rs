@@ -42,6 +42,7 @@
 //! | `product` | a public API with a file of policies that can be changed while it serves |
 //! | `metrics` | Prometheus, a Grafana dashboard, and the keys that are limited most |
 //! | `redis` | two processes that share a limit, and half of it each while Redis is away |
+//! | `fleet` | a dozen processes that divide a limit and decide in memory, while one is killed and two join |
 //! | `two_tiers` | a limit in each process and an hourly quota over all, by leases |
 //! | `critical_path` | a shop that overloads itself: who is answered, with a throttle and without |
 //! | `overload` | draws the picture of the page on overload |

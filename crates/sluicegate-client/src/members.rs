@@ -1,0 +1,191 @@
+//! Sources that tell how many processes share a limit, beside heartbeats in Redis (`Redis::group` of `sluicegate-redis`).
+//!
+//! | source | tells |
+//! | --- | --- |
+//! | [`dns`] | the addresses of a name, as that of a headless service in Kubernetes |
+//! | [`file()`] | the number in a file, as one from a ConfigMap |
+//! | [`by_look`] | what a function of yours finds |
+//! | [`Members::assigned`], [`Members::see`] | a number that is set by hand |
+//!
+//! Each looks four times within the [bound](Members#the-bound). While a look fails, the last view stays. A gossip
+//! protocol would find members without a server, but it is a protocol of datagrams that anybody on the network can
+//! forge, and everyone who has Kubernetes or Redis has a list of members that is kept by something better.
+//!
+//! ```
+//! use std::time::Duration;
+//! use sluicegate::{Limit, Limiter, Memory};
+//! use sluicegate::store::Share;
+//! use sluicegate_client::members;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // The address of this pod, from the downward API.
+//! let own = std::env::var("POD_IP").unwrap_or("127.0.0.1".into()).parse()?;
+//! let watched = members::dns("crawlers.default.svc.cluster.local", own, Duration::from_secs(30))?;
+//! let limiter = Limiter::new(Limit::per_second(1_000)).store(Share::live(Memory::new(), watched.members()));
+//! # let _ = limiter;
+//! # Ok(())
+//! # }
+//! ```
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use sluicegate::store::Members;
+use tokio::task::AbortHandle;
+
+use crate::error::ConfigError;
+
+/// Looks within the bound.
+const LOOKS: u32 = 4;
+
+/// Looks at its source until it is dropped. This process then spends nothing.
+#[derive(Debug)]
+pub struct Watched {
+    members: Members,
+    task: AbortHandle,
+}
+
+impl Watched {
+    /// What part is left to this process, for a [`LiveShare`](sluicegate::store::LiveShare).
+    pub const fn members(&self) -> &Members {
+        &self.members
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.task.abort();
+        self.members.see(0);
+    }
+}
+
+/// The members are the addresses that the name `host` has, of the same family as `own`, which is one of them. As long as
+/// it is not, this process is no member and has nothing: in Kubernetes, until the pod is ready.
+///
+/// The bound has to be four times as long as names are cached, and as it takes to drop a pod that has crashed.
+///
+/// # Errors
+///
+/// When there is no tokio runtime, or the bound is less than 10 ms, or ten minutes and more.
+pub fn dns(host: &str, own: IpAddr, bound: Duration) -> Result<Watched, ConfigError> {
+    let host = host.to_owned();
+    by_look(bound, move || {
+        let host = host.clone();
+        async move {
+            let found = tokio::net::lookup_host((host.as_str(), 0)).await.ok()?;
+            Some(count(found.map(|address| address.ip()), own))
+        }
+    })
+}
+
+fn count(found: impl Iterator<Item = IpAddr>, own: IpAddr) -> u64 {
+    let members: BTreeSet<_> = found.filter(|found| found.is_ipv4() == own.is_ipv4()).collect();
+    if members.contains(&own) { members.len() as u64 } else { 0 }
+}
+
+/// The file at `path` has the number of members, in decimal digits. Write it under another name and rename it, so that
+/// nobody reads half of it.
+///
+/// # Errors
+///
+/// When there is no tokio runtime, or the bound is less than 10 ms, or ten minutes and more.
+pub fn file(path: impl Into<PathBuf>, bound: Duration) -> Result<Watched, ConfigError> {
+    let path = path.into();
+    by_look(bound, move || {
+        let path = path.clone();
+        async move {
+            let read = tokio::task::spawn_blocking(move || std::fs::read_to_string(path));
+            read.await.ok()?.ok()?.trim().parse().ok()
+        }
+    })
+}
+
+/// The number of members is what `look` returns, this process among them; 0 if it is none, `None` if the look has
+/// failed.
+///
+/// # Errors
+///
+/// When there is no tokio runtime, or the bound is less than 10 ms, or ten minutes and more.
+pub fn by_look<L, F>(bound: Duration, look: L) -> Result<Watched, ConfigError>
+where
+    L: Fn() -> F + Send + 'static,
+    F: Future<Output = Option<u64>> + Send + 'static,
+{
+    if !(Duration::from_millis(10)..Duration::from_secs(600)).contains(&bound) {
+        let text =
+            format!("the bound is {bound:?}, but must be from 10 ms to less than 10 minutes");
+        return Err(ConfigError::new(text));
+    }
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+        return Err(ConfigError::new("there is no tokio runtime to look for members in"));
+    };
+    let members = Members::new(bound);
+    let (seen, pause) = (members.clone(), bound / LOOKS);
+    let task = runtime.spawn(async move {
+        loop {
+            // A look that takes longer than a pause would be too old.
+            if let Ok(Some(count)) = tokio::time::timeout(pause, look()).await {
+                seen.see(count);
+            }
+            tokio::time::sleep(pause).await;
+        }
+    });
+    Ok(Watched { members, task: task.abort_handle() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOUND: Duration = Duration::from_millis(40);
+
+    /// Until the part is `expected`, by the clock of the machine, which members go by.
+    async fn until(watched: &Watched, expected: Option<(u64, u64)>) {
+        while watched.members().part().map(|part| part.as_ratio()) != expected {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[test]
+    fn an_address_that_is_not_in_the_list_is_no_member() {
+        let addresses =
+            || ["10.0.0.1", "10.0.0.2", "10.0.0.1", "::1"].map(|ip| ip.parse().unwrap());
+        let count = |own: &str| count(addresses().into_iter(), own.parse().unwrap());
+        assert_eq!(["10.0.0.2", "10.0.0.3", "::1"].map(count), [2, 0, 1]);
+    }
+
+    #[tokio::test]
+    async fn a_name_is_looked_up_and_a_number_read() {
+        let own = "127.0.0.1".parse().unwrap();
+        until(&dns("localhost", own, BOUND).unwrap(), Some((1, 1))).await;
+
+        let path = std::env::temp_dir().join(format!("sluicegate-members-{}", std::process::id()));
+        std::fs::write(&path, "4\n").unwrap();
+        let watched = file(&path, BOUND).unwrap();
+        until(&watched, Some((1, 4))).await;
+        std::fs::write(&path, "five").unwrap();
+        until(&watched, Some((1, 4))).await;
+        std::fs::write(&path, "5").unwrap();
+        until(&watched, Some((1, 5))).await;
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[tokio::test]
+    async fn dropped_it_leaves() {
+        let watched = by_look(BOUND, || async { Some(3) }).unwrap();
+        until(&watched, Some((1, 3))).await;
+        let members = watched.members().clone();
+        drop(watched);
+        assert_eq!(members.part(), None);
+    }
+
+    #[test]
+    fn settings_that_make_no_sense_are_refused() {
+        let error = |bound| by_look(bound, || async { None }).unwrap_err().to_string();
+        assert!(error(Duration::ZERO).contains("the bound is 0ns"));
+        assert!(error(BOUND).contains("no tokio runtime"));
+    }
+}
