@@ -10,6 +10,7 @@ mod floods;
 mod leased;
 mod load;
 mod members;
+mod pacing;
 mod places;
 mod policies;
 mod random;
