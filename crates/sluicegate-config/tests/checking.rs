@@ -129,7 +129,7 @@ fn what_is_wrong_is_told_with_the_file() {
     let files = Files::new();
     assert_eq!(
         files.told("policies.toml", "[[rules]]\nname = \"a\"\nkey = \"ip\"\nlimits = [\"often\"]"),
-        "policies.toml:4:11: rules[0].limits[0]: in `often`: the shape is not known: use leaky, fixed, log, \
+        "policies.toml:4:11: rules[0].limits[0]: in `often`: the algorithm is not known: use leaky, fixed, log, \
          sliding or concurrent, or none for a token bucket"
     );
     assert_eq!(

@@ -268,7 +268,7 @@ impl Tokens<'_> {
             (None, "-") => Err(LimitError::new("the count is negative")),
             (None, ",") => Err(LimitError::new(COMMA)),
             (None, _) => Err(LimitError::new(
-                "the shape is not known: use leaky, fixed, log, sliding or concurrent, or none for \
+                "the algorithm is not known: use leaky, fixed, log, sliding or concurrent, or none for \
                  a token bucket",
             )),
         }

@@ -99,8 +99,8 @@ fn errors_quote_the_text_and_name_the_bad_part() {
     let table = [
         ("", "there is no limit"),
         ("-5/minute", "the count is negative"),
-        ("often", "the shape is not known"),
-        ("gcra 5/minute", "the shape is not known"),
+        ("often", "the algorithm is not known"),
+        ("gcra 5/minute", "the algorithm is not known"),
         ("5", "the text ends too soon"),
         ("5/", "the text ends too soon"),
         ("5 minute", "after the count comes `/` or `per`"),
