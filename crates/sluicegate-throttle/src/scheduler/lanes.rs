@@ -7,6 +7,7 @@ use super::slab::{Index, Slab};
 #[derive(Debug)]
 pub(super) struct Lanes {
     queues: Box<[ClassQueue]>,
+    classes: usize,
     partitions: usize,
 }
 
@@ -18,12 +19,12 @@ impl Lanes {
         codel: Option<&Codel>,
     ) -> Self {
         let queue = |_| ClassQueue::new(flow_queues, codel.cloned());
-        Self { queues: (0..classes * partitions).map(queue).collect(), partitions }
+        Self { queues: (0..classes * partitions).map(queue).collect(), classes, partitions }
     }
 
     /// How many classes there are.
     pub(super) const fn classes(&self) -> usize {
-        self.queues.len() / self.partitions
+        self.classes
     }
 
     /// Queues for the flows of each class.
@@ -68,6 +69,9 @@ impl Lanes {
 
     /// The partition of a class whose oldest request has waited the longest.
     pub(super) fn longest_waiting(&self, rank: usize, slab: &Slab) -> Option<usize> {
+        if self.partitions == 1 {
+            return Some(0);
+        }
         let oldest = |at: &usize| {
             let queue = &self.of(rank)[*at];
             queue.ages.oldest.map(|oldest| slab.entry(oldest).since)

@@ -59,7 +59,9 @@ impl Partitions {
     }
 
     pub(super) fn is_below_share(&self, at: usize, limit: usize) -> bool {
-        self.list[at].running < self.guaranteed(at, limit)
+        let Partition { share, running, .. } = self.list[at];
+        // The same as comparing with what is guaranteed, without a division: every request comes here.
+        share > 0 && running as u128 * u128::from(WHOLE) < u128::from(share) * limit as u128
     }
 
     /// The partition that waits although it uses less than its share: the one that uses the least of it.
