@@ -12,6 +12,12 @@ pub(crate) struct PlainOutcome {
 }
 
 impl PlainOutcome {
+    /// Whether it was charged.
+    #[inline]
+    pub(crate) fn is_admitted(&self) -> bool {
+        self.status.role == Role::Charged
+    }
+
     /// Whether the cost is more than the limit ever admits.
     #[inline]
     pub(crate) const fn never_fits(&self) -> bool {

@@ -242,13 +242,20 @@ impl Store for Memory {
 
     #[inline]
     fn take(&self, charge: &Charge) -> Answer<Never> {
-        let Some(debit) = charge.only().filter(|_| charge.patience().is_none()) else {
+        let is_patient = charge.patience().is_some();
+        let Some(debit) = charge.only().filter(|debit| !is_patient || debit.limit.is_plain())
+        else {
             return Answer::Now(self.decided(charge, FindMode::OrInsert, Operation::Take));
         };
         let Debit { limit, key, cost, .. } = debit;
         let fingerprint = self.0.seed.fingerprint(limit.id(), key);
         match self.0.spend_first(limit, fingerprint, *cost) {
             // Built in the place that it is returned in: moving freshly written memory makes the processor wait.
+            Ok(spent) if !is_patient || spent.is_admitted() => Answer::Now(Ok(spent.into())),
+            // A request that may wait books a place ahead, under the lock.
+            _ if is_patient => {
+                Answer::Now(self.decided(charge, FindMode::OrInsert, Operation::Take))
+            }
             Ok(spent) => Answer::Now(Ok(spent.into())),
             Err(not_spent) => {
                 Answer::Now(self.take_otherwise(not_spent, charge, debit, fingerprint))
