@@ -40,7 +40,7 @@ pub(super) struct Seed {
 }
 
 impl Requests {
-    pub(super) fn new(class: Class, shows_keys: bool) -> Self {
+    pub(super) fn new(class: Class, state: RandomState, shows_keys: bool) -> Self {
         Self {
             class,
             predict_by: (Method, Route),
@@ -48,7 +48,7 @@ impl Requests {
             deadline: NoDeadline,
             exempt: Nothing,
             partition: NoPartition,
-            seed: Seed { state: RandomState::default(), shows_keys },
+            seed: Seed { state, shows_keys },
         }
     }
 }

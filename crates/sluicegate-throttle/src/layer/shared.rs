@@ -4,6 +4,7 @@ use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use foldhash::fast::RandomState;
 use sluicegate_core::adapter::Sleep;
 use sluicegate_core::clock::Clock;
 
@@ -24,6 +25,8 @@ use crate::scheduler::{Id, Instruction, Outcome, Running, Scheduler};
 pub(super) struct Shared {
     state: Mutex<State>,
     pub(super) classes: Classes,
+    /// Under which keys are hashed: one for all layers, so that a flow is the same in each of them.
+    pub(super) seed: RandomState,
     pub(super) clock: Clock,
     pub(super) stopwatch: Stopwatch,
     pub(super) unit: Unit,
@@ -81,7 +84,16 @@ impl Shared {
             flow_names: FlowNames::default(),
         };
         let stopwatch = Stopwatch::new(&clock);
-        Self { state: Mutex::new(state), classes, clock, stopwatch, unit, reported, observing }
+        Self {
+            state: Mutex::new(state),
+            classes,
+            seed: RandomState::default(),
+            clock,
+            stopwatch,
+            unit,
+            reported,
+            observing,
+        }
     }
 
     /// A request has ended, or its client has gone.

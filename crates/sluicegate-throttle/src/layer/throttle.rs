@@ -47,8 +47,10 @@ impl Throttle {
     /// A layer that lets requests through as this throttle starts them: `.layer(throttle.layer())` in tower and axum,
     /// `.wrap(throttle.layer())` in actix-web.
     pub fn layer(&self) -> ThrottleLayer {
-        let requests = Requests::new(self.shared.classes.lowest(), self.shared.shows_keys());
-        ThrottleLayer::new(Arc::clone(&self.shared), requests)
+        let shared = &self.shared;
+        let lowest = shared.classes.lowest();
+        let requests = Requests::new(lowest, shared.seed.clone(), shared.shows_keys());
+        ThrottleLayer::new(Arc::clone(shared), requests)
     }
 
     /// The partition with this name.

@@ -85,3 +85,19 @@ fn a_deadline_that_cannot_be_met_is_refused_at_once() {
     assert_eq!(answered(&mut send("5")).status(), 503);
     assert_waits(&mut send("1000"));
 }
+
+#[test]
+fn a_flow_is_the_same_in_all_layers_of_a_throttle() {
+    let (clock, handlers) = (ManualClock::new(), Handlers::default());
+    let throttle = one_at_a_time(&clock).build().unwrap();
+    let send = |path| -> Answering {
+        let layer = throttle.layer().fair_by(sluicegate::Header("x-customer"));
+        let mut request = get(path);
+        request.headers_mut().insert("x-customer", "alice".parse().unwrap());
+        Box::pin(layer.layer(handlers.clone()).call(request))
+    };
+    let mut requests: Vec<_> = ["/running", "/1", "/2", "/3", "/4"].map(send).into();
+    // One flow alone may fill the queue.
+    requests.iter_mut().for_each(assert_waits);
+    assert_eq!(throttle.snapshot().queued, 4);
+}

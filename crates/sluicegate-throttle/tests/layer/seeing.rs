@@ -121,7 +121,7 @@ fn metrics_tell_what_became_of_requests_by_class_and_reason() {
     has("offered_total{throttle=shop,class=CRITICAL} 0");
     has("started_total{throttle=shop,class=SHEDDABLE,how=at_once} 1");
     has("started_total{throttle=shop,class=SHEDDABLE,how=waited} 1");
-    has("shed_total{throttle=shop,class=SHEDDABLE,reason=full} 2");
+    has("shed_total{throttle=shop,class=SHEDDABLE,reason=share} 2");
     has("left_total{throttle=shop,class=SHEDDABLE} 1");
     has("queue_requests{throttle=shop,class=SHEDDABLE} 2");
     has("queue_bound{throttle=shop} 4000");
@@ -154,7 +154,7 @@ fn what_is_shed_and_what_cannot_be_read_is_told_to_the_operator() {
     });
     let text = log.text();
     let shed =
-        "a request is shed throttle=\"shop\" class=\"SHEDDABLE\" reason=\"full\" retry_after_ms=";
+        "a request is shed throttle=\"shop\" class=\"SHEDDABLE\" reason=\"share\" retry_after_ms=";
     assert!(text.contains(shed), "{text}");
     let unread = "classes, deadlines or keys of requests cannot be read: their defaults are used \
                   throttle=\"shop\" classes=0 deadlines=0 keys=1";
