@@ -2,10 +2,11 @@
 //!
 //! They wrap any [tower](https://docs.rs/tower) service for `http::Request`, such as a client of hyper-util or a channel
 //! of tonic; `reqwest::Client`; and, as middleware, the client of the crate `reqwest-middleware`. [`outgoing`] says what
-//! they see of a request.
+//! they see of a request. [`Outgoing`] is all layers in the right order.
 //!
 //! # Features
 //!
+//! - `grpc`: reads `RetryInfo` in the details of a status of gRPC.
 //! - `reqwest`: layers around `reqwest::Client`.
 //! - `reqwest-middleware`: the layers as middleware of the crate of that name.
 
