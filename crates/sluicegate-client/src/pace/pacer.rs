@@ -5,13 +5,11 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use sluicegate::clock::Clock;
-use sluicegate::key::{KeyBuf, Part};
 use sluicegate::limit::Limits;
 use sluicegate::store::Store;
 use sluicegate::{Limiter, Memory};
 
 use super::decide::Patience;
-use super::turn::Turn;
 use crate::error::ConfigError;
 
 /// Callers that may wait by default.
@@ -104,31 +102,6 @@ impl<S: Store + Clone> Pacer<S> {
     #[track_caller]
     pub fn set_limits(&self, limits: impl Into<Limits>) {
         self.0.limiter.store(Arc::new(Limiter::new(limits).store(self.0.store.clone())));
-    }
-
-    /// Waits for the turn of `key`. The place is booked when this is called. Dropping the future gives it back.
-    ///
-    /// The [`Ticket`](sluicegate::store::Ticket) that it resolves to settles what the call really cost. Dropped, it keeps
-    /// the charge, and gives back a place of [`Limit::concurrent`](sluicegate::Limit::concurrent).
-    ///
-    /// # Panics
-    ///
-    /// When it has to wait outside of a tokio runtime with a timer.
-    pub fn turn(&self, key: impl Part) -> Turn<S> {
-        self.turn_n(key, 1)
-    }
-
-    /// [`turn`](Self::turn) at a cost.
-    ///
-    /// # Panics
-    ///
-    /// When it has to wait outside of a tokio runtime with a timer.
-    pub fn turn_n(&self, key: impl Part, cost: u64) -> Turn<S> {
-        self.turn_of(KeyBuf::of(key), cost)
-    }
-
-    pub(super) fn turn_of(&self, key: KeyBuf, cost: u64) -> Turn<S> {
-        Turn::new(self.clone(), key, cost)
     }
 
     /// How many callers wait at the moment.

@@ -5,7 +5,7 @@ use std::{error, fmt};
 
 use pin_project_lite::pin_project;
 use sluicegate::adapter::Sleep;
-use sluicegate::key::KeyBuf;
+use sluicegate::key::{KeyBuf, Part};
 use sluicegate::service::{Acquire, AcquireError};
 use sluicegate::store::{Store, StoreError, Ticket};
 
@@ -37,8 +37,35 @@ pin_project! {
     }
 }
 
+impl<S: Store + Clone> Pacer<S> {
+    /// Waits for the turn of `key`. The place is booked when this is called. Dropping the future gives it back.
+    ///
+    /// The [`Ticket`](sluicegate::store::Ticket) that it resolves to settles what the call really cost. Dropped, it keeps
+    /// the charge, and gives back a place of [`Limit::concurrent`](sluicegate::Limit::concurrent).
+    ///
+    /// # Panics
+    ///
+    /// When it has to wait outside of a tokio runtime with a timer.
+    pub fn turn(&self, key: impl Part) -> Turn<S> {
+        self.turn_n(key, 1)
+    }
+
+    /// [`turn`](Self::turn) at a cost.
+    ///
+    /// # Panics
+    ///
+    /// When it has to wait outside of a tokio runtime with a timer.
+    pub fn turn_n(&self, key: impl Part, cost: u64) -> Turn<S> {
+        self.turn_of(KeyBuf::of(key), cost)
+    }
+
+    pub(super) fn turn_of(&self, key: KeyBuf, cost: u64) -> Turn<S> {
+        Turn::new(self.clone(), key, cost)
+    }
+}
+
 impl<S: Store + Clone> Turn<S> {
-    pub(super) fn new(pacer: Pacer<S>, key: KeyBuf, cost: u64) -> Self {
+    fn new(pacer: Pacer<S>, key: KeyBuf, cost: u64) -> Self {
         let shared = pacer.shared();
         let patience = ahead(shared.patience.left(Duration::ZERO), shared.look_again);
         let acquire = pacer.limiter().acquire_n(key, cost, patience);
