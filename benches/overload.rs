@@ -4,9 +4,11 @@
 //! Time is simulated in all tables in percent, so those are the same on every machine.
 
 use std::hint::black_box;
+use std::io;
 use std::time::Duration;
 
 use sluicegate_benches::services::{self, throttle};
+use sluicegate_benches::wire::{self, Cores, Kind};
 use sluicegate_benches::{Contender, Pace, Table, Turns};
 use sluicegate_tests::overload::adaptive::{Setting, Simulation};
 use sluicegate_tests::overload::{
@@ -17,7 +19,10 @@ use sluicegate_throttle::Class;
 use sluicegate_throttle::adaptive::{Aimd, Algorithm, Bandwidth, Gradient2, Vegas};
 use sluicegate_throttle::scheduler::{Instruction, Offer, Offered, Outcome, Running, Scheduler};
 
-fn main() {
+fn main() -> io::Result<()> {
+    if let Some(kind) = wire::asked_for() {
+        return wire::serve(kind);
+    }
     let turns = &Turns::from_args();
     for load in [0.8, 1.0, 2.0, 10.0] {
         goodput(turns, load);
@@ -26,6 +31,7 @@ fn main() {
     adaptive(turns);
     scheduler(turns);
     layer(turns);
+    real(turns)
 }
 
 /// Simulated seconds.
@@ -224,4 +230,29 @@ fn layer(turns: &Turns) {
             table.row(name, &[rounds.figure(i).to_string(), difference]);
         }
     });
+}
+
+/// Real servers of one thread and a core of their own, and clients on another core.
+fn real(turns: &Turns) -> io::Result<()> {
+    let cores = turns.is_measuring().then(Cores::bind).flatten();
+    let time = Duration::from_millis(if turns.is_measuring() { 8_000 } else { 100 });
+    let title = "Overload, a real axum server, %";
+    let columns = ["load, server", "CRITICAL_PLUS", "CRITICAL", "SHEDDABLE_PLUS", "SHEDDABLE"];
+    let mut outcome = Ok(());
+    Table::print(turns, title, columns, |table| {
+        for load in [0.8, 2.0, 10.0] {
+            for (name, kind) in
+                [("bare", Kind::AxumBusy), ("behind the throttle", Kind::AxumBusyThrottle)]
+            {
+                match wire::goodput(kind, cores, load, time) {
+                    Ok(parts) => {
+                        let cells = parts.map(|part| format!("{:.1}", 100.0 * part));
+                        table.row(&format!("{load} times, {name}"), &cells);
+                    }
+                    Err(error) => outcome = Err(error),
+                }
+            }
+        }
+    });
+    outcome
 }

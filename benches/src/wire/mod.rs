@@ -2,10 +2,12 @@
 
 mod client;
 mod cores;
+mod overload;
 mod serve;
 mod server;
 mod trial;
 
 pub use self::cores::Cores;
+pub use self::overload::{CLASSES, goodput};
 pub use self::serve::{Kind, asked_for, serve};
 pub use self::trial::Trial;

@@ -15,6 +15,7 @@ use axum::Router;
 use sluicegate_actix::{Fields, Memory};
 use tokio::net::TcpListener;
 
+use super::overload;
 use crate::services::{self, Budget, actix, axum as axums};
 
 /// A server that can be asked for.
@@ -46,9 +47,13 @@ pub enum Kind {
     ActixSluicegateRefuses,
     /// Behind actix-governor, which refuses.
     ActixGovernorRefuses,
+    /// axum, whose handlers keep the processor busy.
+    AxumBusy,
+    /// The same behind a throttle.
+    AxumBusyThrottle,
 }
 
-const ALL: [Kind; 13] = [
+const ALL: [Kind; 15] = [
     Kind::Axum,
     Kind::AxumSluicegateBare,
     Kind::AxumSluicegate,
@@ -62,6 +67,8 @@ const ALL: [Kind; 13] = [
     Kind::ActixGovernor,
     Kind::ActixSluicegateRefuses,
     Kind::ActixGovernorRefuses,
+    Kind::AxumBusy,
+    Kind::AxumBusyThrottle,
 ];
 
 const ASK: &str = "--serve=";
@@ -119,6 +126,8 @@ pub fn serve(kind: Kind) -> io::Result<()> {
         Kind::ActixSluicegate => serve_actix_behind_sluicegate(plenty),
         Kind::ActixSluicegateRefuses => serve_actix_behind_sluicegate(spent),
         Kind::ActixGovernor => serve_actix_behind_governor(plenty),
+        Kind::AxumBusy => serve_axum(overload::busy()),
+        Kind::AxumBusyThrottle => serve_axum(overload::busy_behind_throttle()),
         Kind::ActixGovernorRefuses => serve_actix_behind_governor(spent),
     }
 }

@@ -7,6 +7,8 @@ const COUNT: u64 = 2_000;
 const PROCESSES: usize = 4;
 const TASKS: usize = 8;
 const EACH: usize = 150;
+/// The most that a process leases at once.
+const LEASE: u64 = 100;
 
 fn limits() -> [Limit; 2] {
     [Limit::per_day(COUNT), Limit::fixed_window(COUNT, DAY).from_first()]
@@ -40,7 +42,8 @@ fn check_then_act() {
         let known = admitted + expired + left;
         assert!((least..=COUNT + 1).contains(&known), "{limit}: {told:?}, {left}");
         assert!(admitted <= COUNT, "{limit}: {told:?}");
-        assert!(admitted >= COUNT - COUNT / 20, "{limit}: {told:?}");
+        // While one process is refused, each of the others may hold the rest of a lease.
+        assert!(admitted >= COUNT - (PROCESSES as u64 - 1) * LEASE, "{limit}: {told:?}");
     }
 }
 
@@ -60,7 +63,7 @@ fn one_of_several_processes() {
     else {
         return;
     };
-    let store = Leased::new(open(patient().url(&url).prefix(&prefix)), 1..=100);
+    let store = Leased::new(open(patient().url(&url).prefix(&prefix)), 1..=LEASE);
     admitted(&store, &Charge::of(Limit::concurrent(100), key("to get connected"), 1), 1, 1);
     println!("\nready");
     std::io::stdin().read_line(&mut String::new()).expect("the parent process runs");
