@@ -121,7 +121,7 @@ impl Standing {
             Allowance::Free => {}
             Allowance::Until(when) => return wait(when - now),
             Allowance::Gap(_) if now < self.next => return wait(self.next - now),
-            Allowance::Gap(gap) => self.next = now.saturating_add(self.stretch(gap)),
+            Allowance::Gap(gap) => self.next = now.saturating_add(rules.bounded(self.stretch(gap))),
         }
         if turn == Turn::Probe {
             self.resume = Resume::Probing(now);

@@ -113,7 +113,7 @@ impl Kept {
         if !quota.counts_requests && self.until > now && quota.remaining < self.told {
             // A quarter of the news: what requests cost differs.
             let cost = self.told - quota.remaining;
-            self.cost = (3 * self.cost + cost).div_ceil(4);
+            self.cost = self.cost.saturating_mul(3).saturating_add(cost).div_ceil(4);
         }
         self.cost = self.cost.max(1);
         self.told = quota.remaining;

@@ -53,7 +53,12 @@ impl Rules {
     }
 
     pub(super) fn capped(&self, time: Duration) -> u64 {
-        u64::try_from(time.as_micros()).unwrap_or(u64::MAX).min(self.longest)
+        self.bounded(u64::try_from(time.as_micros()).unwrap_or(u64::MAX))
+    }
+
+    /// Microseconds, but no more than a server may demand.
+    pub(super) fn bounded(&self, micros: u64) -> u64 {
+        micros.min(self.longest)
     }
 
     /// A tenth of `micros` at most, never less than nothing: clients that wait for the same moment return apart.

@@ -292,3 +292,27 @@ fn settings_that_make_no_sense_are_errors() {
         assert!(sentence.contains("was given"), "{sentence}");
     }
 }
+
+#[test]
+fn a_server_that_boasts_of_more_than_can_be_counted_breaks_nothing() {
+    let mut client = Client::new();
+    let tokens = |left| [("x-ratelimit-remaining-tokens", left), ("x-ratelimit-reset-tokens", "9")];
+    client.exchange(200, &tokens("99999999999999999999999"));
+    client.exchange(200, &tokens("0"));
+    assert!(client.waits() <= 10 * SECOND);
+}
+
+#[test]
+fn the_gaps_between_requests_are_no_longer_than_a_server_may_demand() {
+    let mut client = Client::new();
+    client.exchange(200, &[("ratelimit", r#""a";r=100;t=3600"#)]);
+    // Each refusal makes the gaps longer.
+    for _ in 0..12 {
+        client.exchange(429, &[("retry-after", "0")]);
+        client.now += 600 * SECOND;
+    }
+    client.exchange(200, &[("ratelimit", r#""a";r=1;t=3600"#)]);
+    client.exchange(200, &[("ratelimit", r#""a";r=1;t=3600"#)]);
+    let waits = client.waits();
+    assert!((60 * SECOND..=3_600 * SECOND).contains(&waits), "{waits}");
+}
