@@ -4,8 +4,9 @@ use std::env;
 
 use sluicegate_core::Limit;
 use sluicegate_core::adapter::Charge;
-use sluicegate_tests::key;
+use sluicegate_core::store::Store;
 use sluicegate_tests::servers::{Connection, Reply, Server};
+use sluicegate_tests::{answer, key};
 
 use crate::DAY;
 use crate::load::{Load, attempts};
@@ -143,4 +144,24 @@ fn the_count_is_exact_while_scripts_are_forgotten() {
     assert_eq!((tally.admitted, tally.failed), (3_000, 0));
     let loaded = store.counts().scripts_loaded;
     assert!(loaded >= 20, "sent in full {loaded} times");
+}
+
+/// The first settlement on a connection too, whose script the server may not know.
+#[test]
+fn what_was_given_back_is_there_for_the_next_request_of_the_same_caller() {
+    let server = Server::start();
+    for round in 0..10 {
+        for limit in [Limit::fixed_window(3, DAY).from_first(), Limit::sliding_log(3, DAY)] {
+            let store = on(&server);
+            assert_eq!(server.cli(["SCRIPT", "FLUSH"]), Reply::Line("OK".to_owned()));
+            let charge = Charge::of(limit, key("alice"), 3);
+            let debit = charge.debits().next().expect("one");
+            let take = || answer(store.take(&charge)).expect("the store answers");
+            let taken = take();
+            let receipt = taken.receipts().next().expect("it was charged");
+            store.settle(debit, &receipt, 0);
+            let again = take();
+            assert!(taken.is_admitted() && again.is_admitted(), "{limit}, round {round}");
+        }
+    }
 }

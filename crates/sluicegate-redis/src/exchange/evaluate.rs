@@ -8,9 +8,9 @@ use redis::{Cmd, RedisError, RedisResult, ServerErrorKind, Value};
 
 use crate::exchange::shared::Shared;
 use crate::failure::{Failure, FailureKind};
-use crate::script::Script;
 use crate::script::batch::CallBatch;
 use crate::script::command::in_full;
+use crate::script::{Script, settling};
 use crate::wire::node::{Connection, Node};
 use crate::wire::route::Route;
 
@@ -82,7 +82,14 @@ impl Evaluation<'_> {
         connection: Connection,
         asking: bool,
     ) -> Result<Vec<u8>, Rejection> {
-        let mut answer = send(&connection, self.command, asking).await;
+        // A settlement whose script the server did not know would be sent again behind the caller's next question, so
+        // the first one on a connection says the script itself.
+        let is_first =
+            settling(self.script).is_some_and(|which| connection.is_first_settlement(which));
+        let mut answer = match is_first {
+            true => send(&connection, &in_full(self.script, self.command), asking).await,
+            false => send(&connection, self.command, asking).await,
+        };
         if is_unknown(&answer) {
             self.shared.counters.script_loaded();
             answer = send(&connection, &in_full(self.script, self.command), asking).await;

@@ -47,7 +47,7 @@ pub(crate) use self::caller::Caller;
 pub(crate) use self::operation::Operation;
 pub(crate) use self::reply::Reply;
 pub(crate) use self::row::Row;
-pub(crate) use self::source::Script;
+pub(crate) use self::source::{Script, settling};
 
 #[cfg(test)]
 mod tests;

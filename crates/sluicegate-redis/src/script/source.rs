@@ -25,6 +25,11 @@ impl Script {
     }
 }
 
+/// The number of a script among those of settlements; `None` if it is none of them.
+pub(crate) fn settling(script: &Script) -> Option<usize> {
+    [&*SETTLE, &*SETTLE_WITH_LOG].into_iter().position(|one| std::ptr::eq(one, script))
+}
+
 /// A script made of several files. Functions that follow `rows.lua` find its names as upvalues. A function that
 /// looks names up there, not in its own frame, is created in half the time, and every call creates all of them.
 macro_rules! joined {

@@ -43,6 +43,8 @@ pub(crate) struct Connected {
     /// Answers on it hold for as long as this epoch lasts.
     pub(crate) epoch: ServerEpoch,
     driver: Arc<Driver>,
+    /// Whether each script of settlements has been sent in full on it.
+    settled: [AtomicBool; 2],
 }
 
 pub(crate) struct Node {
@@ -80,6 +82,11 @@ impl Connection {
     /// A handle to send commands with.
     pub(crate) fn wire(&self) -> MultiplexedConnection {
         self.0.wire.clone()
+    }
+
+    /// Whether this is the first settlement on this connection by the script of this number.
+    pub(crate) fn is_first_settlement(&self, script: usize) -> bool {
+        !self.0.settled[script].swap(true, Ordering::Relaxed)
     }
 }
 
@@ -271,7 +278,8 @@ impl Node {
         self.forget();
         self.context.counters.connected(&self.name);
         let epoch = self.context.epochs.current(self.index);
-        let connected = Connected { wire, generation, epoch, driver: Arc::new(driver) };
+        let (driver, settled) = (Arc::new(driver), Default::default());
+        let connected = Connected { wire, generation, epoch, driver, settled };
         self.state.send_replace(State::Up(Connection(Arc::new(connected))));
     }
 
