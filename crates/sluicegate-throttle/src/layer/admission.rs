@@ -23,6 +23,8 @@ pub(super) enum Admission {
 impl Shared {
     pub(super) fn admit(self: &Arc<Self>, described: &Described) -> Admission {
         let Described { class, flow, key, timeout, partition, unread, ref names } = *described;
+        // What is learnt of a rank that no class has is learnt of the lowest class.
+        let class = class.min(self.classes.lowest());
         let mut state = self.lock();
         let now = self.clock.now();
         self.note_unread(&mut state, unread, now);

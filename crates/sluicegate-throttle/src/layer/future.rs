@@ -150,6 +150,7 @@ where
                 }
                 StateProj::Starting { in_service, forward } => {
                     let service = &mut forward.as_mut().expect(POLLED_AGAIN).service;
+                    let _passing = in_service.as_deref().map(InService::passing);
                     in_service.iter_mut().for_each(|it| it.resume());
                     let is_ready = service.poll_ready(cx);
                     if !matches!(is_ready, Poll::Ready(Ok(()))) {
@@ -168,6 +169,7 @@ where
                     State::Running { future, upgrade, in_service, hold_until, announcing }
                 }
                 StateProj::Running { future, upgrade, in_service, hold_until, announcing } => {
+                    let _passing = in_service.as_deref().map(InService::passing);
                     in_service.iter_mut().for_each(|it| it.resume());
                     let result = future.poll(cx);
                     in_service.iter_mut().for_each(|it| it.pause());

@@ -7,6 +7,7 @@ use sluicegate_core::cost::RunningCost;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::hold_until::HoldUntil;
+use super::passing::Passing;
 use super::shared::Shared;
 use crate::scheduler::{Outcome, Running};
 
@@ -95,6 +96,12 @@ impl InService {
         self.less.is_some()
     }
 
+    /// While what it returns lives, further layers of the same throttle let the request pass.
+    #[inline]
+    pub(super) fn passing(&self) -> Passing {
+        Passing::through(&self.shared)
+    }
+
     /// It is polled from now on, if it is not yet.
     #[inline]
     pub(super) fn resume(&mut self) {
@@ -135,6 +142,10 @@ impl InService {
             HoldUntil::Body => head.is_end || head.is_upgrade,
             HoldUntil::Close => head.is_end && !head.is_upgrade,
         };
+        if head.is_upgrade && !is_over {
+            // How long a connection stays open says nothing about the load.
+            self.at_end = Outcome::Error;
+        }
         if is_over || head.is_upgrade {
             // However a connection is closed after that, its request was served.
             self.outcome = self.at_end;

@@ -119,6 +119,7 @@ mod meter;
 mod names;
 mod observing;
 mod partition;
+mod passing;
 #[cfg(feature = "metrics")]
 mod record;
 mod refusal;

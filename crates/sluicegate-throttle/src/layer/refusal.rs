@@ -70,8 +70,11 @@ fn send_to(redirect: &Redirect, response: &mut Response<Bytes>) {
 
 const TYPE: &str = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity";
 
-/// Whole seconds, rounded up, at least 1; none where it is no use to try again.
+/// In seconds. A backlog of hours is that of a few slow requests, which may be gone much earlier.
+const LONGEST: u64 = 3_600;
+
+/// Whole seconds, rounded up, at least 1 and at most [`LONGEST`]; none where it is no use to try again.
 fn retry_after(shed: &Shed) -> Option<u64> {
-    let seconds = shed.retry_after.div_ceil(1_000_000).max(1);
+    let seconds = shed.retry_after.div_ceil(1_000_000).clamp(1, LONGEST);
     (shed.reason != ShedReason::NeverFits).then_some(seconds)
 }

@@ -6,6 +6,7 @@ use super::admission::{Admission, Place};
 use super::announcing::Announcing;
 use super::hold_until::HoldUntil;
 use super::in_service::InService;
+use super::passing::Passing;
 use super::requests::Describe;
 use super::respond::Respond;
 use super::shared::Shared;
@@ -26,7 +27,7 @@ pub(super) struct Settings<R> {
 /// What becomes of a request that comes to a layer. Adapters for frameworks do nothing but that.
 #[derive(Debug)]
 pub(super) enum Turn {
-    /// It is served now; an exempt one uncounted.
+    /// It is served now; uncounted if it is exempt, or was started by another layer of this throttle.
     Start(Option<Box<InService>>),
     /// It waits.
     Wait(Place),
@@ -45,6 +46,9 @@ impl<R> Settings<R> {
     where
         R: Describe<V>,
     {
+        if Passing::is_inside(&self.shared) {
+            return Turn::Start(None);
+        }
         let Some(described) = self.requests.describe(view, &self.shared.classes) else {
             return Turn::Start(None);
         };

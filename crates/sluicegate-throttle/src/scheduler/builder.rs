@@ -10,6 +10,9 @@ use crate::error::{ConfigError, MAX_CLASSES, MAX_PARTITIONS};
 /// Queues for the flows of each class, as in Kubernetes: a flow beyond them shares.
 const FLOW_QUEUES: usize = 64;
 
+/// The most that a queue holds: sums of costs stay far from the largest number there is.
+const MOST: u64 = u64::MAX >> 2;
+
 /// Settings of a [`Scheduler`].
 #[derive(Debug)]
 #[must_use]
@@ -87,7 +90,7 @@ impl SchedulerBuilder {
         self
     }
 
-    /// The total cost of queued requests that the queue holds.
+    /// The total cost of queued requests that the queue holds; more than 2⁶² is as much as that.
     pub const fn queue(mut self, cost: u64) -> Self {
         self.queue = cost;
         self
@@ -197,7 +200,7 @@ impl SchedulerBuilder {
         }
         Ok(Plan {
             capacity: capacity.ok_or(ConfigError::NoCapacity)?,
-            bound: self.queue,
+            bound: self.queue.min(MOST),
             classes: self.classes,
             weights: self.weights.map(|weights| weights.into_iter().map(Into::into).collect()),
             // At most 1,024.

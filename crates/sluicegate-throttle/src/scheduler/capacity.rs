@@ -6,6 +6,10 @@ use crate::adaptive::Algorithm;
 /// some milliseconds, and a rate that lost this each time would not be reached.
 const CATCH_UP: u64 = 10_000;
 
+/// Costs that were not predicted shut a rate for no longer than this, in microseconds: a handler that reports the largest
+/// number there is would shut it for ever.
+const MOST_OWED: u64 = 60_000_000;
+
 /// What drains the queue.
 #[derive(Debug)]
 pub(super) enum Capacity {
@@ -94,9 +98,11 @@ impl Rate {
         self.debt += self.weighed(cost);
     }
 
-    /// A request that was started as `predicted` has cost `actual`.
+    /// A request that was started as `predicted` has cost `actual`. What is more than predicted is owed up to
+    /// [`MOST_OWED`].
     pub(super) fn settle(&mut self, predicted: u64, actual: u64, has_waiting: bool) {
-        self.debt += self.weighed(actual) - self.weighed(predicted);
+        let most = self.debt.max(self.drained(MOST_OWED));
+        self.debt = (self.debt + self.weighed(actual) - self.weighed(predicted)).min(most);
         if !has_waiting {
             self.debt = self.debt.max(0);
         }

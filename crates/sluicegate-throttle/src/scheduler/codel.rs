@@ -33,7 +33,7 @@ impl Codel {
     /// Whether a request that is taken out of the queue `now`, after it has `waited`, is to be dropped.
     pub(super) fn drops(&mut self, now: u64, waited: u64) -> bool {
         if now > self.interval_end && !self.starts_interval {
-            self.interval_end = now + self.interval;
+            self.interval_end = now.saturating_add(self.interval);
             self.is_overloaded = self.min_wait > self.target;
             self.starts_interval = true;
         }
@@ -48,7 +48,7 @@ impl Codel {
 
     /// Whether a request that has `waited` would be dropped in this interval.
     pub(super) const fn is_late(&self, waited: u64) -> bool {
-        self.is_overloaded && waited > 2 * self.target
+        self.is_overloaded && waited > self.target.saturating_mul(2)
     }
 }
 

@@ -59,7 +59,8 @@ pub enum ShedReason {
     NeverFits,
     /// A more critical request has taken its place in the queue.
     Evicted,
-    /// It could not be finished before its deadline, as far as could be told when it was offered.
+    /// It could not be finished before its deadline, as far as could be told when it was offered. One request a second
+    /// is tried all the same if only its own time would be too long, since what was learnt may be true no more.
     Deadline,
     /// It missed its deadline in the queue, or could not be finished before it any more.
     Missed,
@@ -109,6 +110,8 @@ pub struct Running {
     pub(super) waited: u64,
     /// How many ran when it was started, itself included.
     pub(super) in_flight: usize,
+    /// Whether it was started although it was expected to take too long for its client.
+    pub(super) is_tried: bool,
 }
 
 impl Running {

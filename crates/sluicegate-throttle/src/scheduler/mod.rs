@@ -137,13 +137,17 @@ impl Scheduler {
         let cost = offer.cost.max(1);
         self.lanes.get_mut(lane).note(flow, now);
         let wait = self.predicted_wait(lane, flow, now);
-        let end = now.saturating_add(wait).saturating_add(self.pace.run_time(cost));
-        if deadline.is_some_and(|deadline| end > deadline) {
+        let (start, run_time) = (now.saturating_add(wait), self.pace.run_time(cost));
+        let is_late = deadline.is_some_and(|deadline| start.saturating_add(run_time) > deadline);
+        let is_tried = is_late
+            && deadline.is_some_and(|deadline| start <= deadline)
+            && self.pace.tries(now, run_time);
+        if is_late && !is_tried {
             return self.refuse(ShedReason::Deadline, rank);
         }
         if self.starts_at_once(lane, now) {
             self.counts[rank].at_once += 1;
-            return Offered::Start(self.start(now, lane, flow, cost, 0));
+            return Offered::Start(self.start(now, lane, flow, cost, 0, is_tried));
         }
         if cost > self.bound {
             return self.refuse(ShedReason::NeverFits, rank);
@@ -198,7 +202,7 @@ impl Scheduler {
         }
         let time = now.saturating_sub(running.started);
         if outcome == Outcome::Success {
-            self.pace.learn(time, cost);
+            self.pace.learn(time, cost, running.is_tried);
         }
         let is_overload = outcome == Outcome::Overload;
         if let Capacity::InFlight(Concurrency::Adaptive(algorithm)) = &mut self.capacity {
@@ -240,8 +244,11 @@ impl Scheduler {
             let entry = self.slab.entry(index);
             let (cost, queue, flow) = (entry.cost, entry.queue, entry.flow);
             let waited = now.saturating_sub(entry.since);
-            let end = now.saturating_add(self.pace.run_time(cost));
-            if entry.deadline.is_some_and(|deadline| end > deadline) {
+            let run_time = self.pace.run_time(cost);
+            let end = now.saturating_add(run_time);
+            let is_late = entry.deadline.is_some_and(|deadline| end > deadline);
+            let is_tried = is_late && self.pace.tries(now, run_time);
+            if is_late && !is_tried {
                 self.shed(index, ShedReason::Missed, out);
                 continue;
             }
@@ -255,7 +262,7 @@ impl Scheduler {
                 shares.spend(lane.rank, cost);
             }
             let id = self.take(index);
-            let running = self.start(now, lane, flow, cost, waited);
+            let running = self.start(now, lane, flow, cost, waited, is_tried);
             out.push(Instruction::Start(id, running));
         }
     }
@@ -323,7 +330,15 @@ impl Scheduler {
         }
     }
 
-    fn start(&mut self, now: u64, lane: Lane, flow: u64, cost: u64, waited: u64) -> Running {
+    fn start(
+        &mut self,
+        now: u64,
+        lane: Lane,
+        flow: u64,
+        cost: u64,
+        waited: u64,
+        is_tried: bool,
+    ) -> Running {
         self.counts[lane.rank].started += 1;
         self.running += 1;
         self.partitions.start(lane.partition);
@@ -338,6 +353,7 @@ impl Scheduler {
             started: now,
             waited,
             in_flight: self.running,
+            is_tried,
         }
     }
 

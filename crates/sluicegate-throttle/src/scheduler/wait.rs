@@ -11,20 +11,42 @@ pub(super) struct Pace {
     time: f64,
     /// Cost of a request.
     cost: f64,
+    /// When a request was last started although it would take too long.
+    tried: u64,
 }
 
 /// What a new observation weighs.
 const SMOOTHING: f64 = 1.0 / 16.0;
 
+/// An observation counts as at most this many times the mean: a download of an hour says little about other requests.
+const OUTLIER: f64 = 64.0;
+
+/// Who would take too long is started all the same at least this often, in microseconds.
+const TRY_AFTER: u64 = 1_000_000;
+
 impl Pace {
-    pub(super) fn learn(&mut self, time: u64, cost: u64) {
+    /// A request has been served. One that was tried shows what is true now: nothing from before counts any more.
+    pub(super) fn learn(&mut self, time: u64, cost: u64, is_tried: bool) {
         let (time, cost) = (time as f64, cost.max(1) as f64);
-        if self.cost == 0.0 {
+        if self.cost == 0.0 || is_tried {
             (self.time, self.cost) = (time, cost);
         } else {
-            self.time += (time - self.time) * SMOOTHING;
-            self.cost += (cost - self.cost) * SMOOTHING;
+            let follow = |mean: &mut f64, new: f64| {
+                *mean += (new.min(mean.max(1.0) * OUTLIER) - *mean) * SMOOTHING;
+            };
+            follow(&mut self.time, time);
+            follow(&mut self.cost, cost);
         }
+    }
+
+    /// Whether to try a request that is expected to run too long for its client. If all of them were refused after a slow
+    /// time, such as a cold start, nobody would learn that it is over.
+    pub(super) fn tries(&mut self, now: u64, run_time: u64) -> bool {
+        let is_due = now.saturating_sub(self.tried) >= run_time.min(TRY_AFTER);
+        if is_due {
+            self.tried = now;
+        }
+        is_due
     }
 
     /// How long a request of this cost is expected to run, in microseconds; zero as long as that is unknown.

@@ -4,7 +4,8 @@ use http_body::Frame;
 use http_body_util::BodyExt;
 use sluicegate::Cost;
 use sluicegate::key::Path;
-use sluicegate_throttle::layer::Reported;
+use sluicegate_throttle::Class;
+use sluicegate_throttle::layer::{Reported, class_when};
 
 use super::*;
 
@@ -117,4 +118,21 @@ fn a_request_that_was_too_slow_for_its_client_is_learnt() {
     let _running = service.call(get("/slow"));
     let _queued = service.call(get("/slow"));
     assert_eq!(throttle.snapshot().queued_cost, 3_000);
+}
+
+#[tokio::test]
+async fn an_unknown_request_of_the_lowest_class_is_expected_to_cost_what_others_of_it_do() {
+    let clock = ManualClock::new();
+    let throttle = one_at_a_time(&clock).queue_cost(100_000).build().unwrap();
+    let layer = throttle.layer().predict_by(Path).fair_by(Path);
+    let layer = layer.criticality(class_when(Path.matches("/critical"), Class::CRITICAL_PLUS));
+    for (path, cost) in [("/critical", 9_000), ("/lowest", 70)] {
+        let mut service = layer.layer(Working(clock.clone(), Some(Cost(cost))));
+        let response = service.call(get(path)).await.unwrap();
+        response.into_body().collect().await.unwrap();
+    }
+    let mut service = layer.layer(Working(clock.clone(), None));
+    let _running = service.call(get("/lowest"));
+    let _queued = service.call(get("/unknown"));
+    assert_eq!(throttle.snapshot().queued_cost, 70);
 }

@@ -5,6 +5,7 @@ mod changing;
 mod classes;
 mod costs;
 mod leaving;
+mod nested;
 mod partitions;
 mod refusals;
 #[cfg(all(feature = "metrics", feature = "tracing"))]

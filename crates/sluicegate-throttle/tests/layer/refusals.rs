@@ -80,3 +80,17 @@ fn what_cannot_work_is_told_in_a_sentence() {
     );
     assert!(Throttle::builder().cpu(0.8).queue(second).build().is_ok());
 }
+
+#[test]
+fn nobody_is_told_to_come_back_after_more_than_an_hour() {
+    let (clock, handlers) = (ManualClock::new(), Handlers::default());
+    let throttle = one_at_a_time(&clock).queue_cost(1).build().unwrap();
+    let mut slow = send(&throttle, &handlers, "/slow");
+    assert_waits(&mut slow);
+    clock.advance(Duration::from_secs(1_000_000));
+    handlers.answer_empty();
+    drop(answered(&mut slow));
+    let _requests = [(); 2].map(|()| send(&throttle, &handlers, "/"));
+    let response = answered(&mut send(&throttle, &handlers, "/"));
+    assert_eq!(response.headers()[RETRY_AFTER], "3600");
+}

@@ -1,3 +1,4 @@
+use sluicegate_throttle::adaptive::Vegas;
 use sluicegate_throttle::layer::HoldUntil;
 
 use super::*;
@@ -192,4 +193,23 @@ async fn no_wake_up_is_lost_between_threads() {
     assert_eq!((snapshot.queued, snapshot.queued_cost, snapshot.running), (0, 0, 0));
     let counts = snapshot.counts;
     assert_eq!(counts.offered, counts.started + counts.cancelled);
+}
+
+#[test]
+fn how_long_an_upgraded_connection_stays_open_says_nothing_about_the_load() {
+    let (clock, handlers) = (ManualClock::new(), Handlers::default());
+    let builder = Throttle::builder().adaptive(Vegas::default()).clock(&clock);
+    let throttle = builder.queue(Duration::from_millis(4)).build().unwrap();
+    let layer = throttle.layer().hold_until(HoldUntil::Close);
+    let answer = |status| {
+        let mut request: Answering = Box::pin(layer.layer(handlers.clone()).call(get("/")));
+        assert_waits(&mut request);
+        handlers.answer(Response::builder().status(status).body(Full::default()).unwrap());
+        let response = answered(&mut request);
+        clock.advance(Duration::from_secs(3_600));
+        drop(response);
+        (throttle.snapshot().running, throttle.snapshot().baseline)
+    };
+    assert_eq!(answer(101), (0, None));
+    assert!(answer(200).1.is_some());
 }

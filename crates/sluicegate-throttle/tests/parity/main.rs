@@ -6,6 +6,7 @@ mod guarding;
 mod handlers;
 mod leaving;
 mod measuring;
+mod nested;
 mod refusing;
 mod servers;
 mod waiting;

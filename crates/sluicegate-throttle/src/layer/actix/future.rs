@@ -117,10 +117,12 @@ where
                 StateProj::Starting { in_service, request } => {
                     let request = request.take().expect(POLLED_AGAIN);
                     let mut in_service = in_service.take();
+                    let _passing = in_service.as_deref().map(InService::passing);
                     in_service.iter_mut().for_each(|it| it.resume());
                     State::Running { future: inside.service.call(request), in_service }
                 }
                 StateProj::Running { future, in_service } => {
+                    let _passing = in_service.as_deref().map(InService::passing);
                     in_service.iter_mut().for_each(|it| it.resume());
                     let result = future.poll(cx);
                     in_service.iter_mut().for_each(|it| it.pause());

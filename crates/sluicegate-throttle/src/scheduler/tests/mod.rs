@@ -1,4 +1,5 @@
 mod changing;
+mod extremes;
 mod fairness;
 mod level;
 mod order;

@@ -116,3 +116,80 @@ fn a_cost_that_was_predicted_wrongly_is_settled() {
     scheduler.not_started(0, running, &mut out);
     assert!(matches!(&out[..], [Instruction::Start(..)]), "what was not started costs nothing");
 }
+
+/// A cold start, or a database that was slow for a while.
+#[test]
+fn a_slow_time_does_not_refuse_requests_with_deadlines_for_ever() {
+    for builder in [
+        Scheduler::builder().in_flight(2).queue(100),
+        Scheduler::builder().rate(1_000, SECOND).queue(100),
+    ] {
+        let (mut scheduler, running) = busy(builder);
+        let mut out = Vec::new();
+        scheduler.done(5_000_000, running, None, Outcome::Success, &mut out);
+        // One that never ends runs beside them, such as an event stream.
+        let endless = scheduler.offer(5_000_000, offer(CRITICAL, 1), &mut out);
+        assert!(matches!(endless, Offered::Start(_)));
+        // From now on the server answers in a millisecond, and clients wait for one second.
+        let mut served = 0;
+        for now in (6_000_000..20_000_000).step_by(10_000) {
+            let by = Offer { deadline: Some(now + 1_000_000), ..offer(CRITICAL, 1) };
+            match scheduler.offer(now, by, &mut out) {
+                Offered::Start(running) => {
+                    served += u32::from(now >= 15_000_000);
+                    scheduler.done(now + 1_000, running, None, Outcome::Success, &mut out);
+                }
+                Offered::Shed(shed) => assert_eq!(shed.reason, ShedReason::Deadline),
+                Offered::Queued(_) => panic!("there is room"),
+            }
+        }
+        assert_eq!(served, 500);
+    }
+}
+
+/// Downloads without a deadline beside short requests with one.
+#[test]
+fn a_few_long_requests_do_not_refuse_the_short_ones_beside_them() {
+    let (mut scheduler, running) = busy(Scheduler::builder().in_flight(100).queue(100));
+    let mut out = Vec::new();
+    scheduler.done(3_600_000_000, running, None, Outcome::Success, &mut out);
+    let (mut served, mut long) = (0, None);
+    for step in 0..2_000_u64 {
+        let now = 3_600_000_000 + step * 10_000;
+        if step % 100 == 0 {
+            if let Some(ended) = long.take() {
+                scheduler.done(now + 100_000_000, ended, None, Outcome::Success, &mut out);
+            }
+            match scheduler.offer(now, offer(CRITICAL, 1), &mut out) {
+                Offered::Start(running) => long = Some(running),
+                other => panic!("{other:?}"),
+            }
+        }
+        let by = Offer { deadline: Some(now + 500_000), ..offer(CRITICAL, 1) };
+        if let Offered::Start(running) = scheduler.offer(now, by, &mut out) {
+            scheduler.done(now + 10_000, running, None, Outcome::Success, &mut out);
+            served += 1;
+        }
+    }
+    assert!(served >= 1_990, "{served}");
+}
+
+#[test]
+fn few_requests_are_tried_on_a_server_that_stays_too_slow_for_their_deadlines() {
+    let (mut scheduler, running) = busy(Scheduler::builder().in_flight(100).queue(100));
+    let mut out = Vec::new();
+    scheduler.done(5_000_000, running, None, Outcome::Success, &mut out);
+    let (mut running, mut tried) = (std::collections::VecDeque::new(), 0);
+    for now in (6_000_000..106_000_000).step_by(10_000) {
+        if running.front().is_some_and(|(since, _)| now - since >= 5_000_000) {
+            let (_, ended) = running.pop_front().unwrap();
+            scheduler.done(now, ended, None, Outcome::Success, &mut out);
+        }
+        let by = Offer { deadline: Some(now + 1_000_000), ..offer(CRITICAL, 1) };
+        if let Offered::Start(started) = scheduler.offer(now, by, &mut out) {
+            running.push_back((now, started));
+            tried += 1;
+        }
+    }
+    assert!((50..=100).contains(&tried), "one a second, found {tried}");
+}
