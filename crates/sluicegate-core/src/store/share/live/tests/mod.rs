@@ -1,4 +1,5 @@
 mod fleet;
+mod model;
 
 use std::time::Duration;
 
