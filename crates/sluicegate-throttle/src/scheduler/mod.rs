@@ -139,9 +139,8 @@ impl Scheduler {
         let wait = self.predicted_wait(lane, flow, now);
         let (start, run_time) = (now.saturating_add(wait), self.pace.run_time(cost));
         let is_late = deadline.is_some_and(|deadline| start.saturating_add(run_time) > deadline);
-        let is_tried = is_late
-            && deadline.is_some_and(|deadline| start <= deadline)
-            && self.pace.tries(now, run_time);
+        let patience = deadline.map_or(u64::MAX, |deadline| deadline.saturating_sub(now));
+        let is_tried = is_late && wait <= patience && self.pace.tries(now, run_time, patience);
         if is_late && !is_tried {
             return self.refuse(ShedReason::Deadline, rank);
         }
@@ -247,7 +246,8 @@ impl Scheduler {
             let run_time = self.pace.run_time(cost);
             let end = now.saturating_add(run_time);
             let is_late = entry.deadline.is_some_and(|deadline| end > deadline);
-            let is_tried = is_late && self.pace.tries(now, run_time);
+            let patience = entry.deadline.map_or(u64::MAX, |it| it.saturating_sub(entry.since));
+            let is_tried = is_late && self.pace.tries(now, run_time, patience);
             if is_late && !is_tried {
                 self.shed(index, ShedReason::Missed, out);
                 continue;

@@ -18,10 +18,11 @@ pub(super) struct Pace {
 /// What a new observation weighs.
 const SMOOTHING: f64 = 1.0 / 16.0;
 
-/// An observation counts as at most this many times the mean: a download of an hour says little about other requests.
-const OUTLIER: f64 = 64.0;
+/// An observation counts as at most this many times the mean: a download of an hour says little about other requests. Few
+/// requests that are 200 times as dear as the others are to count in full.
+const OUTLIER: f64 = 256.0;
 
-/// Who would take too long is started all the same at least this often, in microseconds.
+/// Who would take too long is started all the same, but no more often than this, in microseconds.
 const TRY_AFTER: u64 = 1_000_000;
 
 impl Pace {
@@ -31,18 +32,19 @@ impl Pace {
         if self.cost == 0.0 || is_tried {
             (self.time, self.cost) = (time, cost);
         } else {
-            let follow = |mean: &mut f64, new: f64| {
-                *mean += (new.min(mean.max(1.0) * OUTLIER) - *mean) * SMOOTHING;
-            };
-            follow(&mut self.time, time);
-            follow(&mut self.cost, cost);
+            // As much less of both, since what counts is their ratio.
+            let most = |mean: f64, new: f64| mean.max(1.0) * OUTLIER / new.max(1.0);
+            let part = most(self.time, time).min(most(self.cost, cost)).min(1.0);
+            self.time += (time * part - self.time) * SMOOTHING;
+            self.cost += (cost * part - self.cost) * SMOOTHING;
         }
     }
 
-    /// Whether to try a request that is expected to run too long for its client. If all of them were refused after a slow
-    /// time, such as a cold start, nobody would learn that it is over.
-    pub(super) fn tries(&mut self, now: u64, run_time: u64) -> bool {
-        let is_due = now.saturating_sub(self.tried) >= run_time.min(TRY_AFTER);
+    /// Whether to try a request that is expected to run for longer than its client ever had `patience` for. If all of them
+    /// were refused after a slow time, such as a cold start, nobody would learn that it is over. Who is late because
+    /// others are ahead is not tried.
+    pub(super) fn tries(&mut self, now: u64, run_time: u64, patience: u64) -> bool {
+        let is_due = run_time > patience && now.saturating_sub(self.tried) >= TRY_AFTER;
         if is_due {
             self.tried = now;
         }
