@@ -59,7 +59,7 @@ impl Classes {
     ///
     /// # Errors
     ///
-    /// When there is no name, more than [`MAX_CLASSES`], an empty one, or one twice.
+    /// When there are no names or more than [`MAX_CLASSES`], when a name is empty, and when a name appears twice.
     pub fn named<'n>(names: impl IntoIterator<Item = &'n str>) -> Result<Self, ConfigError> {
         let names: Vec<&str> = names.into_iter().take(MAX_CLASSES + 1).collect();
         let twice = |(i, name): (usize, &&str)| {

@@ -1,15 +1,15 @@
 use super::{Algorithm, Sample};
 
-/// What the limit is multiplied by, phase by phase. The first one finds capacity that has become free; the second one
-/// empties the server's queue, so that the time of the next requests is that of an unloaded server: no request is held
-/// back to measure more than this fifth.
+/// The factors that the limit is multiplied by, one for each phase. The first finds capacity that has become free. The
+/// second empties the server's queue, so that the next requests take as long as in an unloaded server. Measuring never
+/// lowers the limit by more than this fifth.
 const PHASES: [f64; 6] = [1.1, 0.8, 1.0, 1.0, 1.0, 1.0];
 
-/// The best rate and time of this many phases count: in any six there is one of each kind.
+/// The best rate and the best time of this many phases count. Any six phases in a row contain one of each kind.
 const WINDOW: usize = PHASES.len();
 
-/// Requests that are measured in a phase: at least this many, and three times the limit, so that requests that were
-/// started together and end together do not look like a higher rate.
+/// A phase measures at least this many requests, and at least three times the limit. Otherwise requests that started
+/// together and end together would look like a higher rate.
 const SAMPLES: u64 = 64;
 const ROUNDS: u64 = 3;
 
@@ -17,13 +17,13 @@ const ROUNDS: u64 = 3;
 const START: f64 = 1.5;
 const PLATEAU: f64 = 1.2;
 
-/// A limit that is the product of the highest rate at which requests ended and the shortest mean time that they took: by
-/// Little's law, as many requests as keep the server busy without any waiting in it.
+/// Multiplies the highest rate at which requests ended by the shortest mean time that they took. By Little's law, the
+/// product is the number of requests that keeps the server busy without a queue inside it.
 ///
-/// It learns only from phases in which the limit held requests back, so a quiet time changes nothing. It does not
-/// drift under an overload that lasts: one phase in six runs with a fifth less, and what is measured then is not
-/// the load. Means over at least 64 requests are compared, so handlers of unequal cost do no harm as long as their mix
-/// stays the same.
+/// It learns only from phases in which the limit held requests back, so a quiet time changes nothing. It does not drift
+/// under an overload that lasts, because one phase in six runs with a fifth less and measures the server without its
+/// queue. It compares means over at least 64 requests, so handlers may differ in cost as long as their mix stays the
+/// same.
 #[derive(Debug, Clone)]
 pub struct Bandwidth {
     base: f64,
@@ -36,8 +36,8 @@ pub struct Bandwidth {
     past: [Option<(f64, f64)>; WINDOW],
 }
 
-/// Measured are all requests that end in the second part of a phase: by then, those that ran under the last limit are
-/// gone. Only those that began in the phase would be the short ones.
+/// All requests that end in the second part of a phase are measured. By then, requests that ran under the previous
+/// limit are gone. Measuring only requests that began in the phase would favour short ones.
 #[derive(Debug, Clone, Copy, Default)]
 struct Phase {
     /// Requests that have ended before the measurement.
@@ -46,7 +46,7 @@ struct Phase {
     start: u64,
     ends: u64,
     time: u64,
-    /// Those among them that had taken the last place.
+    /// How many of the measured requests had taken the last place.
     held: u64,
     has_overload: bool,
 }
@@ -79,7 +79,7 @@ impl Bandwidth {
             return;
         }
         self.phase = (self.phase + 1) % PHASES.len();
-        // Once in each round of phases, so that one measurement which is off by chance counts once.
+        // Once in each round of phases, so that a measurement that is wrong by chance counts once.
         if has_overload || PHASES[self.phase] != 1.0 || PHASES[self.phase - 1] == 1.0 {
             return;
         }
@@ -134,7 +134,7 @@ impl Algorithm for Bandwidth {
         means.reduce(f64::min).map(|mean| mean as u64)
     }
 
-    /// From there on it moves in small steps, since a limit that was learnt is near the best one.
+    /// From there on, the limit moves in small steps, because a learnt limit is near the best one.
     fn start_at(&mut self, limit: usize) {
         self.base = (limit as f64).min(self.max).max(self.min);
         self.is_starting = false;

@@ -1,8 +1,8 @@
 //! Limits of work in flight that follow what the server can do.
 //!
-//! [`Bandwidth`] is ours; [`Aimd`], [`Vegas`] and [`Gradient2`] are those of Netflix' concurrency-limits, with its
-//! constants. The limit of Vegas and Gradient2 is known to drift upwards
-//! under an overload that lasts, because the time that they take for unloaded follows the load.
+//! [`Bandwidth`] was made for this crate. [`Aimd`], [`Vegas`] and [`Gradient2`] are the algorithms of Netflix'
+//! concurrency-limits, with its constants. The limits of Vegas and Gradient2 are known to drift upwards under an
+//! overload that lasts, because their estimate of an unloaded server's time follows the load.
 //!
 //! ```
 //! use std::time::Duration;
@@ -28,27 +28,29 @@ pub use self::bandwidth::Bandwidth;
 pub use self::gradient2::Gradient2;
 pub use self::vegas::Vegas;
 
-/// Learns from requests that have ended how many may run at once.
+/// Learns from ended requests how many may run at once.
 pub trait Algorithm: fmt::Debug + Send {
     /// How many requests may run at once: at least 1.
     fn limit(&self) -> usize;
 
-    /// A request has ended. Requests that failed for other reasons than overload, or were cancelled, are not shown.
+    /// Called when a request has ended. It is not called for cancelled requests, nor for failures that have nothing to
+    /// do with load.
     fn update(&mut self, sample: Sample);
 
-    /// The limit that it has learnt: that of the moment, but where it moves up and down to measure.
+    /// The limit that it has learnt. An algorithm that moves its limit up and down to measure returns the limit without
+    /// that movement.
     fn learnt(&self) -> usize {
         self.limit()
     }
 
-    /// The time that it takes for that of an unloaded server, in microseconds; `None` where it is unknown, or where
-    /// the algorithm does not go by times.
+    /// Its estimate of a request's time in an unloaded server, in microseconds. `None` while it is unknown, and for
+    /// algorithms that do not measure time.
     fn baseline(&self) -> Option<u64> {
         None
     }
 
-    /// Goes on from a limit that another algorithm, or the same with other settings, has learnt, as far as its own
-    /// bounds allow.
+    /// Continues from a limit that was learnt by another algorithm, or by this one with other settings. The limit is
+    /// kept within the bounds of this algorithm.
     fn start_at(&mut self, limit: usize) {
         let _ = limit;
     }
@@ -59,10 +61,10 @@ pub trait Algorithm: fmt::Debug + Send {
 pub struct Sample {
     /// When it ended, in microseconds.
     pub now: u64,
-    /// Microseconds from leaving the queue to its end.
+    /// Microseconds from the moment it left the queue to its end.
     pub time: u64,
     /// How many requests ran when it was started, itself included.
     pub in_flight: usize,
-    /// Whether what served it was overloaded.
+    /// Whether the server was overloaded.
     pub is_overload: bool,
 }

@@ -8,7 +8,7 @@ const PROBE: f64 = 30.0;
 pub struct Vegas {
     limit: f64,
     max: f64,
-    /// Instead of three and six times the logarithm of the limit.
+    /// Used instead of three and six times the logarithm of the limit.
     bounds: Option<(f64, f64)>,
     unloaded: u64,
     samples: f64,

@@ -9,7 +9,7 @@ pub(super) enum Bare {
     Other,
 }
 
-/// The item, and its parameters in order: of one that is there twice, the last counts.
+/// The item and its parameters in order. If a parameter appears twice, the last one counts.
 pub(super) fn item(text: &str) -> Option<(Bare, Vec<(&str, Bare)>)> {
     let (bare, mut rest) = bare(text.trim_matches(' '))?;
     let mut parameters = Vec::new();

@@ -7,17 +7,17 @@
 //! sluicegate-admission: 2;of=4;lowest="CRITICAL";t=1
 //! ```
 //!
-//! - The Integer says how many classes are admitted at present, the most critical first; 0 is none.
+//! - The Integer is the number of classes that are admitted at present, the most critical first. 0 means none.
 //! - `of`, an Integer, says how many classes there are. It is required.
-//! - `lowest`, a String, is the name of the lowest class that is admitted. It is left out where there is none, and where
-//!   the name is no printable ASCII.
-//! - `t`, an Integer, is for how many seconds this is to be believed. Without it, it is 1.
+//! - `lowest`, a String, is the name of the lowest class that is admitted. It is left out if no class is admitted, and
+//!   if the name is not printable ASCII.
+//! - `t`, an Integer, is the number of seconds for which the value is valid. The default is 1.
 //!
-//! Parameters that are unknown are ignored; a field with anything else in it is none. After `t` seconds, or on the first
-//! response without the field, all classes are admitted again as far as a caller knows.
+//! Unknown parameters are ignored. A field with any other error is ignored as a whole. After `t` seconds, or after the
+//! first response without the field, a caller assumes again that all classes are admitted.
 //!
-//! What a cache has stored is not the present: the layer leaves the field out of responses that caches may store for
-//! other clients, and a caller ignores it in a response with an `Age`.
+//! A cached response does not tell the present level. The layer therefore leaves the field out of responses that caches
+//! may store for other clients, and a caller ignores it in a response with an `Age`.
 //!
 //! ```
 //! use sluicegate_throttle::Class;
@@ -44,7 +44,7 @@ pub const FIELD: &str = "sluicegate-admission";
 /// Longest field that is read, in bytes.
 const LONGEST: usize = 256;
 
-/// Longest time for which a level is believed, in seconds: no server keeps its callers away for longer by one response.
+/// Longest time for which a level is valid, in seconds. One response cannot keep callers away for longer.
 const AT_MOST: u64 = 60;
 
 /// How many classes a service admits at present.
@@ -66,9 +66,10 @@ impl Announcement {
         Self { admitted, classes: classes.len(), lowest: lowest.map(str::to_owned), seconds: 1 }
     }
 
-    /// Reads the value of the field. `None` where it is no such value: then nothing is known.
+    /// Reads the value of the field. `None` if the value is invalid: the level is then unknown.
     ///
-    /// More than one line of the field is no such value either: join them with a comma, as HTTP does.
+    /// A field that appears in several lines is invalid as well. Join the lines with a comma, as HTTP does, before you
+    /// pass them.
     pub fn parse(value: &str) -> Option<Self> {
         if value.len() > LONGEST {
             return None;
@@ -119,7 +120,7 @@ impl Announcement {
         self.lowest.as_deref()
     }
 
-    /// For how long this is to be believed: at most a minute.
+    /// How long the level is valid: at most a minute.
     pub const fn lasts(&self) -> Duration {
         Duration::from_secs(self.seconds)
     }

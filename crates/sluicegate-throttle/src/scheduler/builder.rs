@@ -7,10 +7,10 @@ use super::partitions::Partitions;
 use crate::adaptive::Algorithm;
 use crate::error::{ConfigError, MAX_CLASSES, MAX_PARTITIONS};
 
-/// Queues for the flows of each class, as in Kubernetes: a flow beyond them shares.
+/// Queues for the flows of each class, as in Kubernetes. If there are more flows than queues, flows share queues.
 const FLOW_QUEUES: usize = 64;
 
-/// The most that a queue holds: sums of costs stay far from the largest number there is.
+/// The largest size of a queue. It keeps sums of costs far from overflow.
 const MOST: u64 = u64::MAX >> 2;
 
 /// Settings of a [`Scheduler`].
@@ -75,8 +75,8 @@ impl SchedulerBuilder {
         self.one_capacity(if requests > 0 { Ok(()) } else { Err(ConfigError::NoCapacity) })
     }
 
-    /// Drains by work in flight: as many requests run at once as `algorithm` has learnt that the server can do. Time
-    /// counts from leaving the queue.
+    /// Drains by work in flight, up to the limit that `algorithm` has learnt. The time of a request is measured from
+    /// the moment it leaves the queue.
     pub fn adaptive(mut self, algorithm: impl Algorithm + 'static) -> Self {
         self.adaptive = Some(Box::new(algorithm));
         self.one_capacity(Ok(()))
@@ -90,13 +90,13 @@ impl SchedulerBuilder {
         self
     }
 
-    /// The total cost of queued requests that the queue holds; more than 2⁶² is as much as that.
+    /// The total cost of requests that the queue holds. Values above 2⁶² count as 2⁶².
     pub const fn queue(mut self, cost: u64) -> Self {
         self.queue = cost;
         self
     }
 
-    /// The cost of the dearest request that will be offered: it has to fit into the queue.
+    /// The cost of the most expensive request that will be offered. It has to fit into the queue.
     pub const fn dearest(mut self, cost: u64) -> Self {
         self.dearest = cost;
         self
@@ -115,7 +115,7 @@ impl SchedulerBuilder {
         self
     }
 
-    /// How many queues each class has for its flows; 64 by default. More flows than that share queues.
+    /// How many queues each class has for its flows; 64 by default. If there are more flows, they share queues.
     pub const fn flow_queues(mut self, queues: usize) -> Self {
         self.flow_queues = queues;
         self
@@ -137,12 +137,12 @@ impl SchedulerBuilder {
 
     /// Guarantees each partition its share of the work in flight: 0.25 is a quarter. There are at most
     /// [`MAX_PARTITIONS`](crate::MAX_PARTITIONS), and their shares are at most 1 together. [`Offer::partition`] says
-    /// which one a request belongs to.
+    /// which partition a request belongs to.
     ///
-    /// A request starts at once while its partition runs fewer than its share of the limit, rounded up, before more
-    /// critical requests of others. Idle places are lent to all others, by class; they are given back as requests
-    /// end, since what runs is never stopped. Until then, more than the limit can run: at most the limit and all
-    /// guaranteed places together.
+    /// A request starts at once while its partition runs fewer requests than its share of the limit, rounded up. It
+    /// then starts before more critical requests of other partitions. Idle places are lent to all other partitions, by
+    /// class. They are given back as requests end, because running requests are never stopped. Until then, more
+    /// requests than the limit can run: at most the limit and all guaranteed places together.
     ///
     /// [`Offer::partition`]: super::Offer::partition
     pub fn partitions(mut self, shares: impl IntoIterator<Item = f64>) -> Self {
@@ -154,8 +154,8 @@ impl SchedulerBuilder {
     ///
     /// # Errors
     ///
-    /// When it could not work: without a capacity, with two, with a queue that the dearest request does not fit into,
-    /// with weights of zero. Every error is a sentence that says what to change.
+    /// When the settings cannot work: no capacity or two of them, a queue that the most expensive request does not fit
+    /// into, or a weight of zero. Every error is a sentence that says what to change.
     pub fn build(self) -> Result<Scheduler, ConfigError> {
         self.plan().map(Scheduler::new)
     }

@@ -1,4 +1,4 @@
-/// CoDel as in folly: the shortest wait of each interval tells whether the queue stands.
+/// CoDel as in folly: the shortest wait of each interval tells whether there is a standing queue.
 ///
 /// If every request of an interval waited for longer than `target`, the next interval is overloaded, and requests in
 /// it that waited for more than twice the target are dropped. The first request of an interval is never dropped.
@@ -25,12 +25,12 @@ impl Codel {
         }
     }
 
-    /// Goes on with another target and interval.
+    /// Continues with another target and interval.
     pub(super) const fn change(&mut self, new: &Self) {
         (self.target, self.interval) = (new.target, new.interval);
     }
 
-    /// Whether a request that is taken out of the queue `now`, after it has `waited`, is to be dropped.
+    /// Whether to drop a request that leaves the queue `now` after it has `waited`.
     pub(super) fn drops(&mut self, now: u64, waited: u64) -> bool {
         if now > self.interval_end && !self.starts_interval {
             self.interval_end = now.saturating_add(self.interval);

@@ -1,10 +1,10 @@
 use super::ShedReason;
 
-/// How many requests went which way since the scheduler was made.
+/// Numbers of requests since the scheduler was made, by what happened to them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counts {
-    /// Offered: the sum of started, shed, cancelled and those still queued.
+    /// Offered: the sum of started, shed, cancelled and still queued requests.
     pub offered: u64,
     /// Started when they were offered, without waiting.
     pub at_once: u64,
@@ -14,9 +14,9 @@ pub struct Counts {
     pub started: u64,
     /// Refused, by reason, in the order of [`ShedReason::ALL`].
     pub shed: [u64; ShedReason::ALL.len()],
-    /// Taken out of the queue because the client had gone.
+    /// Removed from the queue because the client had gone.
     pub cancelled: u64,
-    /// What requests that have ended cost: as measured, or as predicted where nothing was measured.
+    /// Total cost of ended requests: the measured cost, or the predicted one if nothing was measured.
     pub cost: u64,
 }
 
@@ -31,7 +31,7 @@ impl Counts {
         self.shed.iter().sum()
     }
 
-    /// How many requests were refused because of the load: all but those that would never fit.
+    /// How many requests were refused because of the load: all refused requests except those that would never fit.
     pub(super) fn shed_by_load(&self) -> u64 {
         self.all_shed() - self.shed_for(ShedReason::NeverFits)
     }

@@ -3,8 +3,9 @@ use super::{Instruction, Scheduler, ShedReason};
 use crate::error::MAX_PARTITIONS;
 
 impl Scheduler {
-    /// Makes room for `excess` by shedding requests of classes below `rank`, the least critical class first and the
-    /// oldest first in each. Sheds nobody if that does not make room, and nobody who could stay.
+    /// Makes room for `excess` by shedding requests of classes below `rank`: the least critical class first, and in
+    /// each class the oldest first. Sheds nothing if that would not make enough room, and sheds no request that could
+    /// stay.
     pub(super) fn evict(&mut self, rank: usize, excess: u64, out: &mut Vec<Instruction>) -> bool {
         let lower = self.lanes.from(rank + 1).iter();
         // Where the queue has been made smaller, `excess` may be more than any newcomer's cost.
@@ -13,7 +14,7 @@ impl Scheduler {
         }
         let mut freed = 0;
         for rank in (rank + 1..self.lanes.classes()).rev() {
-            // The next one to look at in each partition; at most nine.
+            // The next request to look at in each partition; at most nine.
             let mut next = [None; MAX_PARTITIONS + 1];
             self.lanes.oldest(rank).zip(&mut next).for_each(|(oldest, next)| *next = Some(oldest));
             while freed < excess {
@@ -29,7 +30,8 @@ impl Scheduler {
                 *next = self.slab.newer(Chain::Age, index);
             }
         }
-        // One dear request at the end may have made some before it unnecessary. The most critical and newest stay.
+        // An expensive request at the end may have made earlier evictions unnecessary. The most critical and newest
+        // requests stay.
         while let Some((index, cost)) = self.victims.pop() {
             if freed - cost >= excess {
                 freed -= cost;
@@ -49,8 +51,8 @@ impl Scheduler {
         }
     }
 
-    /// Where the freshest requests are served first, nobody comes to the oldest ones: those that waited for too
-    /// long are shed here.
+    /// If the freshest requests are served first, the oldest are never reached. Those that waited for too long are shed
+    /// here.
     pub(super) fn drop_stale_ends(&mut self, now: u64, out: &mut Vec<Instruction>) {
         if self.late_after.is_none() {
             return;

@@ -6,8 +6,8 @@ use crate::class::Class;
 pub struct Offer {
     /// How critical it is.
     pub class: Class,
-    /// Whose request it is: requests of one class are served fairly between flows. A hash under a secret seed, if
-    /// clients can choose the key that it is made of.
+    /// The flow of the request. Requests of one class are served fairly between flows. If clients can choose the key of
+    /// their flow, pass a hash of it under a secret seed.
     pub flow: u64,
     /// What it is expected to cost; counted as at least 1.
     pub cost: u64,
@@ -37,7 +37,7 @@ pub enum Instruction {
     Shed(Id, Shed),
 }
 
-/// Why a request is refused, and when it is worth trying again.
+/// Why a request is refused, and when to try again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Shed {
@@ -45,7 +45,7 @@ pub struct Shed {
     pub class: Class,
     /// Why.
     pub reason: ShedReason,
-    /// How long what is ahead of it takes to drain, in microseconds.
+    /// How long it takes to drain everything ahead of it, in microseconds.
     pub retry_after: u64,
 }
 
@@ -53,20 +53,20 @@ pub struct Shed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ShedReason {
-    /// The queue is full, and what waits there is at least as critical, or too little to make room.
+    /// The queue is full, and evicting its less critical requests would not make enough room.
     Full,
     /// It costs more than the queue holds.
     NeverFits,
     /// A more critical request has taken its place in the queue.
     Evicted,
-    /// It could not be finished before its deadline, as far as could be told when it was offered. One request a second
-    /// is tried all the same if only its own time would be too long, since what was learnt may be true no more.
+    /// When it was offered, it was not expected to finish before its deadline. If only its own running time would be
+    /// too long, one such request a second is tried all the same, because the prediction may be outdated.
     Deadline,
-    /// It missed its deadline in the queue, or could not be finished before it any more.
+    /// It missed its deadline in the queue, or could no longer finish before its deadline.
     Missed,
-    /// It waited for too long while the queue stood, as CoDel measures it.
+    /// It waited for too long in a standing queue, as CoDel defines one.
     Stale,
-    /// Its flow holds its share of the queue already, and others come.
+    /// Its flow already holds its share of the queue, and other flows send requests too.
     Share,
 }
 
@@ -82,7 +82,7 @@ impl ShedReason {
         Self::Share,
     ];
 
-    /// The reason in one word, for metrics and logs.
+    /// The reason as one word, for metrics and logs.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Full => "full",
@@ -108,7 +108,7 @@ pub struct Running {
     pub(super) cost: u64,
     pub(super) started: u64,
     pub(super) waited: u64,
-    /// How many ran when it was started, itself included.
+    /// How many requests ran when it was started, itself included.
     pub(super) in_flight: usize,
     /// Whether it was started although it was expected to take too long for its client.
     pub(super) is_tried: bool,
@@ -120,7 +120,7 @@ impl Running {
         self.class
     }
 
-    /// Whose request it is.
+    /// Its flow.
     pub const fn flow(&self) -> u64 {
         self.flow
     }
@@ -146,10 +146,10 @@ impl Running {
 pub enum Outcome {
     /// It was served: its time counts.
     Success,
-    /// What serves it was overloaded, or a deadline passed.
+    /// The server was overloaded, or a deadline passed.
     Overload,
-    /// Another error: says nothing about the load.
+    /// Another error. It says nothing about the load.
     Error,
-    /// The client has gone: says nothing about the load.
+    /// The client has gone. It says nothing about the load.
     Cancelled,
 }

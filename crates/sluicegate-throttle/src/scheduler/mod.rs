@@ -1,7 +1,7 @@
 //! The part that decides: who waits, who starts, who is refused.
 //!
-//! A [`Scheduler`] knows no clock, no runtime and no request. Time is passed in, as microseconds since any moment, and
-//! instructions come out. The layer, the tests and the simulation drive the same code.
+//! A [`Scheduler`] has no clock and no runtime, and never sees a request. Time is passed in, as microseconds since any
+//! fixed moment, and instructions come out. The layer, the tests and the simulation drive the same code.
 //!
 //! ```
 //! use std::time::Duration;
@@ -71,8 +71,8 @@ pub use self::slab::Id;
 
 /// A queue bounded in cost, drained at a capacity.
 ///
-/// Every operation takes constant time in the number of queued requests, apart from evictions: one looks at as many
-/// requests as it may evict.
+/// Every operation takes constant time in the number of queued requests, except evictions. An eviction looks at each
+/// request that it may evict.
 #[derive(Debug)]
 pub struct Scheduler {
     capacity: Capacity,
@@ -90,12 +90,12 @@ pub struct Scheduler {
     /// Of each class.
     counts: Box<[Counts]>,
     level: Level,
-    /// Room for the requests that may be evicted, kept from one eviction to the next.
+    /// A buffer for the requests that may be evicted, reused from one eviction to the next.
     victims: Vec<(Index, u64)>,
 }
 
 impl Scheduler {
-    /// Memory that each queued request takes here, in bytes. The memory of requests that have left is used again.
+    /// Memory that each queued request takes here, in bytes. The memory of requests that have left is reused.
     pub const BYTES_PER_REQUEST: usize = Slab::BYTES + Deadlines::BYTES;
 
     /// Settings of a scheduler, to be changed.
@@ -151,7 +151,7 @@ impl Scheduler {
         if cost > self.bound {
             return self.refuse(ShedReason::NeverFits, rank);
         }
-        // What is less critical can make room.
+        // Less critical requests can make room.
         let kept: u64 = self.lanes.down_to(rank).iter().map(|queue| queue.cost).sum();
         if self.lanes.get(lane).is_greedy(flow, cost, self.bound.saturating_sub(kept), now) {
             return self.refuse(ShedReason::Share, rank);
@@ -179,8 +179,8 @@ impl Scheduler {
         Offered::Queued(id)
     }
 
-    /// A request has ended. `actual` is what it has cost, if that was measured; without it, its predicted cost stays.
-    /// Instructions for queued requests are added to `out`.
+    /// Tells the scheduler that a request has ended. `actual` is its measured cost. With `None`, the predicted cost
+    /// counts. Instructions for queued requests are added to `out`.
     pub fn done(
         &mut self,
         now: u64,
@@ -213,7 +213,7 @@ impl Scheduler {
         self.drain(now, out);
     }
 
-    /// A request that was told to start has not been, because its client has gone: all that it took is given back.
+    /// Takes back the start of a request whose client has gone before it ran. All that it took is given back.
     pub fn not_started(&mut self, now: u64, running: Running, out: &mut Vec<Instruction>) {
         let counts = &mut self.counts[running.class.rank()];
         counts.started -= 1;
@@ -221,8 +221,8 @@ impl Scheduler {
         self.done(now, running, Some(0), Outcome::Cancelled, out);
     }
 
-    /// Takes a request out of the queue, because its client has gone: its cost is free at once. Returns whether it was
-    /// still queued.
+    /// Removes a request whose client has gone from the queue. Its cost is free at once. Returns whether it was still
+    /// queued.
     pub fn cancel(&mut self, id: Id) -> bool {
         let Some(index) = self.slab.find(id) else { return false };
         let rank = self.slab.entry(index).lane().rank;
@@ -231,8 +231,8 @@ impl Scheduler {
         true
     }
 
-    /// Starts what can be started now, and sheds what is too late. Instructions are added to `out`. Call it at
-    /// [`next_at`](Self::next_at).
+    /// Starts requests that can start now, and sheds requests that are too late. Instructions are added to `out`. Call
+    /// it at [`next_at`](Self::next_at).
     pub fn drain(&mut self, now: u64, out: &mut Vec<Instruction>) {
         self.shed_missed(now, out);
         while self.len > 0 && self.has_place(now) {
@@ -267,8 +267,9 @@ impl Scheduler {
         }
     }
 
-    /// When to call [`drain`](Self::drain) next, in microseconds: when the rate starts the next request, or when the next
-    /// deadline passes. `None` while nobody waits, or while only the end of a running request starts the next one.
+    /// When to call [`drain`](Self::drain) next, in microseconds: when the rate starts the next request, or when the
+    /// next deadline passes. `None` while no request waits, and while only the end of a running request can start the
+    /// next one.
     pub fn next_at(&self) -> Option<u64> {
         let free_at = match &self.capacity {
             Capacity::Rate(rate) if self.len > 0 => Some(rate.free_at()),
@@ -277,7 +278,7 @@ impl Scheduler {
         free_at.into_iter().chain(self.deadlines.next_at()).min()
     }
 
-    /// Whether something that waits can be started now.
+    /// Whether a waiting request can be started now.
     fn has_place(&mut self, now: u64) -> bool {
         match &mut self.capacity {
             Capacity::Rate(rate) => {
@@ -291,7 +292,7 @@ impl Scheduler {
         }
     }
 
-    /// Whether a newcomer starts, once everything has been started that could be.
+    /// Whether a new request starts at once. Everything that could start has been started before.
     fn starts_at_once(&mut self, lane: Lane, now: u64) -> bool {
         match &mut self.capacity {
             Capacity::Rate(rate) => {
@@ -306,7 +307,8 @@ impl Scheduler {
         }
     }
 
-    /// The queue that is served next: of a partition that is owed a place, or of the class whose turn it is.
+    /// The queue that is served next: that of a partition with a guaranteed place, or that of the class whose turn it
+    /// is.
     fn next_lane(&self) -> Option<Lane> {
         let owed = match &self.capacity {
             Capacity::InFlight(limit) => self.partitions.owed(limit.limit()),

@@ -1,17 +1,17 @@
 use crate::error::{ConfigError, MAX_PARTITIONS};
 
-/// Shares are kept in millionths, so that what they guarantee is exact.
+/// Shares are kept in millionths, so that guarantees are exact.
 const WHOLE: u64 = 1_000_000;
 
-/// Parts of the work in flight, after Netflix' partitioned limiters: each is guaranteed its share, and may borrow what
-/// is idle.
+/// Parts of the work in flight, as in Netflix' partitioned limiters. Each part is guaranteed its share and may borrow
+/// idle places.
 ///
-/// A request whose partition runs fewer than its share starts at once, also while others have borrowed the place: what
-/// runs is never stopped, so more than the limit run until borrowed places are given back. All other requests start
-/// only while fewer than the limit run.
+/// A request starts at once if its partition runs fewer requests than its share, even if other partitions have borrowed
+/// the place. Running requests are never stopped, so more requests than the limit run until borrowed places are given
+/// back. All other requests start only while fewer requests than the limit run.
 #[derive(Debug)]
 pub(super) struct Partitions {
-    /// The first is for requests of no partition: it is guaranteed nothing.
+    /// The first is for requests without a partition. It has no guaranteed share.
     list: Box<[Partition]>,
 }
 
@@ -24,7 +24,7 @@ struct Partition {
 }
 
 impl Partitions {
-    /// None at all: no share is guaranteed.
+    /// No partitions: nothing is guaranteed.
     pub(super) fn new(shares: &[f64]) -> Result<Self, ConfigError> {
         if shares.len() > MAX_PARTITIONS {
             return Err(ConfigError::Partitions(shares.len()));
@@ -47,12 +47,12 @@ impl Partitions {
         self.list.len()
     }
 
-    /// The place in the list of the partition that a request names. One that does not exist is none.
+    /// The index of the partition that a request names. A partition that does not exist counts as none.
     pub(super) fn at(&self, named: Option<u8>) -> usize {
         named.map(|named| usize::from(named) + 1).filter(|&at| at < self.len()).unwrap_or_default()
     }
 
-    /// How many may run at once whatever the others do: its share of the limit, rounded up.
+    /// How many of its requests may run at once, regardless of the others: its share of the limit, rounded up.
     pub(super) fn guaranteed(&self, at: usize, limit: usize) -> usize {
         let guaranteed = u128::from(self.list[at].share) * limit as u128;
         usize::try_from(guaranteed.div_ceil(u128::from(WHOLE))).unwrap_or(usize::MAX)
@@ -60,11 +60,11 @@ impl Partitions {
 
     pub(super) fn is_below_share(&self, at: usize, limit: usize) -> bool {
         let Partition { share, running, .. } = self.list[at];
-        // The same as comparing with what is guaranteed, without a division: every request comes here.
+        // Equivalent to a comparison with the guarantee, but without a division, because every request runs this.
         share > 0 && running as u128 * u128::from(WHOLE) < u128::from(share) * limit as u128
     }
 
-    /// The partition that waits although it uses less than its share: the one that uses the least of it.
+    /// The waiting partition that uses the smallest part of its share, among those that use less than their share.
     pub(super) fn owed(&self, limit: usize) -> Option<usize> {
         let owed = |&at: &usize| self.list[at].waiting > 0 && self.is_below_share(at, limit);
         let used = |&at: &usize| {

@@ -1,5 +1,5 @@
-/// Weighted shares of the classes, by stride scheduling: the class with the lowest pass is next, and what it starts
-/// moves its pass forward by cost over weight.
+/// Weighted shares of the classes, by stride scheduling. The class with the lowest pass is next. Each request that it
+/// starts moves its pass forward by its cost divided by the weight.
 #[derive(Debug)]
 pub(super) struct Shares {
     weights: Box<[u64]>,
@@ -13,7 +13,7 @@ impl Shares {
         Self { passes: weights.iter().map(|_| 0).collect(), weights, latest: 0 }
     }
 
-    /// A class has something waiting again. It gets no credit for the time in which it had nothing.
+    /// Called when a class has waiting requests again. It gets no credit for the time in which it had none.
     pub(super) fn join(&mut self, rank: usize) {
         self.passes[rank] = self.passes[rank].max(self.latest);
     }
@@ -23,7 +23,7 @@ impl Shares {
         self.passes[rank] += (u128::from(cost) << 32) / u128::from(self.weights[rank]);
     }
 
-    /// How many times the share of one class goes into the whole.
+    /// The whole divided by the share of a class.
     pub(super) fn parts(&self, rank: usize) -> u64 {
         self.weights.iter().sum::<u64>().div_ceil(self.weights[rank])
     }

@@ -2,7 +2,7 @@ use std::num::NonZeroU32;
 
 use super::lane::Lane;
 
-/// The place of an entry in the [`Slab`], counted from 1, so that an `Option` of it is four bytes.
+/// The index of an entry in the [`Slab`], counted from 1, so that an `Option` of it takes four bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Index(NonZeroU32);
 
@@ -14,8 +14,8 @@ pub struct Id {
 }
 
 impl Id {
-    /// The place that this request has in a table beside the queue. Another request can get it as soon as this one has
-    /// left the queue.
+    /// An index for a table beside the queue. As soon as this request has left the queue, another request can get the
+    /// same index.
     pub fn slot(self) -> usize {
         self.index.position()
     }
@@ -27,7 +27,7 @@ impl Index {
     }
 }
 
-/// What the scheduler knows of a queued request: 80 bytes with its slot.
+/// What the scheduler keeps for a queued request: 80 bytes with its slot.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) cost: u64,
@@ -85,7 +85,7 @@ pub(super) struct List {
     pub(super) newest: Option<Index>,
 }
 
-/// Every queued request, in one piece of memory that is used again.
+/// All queued requests, in one block of memory that is reused.
 #[derive(Debug, Default)]
 pub(super) struct Slab {
     slots: Vec<Slot>,
@@ -123,7 +123,7 @@ impl Slab {
         (id, entry)
     }
 
-    /// The place of a request that is still queued.
+    /// The slot of a request that is still queued.
     pub(super) fn find(&self, id: Id) -> Option<Index> {
         let slot = self.slots.get(id.index.position())?;
         (slot.generation == id.generation && slot.entry.is_some()).then_some(id.index)

@@ -3,8 +3,8 @@ use super::capacity::Capacity;
 use super::class_queue::ClassQueue;
 use super::lane::Lane;
 
-/// How long requests take from start to end, smoothed over about sixteen of them. These are estimates, so they are
-/// doubles; nothing that is bounded exactly depends on them.
+/// How long requests take from start to end, smoothed over about sixteen of them. Estimates need no exact arithmetic,
+/// so they are doubles. No exact bound depends on them.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     /// Microseconds for a request; zero until one has ended.
@@ -15,7 +15,7 @@ pub(super) struct Pace {
     tried: u64,
 }
 
-/// What a new observation weighs.
+/// The weight of a new observation.
 const SMOOTHING: f64 = 1.0 / 16.0;
 
 /// An observation counts as at most this many times the mean: a download of an hour says little about other requests. Few
@@ -51,7 +51,7 @@ impl Pace {
         is_due
     }
 
-    /// How long a request of this cost is expected to run, in microseconds; zero as long as that is unknown.
+    /// How long a request of this cost is expected to run, in microseconds. Zero while that is unknown.
     pub(super) fn run_time(&self, cost: u64) -> u64 {
         if self.cost == 0.0 { 0 } else { (self.time * cost as f64 / self.cost) as u64 }
     }
@@ -69,7 +69,7 @@ impl Scheduler {
         }
         let late = self.late_after.map(|after| now.saturating_sub(after));
         if self.lanes.get(lane).is_late(&self.slab, flow, late) {
-            // The freshest is served first: only what is more critical is ahead of it.
+            // The freshest request is served first: only more critical requests are ahead of it.
             return match lane.rank.checked_sub(1) {
                 Some(above) => self.wait_behind(Lane { rank: above, ..lane }),
                 None => self.drain_time(0, 0, lane.partition),
@@ -78,7 +78,7 @@ impl Scheduler {
         self.wait_behind(lane)
     }
 
-    /// How long it takes to drain all that a request of this class waits for, in microseconds.
+    /// How long it takes to drain everything that is ahead of a request of this class, in microseconds.
     pub(super) fn backlog(&self, rank: usize) -> u64 {
         self.wait_behind(Lane { rank, partition: 0 })
     }
@@ -104,7 +104,7 @@ impl Scheduler {
         self.drain_time(cost, len, partition)
     }
 
-    /// How long it takes until `cost`, the cost of `len` requests, is started and one more can be.
+    /// How long it takes to start `len` requests, which cost `cost` together, and then be able to start one more.
     fn drain_time(&self, cost: u64, len: usize, partition: usize) -> u64 {
         match &self.capacity {
             Capacity::Rate(rate) => rate.wait(cost),
