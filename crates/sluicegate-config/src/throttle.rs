@@ -98,7 +98,7 @@ impl FileThrottle {
         if self.once.announces { layer.announce() } else { layer }
     }
 
-    /// Puts other settings in force.
+    /// Changes the settings.
     pub(crate) fn change(&self, new: &Throttling) -> Result<(), ConfigError> {
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         if *said == new.said {

@@ -7,7 +7,7 @@ pub const MAX_CLASSES: usize = 8;
 /// Most partitions that a throttle can have.
 pub const MAX_PARTITIONS: usize = 8;
 
-/// Why a throttle cannot be made as it was asked for.
+/// Why a throttle cannot be made with these settings.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -17,9 +17,9 @@ pub enum ConfigError {
     TwoCapacities,
     /// The queue has no room at all.
     NoQueue,
-    /// The dearest request (the first number) costs more than the queue holds (the second).
+    /// The most expensive request (the first number) costs more than the queue holds (the second).
     QueueTooSmall(u64, u64),
-    /// No class, too many, or one without a name.
+    /// There are no classes or too many, or a class has no name.
     Classes(usize),
     /// Two classes have this name.
     ClassTwice(String),
@@ -31,11 +31,11 @@ pub enum ConfigError {
     FlowQueues(usize),
     /// CoDel's target is zero or longer than its interval.
     Codel,
-    /// A share of the processors that is not more than 0 and at most 1.
+    /// A share of the processors that is outside of the range above 0 and up to 1.
     Share,
     /// Too many partitions: how many.
     Partitions(usize),
-    /// The share of a partition that is not more than 0 and at most 1.
+    /// The share of a partition that is outside of the range above 0 and up to 1.
     PartitionShare(f64),
     /// The shares of all partitions together, which are more than 1.
     PartitionSum(f64),
@@ -43,7 +43,7 @@ pub enum ConfigError {
     PartitionTwice(String),
     /// No partition has this name.
     UnknownPartition(String),
-    /// Partitions beside a capacity that is a rate.
+    /// Partitions were given together with a capacity that is a rate.
     PartitionedRate,
     /// What cannot change while the throttle runs.
     Fixed(&'static str),

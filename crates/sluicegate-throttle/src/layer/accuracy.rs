@@ -2,10 +2,11 @@ use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 
-/// Keys that are told apart; all others are counted together. As many as there are labels for policies.
+/// How many keys are counted separately. All others are counted together. Metrics have the same number of labels for
+/// policies.
 const KEYS: usize = 64;
 
-/// How well costs are predicted: by key for the first keys that come, and together for the rest.
+/// How well costs are predicted: for each of the first keys, and for the rest together.
 #[derive(Debug, Default)]
 pub(super) struct Accuracy {
     rows: HashMap<u64, Row, FixedState>,
@@ -25,7 +26,7 @@ pub(super) struct Sums {
     pub(super) requests: u64,
     pub(super) predicted: u64,
     pub(super) actual: u64,
-    /// The differences, whether too much or too little was predicted.
+    /// The sum of the absolute differences.
     pub(super) error: u64,
 }
 
@@ -51,7 +52,7 @@ impl Accuracy {
         self.rows.values().fold(self.others, |sum, row| sum.plus(&row.sums))
     }
 
-    /// The keys that are told apart, and then the rest, each if a request of it was measured.
+    /// The keys that are counted separately, and then the rest. Keys without a measured request are left out.
     pub(super) fn by_key(&self) -> impl Iterator<Item = (Option<&str>, Sums)> {
         let others = std::iter::once((None, self.others));
         let rows = self.rows.values().map(|row| (row.name.as_deref(), row.sums));

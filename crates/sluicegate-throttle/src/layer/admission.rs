@@ -1,4 +1,4 @@
-//! What becomes of a request that comes to a throttle, and its place in the queue.
+//! What to do with a request that arrives at a throttle, and its place in the queue.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -12,7 +12,7 @@ use super::unit::Unit;
 use super::waiter::{Told, Waiter};
 use crate::scheduler::{Id, Offer, Offered, Running, Shed};
 
-/// What becomes of a request that comes to a throttle.
+/// What to do with a request that arrives at a throttle.
 #[derive(Debug)]
 pub(super) enum Admission {
     Start(Box<InService>),
@@ -23,7 +23,7 @@ pub(super) enum Admission {
 impl Shared {
     pub(super) fn admit(self: &Arc<Self>, described: &Described) -> Admission {
         let Described { class, flow, key, timeout, partition, unread, ref names } = *described;
-        // What is learnt of a rank that no class has is learnt of the lowest class.
+        // A rank below the lowest class counts as the lowest class.
         let class = class.min(self.classes.lowest());
         let mut state = self.lock();
         let now = self.clock.now();

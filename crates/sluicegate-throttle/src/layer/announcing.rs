@@ -14,9 +14,9 @@ impl Announcing {
         Self(is_on.then(|| Arc::clone(shared)))
     }
 
-    /// The value of the field for a response. `None` where nothing is announced, and in a response that caches may
-    /// store for other clients: they would serve it when it has long become wrong. `lines` shows each line of a header
-    /// field of the response.
+    /// The value of the field for a response. `None` if nothing is announced, and for a response that caches may store
+    /// for other clients, because a cache would serve an outdated level. `lines` shows each line of a header field of
+    /// the response.
     pub(super) fn value(&self, lines: impl Fn(&str, &mut dyn FnMut(&[u8]))) -> Option<String> {
         let shared = self.0.as_ref()?;
         if is_stored_for_others(&Lines(lines)) {

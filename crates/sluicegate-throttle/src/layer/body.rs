@@ -9,7 +9,7 @@ use pin_project_lite::pin_project;
 use super::in_service::{InService, Piece};
 
 pin_project! {
-    /// The body of a response that has passed a throttle: that of the service inside, or the one of a refusal.
+    /// The body of a response that has passed a throttle: the body of the inner service, or that of a refusal.
     ///
     /// The time in which it is polled belongs to the cost of the request, which ends when the last frame has been taken,
     /// when the body fails, and when it is dropped because the client has gone.

@@ -5,7 +5,7 @@ use crate::error::ConfigError;
 use crate::scheduler::SchedulerBuilder;
 
 impl Shared {
-    /// Puts other settings in force.
+    /// Changes the settings.
     pub(super) fn reconfigure(
         self: &Arc<Self>,
         builder: SchedulerBuilder,

@@ -16,7 +16,7 @@ pub trait Criticality<V: View> {
     ///
     /// # Errors
     ///
-    /// When it cannot be read: the class to use instead.
+    /// When the class cannot be read. The error holds the class to use instead.
     fn class(&self, view: &V, classes: &Classes) -> Result<Class, Unreadable<Class>>;
 }
 
@@ -31,8 +31,8 @@ impl<V: View> Criticality<V> for Class {
     }
 }
 
-/// `class` for the requests for which `condition` surely holds; [`otherwise`](ClassWhen::otherwise) says the class of
-/// the others.
+/// Gives requests the class `class` if `condition` certainly holds. [`otherwise`](ClassWhen::otherwise) sets the class
+/// of the others.
 ///
 /// ```
 /// use sluicegate::Claim;
@@ -77,8 +77,8 @@ impl<V: View, K: Condition<V>, O: Criticality<V>> Criticality<V> for ClassWhen<K
     }
 }
 
-/// A class that a header names, in requests from named peers. A client that may state its criticality states the
-/// highest, so nobody else is believed.
+/// Reads the class from a header, but only in requests from named peers. Any other client could claim the highest
+/// class.
 ///
 /// ```
 /// use sluicegate_throttle::Class;
@@ -98,7 +98,7 @@ pub struct ClassHeader {
 
 impl ClassHeader {
     /// Reads the header `name`. Requests without it, and all requests from other peers, are of the class `otherwise`.
-    /// Before [`from_peers`](Self::from_peers) names peers, nobody is believed.
+    /// Until [`from_peers`](Self::from_peers) names peers, the header is ignored in all requests.
     pub fn new(name: impl Into<String>, otherwise: Class) -> Self {
         Self { name: name.into().to_ascii_lowercase(), peers: None, otherwise }
     }
@@ -107,7 +107,7 @@ impl ClassHeader {
     ///
     /// # Errors
     ///
-    /// Names the entry that is no address and no network.
+    /// When an entry is neither an address nor a network. The error names the entry.
     pub fn from_peers<P>(mut self, peers: P) -> Result<Self, ConfigError>
     where
         P: TryInto<Proxies>,

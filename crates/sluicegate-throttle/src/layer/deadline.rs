@@ -6,14 +6,14 @@ use super::criticality::Unreadable;
 
 /// Says how long the client of a request waits for the response.
 ///
-/// A [`Duration`] is one time for all; [`DeadlineHeader`] reads milliseconds from a header, [`GrpcTimeout`] the field
-/// of gRPC.
+/// A [`Duration`] is one time for all requests. [`DeadlineHeader`] reads milliseconds from a header, and
+/// [`GrpcTimeout`] reads gRPC's field `grpc-timeout`.
 pub trait Deadline<V: View> {
     /// How long the client waits from now on; `None` where that is unknown.
     ///
     /// # Errors
     ///
-    /// When it cannot be read: what to use instead.
+    /// When it cannot be read. The error holds the time to use instead.
     fn timeout(&self, view: &V) -> Result<Option<Duration>, Unreadable<Option<Duration>>>;
 }
 

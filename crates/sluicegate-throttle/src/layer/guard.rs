@@ -3,9 +3,9 @@ use std::fmt;
 use super::requests::Requests;
 use super::throttle_layer::ThrottleLayer;
 
-/// Rate limits and a throttle in one call, in the order that works: the limits decide first, which is cheap and by
-/// client; what they admit enters the queue of the throttle. A request that the throttle sheds gives its charges and
-/// places back.
+/// Rate limits and a throttle in one call, in the right order. The limits decide first, because they are cheap and know
+/// the client. Requests that they admit enter the queue of the throttle. A request that the throttle sheds gives its
+/// charges and places back.
 ///
 /// ```
 /// # #[cfg(feature = "tower")] {

@@ -13,31 +13,31 @@ use crate::scheduler::{Outcome, Running};
 
 /// A request that is being served. Dropped, it has ended.
 ///
-/// It is boxed: it is handed from the decision to the future, to the body, and maybe to a connection.
+/// It is boxed because it moves from the decision to the future, to the body, and maybe to a connection.
 #[derive(Debug)]
 pub(super) struct InService {
     shared: Arc<Shared>,
-    /// Nothing where it is served less: it takes up no capacity then.
+    /// `None` for a degraded request, which takes up no capacity.
     running: Option<Running>,
     less: Option<OwnedSemaphorePermit>,
     key: u64,
     nanos: u64,
-    /// What the stopwatch showed when it was last polled, while it is.
+    /// The stopwatch's reading at the start of the present poll; `None` between polls.
     polled_since: Option<u64>,
-    /// What the handler says that it cost.
+    /// The cost that the handler reports.
     reported: Option<RunningCost>,
     outcome: Outcome,
-    /// The outcome, if the body comes to its end.
+    /// The outcome that counts if the body comes to its end.
     at_end: Outcome,
-    /// How many bytes of the body are still to come, where that is known: servers do not ask for more.
+    /// How many bytes of the body are still to come, if that is known. Servers do not ask for more.
     left: Option<u64>,
 }
 
-/// What a throttle wants to know of the head of a response.
+/// What a throttle needs to know about the head of a response.
 #[derive(Debug)]
 pub(super) struct Head {
     pub(super) status: u16,
-    /// What the handler says that the request cost.
+    /// The cost that the handler reports.
     pub(super) reported: Option<RunningCost>,
     /// Whether a limit or a throttle further in refused the request.
     pub(super) is_refusal: bool,
@@ -66,7 +66,7 @@ impl InService {
         Self::begun(shared, Some(running), None, key)
     }
 
-    /// A request that was shed, and is served less.
+    /// A shed request that is served in a degraded way.
     pub(super) fn less(shared: Arc<Shared>, permit: OwnedSemaphorePermit) -> Box<Self> {
         Self::begun(shared, None, Some(permit), 0)
     }
@@ -91,24 +91,24 @@ impl InService {
         })
     }
 
-    /// Whether the handler is to serve less.
+    /// Whether the handler should serve a degraded response.
     pub(super) const fn is_less(&self) -> bool {
         self.less.is_some()
     }
 
-    /// While what it returns lives, further layers of the same throttle let the request pass.
+    /// While the returned value exists, further layers of the same throttle let the request pass.
     #[inline]
     pub(super) fn passing(&self) -> Passing {
         Passing::through(&self.shared)
     }
 
-    /// It is polled from now on, if it is not yet.
+    /// Begins a poll, unless one has begun already.
     #[inline]
     pub(super) fn resume(&mut self) {
         self.polled_since.get_or_insert_with(|| self.shared.stopwatch.read());
     }
 
-    /// It is not polled any more.
+    /// Ends a poll.
     #[inline]
     pub(super) fn pause(&mut self) {
         if let Some(before) = self.polled_since.take() {

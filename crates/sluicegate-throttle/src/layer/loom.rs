@@ -18,7 +18,7 @@ use super::throttle::Throttle;
 use crate::class::Class;
 use crate::scheduler::Shed;
 
-/// How often threads are interrupted at most, where `LOOM_MAX_PREEMPTIONS` does not say.
+/// The maximum number of preemptions, unless `LOOM_MAX_PREEMPTIONS` sets it.
 const INTERRUPTIONS: usize = 2;
 
 fn model(run: impl Fn() + Send + Sync + 'static) {
@@ -116,7 +116,7 @@ fn one_that_is_evicted_as_it_could_start_is_told_one_of_both() {
     });
 }
 
-/// The model finds what it looks for: a request that is told without being woken waits for ever.
+/// Checks the model itself: it must find a request that is told but not woken, and so waits for ever.
 #[test]
 #[should_panic(expected = "deadlock")]
 fn a_lost_wake_up_would_be_found() {

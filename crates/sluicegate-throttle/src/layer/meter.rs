@@ -9,8 +9,8 @@ use crate::class::Class;
 use crate::class::Classes;
 use crate::scheduler::Running;
 
-/// How long requests wait, by class. Asked for once and kept: install the recorder before the first request. Without
-/// the feature `metrics` it is nothing.
+/// A histogram of waits by class. It is looked up once and kept, so install the recorder before the first request.
+/// Without the feature `metrics` it is empty.
 #[derive(Default)]
 pub(super) struct Meter {
     #[cfg(feature = "metrics")]

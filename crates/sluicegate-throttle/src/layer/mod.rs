@@ -79,8 +79,8 @@
 //! # Upgrades and streams
 //!
 //! Upgraded connections, such as WebSockets, count until the head of their response; with [`HoldUntil::Close`] until they
-//! have closed. A handler whose response streams for long leaves [`HoldUntil::Head`] in the extensions of its response: it
-//! then counts at its start alone.
+//! have closed. A handler whose response streams for long can put [`HoldUntil::Head`] into the extensions of its
+//! response. The request then counts only until the head of its response.
 //!
 //! ```
 //! use axum::Extension;
@@ -93,8 +93,8 @@
 //! # let _ = events;
 //! ```
 //!
-//! An exemption by what a client writes, such as the field `Upgrade`, is a way around the queue. Exempt routes instead, by
-//! [`exempt`](ThrottleLayer::exempt).
+//! Do not exempt requests by something that a client writes, such as the field `Upgrade`: any client could then bypass
+//! the queue. Exempt routes instead, by [`exempt`](ThrottleLayer::exempt).
 
 mod accuracy;
 #[cfg(feature = "actix")]

@@ -3,27 +3,28 @@ use std::collections::{HashMap, HashSet};
 use foldhash::fast::FixedState;
 use sluicegate_core::key::KeyBuf;
 
-/// Names of flows that wait; room for those of eight classes with 64 queues each, eight times.
+/// How many names of waiting flows are kept: eight times those of eight classes with 64 queues each.
 const FLOWS: usize = 4_096;
 
-/// What a request is called, where keys are shown.
+/// The name of a request's key, if keys are shown.
 #[derive(Debug, Clone)]
 pub(super) struct Names {
     pub(super) flow: Option<KeyBuf>,
     pub(super) key: Option<KeyBuf>,
 }
 
-/// The keys of flows that wait, where keys are shown.
+/// The keys of waiting flows, if keys are shown.
 #[derive(Debug, Default)]
 pub(super) struct FlowNames(HashMap<u64, KeyBuf, FixedState>);
 
 impl FlowNames {
-    /// A request of this flow waits. `waiting` are the flows of all that do: names of others make room.
+    /// Remembers the name of a waiting flow. `waiting` lists all waiting flows; names of other flows are dropped to
+    /// make room.
     pub(super) fn add(&mut self, flow: u64, key: KeyBuf, waiting: impl FnOnce() -> HashSet<u64>) {
         if self.0.len() >= FLOWS && !self.0.contains_key(&flow) {
             let waiting = waiting();
             self.0.retain(|flow, _| waiting.contains(flow));
-            // More than there are queues: they are shown without their names.
+            // More flows than queues: they are shown without their names.
             if self.0.len() >= FLOWS {
                 self.0.clear();
             }

@@ -6,7 +6,7 @@ use super::report;
 use crate::class::Classes;
 use crate::scheduler::Shed;
 
-/// How a throttle is seen.
+/// How the throttle reports to its operator.
 #[derive(Debug)]
 pub(super) struct Observing {
     pub(super) name: String,

@@ -1,8 +1,7 @@
 use sluicegate_core::condition::Condition;
 use sluicegate_core::key::View;
 
-/// A part of the work in flight, of a [`Throttle`](super::Throttle) that has it:
-/// [`Throttle::partition`](super::Throttle::partition).
+/// A part of the work in flight. [`Throttle::partition`](super::Throttle::partition) returns it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Partition(pub(super) u8);
 
@@ -28,7 +27,7 @@ impl<V: View> PartitionBy<V> for Partition {
     }
 }
 
-/// `partition` for the requests for which `condition` surely holds; [`otherwise`](PartitionWhen::otherwise) says the
+/// Puts requests into `partition` if `condition` certainly holds. [`otherwise`](PartitionWhen::otherwise) sets the
 /// partition of the others.
 ///
 /// ```
@@ -37,18 +36,12 @@ impl<V: View> PartitionBy<V> for Partition {
 /// use sluicegate_throttle::Throttle;
 /// use sluicegate_throttle::layer::partition_when;
 ///
-/// // Checkout always gets 30 of the 100 places, and search 50. What is idle of both is lent to all.
-/// let throttle = Throttle::builder()
-///     .in_flight(100)
-///     .partition("checkout", 0.3)
-///     .partition("search", 0.5)
-///     .queue(Duration::from_millis(200))
-///     .build()?;
-/// let (checkout, search) = (throttle.partition("checkout")?, throttle.partition("search")?);
-/// let layer = throttle.layer().partition_by(
-///     partition_when(Path.matches("/checkout/{*rest}"), checkout)
-///         .otherwise(partition_when(Path.matches("/search"), search)),
-/// );
+/// // Checkout always gets 30 of the 100 places, and search 50. Idle places are lent to all. let throttle =
+/// Throttle::builder() .in_flight(100) .partition("checkout", 0.3) .partition("search", 0.5)
+/// .queue(Duration::from_millis(200)) .build()?; let (checkout, search) = (throttle.partition("checkout")?,
+/// throttle.partition("search")?); let layer = throttle.layer().partition_by(
+/// partition_when(Path.matches("/checkout/{*rest}"), checkout) .otherwise(partition_when(Path.matches("/search"),
+/// search)), );
 /// # let _ = layer;
 /// # Ok::<(), sluicegate_throttle::ConfigError>(())
 /// ```

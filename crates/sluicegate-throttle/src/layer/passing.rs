@@ -8,7 +8,7 @@ thread_local! {
     static INSIDE: Cell<usize> = const { Cell::new(0) };
 }
 
-/// While it lives, what is called in this thread is called by a request that a throttle has started.
+/// While this value exists, everything that runs in this thread belongs to a request that a throttle has started.
 ///
 /// A request that meets a second layer of the same throttle further in would wait for the place that it holds itself. It
 /// is counted once, by the outer layer.
@@ -30,7 +30,7 @@ impl Passing {
     }
 }
 
-/// Also where a handler panics: the next request of this thread is not inside.
+/// Runs when a handler panics, too, so that the next request of this thread does not count as inside.
 impl Drop for Passing {
     #[inline]
     fn drop(&mut self) {

@@ -5,7 +5,7 @@ use super::throttle::Throttle;
 use crate::scheduler::ShedReason;
 
 impl Throttle {
-    /// Records what the throttle is doing: call it when the metrics are about to be read, or every few seconds.
+    /// Records the present state of the throttle as metrics. Call it before metrics are read, or every few seconds.
     ///
     /// The label `throttle` is the [name](super::ThrottleBuilder::named) of the throttle, so that several can be told
     /// apart. Counters and gauges are `sluicegate_throttle_…`; the histogram `sluicegate_throttle_wait_seconds` is

@@ -62,7 +62,7 @@ fn problem(shed: &Shed, status: u16) -> Response<Bytes> {
 fn send_to(redirect: &Redirect, response: &mut Response<Bytes>) {
     *response.status_mut() =
         StatusCode::from_u16(redirect.status).unwrap_or(StatusCode::TEMPORARY_REDIRECT);
-    // Visible ASCII, so there always is one.
+    // The location is visible ASCII, so this never fails.
     if let Ok(location) = HeaderValue::from_str(&redirect.location) {
         response.headers_mut().insert(LOCATION, location);
     }
@@ -70,10 +70,10 @@ fn send_to(redirect: &Redirect, response: &mut Response<Bytes>) {
 
 const TYPE: &str = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity";
 
-/// In seconds. A backlog of hours is that of a few slow requests, which may be gone much earlier.
+/// In seconds. A predicted backlog of hours comes from a few slow requests, which may be gone much earlier.
 const LONGEST: u64 = 3_600;
 
-/// Whole seconds, rounded up, at least 1 and at most [`LONGEST`]; none where it is no use to try again.
+/// Whole seconds, rounded up, at least 1 and at most [`LONGEST`]. `None` if trying again is useless.
 fn retry_after(shed: &Shed) -> Option<u64> {
     let seconds = shed.retry_after.div_ceil(1_000_000).clamp(1, LONGEST);
     (shed.reason != ShedReason::NeverFits).then_some(seconds)

@@ -1,4 +1,4 @@
-//! What operators are told of shed requests, as `tracing` events, and the span around a wait.
+//! Reports shed requests as `tracing` events, and makes the span around a wait.
 
 #[cfg(feature = "tracing")]
 use crate::class::Classes;

@@ -32,7 +32,7 @@ pub struct Requests<
     pub(super) seed: Seed,
 }
 
-/// What keys are hashed under, and whether they are shown.
+/// The seed for hashes of keys, and whether keys are shown.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Seed {
     state: RandomState,
@@ -73,7 +73,7 @@ pub struct Described {
     pub(super) partition: Option<u8>,
     /// What could not be read.
     pub(super) unread: Unread,
-    /// What the flow and the key are called, where keys are shown.
+    /// The names of the flow and the key, if keys are shown.
     pub(super) names: Option<Box<Names>>,
 }
 
@@ -85,9 +85,9 @@ pub(super) struct Unread {
     pub(super) key: bool,
 }
 
-/// Reads what a throttle wants to know of a request: [`Requests`] does.
+/// Reads what a throttle needs to know about a request. [`Requests`] implements it.
 pub trait Describe<V: View> {
-    /// What the request of `view` is; `None` where it is exempt.
+    /// Reads the request of `view`. `None` if it is exempt.
     fn describe(&self, view: &V, classes: &Classes) -> Option<Described>;
 }
 
@@ -102,7 +102,7 @@ where
     N: PartitionBy<V>,
 {
     fn describe(&self, view: &V, classes: &Classes) -> Option<Described> {
-        // Only what surely is exempt: an unusual spelling of a path is no way around the queue.
+        // Only requests that are certainly exempt: an unusual spelling of a path must not bypass the queue.
         if self.exempt.surely_holds(view).unwrap_or(false) {
             return None;
         }

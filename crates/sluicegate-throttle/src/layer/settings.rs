@@ -13,7 +13,7 @@ use super::shared::Shared;
 use super::when_shed::WhenShed;
 use crate::scheduler::{Shed, ShedReason};
 
-/// What a layer was told, for its services and the requests under way.
+/// The settings of a layer, shared by its services and their requests.
 #[derive(Debug, Clone)]
 pub(super) struct Settings<R> {
     pub(super) shared: Arc<Shared>,
@@ -24,7 +24,7 @@ pub(super) struct Settings<R> {
     pub(super) announces: bool,
 }
 
-/// What becomes of a request that comes to a layer. Adapters for frameworks do nothing but that.
+/// What to do with a request that arrives at a layer. Adapters for frameworks only carry this out.
 #[derive(Debug)]
 pub(super) enum Turn {
     /// It is served now; uncounted if it is exempt, or was started by another layer of this throttle.
@@ -59,7 +59,7 @@ impl<R> Settings<R> {
         }
     }
 
-    /// What becomes of a request whose wait is over.
+    /// What to do with a request whose wait is over.
     pub(super) fn told(&self, told: Result<Box<InService>, Shed>) -> Turn {
         match told {
             Ok(in_service) => Turn::Start(Some(in_service)),
@@ -67,7 +67,7 @@ impl<R> Settings<R> {
         }
     }
 
-    /// What becomes of a request that is shed.
+    /// What to do with a request that is shed.
     #[cold]
     fn instead(&self, shed: Shed) -> Turn {
         let is_awaited = shed.reason != ShedReason::Missed;

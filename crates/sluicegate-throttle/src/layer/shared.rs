@@ -25,7 +25,7 @@ use crate::scheduler::{Id, Instruction, Outcome, Running, Scheduler};
 pub(super) struct Shared {
     state: Mutex<State>,
     pub(super) classes: Classes,
-    /// Under which keys are hashed: one for all layers, so that a flow is the same in each of them.
+    /// The seed for hashes of keys. All layers use the same one, so that a flow is the same in each of them.
     pub(super) seed: RandomState,
     pub(super) clock: Clock,
     pub(super) stopwatch: Stopwatch,
@@ -38,22 +38,22 @@ pub(super) struct Shared {
 pub(super) struct State {
     pub(super) scheduler: Scheduler,
     pub(super) predictor: Predictor,
-    /// Who waits, by the slot of the request in the queue.
+    /// The waiting requests, by slot in the queue.
     pub(super) waiters: Vec<Option<Arc<Waiter>>>,
     pub(super) instructions: Vec<Instruction>,
     /// The task that starts requests when the rate allows it, and answers those whose deadline passes.
     drainer: Option<Alarm>,
-    /// Nanoseconds that were measured and are less than a microsecond.
+    /// Measured nanoseconds that do not make up a microsecond yet.
     rest: u64,
     pub(super) unread: UnreadCounts,
-    /// When the operator is told again of what cannot be read, in microseconds.
+    /// When to warn again about something that cannot be read, in microseconds.
     #[cfg(feature = "tracing")]
     pub(super) told_again: u64,
     pub(super) accuracy: Accuracy,
     pub(super) flow_names: FlowNames,
 }
 
-/// When the drainer goes on. Another moment that is earlier wakes it.
+/// When the drainer continues. An earlier moment wakes it.
 #[derive(Debug)]
 struct Alarm {
     at: u64,
@@ -119,8 +119,8 @@ impl Shared {
                 })
             }
         };
-        // A client that has gone may have left in the middle. That is no reason to expect less the next time, but more: a
-        // request that is too slow for its client is still dear.
+        // If the client has gone, the request may have been cut short. Its cost may then raise the prediction but not
+        // lower it, because a request that is too slow for its client is still expensive.
         let is_told = |actual: &u64| outcome != Outcome::Cancelled || *actual > running.cost();
         if let Some(actual) = actual.filter(is_told) {
             state.predictor.learn_for(key, running.flow(), running.class(), actual);
@@ -132,7 +132,8 @@ impl Shared {
         self.let_go(state, wakers);
     }
 
-    /// Unlocks, wakes, and sees to it that what waits for a rate is started in time, and what has a deadline answered.
+    /// Unlocks, calls the wakers, and makes sure that the drainer starts requests in time and answers those with
+    /// deadlines.
     #[inline]
     pub(super) fn let_go(self: &Arc<Self>, state: MutexGuard<'_, State>, wakers: Vec<Waker>) {
         let next = state.scheduler.next_at();
@@ -155,7 +156,8 @@ impl Shared {
                 wakers.extend(alarm.waker.take());
             }
             (alarm @ None, Some(at)) => {
-                // Outside of a runtime, as when a body is dropped elsewhere, a request that waits starts one.
+                // Outside of a runtime, for example when a body is dropped in another thread, a waiting request starts
+                // the drainer.
                 if let Ok(runtime) = tokio::runtime::Handle::try_current() {
                     *alarm = Some(Alarm { at, waker: None });
                     drainer = Some((runtime, Drainer { shared: Arc::clone(self), is_done: false }));
@@ -210,7 +212,7 @@ impl Shared {
 }
 
 impl State {
-    /// Remembers what a flow that waits is called.
+    /// Remembers the name of a waiting flow.
     pub(super) fn name_flow(&mut self, flow: u64, names: Option<&Names>, classes: &Classes) {
         let Some(key) = names.and_then(|names| names.flow) else { return };
         let scheduler = &self.scheduler;
@@ -225,7 +227,7 @@ impl State {
         self.waiters[id.slot()] = Some(Arc::clone(waiter));
     }
 
-    /// Tells queued requests what becomes of them. Returns whom to wake once the lock is let go.
+    /// Tells queued requests whether they are started or refused. Returns the wakers to call once the lock is released.
     #[inline]
     pub(super) fn tell(&mut self, instructions: Vec<Instruction>) -> Vec<Waker> {
         if instructions.is_empty() {
@@ -249,7 +251,7 @@ impl State {
         wakers
     }
 
-    /// Microseconds, with what is left over kept for the next request: short requests are not rounded up.
+    /// Whole microseconds. The remainder is kept for the next request, so that short requests are not rounded up.
     fn whole_micros(&mut self, nanos: u64) -> u64 {
         let nanos = nanos.saturating_add(self.rest);
         self.rest = nanos % 1_000;

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use crate::scheduler::Counts;
 
-/// What a throttle is doing at this moment.
+/// The present state of a throttle.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Snapshot {
@@ -15,7 +15,7 @@ pub struct Snapshot {
     pub admitted_classes: usize,
     /// How many requests are queued.
     pub queued: usize,
-    /// The cost of those together.
+    /// Their total cost.
     pub queued_cost: u64,
     /// The cost that the queue holds.
     pub queue_bound: u64,
@@ -25,23 +25,23 @@ pub struct Snapshot {
     pub limit: Option<usize>,
     /// The cost that is drained in a second; `None` where the capacity is work in flight.
     pub cost_per_second: Option<f64>,
-    /// The time that an adaptive limit takes for that of an unloaded server; `None` as long as it is unknown, and
-    /// where the capacity has none.
+    /// An adaptive limit's estimate of a request's time in an unloaded server. `None` while it is unknown, and if the
+    /// capacity has no such estimate.
     pub baseline: Option<Duration>,
-    /// How many requests went which way so far, in all classes.
+    /// Numbers of requests in all classes so far, by what happened to them.
     pub counts: Counts,
-    /// What could not be read of requests so far.
+    /// How often something in a request could not be read so far.
     pub unreadable: UnreadCounts,
-    /// The predicted cost of all requests that were measured.
+    /// The total predicted cost of all measured requests.
     pub predicted_cost: u64,
-    /// The measured cost of those.
+    /// Their total measured cost.
     pub actual_cost: u64,
-    /// The differences of predicted and measured cost, added up whether too much or too little was predicted.
+    /// The sum of the absolute differences between predicted and measured cost.
     pub prediction_error: u64,
     /// Each partition of the work in flight.
     pub partitions: Vec<PartitionSnapshot>,
-    /// Predicted and measured cost by key: the first 64 keys that came, and then all others together; those with the
-    /// highest measured cost first.
+    /// Predicted and measured cost by key, the highest measured cost first. The first 64 keys are counted separately,
+    /// and all others together.
     pub keys: Vec<KeySnapshot>,
 }
 
@@ -53,11 +53,11 @@ pub struct ClassSnapshot {
     pub name: String,
     /// How many of its requests are queued.
     pub requests: usize,
-    /// The cost of those together.
+    /// Their total cost.
     pub cost: u64,
-    /// How many of its requests went which way so far.
+    /// Numbers of its requests so far, by what happened to them.
     pub counts: Counts,
-    /// The flows that wait with the highest cost: at most ten.
+    /// The waiting flows with the highest cost: at most ten.
     pub flows: Vec<FlowSnapshot>,
 }
 
@@ -70,7 +70,7 @@ pub struct FlowSnapshot {
     pub flow: Option<String>,
     /// How many of its requests wait.
     pub requests: usize,
-    /// The cost of those together.
+    /// Their total cost.
     pub cost: u64,
 }
 
@@ -83,11 +83,11 @@ pub struct KeySnapshot {
     pub key: Option<String>,
     /// How many requests were measured.
     pub requests: u64,
-    /// The predicted cost of those.
+    /// Their total predicted cost.
     pub predicted_cost: u64,
-    /// The measured cost of those.
+    /// Their total measured cost.
     pub actual_cost: u64,
-    /// The differences of the two, added up whether too much or too little was predicted.
+    /// The sum of the absolute differences between the two.
     pub error: u64,
 }
 
@@ -101,11 +101,11 @@ pub struct PartitionSnapshot {
     pub running: usize,
     /// How many of its requests wait.
     pub waiting: usize,
-    /// How many may run whatever the other partitions do.
+    /// How many of its requests may run, regardless of the other partitions.
     pub guaranteed: usize,
 }
 
-/// How many requests had something that could not be read, so that the default was used.
+/// Numbers of requests with something that could not be read, so that the default was used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UnreadCounts {

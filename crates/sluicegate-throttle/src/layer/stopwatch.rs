@@ -2,8 +2,8 @@ use std::sync::OnceLock;
 
 use sluicegate_core::clock::Clock;
 
-/// Measures how long polls take, in nanoseconds: by the processor's counter, about 10 ns a reading, or by a clock that a
-/// test moves.
+/// Measures how long polls take, in nanoseconds. It reads the processor's counter, which takes about 10 ns, or a clock
+/// that a test moves.
 #[derive(Debug, Clone)]
 pub(super) struct Stopwatch(Option<&'static quanta::Clock>, Clock);
 
@@ -14,13 +14,13 @@ impl Stopwatch {
         Self(counter, clock.clone())
     }
 
-    /// What it shows, to be given to [`since`](Self::since).
+    /// The present reading, for [`since`](Self::since).
     #[inline]
     pub(super) fn read(&self) -> u64 {
         self.0.map_or_else(|| self.1.now(), quanta::Clock::raw)
     }
 
-    /// Nanoseconds since it showed `before`.
+    /// Nanoseconds since the reading `before`.
     #[inline]
     pub(super) fn since(&self, before: u64) -> u64 {
         match self.0 {

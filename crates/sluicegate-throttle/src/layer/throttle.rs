@@ -65,23 +65,23 @@ impl Throttle {
         partition.ok_or_else(|| ConfigError::UnknownPartition(name.to_owned()))
     }
 
-    /// What it is doing at this moment.
+    /// What it is doing at present.
     pub fn snapshot(&self) -> Snapshot {
         self.shared.snapshot()
     }
 
-    /// Puts other settings in force while requests wait and run: the size of the capacity, the queue, weights, the shares
-    /// of partitions, the order, CoDel. Nothing is lost that waits, that runs, or that was learnt of costs and of an
-    /// adaptive limit; what the new capacity allows starts at once.
+    /// Changes settings while requests wait and run: the size of the capacity, the queue, weights, the shares of
+    /// partitions, the order, CoDel. No request is lost, and learnt costs and an adaptive limit are kept. Requests for
+    /// which the new capacity has room start at once.
     ///
-    /// A queue that holds less from now on keeps what is in it, and takes nobody until there is room again. The name,
-    /// the clock, [`first_cost`](ThrottleBuilder::first_cost), [`predicted_keys`](ThrottleBuilder::predicted_keys) and
+    /// A queue that becomes smaller keeps its requests, and takes no others until there is room again. The name, the
+    /// clock, [`first_cost`](ThrottleBuilder::first_cost), [`predicted_keys`](ThrottleBuilder::predicted_keys) and
     /// [`show_keys`](ThrottleBuilder::show_keys) stay as they were made.
     ///
     /// # Errors
     ///
-    /// When the new settings could not work, or have another kind of capacity, other classes or other partitions. Then
-    /// nothing changes.
+    /// When the new settings cannot work, or have another kind of capacity, other classes or other partitions. Nothing
+    /// changes then.
     ///
     /// ```
     /// use std::time::Duration;
@@ -119,10 +119,9 @@ impl Throttle {
     /// use sluicegate_throttle::Throttle;
     ///
     /// let throttle = Throttle::builder().in_flight(10).queue(Duration::from_millis(200)).build()?;
-    /// // Up to ten times as much while nobody waits: one budget, whichever of the limits holds.
-    /// let elastic = when(throttle.has_room(), Limit::per_minute(1_000).named("api"))
-    ///     .otherwise(Limit::per_minute(100).named("api"))
-    ///     .by(Ip::peer());
+    /// // Up to ten times as much while no request waits. Both limits have the same name and share one budget. let
+    /// elastic = when(throttle.has_room(), Limit::per_minute(1_000).named("api"))
+    /// .otherwise(Limit::per_minute(100).named("api")) .by(Ip::peer());
     /// # let _ = elastic;
     /// # Ok::<(), sluicegate_throttle::ConfigError>(())
     /// ```
@@ -137,13 +136,13 @@ impl fmt::Debug for Throttle {
     }
 }
 
-/// Settings of a [`Throttle`]: one capacity, a queue, and what is optional.
+/// Settings of a [`Throttle`]: one capacity, a queue, and optional settings.
 #[derive(Debug)]
 #[must_use]
 pub struct ThrottleBuilder {
     scheduler: SchedulerBuilder,
     unit: Unit,
-    /// What drains in a second; for work in flight, what that many processors do.
+    /// The cost that drains in a second. For work in flight, the cost that this many processors drain.
     per_second: f64,
     queue: Option<Duration>,
     queue_cost: Option<u64>,
@@ -190,8 +189,8 @@ impl ThrottleBuilder {
         self.rate(cost, Unit::Reported)
     }
 
-    /// Starts requests that need this share of the processors that the process may use; limits of containers count
-    /// where the standard library sees them. 0.8 leaves a fifth for everything else.
+    /// Starts requests that need this share of the processors that the process may use. 0.8 leaves a fifth for
+    /// everything else. Limits of containers count if the standard library sees them.
     ///
     /// The cost of a request is the time that its handler and its body are polled, in microseconds. Work on other
     /// threads and in databases is counted only where handlers [report](Self::reported_cost) it.
@@ -218,28 +217,29 @@ impl ThrottleBuilder {
         self
     }
 
-    /// Runs as many requests at once as `algorithm` has learnt that the server can do:
-    /// [`Bandwidth::default()`](crate::adaptive::Bandwidth), unless you know better. Costs are as with
-    /// [`in_flight`](Self::in_flight), and the [queue](Self::queue) goes by the limit that the algorithm starts with.
+    /// Limits the requests that run at once to the number that `algorithm` has learnt. Use
+    /// [`Bandwidth::default()`](crate::adaptive::Bandwidth) unless you need another one. Costs are as with
+    /// [`in_flight`](Self::in_flight), and the size of the [queue](Self::queue) follows from the limit that the
+    /// algorithm starts with.
     pub fn adaptive(mut self, algorithm: impl Algorithm + 'static) -> Self {
         (self.per_second, self.unit) = (algorithm.limit() as f64 * 1e6, Unit::PollTime);
         self.scheduler = self.scheduler.adaptive(algorithm);
         self
     }
 
-    /// The queue holds what the capacity does in this time.
+    /// Sizes the queue for the cost that the capacity drains in this time.
     pub const fn queue(mut self, time: Duration) -> Self {
         self.queue = Some(time);
         self
     }
 
-    /// The queue holds this cost.
+    /// Sizes the queue for this total cost.
     pub const fn queue_cost(mut self, cost: u64) -> Self {
         self.queue_cost = Some(cost);
         self
     }
 
-    /// The cost of the dearest request: a queue that does not hold it is an error.
+    /// The cost of the most expensive request. A queue that is too small for it is an error.
     pub fn dearest(mut self, cost: u64) -> Self {
         self.scheduler = self.scheduler.dearest(cost);
         self
@@ -264,14 +264,13 @@ impl ThrottleBuilder {
         self
     }
 
-    /// Drops what waited for too long while the queue stood: see [`SchedulerBuilder::codel`].
+    /// Drops requests that waited for too long in a standing queue: see [`SchedulerBuilder::codel`].
     pub fn codel(mut self, target: Duration, interval: Duration) -> Self {
         self.scheduler = self.scheduler.codel(target, interval);
         self
     }
 
-    /// What the very first requests are expected to cost; 1,000 by default, which is a millisecond where time is
-    /// measured.
+    /// The expected cost of the very first requests; 1,000 by default, which is a millisecond if time is measured.
     pub const fn first_cost(mut self, cost: u64) -> Self {
         self.first_cost = cost;
         self
@@ -283,7 +282,7 @@ impl ThrottleBuilder {
         self
     }
 
-    /// What a cost that a handler reports means beside the measured time.
+    /// Whether a cost that a handler reports replaces the measured time or is added to it.
     pub const fn reported_cost(mut self, reported: Reported) -> Self {
         self.reported = reported;
         self
@@ -310,7 +309,7 @@ impl ThrottleBuilder {
         self
     }
 
-    /// Goes by this clock: a [`ManualClock`](sluicegate_core::ManualClock) in tests.
+    /// Uses this clock, such as a [`ManualClock`](sluicegate_core::ManualClock) in tests.
     pub fn clock(mut self, clock: impl Into<Clock>) -> Self {
         self.clock = Some(clock.into());
         self
@@ -320,7 +319,7 @@ impl ThrottleBuilder {
     ///
     /// # Errors
     ///
-    /// When it could not work; every error is a sentence that says what to change.
+    /// When the settings cannot work. Every error is a sentence that says what to change.
     pub fn build(self) -> Result<Throttle, ConfigError> {
         let Settled { scheduler, classes, unit, reported, partitions, builder } = self.settle()?;
         let scheduler = scheduler.build()?;

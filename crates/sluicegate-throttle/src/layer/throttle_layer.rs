@@ -80,8 +80,8 @@ impl<C, P, F, D, X, N> ThrottleLayer<Requests<C, P, F, D, X, N>> {
         })
     }
 
-    /// Predicts the cost of a request by those with the same key; by method and route by default. Use a key that
-    /// clients cannot choose freely. Requests without the key take the mean of their class.
+    /// Predicts the cost of a request from requests with the same key. The default key is method and route. Use a key
+    /// that clients cannot choose freely. Requests without the key are expected to cost the mean of their class.
     pub fn predict_by<P2>(self, predict_by: P2) -> ThrottleLayer<Requests<C, P2, F, D, X, N>> {
         self.map(|Requests { class, fair_by, deadline, exempt, partition, seed, .. }| Requests {
             class,
@@ -121,7 +121,7 @@ impl<C, P, F, D, X, N> ThrottleLayer<Requests<C, P, F, D, X, N>> {
         })
     }
 
-    /// Lets requests for which this condition surely holds pass at once and uncounted, such as health checks.
+    /// Lets requests such as health checks pass at once and uncounted, if this condition certainly holds for them.
     pub fn exempt<X2>(self, exempt: X2) -> ThrottleLayer<Requests<C, P, F, D, X2, N>> {
         self.map(|Requests { class, predict_by, fair_by, deadline, partition, seed, .. }| {
             Requests { class, predict_by, fair_by, deadline, exempt, partition, seed }

@@ -1,4 +1,4 @@
-/// What the costs of a throttle count.
+/// The unit of a throttle's costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unit {
     /// Each request costs 1.
@@ -9,7 +9,7 @@ pub(super) enum Unit {
     Reported,
 }
 
-/// What a [`Cost`](sluicegate_core::Cost) that a handler leaves in its response means where time is measured.
+/// What a [`Cost`](sluicegate_core::Cost) in a response means if time is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Reported {
     /// It is the cost; the measured time is not counted.

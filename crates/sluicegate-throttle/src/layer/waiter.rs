@@ -11,8 +11,8 @@ pub(super) enum Told {
     Shed(Shed),
 }
 
-/// Where a queued request learns what becomes of it. It is told once, whether it has been polled before or not, so no
-/// wake-up is lost.
+/// Tells a queued request whether it is started or refused. It is told once, whether or not it has been polled before,
+/// so no wake-up is lost.
 #[derive(Debug, Default)]
 pub(super) struct Waiter(Mutex<Waiting>);
 
@@ -23,7 +23,7 @@ struct Waiting {
 }
 
 impl Waiter {
-    /// Returns whom to wake, after the lock of the queue has been let go.
+    /// Returns the waker to call after the lock of the queue has been released.
     pub(super) fn tell(&self, told: Told) -> Option<Waker> {
         let mut waiting = self.lock();
         waiting.told = Some(told);
@@ -42,7 +42,7 @@ impl Waiter {
         Poll::Pending
     }
 
-    /// What it was told and has not seen.
+    /// The message that it has not read yet.
     pub(super) fn take(&self) -> Option<Told> {
         self.lock().told.take()
     }

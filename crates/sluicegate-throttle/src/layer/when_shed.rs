@@ -11,8 +11,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// use sluicegate_throttle::layer::WhenShed;
 ///
 /// let throttle = Throttle::builder().in_flight(100).queue(Duration::from_millis(200)).build()?;
-/// // What finds no place gets an answer from a cache: the handler sees that by an extension.
-/// let layer = throttle.layer().when_shed(WhenShed::degrade(1_000));
+/// // Requests without a place are answered from a cache. An extension tells the handler. let layer =
+/// throttle.layer().when_shed(WhenShed::degrade(1_000));
 /// # let _ = layer;
 /// # Ok::<(), sluicegate_throttle::ConfigError>(())
 /// ```
@@ -53,7 +53,7 @@ impl WhenShed {
     ///
     /// # Panics
     ///
-    /// When the status is no redirection that a request can be answered with: 302, 303, 307 or 308.
+    /// When the status is not one of 302, 303, 307 and 308.
     #[must_use]
     #[track_caller]
     pub fn status(mut self, status: u16) -> Self {
@@ -91,7 +91,7 @@ impl WhenShed {
         }
     }
 
-    /// A permit to serve a request less.
+    /// A permit to serve a degraded request.
     pub(super) fn permit(&self) -> Option<OwnedSemaphorePermit> {
         match &self.0 {
             Kind::Degrade(places) => Arc::clone(places).try_acquire_owned().ok(),

@@ -3,15 +3,15 @@ use super::Prediction;
 /// The mean follows this many samples.
 const SAMPLES: f64 = 16.0;
 
-/// This many samples in a row, each more than twice the mean or each less than half of it, are a step change: the mean
-/// starts again with them. A smoothed mean alone would carry 1.6 % of an old mean into the 64th request after the step,
-/// which is 15 % of the new one if costs fell to a tenth.
+/// This many samples in a row that are all more than twice the mean, or all less than half of it, are a step change.
+/// The mean then starts again with them. Without this, a smoothed mean would still contain 1.6 % of the old mean in the
+/// 64th request after the step. If costs fell to a tenth, that would be 15 % of the new mean.
 const STEP: u8 = 8;
 
 /// The share of requests that cost at most the high quantile.
 const HIGH: f64 = 0.95;
 
-/// A smoothed mean and a high quantile, in a few words. Estimates, so they are doubles.
+/// A smoothed mean and a high quantile in a few bytes. Both are estimates, so they are doubles.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Estimate {
     mean: f64,

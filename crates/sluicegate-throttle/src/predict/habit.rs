@@ -1,13 +1,14 @@
 /// The sums follow this many requests.
 const REQUESTS: f64 = 32.0;
 
-/// Differences within a quarter are taken for chance.
+/// Differences of less than a quarter count as chance.
 const CHANCE: f64 = 1.25;
 
-/// What the requests of a flow cost beside what was expected of them by their route. Estimates, so they are doubles.
+/// How the costs of a flow's requests compare with the costs expected for their routes. Both are estimates, so they are
+/// doubles.
 ///
-/// A client can choose the dear requests of a route whose mean is low. With this, they are dear from the second on,
-/// and the cheap ones of others stay cheap.
+/// A client can choose the expensive requests of a route whose mean is low. Because of this factor, they are predicted
+/// as expensive from the second one on, while cheap requests of other clients stay cheap.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Habit {
     actual: f64,
@@ -21,7 +22,7 @@ impl Habit {
         follow(&mut self.expected, expected);
     }
 
-    /// What to multiply expected costs by.
+    /// The factor for expected costs.
     pub(super) fn factor(&self) -> f64 {
         if self.expected == 0.0 {
             return 1.0;

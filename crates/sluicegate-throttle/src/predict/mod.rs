@@ -1,4 +1,4 @@
-//! What a request will cost, from what similar requests cost, and from whether those of its client cost more.
+//! Predicts what a request will cost from the costs of similar requests and of other requests of its client.
 //!
 //! ```
 //! use sluicegate_throttle::Class;
@@ -10,8 +10,8 @@
 //!
 //! (0..16).for_each(|_| predictor.learn(search, Class::CRITICAL, 20_000));
 //! assert_eq!(predictor.predict(search, Class::CRITICAL).mean, 20_000);
-//! // What nobody has seen yet is taken for the mean of its class.
-//! assert_eq!(predictor.predict(unknown, Class::CRITICAL).mean, 20_000);
+//! // An unknown key is expected to cost the mean of its class. assert_eq!(predictor.predict(unknown,
+//! Class::CRITICAL).mean, 20_000);
 //! ```
 
 mod estimate;
@@ -29,7 +29,7 @@ use crate::error::MAX_CLASSES;
 /// A sample counts as at most this many times the mean, so that one outlier does not lock the queue.
 const OUTLIER: u64 = 64;
 
-/// What is expected of a request.
+/// The expected cost of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Prediction {
     /// The smoothed mean.
@@ -40,8 +40,8 @@ pub struct Prediction {
 
 /// A bounded table of costs by key.
 ///
-/// A key is a hash of what makes requests alike, such as the method and the route, under a secret seed. New keys push
-/// out those that were used least recently, and those that were used once before all others; memory never grows.
+/// A key is a hash of what makes requests alike, such as the method and the route, under a secret seed. A new key
+/// replaces one that was used only once or, if there is none, the one that was used least recently. Memory never grows.
 #[derive(Debug)]
 pub struct Predictor {
     routes: Table<Estimate>,
@@ -51,7 +51,8 @@ pub struct Predictor {
 }
 
 impl Predictor {
-    /// Room for about `keys` keys, and as many flows. `first` is expected of the very first requests.
+    /// Room for about `keys` keys and the same number of flows. `first` is the expected cost of the very first
+    /// requests.
     pub fn new(keys: usize, first: u64) -> Self {
         Self {
             routes: Table::new(keys),
@@ -61,14 +62,14 @@ impl Predictor {
         }
     }
 
-    /// What a request with this key will cost: the mean of its class for an unknown key.
+    /// The expected cost of a request with this key. For an unknown key, it is the mean of the class.
     pub fn predict(&self, key: u64, class: Class) -> Prediction {
         let known = self.routes.value(key).and_then(Estimate::prediction);
         known.unwrap_or_else(|| self.expected(class))
     }
 
-    /// What a request with this key will cost that is of this flow: a flow whose requests cost more, or less, than
-    /// others with the same keys is expected to go on so.
+    /// The expected cost of a request with this key from this flow. If the flow's requests have cost more, or less,
+    /// than others with the same keys, that is expected of this request too.
     pub fn predict_for(&self, key: u64, flow: u64, class: Class) -> Prediction {
         let expected = self.predict(key, class);
         let factor = self.flows.value(flow).map_or(1.0, Habit::factor);
@@ -76,16 +77,17 @@ impl Predictor {
         Prediction { mean: times(expected.mean), high: times(expected.high) }
     }
 
-    /// A request with this key has cost this.
+    /// Learns the cost of a request with this key.
     pub fn learn(&mut self, key: u64, class: Class, cost: u64) {
         let cost = self.bounded(key, class, cost);
         self.routes.value_mut(key).learn(cost);
         self.classes[class.rank().min(MAX_CLASSES - 1)].learn(cost);
     }
 
-    /// A request with this key has cost this, and was of this flow.
+    /// Learns the cost of a request with this key from this flow.
     pub fn learn_for(&mut self, key: u64, flow: u64, class: Class, cost: u64) {
-        // Beside the mean of the class where the key is new: who comes with a new one each time is found out.
+        // If the key is new, compare with the mean of the class. That also catches a client that uses a new key each
+        // time.
         if !self.knows_nothing() {
             let expected = self.predict(key, class).mean;
             let cost = self.bounded(key, class, cost);

@@ -3,12 +3,12 @@ const WAYS: usize = 4;
 
 /// Values by key, in memory that never grows.
 ///
-/// Where a new key has no room, it takes the place of the one that was used least recently, of those that were used
-/// once if there are any: a flood of keys that come once leaves those in use where they are.
+/// If there is no room for a new key, it replaces the least recently used of the keys that were used only once, or of
+/// all if there are none such. A flood of keys that are used once does not displace keys in use.
 #[derive(Debug)]
 pub(super) struct Table<T> {
     sets: Box<[[Row<T>; WAYS]]>,
-    /// Counts uses, to tell which row was used least recently.
+    /// Counts uses, to find the row that was used least recently.
     uses: u64,
 }
 
@@ -33,7 +33,7 @@ impl<T: Copy + Default> Table<T> {
         row.map(|row| &row.value)
     }
 
-    /// The value of this key; a new one where it is not known.
+    /// The value of this key, or a new one if the key is unknown.
     pub(super) fn value_mut(&mut self, key: u64) -> &mut T {
         self.uses += 1;
         let (set, used) = (self.set(key), self.uses);

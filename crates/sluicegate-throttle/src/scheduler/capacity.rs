@@ -2,12 +2,12 @@ use std::time::Duration;
 
 use crate::adaptive::Algorithm;
 
-/// Longest time for which unused capacity is made up for, in microseconds, while requests wait: timers are late by up to
-/// some milliseconds, and a rate that lost this each time would not be reached.
+/// Longest time of unused capacity that is made up for while requests wait, in microseconds. Timers are late by some
+/// milliseconds. Without this, each delay would be lost and the rate would not be reached.
 const CATCH_UP: u64 = 10_000;
 
-/// Costs that were not predicted shut a rate for no longer than this, in microseconds: a handler that reports the largest
-/// number there is would shut it for ever.
+/// Costs that were not predicted stop a rate for at most this time, in microseconds. Otherwise a handler that reports
+/// the largest possible number would stop it for ever.
 const MOST_OWED: u64 = 60_000_000;
 
 /// What drains the queue.
@@ -39,10 +39,10 @@ pub(super) struct Rate {
     amount: u64,
     /// Microseconds.
     period: u64,
-    /// What has been started and not drained yet, times `period`. Below zero, it is time that was not used while
-    /// requests waited.
+    /// Cost that has been started and not drained yet, times `period`. A negative value is capacity that was not used
+    /// while requests waited.
     debt: i128,
-    /// When `debt` was right.
+    /// The time at which `debt` was computed.
     at: u64,
 }
 
@@ -57,7 +57,7 @@ impl Rate {
         (self.amount, Duration::from_micros(self.period))
     }
 
-    /// Goes on at another rate: what has been started and not drained stays.
+    /// Continues at another rate. Cost that has been started and not drained stays.
     pub(super) fn change(&mut self, new: &Self) {
         self.debt = self.debt * i128::from(new.period) / i128::from(self.period);
         (self.amount, self.period) = (new.amount, new.period);
@@ -84,7 +84,7 @@ impl Rate {
         self.debt <= 0
     }
 
-    /// When it is free, if nothing is started before.
+    /// When the next request can start, if none is started before.
     pub(super) fn free_at(&self) -> u64 {
         self.at.saturating_add(self.time(self.debt))
     }
@@ -98,8 +98,8 @@ impl Rate {
         self.debt += self.weighed(cost);
     }
 
-    /// A request that was started as `predicted` has cost `actual`. What is more than predicted is owed up to
-    /// [`MOST_OWED`].
+    /// A request that was started with the cost `predicted` has cost `actual`. The excess over the prediction is owed
+    /// up to [`MOST_OWED`].
     pub(super) fn settle(&mut self, predicted: u64, actual: u64, has_waiting: bool) {
         let most = self.debt.max(self.drained(MOST_OWED));
         self.debt = (self.debt + self.weighed(actual) - self.weighed(predicted)).min(most);
@@ -108,7 +108,7 @@ impl Rate {
         }
     }
 
-    /// How long it takes to drain what is started and `cost` more.
+    /// How long it takes to drain all started cost and `cost` more.
     pub(super) fn wait(&self, cost: u64) -> u64 {
         self.time(self.debt.max(0).saturating_add(self.weighed(cost)))
     }

@@ -15,28 +15,29 @@ const CONTENDED: u64 = 10_000_000;
 
 /// The queued requests of one class, or of one partition in it, in a queue for each flow, served by deficit round robin.
 ///
-/// A flow has a queue of its own while there are enough. Flows beyond that share queues: each takes the one of its
-/// hand that holds the least cost, so a small flow most likely finds one without a large flow in it.
+/// A flow has a queue of its own while there are enough queues. After that, flows share queues. Each request goes to
+/// the queue of its flow's hand that holds the least cost, so a small flow most likely finds a queue without a large
+/// flow in it.
 #[derive(Debug)]
 pub(super) struct ClassQueue {
-    /// All of the class, the oldest first.
+    /// All requests of the class, the oldest first.
     pub(super) ages: List,
     pub(super) cost: u64,
     pub(super) len: usize,
     pub(super) codel: Option<Codel>,
     queues: Box<[FlowQueue]>,
-    /// Queues whose turn comes. One that has become empty is taken out when its turn has come.
+    /// Queues in the order of their turns. A queue that has become empty is removed when its turn comes.
     ring: VecDeque<u16>,
     owners: HashMap<u64, u16, FixedState>,
     /// Queues without an owner.
     free: Vec<u16>,
-    /// What a queue may spend in each round: the mean cost of a request.
+    /// How much cost a queue may spend in each round: the mean cost of a request.
     quantum: u64,
     /// The mean cost times [`SMOOTHING`].
     costs: u128,
-    /// Whose request came last.
+    /// The flow of the last request.
     latest_flow: Option<u64>,
-    /// Until then, several flows want to be served.
+    /// Until then, the class counts as having requests of several flows.
     contended_until: u64,
 }
 
@@ -47,10 +48,10 @@ struct FlowQueue {
     len: usize,
     /// Whether requests of other flows than its owner's may be in it.
     is_shared: bool,
-    /// What it may spend before its turn is over.
+    /// The cost that it may spend before its turn is over.
     deficit: u64,
     owner: Option<u64>,
-    /// The cost of the owner's own requests. Those of flows that share the queue are not its fault.
+    /// The cost of the owner's own requests, without those of other flows that share the queue.
     owned: u64,
     in_ring: bool,
 }
@@ -77,17 +78,17 @@ impl ClassQueue {
         self.queues.len()
     }
 
-    /// A request of `flow` has come, whatever becomes of it.
+    /// Called for every request of `flow`, whether or not it is admitted.
     pub(super) fn note(&mut self, flow: u64, now: u64) {
         if self.latest_flow.replace(flow).is_some_and(|latest| latest != flow) {
             self.contended_until = now.saturating_add(CONTENDED);
         }
     }
 
-    /// Whether a request of this flow would take more than the flow's share of the `room` that is left in the queue: what
-    /// the flow holds is to be no more than what it leaves to others. So a flow that sends more than is drained fills
-    /// half of the queue, two fill a third each, and one with nothing in the queue finds room. A flow without others
-    /// may fill the queue.
+    /// Whether this request would exceed its flow's share of the queue, of which `room` is left. A flow may hold no
+    /// more of the queue than it leaves free for others. One flow that sends more than is drained fills half of the
+    /// queue, two such flows fill a third each, and a flow with nothing in the queue still finds room. A flow that is
+    /// alone may fill the queue.
     pub(super) fn is_greedy(&self, flow: u64, cost: u64, room: u64, now: u64) -> bool {
         if now >= self.contended_until {
             return false;
@@ -143,7 +144,7 @@ impl ClassQueue {
         self.quantum = u64::try_from(self.costs / SMOOTHING).unwrap_or(u64::MAX).max(1);
     }
 
-    /// Takes a request out of its lists; not out of the slab.
+    /// Removes a request from its lists, but not from the slab.
     pub(super) fn unlink(&mut self, slab: &mut Slab, index: Index) {
         let &Entry { queue, cost, flow: from, .. } = slab.entry(index);
         slab.unlink(Chain::Age, &mut self.ages, index);
@@ -163,8 +164,8 @@ impl ClassQueue {
         }
     }
 
-    /// The request to start next: of the flow whose turn it is the oldest, or the freshest if the oldest was offered
-    /// before `late`.
+    /// The request to start next. It is the oldest of the flow whose turn it is, or the freshest if the oldest was
+    /// offered before `late`.
     pub(super) fn next(&mut self, slab: &Slab, late: Option<u64>) -> Option<Index> {
         if self.len == 0 {
             return None;
@@ -190,7 +191,7 @@ impl ClassQueue {
         }
     }
 
-    /// Lets as many rounds pass at once as nobody can start anything in.
+    /// Skips all rounds in which no queue could start a request.
     fn skip_rounds(&mut self, slab: &Slab, late: Option<u64>) {
         let rounds = |queue: &u16| {
             let flow = &self.queues[usize::from(*queue)];
@@ -203,7 +204,7 @@ impl ClassQueue {
         }
     }
 
-    /// A request that `next` named is started: its flow has spent its cost.
+    /// Called when the request that `next` returned is started. Its flow has spent its cost.
     pub(super) fn spend(&mut self, queue: u16, cost: u64) {
         let flow = &mut self.queues[usize::from(queue)];
         flow.deficit = flow.deficit.saturating_sub(cost);
@@ -230,11 +231,11 @@ impl ClassQueue {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct QueuedFlow {
-    /// The flow, as it was offered; `None` for flows that share a queue, because there are more of them than queues.
+    /// The flow, as it was offered. `None` for flows that share a queue.
     pub flow: Option<u64>,
     /// How many requests of it wait.
     pub requests: usize,
-    /// The cost of those together.
+    /// Their total cost.
     pub cost: u64,
 }
 

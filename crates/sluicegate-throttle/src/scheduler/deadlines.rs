@@ -3,13 +3,13 @@ use std::collections::BinaryHeap;
 
 use super::slab::{Id, Slab};
 
-/// More entries than this, and most of them of requests that have left, are cleared away.
+/// If there are more entries than this, and most belong to requests that have left, those are removed.
 const FEW: usize = 64;
 
-/// When the deadlines of queued requests pass, the next one first.
+/// The deadlines of queued requests, the next one first.
 ///
-/// A request that leaves the queue leaves its entry behind, until it is the first one, or until such entries are more
-/// than half of all.
+/// The entry of a request stays behind when the request leaves the queue. It is removed when it becomes the first one,
+/// or when such entries are more than half of all.
 #[derive(Debug, Default)]
 pub(super) struct Deadlines(BinaryHeap<Reverse<(u64, Id)>>);
 
@@ -35,7 +35,7 @@ impl Deadlines {
         self.0.pop().map(|Reverse((_, id))| id)
     }
 
-    /// Clears entries of requests that have left from the front: nobody has to come for them.
+    /// Removes entries of requests that have left from the front, so that no timer fires for them.
     pub(super) fn clear_front(&mut self, slab: &Slab) {
         while self.0.peek().is_some_and(|Reverse((_, id))| slab.find(*id).is_none()) {
             self.0.pop();

@@ -6,11 +6,11 @@ use crate::error::MAX_CLASSES;
 const WINDOW: u64 = 1_000_000;
 const REQUESTS: u64 = 2_000;
 
-/// Fewer requests of a class in a window say nothing.
+/// A window with fewer requests of a class says nothing about that class.
 const FEWEST: u64 = 4;
 
-/// How many classes are admitted, the most critical first: those of which, in the last window, less than half was
-/// shed.
+/// How many classes are admitted, the most critical first. A class is admitted if less than half of its requests were
+/// shed in the last window.
 #[derive(Debug)]
 pub(super) struct Level {
     since: u64,
@@ -32,7 +32,7 @@ impl Level {
         if !is_over {
             return;
         }
-        // What lies before a quiet time says nothing about the present.
+        // Counts from before a quiet time say nothing about the present.
         let is_recent = now.saturating_sub(self.since) < 2 * WINDOW;
         let mut admitted = classes.len();
         for (rank, class) in classes.iter().enumerate().rev() {
@@ -46,7 +46,7 @@ impl Level {
         (self.admitted, self.since, self.offers) = (admitted, now, 1);
     }
 
-    /// How many classes are admitted: all of them after a time without requests.
+    /// How many classes are admitted. After a time without requests, all of them are.
     pub(super) const fn admitted(&self, now: u64, classes: usize) -> usize {
         if now.saturating_sub(self.since) < 2 * WINDOW { self.admitted } else { classes }
     }

@@ -5,16 +5,16 @@ use super::{Instruction, Scheduler, SchedulerBuilder};
 use crate::error::ConfigError;
 
 impl Scheduler {
-    /// Puts other settings in force. What waits stays in the queue, what runs goes on, and what was learnt stays: the
-    /// pace of requests, an adaptive limit, the turns of classes and flows. Starts what can be started now;
+    /// Changes the settings. Queued requests stay in the queue and running requests go on. The pace of requests, an
+    /// adaptive limit, and the turns of classes and flows are kept. Requests that can start now are started;
     /// instructions are added to `out`.
     ///
-    /// A queue that holds less from now on keeps what is in it, and takes nobody until there is room again.
+    /// A queue that becomes smaller keeps its requests, and takes no others until there is room again.
     ///
     /// # Errors
     ///
-    /// When the new settings could not work, or have another kind of capacity, or another number of classes,
-    /// partitions or flow queues. Then nothing changes.
+    /// When the new settings cannot work, or have another kind of capacity, or another number of classes, partitions or
+    /// flow queues. Nothing changes then.
     pub fn reconfigure(
         &mut self,
         now: u64,

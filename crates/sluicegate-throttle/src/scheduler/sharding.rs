@@ -1,7 +1,7 @@
-/// Queues that a flow without a queue of its own may choose from: a hand of 8, as in Kubernetes.
+/// The number of queues that a flow without a queue of its own may choose from. Kubernetes uses a hand of 8, too.
 pub(super) const HAND: usize = 8;
 
-/// Deals `flow` its hand: different queues out of `queues`, the same ones each time.
+/// Deals `flow` its hand: different queues out of `queues`, always the same ones for a flow.
 pub(super) fn hand(flow: u64, queues: usize) -> impl Iterator<Item = usize> {
     let mut sorted = [usize::MAX; HAND];
     let mut rest = flow;
@@ -9,7 +9,7 @@ pub(super) fn hand(flow: u64, queues: usize) -> impl Iterator<Item = usize> {
         let left = (queues - dealt) as u64;
         let mut card = (rest % left) as usize;
         rest /= left;
-        // The card-th of those that are not dealt yet.
+        // The card-th queue of those that are not dealt yet.
         for &taken in &sorted[..dealt] {
             if card >= taken {
                 card += 1;

@@ -4,7 +4,7 @@ use super::capacity::{Capacity, Concurrency};
 use super::{Counts, QueuedFlow, Scheduler};
 use crate::class::Class;
 
-/// What it is doing at this moment.
+/// What it is doing at present.
 impl Scheduler {
     /// How many requests are queued.
     pub const fn len(&self) -> usize {
@@ -59,8 +59,8 @@ impl Scheduler {
         }
     }
 
-    /// The time that an adaptive limit takes for that of an unloaded server, in microseconds. `None` where it is
-    /// unknown, and where the algorithm or the capacity has none.
+    /// An adaptive limit's estimate of a request's time in an unloaded server, in microseconds. `None` while it is
+    /// unknown, and if the algorithm or the capacity has no such estimate.
     pub fn baseline(&self) -> Option<u64> {
         match &self.capacity {
             Capacity::InFlight(Concurrency::Adaptive(algorithm)) => algorithm.baseline(),
@@ -79,18 +79,19 @@ impl Scheduler {
         })
     }
 
-    /// How many requests went which way.
+    /// Numbers of requests, by what happened to them.
     pub fn counts(&self) -> Counts {
         self.counts.iter().fold(Counts::default(), Counts::plus)
     }
 
-    /// How many requests of this class went which way.
+    /// Numbers of requests of this class, by what happened to them.
     pub fn counts_of(&self, class: Class) -> Counts {
         self.counts[self.rank(class)]
     }
 
-    /// How many classes are admitted, the most critical first: those of which less than half was shed in the last
-    /// second, or in the last 2,000 requests of all classes. A caller that knows this need not send the others.
+    /// How many classes are admitted, the most critical first. A class is admitted if less than half of its requests
+    /// were shed in the last second, or in the last 2,000 requests of all classes. A caller that knows this number need
+    /// not send requests of the other classes.
     pub const fn admitted_classes(&self, now: u64) -> usize {
         self.level.admitted(now, self.lanes.classes())
     }
@@ -108,6 +109,6 @@ pub struct PartitionUse {
     pub running: usize,
     /// How many of its requests are queued.
     pub waiting: usize,
-    /// How many may run whatever the other partitions do.
+    /// How many of its requests may run, regardless of the other partitions.
     pub guaranteed: usize,
 }

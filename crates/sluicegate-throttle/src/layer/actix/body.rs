@@ -9,7 +9,7 @@ use pin_project_lite::pin_project;
 use crate::layer::in_service::{InService, Piece};
 
 pin_project! {
-    /// The body of a response that has passed a throttle in actix-web: that of the service inside, as it is.
+    /// The body of a response that has passed a throttle in actix-web: the unchanged body of the inner service.
     ///
     /// The time in which it is polled belongs to the cost of the request, which ends when the last chunk has been taken,
     /// when the body fails, and when it is dropped because the client has gone. An upgraded connection is the body of

@@ -1,7 +1,6 @@
 use crate::layer::settings::Settings;
 
-/// What requests under way need: the service, which is called by those that wait when they have waited, and the
-/// settings.
+/// What running and waiting requests need: the settings, and the service, which a queued request calls after its wait.
 pub(super) struct Inside<I, R> {
     pub(super) service: I,
     pub(super) settings: Settings<R>,

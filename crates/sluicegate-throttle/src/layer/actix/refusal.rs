@@ -1,4 +1,4 @@
-//! actix-web speaks an older version of the `http` crate than everybody else.
+//! actix-web uses an older version of the `http` crate than the rest of the workspace.
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
