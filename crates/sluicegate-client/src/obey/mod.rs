@@ -8,7 +8,7 @@
 //! - The first request to a server goes alone, for a second at most: its response may say what is left.
 //! - When less than a quarter of a quota is left, what is left is spread over the time to its reset.
 //! - Nothing is sent when nothing is left, until the reset.
-//! - What a hostile server may demand has a cap, an hour by default.
+//! - The wait that a hostile server can demand has a cap, an hour by default.
 //!
 //! [`ObeyLayer`] does this for the requests of a client, by origin. reqwest follows redirects below the layer: what the
 //! last origin says is noted for that origin, but a request is held back by the first alone. To have each hop obeyed,

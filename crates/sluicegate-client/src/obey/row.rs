@@ -5,7 +5,7 @@ use tokio::sync::{Notify, Semaphore};
 use super::standing::Standing;
 use crate::table::{Row, Worth};
 
-/// How the client stands with a server, and who waits for a turn.
+/// What the client knows about a server, and the requests that wait for a turn.
 #[derive(Debug, Default)]
 pub(super) struct ServerRow {
     pub(super) standing: Standing,
@@ -46,7 +46,7 @@ impl ServerRow {
     }
 }
 
-/// What holds requests back for the shortest time is worth the least.
+/// The row that holds requests back for the shortest time is the least valuable.
 impl Row for ServerRow {
     fn worth(&self, now: u64) -> Worth {
         match () {

@@ -160,7 +160,7 @@ impl Drop for Permit {
     }
 }
 
-/// A place in the line of a server; dropped, it is free.
+/// A place in the queue of a server. Dropping it frees the place.
 #[derive(Debug)]
 pub(super) struct Place {
     shared: Arc<Shared>,

@@ -1,11 +1,12 @@
-//! What a caller does that was not admitted: wait, or give up.
+//! Decides whether a caller that was not admitted waits or gives up.
 
 use std::time::Duration;
 
 /// How long a caller waits for its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Patience {
-    /// Until it is admitted, however long that takes: for consumers of a queue. What can never be admitted is refused.
+    /// Waits until it is admitted, however long that takes. This suits consumers of a queue. A cost that can never be
+    /// admitted is refused.
     UntilAdmitted,
     /// At most so long: for a request that somebody waits for. It is refused at once if it would have to wait longer.
     AtMost(Duration),
@@ -13,7 +14,7 @@ pub enum Patience {
     Not,
 }
 
-/// The pause where nobody can tell when there will be room, as where only giving back makes some.
+/// The pause if it is unknown when there will be room, for example if only giving back makes room.
 const BLIND: Duration = Duration::from_millis(50);
 
 /// The shortest pause, so that a store that says "at once" and refuses again does not keep a processor busy.

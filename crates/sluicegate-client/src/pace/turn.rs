@@ -134,7 +134,7 @@ impl<S: Store> fmt::Debug for Turn<S> {
     }
 }
 
-/// One of those who wait, until it is dropped.
+/// Counts as a waiting caller until it is dropped.
 struct Waiting<S>(Pacer<S>);
 
 impl<S: Store + Clone> Waiting<S> {

@@ -34,7 +34,7 @@ impl Backoff {
         Ok(Self { base: (base.as_micros() as u64).max(1), most: most.as_micros() as u64 })
     }
 
-    /// Microseconds to wait after so many attempts, at least 1, by a random number.
+    /// Microseconds to wait after this number of attempts, which is at least 1. The wait depends on a random number.
     pub(super) fn wait(&self, attempts: u32, random: u32) -> u64 {
         let doubled = self.base.saturating_mul(1 << attempts.saturating_sub(1).min(40));
         // At most a day by a number of 32 bits: below 2^69, so in two steps.

@@ -30,9 +30,9 @@ pub struct Budget {
 
 #[derive(Debug)]
 struct Balance {
-    /// What there is, in millionths of a retry.
+    /// The balance, in millionths of a retry.
     credit: u64,
-    /// What is left of the advance to pay back.
+    /// The part of the advance that has not been paid back yet.
     debt: u64,
 }
 
@@ -51,7 +51,7 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// A budget of `share` of the requests, from 0 to 1, with an advance of so many retries.
+    /// A budget of `share` of the requests, from 0 to 1, with an advance of this many retries.
     ///
     /// # Errors
     ///
@@ -84,7 +84,7 @@ impl Budget {
         balance.credit = (balance.credit + self.share - paid_back).min(self.most);
     }
 
-    /// Whether one more may be sent a second time; if so, it is paid for.
+    /// Pays for one more retry. Returns whether the budget allows it.
     pub fn withdraw(&self) -> bool {
         let mut balance = self.balance.lock().unwrap_or_else(PoisonError::into_inner);
         match balance.credit.checked_sub(ONE) {

@@ -44,7 +44,7 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    /// How long to wait for another attempt after so many that ended so; `None` if there is none.
+    /// How long to wait before the next attempt. `None` if there is no further attempt.
     ///
     /// `left` is the time in which an answer is of use.
     pub(super) fn wait(

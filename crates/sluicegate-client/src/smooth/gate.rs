@@ -24,7 +24,7 @@ pub trait Reserve {
 
 /// Waits for what a [smooth method](super) says. Shared by reference or in an `Arc`.
 ///
-/// What was reserved is not given back when a caller leaves: the next one has been told its time already.
+/// A reservation is not given back when a caller leaves, because the next caller has already been told its time.
 #[derive(Debug)]
 pub struct Gate<R> {
     method: Mutex<R>,

@@ -43,7 +43,7 @@ pub struct Stored {
 
 #[derive(Debug, Clone, Copy)]
 enum Method {
-    /// Stores the permits of so many seconds.
+    /// Stores the permits of this many seconds.
     Bursty {
         seconds: f64,
     },
@@ -56,7 +56,7 @@ enum Method {
 }
 
 impl Stored {
-    /// `rate` permits a second. What is not used is stored for up to `stores`; Guava stores a second's worth.
+    /// `rate` permits a second. Unused permits are stored for up to `stores`. Guava stores those of one second.
     ///
     /// # Errors
     ///
@@ -99,7 +99,7 @@ impl Stored {
         Ok(limiter)
     }
 
-    /// Changes the rate. Who comes next still pays for the last one by the rate before.
+    /// Changes the rate. The next request still waits for the last one at the old rate.
     ///
     /// # Errors
     ///
@@ -132,7 +132,7 @@ impl Stored {
         }
     }
 
-    /// Stores what nobody has used.
+    /// Stores unused permits.
     fn store_until(&mut self, now: f64) {
         if now > self.next_free {
             let each = match self.method {

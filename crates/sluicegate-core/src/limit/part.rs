@@ -5,8 +5,9 @@ use std::fmt;
 
 /// A part of a whole, such as one of 96.
 ///
-/// It is kept as what one request weighs: 96 times as much. Where requests weigh more and nothing else changes, the
-/// words of a bucket mean the same in every part, so a part can change while requests are counted.
+/// It is kept as the weight of one request, which is 96 in this example. Only the weight of requests differs between
+/// parts. The words of a bucket therefore mean the same in every part, and a part can change while requests are
+/// counted.
 ///
 /// One of `n` is exact up to 2^27. Other parts are rounded down by less than one in 2^26.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -19,7 +20,7 @@ const MOST_SHIFT: u32 = 26;
 const MOST: u64 = (1 << (32 - SHIFT_BITS)) - 1;
 
 impl Part {
-    /// All of it.
+    /// The whole.
     pub const WHOLE: Self = Self(1 << SHIFT_BITS);
 
     /// `parts / of`, at most the whole. `None` when that is nothing.
@@ -66,7 +67,7 @@ impl Part {
         (1 << shift, weight)
     }
 
-    /// `whole` weighed as one of this part is, rounded up. `None` beyond 2^64.
+    /// `whole` multiplied by the weight of this part, rounded up. `None` beyond 2^64.
     #[inline]
     pub(crate) fn weigh(self, whole: u64) -> Option<u64> {
         let (weight, shift) = self.parts();
@@ -117,7 +118,7 @@ fn weight(parts: u64, of: u64, shift: u32) -> u128 {
 impl Ord for Part {
     fn cmp(&self, other: &Self) -> Ordering {
         let ((one, one_shift), (two, two_shift)) = (self.parts(), other.parts());
-        // What weighs more is less.
+        // A larger weight means a smaller part.
         (two << one_shift).cmp(&(one << two_shift))
     }
 }

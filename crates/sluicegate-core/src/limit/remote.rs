@@ -296,7 +296,7 @@ pub fn state(words: [u64; 2]) -> State {
     State { words, ..State::default() }
 }
 
-/// What is known of one limit, once the request has been decided.
+/// The status of one limit after the decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LimitOutcome(Known);
 

@@ -17,8 +17,8 @@ const TOO_SMALL: LimitError = LimitError::new(
 );
 
 impl Limit {
-    /// A part of the limit that may be another one at the next request: rows that one part has written mean the same
-    /// in every other. `None` when the part admits nothing.
+    /// A part of the limit, for parts that may change from one request to the next. Rows that one part has written mean
+    /// the same in every other part. `None` if the part admits nothing.
     ///
     /// The rate of a bucket is divided exactly. What it holds at once is divided too, and is at least one request. The
     /// counts of windows, logs and concurrency are rounded down.
@@ -74,7 +74,7 @@ impl Limit {
         }
     }
 
-    /// The part with these bits, of which there was one when it decided.
+    /// The part with these bits. It existed when it decided.
     pub(crate) fn portion(&self, bits: u32) -> Cow<'_, Self> {
         let Some(part) = Part::from_bits(bits) else { return Cow::Borrowed(self) };
         match self.try_part(part) {
@@ -86,7 +86,7 @@ impl Limit {
     /// The part `parts / of` of the limit: what it counts is scaled, rounded down, and at least 1; its
     /// times stay.
     ///
-    /// It keeps the identity, so that limits which are told apart whole are told apart in part.
+    /// It keeps the identity, so that two different limits also have different parts.
     pub(crate) fn try_share(self, parts: u64, of: u64) -> Result<Self, LimitError> {
         let scale = |whole: u64| {
             let part = u128::from(whole) * u128::from(parts) / u128::from(of);
@@ -106,7 +106,7 @@ impl Limit {
             other => other,
         };
         let mut share = Self { spec, count: scale(self.count), soft: None, ..self };
-        // What is too small to be soft below is not.
+        // A limit too small for a soft threshold has none.
         share.soft = self.soft.map(scale).filter(|soft| *soft < share.capacity());
         Ok(Self { id: self.id, ..share.checked()? })
     }

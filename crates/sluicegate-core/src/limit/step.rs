@@ -10,7 +10,7 @@ use super::state::State;
 use super::words::Words;
 
 impl Limit {
-    /// The earliest moment at which a state of two words can have been written.
+    /// The earliest moment at which a state of two words may have been written.
     pub(crate) fn since(&self, words: Words) -> u64 {
         self.algorithm.since(words)
     }

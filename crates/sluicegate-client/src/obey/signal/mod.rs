@@ -117,11 +117,11 @@ impl Names {
 }
 
 fn is_cached(headers: &HeaderMap) -> bool {
-    // A malformed age is none.
+    // A malformed age counts as no age.
     headers.get(header::AGE).and_then(|age| time::digits(age.as_bytes())).is_some_and(|age| age > 0)
 }
 
-/// The one line of the field, if it is text. A field with one value that is there twice is malformed.
+/// The only line of the field, if it is text. A field that allows one value and appears twice is malformed.
 fn line<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     let mut lines = headers.get_all(name).into_iter();
     let line = lines.next()?;
@@ -131,7 +131,7 @@ fn line<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     }
 }
 
-/// The moment of the response in the server's words, else in ours.
+/// The time of the response by the server's clock, or by our own if the server does not tell.
 fn date(headers: &HeaderMap, since_epoch: Duration) -> Duration {
     line(headers, &header::DATE).and_then(time::http_date).unwrap_or(since_epoch)
 }

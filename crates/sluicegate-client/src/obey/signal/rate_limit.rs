@@ -24,7 +24,7 @@ pub(super) fn read(headers: &HeaderMap, quotas: &mut SmallVec<[Quota; 2]>) -> bo
     };
     let policies = items(headers, &RATE_LIMIT_POLICY).unwrap_or_default();
     for item in standings {
-        // What has no `r` says nothing.
+        // An item without `r` says nothing.
         let Some(remaining) = item.remaining else { continue };
         let policy = policies.iter().find(|policy| policy.id == item.id && policy.limit.is_some());
         quotas.push(Quota {
@@ -151,7 +151,7 @@ impl<'de, H: Hasher> ParameterVisitor<'de> for Parameters<'_, H> {
                 hasher.write(&bytes);
                 self.key = hasher.finish();
             }
-            // Parameters that nobody knows are ignored.
+            // Unknown parameters are ignored.
             _ => {}
         }
         Ok(())
@@ -172,7 +172,7 @@ fn number(value: &BareItemFromInput<'_>) -> Result<u64, Malformed> {
     u64::try_from(i64::from(*number)).map_err(|_| Malformed)
 }
 
-/// The reason is not told: nobody reads it.
+/// The error carries no reason, because nothing reads it.
 #[derive(Debug)]
 struct Malformed;
 

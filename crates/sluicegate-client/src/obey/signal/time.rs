@@ -3,7 +3,7 @@ use std::time::{Duration, UNIX_EPOCH};
 /// Times longer than this are read as this: a century. Callers cap them by their settings, far below.
 const LONGEST: Duration = Duration::from_secs(100 * 365 * 86_400);
 
-/// A number of digits alone. One of more digits than fit is as large as can be.
+/// A number of digits only. A number that is too large becomes the largest possible one.
 pub(super) fn digits(text: &[u8]) -> Option<u64> {
     if text.is_empty() {
         return None;
@@ -45,7 +45,7 @@ pub(super) fn duration(text: &str) -> Option<Duration> {
     (!text.is_empty()).then_some(total.min(LONGEST))
 }
 
-/// `number` times so many nanoseconds, rounded up.
+/// `number` times this many nanoseconds, rounded up.
 fn times(number: &str, nanos: u64) -> Option<Duration> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let whole = digits(whole.as_bytes())?;

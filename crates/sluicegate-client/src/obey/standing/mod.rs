@@ -1,4 +1,4 @@
-//! How a client stands with one server: what it may send, and when.
+//! What a client may send to one server, and when.
 //!
 //! No clock and no I/O: the time, and a random number for jitter, are passed in.
 
@@ -11,7 +11,7 @@ use self::quotas::{Allowance, Quotas};
 pub use self::rules::Rules;
 use super::signal::Signal;
 
-/// How a client stands with one server. Times are microseconds on any clock that does not go back.
+/// What a client knows about the limits of one server. Times are microseconds on any clock that does not go back.
 ///
 /// ```
 /// use std::time::Duration;
@@ -82,7 +82,7 @@ enum Resume {
 /// made slower than that.
 const MEETING: u64 = 1_000_000;
 
-/// With so many requests under way, a ramp has ended.
+/// A ramp ends when this many requests are under way.
 const RAMP: u32 = 64;
 
 /// The longest that gaps are stretched, in 16ths above 1: 64 times.
@@ -159,7 +159,7 @@ impl Standing {
         }
     }
 
-    /// Whether nothing is lost if it is forgotten.
+    /// Whether it can be forgotten without losing anything.
     pub fn is_idle(&self, now: u64) -> bool {
         self.in_flight == 0
             && now >= self.not_before
@@ -194,7 +194,7 @@ impl Standing {
         self.slowness -= self.slowness.div_ceil(64);
         self.resume = match (self.resume, turn) {
             (Resume::Meet | Resume::Meeting(_), _) => Resume::Freely,
-            // What remains says how fast to go on.
+            // The remaining quota determines the pace.
             (Resume::Probing(_), Turn::Probe) if tells_quotas => Resume::Freely,
             (Resume::Probing(_), Turn::Probe) => Resume::Ramp(2),
             // The window that was over has been told anew.

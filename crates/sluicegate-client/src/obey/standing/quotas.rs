@@ -17,7 +17,7 @@ pub(super) struct Quotas([Kept; MOST]);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Allowance {
     Free,
-    /// Requests keep so many microseconds apart.
+    /// Requests are at least this many microseconds apart.
     Gap(u64),
     /// None before this time.
     Until(u64),
@@ -26,7 +26,7 @@ pub(super) enum Allowance {
 #[derive(Debug, Clone, Copy, Default)]
 struct Kept {
     policy: u64,
-    /// What is left, without what is under way.
+    /// The remaining quota, without requests under way.
     remaining: u64,
     /// As the server last said, to learn what a request costs.
     told: u64,
@@ -41,7 +41,7 @@ struct Kept {
 }
 
 impl Quotas {
-    /// Notes what the response says, with so many other requests still under way.
+    /// Records what the response says, while this many other requests are under way.
     pub(super) fn update(
         &mut self,
         now: u64,
@@ -80,7 +80,7 @@ impl Quotas {
         was_low
     }
 
-    /// What the strictest of them allows. Windows that are over have [expired](Self::expire).
+    /// What the strictest quota allows. Call [`expire`](Self::expire) first, which removes windows that have ended.
     pub(super) fn allowance(&self, now: u64, in_flight: u32) -> Allowance {
         let live = self.0.iter().filter(|kept| kept.until > now);
         live.map(|kept| kept.allowance(now, in_flight)).fold(Allowance::Free, Allowance::stricter)
@@ -140,7 +140,7 @@ impl Kept {
         }
         let requests = self.remaining / self.cost;
         if requests == 0 && in_flight > 0 {
-            // What is under way may have used it up: the next response tells.
+            // Requests under way may have used it up. The next response will tell.
             return Allowance::Until(self.until);
         }
         if !self.is_low() {

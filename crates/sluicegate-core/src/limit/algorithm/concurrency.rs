@@ -50,7 +50,7 @@ mod tests {
         assert_eq!(three.earliest(words, 4, 0), Earliest::Never);
         Concurrency::give(&mut words, 1);
         assert_eq!(three.earliest(words, 2, 0), Earliest::At(0));
-        // Given back twice by mistake, it is still no more than there was.
+        // Giving back twice by mistake never frees more than the whole.
         Concurrency::give(&mut words, 9);
         assert_eq!(three.remaining(words), 3);
     }

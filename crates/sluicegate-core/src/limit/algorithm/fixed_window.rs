@@ -1,7 +1,7 @@
 //! Fixed window: `count` from each border to the next.
 //!
-//! The words are `[start of the window, spent since]`. More than `count` spent means places booked in
-//! the windows that follow, each filled before the next.
+//! The words are `[start of the window, spent since]`. If more than `count` is spent, the rest is booked in the windows
+//! that follow. Each window is filled before the next.
 
 use crate::limit::earliest::{Earliest, StepResult};
 use crate::limit::exact::{EXACT, bounded};
@@ -11,7 +11,7 @@ use crate::limit::words::{Parameters, Words};
 pub(crate) struct FixedWindow {
     count: u64,
     period: u64,
-    /// Whether a window begins with the first request in it, not at a multiple of the period.
+    /// Whether a window begins with its first request instead of at a multiple of the period.
     pub(crate) from_first: bool,
 }
 
@@ -20,7 +20,7 @@ impl FixedWindow {
         Self { count, period, from_first }
     }
 
-    /// The numbers that give the words their meaning, and how much it holds.
+    /// The numbers that define the meaning of the words, and the capacity.
     pub(crate) const fn parameters(&self) -> Parameters {
         [self.count, self.period, self.from_first as u64, 0]
     }
@@ -30,8 +30,8 @@ impl FixedWindow {
         Self { count, period, from_first: from_first != 0 }
     }
 
-    /// What is spent by words of other numbers, in the present window. Also whether marks mean what they did:
-    /// the windows are the same, nothing is booked in a later one, and all of it fits.
+    /// The amount in the present window that words of other numbers stand for. Also whether marks keep their meaning:
+    /// if the windows are the same, nothing is booked in a later one, and all of it fits.
     pub(crate) fn taken_over(
         &self,
         words: Words,
@@ -62,7 +62,7 @@ impl FixedWindow {
         after <= self.count
     }
 
-    /// Gives back in the window in which it was charged, if nothing is booked behind it.
+    /// Gives back a charge in its own window, if nothing is booked after it.
     pub(crate) fn give_charged(&self, words: &mut Words, then: u64, now: u64, back: u64) {
         let [start, spent] = self.current(*words, now);
         if then >= start && spent <= self.count {
@@ -84,8 +84,8 @@ impl FixedWindow {
         Earliest::At(from.max(self.until(start, window, now)))
     }
 
-    /// The step of a cost that fits into the present window; `None` if it does not. In a window that has begun, this
-    /// takes no division.
+    /// Charges a cost that fits into the present window; `None` if it does not fit. In a window that has begun, this
+    /// needs no division.
     #[inline]
     pub(crate) fn admit_now(&self, words: Words, now: u64, cost: u64) -> Option<StepResult> {
         let [start, spent] = words;
@@ -100,14 +100,13 @@ impl FixedWindow {
     pub(crate) fn spend(&self, words: &mut Words, now: u64, cost: u64, wait: u64) {
         let [start, spent] = self.current(*words, now);
         let window = (now + wait - start) / self.period;
-        // Room that a cost did not fit into is left behind: it went to the next window whole.
+        // A cost that does not fit into the rest of a window goes to the next window as a whole. The rest stays unused.
         let before = spent.max(window.saturating_mul(self.count));
         *words = [start, before.saturating_add(cost).min(EXACT / 2)];
     }
 
-    /// Whether a place `wait` ahead can be booked: it has to stay exact, and where `another` limit
-    /// holds the request back, it must not skip what is left of an earlier window, which everybody
-    /// else may use.
+    /// Whether a place `wait` ahead can be booked. The arithmetic has to stay exact. If `another` limit holds the
+    /// request back, the place must not skip the rest of an earlier window, which others may use.
     pub(crate) fn books(
         &self,
         words: Words,
@@ -141,7 +140,7 @@ impl FixedWindow {
         *words = [start, spent.saturating_add(cost).min(EXACT / 2)];
     }
 
-    /// Gives back in the window in which it was spent, and only while nobody is booked behind it.
+    /// Gives back in the window in which it was spent, and only while no other request is booked after it.
     pub(crate) fn give(&self, words: &mut Words, receipt: Words, now: u64, back: u64) {
         let [start, spent] = self.current(*words, now);
         let (own, _) = self.last_window(receipt[1]);
@@ -162,7 +161,7 @@ impl FixedWindow {
         }
     }
 
-    /// Until a window begins, counted from the one that began at `start`.
+    /// How long until a window begins, counted from the one that began at `start`.
     fn until(&self, start: u64, window: u64, now: u64) -> u64 {
         bounded(self.begin(start, window).saturating_sub(now))
     }
@@ -171,8 +170,7 @@ impl FixedWindow {
         start.saturating_add(window.saturating_mul(self.period))
     }
 
-    /// The index, counted from the current window, of the last one with anything spent in it, and
-    /// how much that is.
+    /// The last window with anything spent in it, as an index counted from the current window, and the amount.
     fn last_window(&self, spent: u64) -> (u64, u64) {
         let last = spent.saturating_sub(1) / self.count;
         (last, spent - last * self.count)

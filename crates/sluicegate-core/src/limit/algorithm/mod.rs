@@ -1,4 +1,4 @@
-//! The arithmetic of each algorithm, one file each, and one type that is any of them.
+//! The arithmetic of each algorithm in a file of its own, and one type for all of them.
 
 pub(crate) mod concurrency;
 pub(crate) mod fixed_window;
@@ -30,8 +30,8 @@ pub(super) enum Algorithm {
 }
 
 impl Algorithm {
-    /// The numbers that give the words their meaning, and say how much it holds; [`NO_PARAMETERS`] where it means the same by
-    /// all of them.
+    /// The numbers that define the meaning of the words, and the capacity. [`NO_PARAMETERS`] if the meaning does not
+    /// depend on numbers.
     #[inline]
     pub(super) const fn parameters(&self) -> Parameters {
         match self {
@@ -58,8 +58,8 @@ impl Algorithm {
         }
     }
 
-    /// What is spent by words of other `numbers`, as words of this algorithm, up to all that this one holds;
-    /// and whether marks of the one mean the same in the other.
+    /// Translates words of other `numbers` into words of this algorithm, with at most its whole capacity spent. Also
+    /// tells whether marks keep their meaning.
     pub(super) fn taken_over(
         &self,
         words: Words,
@@ -75,7 +75,7 @@ impl Algorithm {
         }
     }
 
-    /// Words of which all is spent.
+    /// Words with everything spent.
     pub(super) fn all_spent(&self, now: u64) -> Words {
         match self {
             Self::TokenBucket(bucket) => bucket.all_spent(now),
@@ -86,7 +86,7 @@ impl Algorithm {
         }
     }
 
-    /// Charges what others have admitted, up to all that the words holds; says whether that was all of it.
+    /// Charges what other limits have admitted, up to the capacity. Returns whether all of it was charged.
     pub(super) fn charge_up_to_all(&self, words: &mut Words, now: u64, cost: u64) -> bool {
         match self {
             Self::TokenBucket(bucket) => bucket.charge_up_to_all(words, now, cost),
@@ -100,7 +100,7 @@ impl Algorithm {
         }
     }
 
-    /// Gives back what the words was charged with at `then`, when others admitted it.
+    /// Gives back what was charged at `then`, when other limits admitted it.
     pub(super) fn give_charged(
         &self,
         words: &mut Words,
@@ -131,8 +131,7 @@ impl Algorithm {
         }
     }
 
-    /// Whether a place `wait` ahead can be written down, for a request that `another` limit may hold
-    /// back.
+    /// Whether a place `wait` ahead can be booked, for a request that `another` limit may hold back.
     pub(super) fn books(
         &self,
         state: &State,
@@ -182,7 +181,7 @@ impl Algorithm {
             Self::SlidingLog(sieve) => {
                 sieve.force(state.log.get_or_insert_default(), now, cost);
             }
-            // What is held is held: a response cannot turn out to have been two.
+            // A held place stays one place: a response cannot turn out to have been two.
             Self::Concurrency(_) => {}
         }
     }
@@ -224,7 +223,7 @@ impl Algorithm {
         }
     }
 
-    /// Follows a clock that stepped back, and drops what a log holds in vain.
+    /// Follows a clock that stepped back, and drops expired entries of a log.
     #[inline]
     pub(super) fn tidy(&self, state: &mut State, now: u64) {
         match self {
@@ -241,7 +240,7 @@ impl Algorithm {
         }
     }
 
-    /// The earliest moment at which a state of two words can have been written.
+    /// The earliest moment at which a state of two words may have been written.
     #[inline]
     pub(super) fn since(&self, words: Words) -> u64 {
         match self {
@@ -264,7 +263,7 @@ impl Algorithm {
         }
     }
 
-    /// Microseconds until the state equals a fresh one; `None`: when it is given back.
+    /// Microseconds until the state equals a fresh one. `None` if that happens only when places are given back.
     #[inline]
     pub(super) fn fresh_in(&self, state: &State, now: u64) -> Option<u64> {
         match self {

@@ -16,7 +16,7 @@ pub(crate) struct SlidingWindow {
     tick: u64,
 }
 
-/// The two counts, seen from a moment `into` ticks into the window `index`.
+/// The two counts at a moment that is `into` ticks into the window `index`.
 #[derive(Clone, Copy)]
 struct Windows {
     index: u64,
@@ -51,17 +51,17 @@ impl SlidingWindow {
         self.tick
     }
 
-    /// The numbers that give the words their meaning: what is spent is the same for every count.
+    /// The numbers that define the meaning of the words. The count is not one of them.
     pub(crate) const fn parameters(&self) -> Parameters {
         [0, self.period, self.tick, 0]
     }
 
-    /// A window that says what words of those numbers means, and admits nothing.
+    /// A window that interprets words of those numbers and admits nothing.
     pub(crate) const fn with_parameters([_, period, tick, _]: Parameters) -> Self {
         Self { count: 0, period, tick }
     }
 
-    /// What is spent by words of other numbers, in the present window.
+    /// The amount in the present window that words of other numbers stand for.
     pub(crate) fn taken_over(&self, words: Words, parameters: Parameters, now: u64) -> Words {
         let before = Self::with_parameters(parameters);
         let at = before.windows(words, now);
@@ -73,7 +73,7 @@ impl SlidingWindow {
         [now / self.tick / self.period, self.count]
     }
 
-    /// Gives back in the window in which it was charged, current or previous.
+    /// Gives back a charge in its own window, the current or the previous one.
     pub(crate) fn give_charged(&self, words: &mut Words, then: u64, now: u64, back: u64) {
         self.give(words, [then / self.tick / self.period, 0], now, back);
     }
@@ -117,8 +117,8 @@ impl SlidingWindow {
         index.saturating_mul(self.period * self.tick)
     }
 
-    /// The step of a cost that fits now, with all of the previous window counted; `None` if it does not fit so
-    /// easily. The words must not be of a later time.
+    /// Charges a cost that fits even if all of the previous window counts; `None` if it does not. The words must not be
+    /// of a later time.
     #[inline]
     pub(crate) fn admit_now(&self, words: Words, now: u64, cost: u64) -> Option<StepResult> {
         let at = self.windows(words, now);
@@ -137,7 +137,7 @@ impl SlidingWindow {
         self.write(words, Windows { current: at.current.saturating_add(cost), ..at });
     }
 
-    /// Takes back from the window in which it was spent, current or previous.
+    /// Gives back in the window in which it was spent, the current or the previous one.
     pub(crate) fn give(&self, words: &mut Words, receipt: Words, now: u64, back: u64) {
         let at = self.windows(*words, now);
         let given = match at.index.checked_sub(receipt[0]) {
@@ -175,8 +175,8 @@ impl SlidingWindow {
         (into < self.period).then_some(into.max(at.into))
     }
 
-    /// In a window before its own, where the clock stepped back to, all that was spent counts as spent
-    /// there: it could be late in that window, when the previous count hardly weighs any more.
+    /// If the clock stepped back into an earlier window, everything that was spent counts as spent there. The moment
+    /// could be late in that window, when the previous count has almost no weight.
     fn windows(&self, [index, counts]: Words, now: u64) -> Windows {
         let ticks = now / self.tick;
         let (at, into) = (ticks / self.period, ticks % self.period);
@@ -190,7 +190,7 @@ impl SlidingWindow {
         Windows { index: at, into, previous, current }
     }
 
-    /// Refused attempts may be counted too: no more of them than keeps the products exact.
+    /// Refused attempts may be counted too, but only as many as keep the products exact.
     fn most(&self) -> u64 {
         (EXACT / 2 / self.period).min(u64::from(u32::MAX))
     }
@@ -230,7 +230,7 @@ mod tests {
         assert_eq!(sliding().earliest(words, 1_050, 1, 0), Earliest::At(51));
         assert_eq!(sliding().earliest(words, 1_050, 10, 0), Earliest::At(141));
         assert_eq!(sliding().earliest(words, 1_050, 11, 0), Earliest::Never);
-        // Asked about a later moment, it fits there if it fits before.
+        // A cost that fits earlier also fits at a later moment.
         assert_eq!(sliding().earliest(words, 1_050, 1, 70), Earliest::At(70));
     }
 

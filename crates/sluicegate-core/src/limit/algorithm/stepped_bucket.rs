@@ -19,7 +19,7 @@ impl SteppedBucket {
         Self { amount, every, cap }
     }
 
-    /// The numbers that give the words their meaning, and how much it holds.
+    /// The numbers that define the meaning of the words, and the capacity.
     pub(crate) const fn parameters(&self) -> Parameters {
         [self.amount, self.every, 0, self.cap]
     }
@@ -29,8 +29,8 @@ impl SteppedBucket {
         Self { amount, every, cap }
     }
 
-    /// The tokens that are spent by words of other numbers. The step that has begun goes on, unless it would
-    /// be over already.
+    /// The spent tokens that words of other numbers stand for. The present step goes on, unless it would already be
+    /// over.
     pub(crate) fn taken_over(&self, words: Words, parameters: Parameters, now: u64) -> Words {
         let [anchor, spent] = Self::with_parameters(parameters).refilled(words, now);
         let begun = if anchor + self.every > now { anchor } else { now };
@@ -48,7 +48,8 @@ impl SteppedBucket {
         after <= self.cap
     }
 
-    /// Gives back what of a charge made at `then` has not been refilled, had every step been for it.
+    /// Gives back the part of a charge made at `then` that has not been refilled, as if every step had refilled this
+    /// charge.
     pub(crate) fn give_charged(
         &self,
         words: &mut Words,
@@ -75,7 +76,7 @@ impl SteppedBucket {
 
     pub(crate) fn spend(&self, words: &mut Words, now: u64, cost: u64, wait: u64) {
         let [anchor, spent] = self.refilled(*words, now);
-        // What drops in while the request waits must not fill a bucket that is already full.
+        // Tokens that drop in while the request waits must not overfill a full bucket.
         let dropped = self.dropped(anchor, now + wait);
         *words = [anchor, spent.max(dropped).saturating_add(cost).min(EXACT / 2)];
     }

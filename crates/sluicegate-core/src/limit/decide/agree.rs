@@ -7,12 +7,12 @@ use crate::limit::earliest::Earliest;
 use crate::limit::exact::bounded;
 use crate::limit::keys::Keys;
 
-/// How often the limits are asked again to agree on one moment. Each round moves it to a border or a
-/// refill of some limit; two rounds settle all but contrived mixtures.
+/// How many rounds the limits get to agree on one moment. Each round moves the moment to a border or a refill of some
+/// limit. Two rounds are enough for all but contrived mixtures.
 const ROUNDS: usize = 16;
 
-/// When the request leaves, if every limit lets it in within the patience, or has room in its own
-/// queue. How long that queue is makes no other limit more patient.
+/// When the request leaves, if every limit lets it in within the patience or has room in its own queue. The length of
+/// one limit's queue makes no other limit more patient.
 pub(super) fn earliest_leave(
     attempts: &[Attempt<'_>],
     now: u64,
@@ -23,7 +23,7 @@ pub(super) fn earliest_leave(
     for attempt in deciding(attempts) {
         let Earliest::At(earliest) = attempt.earliest(now, 0) else { return None };
         let (leave, in_time) = match attempt.queued(now) {
-            // Its queue is as long as it was made: patience does not make it longer.
+            // The length of its queue is fixed. Patience does not make it longer.
             Some(queued) => (queued, earliest == 0 && queued <= patience.unwrap_or(u64::MAX)),
             None => (earliest, earliest <= patience.unwrap_or(0)),
         };
@@ -54,7 +54,7 @@ pub(super) fn earliest_leave(
     None
 }
 
-/// The earliest moment at which the request is admitted, with nobody else spending.
+/// The earliest moment at which the request is admitted, if no other request spends anything.
 pub(super) fn earliest_retry(
     attempts: &[Attempt<'_>],
     now: u64,
@@ -71,13 +71,13 @@ pub(super) fn earliest_retry(
         if when > asked {
             continue;
         }
-        // One's own queue may hold the request back for longer than another can book ahead.
+        // A limit's own queue may hold the request back for longer than another limit can book ahead.
         let then = bounded(now + when);
         let wait = longest_queue(attempts, then);
         let too_long = wait.saturating_sub(patience.unwrap_or(u64::MAX));
         if too_long > 0 {
-            // A request that would wait too long comes back when the queue is that much shorter. A cost
-            // that has to wait longer even in an empty one never comes to an end here.
+            // A request that would wait too long comes back when the queue is short enough. For a cost that has to wait
+            // too long even in an empty queue, this loop would not end.
             when += too_long;
             continue;
         }
@@ -95,8 +95,7 @@ pub(super) fn earliest_retry(
                 (when, empty),
             )));
         }
-        // From then on the end of the queue moves on with the time: it may come to lie in a window in which
-        // places can be booked.
+        // From then on, the end of the queue moves with time. It may reach a window in which places can be booked.
         let then = bounded(now + empty);
         let wait = longest_queue(attempts, then);
         let mut later = 0;
@@ -108,11 +107,11 @@ pub(super) fn earliest_retry(
     None
 }
 
-/// The first moment at which all can book a place at the end of the queue, after one at which not all can and
-/// no later than another, at which they can and the queue is as short as it gets.
+/// The first moment at which all limits can book a place at the end of the queue. It lies after a moment at which they
+/// cannot, and no later than one at which they can and the queue is as short as possible.
 ///
-/// Till then the end of the queue stays where it is, and comes nearer as time passes: once all can book, they
-/// stay able to.
+/// Until then, the end of the queue does not move, so it comes nearer as time passes. Once all limits can book, they
+/// can do so at every later moment.
 fn earliest_booking(
     attempts: &[Attempt<'_>],
     now: u64,
@@ -130,14 +129,14 @@ fn earliest_booking(
     late
 }
 
-/// Whether all can book a place at the end of the queue at that moment.
+/// Whether all limits can book a place at the end of the queue at that moment.
 fn books_at(attempts: &[Attempt<'_>], now: u64, when: u64, keys: Keys) -> bool {
     let then = bounded(now + when);
     let wait = longest_queue(attempts, then);
     deciding(attempts).all(|attempt| attempt.books(then, wait, keys))
 }
 
-/// How long the request waits in the limits' own queues even where it finds them empty.
+/// How long the request waits in the limits' own queues if they are empty.
 fn shortest_queue(attempts: &[Attempt<'_>]) -> u64 {
     deciding(attempts).map(|attempt| attempt.limit.shortest_queue(attempt.cost)).max().unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! A limit, the state of a key and a cost: what one decision is made of, for each limit.
+//! A limit, the state of a key and a cost: the input of a decision for each limit.
 
 use crate::limit::definition::Limit;
 use crate::limit::earliest::Earliest;
@@ -6,14 +6,14 @@ use crate::limit::keys::Keys;
 use crate::limit::outcome::{LimitOutcome, Role};
 use crate::limit::state::{Receipt, State};
 
-/// A limit, the state of one key, and what is to be spent there.
+/// A limit, the state of one key, and the cost to spend there.
 #[derive(Debug)]
 pub struct Attempt<'a> {
     /// The limit.
     pub limit: &'a Limit,
-    /// What it remembers of the key.
+    /// The state of the key.
     pub state: &'a mut State,
-    /// How much is to be spent.
+    /// The cost to spend.
     pub cost: u64,
 }
 
@@ -25,8 +25,8 @@ pub(super) enum Others {
 }
 
 impl Attempt<'_> {
-    /// Makes the state what a decision would find, and returns what it was: all but a log, which may be long,
-    /// and whose arithmetic sees through stamps that are over and a clock that stepped back.
+    /// Prepares the state as a decision would, and returns the previous state. A log is left as it is, because it may
+    /// be long, and its arithmetic ignores expired stamps and handles a clock that stepped back.
     pub(super) fn look(&mut self, now: u64) -> State {
         let log = self.state.log.take();
         let before = self.state.clone();
@@ -51,7 +51,7 @@ impl Attempt<'_> {
         self.limit.queued(self.state, now, self.cost)
     }
 
-    /// What a shadow does and tells of a request that the others have decided, writing if it `takes`.
+    /// The outcome of a shadow for a request that the other limits have decided. It charges the shadow if it `takes`.
     pub(super) fn in_shadow(&mut self, now: u64, others: Others, takes: bool) -> LimitOutcome {
         let is_at_once = matches!(self.earliest(now, 0), Earliest::At(0));
         if !is_at_once || self.queued(now).is_some_and(|queued| queued > 0) {
@@ -76,7 +76,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// What there is to know of the limit once the request has been decided.
+    /// The status of the limit after the decision.
     pub(super) fn limit_outcome(&self, now: u64, receipt: Receipt, role: Role) -> LimitOutcome {
         if !self.limit.has_extra_state() {
             return LimitOutcome::of_words(self.state.words, now, role);
@@ -96,7 +96,7 @@ impl Attempt<'_> {
     }
 }
 
-/// Those that decide: a shadow is not there.
+/// The limits that decide, without shadows.
 pub(super) fn deciding<'s, 'a>(
     attempts: &'s [Attempt<'a>],
 ) -> impl Iterator<Item = &'s Attempt<'a>> {

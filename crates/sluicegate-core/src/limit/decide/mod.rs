@@ -1,6 +1,6 @@
 //! One decision over several limits: charged all or none.
 //!
-//! Limits are asked in turn until none moves the moment of admission, at most 16 times round.
+//! Limits are asked in turn until none moves the moment of admission, for at most 16 rounds.
 //!
 //! A request that waits must not shut others out of what they share. A request that one limit holds back
 //! books its places in all other limits at that moment, and the debt of a bucket cannot begin in the
@@ -26,9 +26,9 @@ use super::outcome::{LimitOutcome, Outcome, PlainOutcome, Role};
 use super::state::{Receipt, State};
 use super::verdict::Verdict;
 
-/// Charges every attempt, or none of them, at `now` microseconds since the Unix epoch; where they do not
-/// all admit at once, books the earliest moment within `patience` at which they all do. Without
-/// patience, a request still waits in a leaky bucket's own queue; with it, never longer than that.
+/// Charges every attempt or none at `now`, in microseconds since the Unix epoch. If they do not all admit at once,
+/// books the earliest moment within `patience` at which they all do. Without patience, a request still waits in a leaky
+/// bucket's own queue. With patience, it never waits longer than that queue allows.
 ///
 /// This is how every store in a process decides. The attempts' states must belong to different rows.
 pub fn decide(
@@ -102,8 +102,8 @@ pub(crate) fn would_admit(
     earliest_leave(attempts, now, patience.map(micros), keys).is_some()
 }
 
-/// What [`decide`] would answer to a request of the same patience, without spending anything or recording a
-/// refusal. The states stay as they are.
+/// What [`decide`] would answer to a request with this patience. Spends nothing, records no refusal, and leaves the
+/// states as they are.
 pub fn preview(
     attempts: &mut [Attempt<'_>],
     now: u64,

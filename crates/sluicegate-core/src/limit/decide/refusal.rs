@@ -11,9 +11,9 @@ use crate::limit::verdict::Verdict;
 /// Why a limit is one of those that refuse.
 #[derive(Clone, Copy)]
 enum RefusalReason {
-    /// It would let the request in later than the patience lasts.
+    /// It would let the request in only after its patience has ended.
     Patience(Option<u64>),
-    /// It never lets in a request that waits no longer.
+    /// It never lets in a request with so little patience.
     Never(Option<u64>),
     /// It cannot book a place so far ahead.
     Booking(u64),
@@ -46,8 +46,9 @@ pub(super) fn refusal<'a>(
 ) -> Verdict {
     let never = RefusalReason::Never(patience);
     let queue = longest_queue(attempts, now);
-    // Who never gets in is told so, and no other reason. Where each would wait long enough but they find no moment in common, all that wait refuse;
-    // where none waits but one is held back by another's queue, those that cannot book that far.
+    // If the request can never get in, only those limits refuse. If the patience is long enough for each limit but they
+    // find no common moment, all limits with a wait refuse. If no limit has a wait but one queue holds the request
+    // back, the limits that cannot book that far refuse.
     let reasons = [
         never,
         RefusalReason::Patience(patience),
@@ -59,7 +60,7 @@ pub(super) fn refusal<'a>(
     };
     let reason = reasons.into_iter().find(found).unwrap_or(RefusalReason::Patience(patience));
     let is_never = matches!(reason, RefusalReason::Never(_));
-    // No attempt to go faster is recorded of a request that no slower one would help.
+    // A request that can never be admitted is not recorded as a refused attempt.
     let record = record && !is_never;
     for attempt in attempts.iter_mut() {
         if attempt.limit.is_shadow() {

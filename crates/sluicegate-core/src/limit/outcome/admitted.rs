@@ -15,7 +15,7 @@ pub(crate) struct AdmittedOutcome {
 }
 
 impl Outcome {
-    /// Takes what is known of the limit, if the request goes ahead at once.
+    /// Takes the status of the limit, if the request goes ahead at once.
     #[inline(always)]
     pub(crate) fn take_at_once(&mut self) -> Option<AdmittedOutcome> {
         if !self.is_at_once() {

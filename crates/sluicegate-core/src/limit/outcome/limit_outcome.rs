@@ -1,4 +1,4 @@
-//! What is known of one limit once the request has been decided.
+//! The status of one limit after the decision.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::limit::state::Receipt;
 use crate::limit::status::LimitStatus;
 use crate::limit::words::Words;
 
-/// What a limit had to do with a decision.
+/// The part that a limit had in a decision.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Role {
     /// It admitted, and was charged.
@@ -17,18 +17,18 @@ pub enum Role {
     Asked,
     /// The request was refused, by this limit or by others.
     Refused(bool),
-    /// It would have refused, or held the request up, and is a shadow.
+    /// It is a shadow, and would have refused or delayed the request.
     Shadowed,
 }
 
 impl Role {
-    /// Whether the limit was not charged for being asked too early, or others were.
+    /// Whether the limit was not charged, because it or another limit did not admit the request.
     pub(crate) const fn is_refused(self) -> bool {
         matches!(self, Self::Refused(_) | Self::Shadowed)
     }
 }
 
-/// What is known of one limit, once the request has been decided.
+/// The status of one limit after the decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LimitOutcome {
     Deferred(DeferredStatus),
@@ -37,8 +37,8 @@ pub(crate) enum LimitOutcome {
 
 /// The two words as they are now: everything follows from them.
 ///
-/// Plain numbers, so that each is written once, where the outcome is returned: what is written in one
-/// size and read in another makes a processor wait.
+/// Plain numbers, so that each is written once, directly into the returned outcome. A processor stalls if a value is
+/// written in one size and read in another.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct DeferredStatus {
     pub(crate) first: u64,
@@ -52,7 +52,7 @@ pub(crate) struct DeferredStatus {
     pub(crate) part: u32,
 }
 
-/// What was worked out while the state was at hand.
+/// Computed while the state was available.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ComputedStatus {
     pub(crate) remaining: u64,

@@ -1,7 +1,7 @@
-//! Times that an outcome says in one number.
+//! Times that an outcome keeps as one number.
 
-/// Nobody can tell when. Every time is less: it is exact in a double.
+/// The time is unknown. Every real time is smaller, and this number is exact in a double.
 pub(super) const UNKNOWN: u64 = u64::MAX - 1;
 
-/// However long it waits: the cost is more than a limit ever allows.
+/// Never: the cost is more than a limit ever admits.
 pub(super) const NEVER: u64 = u64::MAX;

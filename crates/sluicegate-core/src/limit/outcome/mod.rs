@@ -1,4 +1,4 @@
-//! What a store answers, and the decision that is made of it when somebody asks.
+//! The answer of a store, and the decision that is made from it on demand.
 //!
 //! An outcome is not a decision. An [`Outcome`] has 56 bytes: the verdict, the two words of the row, and
 //! the time. A [`Decision`] holds the status of each limit and the limits themselves, 330 bytes. It is
@@ -30,8 +30,7 @@ use super::verdict::Verdict;
 
 /// The answer of a store: the verdict, and the data from which the status of each limit follows.
 ///
-/// Small, because every request has one; what there is to tell of it is worked out when somebody asks,
-/// by [`decision`](Self::decision).
+/// It is small, because every request has one. [`decision`](Self::decision) computes the full status on demand.
 ///
 /// ```
 /// use sluicegate::{Limit, Memory};
@@ -51,11 +50,12 @@ pub struct Outcome {
     admitted: bool,
     /// What there is to report of a request that is admitted: [`SHADOWED`], [`UNCOUNTED`].
     notes: u8,
-    /// Microseconds until it goes, if it is admitted; else until it may come again, [`UNKNOWN`] or [`NEVER`].
+    /// For an admitted request, microseconds until it goes ahead. For a refused one, microseconds until it may come
+    /// again, [`UNKNOWN`] or [`NEVER`].
     micros: u64,
-    /// Of the one limit whose state is two words: most requests owe to one.
+    /// For one limit whose state is two words, which is the case for most requests.
     one: DeferredStatus,
-    /// Of whatever else it is: any number of limits, or one that remembers more.
+    /// For everything else: any number of limits, or one with a larger state.
     #[expect(clippy::box_collection, reason = "one word, because it is nearly always empty")]
     any: Option<Box<Vec<LimitOutcome>>>,
 }
@@ -90,7 +90,7 @@ impl Outcome {
         Self { admitted, notes, micros, one, any }
     }
 
-    /// What becomes of a request that owes nothing.
+    /// The outcome for a request without charges.
     pub fn free() -> Self {
         Self::new(Verdict::Admit { wait: Duration::ZERO }, Vec::new())
     }
@@ -171,7 +171,7 @@ impl Outcome {
         self.notes & UNCOUNTED != 0
     }
 
-    /// Whether the limit that was charged at this place is such a one.
+    /// Whether the limit at this index of the charge is such a shadow.
     #[cfg(feature = "metrics")]
     pub(crate) fn shadows(&self, at: usize) -> bool {
         match &self.any {
@@ -246,12 +246,12 @@ impl Outcome {
         left_in(&self.one, self.any.as_deref(), at, limit)
     }
 
-    /// Takes what is known of the limits, and leaves an outcome about none.
+    /// Takes the status of the limits, and leaves an outcome about none.
     pub(crate) fn taken(&mut self) -> Self {
         Self { any: self.any.take(), ..*self }
     }
 
-    /// What remains of the limit that was charged in that place.
+    /// What remains of the limit at that index of the charge.
     #[cfg(feature = "metrics")]
     #[inline]
     pub(crate) fn remaining_of(&self, at: usize, limit: &Limit) -> u64 {

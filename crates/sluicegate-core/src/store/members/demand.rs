@@ -5,12 +5,12 @@ use std::cmp::Ordering;
 
 use crate::limit::Part;
 
-/// What a member wants of a whole.
+/// The demand of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Want {
     /// How much, in the unit of the whole.
     pub wants: u64,
-    /// Its part in relation to others who want more than there is. Zero gets nothing.
+    /// Its weight, used among members whose demand cannot be met. With a weight of zero, a member gets nothing.
     pub weight: u32,
 }
 
@@ -36,7 +36,7 @@ pub fn fair_parts(whole: u64, wants: &[Want]) -> impl Iterator<Item = Option<Par
         let wanted = u128::from(want.wants);
         let by_weight = u128::from(left.all) * u128::from(want.weight);
         match left.is_beyond {
-            // What is wanted, and a part of what is left.
+            // The demand, and a part of what is left.
             true if weights == 0 => Part::of_wide(wanted, whole),
             true => Part::of_wide(wanted * weights + by_weight, whole * weights),
             false if wanted * weights <= by_weight => Part::of_wide(wanted, whole),
@@ -49,11 +49,11 @@ pub fn fair_parts(whole: u64, wants: &[Want]) -> impl Iterator<Item = Option<Par
 #[derive(Clone, Copy)]
 struct Left {
     all: u64,
-    /// Whether all have what they want already.
+    /// Whether all demands are met.
     is_beyond: bool,
 }
 
-/// What is left for those who do not get all that they want, and their weights.
+/// What is left for members whose demand is not met, and their total weight.
 fn level(whole: u64, wants: &[Want]) -> (Left, u64) {
     let mut sorted = wants.to_vec();
     sorted.sort_unstable_by(by_wants_per_weight);

@@ -1,4 +1,4 @@
-//! Who else spends from the same limits, and what part of them that leaves to this process.
+//! The members that share limits, and the part of the limits that this process may spend.
 
 mod demand;
 mod switch;
@@ -26,12 +26,13 @@ use crate::limit::{Part, bounded};
 /// The parts of all members together are never more than the whole, as long as every member learns of a change within
 /// half of the bound: of another one that joined, and that it is itself no longer counted. A member that joins has
 /// nothing until the bound is over; a part shrinks at once, and grows when nothing smaller was seen for the bound. If
-/// members learn later than that, they spend more than the whole for as long as they disagree: three that believe to
-/// be two spend 3/2.
+/// members learn later than that, they spend more than the whole for as long as they disagree. Three members that
+/// believe there are two spend 3/2 of the whole.
 ///
-/// A longer bound is safer, and costs use: what a member has left behind, or will have, is not spent for that time.
+/// A longer bound is safer, but wastes more: the part of a member that has left or has just joined is not spent for
+/// that time.
 ///
-/// Clones are the same.
+/// Clones share their state.
 ///
 /// ```
 /// use std::time::Duration;

@@ -7,10 +7,10 @@
 //! 2. A share that gets smaller is smaller at once.
 //! 3. A share grows only when nothing smaller was seen for `H`. By then, members that left have stopped.
 //!
-//! The proof, for equal shares: look at any moment `t`. Who has a share joined before `t - H`, and was removed after
-//! `t - H/2` if at all. So it is in every view that was true in between. At `t - H/2` each member held such a view, since
-//! views are no older than `H/2`, and its share at `t` is not larger than by that view. So each share is at most one of
-//! the number of those who have one.
+//! The proof, for equal shares: look at any moment `t`. Every member that has a share joined before `t - H`. If it was
+//! removed, that was after `t - H/2`. So it is in every view that was true in between. At `t - H/2` each member held
+//! such a view, because views are no older than `H/2`, and its share at `t` is not larger than that view allows. So if
+//! `n` members have a share, each share is at most `1/n`.
 //!
 //! Unequal shares need one view that all have seen, since two views may give the same part to different members. Their
 //! source freezes a view for a round, and each member looks at least once in every round. At any moment, some members
@@ -26,7 +26,7 @@ const MOST: usize = 16;
 pub(super) struct Switch {
     /// Microseconds within which all members learn of a change.
     bound: u64,
-    /// From when on it may have a share; `None` if it is no member.
+    /// When it may begin to have a share. `None` if it is not a member.
     opens: Option<u64>,
     /// The share by the latest view.
     latest: Option<Part>,
@@ -49,14 +49,14 @@ impl Switch {
         Self { bound, opens: None, latest: None, expires: u64::MAX, earlier: Vec::new() }
     }
 
-    /// Spends by the next view at once: all others are known to count this member.
+    /// Uses the next view at once, because all others are known to count this member.
     pub(super) const fn open(&mut self) {
         self.opens = Some(0);
     }
 
     /// Learns of a view that gives this member `part` and counts until `expires`.
     pub(super) fn see(&mut self, now: u64, part: Option<Part>, expires: u64) {
-        // A view that was not renewed in time is one in which others may not have counted this member.
+        // If a view was not renewed in time, others may no longer count this member.
         let missed = self.latest.is_some() && self.expires <= now;
         if part.is_none() || missed {
             *self = Self::new(self.bound);

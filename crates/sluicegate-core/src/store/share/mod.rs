@@ -17,14 +17,15 @@ use crate::store::{Answer, AtOnce, Store, StoreError};
 /// A store that admits a fixed part of every limit: for each of several processes that decide on their own.
 ///
 /// Counts, bursts and queues are scaled, rounded down, and at least 1; times stay as they are. A cost that
-/// is more than the part holds is refused. What remains is told of the part; names and policies are told
-/// of the whole limit.
+/// is more than the part holds is refused. Remaining amounts are those of the part. Names and policies are those of the
+/// whole limit.
 ///
-/// The inner store must not be used for anything else: its counts mean something else than those of the whole limits.
+/// The inner store must not be used for anything else, because its counts belong to the parts and not to the whole
+/// limits.
 ///
-/// Four processes that share their limits elsewhere admit no more than the whole together while that
-/// fails, as long as each limit is at least 4. How much that is beside what was admitted before says
-/// [`Fallback`](crate::store::Fallback):
+/// Four processes share their limits in another store. While that store fails, they admit together no more than the
+/// whole limits, as long as each limit is at least 4. [`Fallback`](crate::store::Fallback) says how this adds to what
+/// was admitted before:
 ///
 /// ```
 /// use sluicegate::{Limit, Memory};

@@ -23,9 +23,10 @@ use crate::store::{Answer, Never, Store, StoreError};
 /// | fixed window, sliding window, log, stepped refill | the count, rounded down: 1,000 among 96 is 10 each, 960 together. Below one, nothing is admitted |
 /// | concurrency | the count, rounded down; below one, nothing is admitted |
 ///
-/// Take buckets, unless it has to be something else. Their part may change at any time: a bucket that was spent is spent
+/// Use buckets unless you need another algorithm. Their part may change at any time: a bucket that was spent is spent
 /// in every part. When a member leaves, the others grow into its part after the [bound](Members#the-bound); if a bucket
-/// takes longer to fill than that, they add at most the burst that the member had left. So does a member that joins.
+/// takes longer to fill than that, they add at most the burst that the member had left. The same holds for a member
+/// that joins.
 ///
 /// It is for limits that all members share, such as [`Global`](crate::Global) ones. A limit by a key whose requests all go to the
 /// same process, because they are routed by a hash of the key, must not be divided: it would admit one `n`-th.
@@ -62,7 +63,7 @@ impl crate::store::share::Share<Memory> {
 }
 
 impl LiveShare {
-    /// Admits the part `parts / of` at least, also while this process is no member or has just joined.
+    /// Admits at least the part `parts / of`, even while this process is not a member or has just joined.
     ///
     /// That keeps a process going that cannot reach its source. It costs the promise: with more than `of / parts`
     /// members, all together admit members × parts / of times the limit. One in a thousand, with 1,200 members, is 1.2
@@ -70,7 +71,7 @@ impl LiveShare {
     ///
     /// # Panics
     ///
-    /// When that is none of it, or more than all.
+    /// When the part is zero, or more than the whole.
     #[must_use]
     #[track_caller]
     pub fn at_least(mut self, parts: u64, of: u64) -> Self {
@@ -102,7 +103,7 @@ impl LiveShare {
         self
     }
 
-    /// What `members` gives to this process, or the floor.
+    /// The part that `members` gives to this process, or the floor if that is larger.
     #[inline]
     fn floored(&self, part: Option<Part>) -> Option<Part> {
         match self.floor {
@@ -111,7 +112,7 @@ impl LiveShare {
         }
     }
 
-    /// The part at this moment, where the clock has to be asked for it.
+    /// The present part, if the clock is needed to find it.
     fn part_now(&self) -> Option<Part> {
         let (part, due) = self.members.view();
         if !self.members.is_due(self.clock().now(), due) {
@@ -163,7 +164,7 @@ impl LiveShare {
         charge.debits().filter_map(wait).max()
     }
 
-    /// Gives back what was charged by a part that was over by then.
+    /// Gives back a charge of an earlier part.
     #[cold]
     fn undo(&self, charge: &Charge, outcome: &Outcome) {
         if !outcome.is_admitted() {
@@ -194,7 +195,7 @@ fn nothing(charge: &Charge, left: Option<Duration>) -> Outcome {
     Outcome::from_parts(Verdict::Refuse { retry_after: left }, statuses)
 }
 
-/// What is told of the part. What is too much for it is refused for now: the part may grow.
+/// The status of the part. A cost that is too large for it is refused only for now, because the part may grow.
 fn told(outcome: Outcome, charge: &Charge, part: Part, never_fits: bool) -> Outcome {
     let too_much_for_part = outcome.never_fits() && !never_fits;
     if !too_much_for_part && outcome.is_of_words() {
@@ -243,7 +244,7 @@ impl Store for LiveShare {
     }
 
     fn settle(&self, debit: &Debit, receipt: &Receipt, spent: u64) {
-        // By the part that was charged: what it weighed then is what is given back.
+        // Uses the part that was charged, so that the same weight is given back.
         let part = Part::from_bits(receipt.part).unwrap_or(Part::WHOLE);
         if let Some(debit) = self.debit(debit, Some(part)) {
             self.memory.settle(&debit, receipt, spent);
