@@ -26,10 +26,11 @@ const FASTEST: f64 = 3.0;
 /// use std::time::Duration;
 /// use sluicegate_client::smooth::{Reserve, Spread};
 ///
-/// // 100 in a second: a burst is spread by up to 50 ms, and a request that comes too early is told when to go. let mut
-/// spread = Spread::new(100, Duration::from_secs(1), 20, Duration::from_millis(50))?; let burst: Vec<_> =
-/// (0..20).map(|_| spread.reserve(Duration::ZERO, 1, None)).collect(); let admitted = burst.iter().filter(|wait|
-/// wait.is_ok()).count(); assert!((5..=7).contains(&admitted), "{admitted}");
+/// // 100 in a second: a burst is spread by up to 50 ms, and a request that comes too early is told when to go.
+/// let mut spread = Spread::new(100, Duration::from_secs(1), 20, Duration::from_millis(50))?;
+/// let burst: Vec<_> = (0..20).map(|_| spread.reserve(Duration::ZERO, 1, None)).collect();
+/// let admitted = burst.iter().filter(|wait| wait.is_ok()).count();
+/// assert!((5..=7).contains(&admitted), "{admitted}");
 /// # Ok::<(), sluicegate_client::ConfigError>(())
 /// ```
 #[derive(Debug, Clone)]

@@ -36,12 +36,18 @@ impl<V: View> PartitionBy<V> for Partition {
 /// use sluicegate_throttle::Throttle;
 /// use sluicegate_throttle::layer::partition_when;
 ///
-/// // Checkout always gets 30 of the 100 places, and search 50. Idle places are lent to all. let throttle =
-/// Throttle::builder() .in_flight(100) .partition("checkout", 0.3) .partition("search", 0.5)
-/// .queue(Duration::from_millis(200)) .build()?; let (checkout, search) = (throttle.partition("checkout")?,
-/// throttle.partition("search")?); let layer = throttle.layer().partition_by(
-/// partition_when(Path.matches("/checkout/{*rest}"), checkout) .otherwise(partition_when(Path.matches("/search"),
-/// search)), );
+/// // Checkout always gets 30 of the 100 places, and search 50. Idle places are lent to all.
+/// let throttle = Throttle::builder()
+///     .in_flight(100)
+///     .partition("checkout", 0.3)
+///     .partition("search", 0.5)
+///     .queue(Duration::from_millis(200))
+///     .build()?;
+/// let (checkout, search) = (throttle.partition("checkout")?, throttle.partition("search")?);
+/// let layer = throttle.layer().partition_by(
+///     partition_when(Path.matches("/checkout/{*rest}"), checkout)
+///         .otherwise(partition_when(Path.matches("/search"), search)),
+/// );
 /// # let _ = layer;
 /// # Ok::<(), sluicegate_throttle::ConfigError>(())
 /// ```

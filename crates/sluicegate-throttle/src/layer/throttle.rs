@@ -119,9 +119,10 @@ impl Throttle {
     /// use sluicegate_throttle::Throttle;
     ///
     /// let throttle = Throttle::builder().in_flight(10).queue(Duration::from_millis(200)).build()?;
-    /// // Up to ten times as much while no request waits. Both limits have the same name and share one budget. let
-    /// elastic = when(throttle.has_room(), Limit::per_minute(1_000).named("api"))
-    /// .otherwise(Limit::per_minute(100).named("api")) .by(Ip::peer());
+    /// // Up to ten times as much while no request waits. Both limits have the same name and share one budget.
+    /// let elastic = when(throttle.has_room(), Limit::per_minute(1_000).named("api"))
+    ///     .otherwise(Limit::per_minute(100).named("api"))
+    ///     .by(Ip::peer());
     /// # let _ = elastic;
     /// # Ok::<(), sluicegate_throttle::ConfigError>(())
     /// ```

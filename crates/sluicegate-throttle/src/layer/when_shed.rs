@@ -11,8 +11,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// use sluicegate_throttle::layer::WhenShed;
 ///
 /// let throttle = Throttle::builder().in_flight(100).queue(Duration::from_millis(200)).build()?;
-/// // Requests without a place are answered from a cache. An extension tells the handler. let layer =
-/// throttle.layer().when_shed(WhenShed::degrade(1_000));
+/// // Requests without a place are answered from a cache. An extension tells the handler.
+/// let layer = throttle.layer().when_shed(WhenShed::degrade(1_000));
 /// # let _ = layer;
 /// # Ok::<(), sluicegate_throttle::ConfigError>(())
 /// ```

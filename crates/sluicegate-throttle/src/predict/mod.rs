@@ -10,8 +10,8 @@
 //!
 //! (0..16).for_each(|_| predictor.learn(search, Class::CRITICAL, 20_000));
 //! assert_eq!(predictor.predict(search, Class::CRITICAL).mean, 20_000);
-//! // An unknown key is expected to cost the mean of its class. assert_eq!(predictor.predict(unknown,
-//! Class::CRITICAL).mean, 20_000);
+//! // An unknown key is expected to cost the mean of its class.
+//! assert_eq!(predictor.predict(unknown, Class::CRITICAL).mean, 20_000);
 //! ```
 
 mod estimate;
