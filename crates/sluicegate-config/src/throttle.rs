@@ -8,10 +8,10 @@ pub use crate::compile::throttle::FileRequests;
 use crate::compile::throttle::{self, Throttling};
 use crate::document;
 
-/// The throttle of a policy file, `[throttle]`. Clones are the same throttle.
+/// The throttle of a policy file, `[throttle]`. Clones share one throttle.
 ///
-/// [`Live::throttle`](crate::Live::throttle) makes it. A reload puts new settings in force without losing what waits,
-/// what runs, and what was learnt of costs.
+/// [`Live::throttle`](crate::Live::throttle) makes it. A reload changes its settings. Queued and running requests and learnt
+/// costs are kept.
 ///
 /// ```
 /// use sluicegate_config::{Environment, Live, Policies, read_toml};
@@ -38,7 +38,7 @@ pub struct FileThrottle {
     throttle: Throttle,
     requests: FileRequests,
     in_force: Arc<ArcSwap<throttle::Requests>>,
-    /// What is in force, locked while it is replaced.
+    /// The settings in force, locked while they are replaced.
     said: Arc<Mutex<document::Throttle>>,
     once: Once,
 }

@@ -20,7 +20,7 @@ impl Made {
         made.clone()
     }
 
-    /// Puts the throttle of `policies` in force, unless none has been made. An error is located in `document`.
+    /// Applies the settings in `policies` to the throttle, if one has been made. An error is located in `document`.
     pub(super) fn change(
         &self,
         document: Option<&Document>,

@@ -98,7 +98,7 @@ impl Task {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
     #[test]
-    fn whoever_leaves_at_any_poll_holds_nothing_and_keeps_nobody_waiting(
+    fn a_request_that_leaves_at_any_poll_holds_nothing_and_keeps_no_other_waiting(
         requests in proptest::collection::vec(sent(), 1..20),
         in_flight in 1..4_usize,
         queue in 1_000..10_000_u64,

@@ -18,7 +18,7 @@ use crate::source::DocumentPath;
 /// A compiled throttle: its settings, and what it reads from requests.
 #[derive(Debug, Clone)]
 pub(crate) struct Throttling {
-    /// What it was compiled from, to see what changes.
+    /// The part of the document that it was compiled from, to find changes.
     pub(crate) said: document::Throttle,
     settings: Settings,
     pub(crate) requests: Requests,

@@ -10,7 +10,7 @@ use crate::document;
 use crate::source::DocumentPath;
 use crate::words::one_of;
 
-/// The class of requests whose header states none. No throttle has a class of this rank.
+/// The class of requests whose header names no class. No throttle has a class of this rank.
 pub(super) const NOT_STATED: Class = Class::at(u8::MAX);
 
 /// What a throttle reads from requests.

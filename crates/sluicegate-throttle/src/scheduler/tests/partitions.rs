@@ -69,7 +69,7 @@ fn a_place_that_is_owed_goes_before_more_critical_requests_of_others() {
 }
 
 #[test]
-fn places_that_nobody_is_owed_go_by_class_and_then_to_who_waited_longest() {
+fn places_without_a_guarantee_go_by_class_and_then_to_the_longest_wait() {
     let mut scheduler = divided();
     let mut out = Vec::new();
     let running: Vec<_> = (0..10).map_while(|_| started(&mut scheduler, None)).collect();

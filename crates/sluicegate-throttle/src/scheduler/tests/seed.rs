@@ -28,7 +28,7 @@ fn a_newcomer_evicts_the_oldest_of_a_lower_class_and_only_if_that_makes_room() {
 }
 
 #[test]
-fn who_need_not_go_is_not_evicted() {
+fn no_request_is_evicted_without_need() {
     let (mut scheduler, _running) = busy(Scheduler::builder().in_flight(1).queue(20).classes(2));
     let mut out = Vec::new();
     let small = queued(&scheduler.offer(0, offer(NOT_CRITICAL, 2), &mut out));

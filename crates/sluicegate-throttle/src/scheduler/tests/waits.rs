@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn who_cannot_make_the_deadline_is_refused_at_once() {
+fn a_request_that_cannot_make_its_deadline_is_refused_at_once() {
     let (mut scheduler, _running) = busy(Scheduler::builder().rate(10, SECOND).queue(100));
     let mut out = Vec::new();
     queued(&scheduler.offer(0, offer(CRITICAL, 9), &mut out));
@@ -24,7 +24,7 @@ fn the_predicted_cost_counts_towards_the_deadline() {
 }
 
 #[test]
-fn who_has_missed_the_deadline_is_not_started() {
+fn a_request_that_missed_its_deadline_is_not_started() {
     let (mut scheduler, running) = busy(Scheduler::builder().in_flight(1).queue(100));
     let mut out = Vec::new();
     let by = |deadline| Offer { deadline: Some(deadline), ..offer(CRITICAL, 1) };
@@ -76,7 +76,7 @@ fn requests_that_leave_pile_up_no_deadlines() {
 }
 
 #[test]
-fn those_who_missed_their_deadline_make_room_in_a_full_queue() {
+fn requests_that_missed_their_deadline_make_room_in_a_full_queue() {
     let (mut scheduler, _running) = busy(Scheduler::builder().in_flight(1).queue(10));
     let mut out = Vec::new();
     let short = Offer { deadline: Some(1_000), ..offer(CRITICAL, 10) };
