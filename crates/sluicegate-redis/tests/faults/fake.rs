@@ -85,6 +85,11 @@ impl Fake {
         self.inner.seen.lock().unwrap().iter().filter(|seen| *seen == name).count()
     }
 
+    /// How many scripts have come, by their names or in full. The first settlement on a connection comes in full.
+    pub(crate) fn evaluated(&self) -> usize {
+        self.seen("EVALSHA") + self.seen("EVAL")
+    }
+
     /// Waits until this many commands with this name have come.
     pub(crate) fn wait_for(&self, name: &str, count: usize) {
         let seen = self.inner.seen.lock().unwrap();
@@ -250,4 +255,9 @@ fn number(reader: &mut BufReader<TcpStream>) -> Option<usize> {
     let mut line = String::new();
     reader.read_line(&mut line).ok()?;
     line.get(1..)?.trim().parse().ok()
+}
+
+/// Whether a command of this name runs a script.
+pub(crate) fn evaluates(name: &str) -> bool {
+    matches!(name, "EVALSHA" | "EVAL")
 }

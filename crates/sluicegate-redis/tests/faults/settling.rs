@@ -6,7 +6,7 @@ use sluicegate_core::adapter::{Charge, Outcome, Receipt};
 use sluicegate_core::store::Store;
 use sluicegate_redis::Redis;
 
-use crate::fake::{Act, Fake, is_charge};
+use crate::fake::{Act, Fake, evaluates, is_charge};
 use crate::{DEADLINE, builder, charge, store, take, until};
 
 fn give_back(store: &Redis, charge: &Charge, outcome: &Outcome) {
@@ -20,7 +20,7 @@ async fn a_settlement_is_sent_before_the_next_call() {
     let order = Arc::new(std::sync::Mutex::new(Vec::new()));
     let seen = Arc::clone(&order);
     let fake = Fake::new(move |name, command| {
-        if name == "EVALSHA" {
+        if evaluates(name) {
             seen.lock().unwrap().push(is_charge(command));
         }
         None
@@ -44,7 +44,7 @@ async fn a_settlement_without_a_change_is_not_sent() {
     let (charge, receipt) = (charge(), outcome.receipts().next().expect("one"));
     store.settle(charge.debits().next().expect("one"), &receipt, 1);
     store.flush().await;
-    assert_eq!(fake.seen("EVALSHA"), 1);
+    assert_eq!(fake.evaluated(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -58,30 +58,30 @@ async fn a_settlement_waits_for_the_server_to_come_back() {
     fake.hang_up();
     fake.wait_for("HELLO", 2);
     give_back(&store, &charge(), &outcome);
-    assert_eq!(fake.seen("EVALSHA"), 1);
+    assert_eq!(fake.evaluated(), 1);
     away.store(false, Ordering::SeqCst);
     store.flush().await;
-    assert_eq!(fake.seen("EVALSHA"), 2);
+    assert_eq!(fake.evaluated(), 2);
     assert_eq!(store.counts().settled, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_settlement_that_may_have_arrived_is_not_sent_twice() {
     let fake =
-        Fake::new(|name, command| (name == "EVALSHA" && !is_charge(command)).then_some(Act::Close));
+        Fake::new(|name, command| (evaluates(name) && !is_charge(command)).then_some(Act::Close));
     let store = store(&fake, &ManualClock::new());
     let outcome = take(&store).await.expect("a decision");
     give_back(&store, &charge(), &outcome);
     store.flush().await;
     until(&store, |counts| counts.connections == 2).await;
-    assert_eq!(fake.seen("EVALSHA"), 2);
+    assert_eq!(fake.evaluated(), 2);
     assert_eq!((store.counts().settled, store.counts().settlements_dropped), (0, 1));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn settlements_under_way_are_bounded() {
     let fake = Fake::new(|name, command| {
-        (name == "EVALSHA" && !is_charge(command)).then(|| Act::Hold(b":1\r\n".to_vec()))
+        (evaluates(name) && !is_charge(command)).then(|| Act::Hold(b":1\r\n".to_vec()))
     });
     let clock = ManualClock::new();
     let store = builder(&fake, &clock).background(2, DEADLINE).build().expect("a good URL");
@@ -90,7 +90,8 @@ async fn settlements_under_way_are_bounded() {
         give_back(&store, &charge(), &outcome);
     }
     assert_eq!(store.counts().settlements_dropped, 3);
-    fake.wait_for("EVALSHA", 3);
+    fake.wait_for("EVAL", 1);
+    fake.wait_for("EVALSHA", 2);
     fake.release();
     store.flush().await;
     assert_eq!(store.counts().settled, 2);
