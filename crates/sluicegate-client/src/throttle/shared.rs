@@ -97,8 +97,10 @@ impl Shared {
                     history.accept(now);
                 }
             }
-            server.announced =
-                announced.map(|level| (level, now.saturating_add(level.lasts.as_micros() as u64)));
+            server.announced = announced.map(|level| {
+                let until = now.saturating_add(level.lasts().as_micros() as u64);
+                (level, until)
+            });
         });
     }
 }
