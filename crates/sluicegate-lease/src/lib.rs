@@ -14,6 +14,7 @@ pub mod client;
 mod demand;
 pub mod fair;
 pub mod message;
+mod millis;
 pub mod pool;
 mod rules;
 mod server;

@@ -1,5 +1,6 @@
 use crate::amount::Amount;
 use crate::demand::Demand;
+use crate::millis::millis;
 use crate::pool::Grant;
 
 /// What may be used of a resource when its lease has ended and was not renewed.
@@ -69,7 +70,7 @@ impl Held {
     pub(super) fn grant(&mut self, sent: u64, grant: &Grant) {
         self.heard = self.reported;
         self.granted = grant.capacity;
-        self.expires = sent.saturating_add(super::millis(grant.ttl));
+        self.expires = sent.saturating_add(millis(grant.ttl));
         self.safe = grant.safe;
     }
 }

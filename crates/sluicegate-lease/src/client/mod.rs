@@ -13,6 +13,7 @@ use self::held::Held;
 use crate::amount::Amount;
 use crate::demand::Demand;
 use crate::message::{Release, Request, ResourceRequest, Response};
+use crate::millis::millis;
 use crate::pool::Answer;
 use crate::rules::{Rule, holds};
 
@@ -282,8 +283,4 @@ impl Session {
         let (client, sequence) = (self.client.clone(), self.sequence);
         Some(Release { client, sequence, fence: self.fence, resources })
     }
-}
-
-fn millis(duration: std::time::Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

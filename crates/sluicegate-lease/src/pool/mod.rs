@@ -56,10 +56,11 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 use self::learning::Learning;
-use self::resource::{Resource, millis, with_drift};
+use self::resource::{Resource, with_drift};
 use crate::amount::Amount;
 use crate::demand::Demand;
 use crate::message::{Release, Request, Response};
+use crate::millis::millis;
 use crate::rules::{Rule, holds};
 use crate::template::{Source, Template, Templates};
 

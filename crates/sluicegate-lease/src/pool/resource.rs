@@ -3,6 +3,7 @@ use std::time::Duration;
 
 use crate::amount::Amount;
 use crate::demand::Demand;
+use crate::millis::millis;
 use crate::pool::ask::{Answer, Ask, AskError, Grant};
 use crate::pool::bands::Bands;
 use crate::pool::holder::{Demands, Holder};
@@ -307,8 +308,4 @@ const LEARNING_REFRESH: Duration = Duration::from_secs(1);
 
 pub(super) fn with_drift(lease: u64) -> u64 {
     lease + lease / CLOCK_DRIFT + 2
-}
-
-pub(super) fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
