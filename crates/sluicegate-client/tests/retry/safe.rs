@@ -70,24 +70,27 @@ async fn a_post_is_repeated_with_a_key_or_where_the_program_says_so() {
     assert_eq!(send(&server, told, other).await, Ok(503));
 }
 
-/// A request whose body is a stream.
-struct Streamed(Request<String>);
+/// A request of a client that hides the extensions, as reqwest does. Its body may be a stream, which is read once.
+struct Hidden {
+    request: Request<String>,
+    is_stream: bool,
+}
 
-impl OutgoingRequest for Streamed {
+impl OutgoingRequest for Hidden {
     fn method(&self) -> &Method {
-        self.0.method()
+        self.request.method()
     }
 
     fn target(&self) -> Target<'_> {
-        self.0.uri().into()
+        self.request.uri().into()
     }
 
     fn headers(&self) -> &http::HeaderMap {
-        self.0.headers()
+        self.request.headers()
     }
 
     fn headers_mut(&mut self) -> &mut http::HeaderMap {
-        self.0.headers_mut()
+        self.request.headers_mut()
     }
 
     fn extensions(&self) -> Option<&http::Extensions> {
@@ -99,9 +102,10 @@ impl OutgoingRequest for Streamed {
     }
 }
 
-impl ReplayRequest for Streamed {
+impl ReplayRequest for Hidden {
     fn try_clone(&self) -> Option<Self> {
-        None
+        let request = self.request.clone();
+        (!self.is_stream).then_some(Self { request, is_stream: false })
     }
 }
 
@@ -109,11 +113,12 @@ impl ReplayRequest for Streamed {
 async fn a_body_that_can_be_read_once_is_sent_once() {
     let server = Server::always(BUSY);
     let inner = server.clone();
-    let mut service = RetryLayer::new().layer(service_fn(move |request: Streamed| {
+    let mut service = RetryLayer::new().layer(service_fn(move |request: Hidden| {
         let mut inner = inner.clone();
-        async move { inner.call(request.0).await }
+        async move { inner.call(request.request).await }
     }));
-    let request = Streamed(Request::put("https://api.example/").body(String::new()).unwrap());
+    let request = Request::put("https://api.example/").body(String::new()).unwrap();
+    let request = Hidden { request, is_stream: true };
     assert_eq!(service.ready().await.unwrap().call(request).await.unwrap().status(), 503);
     assert_eq!(server.seen(), 1);
 }
@@ -136,47 +141,12 @@ async fn requests_that_do_not_show_extensions_do_not_multiply_either() {
     let seen = server.clone();
     let unseen = service_fn(move |request: Hidden| {
         let mut server = seen.clone();
-        async move { server.call(request.0).await }
+        async move { server.call(request.request).await }
     });
     let fast = || RetryLayer::builder().backoff(Duration::from_micros(1), Duration::from_micros(1));
     let mut outer = fast().build().unwrap().layer(fast().build().unwrap().layer(unseen));
-    outer.ready().await.unwrap().call(Hidden(get())).await.unwrap();
+    outer.ready().await.unwrap().call(Hidden { request: get(), is_stream: false }).await.unwrap();
     assert_eq!(server.seen(), 3);
-}
-
-/// A request of a client that hides the extensions, as reqwest.
-struct Hidden(Request<String>);
-
-impl OutgoingRequest for Hidden {
-    fn method(&self) -> &Method {
-        self.0.method()
-    }
-
-    fn target(&self) -> Target<'_> {
-        self.0.uri().into()
-    }
-
-    fn headers(&self) -> &http::HeaderMap {
-        self.0.headers()
-    }
-
-    fn headers_mut(&mut self) -> &mut http::HeaderMap {
-        self.0.headers_mut()
-    }
-
-    fn extensions(&self) -> Option<&http::Extensions> {
-        None
-    }
-
-    fn extensions_mut(&mut self) -> Option<&mut http::Extensions> {
-        None
-    }
-}
-
-impl ReplayRequest for Hidden {
-    fn try_clone(&self) -> Option<Self> {
-        Some(Self(self.0.clone()))
-    }
 }
 
 #[tokio::test]
