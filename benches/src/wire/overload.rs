@@ -32,7 +32,7 @@ pub const CLASSES: [(&str, u64); 4] =
 /// What a cheap request needs of the processor, and a dear one.
 const CHEAP: Duration = Duration::from_millis(1);
 const DEAR: Duration = Duration::from_millis(20);
-/// One request in so many is dear.
+/// Every fifth request is dear, on average.
 const DEAR_ONE_IN: u64 = 5;
 
 /// How long clients wait. Then they close the connection.
@@ -63,7 +63,7 @@ async fn work(time: Duration) -> &'static str {
     "done"
 }
 
-/// Sends so many times what one processor can answer, for `time`. Returns the part of each class's requests that was
+/// Sends `load` times as much as one processor can answer, for `time`. Returns the part of each class's requests that was
 /// answered in time.
 ///
 /// # Errors

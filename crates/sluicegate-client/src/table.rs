@@ -40,7 +40,7 @@ pub(crate) struct Table<T> {
 type Shard<T> = HashMap<KeyBuf, T, RandomState>;
 
 impl<T: Row> Table<T> {
-    /// A table of about so many rows.
+    /// A table of about this many rows.
     pub(crate) fn new(capacity: usize) -> Self {
         Self {
             shards: std::array::from_fn(|_| Mutex::default()),

@@ -61,8 +61,8 @@ struct Controller {
 }
 
 impl Spread {
-    /// Spreads `count` over each `window`, which begins at multiples of it and has so many `slots` of history. Nobody is
-    /// delayed by more than `most_delay`.
+    /// Spreads `count` over each `window`. Windows begin at multiples of their length, and `slots` is the number of parts
+    /// whose demand is remembered. No request is delayed by more than `most_delay`.
     ///
     /// # Errors
     ///
@@ -235,7 +235,7 @@ mod tests {
         }
     }
 
-    /// Requests come at random at `rate(time)` a second for so many seconds. What leaves in each slot.
+    /// Requests come at random at `rate(time)` a second. Returns how many leave in each slot.
     fn run(
         mut reserve: impl FnMut(Duration) -> Option<Duration>,
         rate: impl Fn(f64) -> f64,

@@ -74,7 +74,7 @@ enum Resume {
     Probe,
     /// It has gone, at that time.
     Probing(u64),
-    /// So many requests may be under way at a time; each response adds one.
+    /// How many requests may be under way at a time. Each response adds one.
     Ramp(u32),
 }
 
