@@ -28,6 +28,7 @@ pub use crate::limit::state::{Receipt, State};
 pub use crate::observe::counts::{Counter, Counters};
 pub use crate::observe::observer::Observer;
 pub use crate::store::charge::{Charge, Debit};
+pub use crate::store::members::WaterLevel;
 pub use crate::store::set_spent::SetSpent;
 pub use crate::store::ticket::Settle;
 pub use crate::store::ticket::hold::Hold;

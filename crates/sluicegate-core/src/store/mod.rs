@@ -18,7 +18,7 @@ pub(crate) mod charge;
 mod contract;
 mod error;
 mod fallback;
-mod members;
+pub(crate) mod members;
 pub(crate) mod memory;
 mod on_error;
 pub(crate) mod set_spent;

@@ -1,15 +1,16 @@
 //! Dividing a capacity among those who want parts of it.
 //!
-//! [`max_min`] is weighted max-min fairness by progressive filling, also called water filling (Bertsekas and Gallager,
-//! *Data Networks*, section 6.5.2): nobody gets more than wanted, everything that is wanted is handed out as long as
-//! there is some, and nobody's share per weight can grow without taking from a smaller one.
+//! [`max_min`] is weighted max-min fairness, also called water filling (Bertsekas and Gallager, *Data Networks*, section
+//! 6.5.2): nobody gets more than wanted, everything that is wanted is handed out as long as there is some, and nobody's
+//! share per weight can grow without taking from a smaller one. The level itself is
+//! [`WaterLevel`](sluicegate_core::adapter::WaterLevel), which also divides limits among live members.
 //! [`proportional`] is the division of the same name in Doorman: an equal share by weight for everyone, and what is
 //! left over in proportion to what is wanted beyond it.
 
 #[cfg(test)]
 mod tests;
 
-use std::cmp::Ordering;
+use sluicegate_core::adapter::WaterLevel;
 
 use crate::amount::Amount;
 
@@ -18,7 +19,7 @@ use crate::amount::Amount;
 pub struct Want {
     /// The most that it can use.
     pub wants: Amount,
-    /// Its part in relation to others. Zero gets nothing while others want everything.
+    /// Its part in relation to others. With zero, it gets nothing unless there is enough for everyone.
     pub weight: u64,
 }
 
@@ -67,9 +68,9 @@ impl Division {
     }
 }
 
-/// Divides `capacity` by weighted max-min fairness. The order of `wants` does not matter; it is sorted.
+/// Divides `capacity` by weighted max-min fairness. The order of `wants` does not matter, and changes.
 ///
-/// Takes O(n log n) for `n` participants.
+/// Takes O(n) for `n` participants.
 ///
 /// ```
 /// use sluicegate_lease::Amount;
@@ -82,19 +83,25 @@ impl Division {
 /// let division = max_min(Amount::units(300), &mut participants.clone());
 /// assert_eq!(participants.map(|want| division.share(want)), [200, 90, 10].map(Amount::units));
 /// ```
+///
+/// # Panics
+///
+/// When the weights together do not fit 64 bits.
 pub fn max_min(capacity: Amount, wants: &mut [Want]) -> Division {
-    wants.sort_unstable_by(by_wants_per_weight);
-    let mut left = capacity;
-    let mut weights = wants.iter().fold(0, |sum: u64, want| sum.saturating_add(want.weight));
-    for want in &*wants {
-        let level = left.share(want.weight, weights);
-        if want.wants > level {
-            return Division::Level { capacity: left, weights };
+    let pair = |want: &Want| (want.wants.millionths(), want.weight);
+    match WaterLevel::of(capacity.millionths(), wants, pair) {
+        WaterLevel::Short { left, weights } => {
+            Division::Level { capacity: Amount::from_millionths(left), weights }
         }
-        left = left - want.wants;
-        weights -= want.weight;
+        WaterLevel::Enough { left } => {
+            let weightless = wants.iter().filter(|want| want.weight == 0);
+            match weightless.map(|want| want.wants).sum::<Amount>().millionths() <= left {
+                true => Division::Enough,
+                // Everyone with a weight gets what is wanted, because nobody wants more than the capacity.
+                false => Division::Level { capacity, weights: 1 },
+            }
+        }
     }
-    Division::Enough
 }
 
 /// Divides `capacity` as Doorman's proportional share does.
@@ -111,10 +118,4 @@ pub fn proportional(capacity: Amount, wants: &[Want]) -> Division {
         excess = excess + want.wants.saturating_sub(equal);
     }
     Division::Proportional { capacity, weights, extra, excess }
-}
-
-/// Smallest `wants ÷ weight` first. Compares products, which are exact.
-fn by_wants_per_weight(one: &Want, other: &Want) -> Ordering {
-    let product = |wants: Amount, weight: u64| u128::from(wants.millionths()) * u128::from(weight);
-    product(one.wants, other.weight).cmp(&product(other.wants, one.weight))
 }

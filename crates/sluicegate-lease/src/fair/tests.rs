@@ -37,6 +37,14 @@ fn what_doormans_two_passes_leave_over_is_handed_out() {
 }
 
 #[test]
+fn a_participant_without_a_weight_gets_what_the_others_leave_or_nothing() {
+    let participants = wants([(100, 1), (100, 0)]);
+    assert_shares(90, &participants, &[90.0, 0.0]);
+    assert_shares(150, &participants, &[100.0, 0.0]);
+    assert_shares(200, &participants, &[100.0, 100.0]);
+}
+
+#[test]
 fn proportional_shares_are_doormans() {
     let table = [
         (wants([(60, 1), (60, 1), (10, 1)]), [55.0, 55.0, 10.0]),

@@ -1,8 +1,7 @@
 //! Parts by demand: weighted max-min fairness, also called water filling (Bertsekas and Gallager, *Data Networks*,
 //! section 6.5.2).
 
-use std::cmp::Ordering;
-
+use super::level::WaterLevel;
 use crate::limit::Part;
 
 /// The demand of a member.
@@ -20,7 +19,7 @@ pub struct Want {
 /// taking from a smaller one. What is left when all have what they want is divided by weight, so that a sudden rush finds
 /// something. The parts are exact, rounded down to a [`Part`], and together never more than the whole.
 ///
-/// Takes O(n log n) for `n` members.
+/// Takes O(n) for `n` members.
 ///
 /// ```
 /// use sluicegate::store::{Want, fair_parts};
@@ -30,50 +29,30 @@ pub struct Want {
 /// assert_eq!(parts.map(f64::round).collect::<Vec<_>>(), [200.0, 90.0, 10.0]);
 /// ```
 pub fn fair_parts(whole: u64, wants: &[Want]) -> impl Iterator<Item = Option<Part>> {
-    let (left, weights) = level(whole, wants);
+    let pair = |want: &Want| (want.wants, u64::from(want.weight));
+    let level = WaterLevel::of(whole, &mut wants.to_vec(), pair);
+    let all_weights: u64 = wants.iter().map(|want| u64::from(want.weight)).sum();
     wants.iter().map(move |want| {
-        let (whole, weights) = (u128::from(whole), u128::from(weights));
-        let wanted = u128::from(want.wants);
-        let by_weight = u128::from(left.all) * u128::from(want.weight);
-        match left.is_beyond {
+        if want.weight == 0 {
+            return None;
+        }
+        let (whole, wanted) = (u128::from(whole), u128::from(want.wants));
+        let by_weight = |left| u128::from(left) * u128::from(want.weight);
+        match level {
             // The demand, and a part of what is left.
-            true if weights == 0 => Part::of_wide(wanted, whole),
-            true => Part::of_wide(wanted * weights + by_weight, whole * weights),
-            false if wanted * weights <= by_weight => Part::of_wide(wanted, whole),
-            false => Part::of_wide(by_weight, whole * weights),
+            WaterLevel::Enough { left } => {
+                let all = u128::from(all_weights);
+                Part::of_wide(wanted * all + by_weight(left), whole * all)
+            }
+            WaterLevel::Short { left, weights } => {
+                let weights = u128::from(weights);
+                match wanted * weights <= by_weight(left) {
+                    true => Part::of_wide(wanted, whole),
+                    false => Part::of_wide(by_weight(left), whole * weights),
+                }
+            }
         }
     })
-}
-
-/// What is divided by weight.
-#[derive(Clone, Copy)]
-struct Left {
-    all: u64,
-    /// Whether all demands are met.
-    is_beyond: bool,
-}
-
-/// What is left for members whose demand is not met, and their total weight.
-fn level(whole: u64, wants: &[Want]) -> (Left, u64) {
-    let mut sorted = wants.to_vec();
-    sorted.sort_unstable_by(by_wants_per_weight);
-    let all_weights = wants.iter().map(|want| u64::from(want.weight)).sum();
-    let (mut left, mut weights) = (whole, all_weights);
-    for want in sorted {
-        let wanted = u128::from(want.wants) * u128::from(weights);
-        if wanted > u128::from(left) * u128::from(want.weight) {
-            return (Left { all: left, is_beyond: false }, weights);
-        }
-        left -= want.wants;
-        weights -= u64::from(want.weight);
-    }
-    (Left { all: left, is_beyond: true }, all_weights)
-}
-
-/// Smallest wants ÷ weight first, compared by products, which are exact.
-fn by_wants_per_weight(one: &Want, other: &Want) -> Ordering {
-    let product = |wants: u64, weight: u32| u128::from(wants) * u128::from(weight);
-    product(one.wants, other.weight).cmp(&product(other.wants, one.weight))
 }
 
 #[cfg(test)]
@@ -105,6 +84,8 @@ mod tests {
         assert!(about(&of(90, &[(10, 2), (20, 1)]), &[50.0, 40.0]));
         assert!(about(&of(90, &[(0, 1), (0, 1), (0, 1)]), &[30.0; 3]));
         assert!(about(&of(90, &[(100, 0), (100, 1)]), &[0.0, 90.0]));
+        assert!(about(&of(150, &[(100, 0), (0, 0), (100, 1), (0, 1)]), &[0.0, 0.0, 125.0, 25.0]));
+        assert!(about(&of(150, &[(100, 0)]), &[0.0]));
     }
 
     #[test]

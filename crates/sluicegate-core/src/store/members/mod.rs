@@ -1,6 +1,7 @@
 //! The members that share limits, and the part of the limits that this process may spend.
 
 mod demand;
+mod level;
 mod switch;
 #[cfg(test)]
 mod tests;
@@ -11,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 pub use self::demand::{Want, fair_parts};
+pub use self::level::WaterLevel;
 use self::switch::Switch;
 use crate::clock::Clock;
 use crate::limit::{Part, bounded};
