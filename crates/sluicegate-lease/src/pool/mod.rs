@@ -47,7 +47,7 @@
 mod ask;
 mod bands;
 mod demands;
-mod holder;
+mod holders;
 mod learning;
 mod resource;
 #[cfg(test)]
@@ -227,12 +227,12 @@ impl Pool {
             }
         };
         resource.tick(now, &mut |client| self.changes.push(Change::left(ask.resource, client)));
-        let clients = resource.clients();
-        if clients >= self.max_clients && !resource.has(ask.client) {
+        let clients = resource.holders().len();
+        if clients >= self.max_clients && !resource.holders().has(ask.client) {
             return Err(AskError::ManyClients);
         }
         let answer = resource.ask(now, ask, lead.fence);
-        if resource.clients() > clients {
+        if resource.holders().len() > clients {
             self.changes.push(Change::joined(ask.resource, ask.client));
         }
         answer
@@ -288,13 +288,13 @@ impl Pool {
 
     /// What this server's clients want of a resource, to ask a parent for it: at most [`MAX_DEMANDS`].
     pub fn demands(&self, resource: &str) -> Vec<Demand> {
-        let holders = self.resources.get(resource).into_iter().flat_map(Resource::holders);
-        demands::aggregate(holders.flat_map(|(_, holder)| holder.demands.as_slice()))
+        let resource = self.resources.get(resource).into_iter();
+        demands::aggregate(resource.flat_map(|resource| resource.holders().demands()).flatten())
     }
 
     /// What this server's clients may be using of a resource.
     pub fn outstanding(&self, resource: &str) -> Amount {
-        self.resources.get(resource).map_or(Amount::ZERO, Resource::held)
+        self.resources.get(resource).map_or(Amount::ZERO, |resource| resource.holders().held())
     }
 
     /// The resources whose capacity comes from a parent.
@@ -313,14 +313,14 @@ impl Pool {
     /// All resources that clients have asked for.
     pub fn snapshot(&self) -> Vec<ResourceSnapshot> {
         let resources = self.resources.iter().map(|(name, resource)| {
-            let demands = resource.holders().flat_map(|(_, holder)| holder.demands.as_slice());
+            let holders = resource.holders();
             ResourceSnapshot {
                 name: name.clone(),
                 template: resource.template().clone(),
                 capacity: resource.capacity(self.now),
-                held: resource.held(),
-                wanted: demands.map(|demand| demand.want.wants).sum(),
-                clients: resource.clients(),
+                held: holders.held(),
+                wanted: holders.demands().flatten().map(|demand| demand.want.wants).sum(),
+                clients: holders.len(),
                 is_learning: resource.is_learning(),
             }
         });
@@ -338,7 +338,7 @@ fn learns_until(since: u64, template: &Template) -> u64 {
     if !holds(Rule::Learn) {
         return since;
     }
-    since + with_drift(millis(template.learning.unwrap_or(template.lease)))
+    since.saturating_add(with_drift(millis(template.learning.unwrap_or(template.lease))))
 }
 
 impl Change {

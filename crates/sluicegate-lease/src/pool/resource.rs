@@ -1,4 +1,3 @@
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::amount::Amount;
@@ -6,7 +5,7 @@ use crate::demand::Demand;
 use crate::millis::millis;
 use crate::pool::ask::{Answer, Ask, AskError, Grant};
 use crate::pool::bands::Bands;
-use crate::pool::holder::{Demands, Holder};
+use crate::pool::holders::Holders;
 use crate::pool::learning::Learning;
 use crate::rules::{Rule, holds};
 use crate::template::{Algorithm, Source, Template};
@@ -17,10 +16,7 @@ pub(super) struct Resource {
     template: Template,
     /// What a parent has granted, and until when.
     leased: (Amount, u64),
-    /// Sorted, so that the same requests have the same results in every process.
-    holders: BTreeMap<Box<str>, Holder>,
-    /// The sum of what holders may be using.
-    held: Amount,
+    holders: Holders,
     bands: Bands,
     weights: u64,
     /// Something has changed since the last division.
@@ -45,8 +41,7 @@ impl Resource {
         Self {
             template,
             leased: (Amount::ZERO, 0),
-            holders: BTreeMap::new(),
-            held: Amount::ZERO,
+            holders: Holders::default(),
             bands: Bands::default(),
             weights: 0,
             is_dirty: true,
@@ -75,23 +70,11 @@ impl Resource {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.holders.is_empty() && self.learning.is_none()
+        self.holders.len() == 0 && self.learning.is_none()
     }
 
-    pub(super) fn held(&self) -> Amount {
-        self.held
-    }
-
-    pub(super) fn holders(&self) -> impl Iterator<Item = (&str, &Holder)> {
-        self.holders.iter().map(|(name, holder)| (&**name, holder))
-    }
-
-    pub(super) fn has(&self, client: &str) -> bool {
-        self.holders.contains_key(client)
-    }
-
-    pub(super) fn clients(&self) -> usize {
-        self.holders.len()
+    pub(super) fn holders(&self) -> &Holders {
+        &self.holders
     }
 
     pub(super) fn template(&self) -> &Template {
@@ -123,18 +106,8 @@ impl Resource {
         if now < self.next_division && self.holders.len() > FEW {
             return;
         }
-        self.next_division = now + DIVISION_EVERY;
-        let held = &mut self.held;
-        let before = self.holders.len();
-        self.holders.retain(|name, holder| {
-            let is_alive = now < holder.expires;
-            if !is_alive {
-                *held = *held - holder.held;
-                gone(name);
-            }
-            is_alive
-        });
-        self.is_dirty |= self.holders.len() != before;
+        self.next_division = now.saturating_add(DIVISION_EVERY);
+        self.is_dirty |= self.holders.end(now, gone);
         if let (Source::Parent, true) = (self.template.source, now >= self.leased.1) {
             self.supply(Amount::ZERO, 0);
         }
@@ -151,20 +124,17 @@ impl Resource {
         if !std::mem::take(&mut self.is_dirty) {
             return;
         }
-        self.scratch.clear();
-        for holder in self.holders.values() {
-            self.scratch.extend_from_slice(holder.demands.as_slice());
-        }
+        self.holders.demands().for_each(|demands| self.scratch.extend_from_slice(demands));
         self.weights = self.scratch.iter().map(|demand| demand.want.weight).sum();
         self.bands = Bands::divide(self.capacity(now), &self.template, &mut self.scratch);
+        self.scratch.clear();
     }
 
     pub(super) fn ask(&mut self, now: u64, ask: &Ask<'_>, fence: u64) -> Result<Answer, AskError> {
-        let held_before = match self.holders.get(ask.client) {
-            Some(holder) if holder.has_seen(ask.sequence) => return Err(AskError::Stale),
-            Some(holder) => holder.held,
-            None => Amount::ZERO,
-        };
+        let found = self.holders.find(ask.client);
+        if found.is_some_and(|at| self.holders.has_seen(at, ask.sequence)) {
+            return Err(AskError::Stale);
+        }
         if let Some(learning) = &mut self.learning {
             if ask.fence != fence && holds(Rule::MeetFirst) {
                 return Ok(Answer::AskAgain);
@@ -174,22 +144,23 @@ impl Resource {
             }
             learning.reported(ask.client);
         }
-        let others = self.held - held_before;
+        let at = self.remember(now, ask, found);
+        let held_before = self.holders.held_by(at);
         let ttl = self.ttl(now);
         let mut part = match &self.learning {
             Some(_) => Part::all(ask.has.min(ask.wants())),
             // It gets what it had before it lost its memory.
             None if ask.learning && holds(Rule::KeepWhileLearning) => Part::all(held_before),
-            None => self.fair_part(now, ask, held_before, others),
+            None => self.fair_part(now, ask, held_before),
         };
         if ttl == 0 {
             if self.learning.is_some() {
-                self.hold(now, ask, ask.holds(), ttl);
+                self.hold(now, at, ask, ask.holds(), ttl);
                 return Ok(Answer::Keep(self.template.refresh.min(LEARNING_REFRESH)));
             }
             part.granted = Amount::ZERO;
         }
-        self.hold(now, ask, part.granted.max(ask.holds()), ttl);
+        self.hold(now, at, ask, part.granted.max(ask.holds()), ttl);
         let refresh = self.refresh(ask, part, ttl);
         self.end_learning(now);
         Ok(Answer::Grant(Grant {
@@ -201,52 +172,40 @@ impl Resource {
     }
 
     /// What the client should have, as far as it is free.
-    fn fair_part(&mut self, now: u64, ask: &Ask<'_>, held: Amount, others: Amount) -> Part {
+    fn fair_part(&mut self, now: u64, ask: &Ask<'_>, held: Amount) -> Part {
         match self.template.algorithm {
             Algorithm::None => return Part::all(ask.wants()),
             Algorithm::Static => return Part::all(ask.wants().min(self.capacity(now))),
             Algorithm::ProportionalShare | Algorithm::FairShare => {}
         }
-        self.remember(now, ask);
         if self.holders.len() <= FEW || now >= self.next_division {
             self.divide(now);
         }
         let share: Amount = ask.demands.iter().map(|demand| self.bands.share(demand)).sum();
+        let others = self.holders.held() - held;
         // Where more is held than there is, because there is less than before, what a client holds may stay its own.
         let free = self.capacity(now).saturating_sub(others);
         Part { granted: share.min(free.max(held.min(ask.has))), share }
     }
 
-    /// Writes down what a client wants.
-    fn remember(&mut self, now: u64, ask: &Ask<'_>) {
-        match self.holders.get_mut(ask.client) {
-            Some(holder) if ask.learning || holder.demands.as_slice() == ask.demands => {}
-            Some(holder) => {
-                holder.demands = Demands::of(ask);
-                self.is_dirty = true;
+    /// Writes down what a client wants. Returns its place.
+    fn remember(&mut self, now: u64, ask: &Ask<'_>, found: Option<usize>) -> usize {
+        match found {
+            Some(at) => {
+                self.is_dirty |= !ask.learning && self.holders.want(at, ask);
+                at
             }
             None => {
-                let holder = Holder {
-                    sequence: 0,
-                    demands: Demands::of(ask),
-                    held: Amount::ZERO,
-                    expires: now,
-                };
-                self.holders.insert(ask.client.into(), holder);
                 self.is_dirty = true;
+                self.holders.join(now, ask)
             }
         }
     }
 
     /// Writes down what a client may be using from now on.
-    fn hold(&mut self, now: u64, ask: &Ask<'_>, held: Amount, ttl: u64) {
-        self.remember(now, ask);
+    fn hold(&mut self, now: u64, at: usize, ask: &Ask<'_>, held: Amount, ttl: u64) {
         let lease = if ttl == 0 { millis(self.template.lease) } else { ttl };
-        let Some(holder) = self.holders.get_mut(ask.client) else { return };
-        self.held = self.held - holder.held + held;
-        holder.sequence = ask.sequence;
-        holder.held = held;
-        holder.expires = holder.expires.max(now + with_drift(lease));
+        self.holders.hold(at, ask.sequence, held, now.saturating_add(with_drift(lease)));
     }
 
     fn refresh(&self, ask: &Ask<'_>, part: Part, ttl: u64) -> Duration {
@@ -276,16 +235,16 @@ impl Resource {
     ///
     /// `has_met` says that the client sent this after it had met this master.
     pub(super) fn release(&mut self, client: &str, sequence: u64, has_met: bool) -> bool {
-        if self.holders.get(client).is_some_and(|holder| holder.has_seen(sequence)) {
+        let found = self.holders.find(client);
+        if found.is_some_and(|at| self.holders.has_seen(at, sequence)) {
             return false;
         }
         if let (Some(learning), true) = (&mut self.learning, has_met) {
             learning.reported(client);
         }
-        let Some(holder) = self.holders.remove(client) else { return false };
-        self.held = self.held - holder.held;
-        self.is_dirty = true;
-        true
+        self.holders.leave(client);
+        self.is_dirty |= found.is_some();
+        found.is_some()
     }
 }
 

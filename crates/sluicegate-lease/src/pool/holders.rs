@@ -1,0 +1,150 @@
+use std::fmt;
+
+use indexmap::IndexMap;
+
+use crate::amount::Amount;
+use crate::demand::Demand;
+use crate::pool::ask::Ask;
+use crate::rules::{Rule, holds};
+
+/// The clients of a resource.
+#[derive(Clone, Default)]
+pub(super) struct Holders {
+    /// In an order that depends on the requests alone, so that the same requests have the same results in every process.
+    by_name: IndexMap<Box<str>, Holder>,
+    /// The sum of what they may be using.
+    held: Amount,
+    /// No lease ends before this.
+    first_end: u64,
+}
+
+/// A client of a resource.
+#[derive(Debug, Clone)]
+pub(super) struct Holder {
+    /// The newest request.
+    sequence: u64,
+    demands: Demands,
+    /// The most that it may be using: what it reported, or what it was granted since.
+    held: Amount,
+    /// When it has lost all of that.
+    expires: u64,
+}
+
+/// Nearly every client has one demand, which needs no allocation.
+#[derive(Debug, Clone)]
+enum Demands {
+    One(Demand),
+    Several(Box<[Demand]>),
+}
+
+impl Holders {
+    pub(super) fn len(&self) -> usize {
+        self.by_name.len()
+    }
+
+    pub(super) fn held(&self) -> Amount {
+        self.held
+    }
+
+    pub(super) fn has(&self, client: &str) -> bool {
+        self.by_name.contains_key(client)
+    }
+
+    pub(super) fn demands(&self) -> impl Iterator<Item = &[Demand]> {
+        self.by_name.values().map(|holder| holder.demands.as_slice())
+    }
+
+    /// Where a client is; `None` if it is not here. The place is valid until a client leaves.
+    pub(super) fn find(&self, client: &str) -> Option<usize> {
+        self.by_name.get_index_of(client)
+    }
+
+    /// Whether a request with this number comes late or twice.
+    pub(super) fn has_seen(&self, at: usize, sequence: u64) -> bool {
+        sequence <= self.by_name[at].sequence && holds(Rule::IgnoreStaleRequests)
+    }
+
+    pub(super) fn held_by(&self, at: usize) -> Amount {
+        self.by_name[at].held
+    }
+
+    /// A new client, which holds nothing yet. Returns its place.
+    pub(super) fn join(&mut self, now: u64, ask: &Ask<'_>) -> usize {
+        let demands = Demands::of(ask);
+        let holder = Holder { sequence: 0, demands, held: Amount::ZERO, expires: now };
+        self.by_name.insert_full(ask.client.into(), holder).0
+    }
+
+    /// A client wants something. Returns whether that is new.
+    pub(super) fn want(&mut self, at: usize, ask: &Ask<'_>) -> bool {
+        let holder = &mut self.by_name[at];
+        let is_new = holder.demands.as_slice() != ask.demands;
+        if is_new {
+            holder.demands = Demands::of(ask);
+        }
+        is_new
+    }
+
+    /// What a client may be using from now on, and until when.
+    pub(super) fn hold(&mut self, at: usize, sequence: u64, held: Amount, until: u64) {
+        let holder = &mut self.by_name[at];
+        self.held = self.held - holder.held + held;
+        holder.sequence = sequence;
+        holder.held = held;
+        holder.expires = holder.expires.max(until);
+        self.first_end = self.first_end.min(holder.expires);
+    }
+
+    /// A client gives everything back.
+    pub(super) fn leave(&mut self, client: &str) {
+        if let Some(holder) = self.by_name.swap_remove(client) {
+            self.held = self.held - holder.held;
+        }
+    }
+
+    /// Forgets leases that have ended. Returns whether there were any.
+    pub(super) fn end(&mut self, now: u64, gone: &mut impl FnMut(&str)) -> bool {
+        if now < self.first_end {
+            return false;
+        }
+        let (held, before) = (&mut self.held, self.by_name.len());
+        let mut first_end = u64::MAX;
+        self.by_name.retain(|name, holder| {
+            let is_alive = now < holder.expires;
+            if is_alive {
+                first_end = first_end.min(holder.expires);
+            } else {
+                *held = *held - holder.held;
+                gone(name);
+            }
+            is_alive
+        });
+        self.first_end = first_end;
+        self.by_name.len() < before
+    }
+}
+
+/// Shows what decides how it goes on.
+impl fmt::Debug for Holders {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut sorted: Vec<_> = self.by_name.iter().collect();
+        sorted.sort_unstable_by_key(|(name, _)| *name);
+        f.debug_map().entries(sorted).finish()
+    }
+}
+
+impl Demands {
+    fn of(ask: &Ask<'_>) -> Self {
+        match ask.demands {
+            [demand] => Self::One(*demand),
+            several => Self::Several(several.into()),
+        }
+    }
+
+    fn as_slice(&self) -> &[Demand] {
+        match self {
+            Self::One(demand) => std::slice::from_ref(demand),
+            Self::Several(demands) => demands,
+        }
+    }
+}
