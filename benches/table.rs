@@ -154,7 +154,7 @@ fn one_for_all(course: &Course, sheets: &mut Sheets) {
     if !course.wants(TITLE) {
         return;
     }
-    const NAMES: [&str; 7] = [
+    const NAMES: [&str; 8] = [
         "sluicegate",
         "floor",
         "governor, direct",
@@ -162,9 +162,11 @@ fn one_for_all(course: &Course, sheets: &mut Sheets) {
         "rate-net, direct, coarse clock",
         "leaky-bucket",
         "ratelimit",
+        // Has to be the last: it takes no part on two threads.
+        "leaky-bucket, not fair",
     ];
     let (bucket, always) = (Bucket::plenty(1), Arrivals::uniform(1));
-    let rounds = course.contest::<()>(1, &[(1, &always), (2, &always)], || {
+    let field = || {
         vec![
             enter(Sluicegate::new(bucket, 1)),
             enter(Floor::new(bucket.interval, bucket.burst, 1)),
@@ -174,10 +176,20 @@ fn one_for_all(course: &Course, sheets: &mut Sheets) {
             enter(LeakyBucket::new(bucket)),
             enter(Ratelimit::new(bucket)),
         ]
-    });
+    };
+    let on_one_thread =
+        || field().into_iter().chain([enter(LeakyBucket::unfair(bucket))]).collect();
+    let mut rounds = course.contest::<()>(1, &[(1, &always)], on_one_thread);
+    rounds.extend(course.contest::<()>(1, &[(2, &always)], field));
     for (i, name) in NAMES.iter().enumerate() {
-        let figures: Vec<_> = rounds.iter().map(|rounds| rounds.figure(i)).collect();
-        let ratios: Vec<_> = rounds.iter().map(|rounds| rounds.ratio(0, i)).collect();
+        let cells = |cell: &dyn Fn(&Rounds) -> String| -> Vec<String> {
+            let competes = |row: usize| row == 0 || i + 1 < NAMES.len();
+            let rows = rounds.iter().enumerate();
+            rows.map(|(row, rounds)| if competes(row) { cell(rounds) } else { "–".to_owned() })
+                .collect()
+        };
+        let figures = cells(&|rounds| rounds.figure(i).to_string());
+        let ratios = cells(&|rounds| rounds.ratio(0, i).to_string());
         let columns = ["limiter", "1 thread", "2 threads"];
         sheets.row(&format!("{TITLE}, ns"), &columns, name, &figures);
         let columns = ["sluicegate ÷", "1 thread", "2 threads"];

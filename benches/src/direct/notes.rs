@@ -10,7 +10,8 @@ pub const FIELD: &str = "\
 /// Those that know no keys.
 pub const UNKEYED: &str = "\
 - governor: `RateLimiter::direct`. rate-net: `DirectLimiter`, with its default clock and with a `CoarseClock` of 1 ms.
-- leaky-bucket: `try_acquire`, not fair, which may be faster by its documentation; it reads no clock while there are tokens.
+- leaky-bucket: `try_acquire`, fair as it comes, and not fair, which reads no clock and takes no lock while there are tokens. Not fair
+  is measured on one thread only: version 1.1.2 can then lose all its tokens when two threads ask at once.
 - ratelimit: `try_wait`.";
 
 /// The others.
