@@ -13,6 +13,8 @@ mod amount;
 pub mod client;
 mod demand;
 pub mod fair;
+#[cfg(feature = "client")]
+mod lease;
 pub mod message;
 mod millis;
 pub mod pool;
@@ -22,6 +24,12 @@ mod template;
 
 pub use self::amount::Amount;
 pub use self::demand::{Band, Demand};
+#[cfg(feature = "client")]
+#[cfg_attr(docsrs, doc(cfg(feature = "client")))]
+pub use self::lease::{
+    Basis, InProcess, Lease, LeaseBuilder, LeaseClient, LeaseClientBuilder, LeaseClientClosed,
+    LeaseError, LeaseState, Transport, TransportError,
+};
 pub use self::pool::Pool;
 pub use self::server::Server;
 pub use self::template::{Algorithm, Source, Template, TemplateError, Templates};

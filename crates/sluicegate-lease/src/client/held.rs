@@ -25,7 +25,7 @@ pub(super) struct Held {
     pub(super) on_loss: OnLoss,
     pub(super) granted: Amount,
     pub(super) expires: u64,
-    safe: Amount,
+    pub(super) safe: Amount,
     /// What it has reported to have, and what the server is known to have heard.
     reported: Amount,
     heard: Amount,

@@ -128,6 +128,24 @@ impl Session {
         }
     }
 
+    /// Stops to use resources. Returns what to tell the server, unless it asks for none of them.
+    pub fn give_back(&mut self, resources: &[&str]) -> Option<Release> {
+        let mut returned: Vec<Box<str>> = Vec::new();
+        for resource in resources.iter().filter(|resource| self.asks_for(resource)) {
+            returned.push((*resource).into());
+        }
+        for resource in &returned {
+            self.remove(resource);
+        }
+        (!returned.is_empty()).then(|| self.release(returned))
+    }
+
+    fn release(&mut self, resources: Vec<Box<str>>) -> Release {
+        self.sequence += 1;
+        let (client, sequence) = (self.client.clone(), self.sequence);
+        Release { client, sequence, fence: self.fence, resources }
+    }
+
     /// Whether it asks for a resource.
     pub fn asks_for(&self, resource: &str) -> bool {
         self.find(resource).is_some()
@@ -136,6 +154,11 @@ impl Session {
     /// The resources that it asks for.
     pub fn resources(&self) -> impl Iterator<Item = &str> {
         self.resources.iter().map(|held| &*held.resource)
+    }
+
+    /// Sets what [`OnLoss::Safe`] uses until the server has said what is safe.
+    pub fn set_safe(&mut self, resource: &str, safe: Amount) {
+        self.held(resource).safe = safe;
     }
 
     /// What this client's own clients may use, if it is a server, and whether it still learns what that is.
@@ -162,6 +185,16 @@ impl Session {
     /// What may be used by a lease, and until when. After that, [`OnLoss`] says what may be used.
     pub fn lease(&self, resource: &str) -> (Amount, u64) {
         self.find(resource).map_or((Amount::ZERO, 0), |held| (held.granted, held.expires))
+    }
+
+    /// What [`OnLoss::Safe`] uses of a resource without a lease.
+    pub fn safe(&self, resource: &str) -> Amount {
+        self.find(resource).map_or(Amount::ZERO, |held| held.safe)
+    }
+
+    /// Whether a request is on its way.
+    pub fn is_waiting(&self) -> bool {
+        self.flight.is_some()
     }
 
     /// Whether the server knows that nothing is used of a resource any more.
@@ -278,9 +311,7 @@ impl Session {
             return None;
         }
         self.flight = None;
-        self.sequence += 1;
         let resources = self.resources.drain(..).map(|held| held.resource).collect();
-        let (client, sequence) = (self.client.clone(), self.sequence);
-        Some(Release { client, sequence, fence: self.fence, resources })
+        Some(self.release(resources))
     }
 }

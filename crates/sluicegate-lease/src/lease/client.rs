@@ -1,0 +1,243 @@
+use std::error::Error;
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use super::handle::{Lease, Owner};
+use super::shared::{Entry, Shared};
+use super::task::Task;
+use super::transport::Transport;
+use crate::amount::Amount;
+use crate::client::{OnLoss, Session};
+use crate::demand::Demand;
+use crate::millis::millis;
+use crate::pool::MAX_NAME;
+
+/// Leases resources from a server, and renews the leases.
+///
+/// The client has two halves. A [`Lease`] is what the application calls; it never waits for the network. A task in the
+/// background asks the server for all resources in one request, before their leases end. Handles are cheap to clone.
+/// When the last handle of the client and the last lease are dropped, the task gives everything back and ends.
+#[derive(Debug, Clone)]
+pub struct LeaseClient {
+    owner: Arc<Owner>,
+}
+
+impl LeaseClient {
+    /// Makes a client with a random name that reaches its server by `transport`.
+    ///
+    /// # Panics
+    /// It is called outside of a Tokio runtime.
+    pub fn over(transport: impl Transport) -> Self {
+        LeaseClientBuilder::default().over(transport)
+    }
+
+    /// Makes a client that is configured further.
+    pub fn builder() -> LeaseClientBuilder {
+        LeaseClientBuilder::default()
+    }
+
+    /// Leases a resource. The name is that of a resource on the server.
+    pub fn resource(&self, resource: impl Into<Box<str>>) -> LeaseBuilder {
+        LeaseBuilder {
+            owner: self.owner.clone(),
+            resource: resource.into(),
+            demand: Demand::of(Amount::ZERO),
+            on_loss: OnLoss::default(),
+            safe: Amount::ZERO,
+        }
+    }
+
+    /// Gives all leases back, and waits until the server knows it, for at most two seconds. Nothing may be used after
+    /// that, also with [`OnLoss::Keep`] or [`OnLoss::Safe`].
+    ///
+    /// Closing a client that is closed does nothing.
+    pub async fn close(&self) {
+        let shared = &self.owner.0;
+        shared.close();
+        // The sender lives as long as `shared`.
+        let _ = shared.ended.subscribe().wait_for(|ended| *ended).await;
+    }
+}
+
+/// Configures a [`LeaseClient`].
+#[derive(Debug, Clone, Default)]
+pub struct LeaseClientBuilder {
+    name: Option<Box<str>>,
+    timeout: Option<Duration>,
+}
+
+impl LeaseClientBuilder {
+    /// Sets the name by which the server knows this client. Every process needs a name of its own. A process that
+    /// starts anew with the same name takes over what it had; without a name, what it had is lost until it expires.
+    ///
+    /// # Panics
+    /// The name is empty or longer than 256 bytes.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<Box<str>>) -> Self {
+        let name = name.into();
+        assert!(
+            (1..=MAX_NAME).contains(&name.len()),
+            "the name of a client has 1 to {MAX_NAME} bytes, not {}",
+            name.len()
+        );
+        self.name = Some(name);
+        self
+    }
+
+    /// Sets after which time a request without an answer has failed. The default is 5 seconds.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// Makes a client that reaches its server by `transport`.
+    ///
+    /// # Panics
+    /// It is called outside of a Tokio runtime.
+    pub fn over(self, transport: impl Transport) -> LeaseClient {
+        let random = RandomState::new().hash_one(std::process::id());
+        let name = self.name.unwrap_or_else(|| format!("client-{random:016x}").into());
+        let mut session = Session::new(name, sequence_of_this_run(), random);
+        if let Some(timeout) = self.timeout {
+            session = session.timeout(millis(timeout));
+        }
+        let shared = Arc::new(Shared::new());
+        tokio::spawn(Task::new(session, transport, shared.clone()).run());
+        LeaseClient { owner: Arc::new(Owner(shared)) }
+    }
+}
+
+/// Larger than every sequence number of an earlier process of the same name.
+fn sequence_of_this_run() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    millis(since) << 16
+}
+
+/// Configures one resource of a [`LeaseClient`].
+#[derive(Debug, Clone)]
+pub struct LeaseBuilder {
+    owner: Arc<Owner>,
+    resource: Box<str>,
+    demand: Demand,
+    on_loss: OnLoss,
+    safe: Amount,
+}
+
+impl LeaseBuilder {
+    /// Sets how much the client could use. It gets no more than that. See [`Lease::set_wants`].
+    #[must_use]
+    pub fn wants(mut self, wants: Amount) -> Self {
+        self.demand.want.wants = wants;
+        self
+    }
+
+    /// Sets the weight of this client among all clients of the resource. The default is 1.
+    #[must_use]
+    pub fn weight(mut self, weight: u32) -> Self {
+        self.demand = self.demand.weight(weight);
+        self
+    }
+
+    /// Sets the band of priority. Band 0, the default, is served first.
+    #[must_use]
+    pub fn band(mut self, band: u8) -> Self {
+        self.demand = self.demand.band(band);
+        self
+    }
+
+    /// Sets what may be used when the lease has ended and the server was not reached. The default is to stop.
+    #[must_use]
+    pub fn on_loss(mut self, on_loss: OnLoss) -> Self {
+        self.on_loss = on_loss;
+        self
+    }
+
+    /// Sets what [`OnLoss::Safe`] uses until the server has said what is safe. The default is nothing.
+    #[must_use]
+    pub fn safe(mut self, safe: Amount) -> Self {
+        self.safe = safe;
+        self
+    }
+
+    /// Begins to lease the resource.
+    ///
+    /// # Errors
+    /// The name or the weight cannot be right, this client leases the resource already, or the client is closed.
+    pub fn lease(self) -> Result<Lease, LeaseError> {
+        let error = |problem| Err(LeaseError { resource: self.resource.clone(), problem });
+        if !(1..=MAX_NAME).contains(&self.resource.len()) {
+            return error(Problem::Name);
+        }
+        if self.demand.want.weight == 0 {
+            return error(Problem::Weight);
+        }
+        let shared = &self.owner.0;
+        let mut wanted = shared.wanted();
+        if wanted.is_closed {
+            return error(Problem::Closed);
+        }
+        if wanted.entries.iter().any(|entry| entry.resource == self.resource) {
+            return error(Problem::Twice);
+        }
+        if wanted.entries.len() >= MAX_RESOURCES {
+            return error(Problem::Many);
+        }
+        let entry = Arc::new(Entry::new(&self.resource, self.demand, self.on_loss, self.safe));
+        wanted.entries.push(entry.clone());
+        drop(wanted);
+        shared.changed.notify_one();
+        Ok(Lease::new(entry, self.owner))
+    }
+}
+
+/// As many resources as a server answers for in one request.
+const MAX_RESOURCES: usize = 1_000;
+
+/// A resource that cannot be leased.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaseError {
+    resource: Box<str>,
+    problem: Problem,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Problem {
+    Name,
+    Weight,
+    Twice,
+    Many,
+    Closed,
+}
+
+impl fmt::Display for LeaseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { resource, problem } = self;
+        match problem {
+            Problem::Name => {
+                write!(
+                    f,
+                    "the name of a resource has 1 to {MAX_NAME} bytes, not {}",
+                    resource.len()
+                )
+            }
+            Problem::Weight => write!(f, "the lease of `{resource}` has a weight of zero"),
+            Problem::Twice => {
+                write!(f, "this client leases `{resource}` already: clone that lease instead")
+            }
+            Problem::Many => {
+                write!(
+                    f,
+                    "this client leases {MAX_RESOURCES} resources already, without `{resource}`"
+                )
+            }
+            Problem::Closed => {
+                write!(f, "`{resource}` cannot be leased by a client that is closed")
+            }
+        }
+    }
+}
+
+impl Error for LeaseError {}

@@ -1,0 +1,18 @@
+//! The client: a task that renews leases, and handles that say what may be used.
+
+mod client;
+mod clock;
+mod handle;
+mod in_process;
+mod shared;
+mod state;
+mod task;
+#[cfg(test)]
+mod tests;
+mod transport;
+
+pub use self::client::{LeaseBuilder, LeaseClient, LeaseClientBuilder, LeaseError};
+pub use self::handle::{Lease, LeaseClientClosed};
+pub use self::in_process::InProcess;
+pub use self::state::{Basis, LeaseState};
+pub use self::transport::{Transport, TransportError};

@@ -1,0 +1,189 @@
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::clock::Clock;
+use super::shared::{Entry, Shared};
+use super::state::{Basis, LeaseState};
+use super::transport::{Transport, TransportError};
+use crate::amount::Amount;
+use crate::client::{Action, OnLoss, Session};
+use crate::message::{Release, Response};
+
+/// The half of a client that talks to the server. It drives a [`Session`] with a clock and a transport.
+#[derive(Debug)]
+pub(super) struct Task<T> {
+    session: Session,
+    transport: T,
+    shared: Arc<Shared>,
+    followed: Vec<Followed>,
+    /// Releases on their way.
+    releases: JoinSet<()>,
+    clock: Clock,
+}
+
+/// A resource that the client asks for.
+#[derive(Debug)]
+struct Followed {
+    entry: Arc<Entry>,
+    /// What the application was told last.
+    basis: Basis,
+}
+
+type Flight = Pin<Box<dyn Future<Output = Result<Response, TransportError>> + Send>>;
+
+/// How long a release may take.
+const FAREWELL: Duration = Duration::from_secs(2);
+/// More releases at a time are not sent: those leases end by themselves.
+const MAX_RELEASES: usize = 16;
+
+impl<T: Transport> Task<T> {
+    pub(super) fn new(session: Session, transport: T, shared: Arc<Shared>) -> Self {
+        let (followed, releases) = (Vec::new(), JoinSet::new());
+        Self { session, transport, shared, followed, releases, clock: Clock::start() }
+    }
+
+    pub(super) async fn run(mut self) {
+        let shared = self.shared.clone();
+        let ended = Ended(shared.clone());
+        let mut flight: Option<Flight> = None;
+        while !self.follow_wishes() {
+            let until = match self.session.poll(self.now()) {
+                Action::Ask(request) => {
+                    flight = Some(Box::pin(self.transport.ask(request)));
+                    continue;
+                }
+                Action::Wait(until) => until,
+            };
+            if !self.session.is_waiting() {
+                flight = None;
+            }
+            let wake = self.publish().min(until);
+            tokio::select! {
+                answer = arrival(&mut flight) => self.arrived(answer),
+                Some(_) = self.releases.join_next() => {}
+                () = shared.changed.notified() => {}
+                () = sleep(self.clock.instant(wake)) => {}
+            }
+        }
+        self.end().await;
+        drop(ended);
+    }
+
+    fn now(&self) -> u64 {
+        self.clock.millis(Instant::now())
+    }
+
+    /// Compares what is leased with what the application wants. Returns whether it wants to end.
+    fn follow_wishes(&mut self) -> bool {
+        let shared = self.shared.clone();
+        let wanted = shared.wanted();
+        let is_wanted =
+            |one: &Followed| wanted.entries.iter().any(|entry| Arc::ptr_eq(entry, &one.entry));
+        let (kept, gone): (Vec<_>, Vec<_>) = self.followed.drain(..).partition(is_wanted);
+        self.followed = kept;
+        let gone: Vec<&str> = gone.iter().map(|gone| &*gone.entry.resource).collect();
+        if let Some(release) = self.session.give_back(&gone) {
+            self.tell(release);
+        }
+        for entry in &wanted.entries {
+            if !self.followed.iter().any(|one| Arc::ptr_eq(entry, &one.entry)) {
+                self.session.add(&entry.resource, Amount::ZERO, entry.on_loss);
+                self.session.set_safe(&entry.resource, entry.safe);
+                let basis = entry.state.borrow().basis_at(Instant::now());
+                self.followed.push(Followed { entry: entry.clone(), basis });
+            }
+        }
+        if self.session.is_due(self.now()) {
+            for Followed { entry, .. } in &self.followed {
+                self.session.set_demands(&entry.resource, vec![entry.demand()]);
+            }
+        }
+        wanted.is_closed
+    }
+
+    fn arrived(&mut self, answer: Result<Response, TransportError>) {
+        let now = self.now();
+        match answer {
+            Ok(response) => self.session.answered(now, &response),
+            Err(TransportError::Redirected) => self.session.redirected(now),
+            Err(TransportError::Failed(_)) => self.session.failed(now),
+        }
+    }
+
+    /// Tells the application what has changed. Returns when something will change by itself.
+    fn publish(&mut self) -> u64 {
+        let now = Instant::now();
+        let mut next = u64::MAX;
+        for Followed { entry, basis } in &mut self.followed {
+            let (granted, until) = self.session.lease(&entry.resource);
+            let state = LeaseState {
+                granted,
+                expires: self.clock.instant(until).filter(|_| until > 0),
+                safe: self.session.safe(&entry.resource),
+                on_loss: entry.on_loss,
+            };
+            let before = std::mem::replace(basis, state.basis_at(now));
+            let is_new_basis = before != *basis;
+            entry.state.send_if_modified(|told| {
+                let is_new = *told != state;
+                *told = state;
+                is_new || is_new_basis
+            });
+            if *basis == Basis::Lease {
+                next = next.min(until);
+            }
+        }
+        next
+    }
+
+    /// Sends a release without waiting for the answer.
+    fn tell(&mut self, release: Release) {
+        if self.releases.len() < MAX_RELEASES {
+            let told = timeout(FAREWELL, self.transport.release(release));
+            self.releases.spawn(async {
+                // A lease that could not be given back ends by itself.
+                let _ = told.await;
+            });
+        }
+    }
+
+    /// Stops to use everything, and gives it back.
+    async fn end(mut self) {
+        for Followed { entry, .. } in &self.followed {
+            let nothing = LeaseState::before_the_first_grant(OnLoss::Stop, Amount::ZERO);
+            entry.state.send_replace(nothing);
+        }
+        if let Some(release) = self.session.close().filter(|release| !release.resources.is_empty())
+        {
+            self.tell(release);
+        }
+        while self.releases.join_next().await.is_some() {}
+    }
+}
+
+/// Tells that the task has ended, also when its runtime has.
+struct Ended(Arc<Shared>);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        self.0.ended.send_replace(true);
+    }
+}
+
+async fn arrival(flight: &mut Option<Flight>) -> Result<Response, TransportError> {
+    let Some(answer) = flight else { return std::future::pending().await };
+    let answer = answer.await;
+    *flight = None;
+    answer
+}
+
+async fn sleep(until: Option<Instant>) {
+    match until {
+        Some(until) => sleep_until(until).await,
+        None => std::future::pending().await,
+    }
+}
