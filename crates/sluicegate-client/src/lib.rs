@@ -12,7 +12,10 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod departure;
 mod error;
+pub mod hedge;
+mod marker;
 pub mod members;
 pub mod obey;
 pub mod outgoing;
@@ -25,6 +28,7 @@ mod table;
 pub mod throttle;
 
 pub use self::error::{BoxError, ConfigError, Refused};
+pub use self::hedge::HedgeLayer;
 pub use self::obey::ObeyLayer;
 pub use self::pace::PaceLayer;
 pub use self::propagate::PropagateLayer;

@@ -7,6 +7,7 @@ use http::{HeaderName, HeaderValue, header};
 use tower_layer::Layer;
 use tower_service::Service;
 
+use crate::departure;
 use crate::outgoing::{Context, OutgoingRequest};
 
 /// A layer that writes the [`Context`] of requests into their header.
@@ -121,6 +122,7 @@ impl<S: Service<R>, R: OutgoingRequest> Service<R> for Propagate<S> {
         if let Some(layer) = &self.layer {
             layer.write(&mut request);
         }
+        departure::note();
         self.inner.call(request)
     }
 }

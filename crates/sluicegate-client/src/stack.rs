@@ -1,6 +1,7 @@
 use tower::layer::util::Identity;
 use tower_layer::Layer;
 
+use crate::hedge::{Hedge, HedgeLayer};
 use crate::obey::{Obey, ObeyLayer};
 use crate::propagate::{Propagate, PropagateLayer};
 use crate::retry::{Retry, RetryLayer};
@@ -9,15 +10,18 @@ use crate::throttle::{Throttle, ThrottleLayer};
 /// The layers of a good client, in the right order.
 ///
 /// ```text
-/// request ─► retry ─► throttle ─► pace ─► obey ─► propagate ─► the client that sends
-///            │        │           │       │       └ writes criticality and deadline (if asked to)
-///            │        │           │       └ waits while the server asks for that, by origin
-///            │        │           └ waits for its turn by a limit of your own (if there is one)
-///            │        └ does not send what the server would most likely reject
+/// request ─► retry ─► hedge ─► throttle ─► pace ─► obey ─► propagate ─► the client that sends
+///            │        │        │           │       │       └ writes criticality and deadline (if asked to)
+///            │        │        │           │       └ waits while the server asks for that, by origin
+///            │        │        │           └ waits for its turn by a limit of your own (if there is one)
+///            │        │        └ does not send what the server would most likely reject
+///            │        └ sends a copy of what is answered late, within a budget (if asked to)
 ///            └ sends again what may be repeated, within a budget
 /// ```
 ///
 /// - Retrying is outermost, so that each attempt passes all that limits requests.
+/// - Hedging is outside of what limits requests, too, so that its copies wait for their turn. A request that waits for its
+///   own turn is not late: its time begins when it leaves.
 /// - The throttle comes before what waits: what it rejects does not wait first.
 /// - Pacing comes before obeying, so that a request that has its turn is not sent against the server's word. Obeying is
 ///   next to the client, where it sees every response, also those to attempts that failed.
@@ -72,10 +76,11 @@ use crate::throttle::{Throttle, ThrottleLayer};
 #[must_use = "a layer does nothing until it wraps a service"]
 pub struct Outgoing<P = Identity> {
     retry: RetryLayer,
+    hedge: Option<HedgeLayer>,
     once: Once<P>,
 }
 
-/// The layers of [`Outgoing`] without retries; made by [`Outgoing::once`].
+/// The layers of [`Outgoing`] without retries and hedging; made by [`Outgoing::once`].
 #[derive(Debug, Clone, Default)]
 #[must_use = "a layer does nothing until it wraps a service"]
 pub struct Once<P = Identity> {
@@ -99,6 +104,19 @@ impl<P> Outgoing<P> {
         self
     }
 
+    /// Sends copies of requests whose responses are late. Without this, there are none.
+    ///
+    /// ```
+    /// use sluicegate_client::{HedgeLayer, Outgoing};
+    ///
+    /// let layers = Outgoing::new().hedge(HedgeLayer::new());
+    /// # let _ = layers;
+    /// ```
+    pub fn hedge(mut self, hedge: HedgeLayer) -> Self {
+        self.hedge = Some(hedge);
+        self
+    }
+
     /// Other settings for the throttle.
     pub fn throttle(mut self, throttle: ThrottleLayer) -> Self {
         self.once.throttle = throttle;
@@ -108,7 +126,8 @@ impl<P> Outgoing<P> {
     /// A layer that lets requests wait for a limit of your own.
     pub fn pace<L>(self, pace: L) -> Outgoing<L> {
         let Once { throttle, obey, propagate, .. } = self.once;
-        Outgoing { retry: self.retry, once: Once { throttle, pace, obey, propagate } }
+        let once = Once { throttle, pace, obey, propagate };
+        Outgoing { retry: self.retry, hedge: self.hedge, once }
     }
 
     /// Other settings for what servers ask for.
@@ -123,7 +142,7 @@ impl<P> Outgoing<P> {
         self
     }
 
-    /// The same without retries, for requests that cannot be copied, such as those of tonic.
+    /// The same without retries and hedging, for requests that cannot be copied, such as those of tonic.
     pub fn once(self) -> Once<P> {
         self.once
     }
@@ -133,10 +152,11 @@ impl<S, P> Layer<S> for Outgoing<P>
 where
     P: Layer<Obey<Propagate<S>>>,
 {
-    type Service = Retry<Throttle<P::Service>>;
+    type Service = Retry<Hedge<Throttle<P::Service>>>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        self.retry.layer(self.once.layer(inner))
+        let inner = self.once.layer(inner);
+        self.retry.layer(HedgeLayer::told(self.hedge.as_ref(), inner))
     }
 }
 

@@ -68,7 +68,8 @@ impl Budget {
         Ok(Self::of((share * ONE as f64).round() as u64, advance))
     }
 
-    fn of(share: u64, advance: u64) -> Self {
+    /// `share` in millionths.
+    pub(crate) fn of(share: u64, advance: u64) -> Self {
         let advance = advance * ONE;
         // Without a share nothing could pay the advance back.
         let advance = if share == 0 { 0 } else { advance };
@@ -94,6 +95,12 @@ impl Budget {
             }
             None => false,
         }
+    }
+
+    /// Takes back what was paid for a request that was not sent.
+    pub(crate) fn refund(&self) {
+        let mut balance = self.balance.lock().unwrap_or_else(PoisonError::into_inner);
+        balance.credit = (balance.credit + ONE).min(self.most);
     }
 }
 

@@ -14,9 +14,8 @@ mod backoff;
 mod budget;
 mod decide;
 mod layer;
-mod marker;
 mod policy;
-mod repeat;
+pub(crate) mod repeat;
 mod service;
 
 pub use self::backoff::Backoff;

@@ -8,9 +8,9 @@ use tower::retry::future::ResponseFuture as TowerFuture;
 use tower::util::MapErr;
 use tower_service::Service;
 
-use super::marker;
 use super::policy::{Attempts, Shared};
 use crate::error::BoxError;
+use crate::marker::{self, Retried};
 use crate::outgoing::{OutgoingResponse, ReplayRequest};
 
 /// A service whose requests are sent again after failures that may pass; made by [`RetryLayer`](super::RetryLayer).
@@ -42,7 +42,7 @@ where
     }
 
     fn call(&mut self, mut request: R) -> Self::Future {
-        let is_nested = marker::mark(&mut request);
+        let is_nested = marker::mark::<Retried>(&mut request);
         let may_repeat = !is_nested && self.shared.repeatable.holds(&request);
         if !is_nested {
             self.shared.budget.deposit();
@@ -53,7 +53,7 @@ where
         let ready = std::mem::replace(&mut self.inner, next);
         let into: fn(S::Error) -> BoxError = Into::into;
         let mut retry = tower::retry::Retry::new(attempts, MapErr::new(ready, into));
-        ResponseFuture { inner: marker::inside(|| retry.call(request)) }
+        ResponseFuture { inner: marker::inside::<Retried, _>(|| retry.call(request)) }
     }
 }
 
@@ -77,7 +77,7 @@ where
     type Output = Result<S::Response, BoxError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        marker::inside(|| self.project().inner.poll(cx))
+        marker::inside::<Retried, _>(|| self.project().inner.poll(cx))
     }
 }
 
