@@ -2,13 +2,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sluicegate::clock::Clock;
-use sluicegate::key::{Key, KeyBuf};
+use sluicegate::key::KeyBuf;
 
 use super::latency::Latencies;
 use crate::outgoing::{AnyKey, Origin, OutgoingRequest, OutgoingView};
 use crate::retry::Budget;
 use crate::retry::repeat::Repeatable;
-use crate::table::Table;
+use crate::table::{RowKey, Table};
 
 /// What all services of a layer share.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(super) struct Shared {
 #[derive(Debug)]
 pub(super) struct Watched {
     shared: Arc<Shared>,
-    key: KeyBuf,
+    key: RowKey,
     /// When the request left.
     sent: Option<u64>,
 }
@@ -33,14 +33,12 @@ pub(super) struct Watched {
 impl Shared {
     /// The row of `request`. A request without the key shares that of its origin.
     pub(super) fn watch(self: &Arc<Self>, request: &impl OutgoingRequest) -> Watched {
-        let mut key = KeyBuf::new();
-        Origin::write_target(request.target(), &mut key);
-        if let Some(own) = &self.key {
-            let mut whole = key;
-            if own.write(&OutgoingView::new(request), &mut whole).is_ok() {
-                key = whole;
-            }
-        }
+        let origin = self.table.key(Origin::parts(request.target()));
+        let own = |key: &AnyKey| KeyBuf::from_view(key, &OutgoingView::new(request)).ok();
+        let key = match self.key.as_ref().and_then(own) {
+            Some(own) => self.table.key((origin, own)),
+            None => origin,
+        };
         Watched { shared: self.clone(), key, sent: None }
     }
 }
@@ -59,7 +57,7 @@ impl Watched {
         let now = self.shared.clock.now();
         self.sent = Some(now);
         self.shared.budget.deposit();
-        let late = self.shared.table.with(&self.key, now, |row| row.late(now));
+        let late = self.shared.table.with(self.key, now, |row| row.late(now));
         late.flatten().map(Duration::from_micros)
     }
 
@@ -72,7 +70,7 @@ impl Watched {
         let Some(sent) = self.sent.take() else { return };
         let (now, percentile) = (self.shared.clock.now(), self.shared.percentile);
         let micros = now.saturating_sub(sent);
-        self.shared.table.with(&self.key, now, |row| note(row, now, micros, percentile));
+        self.shared.table.with(self.key, now, |row| note(row, now, micros, percentile));
     }
 
     /// Ends without telling anything: a failure says nothing of how long responses take.

@@ -2,14 +2,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sluicegate::clock::Clock;
-use sluicegate::key::{Key, KeyBuf};
+use sluicegate::key::KeyBuf;
 
 use super::row::{Line, ServerRow};
 use super::signal::Signal;
 use super::standing::{Rules, Turn};
 use crate::error::Refused;
-use crate::outgoing::{AnyKey, Origin, OutgoingRequest, OutgoingResponse, OutgoingView};
-use crate::table::Table;
+use crate::outgoing::{AnyKey, Origin, OutgoingRequest, OutgoingResponse, OutgoingView, Target};
+use crate::table::{RowKey, Table};
 
 /// What all services of a layer share.
 #[derive(Debug)]
@@ -26,17 +26,16 @@ pub(super) struct Shared {
 /// Whom a request is counted with: its origin, and the rest of its key.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Server {
-    origin: KeyBuf,
-    rest: Option<KeyBuf>,
-    whole: KeyBuf,
+    origin: RowKey,
+    rest: Option<RowKey>,
+    whole: RowKey,
 }
 
 /// The right to send a request. Dropped, it says that no response came.
 #[derive(Debug)]
 pub(super) struct Permit {
     shared: Arc<Shared>,
-    /// Keys are long: permits are moved with futures.
-    server: Box<Server>,
+    server: Server,
     turn: Turn,
 }
 
@@ -53,23 +52,24 @@ pub(super) enum Answer {
 
 impl Shared {
     pub(super) fn server(&self, request: &impl OutgoingRequest) -> Server {
-        let mut origin = KeyBuf::new();
-        Origin::write_target(request.target(), &mut origin);
         let rest = self.key.as_ref().map(|key| {
-            let mut rest = KeyBuf::new();
+            let rest = KeyBuf::from_view(key, &OutgoingView::new(request));
             // A key that is not there is one of its own.
-            match key.write(&OutgoingView::new(request), &mut rest) {
-                Ok(()) => rest,
-                Err(_) => KeyBuf::new(),
-            }
+            self.table.key(rest.unwrap_or_default())
         });
-        Server::new(origin, rest)
+        self.server_of(request.target(), rest)
+    }
+
+    fn server_of(&self, target: Target<'_>, rest: Option<RowKey>) -> Server {
+        let origin = self.table.key(Origin::parts(target));
+        let whole = rest.map_or(origin, |rest| self.table.key((origin, rest)));
+        Server { origin, rest, whole }
     }
 
     /// Whether a request may be sent. One that has not waited does not overtake those that wait.
     pub(super) fn ask(self: &Arc<Self>, server: &Server, has_waited: bool) -> Answer {
         let now = self.clock.now();
-        let asked = self.table.with(&server.whole, now, |row| {
+        let asked = self.table.with(server.whole, now, |row| {
             if row.waiting > 0 && !has_waited {
                 return (Turn::Wait(Duration::ZERO), false);
             }
@@ -78,39 +78,19 @@ impl Shared {
         match asked {
             None => Answer::Full,
             Some((Turn::Wait(time), is_final)) => Answer::Wait { time, is_final },
-            Some((turn, _)) => {
-                Answer::Send(Permit { shared: self.clone(), server: Box::new(*server), turn })
-            }
+            Some((turn, _)) => Answer::Send(Permit { shared: self.clone(), server: *server, turn }),
         }
     }
 
     /// A place in the line.
     pub(super) fn join(self: &Arc<Self>, server: &Server) -> Result<Place, Refused> {
-        let joined = self.table.with(&server.whole, self.clock.now(), |row| {
+        let joined = self.table.with(server.whole, self.clock.now(), |row| {
             (row.waiting < self.waiting).then(|| row.join())
         });
         match joined.flatten() {
             Some(line) => Ok(Place { shared: self.clone(), server: *server, line }),
             None => Err(Refused::new("too many requests wait for its server", None)),
         }
-    }
-}
-
-impl Server {
-    fn new(origin: KeyBuf, rest: Option<KeyBuf>) -> Self {
-        let mut whole = origin;
-        if let Some(rest) = &rest {
-            whole.push(&rest.lengths().to_le_bytes());
-            rest.words().iter().for_each(|word| whole.push(&word.to_le_bytes()));
-        }
-        Self { origin, rest, whole }
-    }
-
-    /// The server that a response comes from.
-    fn of_response(&self, response: &impl OutgoingResponse) -> Option<Self> {
-        let mut origin = KeyBuf::new();
-        Origin::write_target(response.source()?, &mut origin);
-        (origin != self.origin).then(|| Self::new(origin, self.rest))
     }
 }
 
@@ -122,24 +102,30 @@ impl Permit {
         let since_epoch = Duration::from_micros(now);
         let signal = Signal::read(response.status(), response.headers(), since_epoch);
         let random = fastrand::u32(..);
-        let Some(other) = self.server.of_response(response) else {
-            shared.table.with(&self.server.whole, now, |row| {
+        let Some(other) = self.other_source(response) else {
+            shared.table.with(self.server.whole, now, |row| {
                 row.standing.observe(now, &signal, self.turn, &shared.rules, random);
                 row.tell();
             });
             return self.forget();
         };
         // A redirect led to another origin: it speaks for itself. The first one has served.
-        shared.table.with(&other.whole, now, |row| {
+        shared.table.with(other.whole, now, |row| {
             row.standing.hear(now, &signal, &shared.rules, random);
             row.tell();
         });
         let served = Signal::default();
-        shared.table.with_known(&self.server.whole, |row| {
+        shared.table.with_known(self.server.whole, |row| {
             row.standing.observe(now, &served, self.turn, &shared.rules, random);
             row.tell();
         });
         self.forget();
+    }
+
+    /// The server that a response comes from, if it is another one.
+    fn other_source(&self, response: &impl OutgoingResponse) -> Option<Server> {
+        let source = self.shared.server_of(response.source()?, self.server.rest);
+        (source.origin != self.server.origin).then_some(source)
     }
 
     /// Ends without telling anything.
@@ -153,7 +139,7 @@ impl Drop for Permit {
         if matches!(self.turn, Turn::Wait(_)) {
             return;
         }
-        self.shared.table.with_known(&self.server.whole, |row| {
+        self.shared.table.with_known(self.server.whole, |row| {
             row.standing.give_up(self.turn);
             row.tell();
         });
@@ -170,6 +156,6 @@ pub(super) struct Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.shared.table.with_known(&self.server.whole, |row| row.leave());
+        self.shared.table.with_known(self.server.whole, |row| row.leave());
     }
 }

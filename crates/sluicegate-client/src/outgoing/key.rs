@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -13,22 +14,21 @@ use super::view::OutgoingView;
 pub struct Origin;
 
 impl Origin {
-    /// Writes the origin of `target`.
-    pub(crate) fn write_target(target: Target<'_>, key: &mut KeyBuf) {
+    /// Scheme, host and port of the origin of `target`.
+    pub(crate) fn parts(target: Target<'_>) -> (&str, Cow<'_, str>, &str) {
         let (host, port) = target.host_and_port();
-        key.push(target.scheme.as_bytes());
-        if host.bytes().any(|byte| byte.is_ascii_uppercase()) {
-            key.push(host.to_ascii_lowercase().as_bytes());
-        } else {
-            key.push(host.as_bytes());
-        }
-        key.push(port.unwrap_or("").as_bytes());
+        let host = match host.bytes().any(|byte| byte.is_ascii_uppercase()) {
+            true => Cow::Owned(host.to_ascii_lowercase()),
+            false => Cow::Borrowed(host),
+        };
+        (target.scheme, host, port.unwrap_or(""))
     }
 }
 
 impl Key<OutgoingView<'_>> for Origin {
     fn write(&self, view: &OutgoingView<'_>, key: &mut KeyBuf) -> Result<(), Missing> {
-        Self::write_target(view.target(), key);
+        let (scheme, host, port) = Self::parts(view.target());
+        [scheme, &*host, port].iter().for_each(|part| key.push(part.as_bytes()));
         Ok(())
     }
 }

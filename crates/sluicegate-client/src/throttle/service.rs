@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
-use sluicegate::key::KeyBuf;
 use tower_service::Service;
 
 use super::announced::Announced;
 use super::shared::{Ended, Shared};
 use crate::error::{BoxError, Refused};
 use crate::outgoing::{OutgoingRequest, OutgoingResponse};
+use crate::table::RowKey;
 
 /// A service that does not send what its server would reject; made by [`ThrottleLayer`](super::ThrottleLayer).
 #[derive(Debug, Clone)]
@@ -40,13 +40,11 @@ where
 
     fn call(&mut self, request: R) -> Self::Future {
         let key = self.shared.key(&request);
-        let state = match self.shared.admit(&key, &request, fastrand::f64()) {
+        let state = match self.shared.admit(key, &request, fastrand::f64()) {
             Err(refused) => State::Refused { error: Some(refused) },
-            Ok(()) => State::Sent {
-                shared: self.shared.clone(),
-                key: Box::new(key),
-                response: self.inner.call(request),
-            },
+            Ok(()) => {
+                State::Sent { shared: self.shared.clone(), key, response: self.inner.call(request) }
+            }
         };
         ResponseFuture { state }
     }
@@ -64,7 +62,7 @@ pin_project! {
     #[project = StateProj]
     enum State<F> {
         /// Keys are long, and futures are moved.
-        Sent { shared: Arc<Shared>, key: Box<KeyBuf>, #[pin] response: F },
+        Sent { shared: Arc<Shared>, key: RowKey, #[pin] response: F },
         Refused { error: Option<Refused> },
     }
 }
@@ -87,11 +85,11 @@ where
                 match &result {
                     Ok(response) => {
                         let announced = Announced::read(response.headers());
-                        shared.ended(key, judge(response), announced);
+                        shared.ended(*key, judge(response), announced);
                     }
                     // It was not sent.
                     Err(error) if Refused::find(&**error).is_some() => {}
-                    Err(_) => shared.ended(key, Ended::Rejected, None),
+                    Err(_) => shared.ended(*key, Ended::Rejected, None),
                 }
                 Poll::Ready(result)
             }

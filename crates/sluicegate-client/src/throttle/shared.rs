@@ -1,13 +1,13 @@
 use std::time::Duration;
 
 use sluicegate::clock::Clock;
-use sluicegate::key::{Key, KeyBuf};
+use sluicegate::key::KeyBuf;
 
 use super::announced::Announced;
 use super::history::History;
 use crate::error::Refused;
 use crate::outgoing::{AnyKey, Context, OutgoingRequest, OutgoingView};
-use crate::table::{Row, Table, Worth};
+use crate::table::{Row, RowKey, Table, Worth};
 
 /// What all services of a layer share.
 #[derive(Debug)]
@@ -48,18 +48,15 @@ pub(super) enum Ended {
 
 impl Shared {
     /// Whom a request is counted with. Requests without the key are counted together.
-    pub(super) fn key(&self, request: &impl OutgoingRequest) -> KeyBuf {
-        let mut key = KeyBuf::new();
-        match self.key.write(&OutgoingView::new(request), &mut key) {
-            Ok(()) => key,
-            Err(_) => KeyBuf::new(),
-        }
+    pub(super) fn key(&self, request: &impl OutgoingRequest) -> RowKey {
+        let key = KeyBuf::from_view(&self.key, &OutgoingView::new(request));
+        self.table.key(key.unwrap_or_default())
     }
 
     /// Whether a request may be sent, by a random number from 0 to 1.
     pub(super) fn admit(
         &self,
-        key: &KeyBuf,
+        key: RowKey,
         request: &impl OutgoingRequest,
         random: f64,
     ) -> Result<(), Refused> {
@@ -87,7 +84,7 @@ impl Shared {
     }
 
     /// Notes how a request ended that was sent.
-    pub(super) fn ended(&self, key: &KeyBuf, ended: Ended, announced: Option<Announced>) {
+    pub(super) fn ended(&self, key: RowKey, ended: Ended, announced: Option<Announced>) {
         let now = self.clock.now();
         self.table.with_known(key, |server| {
             if let Some(history) = &mut server.history {

@@ -2,7 +2,8 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderName};
 
-use super::{Signal, line};
+use super::Signal;
+use super::fields::Line;
 
 static STATUS: HeaderName = HeaderName::from_static("grpc-status");
 static PUSHBACK: HeaderName = HeaderName::from_static("grpc-retry-pushback-ms");
@@ -15,9 +16,12 @@ const UNAVAILABLE: &str = "14";
 /// They are in the header of a response that has no message, which is how servers refuse. Those in trailers behind
 /// messages are not seen.
 pub(super) fn read(headers: &HeaderMap, signal: &mut Signal) {
-    let Some(status @ (RESOURCE_EXHAUSTED | UNAVAILABLE)) = line(headers, &STATUS) else { return };
+    let Some(status @ (RESOURCE_EXHAUSTED | UNAVAILABLE)) = Line::of(headers, &STATUS).text()
+    else {
+        return;
+    };
     // gRFC A6: a number of milliseconds; if it is negative or cannot be read, do not retry.
-    let pushback = line(headers, &PUSHBACK);
+    let pushback = Line::of(headers, &PUSHBACK).text();
     let wait = pushback.and_then(|text| text.parse().ok()).map(Duration::from_millis);
     signal.never_retry = pushback.is_some() && wait.is_none();
     signal.retry_after = wait.or_else(|| details::retry_delay(headers)).or(signal.retry_after);
@@ -34,7 +38,7 @@ mod details {
     use http::{HeaderMap, HeaderName};
     use prost::Message;
 
-    use super::line;
+    use crate::obey::signal::fields::Line;
 
     static DETAILS: HeaderName = HeaderName::from_static("grpc-status-details-bin");
     const RETRY_INFO: &str = "type.googleapis.com/google.rpc.RetryInfo";
@@ -75,7 +79,7 @@ mod details {
     }
 
     pub(super) fn retry_delay(headers: &HeaderMap) -> Option<Duration> {
-        let bytes = BASE64.decode(line(headers, &DETAILS)?).ok()?;
+        let bytes = BASE64.decode(Line::of(headers, &DETAILS).text()?).ok()?;
         let status = Status::decode(&*bytes).ok()?;
         let info = status.details.iter().find(|any| any.type_url == RETRY_INFO)?;
         let delay = RetryInfo::decode(&*info.value).ok()?.retry_delay?;

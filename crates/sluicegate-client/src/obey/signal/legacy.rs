@@ -1,80 +1,75 @@
 use std::time::Duration;
 
-use http::{HeaderMap, HeaderName};
+use http::HeaderMap;
 use smallvec::SmallVec;
 
-use super::{Quota, date, line, time};
+use super::fields::Line;
+use super::{Quota, time};
 
-const fn name(name: &'static str) -> HeaderName {
-    HeaderName::from_static(name)
+/// Three fields that belong together. The reset is seconds from now, seconds after the epoch (GitHub, X), or a duration
+/// such as `6m0s` (OpenAI).
+#[derive(Default)]
+struct Dialect<'a> {
+    remaining: Line<'a>,
+    limit: Line<'a>,
+    reset: Line<'a>,
 }
 
-/// The names of three fields that belong together, and whether they count requests.
-struct Dialect {
-    remaining: HeaderName,
-    limit: HeaderName,
-    reset: HeaderName,
-    counts_requests: bool,
-}
-
-/// The dialects, the most frequent first. The reset is seconds from now, seconds after the epoch (GitHub, X), or a
-/// duration such as `6m0s` (OpenAI).
-static DIALECTS: [Dialect; 5] = [
-    Dialect {
-        remaining: name("x-ratelimit-remaining"),
-        limit: name("x-ratelimit-limit"),
-        reset: name("x-ratelimit-reset"),
-        counts_requests: true,
-    },
-    Dialect {
-        remaining: name("x-ratelimit-remaining-requests"),
-        limit: name("x-ratelimit-limit-requests"),
-        reset: name("x-ratelimit-reset-requests"),
-        counts_requests: true,
-    },
-    Dialect {
-        remaining: name("x-ratelimit-remaining-tokens"),
-        limit: name("x-ratelimit-limit-tokens"),
-        reset: name("x-ratelimit-reset-tokens"),
-        counts_requests: false,
-    },
-    // The drafts before the eighth.
-    Dialect {
-        remaining: name("ratelimit-remaining"),
-        limit: name("ratelimit-limit"),
-        reset: name("ratelimit-reset"),
-        counts_requests: true,
-    },
-    Dialect {
-        remaining: name("x-rate-limit-remaining"),
-        limit: name("x-rate-limit-limit"),
-        reset: name("x-rate-limit-reset"),
-        counts_requests: true,
-    },
-];
+/// The dialects: `X-RateLimit-*`, with `-Requests`, with `-Tokens`, `RateLimit-*` of the drafts before the eighth, and
+/// `X-Rate-Limit-*`.
+const DIALECTS: usize = 5;
+const REQUESTS: usize = 1;
+const TOKENS: usize = 2;
 
 /// Reads the fields that services sent before there was a draft.
-pub(super) fn read(headers: &HeaderMap, since_epoch: Duration, quotas: &mut SmallVec<[Quota; 2]>) {
-    for (number, dialect) in DIALECTS.iter().enumerate() {
-        let remaining = line(headers, &dialect.remaining);
-        let Some(remaining) = remaining.and_then(|text| time::digits(text.as_bytes())) else {
-            continue;
-        };
-        let reset = line(headers, &dialect.reset)
-            .and_then(|text| time::until_reset(text, date(headers, since_epoch)));
-        let limit = line(headers, &dialect.limit);
+pub(super) fn read(
+    headers: &HeaderMap,
+    date: impl Fn() -> Duration,
+    quotas: &mut SmallVec<[Quota; 2]>,
+) {
+    let mut dialects: [Dialect<'_>; DIALECTS] = Default::default();
+    for (name, value) in headers {
+        if let Some(line) = line(&mut dialects, name.as_str()) {
+            line.add(value);
+        }
+    }
+    for (number, dialect) in dialects.iter().enumerate() {
+        let Some(remaining) = dialect.remaining.bytes().and_then(time::digits) else { continue };
         quotas.push(Quota {
             policy: number as u64,
-            limit: limit.and_then(|text| time::digits(first_number(text).as_bytes())),
+            limit: dialect.limit.bytes().and_then(|line| time::digits(first_number(line))),
             window: None,
             remaining,
-            reset,
-            counts_requests: dialect.counts_requests,
+            reset: dialect.reset.text().and_then(|text| time::until_reset(text, &date)),
+            counts_requests: number != TOKENS,
         });
     }
 }
 
+/// The line that a field belongs to.
+fn line<'d, 'a>(dialects: &'d mut [Dialect<'a>; DIALECTS], name: &str) -> Option<&'d mut Line<'a>> {
+    let (dialect, part) = if let Some(rest) = name.strip_prefix("x-ratelimit-") {
+        match rest.split_once('-') {
+            Some((part, "requests")) => (REQUESTS, part),
+            Some((part, "tokens")) => (TOKENS, part),
+            _ => (0, rest),
+        }
+    } else if let Some(rest) = name.strip_prefix("ratelimit-") {
+        (3, rest)
+    } else {
+        (4, name.strip_prefix("x-rate-limit-")?)
+    };
+    let dialect = &mut dialects[dialect];
+    match part {
+        "remaining" => Some(&mut dialect.remaining),
+        "limit" => Some(&mut dialect.limit),
+        "reset" => Some(&mut dialect.reset),
+        _ => None,
+    }
+}
+
 /// The first number of `100, 100;w=60`, as older drafts wrote the limit.
-fn first_number(text: &str) -> &str {
-    text.split([',', ';']).next().unwrap_or_default().trim()
+fn first_number(line: &[u8]) -> &[u8] {
+    let end = line.iter().position(|byte| matches!(byte, b',' | b';')).unwrap_or(line.len());
+    line[..end].trim_ascii()
 }

@@ -3,19 +3,23 @@
 //! Fields are read as they were specified, or as the large APIs send them. A field that is malformed is ignored, and so
 //! are all fields of a response that a cache has kept (`Age` above 0): they speak of a moment that is over.
 
+mod fields;
 mod grpc;
+mod item;
 mod legacy;
+mod plain;
 mod rate_limit;
 mod retry_after;
+mod structured;
 mod time;
 
 use std::time::Duration;
 
-use http::{HeaderMap, HeaderName, StatusCode, header};
+use http::{HeaderMap, StatusCode};
 use smallvec::SmallVec;
 
-/// Most quotas that are read from one response. Servers announce one or two, three at most.
-pub const MAX_QUOTAS: usize = 8;
+use self::fields::{Fields, is_cached};
+pub use self::item::MAX_QUOTAS;
 
 /// What a response tells about the limits of its server.
 ///
@@ -69,71 +73,25 @@ impl Signal {
     /// The time is used for fields that name a point in time, where the response itself has no `Date`.
     pub fn read(status: StatusCode, headers: &HeaderMap, since_epoch: Duration) -> Self {
         let mut signal = Self::default();
-        let names = Names::of(headers);
-        if names.age && is_cached(headers) {
+        let fields = Fields::of(headers);
+        if fields.age.is_some_and(is_cached) {
             return signal;
         }
         signal.refused = status == StatusCode::TOO_MANY_REQUESTS;
+        let date = || fields::date(fields.date).unwrap_or(since_epoch);
         if status.is_client_error() || status.is_server_error() {
-            signal.retry_after = retry_after::read(headers, since_epoch);
+            signal.retry_after = retry_after::read(fields.retry_after, date);
             signal.refused |= signal.retry_after.is_some();
         }
-        if names.grpc {
+        if fields.has_grpc {
             grpc::read(headers, &mut signal);
         }
-        let is_draft = names.draft && rate_limit::read(headers, &mut signal.quotas);
-        if names.legacy && !is_draft {
-            legacy::read(headers, since_epoch, &mut signal.quotas);
+        let is_draft = rate_limit::read(headers, &fields, &mut signal.quotas);
+        if fields.has_legacy && !is_draft {
+            legacy::read(headers, date, &mut signal.quotas);
         }
         signal
     }
-}
-
-/// Which fields are there at all. One look at every name costs less than a search for each that may be there.
-#[derive(Default)]
-struct Names {
-    age: bool,
-    grpc: bool,
-    draft: bool,
-    legacy: bool,
-}
-
-impl Names {
-    fn of(headers: &HeaderMap) -> Self {
-        let mut names = Self::default();
-        for name in headers.keys() {
-            match name.as_str() {
-                "age" => names.age = true,
-                "grpc-status" => names.grpc = true,
-                "ratelimit" => names.draft = true,
-                name if name.starts_with("x-rate") || name.starts_with("ratelimit-") => {
-                    names.legacy = true;
-                }
-                _ => {}
-            }
-        }
-        names
-    }
-}
-
-fn is_cached(headers: &HeaderMap) -> bool {
-    // A malformed age counts as no age.
-    headers.get(header::AGE).and_then(|age| time::digits(age.as_bytes())).is_some_and(|age| age > 0)
-}
-
-/// The only line of the field, if it is text. A field that allows one value and appears twice is malformed.
-fn line<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
-    let mut lines = headers.get_all(name).into_iter();
-    let line = lines.next()?;
-    match lines.next() {
-        None => line.to_str().ok().map(str::trim),
-        Some(_) => None,
-    }
-}
-
-/// The time of the response by the server's clock, or by our own if the server does not tell.
-fn date(headers: &HeaderMap, since_epoch: Duration) -> Duration {
-    line(headers, &header::DATE).and_then(time::http_date).unwrap_or(since_epoch)
 }
 
 #[cfg(test)]

@@ -1,3 +1,5 @@
+use http::HeaderName;
+
 use super::*;
 
 fn read(status: u16, fields: &[(&str, &str)]) -> Signal {

@@ -66,16 +66,19 @@ fn times(number: &str, nanos: u64) -> Option<Duration> {
 ///
 /// A number of seconds that would be longer than thirty years is a point in time, in seconds after the Unix epoch, or
 /// in milliseconds if it is longer than thirty thousand years. A point that has passed is now.
-pub(super) fn until_reset(text: &str, date: Duration) -> Option<Duration> {
+pub(super) fn until_reset(text: &str, date: impl FnOnce() -> Duration) -> Option<Duration> {
     const YEARS_30: u64 = 1_000_000_000;
     const YEARS_30_000: u64 = YEARS_30 * 1_000;
-    if let Some(number @ YEARS_30_000..) = digits(text.as_bytes()) {
-        return Some(Duration::from_millis(number).saturating_sub(date).min(LONGEST));
-    }
-    match duration(text)? {
-        point if point.as_secs() >= YEARS_30 => Some(point.saturating_sub(date)),
-        time => Some(time),
-    }
+    let time = match digits(text.as_bytes()) {
+        Some(number @ YEARS_30_000..) => Duration::from_millis(number).saturating_sub(date()),
+        Some(number @ YEARS_30..) => Duration::from_secs(number).saturating_sub(date()),
+        Some(number) => Duration::from_secs(number),
+        None => match duration(text)? {
+            point if point.as_secs() >= YEARS_30 => point.saturating_sub(date()),
+            time => time,
+        },
+    };
+    Some(time.min(LONGEST))
 }
 
 #[cfg(test)]
@@ -114,7 +117,7 @@ mod tests {
     #[test]
     fn a_reset_is_a_point_in_time_or_a_time_from_now() {
         let date = Duration::from_secs(1_700_000_000);
-        let secs = |text| until_reset(text, date).map(|time| time.as_secs());
+        let secs = |text| until_reset(text, || date).map(|time| time.as_secs());
         assert_eq!(secs("60"), Some(60));
         assert_eq!(secs("1700000060"), Some(60));
         assert_eq!(secs("1700000060000"), Some(60));
