@@ -1,12 +1,15 @@
 //! Doorman's seven scenarios (`simulation/scenario_*.py` in its repository).
 
+use std::time::Duration;
+
 use super::random::Random;
-use super::world::{Setting, World};
+use super::setting::Setting;
+use super::world::World;
 
 const SECOND: u64 = 1_000;
 
 /// The numbers of all scenarios.
-pub(crate) const SCENARIOS: std::ops::RangeInclusive<u32> = 1..=7;
+pub(crate) const SCENARIOS: std::ops::RangeInclusive<u32> = 1..=8;
 
 /// The world of a scenario, and how long it lasts, in seconds.
 pub(crate) fn scenario(number: u32, setting: Setting, seed: u64) -> (World, u64) {
@@ -34,8 +37,8 @@ pub(crate) fn scenario(number: u32, setting: Setting, seed: u64) -> (World, u64)
             (world, 300)
         }
         _ => {
-            let clients = tree(&mut world);
-            if number == 6 {
+            let clients = tree(&mut world, if number == 8 { 5.0 } else { 15.0 });
+            if number == 6 || number == 8 {
                 let one = random.below(clients) as usize;
                 world.spike(150 * SECOND, one, 1_000.0);
                 world.spike(150 * SECOND, (one + 1) % clients as usize, 1_000.0);
@@ -48,15 +51,38 @@ pub(crate) fn scenario(number: u32, setting: Setting, seed: u64) -> (World, u64)
     }
 }
 
+/// The setting of [`crowd`]: five million requests a second, refreshed every second.
+pub(crate) fn crowded() -> Setting {
+    Setting { capacity: 5e6, ..Setting::doorman().refresh(Duration::from_secs(1)) }
+}
+
+/// 10,000 clients on three levels, which want a fifth more than there is: one root, ten regions, ten clusters in each,
+/// and a hundred clients in each cluster.
+pub(crate) fn crowd(setting: Setting, seed: u64) -> World {
+    let wants = setting.capacity * 1.2 / 10_000.0;
+    let mut world = World::new(setting, seed);
+    let root = world.job(0, None);
+    for _ in 0..10 {
+        let region = world.job(1, Some(root));
+        for _ in 0..10 {
+            let cluster = world.job(2, Some(region));
+            for _ in 0..100 {
+                world.client(cluster, wants);
+            }
+        }
+    }
+    world
+}
+
 /// One root, three regions, nine clusters, and five clients in each.
-fn tree(world: &mut World) -> u64 {
+fn tree(world: &mut World, wants: f64) -> u64 {
     let root = world.job(0, None);
     for _ in 0..3 {
         let region = world.job(1, Some(root));
         for _ in 0..3 {
             let cluster = world.job(2, Some(region));
             for _ in 0..5 {
-                world.client(cluster, 15.0);
+                world.client(cluster, wants);
             }
         }
     }

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
-use super::{SCENARIOS, Seen, Setting, scenario};
+use super::setting::Network;
+use super::{SCENARIOS, Seen, Setting, crowd, crowded, scenario};
 use crate::rules::{Rule, without};
 
 fn seen(number: u32, setting: Setting, seed: u64) -> Seen {
@@ -41,5 +42,112 @@ fn each_rule_is_needed_in_a_bad_hour() {
         Rule::Learn,
     ] {
         assert!(without(rule, over_grants), "{rule:?} makes no difference");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes() {
+    let csv = |seed| seen(7, Setting::doorman().bad_network(), seed).csv();
+    assert_eq!(csv(1), csv(1));
+    assert_ne!(csv(1), csv(2));
+}
+
+/// An hour of Doorman's 45 clients, quick ones, without mishaps of its own.
+fn hour(network: Network, drift: Option<u64>) -> Seen {
+    let quick = Setting::doorman().refresh(Duration::from_secs(1));
+    let (mut world, _) = scenario(5, Setting { network, drift, ..quick }, 3);
+    world.run(3_600_000);
+    world.seen
+}
+
+#[track_caller]
+fn assert_within(seen: &Seen, usage: f64) {
+    assert_eq!(seen.over_grants, 0, "{} was leased", seen.largest);
+    assert!(seen.usage(60) > usage, "only {} is used", seen.usage(60));
+}
+
+#[test]
+fn slow_messages_over_grant_nothing() {
+    assert_within(&hour(Network { latency: 2_000, ..Network::default() }, None), 0.98);
+}
+
+#[test]
+fn lost_messages_over_grant_nothing() {
+    let seen = hour(Network { latency: 50, lost: 200, ..Network::default() }, None);
+    assert!(seen.happened.lost > 10_000);
+    assert_within(&seen, 0.9);
+}
+
+#[test]
+fn messages_that_come_twice_over_grant_nothing() {
+    let seen = hour(Network { latency: 1_500, twice: 500, ..Network::default() }, None);
+    assert!(seen.happened.twice > 10_000 && seen.happened.overtaken > 1_000);
+    assert_within(&seen, 0.98);
+}
+
+#[test]
+fn messages_that_overtake_others_over_grant_nothing() {
+    let seen = hour(Network { latency: 500, twice: 100, late: 200, ..Network::default() }, None);
+    assert!(seen.happened.late > 10_000 && seen.happened.overtaken > 1_000);
+    assert_within(&seen, 0.9);
+}
+
+#[test]
+fn broken_links_over_grant_nothing() {
+    let cut = Network { latency: 50, cut_every: Some(15), ..Network::default() };
+    let seen = hour(cut, None);
+    assert!(seen.happened.cut > 1_000);
+    assert_within(&seen, 0.7);
+}
+
+#[test]
+fn clocks_of_different_speeds_over_grant_nothing() {
+    // Quick and slow ones are nearly one part in 64 apart.
+    let network = || Network { latency: 50, lost: 50, cut_every: Some(15), ..Network::default() };
+    assert_within(&hour(network(), Some(130)), 0.7);
+    // The simulation would see it if they were further apart than a server makes up for.
+    assert!(hour(network(), Some(6)).over_grants > 0);
+}
+
+#[test]
+fn servers_that_crash_over_grant_nothing_whether_or_not_clients_are_known() {
+    for knows_clients in [true, false] {
+        let seen = seen(7, Setting { knows_clients, ..Setting::doorman() }, 5);
+        assert!(seen.happened.crashed > 20 && seen.happened.elected > 20);
+        assert_within(&seen, if knows_clients { 0.95 } else { 0.8 });
+    }
+}
+
+#[test]
+fn ten_thousand_clients_share_five_million_requests_a_second() {
+    let mut world = crowd(crowded(), 1);
+    world.run(60_000);
+    world.fill_buckets(100);
+    world.run(70_000);
+    assert_within(&world.seen, 0.99);
+    // Real token buckets of one client in a hundred send what the fluid model says.
+    let (admitted, fluid) = world.admitted();
+    assert!((admitted as f64 / fluid - 1.0).abs() < 0.01, "{admitted} of {fluid}");
+}
+
+#[test]
+fn after_a_spike_shares_are_fair_again_within_seconds() {
+    for seed in 0..5 {
+        let settings = [Setting::doorman(), Setting::doorman().refresh(Duration::from_secs(1))];
+        for setting in settings {
+            assert!(seen(6, setting, seed).fair_after(150, 0.02) < Some(6));
+        }
+        // Modest clients leave room, of which the two that spike get all.
+        let quick = Setting::doorman().refresh(Duration::from_secs(1));
+        assert!(seen(8, quick, seed).fair_after(150, 0.02) < Some(6));
+    }
+}
+
+#[test]
+fn after_a_loss_that_outlives_all_leases_everything_is_used_again_when_clients_have_asked() {
+    for seed in 0..5 {
+        // They ask after 1 s × 1.3ⁿ, which is up to 22 s after 70 s.
+        let quick = Setting::doorman().refresh(Duration::from_secs(1));
+        assert!(seen(3, quick, seed).used_after(190, 0.97) < Some(27));
     }
 }

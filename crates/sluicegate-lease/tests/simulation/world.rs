@@ -1,68 +1,38 @@
 //! A discrete-event simulation of clients and servers: the real [`Server`] and the real [`Session`], with a network
-//! that loses, repeats, delays and reorders messages, clocks that differ, and masters that crash.
+//! that loses, repeats, delays and reorders messages and breaks, clocks that differ, and masters that crash.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap};
-use std::time::Duration;
+use std::collections::BTreeSet;
 
 use sluicegate_lease::client::{Action, OnLoss, Session};
+use sluicegate_lease::fair::{Want, max_min};
 use sluicegate_lease::message::{Request, Response};
 use sluicegate_lease::pool::{Change, Known};
 use sluicegate_lease::{Amount, Demand, Server, Template, Templates};
 
+use super::buckets::Bucket;
 use super::random::Random;
+use super::seen::{Sample, Seen};
+use super::setting::{Clock, Setting};
+use super::wheel::Wheel;
 
 pub(crate) const RESOURCE: &str = "resource0";
 
-/// How the world is.
-#[derive(Debug, Clone)]
-pub(crate) struct Setting {
-    pub(crate) capacity: f64,
-    pub(crate) lease: Duration,
-    /// The refresh interval that each level tells its clients, the root first.
-    pub(crate) refresh: [Duration; 3],
-    /// Of 1,000 messages, how many are lost, and how many come twice.
-    pub(crate) lost: u64,
-    pub(crate) twice: u64,
-    /// The longest time that a message takes, in milliseconds.
-    pub(crate) latency: u64,
-    /// Clocks run by up to one part in this many too quick or too slow.
-    pub(crate) drift: Option<u64>,
-    /// Whether the list of clients survives the master.
-    pub(crate) knows_clients: bool,
-}
-
-impl Setting {
-    pub(crate) fn doorman() -> Self {
-        let refresh = [8, 4, 2].map(Duration::from_secs);
-        Self {
-            capacity: 500.0,
-            lease: Duration::from_secs(60),
-            refresh,
-            lost: 0,
-            twice: 0,
-            latency: 5,
-            drift: None,
-            knows_clients: true,
-        }
-    }
-
-    #[must_use]
-    pub(crate) fn refresh(mut self, refresh: Duration) -> Self {
-        self.refresh = [refresh; 3];
-        self
-    }
-
-    #[must_use]
-    pub(crate) fn bad_network(mut self) -> Self {
-        (self.lost, self.twice, self.latency, self.drift) = (20, 20, 400, Some(300));
-        self
-    }
+pub(crate) struct World {
+    setting: Setting,
+    capacity: Amount,
+    random: Random,
+    events: Wheel<Event>,
+    jobs: Vec<Job>,
+    clients: Vec<Client>,
+    /// The sum of what clients had when they were last looked at: at least the sum of what they have.
+    leased: Amount,
+    pub(crate) seen: Seen,
 }
 
 /// A group of servers of which at most one is the master.
 struct Job {
-    parent: Option<usize>,
+    link: Link,
+    has_parent: bool,
     server: Server,
     is_up: bool,
     fence: u64,
@@ -71,36 +41,27 @@ struct Job {
 }
 
 struct Client {
-    job: usize,
+    link: Link,
     session: Session,
-    wants: f64,
+    wants: Amount,
+    had: Amount,
     clock: Clock,
-    polled_at: u64,
+    wake: u64,
+    bucket: Option<Box<Bucket>>,
 }
 
-/// A clock of a machine: it begins anywhere, and its speed is not quite right.
-#[derive(Clone, Copy)]
-struct Clock {
-    offset: u64,
-    drift: i64,
+/// The way to a server.
+#[derive(Debug, Clone, Copy, Default)]
+struct Link {
+    to: usize,
+    /// Until when requests, and answers, do not get through.
+    cut: [u64; 2],
+    /// When the last request, and the last answer, arrives.
+    last: [u64; 2],
 }
 
-impl Clock {
-    fn local(self, now: u64) -> u64 {
-        let drifted = if self.drift == 0 { 0 } else { now as i64 / self.drift };
-        self.offset + now.saturating_add_signed(drifted)
-    }
-
-    /// The first moment at which the clock shows `local` or more.
-    fn global(self, local: u64, now: u64) -> u64 {
-        let ahead = local.saturating_sub(self.local(now));
-        // A clock that is slow by one part in 100 needs so much longer.
-        now + ahead + ahead / 100 + 1
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Party {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Party {
     Client(usize),
     Job(usize),
 }
@@ -108,61 +69,33 @@ enum Party {
 enum Event {
     PollClient(usize),
     PollJob(usize),
-    Asked { from: Party, job: usize, request: Request },
+    Asked { from: Party, request: Request },
     Answered { to: Party, response: Option<Response> },
     ChangeWants(usize),
     Elect(usize),
     LoseMaster(usize),
     Spike(usize, f64),
     Mishap,
+    Cut,
 }
 
-/// What has been seen.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Seen {
-    /// How often the sum of all leases was above the capacity.
-    pub(crate) over_grants: u64,
-    /// The largest sum of all leases.
-    pub(crate) largest: f64,
-    /// Each second: what is wanted, at most the capacity; what is leased; what is both leased and wanted.
-    pub(crate) samples: Vec<(f64, f64, f64)>,
-    /// Requests that arrived at servers.
-    pub(crate) requests: u64,
-}
-
-impl Seen {
-    /// What was used, of what could have been used, after the first `skip` seconds.
-    pub(crate) fn usage(&self, skip: usize) -> f64 {
-        let samples = self.samples.iter().skip(skip);
-        let (could, did) =
-            samples.fold((0.0, 0.0), |sum, sample| (sum.0 + sample.0, sum.1 + sample.2));
-        did / could
-    }
-}
-
-pub(crate) struct World {
-    setting: Setting,
-    random: Random,
-    now: u64,
-    jobs: Vec<Job>,
-    clients: Vec<Client>,
-    events: BinaryHeap<Reverse<(u64, u64)>>,
-    bodies: std::collections::HashMap<u64, Event>,
-    event_count: u64,
-    pub(crate) seen: Seen,
-}
+const REQUESTS: usize = 0;
+const ANSWERS: usize = 1;
 
 impl World {
     pub(crate) fn new(setting: Setting, seed: u64) -> Self {
+        let mut events = Wheel::new();
+        if let Some(every) = setting.network.cut_every {
+            events.at(every * 500, Event::Cut);
+        }
         Self {
+            capacity: amount(setting.capacity),
             setting,
             random: Random::new(seed),
-            now: 0,
+            events,
             jobs: Vec::new(),
             clients: Vec::new(),
-            events: BinaryHeap::new(),
-            bodies: std::collections::HashMap::new(),
-            event_count: 0,
+            leased: Amount::ZERO,
             seen: Seen::default(),
         }
     }
@@ -171,9 +104,7 @@ impl World {
     pub(crate) fn job(&mut self, level: usize, parent: Option<usize>) -> usize {
         let at = self.jobs.len();
         let template = match parent {
-            None => {
-                Template::new("*", Amount::from_f64(self.setting.capacity).expect("a capacity"))
-            }
+            None => Template::new("*", self.capacity),
             Some(_) => Template::from_parent("*"),
         };
         let template = template.lease(self.setting.lease).refresh(self.setting.refresh[level]);
@@ -183,11 +114,17 @@ impl World {
             None => Server::root(name, templates),
             Some(_) => Server::child(name, templates),
         };
-        let clock = self.clock();
-        let known = BTreeSet::new();
-        self.jobs.push(Job { parent, server, is_up: false, fence: 0, known, clock });
+        self.jobs.push(Job {
+            link: Link { to: parent.unwrap_or_default(), ..Link::default() },
+            has_parent: parent.is_some(),
+            server,
+            is_up: false,
+            fence: 0,
+            known: BTreeSet::new(),
+            clock: Clock::new(&self.setting, &mut self.random),
+        });
         self.elect(at);
-        self.at(0, Event::PollJob(at));
+        self.events.at(0, Event::PollJob(at));
         at
     }
 
@@ -195,142 +132,207 @@ impl World {
     pub(crate) fn client(&mut self, job: usize, wants: f64) -> usize {
         let at = self.clients.len();
         let mut session = Session::new(format!("client-{at}"), 0, self.random.next());
-        session.add(RESOURCE, Amount::from_f64(wants).expect("wants"), OnLoss::Stop);
-        let clock = self.clock();
-        self.clients.push(Client { job, session, wants, clock, polled_at: 0 });
+        session.add(RESOURCE, amount(wants), OnLoss::Stop);
         let start = self.random.below(1_000);
-        self.at(start, Event::PollClient(at));
-        self.at(start, Event::ChangeWants(at));
+        self.clients.push(Client {
+            link: Link { to: job, ..Link::default() },
+            session,
+            wants: amount(wants),
+            had: Amount::ZERO,
+            clock: Clock::new(&self.setting, &mut self.random),
+            wake: start,
+            bucket: None,
+        });
+        self.events.at(start, Event::PollClient(at));
+        self.events.at(start, Event::ChangeWants(at));
         at
     }
 
-    fn clock(&mut self) -> Clock {
-        let offset = self.random.below(1_000_000_000);
-        let sign = if self.random.happens(0.5) { 1 } else { -1 };
-        Clock { offset, drift: self.setting.drift.map_or(0, |drift| sign * drift as i64) }
-    }
-
     pub(crate) fn lose_master(&mut self, at: u64, job: usize) {
-        self.at(at, Event::LoseMaster(job));
+        self.events.at(at, Event::LoseMaster(job));
     }
 
     pub(crate) fn elect_master(&mut self, at: u64, job: usize) {
-        self.at(at, Event::Elect(job));
+        self.events.at(at, Event::Elect(job));
     }
 
     /// A client wants so much from then on.
     pub(crate) fn spike(&mut self, at: u64, client: usize, wants: f64) {
-        self.at(at, Event::Spike(client, wants));
+        self.events.at(at, Event::Spike(client, wants));
     }
 
     /// Once a minute something bad happens, as in Doorman's seventh scenario.
     pub(crate) fn mishaps(&mut self) {
-        self.at(60_000, Event::Mishap);
+        self.events.at(60_000, Event::Mishap);
     }
 
-    fn at(&mut self, time: u64, event: Event) {
-        self.event_count += 1;
-        self.events.push(Reverse((time.max(self.now), self.event_count)));
-        self.bodies.insert(self.event_count, event);
+    /// From now on, one client in `every` has a real token bucket, and sends requests.
+    pub(crate) fn fill_buckets(&mut self, every: usize) {
+        let now = self.now();
+        for (at, client) in self.clients.iter_mut().enumerate().step_by(every) {
+            client.bucket = Some(Box::new(Bucket::new(now, at as u64)));
+        }
+    }
+
+    /// What all token buckets have let through, and the fluid model.
+    pub(crate) fn admitted(&self) -> (u64, f64) {
+        let buckets = self.clients.iter().filter_map(|client| client.bucket.as_ref());
+        buckets.fold((0, 0.0), |sum, bucket| (sum.0 + bucket.admitted, sum.1 + bucket.fluid))
     }
 
     /// Runs until `end`, in milliseconds.
     pub(crate) fn run(&mut self, end: u64) {
-        let mut next_sample = (self.now / 1_000 + 1) * 1_000;
-        while let Some(&Reverse((time, id))) = self.events.peek() {
-            while next_sample <= time.min(end) {
-                self.now = next_sample;
+        while self.events.now() < end {
+            while let Some(event) = self.events.next() {
+                self.happen(event);
+            }
+            self.events.advance();
+            if self.now() % 1_000 == 0 {
                 self.sample();
-                next_sample += 1_000;
             }
-            if time > end {
-                break;
-            }
-            self.events.pop();
-            self.now = time;
-            let event = self.bodies.remove(&id).expect("each event has a body");
-            self.happen(event);
         }
-        self.now = end;
     }
 
-    /// What each client may use.
-    pub(crate) fn leases(&self) -> Vec<f64> {
-        self.clients.iter().map(|client| self.lease_of(client)).collect()
+    fn now(&self) -> u64 {
+        self.events.now()
     }
 
-    fn lease_of(&self, client: &Client) -> f64 {
-        client.session.capacity(client.clock.local(self.now), RESOURCE).as_f64()
+    fn in_(&mut self, millis: u64, event: Event) {
+        self.events.at(self.now() + millis, event);
+    }
+
+    /// What each client wants and may use.
+    pub(crate) fn clients(&self) -> impl Iterator<Item = (Amount, Amount)> {
+        let now = self.now();
+        self.clients.iter().map(move |client| (client.wants, client.capacity(now)))
     }
 
     fn sample(&mut self) {
-        let (mut wanted, mut leased, mut used) = (0.0, 0.0, 0.0);
-        for client in &self.clients {
-            let lease = self.lease_of(client);
-            wanted += client.wants;
-            leased += lease;
-            used += lease.min(client.wants);
+        self.count();
+        let now = self.now();
+        self.clients.iter_mut().for_each(|client| client.run_bucket(now));
+        let mut wants: Vec<Want> =
+            self.clients().map(|(wants, _)| Want { wants, weight: 1 }).collect();
+        let wanted: Amount = wants.iter().map(|want| want.wants).sum();
+        let division = max_min(self.capacity, &mut wants);
+        let (mut used, mut short) = (Amount::ZERO, Amount::ZERO);
+        for (wants, leased) in self.clients() {
+            used = used + leased.min(wants);
+            short = short + division.share(Want { wants, weight: 1 }).saturating_sub(leased);
         }
-        self.seen.samples.push((wanted.min(self.setting.capacity), leased, used));
-        self.check(leased);
+        let could = wanted.min(self.capacity).as_f64();
+        let (leased, used, short) = (self.leased.as_f64(), used.as_f64(), short.as_f64());
+        self.seen.samples.push(Sample { could, leased, used, short });
     }
 
-    fn check(&mut self, leased: f64) {
-        self.seen.largest = self.seen.largest.max(leased);
-        self.seen.over_grants += u64::from(leased > self.setting.capacity + 1e-3);
+    /// Looks at what every client has.
+    fn count(&mut self) {
+        let now = self.now();
+        for client in &mut self.clients {
+            client.had = client.capacity(now);
+        }
+        self.leased = self.clients.iter().map(|client| client.had).sum();
+        self.seen.largest = self.seen.largest.max(self.leased.as_f64());
+        self.seen.over_grants += u64::from(self.leased > self.capacity);
+    }
+
+    /// Looks at what a client has. Only with an answer can it be more than before.
+    fn count_client(&mut self, at: usize) {
+        let client = &mut self.clients[at];
+        let has = client.capacity(self.events.now());
+        self.leased = self.leased - client.had + has;
+        client.had = has;
+        if self.leased > self.capacity {
+            // Unless leases of others have ended.
+            self.count();
+        }
     }
 
     fn happen(&mut self, event: Event) {
         match event {
             Event::PollClient(at) => self.poll_client(at),
             Event::PollJob(at) => self.poll_job(at),
-            Event::Asked { from, job, request } => self.asked(from, job, &request),
+            Event::Asked { from, request } => self.asked(from, &request),
             Event::Answered { to, response } => self.answered(to, response),
             Event::ChangeWants(at) => {
                 let change = 0.1 * (1.0 - 2.0 * self.random.fraction());
-                let wants = self.clients[at].wants * (1.0 + change);
+                let wants = self.clients[at].wants.as_f64() * (1.0 + change);
                 self.set_wants(at, wants);
-                self.at(self.now + 10_000, Event::ChangeWants(at));
+                self.in_(10_000, Event::ChangeWants(at));
             }
             Event::Spike(at, wants) => self.set_wants(at, wants),
             Event::Elect(at) => self.elect(at),
             Event::LoseMaster(at) => {
+                self.seen.happened.crashed += u64::from(self.jobs[at].is_up);
                 self.jobs[at].is_up = false;
                 self.jobs[at].server.step_down();
             }
             Event::Mishap => self.mishap(),
+            Event::Cut => self.cut(),
         }
     }
 
     fn set_wants(&mut self, at: usize, wants: f64) {
+        let now = self.now();
         let client = &mut self.clients[at];
-        client.wants = wants;
-        let wants = Demand::of(Amount::from_f64(wants).expect("wants"));
-        client.session.set_demands(RESOURCE, vec![wants]);
+        client.run_bucket(now);
+        client.wants = amount(wants);
+        client.session.set_demands(RESOURCE, vec![Demand::of(client.wants)]);
     }
 
     fn mishap(&mut self) {
-        self.at(self.now + 60_000, Event::Mishap);
+        self.in_(60_000, Event::Mishap);
         let job = self.random.below(self.jobs.len() as u64) as usize;
         match self.random.below(30) {
             0..5 => {
                 let client = self.random.below(self.clients.len() as u64) as usize;
-                self.set_wants(client, self.clients[client].wants + 100.0);
+                self.set_wants(client, self.clients[client].wants.as_f64() + 100.0);
             }
             5..15 => self.elect(job),
             _ => {
                 let away = self.random.below(60_000);
-                self.at(self.now, Event::LoseMaster(job));
-                self.at(self.now + away, Event::Elect(job));
+                self.in_(0, Event::LoseMaster(job));
+                self.in_(away, Event::Elect(job));
             }
+        }
+    }
+
+    /// Breaks the way of somebody to its server for up to a lease and a half, in both directions or in one.
+    fn cut(&mut self) {
+        let every = self.setting.network.cut_every.unwrap_or(u64::MAX / 2_000);
+        let next = self.random.below(every * 2_000);
+        self.in_(next, Event::Cut);
+        let parties = self.clients.len() + self.jobs.len() - 1;
+        let at = self.random.below(parties as u64) as usize;
+        let until = self.now() + self.random.below(90_000);
+        let ways = self.random.below(3);
+        let party = match at.checked_sub(self.clients.len()) {
+            None => Party::Client(at),
+            // The first one is the root.
+            Some(job) => Party::Job(job + 1),
+        };
+        let link = self.link(party);
+        for way in [REQUESTS, ANSWERS] {
+            if ways != way as u64 {
+                link.cut[way] = until;
+            }
+        }
+    }
+
+    fn link(&mut self, party: Party) -> &mut Link {
+        match party {
+            Party::Client(at) => &mut self.clients[at].link,
+            Party::Job(at) => &mut self.jobs[at].link,
         }
     }
 
     /// A new master takes over. It knows nothing but its fence, and perhaps who the clients are.
     fn elect(&mut self, at: usize) {
         let seed = self.random.next();
+        let now = self.now();
         let known = self.setting.knows_clients || self.jobs[at].fence == 0;
         let job = &mut self.jobs[at];
+        self.seen.happened.elected += u64::from(job.fence > 0);
         job.fence += 1;
         job.is_up = true;
         let clients = job
@@ -338,41 +340,37 @@ impl World {
             .iter()
             .map(|client| Known { resource: RESOURCE.into(), client: client.clone() });
         let clients = known.then(|| clients.collect());
-        job.server.lead(job.clock.local(self.now), job.fence, clients, seed);
+        job.server.lead(job.clock.local(now), job.fence, clients, seed);
     }
 
     fn poll_client(&mut self, at: usize) {
-        if self.clients[at].polled_at == self.now && self.now > 0 {
+        let now = self.now();
+        let client = &mut self.clients[at];
+        if client.wake > now {
             return;
         }
-        let client = &mut self.clients[at];
-        client.polled_at = self.now;
-        match client.session.poll(client.clock.local(self.now)) {
-            Action::Wait(u64::MAX) => {}
-            Action::Wait(until) => {
-                let time = client.clock.global(until, self.now);
-                self.at(time, Event::PollClient(at));
-            }
+        match client.session.poll(client.clock.local(now)) {
+            Action::Wait(until) => client.wake = client.clock.global(until, now),
             Action::Ask(request) => {
-                let job = client.job;
-                self.send(Party::Client(at), job, request);
                 // In case that nothing comes back.
-                self.at(self.now + 5_100, Event::PollClient(at));
+                client.wake = now + 5_100;
+                self.send(Party::Client(at), request);
             }
         }
+        self.events.at(self.clients[at].wake, Event::PollClient(at));
     }
 
     fn poll_job(&mut self, at: usize) {
-        self.at(self.now + 100, Event::PollJob(at));
+        self.in_(100, Event::PollJob(at));
+        let now = self.now();
         let job = &mut self.jobs[at];
         if !job.is_up {
             return;
         }
-        let local = job.clock.local(self.now);
-        let action = job.server.poll(local);
+        let action = job.server.poll(job.clock.local(now));
         self.write_down(at);
-        if let (Action::Ask(request), Some(parent)) = (action, self.jobs[at].parent) {
-            self.send(Party::Job(at), parent, request);
+        if let (Action::Ask(request), true) = (action, self.jobs[at].has_parent) {
+            self.send(Party::Job(at), request);
         }
     }
 
@@ -387,56 +385,83 @@ impl World {
         }
     }
 
-    fn send(&mut self, from: Party, job: usize, request: Request) {
-        for _ in 0..self.copies() {
-            let time = self.arrival();
-            self.at(time, Event::Asked { from, job, request: request.clone() });
+    fn send(&mut self, from: Party, request: Request) {
+        let [first, second] = self.arrivals(from, REQUESTS);
+        if let Some(time) = second {
+            self.events.at(time, Event::Asked { from, request: request.clone() });
+        }
+        if let Some(time) = first {
+            self.events.at(time, Event::Asked { from, request });
         }
     }
 
-    fn copies(&mut self) -> u64 {
-        match self.random.below(1_000) {
-            chance if chance < self.setting.lost => 0,
-            chance if chance < self.setting.lost + self.setting.twice => 2,
-            _ => 1,
+    /// When a message arrives, if it does, and when it arrives a second time.
+    fn arrivals(&mut self, party: Party, way: usize) -> [Option<u64>; 2] {
+        let now = self.now();
+        if self.link(party).cut[way] > now {
+            self.seen.happened.cut += 1;
+            return [None; 2];
         }
+        let network = &self.setting.network;
+        let chance = self.random.below(1_000);
+        if chance < network.lost {
+            self.seen.happened.lost += 1;
+            return [None; 2];
+        }
+        let comes_twice = chance < network.lost + network.twice;
+        self.seen.happened.twice += u64::from(comes_twice);
+        let first = self.arrival(party, way);
+        [Some(first), comes_twice.then(|| self.arrival(party, way))]
     }
 
-    fn arrival(&mut self) -> u64 {
-        // One message in a hundred is very late.
-        let slow = if self.setting.lost > 0 && self.random.happens(0.01) { 20 } else { 1 };
-        self.now + 1 + self.random.below(self.setting.latency * slow)
+    fn arrival(&mut self, party: Party, way: usize) -> u64 {
+        let network = &self.setting.network;
+        let is_late = network.late > 0 && self.random.below(1_000) < network.late;
+        let longest = network.latency * if is_late { 20 } else { 1 };
+        let time = self.now() + 1 + self.random.below(longest);
+        self.seen.happened.late += u64::from(is_late);
+        let link = self.link(party);
+        let overtakes = time < link.last[way];
+        link.last[way] = link.last[way].max(time);
+        self.seen.happened.overtaken += u64::from(overtakes);
+        time
     }
 
-    fn asked(&mut self, from: Party, at: usize, request: &Request) {
-        self.seen.requests += 1;
+    fn asked(&mut self, from: Party, request: &Request) {
+        self.seen.happened.requests += 1;
+        let now = self.now();
+        let at = self.link(from).to;
         let job = &mut self.jobs[at];
-        let local = job.clock.local(self.now);
+        let local = job.clock.local(now);
         let response = if job.is_up { job.server.answer(local, request).ok() } else { None };
         self.write_down(at);
-        for _ in 0..self.copies() {
-            let time = self.arrival();
-            self.at(time, Event::Answered { to: from, response: response.clone() });
+        let [first, second] = self.arrivals(from, ANSWERS);
+        if let Some(time) = second {
+            self.events.at(time, Event::Answered { to: from, response: response.clone() });
+        }
+        if let Some(time) = first {
+            self.events.at(time, Event::Answered { to: from, response });
         }
     }
 
     fn answered(&mut self, to: Party, response: Option<Response>) {
-        match (to, response) {
-            (Party::Client(at), Some(response)) => {
+        let now = self.now();
+        match to {
+            Party::Client(at) => {
                 let client = &mut self.clients[at];
-                client.session.answered(client.clock.local(self.now), &response);
-                let leased = self.leases().iter().sum();
-                self.check(leased);
+                client.run_bucket(now);
+                let local = client.clock.local(now);
+                match response {
+                    Some(response) => client.session.answered(local, &response),
+                    None => client.session.failed(local),
+                }
+                client.wake = now;
+                self.count_client(at);
                 self.poll_client(at);
             }
-            (Party::Client(at), None) => {
-                let client = &mut self.clients[at];
-                client.session.failed(client.clock.local(self.now));
-                self.poll_client(at);
-            }
-            (Party::Job(at), response) => {
+            Party::Job(at) => {
                 let job = &mut self.jobs[at];
-                let local = job.clock.local(self.now);
+                let local = job.clock.local(now);
                 match response {
                     Some(response) => job.server.answered(local, &response),
                     None => job.server.failed(local),
@@ -444,4 +469,21 @@ impl World {
             }
         }
     }
+}
+
+impl Client {
+    fn capacity(&self, now: u64) -> Amount {
+        self.session.capacity(self.clock.local(now), RESOURCE)
+    }
+
+    fn run_bucket(&mut self, now: u64) {
+        let Self { bucket, session, clock, wants, .. } = self;
+        if let Some(bucket) = bucket {
+            bucket.run(now, *wants, |moment| session.capacity(clock.local(moment), RESOURCE));
+        }
+    }
+}
+
+fn amount(units: f64) -> Amount {
+    Amount::from_f64(units).expect("an amount")
 }
