@@ -7,13 +7,15 @@
 
 use std::time::{Duration, Instant};
 
+use sluicegate::key::Path;
 use sluicegate_client::outgoing::Context;
-use sluicegate_client::{Outgoing, PropagateLayer};
+use sluicegate_client::{Outgoing, PropagateLayer, RetryLayer};
 use sluicegate_tonic::{Ip, Limit, RateLimitLayer};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::Request;
+use tonic::body::Body;
 use tonic::transport::{Channel, Server};
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
@@ -22,8 +24,11 @@ use tower::ServiceBuilder;
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let channel = Channel::from_shared(start_service().await?)?.connect().await?;
-    // Without retries: the body of a call of tonic can be read only once. Deadlines go along as `grpc-timeout`.
-    let layers = Outgoing::new().propagate(PropagateLayer::new()).once();
+    // Calls are POST: this one only reads, so it may arrive twice. `replay` keeps its body. Deadlines go along as
+    // `grpc-timeout`.
+    let reads = Path.matches("/grpc.health.v1.Health/Check");
+    let retry = RetryLayer::builder().repeat_when(reads).build()?;
+    let layers = Outgoing::new().retry(retry).propagate(PropagateLayer::new()).replay(Body::new);
     let client = HealthClient::new(ServiceBuilder::new().layer(layers).service(channel));
 
     let started = Instant::now();

@@ -10,15 +10,16 @@ use crate::outgoing::OutgoingRequest;
 
 /// A mark in the extensions of a request.
 pub(crate) trait Mark: Clone + Send + Sync + 'static {
-    const NEW: Self;
-
     /// Whether the thread is inside of the layer.
     fn is_inside() -> &'static LocalKey<Cell<bool>>;
 }
 
 /// A retry layer further out repeats the request if need be.
 #[derive(Clone)]
-pub(crate) struct Retried;
+pub(crate) struct Retried {
+    /// The request may be repeated.
+    pub(crate) may_repeat: bool,
+}
 
 /// A hedging layer further out sends a copy of the request if need be.
 #[derive(Clone)]
@@ -30,27 +31,25 @@ thread_local! {
 }
 
 impl Mark for Retried {
-    const NEW: Self = Self;
-
     fn is_inside() -> &'static LocalKey<Cell<bool>> {
         &IN_RETRY
     }
 }
 
 impl Mark for Hedged {
-    const NEW: Self = Self;
-
     fn is_inside() -> &'static LocalKey<Cell<bool>> {
         &IN_HEDGE
     }
 }
 
 /// Marks the request. True if it was marked already.
-pub(crate) fn mark<M: Mark>(request: &mut impl OutgoingRequest) -> bool {
-    match request.extensions_mut() {
-        Some(extensions) => extensions.insert(M::NEW).is_some(),
-        None => M::is_inside().get(),
+pub(crate) fn mark<M: Mark>(request: &mut impl OutgoingRequest, mark: M) -> bool {
+    let Some(extensions) = request.extensions_mut() else { return M::is_inside().get() };
+    if extensions.get::<M>().is_some() {
+        return true;
     }
+    extensions.insert(mark);
+    false
 }
 
 /// Runs `inner` inside of the layer.

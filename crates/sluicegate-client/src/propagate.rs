@@ -3,12 +3,12 @@
 use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 
-use http::{HeaderName, HeaderValue, header};
+use http::{HeaderName, HeaderValue};
 use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::departure;
-use crate::outgoing::{Context, OutgoingRequest};
+use crate::outgoing::{Context, OutgoingRequest, grpc};
 
 /// A layer that writes the [`Context`] of requests into their header.
 ///
@@ -48,7 +48,6 @@ pub struct PropagateLayer {
 
 static CRITICALITY: HeaderName = HeaderName::from_static("x-criticality");
 static DEADLINE: HeaderName = HeaderName::from_static("x-deadline-ms");
-static GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 
 impl PropagateLayer {
     /// The layer, with the usual names.
@@ -71,10 +70,8 @@ impl PropagateLayer {
             headers.entry(&self.criticality).or_insert(class);
         }
         let Some(left) = context.left() else { return };
-        let kind = headers.get(header::CONTENT_TYPE);
-        let is_grpc = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"));
-        let (name, value) = match is_grpc {
-            true => (&GRPC_TIMEOUT, grpc_timeout(left)),
+        let (name, value) = match grpc::is_call(headers) {
+            true => (&grpc::TIMEOUT, grpc::timeout(left)),
             false => (&self.deadline, HeaderValue::from(millis(left))),
         };
         headers.entry(name).or_insert(value);
@@ -129,16 +126,6 @@ impl<S: Service<R>, R: OutgoingRequest> Service<R> for Propagate<S> {
 
 fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// At most eight digits and a unit: milliseconds up to a day, else hours.
-fn grpc_timeout(time: Duration) -> HeaderValue {
-    const DIGITS: u64 = 99_999_999;
-    let text = match millis(time) {
-        millis @ ..=DIGITS => format!("{millis}m"),
-        _ => format!("{}H", (time.as_secs() / 3_600).min(DIGITS)),
-    };
-    HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("0m"))
 }
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
+use http_body::Body;
 use tower::layer::util::Identity;
 use tower_layer::Layer;
 
 use crate::hedge::{Hedge, HedgeLayer};
 use crate::obey::{Obey, ObeyLayer};
 use crate::propagate::{Propagate, PropagateLayer};
+use crate::replay::{ReplayBody, ReplayLayer};
 use crate::retry::{Retry, RetryLayer};
 use crate::throttle::{Throttle, ThrottleLayer};
 
@@ -142,7 +144,17 @@ impl<P> Outgoing<P> {
         self
     }
 
-    /// The same without retries and hedging, for requests that cannot be copied, such as those of tonic.
+    /// The same for requests whose body can be read only once, such as those of tonic, where `into` is
+    /// `tonic::body::Body::new`. Bodies up to 64 KiB are kept; see [`ReplayLayer`].
+    pub fn replay<F, B>(self, into: F) -> ReplayLayer<Self, F>
+    where
+        F: Fn(ReplayBody<B>) -> B,
+        B: Body,
+    {
+        ReplayLayer::new(self, into)
+    }
+
+    /// The same without retries and hedging, for requests that cannot be copied.
     pub fn once(self) -> Once<P> {
         self.once
     }

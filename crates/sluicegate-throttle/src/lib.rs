@@ -12,6 +12,7 @@ pub mod adaptive;
 pub mod announce;
 mod class;
 mod error;
+pub mod grpc_timeout;
 #[cfg(feature = "_layer")]
 #[cfg_attr(
     not(any(feature = "tower", feature = "actix")),

@@ -41,7 +41,7 @@ where
         let Some(shared) = &self.shared else {
             return ResponseFuture::new(self.inner.call(request), None);
         };
-        if marker::mark::<Hedged>(&mut request) {
+        if marker::mark(&mut request, Hedged) {
             return ResponseFuture::new(self.inner.call(request), None);
         }
         let may_repeat = shared.repeatable.holds(&request);

@@ -3,6 +3,7 @@ use std::time::Duration;
 use ::http::{Extensions, HeaderMap, Method, Request, Response, StatusCode};
 
 use super::context::Context;
+use super::grpc;
 use super::request::{OutgoingRequest, OutgoingResponse, ReplayRequest};
 use super::target::Target;
 
@@ -32,10 +33,11 @@ impl<B> OutgoingRequest for Request<B> {
     }
 
     fn timeout(&self) -> Option<Duration> {
-        match self.extensions().get::<Context>() {
+        let own = match self.extensions().get::<Context>() {
             Some(context) => context.left(),
-            None => Context::current()?.left(),
-        }
+            None => Context::current().and_then(|context| context.left()),
+        };
+        own.into_iter().chain(grpc::stated(self.headers())).min()
     }
 }
 

@@ -68,6 +68,10 @@ impl OutgoingRequest for MiddlewareRequest {
         let of_context = super::context::Context::of(self).and_then(|context| context.left());
         own.into_iter().chain(of_context).min()
     }
+
+    fn shorten_timeout(&mut self, left: Duration) {
+        self.request.shorten_timeout(left);
+    }
 }
 
 impl ReplayRequest for MiddlewareRequest {

@@ -15,6 +15,7 @@
 //! ```
 
 mod context;
+pub(crate) mod grpc;
 mod http;
 mod key;
 #[cfg(feature = "reqwest-middleware")]

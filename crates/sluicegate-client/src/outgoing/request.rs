@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use ::http::{Extensions, HeaderMap, Method, StatusCode};
 
+use super::grpc;
 use super::target::Target;
 
 /// A request that the layers can send on.
@@ -27,6 +28,12 @@ pub trait OutgoingRequest {
     /// How long the caller waits for the response, if it says so.
     fn timeout(&self) -> Option<Duration> {
         None
+    }
+
+    /// Tells the client below that the caller waits for `left` from now on, if the request states a time. Layers that send a
+    /// request again call this, because the stated time began with the first attempt.
+    fn shorten_timeout(&mut self, left: Duration) {
+        grpc::shorten(self.headers_mut(), left);
     }
 }
 

@@ -37,6 +37,12 @@ impl OutgoingRequest for Request {
         let of_scope = Context::current().and_then(|context| context.left());
         own.into_iter().chain(of_scope).min()
     }
+
+    fn shorten_timeout(&mut self, left: Duration) {
+        if let Some(timeout) = self.timeout_mut() {
+            *timeout = left.min(*timeout);
+        }
+    }
 }
 
 impl ReplayRequest for Request {

@@ -1,10 +1,12 @@
 use std::time::Duration;
 
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, HeaderName, StatusCode};
 
 use super::backoff::Backoff;
 use crate::error::{BoxError, Refused};
 use crate::obey::Signal;
+
+static GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 
 /// How an attempt ended.
 #[derive(Debug, Clone, Copy)]
@@ -21,14 +23,18 @@ pub enum Outcome<'a> {
 }
 
 impl Outcome<'_> {
-    /// Whether another attempt may end better: after 408, 425, 429, 502, 503, 504, `UNAVAILABLE` of gRPC, and errors
-    /// other than a [`Refused`] of this program.
+    /// Whether another attempt may end better: after 408, 425, 429, 502, 503, 504, `UNAVAILABLE` of gRPC,
+    /// `RESOURCE_EXHAUSTED` of gRPC that says when to come back, and errors other than a [`Refused`] of this program.
     pub fn is_passing(&self) -> bool {
         match self {
-            Self::Response { status, headers } => {
-                matches!(status.as_u16(), 408 | 425 | 429 | 502 | 503 | 504)
-                    || headers.get("grpc-status").is_some_and(|status| status == "14")
-            }
+            Self::Response { status, headers } => match headers.get(&GRPC_STATUS) {
+                Some(code) if code == "14" => true,
+                // Without a time it may be a quota that is used up for good.
+                Some(code) if code == "8" => {
+                    Signal::read(*status, headers, Duration::ZERO).retry_after.is_some()
+                }
+                _ => matches!(status.as_u16(), 408 | 425 | 429 | 502 | 503 | 504),
+            },
             Self::Error(error) => Refused::find(&***error).is_none(),
         }
     }

@@ -11,6 +11,7 @@ use super::decide::{Bounds, Outcome};
 use super::policy::Shared;
 use super::repeat::Repeatable;
 use super::service::Retry;
+use super::tokens::Tokens;
 use crate::error::ConfigError;
 use crate::outgoing::OutgoingView;
 
@@ -74,6 +75,7 @@ pub struct RetryBuilder {
     most: Duration,
     longest: Duration,
     budget: Arc<Budget>,
+    tokens: Option<Arc<Tokens>>,
     repeatable: Repeatable,
     retry_on: fn(&Outcome<'_>) -> bool,
     clock: Clock,
@@ -87,6 +89,7 @@ impl Default for RetryBuilder {
             most: Duration::from_secs(10),
             longest: Duration::from_secs(30),
             budget: Arc::default(),
+            tokens: None,
             repeatable: Repeatable::default(),
             retry_on: |outcome| outcome.is_passing(),
             clock: Clock::machine(),
@@ -118,6 +121,13 @@ impl RetryBuilder {
     /// The budget, which several layers may share; a tenth of the requests by default.
     pub fn budget(mut self, budget: impl Into<Arc<Budget>>) -> Self {
         self.budget = budget.into();
+        self
+    }
+
+    /// Retries no more while too many requests fail, by gRPC's retry throttling, in addition to the budget. Several layers
+    /// may share it.
+    pub fn throttling(mut self, tokens: impl Into<Arc<Tokens>>) -> Self {
+        self.tokens = Some(tokens.into());
         self
     }
 
@@ -168,9 +178,10 @@ impl RetryBuilder {
     }
 
     fn shared(self, backoff: Backoff) -> Shared {
-        let Self { attempts, longest, budget, repeatable, retry_on, clock, .. } = self;
+        let Self { attempts, longest, budget, tokens, repeatable, retry_on, clock, .. } = self;
         Shared {
             budget,
+            tokens,
             bounds: Bounds { attempts, backoff, longest },
             repeatable,
             retry_on,

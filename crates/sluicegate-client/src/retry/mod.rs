@@ -6,6 +6,7 @@
 //!   program names. A body that can be read only once is sent once.
 //! - Never before `Retry-After`, else after an exponential [`Backoff`] with full jitter, and never too late: if the next
 //!   attempt would come after the time that the caller has, it gets the failure at once.
+//! - What a request states about its time, in `grpc-timeout` or to reqwest, is what is left of it in each attempt.
 //! - Layers do not multiply: a request that one layer has taken charge of passes the others once.
 //!
 //! tower's own `retry` is underneath.
@@ -17,9 +18,11 @@ mod layer;
 mod policy;
 pub(crate) mod repeat;
 mod service;
+mod tokens;
 
 pub use self::backoff::Backoff;
 pub use self::budget::Budget;
 pub use self::decide::Outcome;
 pub use self::layer::{RetryBuilder, RetryLayer};
 pub use self::service::{ResponseFuture, Retry};
+pub use self::tokens::Tokens;

@@ -1,6 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::HeaderName;
 use sluicegate::adapter::Sleep;
 use sluicegate::clock::Clock;
 use tower::retry::Policy;
@@ -8,14 +9,16 @@ use tower::retry::Policy;
 use super::budget::Budget;
 use super::decide::{Bounds, Outcome};
 use super::repeat::Repeatable;
+use super::tokens::Tokens;
 use crate::error::BoxError;
 use crate::obey::Signal;
-use crate::outgoing::{OutgoingResponse, ReplayRequest};
+use crate::outgoing::{OutgoingResponse, ReplayRequest, grpc};
 
 /// What all services of a layer share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) budget: Arc<Budget>,
+    pub(super) tokens: Option<Arc<Tokens>>,
     pub(super) bounds: Bounds,
     pub(super) repeatable: Repeatable,
     pub(super) retry_on: fn(&Outcome<'_>) -> bool,
@@ -43,6 +46,20 @@ impl Attempts {
     }
 }
 
+static PREVIOUS: HeaderName = HeaderName::from_static("grpc-previous-rpc-attempts");
+
+impl Attempts {
+    /// The next attempt has what is left of the time. A call of gRPC says how many attempts there were (gRFC A6).
+    fn prepare(&self, next: &mut impl ReplayRequest, left: Option<Duration>) {
+        if let Some(left) = left {
+            next.shorten_timeout(left);
+        }
+        if grpc::is_call(next.headers()) {
+            next.headers_mut().insert(&PREVIOUS, self.ended.into());
+        }
+    }
+}
+
 impl<R, Res> Policy<R, Res, BoxError> for Attempts
 where
     R: ReplayRequest,
@@ -50,7 +67,7 @@ where
 {
     type Future = Sleep<tokio::time::Sleep>;
 
-    fn retry(&mut self, _: &mut R, result: &mut Result<Res, BoxError>) -> Option<Self::Future> {
+    fn retry(&mut self, next: &mut R, result: &mut Result<Res, BoxError>) -> Option<Self::Future> {
         self.ended += 1;
         let outcome = match result {
             Ok(response) => {
@@ -58,7 +75,10 @@ where
             }
             Err(error) => Outcome::Error(error),
         };
-        if !(self.shared.retry_on)(&outcome) {
+        let is_passing = (self.shared.retry_on)(&outcome);
+        let tokens = self.shared.tokens.as_ref();
+        let has_tokens = tokens.is_none_or(|tokens| tokens.note(is_passing));
+        if !is_passing || !has_tokens {
             return None;
         }
         let now = self.shared.clock.now();
@@ -75,11 +95,14 @@ where
         if !self.shared.budget.withdraw() {
             return None;
         }
+        self.prepare(next, left.map(|left| left.saturating_sub(wait)));
         Some(Sleep::new(&self.shared.clock, wait, tokio::time::sleep))
     }
 
     fn clone_request(&mut self, request: &R) -> Option<R> {
-        if !self.may_repeat || self.ended + 1 >= self.shared.bounds.attempts {
+        let is_last = self.ended + 1 >= self.shared.bounds.attempts;
+        // tower tells how the last attempt ended only if there could be another one.
+        if !self.may_repeat || (is_last && self.shared.tokens.is_none()) {
             return None;
         }
         request.try_clone()

@@ -42,8 +42,9 @@ where
     }
 
     fn call(&mut self, mut request: R) -> Self::Future {
-        let is_nested = marker::mark::<Retried>(&mut request);
-        let may_repeat = !is_nested && self.shared.repeatable.holds(&request);
+        let may_repeat = self.shared.repeatable.holds(&request);
+        let is_nested = marker::mark(&mut request, Retried { may_repeat });
+        let may_repeat = may_repeat && !is_nested;
         if !is_nested {
             self.shared.budget.deposit();
         }

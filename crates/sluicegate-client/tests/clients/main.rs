@@ -4,7 +4,9 @@ mod grpc;
 mod hyper;
 mod lying;
 mod middleware;
+mod replay;
 mod reqwest_client;
+mod scripted;
 mod server;
 
 use std::error::Error;

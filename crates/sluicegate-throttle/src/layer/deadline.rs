@@ -3,6 +3,7 @@ use std::time::Duration;
 use sluicegate_core::key::View;
 
 use super::criticality::Unreadable;
+use crate::grpc_timeout;
 
 /// Says how long the client of a request waits for the response.
 ///
@@ -82,7 +83,7 @@ impl GrpcTimeout {
 
 impl<V: View> Deadline<V> for GrpcTimeout {
     fn timeout(&self, view: &V) -> Result<Option<Duration>, Unreadable<Option<Duration>>> {
-        read(view, "grpc-timeout", self.otherwise, grpc_timeout)
+        read(view, "grpc-timeout", self.otherwise, grpc_timeout::read)
     }
 }
 
@@ -99,39 +100,7 @@ fn read<V: View>(
     timeout.map(Some).ok_or(Unreadable(otherwise))
 }
 
-/// At most eight digits and a unit.
-fn grpc_timeout(text: &str) -> Option<Duration> {
-    let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
-    let value = (digits.len() <= 8).then(|| number(digits))??;
-    Some(match unit {
-        "H" => Duration::from_secs(value * 3_600),
-        "M" => Duration::from_secs(value * 60),
-        "S" => Duration::from_secs(value),
-        "m" => Duration::from_millis(value),
-        "u" => Duration::from_micros(value),
-        "n" => Duration::from_nanos(value),
-        _ => return None,
-    })
-}
-
 fn number(digits: &str) -> Option<u64> {
     let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| digits.parse().ok())?
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn timeouts_of_grpc_are_read_as_specified() {
-        let millis = |text| grpc_timeout(text).map(|timeout| timeout.as_millis());
-        assert_eq!(millis("1H"), Some(3_600_000));
-        assert_eq!(millis("99999999S"), Some(99_999_999_000));
-        assert_eq!(millis("250m"), Some(250));
-        assert_eq!(millis("2000u"), Some(2));
-        for wrong in ["", "m", "1", "-1m", "+1m", "1.5S", "100000000m", "1h", "1 m", "1é"] {
-            assert_eq!(millis(wrong), None, "{wrong}");
-        }
-    }
 }

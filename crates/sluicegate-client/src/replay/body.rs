@@ -1,0 +1,143 @@
+use std::collections::VecDeque;
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+use bytes::{Bytes, BytesMut};
+use http::HeaderMap;
+use http_body::{Body, Frame, SizeHint};
+
+use super::message;
+
+/// The most frames that are read ahead. A body could have any number of empty ones.
+const FRAMES: usize = 64;
+
+/// The body of a request, kept whole or read as it comes.
+pub struct ReplayBody<B: Body>(Kind<B>);
+
+enum Kind<B: Body> {
+    Whole { data: Bytes, trailers: Option<HeaderMap> },
+    Once { read: VecDeque<Result<Frame<Bytes>, B::Error>>, rest: B, has_ended: bool },
+}
+
+impl<B: Body<Data = Bytes> + Unpin> ReplayBody<B> {
+    /// Reads `body` as far as it is there at once, up to `most` bytes.
+    pub(super) fn read(body: B, most: usize, is_grpc: bool) -> Self {
+        let mut read = VecDeque::new();
+        let mut rest = body;
+        let (mut bytes, mut has_ended, mut fits) = (0, false, true);
+        if rest.size_hint().lower() > most as u64 {
+            return Self(Kind::Once { read, rest, has_ended });
+        }
+        // Whoever sends the body asks again if there is nothing yet.
+        let mut cx = Context::from_waker(Waker::noop());
+        while fits && !has_ended && read.len() < FRAMES {
+            match Pin::new(&mut rest).poll_frame(&mut cx) {
+                Poll::Ready(None) => has_ended = true,
+                Poll::Ready(Some(frame)) => {
+                    bytes += frame.as_ref().ok().and_then(Frame::data_ref).map_or(0, Bytes::len);
+                    fits = frame.is_ok() && bytes <= most;
+                    read.push_back(frame);
+                }
+                Poll::Pending => fits = false,
+            }
+        }
+        let once = |read| Self(Kind::Once { read, rest, has_ended });
+        if !has_ended {
+            return once(read);
+        }
+        let (data, trailers) = join(&read);
+        if is_grpc && !message::is_one(&data) {
+            return once(read);
+        }
+        Self(Kind::Whole { data, trailers })
+    }
+
+    /// A second one; `None` if it can be read only once.
+    pub(super) fn try_clone(&self) -> Option<Self> {
+        match &self.0 {
+            Kind::Whole { data, trailers } => {
+                Some(Self(Kind::Whole { data: data.clone(), trailers: trailers.clone() }))
+            }
+            Kind::Once { .. } => None,
+        }
+    }
+
+    /// Whether it is kept.
+    pub(super) const fn is_whole(&self) -> bool {
+        matches!(self.0, Kind::Whole { .. })
+    }
+}
+
+/// The data and the trailers of frames, of which none is an error.
+fn join<E>(frames: &VecDeque<Result<Frame<Bytes>, E>>) -> (Bytes, Option<HeaderMap>) {
+    let mut data = frames.iter().flatten().filter_map(Frame::data_ref);
+    let trailers = frames.iter().flatten().find_map(Frame::trailers_ref).cloned();
+    let first = data.next().cloned().unwrap_or_default();
+    let Some(second) = data.next() else { return (first, trailers) };
+    let mut joined = BytesMut::from(first);
+    [second].into_iter().chain(data).for_each(|more| joined.extend_from_slice(more));
+    (joined.freeze(), trailers)
+}
+
+/// Errors that were read are not pinned.
+impl<B: Body + Unpin> Unpin for ReplayBody<B> {}
+
+impl<B: Body<Data = Bytes> + Unpin> Body for ReplayBody<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        match &mut self.0 {
+            Kind::Whole { data, .. } if !data.is_empty() => {
+                Poll::Ready(Some(Ok(Frame::data(std::mem::take(data)))))
+            }
+            Kind::Whole { trailers, .. } => {
+                Poll::Ready(trailers.take().map(Frame::trailers).map(Ok))
+            }
+            Kind::Once { read, rest, has_ended } => match read.pop_front() {
+                Some(frame) => Poll::Ready(Some(frame)),
+                None if *has_ended => Poll::Ready(None),
+                None => Pin::new(rest).poll_frame(cx),
+            },
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.0 {
+            Kind::Whole { data, trailers } => data.is_empty() && trailers.is_none(),
+            Kind::Once { read, rest, has_ended } => {
+                read.is_empty() && (*has_ended || rest.is_end_stream())
+            }
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Kind::Whole { data, .. } => SizeHint::with_exact(data.len() as u64),
+            Kind::Once { read, rest, has_ended } => {
+                let data = read.iter().flatten().filter_map(Frame::data_ref);
+                let bytes: usize = data.map(Bytes::len).sum();
+                let rest = if *has_ended { SizeHint::with_exact(0) } else { rest.size_hint() };
+                let mut hint = SizeHint::new();
+                hint.set_lower(rest.lower().saturating_add(bytes as u64));
+                if let Some(upper) = rest.upper() {
+                    hint.set_upper(upper.saturating_add(bytes as u64));
+                }
+                hint
+            }
+        }
+    }
+}
+
+impl<B: Body> fmt::Debug for ReplayBody<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Kind::Whole { data, .. } => write!(f, "ReplayBody({} bytes)", data.len()),
+            Kind::Once { .. } => f.write_str("ReplayBody(once)"),
+        }
+    }
+}
