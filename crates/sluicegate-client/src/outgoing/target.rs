@@ -27,11 +27,22 @@ impl<'a> From<&'a Uri> for Target<'a> {
 impl<'a> Target<'a> {
     /// Host and port, without the user, and without the port that the scheme implies.
     pub(super) fn host_and_port(&self) -> (&'a str, Option<&'a str>) {
-        let host = self.authority.rsplit_once('@').map_or(self.authority, |(_, host)| host);
-        let bracket = host.rfind(']').map_or(0, |bracket| bracket + 1);
-        let (host, port) = match host[bracket..].find(':') {
-            Some(colon) => (&host[..bracket + colon], Some(&host[bracket + colon + 1..])),
-            None => (host, None),
+        // From the end, in one pass: a search for each of the three takes longer than that on so short a text.
+        let (mut begin, mut colon, mut is_in_brackets) = (0, None, false);
+        for (at, byte) in self.authority.bytes().enumerate().rev() {
+            match byte {
+                b'@' => {
+                    begin = at + 1;
+                    break;
+                }
+                b']' => is_in_brackets = true,
+                b':' if !is_in_brackets => colon = Some(at),
+                _ => {}
+            }
+        }
+        let (host, port) = match colon {
+            Some(colon) => (&self.authority[begin..colon], Some(&self.authority[colon + 1..])),
+            None => (&self.authority[begin..], None),
         };
         let implied = match self.scheme {
             "http" | "ws" => "80",
@@ -57,6 +68,8 @@ mod tests {
         assert_eq!(parts("http://u:p@a.example/"), parts("http://a.example:80/"));
         assert_ne!(parts("https://a.example:80/"), parts("https://a.example/"));
         assert_eq!(parts("http://[::1]:3000/"), ("[::1]".to_owned(), Some("3000".to_owned())));
+        assert_eq!(parts("http://u:p@[::1]:3000/"), parts("http://[::1]:3000/"));
+        assert_eq!(parts("http://u:p@[::1]/"), ("[::1]".to_owned(), None));
         assert_eq!(parts("/path"), (String::new(), None));
     }
 }

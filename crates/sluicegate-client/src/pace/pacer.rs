@@ -1,11 +1,12 @@
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, Cache};
 use sluicegate::clock::Clock;
-use sluicegate::limit::Limits;
+use sluicegate::limit;
 use sluicegate::store::Store;
 use sluicegate::{Limiter, Memory};
 
@@ -30,7 +31,7 @@ pub(super) struct Shared<S> {
 
 impl Pacer {
     /// Paces every key by `limits`, counted in the memory of this process. Callers wait until they are admitted.
-    pub fn new(limits: impl Into<Limits>) -> Self {
+    pub fn new(limits: impl Into<limit::Limits>) -> Self {
         Self::counted_in(Memory::new(), limits)
     }
 }
@@ -42,7 +43,7 @@ impl<S: Store + Clone> Pacer<S> {
     ///
     /// When the store cannot keep one of the limits.
     #[track_caller]
-    pub fn counted_in(store: S, limits: impl Into<Limits>) -> Self {
+    pub fn counted_in(store: S, limits: impl Into<limit::Limits>) -> Self {
         Self(Arc::new(Shared {
             limiter: ArcSwap::from_pointee(Limiter::new(limits).store(store.clone())),
             store,
@@ -100,7 +101,7 @@ impl<S: Store + Clone> Pacer<S> {
     ///
     /// When the store cannot keep one of the limits.
     #[track_caller]
-    pub fn set_limits(&self, limits: impl Into<Limits>) {
+    pub fn set_limits(&self, limits: impl Into<limit::Limits>) {
         self.0.limiter.store(Arc::new(Limiter::new(limits).store(self.0.store.clone())));
     }
 
@@ -138,6 +139,27 @@ impl<S: Store> Shared<S> {
 impl<S> Pacer<S> {
     pub(super) fn leave(&self) {
         self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The limits of a pacer, for a service that looks at them with every request: it keeps them, and looks whether they were
+/// exchanged, which takes one read where a load takes two exchanges.
+pub(super) type Limits<S> = Cache<LimitsOf<S>, Arc<Limiter<S>>>;
+
+impl<S> Pacer<S> {
+    pub(super) fn limits(&self) -> Limits<S> {
+        Cache::new(LimitsOf(self.clone()))
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct LimitsOf<S>(Pacer<S>);
+
+impl<S> Deref for LimitsOf<S> {
+    type Target = ArcSwap<Limiter<S>>;
+
+    fn deref(&self) -> &ArcSwap<Limiter<S>> {
+        &self.0.0.limiter
     }
 }
 

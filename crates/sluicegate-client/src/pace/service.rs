@@ -5,25 +5,27 @@ use std::task::{Context, Poll, ready};
 use pin_project_lite::pin_project;
 use sluicegate::Memory;
 use sluicegate::key::KeyBuf;
+use sluicegate::service::Acquire;
 use sluicegate::store::{Store, Ticket};
 use tower_service::Service;
 
-use super::pacer::Pacer;
+use super::pacer::{Limits, Pacer};
 use super::turn::{PaceError, Turn};
 use crate::error::{BoxError, Refused};
 use crate::outgoing::{AnyKey, OutgoingRequest, OutgoingView};
 
 /// A service whose requests wait for their turn; made by [`PaceLayer`](super::PaceLayer).
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Pace<I, S = Memory> {
     inner: I,
     key: AnyKey,
     pacer: Pacer<S>,
+    limits: Limits<S>,
 }
 
 impl<I, S> Pace<I, S> {
-    pub(super) const fn new(inner: I, key: AnyKey, pacer: Pacer<S>) -> Self {
-        Self { inner, key, pacer }
+    pub(super) fn new(inner: I, key: AnyKey, pacer: Pacer<S>) -> Self {
+        Self { inner, key, limits: pacer.limits(), pacer }
     }
 }
 
@@ -45,10 +47,18 @@ where
         let key = KeyBuf::from_view(&self.key, &OutgoingView::new(&request));
         let state = match key {
             Ok(key) => {
+                let acquire = self.pacer.ask(self.limits.load(), key, 1);
+                if acquire.is_admitted() {
+                    let held = Held::AtOnce { _acquire: acquire };
+                    return ResponseFuture {
+                        state: State::Sent { response: self.inner.call(request), held },
+                    };
+                }
                 // The service that is ready goes along; the next call gets a fresh one ready.
                 let next = self.inner.clone();
                 let inner = std::mem::replace(&mut self.inner, next);
-                State::Waiting { turn: self.pacer.turn_of(key, 1), held: Some((inner, request)) }
+                let turn = Box::pin(self.pacer.asking(acquire, key, 1));
+                State::Waiting { turn, held: Some((inner, request)) }
             }
             Err(missing) => State::Failed {
                 error: Some(
@@ -71,11 +81,17 @@ pin_project! {
 pin_project! {
     #[project = StateProj]
     enum State<I: Service<R>, S: Store, R> {
-        Waiting { #[pin] turn: Turn<S>, held: Option<(I, R)> },
+        Waiting { turn: Pin<Box<Turn<S>>>, held: Option<(I, R)> },
         // A place of a limit of concurrency is given back with the response.
-        Sent { #[pin] response: I::Future, ticket: Ticket<S> },
+        Sent { #[pin] response: I::Future, held: Held<S> },
         Failed { error: Option<BoxError> },
     }
+}
+
+/// What the charge is settled by when the response is there, or nobody waits for it any longer.
+enum Held<S: Store> {
+    AtOnce { _acquire: Acquire<S> },
+    InTurn { _ticket: Ticket<S> },
 }
 
 impl<I, S, R> Future for ResponseFuture<I, S, R>
@@ -89,11 +105,12 @@ where
         let mut this = self.project();
         loop {
             match this.state.as_mut().project() {
-                StateProj::Waiting { turn, held } => match ready!(turn.poll(cx)) {
+                StateProj::Waiting { turn, held } => match ready!(turn.as_mut().poll(cx)) {
                     Ok(ticket) => {
                         let (mut inner, request) = held.take().expect("a turn comes once");
                         let response = inner.call(request);
-                        this.state.set(State::Sent { response, ticket });
+                        let held = Held::InTurn { _ticket: ticket };
+                        this.state.set(State::Sent { response, held });
                     }
                     Err(PaceError::Store(error)) => return Poll::Ready(Err(error.into())),
                     Err(error) => return Poll::Ready(Err(error.into_refused().into())),
@@ -106,6 +123,15 @@ where
                 }
             }
         }
+    }
+}
+
+impl<I: fmt::Debug, S> fmt::Debug for Pace<I, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pace")
+            .field("inner", &self.inner)
+            .field("pacer", &self.pacer)
+            .finish_non_exhaustive()
     }
 }
 

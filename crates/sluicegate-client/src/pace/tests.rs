@@ -3,9 +3,11 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use sluicegate::store::{Members, Share};
-use sluicegate::{Limit, ManualClock, Memory};
+use sluicegate::{Global, Limit, ManualClock, Memory};
+use tower::{Layer, Service};
 
 use super::*;
+use crate::BoxError;
 
 const SECOND: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);
@@ -137,6 +139,26 @@ fn a_place_of_concurrency_is_waited_for_and_given_back() {
     drop(ticket);
     clock.advance(50 * MS);
     assert!(poll(turn.as_mut()).is_ready());
+}
+
+#[test]
+fn a_service_sees_limits_that_were_exchanged_and_holds_places_until_responses_end() {
+    let clock = ManualClock::new();
+    let pacer = Pacer::counted_in(memory(&clock), Limit::concurrent(1)).patience(Patience::Not);
+    let inside =
+        tower::service_fn(|_: http::Request<()>| std::future::pending::<Result<(), BoxError>>());
+    let mut service = PaceLayer::new(Global, pacer.clone()).layer(inside);
+    let mut admits = || {
+        let mut response = Box::pin(service.call(http::Request::new(())));
+        (poll(response.as_mut()).is_pending(), response)
+    };
+    let (first, response) = admits();
+    assert_eq!((first, admits().0), (true, false));
+    drop(response);
+    assert!(admits().0);
+    pacer.set_limits(Limit::concurrent(2));
+    let responses = [admits(), admits(), admits()];
+    assert_eq!(responses.map(|(is_sent, _)| is_sent), [true, true, false]);
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::time::Duration;
 use std::{error, fmt};
 
 use pin_project_lite::pin_project;
+use sluicegate::Limiter;
 use sluicegate::adapter::Sleep;
 use sluicegate::key::{KeyBuf, Part};
 use sluicegate::service::{Acquire, AcquireError};
@@ -59,17 +60,20 @@ impl<S: Store + Clone> Pacer<S> {
         self.turn_of(KeyBuf::of(key), cost)
     }
 
-    pub(super) fn turn_of(&self, key: KeyBuf, cost: u64) -> Turn<S> {
-        Turn::new(self.clone(), key, cost)
+    fn turn_of(&self, key: KeyBuf, cost: u64) -> Turn<S> {
+        self.asking(self.ask(&self.limiter(), key, cost), key, cost)
     }
-}
 
-impl<S: Store + Clone> Turn<S> {
-    fn new(pacer: Pacer<S>, key: KeyBuf, cost: u64) -> Self {
-        let shared = pacer.shared();
+    #[inline]
+    pub(super) fn ask(&self, limiter: &Limiter<S>, key: KeyBuf, cost: u64) -> Acquire<S> {
+        let shared = self.shared();
         let patience = ahead(shared.patience.left(Duration::ZERO), shared.look_again);
-        let acquire = pacer.limiter().acquire_n(key, cost, patience);
-        Self { pacer, key, cost, begun: None, waiting: None, step: Step::Asking { acquire } }
+        limiter.acquire_key(key, cost, patience)
+    }
+
+    pub(super) fn asking(&self, acquire: Acquire<S>, key: KeyBuf, cost: u64) -> Turn<S> {
+        let pacer = self.clone();
+        Turn { pacer, key, cost, begun: None, waiting: None, step: Step::Asking { acquire } }
     }
 }
 
@@ -120,7 +124,7 @@ impl<S: Store + Clone> Future for Turn<S> {
                 None => {
                     // By the limits as they are now.
                     let patience = ahead(left, shared.look_again);
-                    let acquire = this.pacer.limiter().acquire_n(*this.key, *this.cost, patience);
+                    let acquire = this.pacer.limiter().acquire_key(*this.key, *this.cost, patience);
                     this.step.set(Step::Asking { acquire });
                 }
             }

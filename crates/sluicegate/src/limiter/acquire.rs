@@ -47,6 +47,16 @@ impl<S: Store + Clone> Acquire<S> {
     }
 }
 
+impl<S: Store> Acquire<S> {
+    /// Whether the request was admitted at once, and the ticket is there. Dropped, the future drops it.
+    ///
+    /// For layers that go on at once where nothing has to wait, and keep the future only where something does.
+    #[inline]
+    pub fn is_admitted(&self) -> bool {
+        matches!(self.state, Acquiring::Done { result: Some(Ok(_)) })
+    }
+}
+
 /// The ticket of a request that was admitted.
 fn acquired<S: Store + Clone>(
     result: Result<Paid<Enforcer<S>>, Refusal>,

@@ -301,12 +301,27 @@ impl<S: Store> Limiter<S> {
         Acquire::new(&self.enforcer, self.charge_for(key, cost).patient(max_wait))
     }
 
+    /// [`acquire_n`](Self::acquire_n) of a key that is already written, such as one that was [read from a
+    /// request](KeyBuf::from_view). Given as a part, such a key would become a part of another one.
+    pub fn acquire_key(&self, key: KeyBuf, cost: u64, max_wait: Duration) -> Acquire<S>
+    where
+        S: Clone,
+    {
+        Acquire::new(&self.enforcer, self.charge_key(key, cost).patient(max_wait))
+    }
+
     fn charge_for(&self, key: impl Part, cost: u64) -> Charge {
-        let written = KeyBuf::of(key);
+        self.charge_key(KeyBuf::of(key), cost)
+    }
+
+    fn charge_key(&self, key: KeyBuf, cost: u64) -> Charge {
+        if let Some(limit) = self.limits.only() {
+            return Charge::of(*limit, key, cost);
+        }
         let mut charge = Charge::new();
         for limit in self.limits.iter() {
             // `Limits` contains at most as many as fit, and no two that are alike.
-            charge.add(*limit, written, cost).expect("limits of one list fit a charge");
+            charge.add(*limit, key, cost).expect("limits of one list fit a charge");
         }
         charge
     }
