@@ -35,6 +35,11 @@ impl Amount {
         self.0 as f64 / PER_UNIT as f64
     }
 
+    /// The whole units in it.
+    pub const fn as_units(self) -> u64 {
+        self.0 / PER_UNIT
+    }
+
     /// Whether this is no capacity at all.
     pub const fn is_zero(self) -> bool {
         self.0 == 0

@@ -15,6 +15,7 @@ mod demand;
 pub mod fair;
 #[cfg(feature = "client")]
 mod lease;
+pub mod limit;
 pub mod message;
 mod millis;
 pub mod pool;
@@ -30,6 +31,7 @@ pub use self::lease::{
     Basis, InProcess, Lease, LeaseBuilder, LeaseClient, LeaseClientBuilder, LeaseClientClosed,
     LeaseError, LeaseState, Transport, TransportError,
 };
+pub use self::limit::{LeasedLimit, Wants};
 pub use self::pool::Pool;
 pub use self::server::Server;
 pub use self::template::{Algorithm, Source, Template, TemplateError, Templates};

@@ -346,6 +346,12 @@ impl LimitOutcome {
     pub fn of_status(status: LimitStatus) -> Self {
         Self(Known::computed(status))
     }
+
+    /// Like [`of_status`](Self::of_status), by other numbers than those of the limit that was charged: decisions and
+    /// header fields show the limit of the status.
+    pub fn of_other_numbers(status: LimitStatus) -> Self {
+        Self(Known::of_other_numbers(status))
+    }
 }
 
 /// Whether a limit can never admit `cost` to a request that waits for no longer than `patience`: then the

@@ -89,6 +89,13 @@ impl LimitOutcome {
     pub(crate) fn computed(status: LimitStatus) -> Self {
         Self::Computed(ComputedStatus::of(status))
     }
+
+    /// Of a limit that was decided by other numbers than those it was charged with.
+    pub(crate) fn of_other_numbers(status: LimitStatus) -> Self {
+        let instead = Some(Box::new(status.limit));
+        Self::Computed(ComputedStatus { instead, ..ComputedStatus::of(status) })
+    }
+
     pub(crate) fn is_shadowed(&self) -> bool {
         match self {
             Self::Deferred(deferred) => deferred.role == Role::Shadowed,

@@ -1,0 +1,206 @@
+use std::time::Duration;
+
+use sluicegate_core::adapter::{Receipt, remote};
+use sluicegate_core::clock::Clock;
+use sluicegate_core::limit::{LimitStatus, Verdict};
+
+use super::bucket::{Bucket, Mark, Spent};
+use super::gauge::Gauge;
+use super::learned::Learned;
+use super::shown::Shown;
+use super::terms::Terms;
+use crate::amount::Amount;
+
+/// What a limit knows of its lease, of what is spent, and of what is asked. Decides without a clock.
+#[derive(Debug, Clone)]
+pub(super) struct State {
+    pub(super) terms: Terms,
+    pub(super) meter: Meter,
+    pub(super) learned: Learned,
+    pub(super) shown: Shown,
+    /// Given back: nothing may be used any more.
+    pub(super) is_closed: bool,
+    /// Whether something was asked while there was nothing to use.
+    pub(super) is_needed: bool,
+    /// The time that was passed in last.
+    pub(super) now: u64,
+}
+
+/// What is spent.
+#[derive(Debug, Clone, Copy)]
+#[expect(clippy::large_enum_variant, reason = "there is one for each lease, which nobody moves")]
+pub(super) enum Meter {
+    Rate(Bucket),
+    Gauge(Gauge),
+}
+
+/// The answer to a request, and what it did to the limit.
+pub(super) struct Decided {
+    pub(super) verdict: Verdict,
+    pub(super) status: LimitStatus,
+}
+
+impl State {
+    /// Goes on to the present. A clock that is set back takes the lease along, so that it gets no longer.
+    pub(super) fn turn(&mut self, clock: &Clock) {
+        let now = clock.now();
+        if now < self.now && clock.as_manual().is_some() {
+            let by = self.now - now;
+            self.terms.until = self.terms.until.saturating_sub(by);
+            if let Meter::Rate(bucket) = &mut self.meter {
+                bucket.step_back(by);
+            }
+            self.now = now;
+        }
+        // The machine's clock may show some microseconds less on another thread.
+        self.now = self.now.max(now);
+        if let Meter::Rate(bucket) = &mut self.meter {
+            bucket.flow(self.now, &self.terms);
+        }
+    }
+
+    /// What may be used.
+    pub(super) fn capacity(&self) -> Amount {
+        self.terms.at(self.now)
+    }
+
+    /// Changes what may be used.
+    pub(super) fn follow(&mut self, terms: Terms) {
+        self.terms = terms;
+        if let Meter::Rate(bucket) = &mut self.meter {
+            bucket.follow(&self.terms);
+        }
+        if !self.capacity().is_zero() {
+            self.is_needed = false;
+        }
+    }
+
+    /// Spends `cost`, or books a place up to `patience` ahead.
+    pub(super) fn take(&mut self, cost: u64, patience: Duration) -> Decided {
+        let spent = match &mut self.meter {
+            Meter::Rate(bucket) => {
+                self.learned.sum(self.now, cost);
+                bucket.spend(&self.terms, cost, micros(patience))
+            }
+            Meter::Gauge(gauge) => {
+                let before = gauge.in_use();
+                let is_taken = gauge.take(self.now, &self.terms, cost);
+                let refused = if is_taken { 0 } else { cost };
+                let needed = gauge.needs(self.learned.slot_of(self.now), refused);
+                self.learned.peak(self.now, needed, before);
+                if is_taken { Spent::Admit(0) } else { Spent::Refuse(None) }
+            }
+        };
+        let mut decided = self.decided(spent);
+        if matches!(spent, Spent::Admit(_)) {
+            decided.status.charged = cost;
+            decided.status.receipt = self.receipt();
+        }
+        decided
+    }
+
+    /// What [`take`](Self::take) would answer.
+    pub(super) fn peek(&mut self, cost: u64, patience: Duration) -> Decided {
+        let spent = match &self.meter {
+            Meter::Rate(bucket) => bucket.ask(&self.terms, cost, micros(patience)),
+            Meter::Gauge(gauge) if gauge.is_free(self.now, &self.terms, cost) => Spent::Admit(0),
+            Meter::Gauge(_) => Spent::Refuse(None),
+        };
+        self.decided(spent)
+    }
+
+    fn decided(&mut self, spent: Spent) -> Decided {
+        let capacity = self.capacity();
+        let burst = match &self.meter {
+            Meter::Rate(bucket) => bucket.burst(capacity),
+            Meter::Gauge(_) => capacity.as_units(),
+        };
+        let mut status = LimitStatus::fresh(self.shown.of(capacity, burst));
+        match &self.meter {
+            Meter::Rate(bucket) => {
+                let left = bucket.left(&self.terms);
+                status.remaining = left;
+                status.reset = bucket.filled_in(&self.terms, u64::MAX).map(Duration::from_micros);
+                let next = if left < burst { left + 1 } else { left };
+                status.window = bucket.filled_in(&self.terms, next).map(Duration::from_micros);
+            }
+            Meter::Gauge(gauge) => {
+                status.remaining = gauge.left(self.now, &self.terms);
+                let when_free = if gauge.in_use() == 0 { Some(Duration::ZERO) } else { None };
+                (status.reset, status.window) = (when_free, when_free);
+            }
+        }
+        let verdict = match spent {
+            Spent::Admit(wait) => Verdict::Admit { wait: Duration::from_micros(wait) },
+            Spent::Refuse(retry) => {
+                status.refused = true;
+                status.retry = retry.map(Duration::from_micros);
+                Verdict::Refuse { retry_after: status.retry }
+            }
+        };
+        Decided { verdict, status }
+    }
+
+    /// Another limit holds back what was just charged.
+    pub(super) fn hold_back(&mut self, cost: u64, wait: Duration) {
+        if let Meter::Rate(bucket) = &mut self.meter {
+            bucket.hold_back(&self.terms, cost, micros(wait));
+        }
+    }
+
+    /// Changes a charge of `cost` into one of `spent`.
+    pub(super) fn settle(&mut self, receipt: &Receipt, cost: u64, spent: u64) {
+        let (back, more) = (cost.saturating_sub(spent), spent.saturating_sub(cost));
+        match &mut self.meter {
+            Meter::Rate(bucket) if back > 0 => bucket.give(&mark_of(receipt), back),
+            Meter::Rate(bucket) => bucket.charge(more),
+            Meter::Gauge(gauge) => {
+                // Until now, all of it was in use.
+                self.learned.peak(self.now, 0, gauge.in_use());
+                gauge.give(back);
+                gauge.add(more);
+            }
+        }
+    }
+
+    /// What is learned of the demand.
+    pub(super) fn learned(&mut self) -> Amount {
+        let lasting = match &self.meter {
+            Meter::Rate(_) => 0,
+            Meter::Gauge(gauge) => gauge.in_use(),
+        };
+        self.learned.wants(self.now, lasting)
+    }
+
+    /// What is in use, or will be, though it may be more than what may be used by now.
+    pub(super) fn outstanding(&self) -> Amount {
+        match &self.meter {
+            Meter::Rate(bucket) => bucket.booked(),
+            Meter::Gauge(gauge) => Amount::units(gauge.in_use()),
+        }
+    }
+
+    fn receipt(&self) -> Receipt {
+        let Meter::Rate(bucket) = &self.meter else { return Receipt::default() };
+        let Mark { flowed, missing, charge } = bucket.mark();
+        let receipt = remote::receipt(halves(flowed), halves(missing), false);
+        remote::receipt_carried(receipt, remote::Carried { at: charge, since: 0, by_all: false })
+    }
+}
+
+fn mark_of(receipt: &Receipt) -> Mark {
+    let (flowed, missing, _) = remote::receipt_words(receipt);
+    Mark { flowed: whole(flowed), missing: whole(missing), charge: remote::carried(receipt).at }
+}
+
+fn halves(number: u128) -> [u64; 2] {
+    [(number >> 64) as u64, number as u64]
+}
+
+fn whole([high, low]: [u64; 2]) -> u128 {
+    u128::from(high) << 64 | u128::from(low)
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
