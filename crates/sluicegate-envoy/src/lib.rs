@@ -25,6 +25,8 @@
 
 #[cfg(feature = "yaml")]
 mod file;
+#[cfg(feature = "yaml")]
+pub mod service;
 
 #[cfg(feature = "yaml")]
 pub use self::file::{Descriptors, read_yaml, read_yaml_with_warnings};

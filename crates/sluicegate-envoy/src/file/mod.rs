@@ -11,14 +11,14 @@ mod descriptors;
 mod fields;
 mod found;
 mod meaning;
-mod name;
+pub(crate) mod name;
 mod question;
-mod rate;
+pub(crate) mod rate;
 mod rules;
 #[cfg(test)]
 mod tests;
-mod tree;
-mod ways;
+pub(crate) mod tree;
+pub(crate) mod ways;
 mod yaml;
 
 pub use self::descriptors::Descriptors;
@@ -87,4 +87,14 @@ pub fn read_yaml_with_warnings(
     let warnings = found.finish(text)?;
     // Without an error, there is a document.
     Ok((document.unwrap_or_default(), warnings))
+}
+
+/// Reads a file into its domain, without asking what its keys mean of an HTTP request.
+pub(crate) fn read_domain(text: &str) -> Result<(tree::Domain, Vec<Diagnostic>), PolicyError> {
+    let mut found = Found::default();
+    let node = yaml::read(text, &mut found);
+    let domain = node.and_then(|node| tree::domain(&node, &mut found));
+    let warnings = found.finish(text)?;
+    // Without an error, there is a domain.
+    Ok((domain.unwrap_or_default(), warnings))
 }

@@ -8,7 +8,7 @@ const LONGEST: usize = 31;
 
 /// The name of a limit: the way to it, as in the statistics of the service, `key_value.key`. If that is too long or
 /// not valid in a header field, its beginning and a digest.
-pub(super) fn name(steps: &[Step<'_>]) -> String {
+pub(crate) fn name(steps: &[Step<'_>]) -> String {
     let spelled = spelled(steps);
     let plain = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
     if spelled.len() <= LONGEST && spelled.bytes().all(plain) {
@@ -18,7 +18,7 @@ pub(super) fn name(steps: &[Step<'_>]) -> String {
 }
 
 /// A name that no other way has.
-pub(super) fn digested(steps: &[Step<'_>]) -> String {
+pub(crate) fn digested(steps: &[Step<'_>]) -> String {
     let digest = fnv(&identity("", steps));
     let kept = |char: &char| char.is_ascii_alphanumeric() || "._-/".contains(*char);
     let spelled = spelled(steps);

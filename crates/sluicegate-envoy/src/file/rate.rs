@@ -10,18 +10,18 @@ use sluicegate_config::reader::DocumentPath;
 
 /// The rate limit of a descriptor.
 #[derive(Debug)]
-pub(super) struct RateLimit {
-    pub(super) location: SourceLocation,
-    pub(super) rate: Rate,
+pub(crate) struct RateLimit {
+    pub(crate) location: SourceLocation,
+    pub(crate) rate: Rate,
     /// The name by which other limits replace it.
-    pub(super) name: Option<String>,
+    pub(crate) name: Option<String>,
     /// The names of the limits that it replaces.
-    pub(super) replaces: Vec<String>,
+    pub(crate) replaces: Vec<String>,
 }
 
 /// The rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rate {
+pub(crate) enum Rate {
     Unlimited,
     Per(u32, Duration),
 }

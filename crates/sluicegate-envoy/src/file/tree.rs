@@ -11,36 +11,36 @@ use sluicegate_config::SourceLocation;
 use sluicegate_config::reader::DocumentPath;
 
 /// A file, which has one domain.
-#[derive(Debug)]
-pub(super) struct Domain {
-    pub(super) name: String,
-    pub(super) descriptors: Vec<Descriptor>,
+#[derive(Debug, Default)]
+pub(crate) struct Domain {
+    pub(crate) name: String,
+    pub(crate) descriptors: Vec<Descriptor>,
     /// The location of the descriptors, if the list is empty or contains a rate limit. In a file that was cut off it
     /// may be neither.
-    pub(super) said: Option<SourceLocation>,
+    pub(crate) said: Option<SourceLocation>,
 }
 
 /// One entry of a descriptor, with its limit and the entries below it.
 #[derive(Debug)]
-pub(super) struct Descriptor {
+pub(crate) struct Descriptor {
     /// The path, such as `descriptors[0].descriptors[2]`.
-    pub(super) path: String,
+    pub(crate) path: String,
     /// The location of the key.
-    pub(super) location: SourceLocation,
-    pub(super) key: String,
-    pub(super) value: Value,
-    pub(super) limit: Option<RateLimit>,
-    pub(super) shadow: bool,
+    pub(crate) location: SourceLocation,
+    pub(crate) key: String,
+    pub(crate) value: Value,
+    pub(crate) limit: Option<RateLimit>,
+    pub(crate) shadow: bool,
     /// The location of `quota_mode: true`. A request is refused only if all its quotas are spent.
-    pub(super) quota: Option<SourceLocation>,
+    pub(crate) quota: Option<SourceLocation>,
     /// Whether all values that match a wildcard share one budget.
-    pub(super) shared: bool,
-    pub(super) descriptors: Vec<Self>,
+    pub(crate) shared: bool,
+    pub(crate) descriptors: Vec<Self>,
 }
 
 /// The values that an entry matches.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Value {
+pub(crate) enum Value {
     /// Every value that no entry beside it matches.
     Any,
     /// This value.
@@ -51,7 +51,7 @@ pub(super) enum Value {
 
 impl Value {
     /// The value, or the pattern.
-    pub(super) fn text(&self) -> Option<&str> {
+    pub(crate) fn text(&self) -> Option<&str> {
         match self {
             Self::Any => None,
             Self::Exactly(text) | Self::Like(text) => Some(text),

@@ -17,10 +17,10 @@ pub(super) struct Way<'d> {
 
 /// One entry on the way.
 #[derive(Debug, Clone)]
-pub(super) struct Step<'d> {
-    pub(super) entry: &'d Descriptor,
+pub(crate) struct Step<'d> {
+    pub(crate) entry: &'d Descriptor,
     /// The values of entries beside it that the service looks up first.
-    pub(super) but: Rc<[&'d Value]>,
+    pub(crate) but: Rc<[&'d Value]>,
 }
 
 /// All limits of a domain, in the order of the file.

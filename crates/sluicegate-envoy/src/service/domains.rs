@@ -1,0 +1,114 @@
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use sluicegate_config::reader::text_within_bounds;
+use sluicegate_config::{Diagnostic, PolicyError};
+use sluicegate_core::Limit;
+use sluicegate_core::rule::KnownLimits;
+
+use super::lookup::Level;
+use super::rule::Rule;
+use crate::file::read_domain;
+
+/// One domain of Envoy's rate limit service: a file, in a form that finds the rule of a descriptor quickly.
+pub struct Domain {
+    name: Box<str>,
+    top: Level,
+    rules: usize,
+    is_meant: bool,
+}
+
+impl Domain {
+    /// Reads a file of the service. Returns warnings about settings without an effect.
+    ///
+    /// # Errors
+    ///
+    /// Everything that is wrong with the file.
+    pub fn read(text: &str) -> Result<(Self, Vec<Diagnostic>), PolicyError> {
+        let text = text_within_bounds(text)?;
+        let (domain, warnings) = read_domain(text)?;
+        let top = Level::of(&domain);
+        let mut rules = 0;
+        top.each_rule(&mut |_| rules += 1);
+        let is_meant = domain.said.is_some();
+        Ok((Self { name: domain.name.into(), top, rules, is_meant }, warnings))
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How many rules it has.
+    pub fn len(&self) -> usize {
+        self.rules
+    }
+
+    /// Whether it has no rule.
+    pub fn is_empty(&self) -> bool {
+        self.rules == 0
+    }
+
+    /// Whether the file says what is limited: it has a rule, or `descriptors: []`. A file that was cut off may have
+    /// neither.
+    pub fn is_meant(&self) -> bool {
+        self.is_meant
+    }
+
+    /// The rule that a descriptor with these keys and values meets.
+    pub fn rule(&self, entries: &[(&str, &str)]) -> Option<&Rule> {
+        self.top.rule(entries)
+    }
+
+    /// Calls `each` with every rule, in no particular order.
+    pub fn each_rule(&self, each: &mut dyn FnMut(&Rule)) {
+        self.top.each_rule(each);
+    }
+
+    pub(super) fn top(&self) -> &Level {
+        &self.top
+    }
+}
+
+impl KnownLimits for Domain {
+    fn each_limit(&self, each: &mut dyn FnMut(&Limit)) {
+        self.top.each_rule(&mut |rule| {
+            if let Some(rate) = rule.rate {
+                each(&rate.limit());
+            }
+        });
+    }
+}
+
+impl fmt::Debug for Domain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Domain").field("name", &self.name).field("rules", &self.rules).finish()
+    }
+}
+
+/// The domains that a service answers for.
+#[derive(Debug, Clone, Default)]
+pub struct Domains(HashMap<Box<str>, Arc<Domain>>);
+
+impl Domains {
+    /// No domain.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a domain. Returns the one that had this name before, if there was one.
+    pub fn add(&mut self, domain: Arc<Domain>) -> Option<Arc<Domain>> {
+        self.0.insert(domain.name().into(), domain)
+    }
+
+    /// The domain with this name.
+    pub fn named(&self, name: &str) -> Option<&Domain> {
+        self.0.get(name).map(Arc::as_ref)
+    }
+
+    /// The domains, in no particular order.
+    pub fn iter(&self) -> impl Iterator<Item = &Domain> {
+        self.0.values().map(Arc::as_ref)
+    }
+}

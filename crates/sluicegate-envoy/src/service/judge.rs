@@ -1,0 +1,138 @@
+//! What a store's answer means for a request.
+
+use std::time::Duration;
+
+use sluicegate_core::Decision;
+use sluicegate_core::adapter::Charge;
+use sluicegate_core::limit::LimitStatus;
+
+use super::answer::{Answer, CurrentLimit, Status};
+use super::plan::{Place, Plan, Slot};
+use super::request::Hits;
+use super::rule::Rule;
+
+/// The answer to a request, and what the store has to be told.
+#[derive(Debug)]
+pub struct Judgement {
+    /// The answer.
+    pub answer: Answer,
+    /// The debits of the charge, by index, that were charged though the request is refused. Settle them to 0.
+    pub give_back: Vec<usize>,
+    /// Uses that were not charged because the request is refused. Take each of them by itself.
+    pub reports: Vec<Charge>,
+}
+
+impl Plan<'_> {
+    /// The answer, given the decision of a store about [`charge`](Self::charge) at this moment, in microseconds since
+    /// the Unix epoch. `given` is the status of each credit after it was given back; `None` where the store failed.
+    pub fn judge(&self, decision: Decision, given: &[Option<LimitStatus>], now: u64) -> Judgement {
+        let told: Vec<_> = decision.statuses().collect();
+        let status = |slot: &Slot<'_>| slot.status(&told, given, now);
+        let mut statuses: Vec<_> = self.slots.iter().map(status).collect();
+        let quotas: Vec<_> = self.quotas().collect();
+        let spent: Vec<_> =
+            quotas.iter().copied().filter(|at| statuses[*at].would_be_over).collect();
+        let quotas_are_spent = !quotas.is_empty() && spent.len() == quotas.len();
+        for (slot, status) in self.slots.iter().zip(&mut statuses) {
+            let refuses = |rule: &Rule| !rule.shadow && (!rule.quota || quotas_are_spent);
+            status.is_over = status.would_be_over && slot.rule.as_deref().is_some_and(refuses);
+        }
+        let is_over = !self.settings.shadow && statuses.iter().any(|status| status.is_over);
+        let give_back = if is_over { self.charged_in_vain(&decision) } else { Vec::new() };
+        let reports = self.uncounted_reports(&decision);
+        let spent_quotas = (!quotas.is_empty()).then_some(spent);
+        let answer = Answer { is_over, statuses, spent_quotas, decision };
+        Judgement { answer, give_back, reports }
+    }
+
+    fn quotas(&self) -> impl Iterator<Item = usize> {
+        let slots = self.slots.iter().enumerate();
+        slots.filter(|(_, slot)| slot.is_quota()).map(|(at, _)| at)
+    }
+
+    /// What to give back of a refused request.
+    fn charged_in_vain(&self, decision: &Decision) -> Vec<usize> {
+        let debits = decision.statuses().enumerate();
+        let in_vain = debits.filter(|(at, status)| is_charged(status) && !self.is_report(*at));
+        in_vain.map(|(at, _)| at).collect()
+    }
+
+    /// What to charge though it did not fit, or though another limit refuses.
+    fn uncounted_reports(&self, decision: &Decision) -> Vec<Charge> {
+        let debits = self.charge.debits().zip(decision.statuses()).enumerate();
+        let missing = debits.filter(|(at, (_, status))| {
+            self.is_report(*at) && !is_charged(status) && status.remaining > 0
+        });
+        let fits = missing.map(|(_, (debit, status))| {
+            Charge::of(debit.limit, debit.key, debit.cost.min(status.remaining))
+        });
+        fits.collect()
+    }
+
+    fn is_report(&self, debit: usize) -> bool {
+        let mut slots = self.slots.iter().filter(|slot| slot.place == Place::Debit(debit));
+        slots.any(|slot| matches!(slot.hits, Hits::Report(_)))
+    }
+}
+
+fn is_charged(status: &LimitStatus) -> bool {
+    status.charged > 0 && !status.receipt.is_void()
+}
+
+impl Slot<'_> {
+    fn is_quota(&self) -> bool {
+        let is_counted = matches!(self.place, Place::Debit(_) | Place::Shut);
+        is_counted && self.rule.as_ref().is_some_and(|rule| rule.quota && !rule.shadow)
+    }
+
+    /// The status of the descriptor by itself.
+    fn status(&self, told: &[&LimitStatus], given: &[Option<LimitStatus>], now: u64) -> Status {
+        let limit = self.rule.as_ref().and_then(|rule| current(rule));
+        match self.place {
+            Place::Free => Status::free(0),
+            Place::Unlimited => Status::free(u32::MAX),
+            Place::Shut => Status {
+                would_be_over: !matches!(self.hits, Hits::GiveBack(_)),
+                until_reset: self.window_ends(now),
+                limit,
+                ..Status::free(0)
+            },
+            Place::Debit(at) => {
+                let Some(status) = told.get(at) else { return Status::free(0) };
+                let is_spent = self.hits == Hits::Look && status.remaining == 0;
+                Status {
+                    would_be_over: status.refused || status.shadowed || is_spent,
+                    ..self.counted(status, limit, now)
+                }
+            }
+            Place::Credit(at) => match given.get(at) {
+                Some(Some(status)) => self.counted(status, limit, now),
+                _ => Status { limit, ..Status::free(0) },
+            },
+        }
+    }
+
+    fn counted(&self, status: &LimitStatus, limit: Option<CurrentLimit>, now: u64) -> Status {
+        let remaining = if status.refused || status.shadowed { 0 } else { status.remaining };
+        let reset = status.reset.filter(|left| !left.is_zero());
+        Status {
+            limit,
+            remaining: u32::try_from(remaining).unwrap_or(u32::MAX),
+            until_reset: reset.or_else(|| self.window_ends(now)),
+            ..Status::free(0)
+        }
+    }
+
+    /// How long until the present window ends.
+    fn window_ends(&self, now: u64) -> Option<Duration> {
+        let rate = self.rule.as_ref()?.rate?;
+        let period = u64::try_from(rate.unit.period().as_micros()).ok()?;
+        Some(Duration::from_micros(period - now % period))
+    }
+}
+
+fn current(rule: &Rule) -> Option<CurrentLimit> {
+    let rate = rule.rate?;
+    let name = rule.name.clone().unwrap_or_default();
+    Some(CurrentLimit { count: rate.count, unit: rate.unit, name })
+}

@@ -1,0 +1,64 @@
+use super::unit::Unit;
+
+/// What Envoy asks: one request, described in several ways.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Request<'r> {
+    /// The domain, which names a file.
+    pub domain: &'r str,
+    /// The descriptions. Each may meet one limit.
+    pub descriptors: Vec<Descriptor<'r>>,
+}
+
+/// One description of a request: keys and values, in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Descriptor<'r> {
+    /// The keys with their values.
+    pub entries: Vec<(&'r str, &'r str)>,
+    /// What is charged.
+    pub hits: Hits,
+    /// A limit that the request brings along: how much in which unit.
+    pub limit: Option<(u32, Unit)>,
+}
+
+impl<'r> Descriptor<'r> {
+    /// A descriptor of one request with these keys and values.
+    pub fn of(entries: impl IntoIterator<Item = (&'r str, &'r str)>) -> Self {
+        Self { entries: entries.into_iter().collect(), hits: Hits::Spend(1), limit: None }
+    }
+
+    /// The same descriptor with other hits.
+    #[must_use]
+    pub fn with(self, hits: Hits) -> Self {
+        Self { hits, ..self }
+    }
+}
+
+/// What a descriptor is charged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hits {
+    /// So many hits, if all limits of the request admit it. A refused request is charged nothing.
+    Spend(u64),
+    /// So many hits, and where they do not fit, what is left. Envoy sends the use of a request that it has served in
+    /// the same form as a request, so a use that is more than what is left has to count.
+    Report(u64),
+    /// Nothing. Refused if nothing is left.
+    Look,
+    /// Gives back so many hits, down to an unused window at most.
+    GiveBack(u64),
+}
+
+impl Hits {
+    /// The hits of a descriptor in the protocol: its own number, if it has one, or else that of the request, in which
+    /// 0 stands for 1.
+    pub const fn of(own: Option<u64>, is_negative: bool, request: u32) -> Self {
+        match own {
+            Some(0) => Self::Look,
+            Some(hits) if is_negative => Self::GiveBack(hits),
+            Some(hits) => Self::Report(hits),
+            None => {
+                let hits = if request == 0 { 1 } else { request as u64 };
+                if is_negative { Self::GiveBack(hits) } else { Self::Spend(hits) }
+            }
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! `/metrics` for Prometheus.
+
+use axum::Router;
+use axum::http::header;
+use axum::routing::get;
+use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
+
+/// Upper bounds of the histograms of times, in seconds.
+const SECONDS: [f64; 12] =
+    [0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0];
+
+/// Upper bounds of the histograms of shares, from 0 to 1.
+const SHARES: [f64; 6] = [0.0, 0.1, 0.2, 0.5, 0.8, 1.0];
+
+/// The metrics of the process, which the crates record through the `metrics` facade.
+#[derive(Debug, Clone)]
+pub struct Metrics(PrometheusHandle);
+
+impl Metrics {
+    /// Records the metrics of this process from now on. Call it once, before the service is built.
+    ///
+    /// # Errors
+    ///
+    /// If the process records metrics already.
+    pub fn install() -> Result<Self, BuildError> {
+        PrometheusBuilder::new()
+            .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)?
+            .set_buckets_for_metric(Matcher::Suffix("_share".to_owned()), &SHARES)?
+            .install_recorder()
+            .map(Self)
+    }
+
+    /// The metrics as text.
+    pub fn render(&self) -> String {
+        self.0.render()
+    }
+
+    /// Moves what was measured into histograms, so that it does not pile up while nobody asks.
+    pub(crate) fn tidy(&self) {
+        self.0.run_upkeep();
+    }
+}
+
+/// `GET /metrics`. Without metrics, there is no route.
+pub(crate) fn routes(metrics: Option<&Metrics>) -> Router {
+    let Some(metrics) = metrics.cloned() else { return Router::new() };
+    let text = [(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
+    Router::new().route("/metrics", get(async move || (text, metrics.render())))
+}

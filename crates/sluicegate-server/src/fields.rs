@@ -1,0 +1,13 @@
+/// Which header fields an answer asks the proxy to add to the client's response.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fields {
+    /// None: Envoy can write fields of its own, by `enable_x_ratelimit_headers`.
+    #[default]
+    Nothing,
+    /// `RateLimit` and `RateLimit-Policy` of draft-ietf-httpapi-ratelimit-headers-11, and `Retry-After` with a
+    /// refusal.
+    Draft,
+    /// `RateLimit-Limit`, `RateLimit-Remaining` and `RateLimit-Reset`, which Envoy's service writes if told so.
+    Three,
+}

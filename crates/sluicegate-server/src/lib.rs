@@ -1,0 +1,39 @@
+//! Rate limiting as a service, for programs that are not written in Rust.
+//!
+//! A [`Service`] answers by policies in files, counted in memory or in Redis. It speaks Envoy's rate limit service
+//! (gRPC) and JSON over HTTP. A [`Server`] opens the ports; [`rls`] and [`api`] have the parts for a server of your
+//! own.
+//!
+//! ```no_run
+//! use sluicegate_core::Memory;
+//! use sluicegate_server::{Policies, Server, Service};
+//!
+//! #[tokio::main]
+//! async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let policies = Policies::new().envoy("ratelimit.yaml")?;
+//!     let service = Service::builder(policies).store(Memory::new()).build()?;
+//!     let server = Server::new(service).grpc("0.0.0.0:8081".parse()?).http("0.0.0.0:8080".parse()?);
+//!     server.bind().await?.run(std::future::pending()).await;
+//!     Ok(())
+//! }
+//! ```
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+pub mod admin;
+pub mod api;
+mod fields;
+mod policies;
+pub mod rls;
+mod rooms;
+mod run;
+mod service;
+
+pub use self::fields::Fields;
+pub use self::policies::{Policies, PoliciesError, Watching};
+pub use self::run::{Addresses, Bound, Reload, Server, ServerError, Tls};
+pub use self::service::{Service, ServiceBuilder, ServiceError, Undecided};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,0 +1,43 @@
+//! Policies in words, one line for each limit.
+
+use sluicegate_core::rule::KnownLimits;
+use sluicegate_envoy::service::{Domain, Rule};
+
+use super::Policies;
+
+impl Policies {
+    /// The limits in force in words, one line for each, below the name of the domain that they belong to.
+    pub fn describe(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        let domains = self.domains();
+        let mut domains: Vec<_> = domains.iter().collect();
+        domains.sort_by_key(|domain| domain.name());
+        domains.into_iter().for_each(|domain| describe(domain, &mut lines));
+        if let Some(rules) = self.live() {
+            lines.push("rules".to_owned());
+            rules.each_limit(&mut |limit| lines.push(format!("  {limit}")));
+        }
+        lines
+    }
+}
+
+fn describe(domain: &Domain, lines: &mut Vec<String>) {
+    lines.push(format!("domain {:?}", domain.name()));
+    let first = lines.len();
+    domain.each_rule(&mut |rule| lines.push(format!("  {}", in_words(rule))));
+    lines[first..].sort();
+}
+
+fn in_words(rule: &Rule) -> String {
+    let mut words = match rule.rate {
+        None => "unlimited".to_owned(),
+        Some(rate) => {
+            let unit = rate.unit.name().to_lowercase();
+            format!("{}: {} per {unit}", rate.limit().name(), rate.count)
+        }
+    };
+    for (is_so, word) in [(rule.shadow, ", shadow"), (rule.quota, ", quota")] {
+        words.push_str(if is_so { word } else { "" });
+    }
+    words
+}

@@ -1,0 +1,25 @@
+//! Envoy's rate limit service, version 3.
+//!
+//! [`answer`] decides about a request without the messages of the protocol. [`add`] adds the gRPC service to a server
+//! of tonic.
+
+mod answer;
+mod fields;
+mod grpc;
+mod message;
+mod metadata;
+mod timeout;
+
+use tonic::service::RoutesBuilder;
+
+pub use self::answer::{Failure, answer};
+
+use crate::service::Service;
+
+/// The name of the gRPC service.
+pub const NAME: &str = "envoy.service.ratelimit.v3.RateLimitService";
+
+/// Adds the gRPC service to a server's routes. Messages of more than 64 KiB are refused.
+pub fn add(service: &Service, routes: &mut RoutesBuilder) {
+    routes.add_service(grpc::server(service));
+}

@@ -1,0 +1,51 @@
+use std::time::Duration;
+
+use tonic::Request;
+
+/// How long the caller waits, from the `grpc-timeout` of a call: up to eight digits and a unit.
+pub(super) fn of<T>(call: &Request<T>) -> Option<Duration> {
+    parse(call.metadata().get("grpc-timeout")?.to_str().ok()?)
+}
+
+fn parse(text: &str) -> Option<Duration> {
+    let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    if digits.len() > 8 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let count: u64 = digits.parse().ok()?;
+    Some(match unit {
+        "H" => Duration::from_secs(count * 3_600),
+        "M" => Duration::from_secs(count * 60),
+        "S" => Duration::from_secs(count),
+        "m" => Duration::from_millis(count),
+        "u" => Duration::from_micros(count),
+        "n" => Duration::from_nanos(count),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timeout_has_up_to_eight_digits_and_a_unit() {
+        for (text, time) in [
+            ("20m", Some(Duration::from_millis(20))),
+            ("99999999H", Some(Duration::from_secs(99_999_999 * 3_600))),
+            ("1u", Some(Duration::from_micros(1))),
+            ("0n", Some(Duration::ZERO)),
+            ("2S", Some(Duration::from_secs(2))),
+            ("3M", Some(Duration::from_secs(180))),
+            ("", None),
+            ("m", None),
+            ("-1m", None),
+            ("1 m", None),
+            ("100000000m", None),
+            ("1µ", None),
+            ("20", None),
+        ] {
+            assert_eq!(parse(text), time, "{text}");
+        }
+    }
+}

@@ -1,0 +1,53 @@
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+
+/// Why a server does not start.
+#[derive(Debug)]
+pub struct ServerError {
+    what: String,
+    source: Option<Box<dyn Error + Send + Sync>>,
+}
+
+impl ServerError {
+    pub(super) fn new(what: impl Into<String>) -> Self {
+        Self { what: what.into(), source: None }
+    }
+
+    pub(super) fn because(
+        what: impl Into<String>,
+        source: impl Into<Box<dyn Error + Send + Sync>>,
+    ) -> Self {
+        Self { what: what.into(), source: Some(source.into()) }
+    }
+
+    pub(super) fn bind(port: &str, address: SocketAddr, error: io::Error) -> Self {
+        Self::because(format!("the {port} port cannot be opened at {address}"), error)
+    }
+
+    pub(super) fn file(
+        path: &Path,
+        what: &str,
+        source: impl Into<Box<dyn Error + Send + Sync>>,
+    ) -> Self {
+        Self::because(format!("{}: {what}", path.display()), source)
+    }
+}
+
+/// With the cause, because that is what the operator has to mend.
+impl fmt::Display for ServerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.source {
+            Some(source) => write!(f, "{}: {source}", self.what),
+            None => f.write_str(&self.what),
+        }
+    }
+}
+
+impl Error for ServerError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}

@@ -1,0 +1,274 @@
+//! What all rooms share: the policies, the store, and how to ask it.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use sluicegate_core::Memory;
+use sluicegate_core::adapter::{Answer, Charge, Observer};
+use sluicegate_core::clock::Clock;
+use sluicegate_core::limit::Decision;
+use sluicegate_core::observe::Watch;
+use sluicegate_core::rule::KnownLimits;
+use sluicegate_core::store::{BoxStore, BoxStoreFuture, OnStoreError, Store, StoreError};
+use sluicegate_envoy::service::Settings;
+
+use crate::fields::Fields;
+use crate::policies::{Policies, PoliciesError};
+
+/// How long a decision may take: Envoy's filter waits 20 ms by default.
+const DEADLINE: Duration = Duration::from_millis(15);
+
+/// Policies, and the store that counts. Clones are the same service.
+#[derive(Debug, Clone)]
+pub struct Service(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    policies: Policies,
+    store: BoxStore,
+    clock: Clock,
+    observer: Observer,
+    deadline: Duration,
+    on_store_error: OnStoreError,
+    envoy: Settings,
+    fields: Fields,
+    stopping: AtomicBool,
+}
+
+impl Service {
+    /// Sets up a service with these policies.
+    pub fn builder(policies: Policies) -> ServiceBuilder {
+        ServiceBuilder {
+            policies,
+            store: None,
+            watch: None,
+            deadline: DEADLINE,
+            on_store_error: OnStoreError::Refuse,
+            envoy: Settings::default(),
+            fields: Fields::default(),
+        }
+    }
+
+    /// The policies.
+    pub fn policies(&self) -> &Policies {
+        &self.0.policies
+    }
+
+    /// The store.
+    pub fn store(&self) -> &BoxStore {
+        &self.0.store
+    }
+
+    /// The store's clock.
+    pub fn clock(&self) -> &Clock {
+        &self.0.clock
+    }
+
+    /// Reports decisions to operators.
+    pub fn observer(&self) -> &Observer {
+        &self.0.observer
+    }
+
+    /// How long a decision may take.
+    pub fn deadline(&self) -> Duration {
+        self.0.deadline
+    }
+
+    /// What happens to a request when the store cannot decide.
+    pub fn on_store_error(&self) -> OnStoreError {
+        self.0.on_store_error
+    }
+
+    /// How descriptors of Envoy are decided.
+    pub fn envoy_settings(&self) -> Settings {
+        self.0.envoy
+    }
+
+    /// Which header fields an answer asks Envoy to add.
+    pub fn fields(&self) -> Fields {
+        self.0.fields
+    }
+
+    /// Whether the service is about to stop: load balancers should send requests elsewhere.
+    pub fn is_stopping(&self) -> bool {
+        self.0.stopping.load(Ordering::Relaxed)
+    }
+
+    /// Says so.
+    pub(crate) fn stop(&self) {
+        self.0.stopping.store(true, Ordering::Relaxed);
+    }
+
+    /// Charges a request, within `deadline`.
+    ///
+    /// # Errors
+    ///
+    /// If the store cannot decide in time.
+    pub async fn take(&self, charge: &Charge, deadline: Duration) -> Result<Decision, Undecided> {
+        let outcome = self.answered(self.0.store.take(charge), deadline).await;
+        let decided = self.0.observer.decided(&self.0.clock, outcome, charge);
+        decided.map_err(Undecided)
+    }
+
+    /// What [`take`](Self::take) would answer, without charging anything.
+    ///
+    /// # Errors
+    ///
+    /// If the store cannot decide in time.
+    pub async fn peek(&self, charge: &Charge, deadline: Duration) -> Result<Decision, Undecided> {
+        let outcome = self.answered(self.0.store.peek(charge), deadline).await;
+        outcome.map(|outcome| outcome.decision(charge)).map_err(Undecided)
+    }
+
+    async fn answered(
+        &self,
+        answer: Answer<BoxStoreFuture>,
+        deadline: Duration,
+    ) -> Result<sluicegate_core::adapter::Outcome, StoreError> {
+        match answer {
+            Answer::Now(outcome) => outcome,
+            Answer::Later(future) => match tokio::time::timeout(deadline, future).await {
+                Ok(outcome) => outcome,
+                Err(_) => Err(StoreError::too_slow()),
+            },
+        }
+    }
+}
+
+/// The store could not decide. It is never an answer about the client.
+#[derive(Debug, Clone)]
+pub struct Undecided(pub(crate) StoreError);
+
+impl Undecided {
+    /// The store's error.
+    pub fn store_error(&self) -> &StoreError {
+        &self.0
+    }
+}
+
+impl fmt::Display for Undecided {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Error for Undecided {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.0.source()
+    }
+}
+
+/// Sets up a [`Service`].
+#[derive(Debug)]
+#[must_use = "`build` makes the service"]
+pub struct ServiceBuilder {
+    policies: Policies,
+    store: Option<BoxStore>,
+    watch: Option<Watch>,
+    deadline: Duration,
+    on_store_error: OnStoreError,
+    envoy: Settings,
+    fields: Fields,
+}
+
+impl ServiceBuilder {
+    /// Counts in this store. The default is the memory of the process, with room for 131,072 keys.
+    pub fn store<S>(mut self, store: S) -> Self
+    where
+        S: Store<Future: Send + 'static> + Send + Sync + 'static,
+    {
+        self.store = Some(BoxStore::new(store));
+        self
+    }
+
+    /// Notes the keys that are refused most.
+    pub fn watch(mut self, watch: &Watch) -> Self {
+        self.watch = Some(watch.clone());
+        self
+    }
+
+    /// How long a decision may take. The default is 15 ms, which is less than the 20 ms that Envoy waits.
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = deadline;
+        self
+    }
+
+    /// What happens to a request when the store cannot decide. By default it is refused with an error, and Envoy does
+    /// what its `failure_mode_deny` says. It is never answered as over the limit.
+    pub fn on_store_error(mut self, on_store_error: OnStoreError) -> Self {
+        self.on_store_error = on_store_error;
+        self
+    }
+
+    /// Whether a limit that a request brings along is used. The default is yes, as in Envoy's service.
+    pub fn overrides(mut self, allowed: bool) -> Self {
+        self.envoy.overrides = allowed;
+        self
+    }
+
+    /// Counts everything and refuses nothing: Envoy's global shadow mode.
+    pub fn shadow(mut self, shadow: bool) -> Self {
+        self.envoy.shadow = shadow;
+        self
+    }
+
+    /// Which header fields an answer asks Envoy to add to responses. The default is none.
+    pub fn fields(mut self, fields: Fields) -> Self {
+        self.fields = fields;
+        self
+    }
+
+    /// Builds the service.
+    ///
+    /// # Errors
+    ///
+    /// If the store cannot keep a limit of the policies.
+    pub fn build(self) -> Result<Service, ServiceError> {
+        let store = self.store.unwrap_or_else(|| BoxStore::new(Memory::new()));
+        self.policies.kept_by(&store)?;
+        let mut unkept = Vec::new();
+        self.policies.each_limit(&mut |limit| {
+            if let Err(error) = store.check(limit) {
+                unkept.push(format!("the store cannot keep the limit `{limit}`: {error}"));
+            }
+        });
+        if !unkept.is_empty() {
+            return Err(ServiceError(unkept.join("\n")));
+        }
+        // One log line a second for all refusals at most; answers tell Envoy the rest.
+        let mut observer = Observer::default();
+        observer.watch = self.watch;
+        Ok(Service(Arc::new(Inner {
+            clock: store.clock(),
+            policies: self.policies,
+            store,
+            observer,
+            deadline: self.deadline,
+            on_store_error: self.on_store_error,
+            envoy: self.envoy,
+            fields: self.fields,
+            stopping: AtomicBool::new(false),
+        })))
+    }
+}
+
+/// A service that cannot be set up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServiceError(String);
+
+impl From<PoliciesError> for ServiceError {
+    fn from(error: PoliciesError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl fmt::Display for ServiceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Error for ServiceError {}
