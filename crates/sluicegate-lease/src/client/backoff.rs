@@ -22,6 +22,11 @@ impl Backoff {
         self.early(wait as u64)
     }
 
+    /// Whether the last request has failed.
+    pub(super) const fn is_waiting(&self) -> bool {
+        self.failures > 0
+    }
+
     pub(super) fn succeeded(&mut self) {
         self.failures = 0;
     }

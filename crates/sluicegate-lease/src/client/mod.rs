@@ -295,6 +295,16 @@ impl Session {
         self.next = now.saturating_add(self.backoff.failed());
     }
 
+    /// What is wanted has changed much, such as from nothing to something: asks at the next [`poll`](Self::poll). Does
+    /// nothing while a request is on its way, or while it waits after a failure. Returns whether it will ask.
+    pub fn hurry(&mut self, now: u64) -> bool {
+        let may_ask = self.flight.is_none() && !self.backoff.is_waiting() && !self.is_closed;
+        if may_ask {
+            self.next = self.next.min(now);
+        }
+        may_ask
+    }
+
     /// Another server is the master. Asks it at once.
     pub fn redirected(&mut self, now: u64) {
         self.flight = None;

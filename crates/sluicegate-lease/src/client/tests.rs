@@ -159,6 +159,22 @@ fn another_master_is_asked_at_once_but_not_for_ever() {
 }
 
 #[test]
+fn a_client_in_a_hurry_asks_at_once_unless_its_server_is_in_trouble() {
+    let mut session = session(OnLoss::Stop);
+    let request = asks(&mut session, 0);
+    assert!(!session.hurry(0), "a request is on its way");
+    session.answered(0, &answer(&request, 1, grant(10)));
+    assert!(waits(&mut session, 1) > 4_000);
+    assert!(session.hurry(1));
+    asks(&mut session, 1);
+    session.failed(1);
+    assert!(!session.hurry(2), "its server failed");
+    assert!(waits(&mut session, 2) > 800);
+    session.close();
+    assert!(!session.hurry(60_000));
+}
+
+#[test]
 fn several_resources_go_in_one_request() {
     let mut session = session(OnLoss::Stop);
     session.add("cache", Amount::units(20), OnLoss::Stop);

@@ -11,6 +11,7 @@ use super::transport::Transport;
 use crate::amount::Amount;
 use crate::client::{OnLoss, Session};
 use crate::demand::Demand;
+use crate::limit::Wants;
 use crate::millis::millis;
 use crate::pool::MAX_NAME;
 
@@ -44,6 +45,7 @@ impl LeaseClient {
             owner: self.owner.clone(),
             resource: resource.into(),
             demand: Demand::of(Amount::ZERO),
+            wants: Wants::learned(),
             on_loss: OnLoss::default(),
             safe: Amount::ZERO,
         }
@@ -122,15 +124,17 @@ pub struct LeaseBuilder {
     owner: Arc<Owner>,
     resource: Box<str>,
     demand: Demand,
+    wants: Wants,
     on_loss: OnLoss,
     safe: Amount,
 }
 
 impl LeaseBuilder {
-    /// Sets how much the client could use. It gets no more than that. See [`Lease::set_wants`].
+    /// Sets how much the client could use: an [`Amount`], or [`Wants::learned`] by a [limit](Lease::limit), which is the
+    /// default. It gets no more than that. See [`Lease::set_wants`].
     #[must_use]
-    pub fn wants(mut self, wants: Amount) -> Self {
-        self.demand.want.wants = wants;
+    pub fn wants(mut self, wants: impl Into<Wants>) -> Self {
+        self.wants = wants.into();
         self
     }
 
@@ -185,7 +189,8 @@ impl LeaseBuilder {
         if wanted.entries.len() >= MAX_RESOURCES {
             return error(Problem::Many);
         }
-        let entry = Arc::new(Entry::new(&self.resource, self.demand, self.on_loss, self.safe));
+        let entry = Entry::new(&self.resource, self.demand, self.wants, self.on_loss, self.safe);
+        let entry = Arc::new(entry);
         wanted.entries.push(entry.clone());
         drop(wanted);
         shared.changed.notify_one();

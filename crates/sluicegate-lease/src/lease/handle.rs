@@ -1,13 +1,16 @@
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
+use sluicegate_core::limit::LimitError;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::shared::{Entry, Shared};
 use super::state::{Basis, LeaseState};
 use crate::amount::Amount;
+use crate::limit::{LeasedBuilder, LeasedLimit, Wants};
 
 /// A part of a resource that a [`LeaseClient`](super::LeaseClient) leases: the half of the client that never waits for
 /// the network.
@@ -89,11 +92,78 @@ impl Lease {
         self.held.entry.demand().want.wants
     }
 
-    /// Asks for this much from the next request on.
-    pub fn set_wants(&self, wants: Amount) {
-        self.held.entry.set_wants(wants);
+    /// Asks for this much from the next request on: an [`Amount`], or [`Wants::learned`] if a limit follows the lease.
+    pub fn set_wants(&self, wants: impl Into<Wants>) {
+        self.held.entry.set_wants(wants.into());
+    }
+
+    /// A limit of requests a second that follows this lease, named after the resource.
+    ///
+    /// # Errors
+    /// Those of [`limit`](Self::limit).
+    pub fn rate(&self) -> Result<LeasedLimit, LimitError> {
+        self.limit(LeasedLimit::rate(self.resource()))
+    }
+
+    /// A limit of requests in flight that follows this lease, named after the resource.
+    ///
+    /// # Errors
+    /// Those of [`limit`](Self::limit).
+    pub fn gauge(&self) -> Result<LeasedLimit, LimitError> {
+        self.limit(LeasedLimit::gauge(self.resource()))
+    }
+
+    /// A limit that follows this lease, such as `LeasedLimit::rate("money").per(day)`. It wants what this lease wants, and
+    /// keeps the lease as long as it lives. When something is asked of a limit that has nothing, because nothing was asked
+    /// for a while, the client asks its server at once.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use sluicegate::{Global, RateLimitLayer, Rejection};
+    /// use sluicegate_lease::client::OnLoss;
+    /// use sluicegate_lease::{Amount, InProcess, LeaseClient, LeasedLimit, Template, Templates, Wants};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = InProcess::new(Templates::new([Template::new("*", Amount::units(100))])?);
+    /// # let client = LeaseClient::over(server);
+    /// let lease = client.resource("db").wants(Wants::learned()).on_loss(OnLoss::Safe).lease()?;
+    /// let db = lease.limit(LeasedLimit::rate("db").burst(20))?;
+    /// let layer = RateLimitLayer::new(db.limit().by(Global))
+    ///     .store(db)
+    ///     .rejection(Rejection::queue(Duration::from_millis(500)));
+    /// # let _ = layer;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// A setting is bad, such as a name that is longer than 31 bytes; or a limit follows this lease already, because two
+    /// would use it twice.
+    pub fn limit(&self, builder: LeasedBuilder) -> Result<LeasedLimit, LimitError> {
+        let entry = &self.held.entry;
+        let limit = entry.make_limit(|| {
+            let limit = builder.wants(entry.wants()).follows(self.clone()).build()?;
+            let (entry, shared) = (Arc::downgrade(entry), Arc::downgrade(&self.held.owner.0));
+            limit.on_need(move || {
+                let (Some(entry), Some(shared)) = (entry.upgrade(), shared.upgrade()) else {
+                    return;
+                };
+                entry.is_needed.store(true, Ordering::Relaxed);
+                shared.changed.notify_one();
+            });
+            Ok(limit)
+        });
+        let limit = limit.unwrap_or(Err(TWICE))?;
+        // The task tells the limit what is held.
+        self.held.owner.0.changed.notify_one();
+        Ok(limit)
     }
 }
+
+const TWICE: LimitError = LimitError::new(
+    "a limit follows this lease already, and two would use it twice: clone that limit",
+);
 
 /// The client of a lease is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,6 +4,8 @@ mod client;
 mod clock;
 mod handle;
 mod in_process;
+#[cfg(test)]
+mod limit_tests;
 mod shared;
 mod state;
 mod task;

@@ -1,6 +1,6 @@
 //! What the two halves of a client share.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, watch};
@@ -9,6 +9,7 @@ use super::state::LeaseState;
 use crate::amount::Amount;
 use crate::client::OnLoss;
 use crate::demand::Demand;
+use crate::limit::{LeasedLimit, Wants, WeakLimit};
 
 /// One resource that a client leases.
 #[derive(Debug)]
@@ -17,33 +18,80 @@ pub(super) struct Entry {
     pub(super) on_loss: OnLoss,
     pub(super) safe: Amount,
     demand: Demand,
-    /// In millionths.
-    wants: AtomicU64,
+    wants: Mutex<Wants>,
+    /// The limit that follows the lease, if there is one.
+    limit: Mutex<WeakLimit>,
+    /// Something was asked of the limit while there was nothing to use.
+    pub(super) is_needed: AtomicBool,
     /// The bottom half writes it, and the top half reads it.
     pub(super) state: watch::Sender<LeaseState>,
 }
 
 impl Entry {
-    pub(super) fn new(resource: &str, demand: Demand, on_loss: OnLoss, safe: Amount) -> Self {
+    pub(super) fn new(
+        resource: &str,
+        demand: Demand,
+        wants: Wants,
+        on_loss: OnLoss,
+        safe: Amount,
+    ) -> Self {
         Self {
             resource: resource.into(),
             on_loss,
             safe,
             demand,
-            wants: AtomicU64::new(demand.want.wants.millionths()),
+            wants: Mutex::new(wants),
+            limit: Mutex::default(),
+            is_needed: AtomicBool::new(false),
             state: watch::Sender::new(LeaseState::before_the_first_grant(on_loss, safe)),
         }
     }
 
     pub(super) fn demand(&self) -> Demand {
         let mut demand = self.demand;
-        demand.want.wants = Amount::from_millionths(self.wants.load(Ordering::Relaxed));
+        demand.want.wants = match self.limit() {
+            Some(limit) => limit.wants(),
+            None => self.wants().least(),
+        };
         demand
     }
 
-    pub(super) fn set_wants(&self, wants: Amount) {
-        self.wants.store(wants.millionths(), Ordering::Relaxed);
+    pub(super) fn wants(&self) -> Wants {
+        *lock(&self.wants)
     }
+
+    pub(super) fn set_wants(&self, wants: Wants) {
+        *lock(&self.wants) = wants;
+        if let Some(limit) = self.limit() {
+            limit.set_wants(wants);
+        }
+    }
+
+    /// The limit that follows the lease.
+    pub(super) fn limit(&self) -> Option<LeasedLimit> {
+        lock(&self.limit).upgrade()
+    }
+
+    /// Makes the limit that follows the lease, unless there is one.
+    pub(super) fn make_limit<E>(
+        &self,
+        make: impl FnOnce() -> Result<LeasedLimit, E>,
+    ) -> Option<Result<LeasedLimit, E>> {
+        let mut weak = lock(&self.limit);
+        if weak.upgrade().is_some() {
+            return None;
+        }
+        Some(make().inspect(|limit| *weak = limit.downgrade()))
+    }
+
+    /// Whether something was asked in vain since this was asked last.
+    pub(super) fn take_need(&self) -> bool {
+        self.is_needed.swap(false, Ordering::Relaxed)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// All resources of a client.
@@ -70,7 +118,7 @@ impl Shared {
     }
 
     pub(super) fn wanted(&self) -> MutexGuard<'_, Wanted> {
-        self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.wanted)
     }
 
     pub(super) fn close(&self) {

@@ -1,5 +1,6 @@
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
@@ -97,12 +98,24 @@ impl<T: Transport> Task<T> {
                 self.followed.push(Followed { entry: entry.clone(), basis });
             }
         }
-        if self.session.is_due(self.now()) {
-            for Followed { entry, .. } in &self.followed {
-                self.session.set_demands(&entry.resource, vec![entry.demand()]);
+        let is_closed = wanted.is_closed;
+        // A limit that is dropped while the task looks at it gives its lease back, which takes this lock.
+        drop(wanted);
+        let now = self.now();
+        for Followed { entry, .. } in &self.followed {
+            if entry.take_need() && !self.session.hurry(now) {
+                // Once the request on its way was answered.
+                entry.is_needed.store(true, Ordering::Relaxed);
             }
         }
-        wanted.is_closed
+        if self.session.is_due(now) {
+            for Followed { entry, .. } in &self.followed {
+                self.session.set_demands(&entry.resource, vec![entry.demand()]);
+                let outstanding = entry.limit().map_or(Amount::ZERO, |limit| limit.outstanding());
+                self.session.set_outstanding(&entry.resource, outstanding, false);
+            }
+        }
+        is_closed
     }
 
     fn arrived(&mut self, answer: Result<Response, TransportError>) {
@@ -133,6 +146,9 @@ impl<T: Transport> Task<T> {
                 *told = state;
                 is_new || is_new_basis
             });
+            if let Some(limit) = entry.limit() {
+                limit.follow(self.clock.millis(now), &self.session, &entry.resource);
+            }
             if *basis == Basis::Lease {
                 next = next.min(until);
             }
@@ -156,6 +172,9 @@ impl<T: Transport> Task<T> {
         for Followed { entry, .. } in &self.followed {
             let nothing = LeaseState::before_the_first_grant(OnLoss::Stop, Amount::ZERO);
             entry.state.send_replace(nothing);
+            if let Some(limit) = entry.limit() {
+                limit.close();
+            }
         }
         if let Some(release) = self.session.close().filter(|release| !release.resources.is_empty())
         {

@@ -1,3 +1,4 @@
+use std::any::Any;
 use std::time::Duration;
 
 use sluicegate_core::clock::Clock;
@@ -14,7 +15,7 @@ use super::terms::Terms;
 use super::wants::Wants;
 
 /// Makes a [`LeasedLimit`].
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct LeasedBuilder {
     name: Box<str>,
     is_gauge: bool,
@@ -23,6 +24,7 @@ pub struct LeasedBuilder {
     wants: Wants,
     clock: Option<Clock>,
     beside: Option<Memory>,
+    follows: Option<Box<dyn Any + Send + Sync>>,
 }
 
 /// A period is at most this long.
@@ -44,7 +46,15 @@ impl LeasedBuilder {
     fn new(name: &str, is_gauge: bool) -> Self {
         let period = Duration::from_secs(1);
         let (burst, wants, clock, beside) = (None, Wants::learned(), None, None);
-        Self { name: name.into(), is_gauge, period, burst, wants, clock, beside }
+        let name = name.into();
+        Self { name, is_gauge, period, burst, wants, clock, beside, follows: None }
+    }
+
+    /// Keeps what the limit follows alive for as long as the limit.
+    #[cfg(feature = "client")]
+    pub(crate) fn follows(mut self, follows: impl Any + Send + Sync) -> Self {
+        self.follows = Some(Box::new(follows));
+        self
     }
 
     /// Capacity is counted in units per `period`, such as dollars a day. Whole milliseconds, 31 days at most. What is
@@ -119,12 +129,13 @@ impl LeasedBuilder {
             meter,
             learned: Learned::new(kind, micros),
             shown: Shown::new(limit, &self.name),
+            wants: self.wants,
             is_closed: false,
             is_needed: false,
             now: 0,
         };
         let clock = self.clock.unwrap_or_default();
-        Ok(LeasedLimit::new(limit, clock, self.wants, self.beside, state))
+        Ok(LeasedLimit::new(limit, clock, self.beside, state, self.follows))
     }
 }
 

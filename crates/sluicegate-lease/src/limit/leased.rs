@@ -1,4 +1,7 @@
+use std::any::Any;
 use std::fmt;
+#[cfg(feature = "client")]
+use std::sync::Weak;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -20,23 +23,41 @@ pub struct LeasedLimit(pub(super) Arc<Shared>);
 pub(super) struct Shared {
     pub(super) limit: Limit,
     pub(super) clock: Clock,
-    pub(super) wants: Wants,
     /// Counts the other limits of a request.
     pub(super) beside: Option<Memory>,
     state: Mutex<State>,
     on_need: Mutex<Option<Box<dyn Fn() + Send + Sync>>>,
+    /// What the limit follows, which lives as long as the limit.
+    follows: Option<Box<dyn Any + Send + Sync>>,
+}
+
+/// A limit that is gone when nobody uses it any more.
+#[cfg(feature = "client")]
+#[derive(Clone, Default)]
+pub(crate) struct WeakLimit(Weak<Shared>);
+
+#[cfg(feature = "client")]
+impl WeakLimit {
+    pub(crate) fn upgrade(&self) -> Option<LeasedLimit> {
+        self.0.upgrade().map(LeasedLimit)
+    }
 }
 
 impl LeasedLimit {
     pub(super) fn new(
         limit: Limit,
         clock: Clock,
-        wants: Wants,
         beside: Option<Memory>,
         state: State,
+        follows: Option<Box<dyn Any + Send + Sync>>,
     ) -> Self {
         let (state, on_need) = (Mutex::new(state), Mutex::new(None));
-        Self(Arc::new(Shared { limit, clock, wants, beside, state, on_need }))
+        Self(Arc::new(Shared { limit, clock, beside, state, on_need, follows }))
+    }
+
+    #[cfg(feature = "client")]
+    pub(crate) fn downgrade(&self) -> WeakLimit {
+        WeakLimit(Arc::downgrade(&self.0))
     }
 
     /// The limit to charge requests to, for a rule or a limiter that has this value as its store.
@@ -81,7 +102,13 @@ impl LeasedLimit {
     /// What to ask the server for.
     pub fn wants(&self) -> Amount {
         let mut state = self.turn();
-        if state.is_closed { Amount::ZERO } else { self.0.wants.of(state.learned()) }
+        let learned = state.learned();
+        if state.is_closed { Amount::ZERO } else { state.wants.of(learned) }
+    }
+
+    /// Changes what to ask the server for.
+    pub fn set_wants(&self, wants: impl Into<Wants>) {
+        self.turn().wants = wants.into();
     }
 
     /// What counts as used until it ends, though it may be more than the capacity by now: the places of a gauge that are
@@ -124,12 +151,19 @@ impl LeasedLimit {
     }
 }
 
+#[cfg(feature = "client")]
+impl fmt::Debug for WeakLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WeakLimit")
+    }
+}
+
 impl fmt::Debug for LeasedLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LeasedLimit")
             .field("limit", &self.0.limit)
             .field("capacity", &self.capacity())
-            .field("wants", &self.0.wants)
+            .field("follows", &self.0.follows.is_some())
             .finish_non_exhaustive()
     }
 }

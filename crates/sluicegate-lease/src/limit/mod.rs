@@ -57,4 +57,6 @@ mod wants;
 
 pub use self::build::LeasedBuilder;
 pub use self::leased::LeasedLimit;
+#[cfg(feature = "client")]
+pub(crate) use self::leased::WeakLimit;
 pub use self::wants::Wants;

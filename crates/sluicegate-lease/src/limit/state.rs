@@ -9,6 +9,7 @@ use super::gauge::Gauge;
 use super::learned::Learned;
 use super::shown::Shown;
 use super::terms::Terms;
+use super::wants::Wants;
 use crate::amount::Amount;
 
 /// What a limit knows of its lease, of what is spent, and of what is asked. Decides without a clock.
@@ -18,6 +19,7 @@ pub(super) struct State {
     pub(super) meter: Meter,
     pub(super) learned: Learned,
     pub(super) shown: Shown,
+    pub(super) wants: Wants,
     /// Given back: nothing may be used any more.
     pub(super) is_closed: bool,
     /// Whether something was asked while there was nothing to use.

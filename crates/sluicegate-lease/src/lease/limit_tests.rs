@@ -1,0 +1,217 @@
+//! Limits that follow the leases of a client.
+
+use std::time::Duration;
+
+use sluicegate_core::adapter::Charge;
+use sluicegate_core::key::KeyBuf;
+use sluicegate_core::store::Store;
+use sluicegate_core::{Limit, ManualClock};
+use tokio::time::sleep;
+
+use super::{InProcess, Lease, LeaseClient};
+use crate::amount::Amount;
+use crate::client::OnLoss;
+use crate::limit::{LeasedLimit, Wants};
+use crate::template::{Template, Templates};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// 100 units, leased for 10 seconds at a time, and asked for each second.
+fn server() -> InProcess {
+    let template = Template::new("*", Amount::units(100))
+        .lease(10 * SECOND)
+        .refresh(SECOND)
+        .safe(Amount::units(3));
+    InProcess::new(Templates::new([template]).unwrap())
+}
+
+fn client(server: &InProcess) -> LeaseClient {
+    LeaseClient::over(server.clone())
+}
+
+fn outstanding(server: &InProcess) -> Amount {
+    server.with(|server| server.pool().outstanding("db"))
+}
+
+/// Asks for some requests; returns how many were admitted.
+fn ask(limit: &LeasedLimit, times: u64) -> usize {
+    let charge = Charge::of(limit.limit(), KeyBuf::new(), 1);
+    let is_admitted = |_: &u64| limit.take(&charge).now().unwrap().is_admitted();
+    (0..times).filter(is_admitted).count()
+}
+
+/// The clock of the limit goes along with that of the runtime.
+async fn pass(clock: &ManualClock, time: Duration) {
+    let mut left = time;
+    while !left.is_zero() {
+        let step = left.min(Duration::from_millis(10));
+        sleep(step).await;
+        clock.advance(step);
+        left -= step;
+    }
+}
+
+fn rate(lease: &Lease, clock: &ManualClock) -> LeasedLimit {
+    lease.limit(LeasedLimit::rate("db").clock(clock)).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_follows_its_lease_and_the_lease_follows_the_demand() {
+    let (server, clock) = (server(), ManualClock::new());
+    let client = client(&server);
+    let lease = client.resource("db").wants(Wants::learned()).lease().unwrap();
+    let limit = rate(&lease, &clock);
+    pass(&clock, SECOND).await;
+    assert_eq!((limit.capacity(), lease.wants()), (Amount::ZERO, Amount::ZERO));
+
+    // Nine requests a second, of which the first are refused.
+    let mut admitted = Vec::new();
+    for _ in 0..10 {
+        let mut this_second = 0;
+        for _ in 0..9 {
+            this_second += ask(&limit, 1);
+            pass(&clock, SECOND / 9).await;
+        }
+        admitted.push(this_second);
+    }
+    assert!(admitted[0] >= 1, "{admitted:?}");
+    assert!(admitted[3..].iter().all(|admitted| *admitted == 9), "{admitted:?}");
+    assert!((9.0..=10.0).contains(&limit.capacity().as_f64()), "{}", limit.capacity());
+
+    // Ten times as many, for a second, are granted at the next refresh.
+    for _ in 0..9 {
+        ask(&limit, 10);
+        pass(&clock, SECOND / 9).await;
+    }
+    pass(&clock, SECOND).await;
+    assert!(limit.capacity() >= Amount::units(60), "{}", limit.capacity());
+
+    // Nobody asks any more: it is given back by and by.
+    pass(&clock, 60 * SECOND).await;
+    assert_eq!((limit.capacity(), outstanding(&server)), (Amount::ZERO, Amount::ZERO));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_client_that_is_needed_asks_at_once() {
+    let (server, clock) = (server(), ManualClock::new());
+    let client = client(&server);
+    let lease = client.resource("db").lease().unwrap();
+    let limit = rate(&lease, &clock);
+    pass(&clock, Duration::from_millis(300)).await;
+    assert_eq!(ask(&limit, 1), 0);
+    pass(&clock, Duration::from_millis(20)).await;
+    assert_eq!(ask(&limit, 1), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_stops_keeps_or_is_safe_when_the_server_is_gone() {
+    for (on_loss, expected) in [(OnLoss::Stop, 0), (OnLoss::Keep, 30), (OnLoss::Safe, 3)] {
+        let (server, clock) = (server(), ManualClock::new());
+        let client = client(&server);
+        let wants = Amount::units(30);
+        let lease = client.resource("db").wants(wants).on_loss(on_loss).lease().unwrap();
+        let limit = rate(&lease, &clock);
+        pass(&clock, SECOND).await;
+        assert_eq!(limit.capacity(), Amount::units(30));
+        server.with(|server| server.step_down());
+        pass(&clock, 30 * SECOND).await;
+        assert_eq!(limit.capacity(), Amount::units(expected), "{on_loss:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_has_one_limit_at_a_time() {
+    let (server, clock) = (server(), ManualClock::new());
+    let client = client(&server);
+    let lease = client.resource("db").wants(Amount::units(30)).lease().unwrap();
+    let limit = rate(&lease, &clock);
+    let error = lease.rate().unwrap_err().to_string();
+    assert!(error.contains("a limit follows this lease already"), "{error}");
+    drop(limit);
+    assert!(lease.rate().is_ok());
+    let long = client.resource("x".repeat(32)).lease().unwrap();
+    assert!(long.rate().unwrap_err().to_string().contains("longer than 31 bytes"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_keeps_its_lease_and_gives_it_back_when_it_is_dropped() {
+    let (server, clock) = (server(), ManualClock::new());
+    let client = client(&server);
+    let lease = client.resource("db").wants(Amount::units(30)).lease().unwrap();
+    let limit = rate(&lease, &clock);
+    drop((client, lease));
+    pass(&clock, 20 * SECOND).await;
+    assert_eq!(outstanding(&server), Amount::units(30));
+    drop(limit);
+    pass(&clock, SECOND / 10).await;
+    assert_eq!(outstanding(&server), Amount::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_that_is_used_after_its_client_was_closed_admits_nothing() {
+    let (server, clock) = (server(), ManualClock::new());
+    let client = client(&server);
+    let wants = Amount::units(30);
+    let lease = client.resource("db").wants(wants).on_loss(OnLoss::Keep).lease().unwrap();
+    let limit = rate(&lease, &clock);
+    pass(&clock, SECOND).await;
+    assert_eq!(ask(&limit, 1), 1);
+    client.close().await;
+    assert_eq!(ask(&limit, 100), 0);
+    // Neither does it after its runtime has been asked to do something for it.
+    lease.set_wants(Amount::units(50));
+    pass(&clock, 20 * SECOND).await;
+    assert_eq!((ask(&limit, 100), limit.capacity()), (0, Amount::ZERO));
+}
+
+#[tokio::test(start_paused = true)]
+async fn places_in_use_are_not_given_to_others_before_they_are_free() {
+    let (server, clock) = (server(), ManualClock::new());
+    let (one, two) = (client(&server), client(&server));
+    let lease = one.resource("db").wants(Amount::units(100)).lease().unwrap();
+    let limit = lease.limit(LeasedLimit::gauge("db").clock(&clock)).unwrap();
+    pass(&clock, SECOND).await;
+    let charge = Charge::of(limit.limit(), KeyBuf::new(), 1);
+    let running: Vec<_> = (0..90).map(|_| limit.take(&charge).now().unwrap()).collect();
+    assert!(running.iter().all(sluicegate_core::adapter::Outcome::is_admitted));
+
+    // Its fair share is 50 now, but 90 are in use.
+    let other = two.resource("db").wants(Amount::units(100)).lease().unwrap();
+    pass(&clock, 5 * SECOND).await;
+    assert_eq!(limit.capacity(), Amount::units(50));
+    assert_eq!(other.capacity(), Amount::units(10));
+    for outcome in &running[..40] {
+        for (debit, receipt) in charge.debits().zip(outcome.receipts()) {
+            limit.settle(debit, &receipt, 0);
+        }
+    }
+    pass(&clock, 5 * SECOND).await;
+    assert_eq!((limit.capacity(), other.capacity()), (Amount::units(50), Amount::units(50)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_lies_about_its_wants_gets_its_fair_share_and_no_more() {
+    let (server, clock) = (server(), ManualClock::new());
+    let (liar, honest) = (client(&server), client(&server));
+    let lie = liar.resource("db").wants(Amount::MAX).lease().unwrap();
+    pass(&clock, 3 * SECOND).await;
+    assert_eq!(lie.capacity(), Amount::units(100));
+    let lease = honest.resource("db").wants(Amount::units(40)).lease().unwrap();
+    let limit = rate(&lease, &clock);
+    pass(&clock, 3 * SECOND).await;
+    assert_eq!((limit.capacity(), lie.capacity()), (Amount::units(40), Amount::units(60)));
+    // One that could use half of all gets half.
+    lease.set_wants(Amount::units(80));
+    pass(&clock, 3 * SECOND).await;
+    assert_eq!((limit.capacity(), lie.capacity()), (Amount::units(50), Amount::units(50)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_limit_of_the_same_name_is_refused() {
+    let (server, clock) = (server(), ManualClock::new());
+    let client = client(&server);
+    let lease = client.resource("db").wants(Amount::units(30)).lease().unwrap();
+    let limit = rate(&lease, &clock);
+    assert!(limit.check(&Limit::per_second(5).named("db")).is_err());
+    assert!(limit.check(&limit.limit()).is_ok());
+}
