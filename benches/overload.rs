@@ -174,6 +174,7 @@ fn request(number: u64, flows: u64) -> Offer {
         cost: 1 + mixed % 20,
         deadline: Some(u64::MAX),
         partition: None,
+        key: Some((mixed % 20).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
     }
 }
 

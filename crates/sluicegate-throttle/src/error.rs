@@ -1,5 +1,6 @@
 use std::error::Error;
 use std::fmt;
+use std::time::Duration;
 
 /// Most classes that a throttle can have. Each request looks at every class a few times.
 pub const MAX_CLASSES: usize = 8;
@@ -13,6 +14,8 @@ pub const MAX_PARTITIONS: usize = 8;
 pub enum ConfigError {
     /// No capacity was given, or one of zero.
     NoCapacity,
+    /// The period of a rate that is shorter than a microsecond or longer than a year.
+    Period(Duration),
     /// More than one capacity was given.
     TwoCapacities,
     /// The queue has no room at all.
@@ -55,6 +58,10 @@ impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoCapacity => f.write_str("a throttle needs a capacity above zero"),
+            Self::Period(period) => write!(
+                f,
+                "the period of a rate is at least a microsecond and at most a year, not {period:?}"
+            ),
             Self::TwoCapacities => f.write_str(
                 "a throttle has one capacity: two control loops on one service work against each other",
             ),

@@ -21,6 +21,7 @@ pub mod grpc_timeout;
 pub mod layer;
 pub mod predict;
 pub mod scheduler;
+mod table;
 
 pub use self::class::{Class, Classes};
 pub use self::error::{ConfigError, MAX_CLASSES, MAX_PARTITIONS};

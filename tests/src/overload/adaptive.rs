@@ -125,6 +125,7 @@ impl Simulation {
                     cost: 1,
                     deadline: None,
                     partition: None,
+                    key: None,
                 };
                 seen.offered += 1;
                 match self.scheduler.offer(now, offer, &mut self.out) {

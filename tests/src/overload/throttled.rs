@@ -69,7 +69,7 @@ impl Contender for Throttled {
         let most = self.scheduler.bound();
         let cost = self.predictor.predict_for(route, flow, class).mean.clamp(1, most);
         let deadline = Some(now + patience);
-        let offer = Offer { class, flow, cost, deadline, partition: None };
+        let offer = Offer { class, flow, cost, deadline, partition: None, key: Some(route) };
         let offered = self.scheduler.offer(now, offer, &mut self.instructions);
         self.carry_out(acts);
         match offered {

@@ -29,9 +29,10 @@ impl Algorithm for Aimd {
 
     fn update(&mut self, sample: Sample) {
         if sample.is_overload {
-            self.limit = self.limit * 9 / 10;
-        } else if sample.in_flight * 2 >= self.limit {
-            self.limit += 1;
+            // Nine tenths, rounded down.
+            self.limit -= self.limit.div_ceil(10);
+        } else if sample.in_flight >= self.limit.div_ceil(2) {
+            self.limit = self.limit.saturating_add(1);
         }
         self.limit = self.limit.min(self.max).max(self.min);
     }

@@ -118,9 +118,9 @@ impl Algorithm for Bandwidth {
             return;
         }
         phase.ends += 1;
-        phase.time += sample.time;
+        phase.time = phase.time.saturating_add(sample.time);
         phase.held += u64::from(sample.in_flight as u64 >= limit);
-        if phase.ends >= SAMPLES.max(ROUNDS * limit) {
+        if phase.ends >= SAMPLES.max(ROUNDS.saturating_mul(limit)) {
             self.end_phase(sample.now);
         }
     }

@@ -40,7 +40,7 @@ impl Shared {
         };
         let deadline = timeout
             .map(|timeout| now.saturating_add(timeout.as_micros().try_into().unwrap_or(u64::MAX)));
-        let offer = Offer { class, flow, cost, deadline, partition };
+        let offer = Offer { class, flow, cost, deadline, partition, key: Some(key) };
         let mut instructions = std::mem::take(&mut state.instructions);
         let offered = state.scheduler.offer(now, offer, &mut instructions);
         let wakers = state.tell(instructions);

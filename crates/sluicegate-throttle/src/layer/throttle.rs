@@ -277,9 +277,10 @@ impl ThrottleBuilder {
         self
     }
 
-    /// How many keys the costs of requests are remembered for; 1,024 by default.
-    pub const fn predicted_keys(mut self, keys: usize) -> Self {
+    /// How many keys the costs and the run times of requests are remembered for; 1,024 by default.
+    pub fn predicted_keys(mut self, keys: usize) -> Self {
         self.keys = keys;
+        self.scheduler = self.scheduler.predicted_keys(keys);
         self
     }
 

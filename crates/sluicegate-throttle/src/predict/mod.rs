@@ -16,15 +16,14 @@
 
 mod estimate;
 mod habit;
-mod table;
 #[cfg(test)]
 mod tests;
 
 use self::estimate::Estimate;
 use self::habit::Habit;
-use self::table::Table;
 use crate::class::Class;
 use crate::error::MAX_CLASSES;
+use crate::table::Table;
 
 /// A sample counts as at most this many times the mean, so that one outlier does not lock the queue.
 const OUTLIER: u64 = 64;

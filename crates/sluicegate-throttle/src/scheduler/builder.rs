@@ -10,6 +10,9 @@ use crate::error::{ConfigError, MAX_CLASSES, MAX_PARTITIONS};
 /// Queues for the flows of each class, as in Kubernetes. If there are more flows than queues, flows share queues.
 const FLOW_QUEUES: usize = 64;
 
+/// Keys whose run times are remembered, unless told otherwise.
+const KEYS: usize = 1_024;
+
 /// The largest size of a queue. It keeps sums of costs far from overflow.
 const MOST: u64 = u64::MAX >> 2;
 
@@ -29,6 +32,7 @@ pub struct SchedulerBuilder {
     late_after: Option<Duration>,
     codel: Option<(Duration, Duration)>,
     partitions: Vec<f64>,
+    keys: usize,
 }
 
 /// Settings that work.
@@ -42,6 +46,7 @@ pub(super) struct Plan {
     pub(super) late_after: Option<u64>,
     pub(super) codel: Option<Codel>,
     pub(super) partitions: Partitions,
+    pub(super) keys: usize,
 }
 
 impl SchedulerBuilder {
@@ -59,13 +64,15 @@ impl SchedulerBuilder {
             late_after: None,
             codel: None,
             partitions: Vec::new(),
+            keys: KEYS,
         }
     }
 
-    /// Drains at a rate: a total cost of `cost` in each `period`. For a rate of requests, offer each with a cost of 1.
+    /// Drains at a rate: a total cost of `cost` in each `period`, which is at most a year. For a rate of requests, offer
+    /// each with a cost of 1.
     pub fn rate(mut self, cost: u64, period: Duration) -> Self {
         self.rate = Some((cost, period));
-        let works = Rate::new(cost, period).map(drop).ok_or(ConfigError::NoCapacity);
+        let works = Rate::new(cost, period).map(drop);
         self.one_capacity(works)
     }
 
@@ -150,6 +157,12 @@ impl SchedulerBuilder {
         self
     }
 
+    /// How many [keys](super::Offer::key) the run times of requests are remembered for; 1,024 by default.
+    pub const fn predicted_keys(mut self, keys: usize) -> Self {
+        self.keys = keys;
+        self
+    }
+
     /// The scheduler.
     ///
     /// # Errors
@@ -165,8 +178,9 @@ impl SchedulerBuilder {
         if self.queue == 0 {
             return Err(ConfigError::NoQueue);
         }
-        if self.dearest > self.queue {
-            return Err(ConfigError::QueueTooSmall(self.dearest, self.queue));
+        let bound = self.queue.min(MOST);
+        if self.dearest > bound {
+            return Err(ConfigError::QueueTooSmall(self.dearest, bound));
         }
         if !(1..=MAX_CLASSES).contains(&self.classes) {
             return Err(ConfigError::Classes(self.classes));
@@ -192,15 +206,15 @@ impl SchedulerBuilder {
             None => Concurrency::Fixed(self.in_flight),
         };
         let capacity = match self.rate {
-            Some((cost, period)) => Rate::new(cost, period).map(Capacity::Rate),
-            None => Some(Capacity::InFlight(concurrency)),
+            Some((cost, period)) => Capacity::Rate(Rate::new(cost, period)?),
+            None => Capacity::InFlight(concurrency),
         };
         if self.rate.is_some() && !self.partitions.is_empty() {
             return Err(ConfigError::PartitionedRate);
         }
         Ok(Plan {
-            capacity: capacity.ok_or(ConfigError::NoCapacity)?,
-            bound: self.queue.min(MOST),
+            capacity,
+            bound,
             classes: self.classes,
             weights: self.weights.map(|weights| weights.into_iter().map(Into::into).collect()),
             // At most 1,024.
@@ -208,6 +222,7 @@ impl SchedulerBuilder {
             late_after: self.late_after.map(micros),
             codel,
             partitions: Partitions::new(&self.partitions)?,
+            keys: self.keys,
         })
     }
 }

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use crate::adaptive::Algorithm;
+use crate::error::ConfigError;
 
 /// Longest time of unused capacity that is made up for while requests wait, in microseconds. Timers are late by some
 /// milliseconds. Without this, each delay would be lost and the rate would not be reached.
@@ -33,7 +34,11 @@ impl Concurrency {
     }
 }
 
-/// A leaky bucket: `amount` drains in each `period`. Integers only, so the rate is exact.
+/// The longest period of a rate: a year, in microseconds. Any cost times a period then fits into 128 bits.
+const LONGEST: u64 = 366 * 86_400 * 1_000_000;
+
+/// A leaky bucket: `amount` drains in each `period`. Integers only, so the rate is exact. Sums stop at the largest
+/// number. Only costs and rates near 2⁶⁴ come near it, and time that drains so much drains everything.
 #[derive(Debug)]
 pub(super) struct Rate {
     amount: u64,
@@ -47,9 +52,15 @@ pub(super) struct Rate {
 }
 
 impl Rate {
-    pub(super) fn new(amount: u64, period: Duration) -> Option<Self> {
-        let period = u64::try_from(period.as_micros()).ok()?;
-        (amount > 0 && period > 0).then_some(Self { amount, period, debt: 0, at: 0 })
+    pub(super) fn new(amount: u64, period: Duration) -> Result<Self, ConfigError> {
+        if amount == 0 {
+            return Err(ConfigError::NoCapacity);
+        }
+        let micros = u64::try_from(period.as_micros()).unwrap_or(u64::MAX);
+        if !(1..=LONGEST).contains(&micros) {
+            return Err(ConfigError::Period(period));
+        }
+        Ok(Self { amount, period: micros, debt: 0, at: 0 })
     }
 
     /// What drains in each period.
@@ -59,7 +70,9 @@ impl Rate {
 
     /// Continues at another rate. Cost that has been started and not drained stays.
     pub(super) fn change(&mut self, new: &Self) {
-        self.debt = self.debt * i128::from(new.period) / i128::from(self.period);
+        let (old, new_period) = (i128::from(self.period), i128::from(new.period));
+        // The same as `debt * new / old`, without a product that may not fit.
+        self.debt = self.debt / old * new_period + self.debt % old * new_period / old;
         (self.amount, self.period) = (new.amount, new.period);
     }
 
@@ -68,12 +81,12 @@ impl Rate {
         let elapsed = now.saturating_sub(self.at);
         self.at = self.at.max(now);
         let least = if has_waiting { -(self.drained(CATCH_UP)) } else { 0 };
-        let drained = self.debt - self.drained(elapsed);
+        let drained = self.debt.saturating_sub(self.drained(elapsed));
         self.debt = drained.max(least.min(self.debt));
     }
 
     fn drained(&self, time: u64) -> i128 {
-        i128::from(time) * i128::from(self.amount)
+        i128::from(time).saturating_mul(i128::from(self.amount))
     }
 
     fn weighed(&self, cost: u64) -> i128 {
@@ -95,14 +108,15 @@ impl Rate {
     }
 
     pub(super) fn start(&mut self, cost: u64) {
-        self.debt += self.weighed(cost);
+        self.debt = self.debt.saturating_add(self.weighed(cost));
     }
 
     /// A request that was started with the cost `predicted` has cost `actual`. The excess over the prediction is owed
     /// up to [`MOST_OWED`].
     pub(super) fn settle(&mut self, predicted: u64, actual: u64, has_waiting: bool) {
         let most = self.debt.max(self.drained(MOST_OWED));
-        self.debt = (self.debt + self.weighed(actual) - self.weighed(predicted)).min(most);
+        let change = self.weighed(actual) - self.weighed(predicted);
+        self.debt = self.debt.saturating_add(change).min(most);
         if !has_waiting {
             self.debt = self.debt.max(0);
         }

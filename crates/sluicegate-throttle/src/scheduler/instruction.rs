@@ -1,21 +1,7 @@
 use super::Id;
+use super::lane::Lane;
+use super::offer::Offer;
 use crate::class::Class;
-
-/// A request that asks to be started.
-#[derive(Debug, Clone, Copy)]
-pub struct Offer {
-    /// How critical it is.
-    pub class: Class,
-    /// The flow of the request. Requests of one class are served fairly between flows. If clients can choose the key of
-    /// their flow, pass a hash of it under a secret seed.
-    pub flow: u64,
-    /// What it is expected to cost; counted as at least 1.
-    pub cost: u64,
-    /// When its client gives up, in microseconds on the clock that `now` is read from.
-    pub deadline: Option<u64>,
-    /// Its [partition](super::SchedulerBuilder::partitions), counted from 0; `None` for no partition.
-    pub partition: Option<u8>,
-}
 
 /// What becomes of a request that was offered.
 #[derive(Debug)]
@@ -60,7 +46,7 @@ pub enum ShedReason {
     /// A more critical request has taken its place in the queue.
     Evicted,
     /// When it was offered, it was not expected to finish before its deadline. If only its own running time would be
-    /// too long, one such request a second is tried all the same, because the prediction may be outdated.
+    /// too long, one such request of its key is tried each second all the same, because the prediction may be outdated.
     Deadline,
     /// It missed its deadline in the queue, or could no longer finish before its deadline.
     Missed,
@@ -112,9 +98,26 @@ pub struct Running {
     pub(super) in_flight: usize,
     /// Whether it was started although it was expected to take too long for its client.
     pub(super) is_tried: bool,
+    pub(super) key: Option<u64>,
 }
 
 impl Running {
+    /// A request that was offered `since` and starts `now`.
+    pub(super) fn new(now: u64, lane: Lane, offer: &Offer, since: u64, is_tried: bool) -> Self {
+        Self {
+            // At most eight classes and nine partitions.
+            class: Class::at(lane.rank as u8),
+            partition: lane.partition as u8,
+            flow: offer.flow,
+            cost: offer.cost,
+            started: now,
+            waited: now.saturating_sub(since),
+            in_flight: 0,
+            is_tried,
+            key: offer.key,
+        }
+    }
+
     /// Its class.
     pub const fn class(&self) -> Class {
         self.class

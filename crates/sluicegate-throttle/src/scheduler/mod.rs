@@ -10,7 +10,7 @@
 //!
 //! let mut scheduler = Scheduler::builder().in_flight(1).queue(10).build()?;
 //! let mut instructions = Vec::new();
-//! let offer = |class| Offer { class, flow: 0, cost: 4, deadline: None, partition: None };
+//! let offer = |class| Offer { class, flow: 0, cost: 4, deadline: None, partition: None, key: None };
 //!
 //! // The first request runs, so the second waits.
 //! let first = match scheduler.offer(0, offer(Class::SHEDDABLE), &mut instructions) {
@@ -39,8 +39,11 @@ mod instruction;
 mod lane;
 mod lanes;
 mod level;
+mod offer;
+mod pace;
 mod partitions;
 mod reconfigure;
+mod run_times;
 mod sharding;
 mod shares;
 mod show;
@@ -56,16 +59,18 @@ use self::lane::Lane;
 use self::lanes::Lanes;
 use self::level::Level;
 use self::partitions::Partitions;
+use self::run_times::RunTimes;
 use self::shares::Shares;
 use self::slab::{Entry, Index, Slab};
-use self::wait::Pace;
+use self::wait::Chance;
 use crate::adaptive::Sample;
 use crate::class::Class;
 
 pub use self::builder::SchedulerBuilder;
 pub use self::class_queue::QueuedFlow;
 pub use self::counts::Counts;
-pub use self::instruction::{Instruction, Offer, Offered, Outcome, Running, Shed, ShedReason};
+pub use self::instruction::{Instruction, Offered, Outcome, Running, Shed, ShedReason};
+pub use self::offer::Offer;
 pub use self::show::PartitionUse;
 pub use self::slab::Id;
 
@@ -86,7 +91,7 @@ pub struct Scheduler {
     cost: u64,
     len: usize,
     running: usize,
-    pace: Pace,
+    run_times: RunTimes,
     /// Of each class.
     counts: Box<[Counts]>,
     level: Level,
@@ -119,7 +124,7 @@ impl Scheduler {
             cost: 0,
             len: 0,
             running: 0,
-            pace: Pace::default(),
+            run_times: RunTimes::new(plan.keys),
             counts: (0..plan.classes).map(|_| Counts::default()).collect(),
             level: Level::new(plan.classes),
             victims: Vec::new(),
@@ -130,23 +135,21 @@ impl Scheduler {
     pub fn offer(&mut self, now: u64, offer: Offer, out: &mut Vec<Instruction>) -> Offered {
         self.drain(now, out);
         self.level.observe(now, &self.counts);
-        let Offer { flow, deadline, .. } = offer;
+        let offer = Offer { cost: offer.cost.max(1), ..offer };
+        let Offer { flow, cost, .. } = offer;
         let rank = offer.class.rank().min(self.lanes.classes() - 1);
         let lane = Lane { rank, partition: self.partitions.at(offer.partition) };
         self.counts[rank].offered += 1;
-        let cost = offer.cost.max(1);
         self.lanes.get_mut(lane).note(flow, now);
-        let wait = self.predicted_wait(lane, flow, now);
-        let (start, run_time) = (now.saturating_add(wait), self.pace.run_time(cost));
-        let is_late = deadline.is_some_and(|deadline| start.saturating_add(run_time) > deadline);
-        let patience = deadline.map_or(u64::MAX, |deadline| deadline.saturating_sub(now));
-        let is_tried = is_late && wait <= patience && self.pace.tries(now, run_time, patience);
-        if is_late && !is_tried {
+        let wait = offer.deadline.map_or(0, |_| self.predicted_wait(lane, flow, now));
+        let chance = self.chance(now, wait, now, &offer);
+        if chance == Chance::Late {
             return self.refuse(ShedReason::Deadline, rank);
         }
+        let is_tried = chance == Chance::Tried;
         if self.starts_at_once(lane, now) {
             self.counts[rank].at_once += 1;
-            return Offered::Start(self.start(now, lane, flow, cost, 0, is_tried));
+            return Offered::Start(self.start(Running::new(now, lane, &offer, now, is_tried)));
         }
         if cost > self.bound {
             return self.refuse(ShedReason::NeverFits, rank);
@@ -163,7 +166,7 @@ impl Scheduler {
             }
         }
         let queue = self.lanes.get_mut(lane).queue_for(flow);
-        let id = self.slab.insert(Entry::new(lane, flow, queue, cost, now, deadline));
+        let id = self.slab.insert(Entry::new(lane, queue, now, &offer, is_tried));
         if let (Some(shares), false) = (&mut self.shares, self.lanes.has_waiting(rank)) {
             shares.join(rank);
         }
@@ -200,9 +203,7 @@ impl Scheduler {
             rate.settle(running.cost, cost, has_waiting);
         }
         let time = now.saturating_sub(running.started);
-        if outcome == Outcome::Success {
-            self.pace.learn(time, cost, running.is_tried);
-        }
+        self.run_times.learn(&running, time, cost, outcome);
         let is_overload = outcome == Outcome::Overload;
         if let Capacity::InFlight(Concurrency::Adaptive(algorithm)) = &mut self.capacity {
             if is_overload || outcome == Outcome::Success {
@@ -215,6 +216,8 @@ impl Scheduler {
 
     /// Takes back the start of a request whose client has gone before it ran. All that it took is given back.
     pub fn not_started(&mut self, now: u64, running: Running, out: &mut Vec<Instruction>) {
+        // Its time says nothing about others with its key.
+        let running = Running { key: None, ..running };
         let counts = &mut self.counts[running.class.rank()];
         counts.started -= 1;
         counts.cancelled += 1;
@@ -241,28 +244,26 @@ impl Scheduler {
             let Some(lane) = self.next_lane() else { return };
             let Some(index) = self.lanes.get_mut(lane).next(&self.slab, late) else { return };
             let entry = self.slab.entry(index);
-            let (cost, queue, flow) = (entry.cost, entry.queue, entry.flow);
-            let waited = now.saturating_sub(entry.since);
-            let run_time = self.pace.run_time(cost);
-            let end = now.saturating_add(run_time);
-            let is_late = entry.deadline.is_some_and(|deadline| end > deadline);
-            let patience = entry.deadline.map_or(u64::MAX, |it| it.saturating_sub(entry.since));
-            let is_tried = is_late && self.pace.tries(now, run_time, patience);
-            if is_late && !is_tried {
+            let &Entry { queue, since, is_tried, .. } = entry;
+            let offer = entry.offer();
+            let chance = if is_tried { Chance::Tried } else { self.chance(now, 0, since, &offer) };
+            if chance == Chance::Late {
                 self.shed(index, ShedReason::Missed, out);
                 continue;
             }
+            let waited = now.saturating_sub(since);
             let class = self.lanes.get_mut(lane);
             if class.codel.as_mut().is_some_and(|codel| codel.drops(now, waited)) {
                 self.shed(index, ShedReason::Stale, out);
                 continue;
             }
-            class.spend(queue, cost);
+            class.spend(queue, offer.cost);
             if let Some(shares) = &mut self.shares {
-                shares.spend(lane.rank, cost);
+                shares.spend(lane.rank, offer.cost);
             }
             let id = self.take(index);
-            let running = self.start(now, lane, flow, cost, waited, is_tried);
+            let is_tried = chance == Chance::Tried;
+            let running = self.start(Running::new(now, lane, &offer, since, is_tried));
             out.push(Instruction::Start(id, running));
         }
     }
@@ -332,31 +333,14 @@ impl Scheduler {
         }
     }
 
-    fn start(
-        &mut self,
-        now: u64,
-        lane: Lane,
-        flow: u64,
-        cost: u64,
-        waited: u64,
-        is_tried: bool,
-    ) -> Running {
-        self.counts[lane.rank].started += 1;
+    fn start(&mut self, running: Running) -> Running {
+        self.counts[running.class.rank()].started += 1;
         self.running += 1;
-        self.partitions.start(lane.partition);
+        self.partitions.start(usize::from(running.partition));
         if let Capacity::Rate(rate) = &mut self.capacity {
-            rate.start(cost);
+            rate.start(running.cost);
         }
-        Running {
-            class: Class::at(lane.rank as u8),
-            partition: lane.partition as u8,
-            flow,
-            cost,
-            started: now,
-            waited,
-            in_flight: self.running,
-            is_tried,
-        }
+        Running { in_flight: self.running, ..running }
     }
 
     fn take(&mut self, index: Index) -> Id {

@@ -1,6 +1,8 @@
 use std::num::NonZeroU32;
 
 use super::lane::Lane;
+use super::offer::Offer;
+use crate::class::Class;
 
 /// The index of an entry in the [`Slab`], counted from 1, so that an `Option` of it takes four bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,22 +42,39 @@ pub(super) struct Entry {
     pub(super) partition: u8,
     /// The queue of its flow within its class.
     pub(super) queue: u16,
+    /// Whether it was queued although it was expected to take too long.
+    pub(super) is_tried: bool,
+    has_key: bool,
+    /// Zero without a key. An `Option` would take eight bytes more.
+    key: u64,
     links: [Links; 2],
 }
 
 impl Entry {
-    pub(super) fn new(
-        lane: Lane,
-        flow: u64,
-        queue: u16,
-        cost: u64,
-        since: u64,
-        deadline: Option<u64>,
-    ) -> Self {
+    pub(super) fn new(lane: Lane, queue: u16, since: u64, offer: &Offer, is_tried: bool) -> Self {
+        let &Offer { flow, cost, deadline, key, .. } = offer;
         // At most eight classes and nine partitions.
         let (class, partition) = (lane.rank as u8, lane.partition as u8);
-        let links = [Links::default(); 2];
-        Self { cost, since, deadline, flow, class, partition, queue, links }
+        Self {
+            cost,
+            since,
+            deadline,
+            flow,
+            class,
+            partition,
+            queue,
+            is_tried,
+            has_key: key.is_some(),
+            key: key.unwrap_or_default(),
+            links: [Links::default(); 2],
+        }
+    }
+
+    /// What was offered.
+    pub(super) fn offer(&self) -> Offer {
+        let &Self { cost, deadline, flow, key, .. } = self;
+        let (partition, key) = (self.partition.checked_sub(1), self.has_key.then_some(key));
+        Offer { class: Class::at(self.class), flow, cost, deadline, partition, key }
     }
 
     pub(super) fn lane(&self) -> Lane {

@@ -179,7 +179,7 @@ proptest! {
             match operation {
                 Operation::Offer { rank, flow, cost, partition } => {
                     let class = Class::at(rank);
-                    let offer = Offer { class, flow, cost, deadline: None, partition };
+                    let offer = Offer { class, flow, cost, deadline: None, partition, key: None };
                     match scheduler.offer(now, offer, &mut out) {
                         Offered::Start(started) => running.push(started),
                         Offered::Queued(id) => waiting.push(id),

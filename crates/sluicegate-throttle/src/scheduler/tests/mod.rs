@@ -5,6 +5,7 @@ mod level;
 mod order;
 mod partitions;
 mod promises;
+mod run_times;
 mod seed;
 mod waits;
 
@@ -18,7 +19,7 @@ const CRITICAL: Class = Class::at(0);
 const NOT_CRITICAL: Class = Class::at(1);
 
 fn offer(class: Class, cost: u64) -> Offer {
-    Offer { class, flow: 0, cost, deadline: None, partition: None }
+    Offer { class, flow: 0, cost, deadline: None, partition: None, key: None }
 }
 
 /// One request that runs, and nothing queued: whatever comes next waits.

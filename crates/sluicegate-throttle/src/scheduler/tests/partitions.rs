@@ -182,7 +182,7 @@ proptest! {
                         let used = scheduler.partition(partition).unwrap();
                         used.running < used.guaranteed
                     });
-                    let offer = Offer { class, flow: 0, cost, deadline: None, partition };
+                    let offer = Offer { class, flow: 0, cost, deadline: None, partition, key: None };
                     match scheduler.offer(0, offer, &mut out) {
                         Offered::Start(started) => {
                             prop_assert!(is_below || before < scheduler.limit().unwrap());

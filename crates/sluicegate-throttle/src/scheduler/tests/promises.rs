@@ -112,7 +112,7 @@ proptest! {
                     let deadline = patience.map(|patience| now + patience);
                     let class = Class::at(rank);
                     let offered =
-                        scheduler.offer(now, Offer { class, flow, cost, deadline, partition: None }, &mut out);
+                        scheduler.offer(now, Offer { class, flow, cost, deadline, partition: None, key: None }, &mut out);
                     evicted.extend(out.drain(..).filter_map(|told| observer.obey(now, told)));
                     observer.offered += 1;
                     let freed: u64 = evicted.iter().map(|evicted| evicted.1).sum();

@@ -6,7 +6,7 @@ const WAYS: usize = 4;
 /// If there is no room for a new key, it replaces the least recently used of the keys that were used only once, or of
 /// all if there are none such. A flood of keys that are used once does not displace keys in use.
 #[derive(Debug)]
-pub(super) struct Table<T> {
+pub(crate) struct Table<T> {
     sets: Box<[[Row<T>; WAYS]]>,
     /// Counts uses, to find the row that was used least recently.
     uses: u64,
@@ -23,18 +23,25 @@ struct Row<T> {
 
 impl<T: Copy + Default> Table<T> {
     /// Room for about `keys` keys.
-    pub(super) fn new(keys: usize) -> Self {
+    pub(crate) fn new(keys: usize) -> Self {
         let sets = keys.div_ceil(WAYS).clamp(1, 1 << 20).next_power_of_two();
         Self { sets: vec![[Row::default(); WAYS]; sets].into(), uses: 0 }
     }
 
-    pub(super) fn value(&self, key: u64) -> Option<&T> {
+    pub(crate) fn value(&self, key: u64) -> Option<&T> {
         let row = self.sets[self.set(key)].iter().find(|row| row.used > 0 && row.key == key);
         row.map(|row| &row.value)
     }
 
+    /// The value of this key, if it is known. This is not a use of the key.
+    pub(crate) fn known_mut(&mut self, key: u64) -> Option<&mut T> {
+        let set = self.set(key);
+        let row = self.sets[set].iter_mut().find(|row| row.used > 0 && row.key == key);
+        row.map(|row| &mut row.value)
+    }
+
     /// The value of this key, or a new one if the key is unknown.
-    pub(super) fn value_mut(&mut self, key: u64) -> &mut T {
+    pub(crate) fn value_mut(&mut self, key: u64) -> &mut T {
         self.uses += 1;
         let (set, used) = (self.set(key), self.uses);
         let rows = &mut self.sets[set];

@@ -1,0 +1,21 @@
+use crate::class::Class;
+
+/// A request that asks to be started.
+#[derive(Debug, Clone, Copy)]
+pub struct Offer {
+    /// How critical it is.
+    pub class: Class,
+    /// The flow of the request. Requests of one class are served fairly between flows. If clients can choose the key of
+    /// their flow, pass a hash of it under a secret seed.
+    pub flow: u64,
+    /// What it is expected to cost; counted as at least 1.
+    pub cost: u64,
+    /// When its client gives up, in microseconds on the clock that `now` is read from.
+    pub deadline: Option<u64>,
+    /// Its [partition](super::SchedulerBuilder::partitions), counted from 0; `None` for no partition.
+    pub partition: Option<u8>,
+    /// The key by which it is learnt how long requests run, such as a hash of the method and the route under a secret
+    /// seed. With a deadline, a request is refused if it would take too long: with a key, the last requests with this
+    /// key tell; without one, all requests together and the cost.
+    pub key: Option<u64>,
+}

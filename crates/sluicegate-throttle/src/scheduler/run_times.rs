@@ -1,0 +1,118 @@
+use super::pace::Pace;
+use super::{Outcome, Running};
+use crate::table::Table;
+
+/// The time of a key is the median of this many requests. More than half of them have to be slow before the key counts
+/// as slow, so clients that read their responses slowly do not shut a route for the others.
+const LAST: usize = 7;
+
+/// A request that would take too long is started all the same, but no more often than this for a key, in microseconds.
+const TRY_AFTER: u64 = 1_000_000;
+
+/// How long requests run: for each key in a bounded table, and for all requests together.
+///
+/// Deadlines are judged by the key, so one slow route says nothing about the others. A key of which no request has ended
+/// is expected to take no time: a request of it is only judged by how long it would wait. Requests without a key are
+/// judged by all others. Times are learnt for a cost of 1, because a dear request of a key takes longer than a cheap one.
+#[derive(Debug)]
+pub(super) struct RunTimes {
+    keys: Table<Recent>,
+    all: Pace,
+    /// When a request without a key was last tried.
+    tried: u64,
+}
+
+/// The last requests of a key. Times are estimates, so they are floats.
+#[derive(Debug, Clone, Copy, Default)]
+struct Recent {
+    /// Microseconds for a cost of 1.
+    times: [f32; LAST],
+    len: u8,
+    next: u8,
+    median: f32,
+    /// When a request was last tried.
+    tried: u64,
+}
+
+impl RunTimes {
+    pub(super) fn new(keys: usize) -> Self {
+        Self { keys: Table::new(keys), all: Pace::default(), tried: 0 }
+    }
+
+    /// How long a request is expected to run, in microseconds. Zero while that is unknown.
+    pub(super) fn expected(&self, key: Option<u64>, cost: u64) -> u64 {
+        match key {
+            Some(key) => self.keys.value(key).map_or(0, |recent| recent.expected(cost)),
+            None => self.all.run_time(cost),
+        }
+    }
+
+    /// How long requests run on average, in microseconds. Zero while that is unknown.
+    pub(super) const fn mean(&self) -> f64 {
+        self.all.mean_time()
+    }
+
+    /// Whether to try a request that is expected to run for longer than its client ever had `patience` for. If all of
+    /// them were refused after a slow time, such as a cold start, nothing would show that it is over. A request that is
+    /// late because others are ahead is not tried.
+    pub(super) fn tries(
+        &mut self,
+        now: u64,
+        key: Option<u64>,
+        run_time: u64,
+        patience: u64,
+    ) -> bool {
+        let tried = match key {
+            Some(key) => self.keys.known_mut(key).map(|recent| &mut recent.tried),
+            None => Some(&mut self.tried),
+        };
+        let Some(tried) = tried.filter(|_| run_time > patience) else { return false };
+        // After a step of the clock back, the next request is tried.
+        let is_due = now.checked_sub(*tried).is_none_or(|since| since >= TRY_AFTER);
+        if is_due {
+            *tried = now;
+        }
+        is_due
+    }
+
+    /// A request has ended after this time, and has cost this much. One that was tried shows what is true now: nothing
+    /// from before counts any more.
+    pub(super) fn learn(&mut self, running: &Running, time: u64, cost: u64, outcome: Outcome) {
+        let Running { key, is_tried, .. } = *running;
+        if outcome == Outcome::Success {
+            match key {
+                None if is_tried => self.all.restart(time, cost),
+                _ => self.all.learn(time, cost),
+            }
+        }
+        let Some(key) = key else { return };
+        // If it was predicted as cheap, as all are at first, or has cost less than most, its time is that of a dear one.
+        let cost = cost.max(running.cost);
+        // A request that was cut short would have taken at least this long.
+        let was_cut_short = matches!(outcome, Outcome::Cancelled | Outcome::Overload);
+        let is_longer = || time > self.expected(Some(key), cost);
+        if outcome == Outcome::Success || was_cut_short && is_longer() {
+            self.keys.value_mut(key).learn(time as f32 / cost as f32, is_tried);
+        }
+    }
+}
+
+impl Recent {
+    fn expected(&self, cost: u64) -> u64 {
+        (f64::from(self.median) * cost as f64) as u64
+    }
+
+    fn learn(&mut self, time: f32, is_tried: bool) {
+        if is_tried {
+            (self.len, self.next) = (0, 0);
+        }
+        self.times[usize::from(self.next)] = time;
+        self.next = (self.next + 1) % LAST as u8;
+        self.len = (self.len + 1).min(LAST as u8);
+        let mut sorted = self.times;
+        let sorted = &mut sorted[..usize::from(self.len)];
+        sorted.sort_unstable_by(f32::total_cmp);
+        // The lower one of two: in doubt, a request is not refused.
+        self.median = sorted[(sorted.len() - 1) / 2];
+    }
+}
