@@ -13,6 +13,8 @@ mod amount;
 pub mod client;
 mod demand;
 pub mod fair;
+#[cfg(feature = "grpc")]
+mod grpc;
 #[cfg(feature = "client")]
 mod lease;
 pub mod limit;
@@ -25,6 +27,12 @@ mod template;
 
 pub use self::amount::Amount;
 pub use self::demand::{Band, Demand};
+#[cfg(feature = "grpc")]
+#[cfg_attr(docsrs, doc(cfg(feature = "grpc")))]
+pub use self::grpc::{
+    AddressError, AlwaysMaster, Call, CapacityService, CapacityServiceBuilder, GrpcTransport,
+    Mastership, Role, StartError,
+};
 #[cfg(feature = "client")]
 #[cfg_attr(docsrs, doc(cfg(feature = "client")))]
 pub use self::lease::{
@@ -36,7 +44,7 @@ pub use self::pool::Pool;
 pub use self::server::Server;
 pub use self::template::{Algorithm, Source, Template, TemplateError, Templates};
 
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "grpc"))]
 #[doc = include_str!("../README.md")]
 struct Readme;
 

@@ -27,16 +27,23 @@ impl Server {
     }
 
     /// This server has become the master: see [`Pool::lead`]. `seed` is for jitter.
+    ///
+    /// A server with a parent numbers its requests from the fence, so that has at most 32 bits.
     pub fn lead(&mut self, now: u64, fence: u64, known: Option<Vec<Known>>, seed: u64) {
         self.pool.lead(now, fence, known);
         // Each master begins above all sequence numbers of the last.
-        self.parent = self.has_parent.then(|| Session::new(self.name.clone(), fence << 40, seed));
+        self.parent = self.has_parent.then(|| Session::new(self.name.clone(), fence << 32, seed));
     }
 
     /// This server is not the master any more.
     pub fn step_down(&mut self) {
         self.pool.step_down();
         self.parent = None;
+    }
+
+    /// Whether it leases its capacity from a parent.
+    pub fn has_parent(&self) -> bool {
+        self.has_parent
     }
 
     /// The pool.
@@ -95,6 +102,13 @@ impl Server {
     #[cfg(test)]
     pub(crate) fn key(&self, now: u64) -> impl std::fmt::Debug + '_ {
         (&self.pool, self.parent.as_ref().map(|session| session.key(now)))
+    }
+
+    /// Another server is the master among the parents.
+    pub fn redirected(&mut self, now: u64) {
+        if let Some(session) = &mut self.parent {
+            session.redirected(now);
+        }
     }
 
     /// The request to the parent has failed.

@@ -15,6 +15,9 @@ pub enum OnLoss {
     Safe,
 }
 
+/// No template has longer leases.
+pub(super) const LONGEST_LEASE: u64 = 24 * 60 * 60 * 1_000;
+
 /// What a client knows of one resource.
 #[derive(Debug, Clone)]
 pub(super) struct Held {
@@ -70,7 +73,7 @@ impl Held {
     pub(super) fn grant(&mut self, sent: u64, grant: &Grant) {
         self.heard = self.reported;
         self.granted = grant.capacity;
-        self.expires = sent.saturating_add(millis(grant.ttl));
+        self.expires = sent.saturating_add(millis(grant.ttl).min(LONGEST_LEASE));
         self.safe = grant.safe;
     }
 }

@@ -9,12 +9,12 @@ mod held;
 mod tests;
 
 use self::backoff::Backoff;
-use self::held::Held;
+use self::held::{Held, LONGEST_LEASE};
 use crate::amount::Amount;
 use crate::demand::Demand;
 use crate::message::{Release, Request, ResourceRequest, Response};
 use crate::millis::millis;
-use crate::pool::Answer;
+use crate::pool::{Answer, Grant};
 use crate::rules::{Rule, holds};
 
 pub use self::held::OnLoss;
@@ -74,6 +74,9 @@ pub enum Action {
 
 /// A request without an answer after this time has failed.
 const TIMEOUT: u64 = 5_000;
+/// No server has a reason to be asked more often, or to be left alone for longer while it learns.
+const SHORTEST_WAIT: u64 = 10;
+const LONGEST_WAIT: u64 = 60_000;
 /// New masters that a client meets in a row before it waits between them.
 const MAX_GREETINGS: u32 = 3;
 
@@ -267,9 +270,11 @@ impl Session {
             match answer {
                 Ok(Answer::Grant(grant)) => {
                     held.grant(flight.sent, grant);
-                    refresh = refresh.min(millis(grant.refresh));
+                    refresh = refresh.min(asks_again(grant));
                 }
-                Ok(Answer::Keep(until)) => refresh = refresh.min(millis(*until)),
+                Ok(Answer::Keep(until)) => {
+                    refresh = refresh.min(millis(*until).clamp(SHORTEST_WAIT, LONGEST_WAIT));
+                }
                 Ok(Answer::AskAgain) => {
                     self.greetings += 1;
                     refresh = 0;
@@ -291,7 +296,13 @@ impl Session {
 
     /// The request has failed, or nobody knows who the master is. The lease goes on; the next request waits a while.
     pub fn failed(&mut self, now: u64) {
-        self.flight = None;
+        if self.flight.take().is_none() {
+            return;
+        }
+        if self.resources.iter().all(|held| now >= held.expires) {
+            // It holds nothing, as if it were new. So a fence that was much too high does not bind it for ever.
+            self.fence = 0;
+        }
         self.next = now.saturating_add(self.backoff.failed());
     }
 
@@ -307,11 +318,11 @@ impl Session {
 
     /// Another server is the master. Asks it at once.
     pub fn redirected(&mut self, now: u64) {
-        self.flight = None;
         self.greetings += 1;
         if self.greetings > MAX_GREETINGS {
             return self.failed(now);
         }
+        self.flight = None;
         self.next = now;
     }
 
@@ -324,4 +335,14 @@ impl Session {
         let resources = self.resources.drain(..).map(|held| held.resource).collect();
         Some(self.release(resources))
     }
+}
+
+/// When to ask again after a grant, at the latest in the middle of the lease.
+fn asks_again(grant: &Grant) -> u64 {
+    let longest = match millis(grant.ttl) {
+        // A server has nothing yet.
+        0 => LONGEST_WAIT,
+        ttl => ttl.min(LONGEST_LEASE) / 2,
+    };
+    millis(grant.refresh).min(longest).max(SHORTEST_WAIT)
 }

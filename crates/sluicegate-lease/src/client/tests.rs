@@ -210,3 +210,53 @@ fn a_client_releases_once_and_is_silent_after_that() {
     session.answered(0, &answer(&request, 1, grant(10)));
     assert_eq!((capacity(&session, 0), session.poll(0)), (0.0, Action::Wait(u64::MAX)));
 }
+
+#[test]
+fn a_grant_that_no_template_allows_is_cut() {
+    let mut session = session(OnLoss::Stop);
+    let request = asks(&mut session, 0);
+    let year = Duration::from_secs(365 * 24 * 60 * 60);
+    let endless = Grant { capacity: Amount::MAX, ttl: year, refresh: year, safe: Amount::MAX };
+    session.answered(0, &answer(&request, 1, Ok(Answer::Grant(endless))));
+    let day = 24 * 60 * 60 * 1_000;
+    assert!(waits(&mut session, 0) <= day / 2);
+    assert_eq!(capacity(&session, day), 0.0);
+}
+
+#[test]
+fn no_answer_makes_a_client_ask_without_a_pause() {
+    let nothing = Duration::ZERO;
+    let one = Amount::units(1);
+    let grant = |ttl| Answer::Grant(Grant { capacity: one, ttl, refresh: nothing, safe: one });
+    let short = Duration::from_millis(1);
+    for hasty in [grant(nothing), grant(short), Answer::Keep(nothing)] {
+        let mut session = session(OnLoss::Stop);
+        let request = asks(&mut session, 0);
+        session.answered(0, &answer(&request, 1, Ok(hasty)));
+        assert!(waits(&mut session, 0) >= 9);
+    }
+}
+
+#[test]
+fn a_client_that_was_told_to_keep_for_ever_asks_within_a_minute() {
+    let mut session = session(OnLoss::Stop);
+    let request = asks(&mut session, 0);
+    session.answered(0, &answer(&request, 1, Ok(Answer::Keep(Duration::MAX))));
+    assert!(waits(&mut session, 0) <= 60_000);
+}
+
+#[test]
+fn a_fence_that_was_much_too_high_is_forgotten_with_the_lease() {
+    let mut session = session(OnLoss::Stop);
+    let request = asks(&mut session, 0);
+    session.answered(0, &answer(&request, u64::MAX, grant(10)));
+    let request = asks(&mut session, 5_000);
+    session.answered(5_000, &answer(&request, 2, grant(20)));
+    assert_eq!(capacity(&session, 5_000), 10.0, "the lease is still that of the other master");
+    let request = asks(&mut session, 60_000);
+    session.answered(60_000, &answer(&request, 2, grant(20)));
+    let request = asks(&mut session, 70_000);
+    assert_eq!(request.fence, 0);
+    session.answered(70_000, &answer(&request, 2, grant(20)));
+    assert_eq!(capacity(&session, 70_000), 20.0);
+}

@@ -2,6 +2,7 @@
 
 mod client;
 mod clock;
+mod flight;
 mod handle;
 mod in_process;
 #[cfg(test)]
@@ -18,3 +19,8 @@ pub use self::handle::{Lease, LeaseClientClosed};
 pub use self::in_process::InProcess;
 pub use self::state::{Basis, LeaseState};
 pub use self::transport::{Transport, TransportError};
+
+#[cfg(feature = "grpc")]
+pub(crate) use self::clock::Clock;
+#[cfg(feature = "grpc")]
+pub(crate) use self::flight::{Flight, arrival};

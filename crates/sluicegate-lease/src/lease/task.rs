@@ -1,4 +1,3 @@
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -7,6 +6,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::clock::Clock;
+use super::flight::{Flight, arrival};
 use super::shared::{Entry, Shared};
 use super::state::{Basis, LeaseState};
 use super::transport::{Transport, TransportError};
@@ -33,8 +33,6 @@ struct Followed {
     /// What the application was told last.
     basis: Basis,
 }
-
-type Flight = Pin<Box<dyn Future<Output = Result<Response, TransportError>> + Send>>;
 
 /// How long a release may take.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -191,13 +189,6 @@ impl Drop for Ended {
     fn drop(&mut self) {
         self.0.ended.send_replace(true);
     }
-}
-
-async fn arrival(flight: &mut Option<Flight>) -> Result<Response, TransportError> {
-    let Some(answer) = flight else { return std::future::pending().await };
-    let answer = answer.await;
-    *flight = None;
-    answer
 }
 
 async fn sleep(until: Option<Instant>) {

@@ -98,7 +98,7 @@ impl<'a> Ask<'a> {
 }
 
 impl Ask<'_> {
-    pub(super) fn check(&self) -> Result<(), AskError> {
+    pub(crate) fn check(&self) -> Result<(), AskError> {
         if self.client.is_empty() {
             return Err(AskError::NoClient);
         }

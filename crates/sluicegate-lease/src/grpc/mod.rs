@@ -1,0 +1,19 @@
+//! Clients and servers that talk gRPC.
+
+mod address;
+mod channel;
+mod check;
+mod connect;
+#[rustfmt::skip]
+#[expect(unreachable_pub, clippy::all, clippy::allow_attributes_without_reason, reason = "generated from proto/capacity.proto")]
+mod generated;
+mod mastership;
+mod service;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+pub use self::address::AddressError;
+pub use self::channel::GrpcTransport;
+pub use self::mastership::{AlwaysMaster, Mastership, Role};
+pub use self::service::{Call, CapacityService, CapacityServiceBuilder, StartError};

@@ -1,0 +1,203 @@
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use tonic::Status;
+
+use super::records::Records;
+use crate::client::Action;
+use crate::grpc::mastership::{Elected, Role};
+use crate::lease::Clock;
+use crate::message::{Release, Request, Response};
+use crate::pool::AskError;
+use crate::server::Server;
+
+/// What requests and the driver share.
+pub(super) struct Engine {
+    state: Mutex<State>,
+    clock: Clock,
+    pub(super) mastership: Box<dyn Elected>,
+    records: Records,
+    /// Wakes the driver: a parent is to be asked for something new.
+    pub(super) is_wanted: Notify,
+}
+
+struct State {
+    server: Server,
+    role: Role,
+    /// The reign that the server knows of.
+    fence: Option<u32>,
+    /// Numbers requests of clients that do not number them.
+    sequence: u64,
+    seed: u64,
+}
+
+/// Why a request got no answer.
+#[derive(Debug)]
+pub(super) enum Unanswered {
+    /// Another server is the master, or nobody knows which one is.
+    NotMaster(Option<Box<str>>),
+    Status(Status),
+}
+
+impl Engine {
+    pub(super) fn new(server: Server, mastership: Box<dyn Elected>, seed: u64) -> Self {
+        let role = mastership.roles().borrow().clone();
+        let state =
+            State { server, role: Role::Other { master: None }, fence: None, sequence: 0, seed };
+        let engine = Self {
+            state: Mutex::new(state),
+            clock: Clock::start(),
+            mastership,
+            records: Records::default(),
+            is_wanted: Notify::new(),
+        };
+        engine.set_role(role);
+        engine
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now(&self) -> (Instant, u64) {
+        let now = Instant::now();
+        (now, self.clock.millis(now))
+    }
+
+    pub(super) fn with<T>(&self, use_it: impl FnOnce(&mut Server) -> T) -> T {
+        use_it(&mut self.state().server)
+    }
+
+    pub(super) fn instant(&self, millis: u64) -> Option<Instant> {
+        self.clock.instant(millis)
+    }
+
+    /// The role of this server has changed.
+    pub(super) fn set_role(&self, role: Role) {
+        let (now, millis) = self.now();
+        let mut state = self.state();
+        state.role = role;
+        state.follow_role(now, millis, &self.records);
+    }
+
+    /// The address of the master, unless it is this server.
+    pub(super) fn master(&self) -> Result<(), Option<Box<str>>> {
+        let (now, _) = self.now();
+        let state = self.state();
+        state.role.fence_at(now).map(|_| ()).ok_or_else(|| state.master())
+    }
+
+    /// Answers a request, after what has to be written down is.
+    pub(super) async fn answer(&self, request: &mut Request) -> Result<Response, Unanswered> {
+        let response = self.decide(request)?;
+        self.record().await.map_err(Unanswered::Status)?;
+        // Another master that read the list before this was written does not know the client.
+        self.master().map_err(Unanswered::NotMaster)?;
+        Ok(response)
+    }
+
+    fn decide(&self, request: &mut Request) -> Result<Response, Unanswered> {
+        if self.records.is_full() {
+            return Err(Unanswered::Status(Status::unavailable(
+                "clients cannot be written down at the moment",
+            )));
+        }
+        let (now, millis) = self.now();
+        let mut state = self.state();
+        state.follow_role(now, millis, &self.records);
+        let Some(fence) = state.fence else { return Err(Unanswered::NotMaster(state.master())) };
+        let fence = u64::from(fence);
+        if request.sequence == 0 {
+            // A client of Doorman knows neither number.
+            state.sequence += 1;
+            (request.sequence, request.fence) = (state.sequence, fence);
+        }
+        if request.fence > fence {
+            // It says that there is a newer master. Whether that is true, the mastership will tell.
+            return Err(Unanswered::NotMaster(None));
+        }
+        let answered = state.server.answer(millis, request);
+        if self.records.add(state.server.pool().take_changes()) {
+            self.is_wanted.notify_one();
+        }
+        drop(state);
+        answered.map_err(|error| match error {
+            AskError::NotMaster => Unanswered::NotMaster(None),
+            error => Unanswered::Status(Status::internal(error.to_string())),
+        })
+    }
+
+    pub(super) fn release(&self, release: &mut Release) -> Result<(), Unanswered> {
+        let (now, millis) = self.now();
+        let mut state = self.state();
+        state.follow_role(now, millis, &self.records);
+        let Some(fence) = state.fence else { return Err(Unanswered::NotMaster(state.master())) };
+        if release.sequence == 0 {
+            state.sequence += 1;
+            (release.sequence, release.fence) = (state.sequence, fence.into());
+        }
+        state.server.pool().release(millis, release);
+        self.records.add(state.server.pool().take_changes());
+        Ok(())
+    }
+
+    /// Writes down who has come and gone.
+    pub(super) async fn record(&self) -> Result<(), Status> {
+        self.records.write(&*self.mastership).await
+    }
+
+    /// What to send to the parent.
+    pub(super) fn poll(&self) -> Action {
+        let (now, millis) = self.now();
+        let mut state = self.state();
+        state.follow_role(now, millis, &self.records);
+        let action = state.server.poll(millis);
+        self.records.add(state.server.pool().take_changes());
+        action
+    }
+
+    /// The parent has answered, or has not.
+    pub(super) fn arrived(&self, answer: Option<&Response>) {
+        let (_, millis) = self.now();
+        let mut state = self.state();
+        match answer {
+            Some(response) => state.server.answered(millis, response),
+            None => state.server.failed(millis),
+        }
+    }
+
+    /// Another server is the master among the parents.
+    pub(super) fn redirected(&self) {
+        let (_, millis) = self.now();
+        self.state().server.redirected(millis);
+    }
+}
+
+impl State {
+    /// Begins to lead, or stops.
+    fn follow_role(&mut self, now: Instant, millis: u64, records: &Records) {
+        let fence = self.role.fence_at(now);
+        if fence == self.fence {
+            return;
+        }
+        self.fence = fence;
+        // What the last reign did not write down is of no use any more.
+        records.clear();
+        match (&self.role, fence) {
+            (Role::Master { known, .. }, Some(fence)) => {
+                let known = known.as_ref().map(|known| known.to_vec());
+                self.seed = self.seed.wrapping_add(1);
+                self.server.lead(millis, fence.into(), known, self.seed);
+            }
+            _ => self.server.step_down(),
+        }
+    }
+
+    fn master(&self) -> Option<Box<str>> {
+        match &self.role {
+            Role::Other { master } => master.clone(),
+            Role::Master { .. } => None,
+        }
+    }
+}

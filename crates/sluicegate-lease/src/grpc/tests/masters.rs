@@ -1,0 +1,189 @@
+//! Several servers, of which one is the master.
+
+use std::error::Error;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tonic::Code;
+
+use super::{granted, lease, listen, outstanding, serve, serve_on, templates};
+use crate::amount::Amount;
+use crate::grpc::generated as proto;
+use crate::grpc::{CapacityService, Mastership, Role};
+use crate::lease::LeaseClient;
+use crate::pool::{Change, Known};
+use crate::server::Server;
+
+/// A mastership that the test decides on.
+#[derive(Clone)]
+struct Decided {
+    role: watch::Sender<Role>,
+    book: Arc<Mutex<Book>>,
+}
+
+#[derive(Default)]
+struct Book {
+    changes: Vec<Change>,
+    is_lost: bool,
+}
+
+impl Mastership for Decided {
+    fn roles(&self) -> watch::Receiver<Role> {
+        self.role.subscribe()
+    }
+
+    async fn record(&self, changes: Vec<Change>) -> Result<(), Box<dyn Error + Send + Sync>> {
+        let mut book = self.book.lock().unwrap();
+        if book.is_lost {
+            return Err("the book is lost".into());
+        }
+        book.changes.extend(changes);
+        Ok(())
+    }
+}
+
+fn decided(role: Role) -> (Decided, CapacityService) {
+    let mastership = Decided { role: watch::Sender::new(role), book: Arc::default() };
+    let service = CapacityService::builder(Server::root("root", templates()))
+        .mastership(mastership.clone())
+        .start()
+        .unwrap();
+    (mastership, service)
+}
+
+fn master(fence: u32) -> Role {
+    Role::Master { fence, until: None, known: Some(Arc::new([])) }
+}
+
+fn other(master: &str) -> Role {
+    Role::Other { master: Some(master.into()) }
+}
+
+#[tokio::test]
+async fn a_client_is_sent_to_the_master_at_once() {
+    let (_, service) = decided(master(1));
+    let leader = serve(&service).await;
+    // With a scheme, and without.
+    for address in [leader.url(), leader.address.to_string()] {
+        let (_, follower) = decided(other(&address));
+        let follower = serve(&follower).await;
+        let client = LeaseClient::connect(&follower.url()).unwrap();
+        let start = Instant::now();
+        lease(&client, "db").await;
+        assert!(start.elapsed() < Duration::from_millis(900), "it did not wait to back off");
+        client.close().await;
+        assert_eq!(outstanding(&service, "db"), Amount::ZERO, "the release goes to the master");
+    }
+}
+
+#[tokio::test]
+async fn servers_that_send_a_client_in_circles_are_not_asked_without_a_pause() {
+    let (first, second) = (listen().await, listen().await);
+    let (_, one) = decided(other(&second.local_addr().unwrap().to_string()));
+    let (_, two) = decided(other(&first.local_addr().unwrap().to_string()));
+    let calls = Arc::new(Mutex::new(0));
+    let (one, _two) = (serve_on(first, one), serve_on(second, two));
+    let counted = calls.clone();
+    let transport = crate::grpc::GrpcTransport::new([one.url()]).unwrap().dial(move |endpoint| {
+        *counted.lock().unwrap() += 1;
+        endpoint.connect_lazy()
+    });
+    let client = LeaseClient::over(transport);
+    let lease = client.resource("db").wants(Amount::units(1)).lease().unwrap();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert!(*calls.lock().unwrap() <= 5, "{calls:?}");
+    assert_eq!(lease.capacity(), Amount::ZERO);
+}
+
+#[tokio::test]
+async fn a_server_that_stops_to_be_the_master_answers_nobody() {
+    let (mastership, service) = decided(master(1));
+    let server = serve(&service).await;
+    let mut raw = server.raw().await;
+    let ask = |sequence| proto::GetCapacityRequest {
+        client_id: "one".into(),
+        resource: vec![proto::ResourceRequest {
+            resource_id: "db".into(),
+            wants: 10.0,
+            ..Default::default()
+        }],
+        sequence: Some(sequence),
+        fence: Some(0),
+    };
+    let granted = raw.get_capacity(ask(1)).await.unwrap().into_inner();
+    assert_eq!((granted.fence(), granted.response.len()), (1, 1));
+
+    // Its time passes, and nobody tells it: it was stopped, or cut off.
+    let until = Some(Instant::now());
+    mastership.role.send_replace(Role::Master { fence: 1, until, known: None });
+    service.with(|_| ());
+    let mut answer = raw.get_capacity(ask(2)).await.unwrap().into_inner();
+    while answer.mastership.is_none() {
+        // The role has not arrived yet.
+        answer = raw.get_capacity(ask(answer.sequence() + 1)).await.unwrap().into_inner();
+    }
+    assert_eq!((answer.mastership.unwrap().master_address, answer.response.len()), (None, 0));
+    let found = raw.discovery(proto::DiscoveryRequest {}).await.unwrap().into_inner();
+    assert!(!found.is_master);
+
+    // It is elected again, and knows that the client may hold something.
+    let known = Known { resource: "db".into(), client: "one".into() };
+    let known: Option<Arc<[Known]>> = Some(Arc::new([known]));
+    mastership.role.send_replace(Role::Master { fence: 2, until: None, known });
+    let answer = loop {
+        let answer = raw.get_capacity(ask(1)).await.unwrap().into_inner();
+        if answer.mastership.is_none() {
+            break answer;
+        }
+    };
+    assert_eq!(answer.response[0].answer(), proto::Answer::AskAgain);
+}
+
+#[tokio::test]
+async fn a_client_that_claims_to_know_a_newer_master_does_not_depose_this_one() {
+    let (_, service) = decided(master(1));
+    let server = serve(&service).await;
+    let client = LeaseClient::connect(&server.url()).unwrap();
+    lease(&client, "db").await;
+    let liar = proto::GetCapacityRequest {
+        client_id: "liar".into(),
+        resource: vec![proto::ResourceRequest { resource_id: "db".into(), ..Default::default() }],
+        sequence: Some(1),
+        fence: Some(u64::MAX),
+    };
+    let answer = server.raw().await.get_capacity(liar).await.unwrap().into_inner();
+    assert!(answer.mastership.is_some());
+    let mut lease = client.resource("cache").wants(Amount::units(5)).lease().unwrap();
+    granted(&mut lease, 5).await;
+}
+
+#[tokio::test]
+async fn a_client_is_written_down_before_it_is_answered() {
+    let (mastership, service) = decided(master(1));
+    let server = serve(&service).await;
+    let client = LeaseClient::builder().name("one").connect([server.url()]).unwrap();
+    lease(&client, "db").await;
+    let joined = Change::Joined { resource: "db".into(), client: "one".into() };
+    assert_eq!(mastership.book.lock().unwrap().changes, [joined]);
+
+    // Where nobody can be written down, nobody new gets anything.
+    mastership.book.lock().unwrap().is_lost = true;
+    let mut raw = server.raw().await;
+    for sequence in [1, 2] {
+        let request = proto::GetCapacityRequest {
+            client_id: "two".into(),
+            resource: vec![proto::ResourceRequest {
+                resource_id: "db".into(),
+                wants: 10.0,
+                ..Default::default()
+            }],
+            sequence: Some(sequence),
+            fence: Some(1),
+        };
+        let status = raw.get_capacity(request).await.unwrap_err();
+        assert_eq!(status.code(), Code::Unavailable);
+        assert_eq!(status.message(), "the client could not be written down: the book is lost");
+    }
+}
