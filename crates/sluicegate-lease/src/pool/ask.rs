@@ -68,11 +68,11 @@ pub enum AskError {
     Weight(u64),
     /// A newer request of this client was already answered.
     Stale,
-    /// This server is not the master, or no longer: the client has seen a newer one.
+    /// This server is not the master, or the client says that it has seen a newer one.
     NotMaster,
     /// As many resources as there may be are in use.
     ManyResources,
-    /// As many clients as a resource may have hold leases of it.
+    /// As many clients as there may be hold leases.
     ManyClients,
 }
 
@@ -81,7 +81,7 @@ pub const MAX_NAME: usize = 256;
 /// The most demands of one request.
 pub const MAX_DEMANDS: usize = 64;
 /// The sum of the weights of a million servers with 64 demands each still fits.
-const MAX_WEIGHT: u64 = 100_000_000_000;
+pub(super) const MAX_WEIGHT: u64 = 100_000_000_000;
 
 impl<'a> Ask<'a> {
     /// A request of a client that has nothing yet, to a master with this fence.
@@ -146,7 +146,7 @@ impl fmt::Display for AskError {
             Self::Stale => f.write_str("a newer request of this client was already answered"),
             Self::NotMaster => f.write_str("this server is not the master"),
             Self::ManyResources => f.write_str("the server has no room for another resource"),
-            Self::ManyClients => f.write_str("the resource has no room for another client"),
+            Self::ManyClients => f.write_str("the server has no room for another client"),
         }
     }
 }

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use crate::amount::Amount;
 use crate::demand::{Band, Demand};
 use crate::fair::Want;
-use crate::pool::ask::MAX_DEMANDS;
+use crate::pool::ask::{MAX_DEMANDS, MAX_WEIGHT};
 
 /// Adds demands up, so that a server with many clients asks with few.
 ///
@@ -17,7 +17,7 @@ pub(super) fn aggregate<'a>(demands: impl Iterator<Item = &'a Demand>) -> Vec<De
             .entry((*band, u64::BITS - per_weight.leading_zeros()))
             .or_insert(Want { wants: Amount::ZERO, weight: 0 });
         group.wants = group.wants + want.wants;
-        group.weight += want.weight;
+        group.weight = group.weight.saturating_add(want.weight);
     }
     while groups.len() > MAX_DEMANDS {
         // Too many bands: those of the smallest wants join the next group.
@@ -25,7 +25,9 @@ pub(super) fn aggregate<'a>(demands: impl Iterator<Item = &'a Demand>) -> Vec<De
         let next = groups.range((band, magnitude)..).next().map(|(key, _)| *key);
         let Some(next) = next.and_then(|next| groups.get_mut(&next)) else { break };
         next.wants = next.wants + want.wants;
-        next.weight += want.weight;
+        next.weight = next.weight.saturating_add(want.weight);
     }
-    groups.into_iter().map(|((band, _), want)| Demand { band, want }).collect()
+    // A parent takes no larger weights.
+    let bounded = |want: Want| Want { weight: want.weight.min(MAX_WEIGHT), ..want };
+    groups.into_iter().map(|((band, _), want)| Demand { band, want: bounded(want) }).collect()
 }

@@ -12,8 +12,8 @@ use crate::rules::{Rule, holds};
 pub(super) struct Holders {
     /// In an order that depends on the requests alone, so that the same requests have the same results in every process.
     by_name: IndexMap<Box<str>, Holder>,
-    /// The sum of what they may be using.
-    held: Amount,
+    /// The sum of what they may be using, in millionths. Lies of many clients do not fit 64 bits.
+    held: u128,
     /// No lease ends before this.
     first_end: u64,
 }
@@ -26,8 +26,20 @@ pub(super) struct Holder {
     demands: Demands,
     /// The most that it may be using: what it reported, or what it was granted since.
     held: Amount,
+    /// The part of that which masters have granted. A client that uses more has no right to it.
+    own: Amount,
     /// When it has lost all of that.
     expires: u64,
+}
+
+/// What a client may be using.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Hold {
+    pub(super) granted: Amount,
+    /// What it says.
+    pub(super) claimed: Amount,
+    /// Nobody here knows what it was granted, so what it says has to be believed.
+    pub(super) is_believed: bool,
 }
 
 /// Nearly every client has one demand, which needs no allocation.
@@ -42,8 +54,14 @@ impl Holders {
         self.by_name.len()
     }
 
+    /// What all of them may be using.
     pub(super) fn held(&self) -> Amount {
-        self.held
+        amount(self.held)
+    }
+
+    /// What all but one of them may be using.
+    pub(super) fn held_by_others(&self, at: usize) -> Amount {
+        amount(self.held - millionths(self.by_name[at].held))
     }
 
     pub(super) fn has(&self, client: &str) -> bool {
@@ -64,14 +82,16 @@ impl Holders {
         sequence <= self.by_name[at].sequence && holds(Rule::IgnoreStaleRequests)
     }
 
-    pub(super) fn held_by(&self, at: usize) -> Amount {
-        self.by_name[at].held
+    /// What a client holds because it was granted.
+    pub(super) fn owned_by(&self, at: usize) -> Amount {
+        self.by_name[at].own
     }
 
     /// A new client, which holds nothing yet. Returns its place.
     pub(super) fn join(&mut self, now: u64, ask: &Ask<'_>) -> usize {
         let demands = Demands::of(ask);
-        let holder = Holder { sequence: 0, demands, held: Amount::ZERO, expires: now };
+        let (held, own) = (Amount::ZERO, Amount::ZERO);
+        let holder = Holder { sequence: 0, demands, held, own, expires: now };
         self.by_name.insert_full(ask.client.into(), holder).0
     }
 
@@ -86,11 +106,14 @@ impl Holders {
     }
 
     /// What a client may be using from now on, and until when.
-    pub(super) fn hold(&mut self, at: usize, sequence: u64, held: Amount, until: u64) {
+    pub(super) fn hold(&mut self, at: usize, sequence: u64, hold: Hold, until: u64) {
         let holder = &mut self.by_name[at];
-        self.held = self.held - holder.held + held;
+        let held = hold.granted.max(hold.claimed);
+        let claimed = if hold.is_believed { hold.claimed } else { hold.claimed.min(holder.own) };
+        self.held = self.held - millionths(holder.held) + millionths(held);
         holder.sequence = sequence;
         holder.held = held;
+        holder.own = hold.granted.max(claimed);
         holder.expires = holder.expires.max(until);
         self.first_end = self.first_end.min(holder.expires);
     }
@@ -98,7 +121,7 @@ impl Holders {
     /// A client gives everything back.
     pub(super) fn leave(&mut self, client: &str) {
         if let Some(holder) = self.by_name.swap_remove(client) {
-            self.held = self.held - holder.held;
+            self.held -= millionths(holder.held);
         }
     }
 
@@ -114,7 +137,7 @@ impl Holders {
             if is_alive {
                 first_end = first_end.min(holder.expires);
             } else {
-                *held = *held - holder.held;
+                *held -= millionths(holder.held);
                 gone(name);
             }
             is_alive
@@ -122,6 +145,15 @@ impl Holders {
         self.first_end = first_end;
         self.by_name.len() < before
     }
+}
+
+fn millionths(amount: Amount) -> u128 {
+    u128::from(amount.millionths())
+}
+
+/// At most [`Amount::MAX`], which is more than any resource has.
+fn amount(millionths: u128) -> Amount {
+    u64::try_from(millionths).map_or(Amount::MAX, Amount::from_millionths)
 }
 
 /// Shows what decides how it goes on.

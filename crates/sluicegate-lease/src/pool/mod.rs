@@ -73,6 +73,8 @@ pub struct Pool {
     resources: BTreeMap<Box<str>, Resource>,
     max_resources: usize,
     max_clients: usize,
+    /// Of all resources.
+    clients: usize,
     lead: Option<Lead>,
     changes: Vec<Change>,
     now: u64,
@@ -142,13 +144,15 @@ impl Pool {
             resources: BTreeMap::new(),
             max_resources: 10_000,
             max_clients: 1_000_000,
+            clients: 0,
             lead: None,
             changes: Vec::new(),
             now: 0,
         }
     }
 
-    /// Bounds how many resources there are, and how many clients each may have. The defaults are 10,000 and a million.
+    /// Bounds how many resources there are, and how many clients they may have together. A client of two resources
+    /// counts twice. The defaults are 10,000 and a million.
     #[must_use]
     pub fn bounded(mut self, resources: usize, clients: usize) -> Self {
         (self.max_resources, self.max_clients) = (resources, clients);
@@ -185,6 +189,7 @@ impl Pool {
     fn forget(&mut self) {
         self.resources.clear();
         self.changes.clear();
+        self.clients = 0;
     }
 
     /// The fence of this master, if it is one.
@@ -209,7 +214,7 @@ impl Pool {
         let now = self.advance(now);
         let Some(lead) = self.lead else { return Err(AskError::NotMaster) };
         if ask.fence > lead.fence {
-            self.step_down();
+            // Perhaps there is a newer master, or the client lies: this is for the mastership to find out.
             return Err(AskError::NotMaster);
         }
         let is_full = self.resources.len() >= self.max_resources;
@@ -226,13 +231,17 @@ impl Pool {
                     .or_insert(Resource::new(template, learning))
             }
         };
-        resource.tick(now, &mut |client| self.changes.push(Change::left(ask.resource, client)));
+        resource.tick(now, &mut |client| {
+            self.clients -= 1;
+            self.changes.push(Change::left(ask.resource, client));
+        });
         let clients = resource.holders().len();
-        if clients >= self.max_clients && !resource.holders().has(ask.client) {
+        if self.clients >= self.max_clients && !resource.holders().has(ask.client) {
             return Err(AskError::ManyClients);
         }
         let answer = resource.ask(now, ask, lead.fence);
         if resource.holders().len() > clients {
+            self.clients += 1;
             self.changes.push(Change::joined(ask.resource, ask.client));
         }
         answer
@@ -258,18 +267,25 @@ impl Pool {
         for name in &release.resources {
             let Some(resource) = self.resources.get_mut(name) else { continue };
             if resource.release(&release.client, release.sequence, release.fence == lead.fence) {
+                self.clients -= 1;
                 self.changes.push(Change::left(name, &release.client));
             }
-            resource.tick(now, &mut |client| self.changes.push(Change::left(name, client)));
+            resource.tick(now, &mut |client| {
+                self.clients -= 1;
+                self.changes.push(Change::left(name, client));
+            });
         }
     }
 
     /// Forgets leases that have ended and divides capacities anew. Call it each 100 ms or so.
     pub fn tick(&mut self, now: u64) {
         let now = self.advance(now);
-        let changes = &mut self.changes;
-        self.resources.retain(|name, resource| {
-            resource.tick(now, &mut |client| changes.push(Change::left(name, client)));
+        let Self { resources, changes, clients, .. } = self;
+        resources.retain(|name, resource| {
+            resource.tick(now, &mut |client| {
+                *clients -= 1;
+                changes.push(Change::left(name, client));
+            });
             !resource.is_empty()
         });
     }

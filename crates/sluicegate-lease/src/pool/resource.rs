@@ -5,7 +5,7 @@ use crate::demand::Demand;
 use crate::millis::millis;
 use crate::pool::ask::{Answer, Ask, AskError, Grant};
 use crate::pool::bands::Bands;
-use crate::pool::holders::Holders;
+use crate::pool::holders::{Hold, Holders};
 use crate::pool::learning::Learning;
 use crate::rules::{Rule, holds};
 use crate::template::{Algorithm, Source, Template};
@@ -145,22 +145,23 @@ impl Resource {
             learning.reported(ask.client);
         }
         let at = self.remember(now, ask, found);
-        let held_before = self.holders.held_by(at);
         let ttl = self.ttl(now);
         let mut part = match &self.learning {
             Some(_) => Part::all(ask.has.min(ask.wants())),
             // It gets what it had before it lost its memory.
-            None if ask.learning && holds(Rule::KeepWhileLearning) => Part::all(held_before),
-            None => self.fair_part(now, ask, held_before),
+            None if ask.learning && holds(Rule::KeepWhileLearning) => {
+                Part::all(self.holders.owned_by(at))
+            }
+            None => self.fair_part(now, ask, at),
         };
         if ttl == 0 {
             if self.learning.is_some() {
-                self.hold(now, at, ask, ask.holds(), ttl);
+                self.hold(now, at, ask, Amount::ZERO, ttl);
                 return Ok(Answer::Keep(self.template.refresh.min(LEARNING_REFRESH)));
             }
             part.granted = Amount::ZERO;
         }
-        self.hold(now, at, ask, part.granted.max(ask.holds()), ttl);
+        self.hold(now, at, ask, part.granted, ttl);
         let refresh = self.refresh(ask, part, ttl);
         self.end_learning(now);
         Ok(Answer::Grant(Grant {
@@ -172,7 +173,7 @@ impl Resource {
     }
 
     /// What the client should have, as far as it is free.
-    fn fair_part(&mut self, now: u64, ask: &Ask<'_>, held: Amount) -> Part {
+    fn fair_part(&mut self, now: u64, ask: &Ask<'_>, at: usize) -> Part {
         match self.template.algorithm {
             Algorithm::None => return Part::all(ask.wants()),
             Algorithm::Static => return Part::all(ask.wants().min(self.capacity(now))),
@@ -182,10 +183,10 @@ impl Resource {
             self.divide(now);
         }
         let share: Amount = ask.demands.iter().map(|demand| self.bands.share(demand)).sum();
-        let others = self.holders.held() - held;
-        // Where more is held than there is, because there is less than before, what a client holds may stay its own.
+        let (own, others) = (self.holders.owned_by(at), self.holders.held_by_others(at));
+        // Where more is held than there is, because there is less than before, a client may keep its own.
         let free = self.capacity(now).saturating_sub(others);
-        Part { granted: share.min(free.max(held.min(ask.has))), share }
+        Part { granted: share.min(free.max(own.min(ask.has))), share }
     }
 
     /// Writes down what a client wants. Returns its place.
@@ -203,9 +204,11 @@ impl Resource {
     }
 
     /// Writes down what a client may be using from now on.
-    fn hold(&mut self, now: u64, at: usize, ask: &Ask<'_>, held: Amount, ttl: u64) {
+    fn hold(&mut self, now: u64, at: usize, ask: &Ask<'_>, granted: Amount, ttl: u64) {
         let lease = if ttl == 0 { millis(self.template.lease) } else { ttl };
-        self.holders.hold(at, ask.sequence, held, now.saturating_add(with_drift(lease)));
+        let is_believed = self.learning.is_some();
+        let hold = Hold { granted, claimed: ask.holds(), is_believed };
+        self.holders.hold(at, ask.sequence, hold, now.saturating_add(with_drift(lease)));
     }
 
     fn refresh(&self, ask: &Ask<'_>, part: Part, ttl: u64) -> Duration {

@@ -1,4 +1,4 @@
-use super::{client, pool};
+use super::{client, pool, release};
 use crate::amount::Amount;
 use crate::demand::Demand;
 use crate::pool::{Ask, AskError, MAX_DEMANDS, MAX_NAME, Pool};
@@ -26,6 +26,8 @@ fn a_request_that_cannot_be_right_changes_nothing() {
         (Ask { demands: &weightless, ..right }, AskError::Weight(0)),
     ];
     let mut pool = pool(template());
+    let longest = "ä".repeat(MAX_NAME / 2);
+    assert!(pool.clone().ask(0, &Ask { client: &longest, resource: &longest, ..right }).is_ok());
     for (ask, error) in cases {
         assert_eq!(pool.ask(0, &ask), Err(error.clone()), "{error}");
     }
@@ -39,11 +41,12 @@ fn a_server_that_is_not_the_master_answers_nobody() {
     assert_eq!(client("one", 1).send(&mut pool, 0), Err(AskError::NotMaster));
     pool.lead(0, 1, Some(Vec::new()));
     client("one", 1).gets(&mut pool, 0);
-    // A client has met a newer master, so this one is not the master any more.
+    // A client has met a newer master, or says so. The mastership has to find out, so others are served.
     let mut newer = client("two", 1);
-    newer.fence = 2;
+    newer.fence = u64::MAX;
     assert_eq!(newer.send(&mut pool, 0), Err(AskError::NotMaster));
-    assert_eq!(client("three", 1).send(&mut pool, 0), Err(AskError::NotMaster));
+    client("three", 1).gets(&mut pool, 0);
+    assert_eq!(pool.fence(), Some(1));
 }
 
 #[test]
@@ -56,6 +59,15 @@ fn resources_and_clients_are_bounded() {
     let other = [Demand::of(Amount::units(1))];
     let ask = Ask::new("one", "other", 9, 1, &other);
     assert_eq!(pool.ask(0, &ask), Err(AskError::ManyResources));
+    // All resources count, and what is free again can be taken.
+    let mut pool = Pool::new(Templates::new([template()]).unwrap()).bounded(2, 1);
+    pool.lead(0, 1, Some(Vec::new()));
+    client("one", 1).gets(&mut pool, 0);
+    assert_eq!(pool.ask(0, &ask), Err(AskError::ManyClients));
+    pool.release(1, &release("one", 9, 1));
+    assert!(pool.ask(1, &ask).is_ok());
+    pool.tick(100_000_000);
+    client("two", 1).gets(&mut pool, 100_000_000);
 }
 
 #[test]

@@ -1,3 +1,4 @@
+mod attacks;
 mod division;
 mod errors;
 mod learning;
