@@ -165,10 +165,10 @@ impl<E: AsEnforcer> Paid<E> {
     }
 
     /// Hands out the index of the known limit that was charged, and the value of the `RateLimit` field about it.
-    /// Returns `false` where it is not one known limit.
+    /// Returns `false` where it is not one known limit, or its numbers have changed.
     pub(crate) fn tell(&self, tell: impl FnOnce(usize, &[u8])) -> bool {
         let Payment::One(one) = &self.0 else { return false };
-        if one.limit().is_shadow() {
+        if one.limit().is_shadow() || one.is_by_other_numbers() {
             return false;
         }
         let (remaining, window, soft) = one.left();

@@ -87,6 +87,12 @@ impl<E: AsEnforcer> One<E> {
         self.outcome.left(self.limit())
     }
 
+    /// Whether it was decided by other numbers than those of the limit.
+    #[inline]
+    pub(super) fn is_by_other_numbers(&self) -> bool {
+        self.outcome.is_by_other_numbers()
+    }
+
     #[inline]
     pub(super) fn is_open(&self) -> bool {
         self.stage == Stage::Open

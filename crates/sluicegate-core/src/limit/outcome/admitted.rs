@@ -42,6 +42,12 @@ impl AdmittedOutcome {
         }
     }
 
+    /// Whether it was decided by other numbers than those of the limit that was charged.
+    #[inline]
+    pub(crate) fn is_by_other_numbers(&self) -> bool {
+        self.any.as_deref().is_some_and(|limits| limits.iter().any(LimitOutcome::is_by_other))
+    }
+
     /// What is left of the limit, until when, and whether that is soft.
     #[inline]
     pub(crate) fn left(&self, limit: &Limit) -> (u64, Option<Duration>, bool) {
@@ -70,7 +76,9 @@ mod tests {
         let admit = Verdict::Admit { wait: Duration::ZERO };
         let deferred = Outcome::new(admit, vec![LimitOutcome::Deferred(words)]);
         let computed = LimitStatus { remaining: 5, ..LimitStatus::fresh(limit) };
+        let other = LimitStatus::fresh(Limit::per_minute(7));
         for outcome in [
+            Outcome::new(admit, vec![LimitOutcome::of_other_numbers(other)]),
             deferred.clone(),
             deferred.by_part(Part::of(1, 4).expect("a quarter")),
             Outcome::from_parts(admit, [computed.clone()]),

@@ -96,6 +96,11 @@ impl LimitOutcome {
         Self::Computed(ComputedStatus { instead, ..ComputedStatus::of(status) })
     }
 
+    /// Whether it was decided by another limit, or other numbers, than the one that was charged.
+    pub(crate) fn is_by_other(&self) -> bool {
+        matches!(self, Self::Computed(ComputedStatus { instead: Some(_), .. }))
+    }
+
     pub(crate) fn is_shadowed(&self) -> bool {
         match self {
             Self::Deferred(deferred) => deferred.role == Role::Shadowed,
