@@ -27,6 +27,7 @@ pub mod smooth;
 mod stack;
 mod table;
 pub mod throttle;
+mod within;
 
 pub use self::error::{BoxError, ConfigError, Refused};
 pub use self::hedge::HedgeLayer;
@@ -35,6 +36,7 @@ pub use self::pace::PaceLayer;
 pub use self::propagate::PropagateLayer;
 pub use self::replay::ReplayLayer;
 pub use self::retry::RetryLayer;
+pub use self::smooth::SmoothLayer;
 pub use self::stack::{Once, Outgoing};
 pub use self::throttle::ThrottleLayer;
 

@@ -125,7 +125,20 @@ impl<P> Outgoing<P> {
         self
     }
 
-    /// A layer that lets requests wait for a limit of your own.
+    /// A layer that lets requests wait for a limit of your own: a [`PaceLayer`](crate::PaceLayer), a
+    /// [`SmoothLayer`](crate::SmoothLayer), or both.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use sluicegate_client::smooth::Stored;
+    /// use sluicegate_client::{Outgoing, SmoothLayer};
+    ///
+    /// // Up to 50 a second, after a warm-up of ten seconds.
+    /// let warming_up = Stored::warming_up(50.0, Duration::from_secs(10), 3.0)?;
+    /// let layers = Outgoing::new().pace(SmoothLayer::new(warming_up));
+    /// # let _ = layers;
+    /// # Ok::<(), sluicegate_client::ConfigError>(())
+    /// ```
     pub fn pace<L>(self, pace: L) -> Outgoing<L> {
         let Once { throttle, obey, propagate, .. } = self.once;
         let once = Once { throttle, pace, obey, propagate };

@@ -1,14 +1,10 @@
-use std::future::poll_fn;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
-
-use sluicegate::adapter::Sleep;
-use sluicegate::clock::Clock;
 
 use super::shared::{Answer, Permit, Server, Shared};
 use crate::error::Refused;
+use crate::within::within;
 
 /// Waits for a turn in the order of arrival, for as long as the layer allows, or `patience` if that is shorter.
 ///
@@ -47,15 +43,4 @@ pub(super) async fn turn(
 /// The refusal of a request that would have to wait for too long.
 pub(super) fn too_long(time: Option<Duration>) -> Refused {
     Refused::new("its server asks for a longer wait than it has time for", time)
-}
-
-/// What `future` yields within `time`.
-async fn within<F: Future>(clock: &Clock, time: Duration, future: F) -> Option<F::Output> {
-    let mut sleep = Sleep::new(clock, time, tokio::time::sleep);
-    let mut future = pin!(future);
-    poll_fn(|cx| match future.as_mut().poll(cx) {
-        Poll::Ready(output) => Poll::Ready(Some(output)),
-        Poll::Pending => Pin::new(&mut sleep).poll(cx).map(|()| None),
-    })
-    .await
 }

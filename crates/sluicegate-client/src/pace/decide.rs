@@ -29,7 +29,7 @@ pub(super) enum Next {
 
 impl Patience {
     /// What is left of it after `waited`; `None` for ever.
-    pub(super) fn left(self, waited: Duration) -> Option<Duration> {
+    pub(crate) fn left(self, waited: Duration) -> Option<Duration> {
         match self {
             Self::UntilAdmitted => None,
             Self::AtMost(most) => Some(most.saturating_sub(waited)),

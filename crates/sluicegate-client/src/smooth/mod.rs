@@ -5,10 +5,10 @@
 //! | [`Stored::bursty`] | a steady rate; what was not used is stored for some seconds. Guava's `SmoothBursty` |
 //! | [`Stored::warming_up`] | the same, with a server that is slow when it is cold. Guava's `SmoothWarmingUp` |
 //! | [`Spread`] | a server with a fixed window, of which a client would use everything in its first milliseconds |
-//! | [`Pacer`](crate::pace::Pacer) with [`Limit::fixed_window`](sluicegate::Limit::fixed_window) | a semaphore that is refilled each period |
+//! | [`Refilled`] | a semaphore that is refilled each period |
 //! | [`Pacer`](crate::pace::Pacer) with a `burst(1)` | one request after the other, exactly |
 //!
-//! The methods are told the time, and say how long to wait. [`Gate`] waits. They work in floating point, as Guava does, so
+//! The methods are told the time, and say how long to wait. [`Gate`] waits, and [`SmoothLayer`] lets requests wait. They work in floating point, as Guava does, so
 //! they are no limits to rely on: behind them, a [`Limit`](sluicegate::Limit) is exact.
 //!
 //! ```
@@ -25,10 +25,19 @@
 //! # }
 //! ```
 
+mod future;
 mod gate;
+mod layer;
+mod line;
+mod refilled;
+mod service;
 mod spread;
 mod stored;
 
+pub use self::future::ResponseFuture;
 pub use self::gate::{Gate, Reserve};
+pub use self::layer::{SmoothBuilder, SmoothLayer};
+pub use self::refilled::Refilled;
+pub use self::service::Smooth;
 pub use self::spread::Spread;
 pub use self::stored::Stored;
