@@ -22,8 +22,10 @@
 
 pub mod admin;
 pub mod api;
+mod charge;
 mod fields;
 mod policies;
+mod request;
 pub mod rls;
 mod rooms;
 mod run;
@@ -31,6 +33,7 @@ mod service;
 
 pub use self::fields::Fields;
 pub use self::policies::{Policies, PoliciesError, Watching};
+pub use self::request::DescribedRequest;
 pub use self::run::{Addresses, Bound, Reload, Server, ServerError, Tls};
 pub use self::service::{Service, ServiceBuilder, ServiceError, Undecided};
 

@@ -17,7 +17,10 @@ pub(crate) fn grpc(service: &Service, routes: &mut RoutesBuilder) {
 
 /// The routes on the HTTP port.
 pub(crate) fn http(service: &Service) -> Router {
-    Router::new().merge(api::health::routes(service)).merge(api::json::routes(service))
+    Router::new()
+        .merge(api::health::routes(service))
+        .merge(api::json::routes(service))
+        .merge(api::v1::routes(service))
 }
 
 /// The routes on the admin port.

@@ -35,6 +35,7 @@ struct Inner {
     on_store_error: OnStoreError,
     envoy: Settings,
     fields: Fields,
+    resets: bool,
     stopping: AtomicBool,
 }
 
@@ -49,6 +50,7 @@ impl Service {
             on_store_error: OnStoreError::Refuse,
             envoy: Settings::default(),
             fields: Fields::default(),
+            resets: false,
         }
     }
 
@@ -92,6 +94,11 @@ impl Service {
         self.0.fields
     }
 
+    /// Whether clients of the HTTP API may forget what was spent.
+    pub fn resets(&self) -> bool {
+        self.0.resets
+    }
+
     /// Whether the service is about to stop: load balancers should send requests elsewhere.
     pub fn is_stopping(&self) -> bool {
         self.0.stopping.load(Ordering::Relaxed)
@@ -108,7 +115,7 @@ impl Service {
     ///
     /// If the store cannot decide in time.
     pub async fn take(&self, charge: &Charge, deadline: Duration) -> Result<Decision, Undecided> {
-        let outcome = self.answered(self.0.store.take(charge), deadline).await;
+        let outcome = self.in_time(self.0.store.take(charge), deadline).await;
         let decided = self.0.observer.decided(&self.0.clock, outcome, charge);
         decided.map_err(Undecided)
     }
@@ -119,11 +126,12 @@ impl Service {
     ///
     /// If the store cannot decide in time.
     pub async fn peek(&self, charge: &Charge, deadline: Duration) -> Result<Decision, Undecided> {
-        let outcome = self.answered(self.0.store.peek(charge), deadline).await;
+        let outcome = self.in_time(self.0.store.peek(charge), deadline).await;
         outcome.map(|outcome| outcome.decision(charge)).map_err(Undecided)
     }
 
-    async fn answered(
+    /// The answer of the store, or the error that it took too long.
+    pub(crate) async fn in_time(
         &self,
         answer: Answer<BoxStoreFuture>,
         deadline: Duration,
@@ -172,6 +180,7 @@ pub struct ServiceBuilder {
     on_store_error: OnStoreError,
     envoy: Settings,
     fields: Fields,
+    resets: bool,
 }
 
 impl ServiceBuilder {
@@ -221,6 +230,12 @@ impl ServiceBuilder {
         self
     }
 
+    /// Lets every client of the HTTP API forget what was spent on any key. The default is no.
+    pub fn allow_resets(mut self, allowed: bool) -> Self {
+        self.resets = allowed;
+        self
+    }
+
     /// Builds the service.
     ///
     /// # Errors
@@ -250,6 +265,7 @@ impl ServiceBuilder {
             on_store_error: self.on_store_error,
             envoy: self.envoy,
             fields: self.fields,
+            resets: self.resets,
             stopping: AtomicBool::new(false),
         })))
     }

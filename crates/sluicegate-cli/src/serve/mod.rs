@@ -35,6 +35,7 @@ async fn serve(options: Serve) -> Result<(), Box<dyn Error>> {
         .on_store_error(deciding.on_store_error.into())
         .fields(deciding.fields.into())
         .shadow(deciding.shadow)
+        .allow_resets(deciding.allow_resets)
         .overrides(!deciding.no_overrides);
     let service = with_store(service, &store, deadline)?.build()?;
 
@@ -46,8 +47,13 @@ async fn serve(options: Serve) -> Result<(), Box<dyn Error>> {
     let bound = with_ports(server, ports)?.bind().await?;
 
     let addresses = bound.addresses();
-    let (grpc, http, admin) = (addresses.grpc, addresses.http, addresses.admin);
-    info!(?grpc, ?http, ?admin, "serving");
+    for (port, address) in
+        [("gRPC", addresses.grpc), ("HTTP", addresses.http), ("admin", addresses.admin)]
+    {
+        if let Some(address) = address {
+            info!(port, %address, "serving");
+        }
+    }
     let reload = bound.reload();
     let stop = signals::until_stopped(move || match reload.now() {
         Ok(()) => info!("files read again"),

@@ -81,6 +81,9 @@ pub(super) struct Deciding {
     /// Counts everything and refuses nothing.
     #[arg(long)]
     pub(super) shadow: bool,
+    /// Lets every client of the HTTP API forget what was spent on any key, by `/v1/reset`.
+    #[arg(long)]
+    pub(super) allow_resets: bool,
     /// Ignores limits that requests of Envoy bring along.
     #[arg(long)]
     pub(super) no_overrides: bool,

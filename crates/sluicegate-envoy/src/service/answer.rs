@@ -25,8 +25,8 @@ impl Answer {
     }
 }
 
-/// The status of one descriptor.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The status of one descriptor. The default is that of a descriptor without a limit.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Status {
     /// Whether it refuses the request.
     pub is_over: bool,
@@ -49,11 +49,4 @@ pub struct CurrentLimit {
     pub unit: Unit,
     /// Its name in the file, or nothing.
     pub name: Box<str>,
-}
-
-impl Status {
-    /// The status of a descriptor without a limit.
-    pub(super) const fn free(remaining: u32) -> Self {
-        Self { is_over: false, would_be_over: false, limit: None, remaining, until_reset: None }
-    }
 }

@@ -2,13 +2,14 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
+use sluicegate_config::document::{self, Cost, Document, Key, LimitTable};
 use sluicegate_config::reader::text_within_bounds;
-use sluicegate_config::{Diagnostic, PolicyError};
+use sluicegate_config::{Diagnostic, PolicyError, SourceLocation};
 use sluicegate_core::Limit;
 use sluicegate_core::rule::KnownLimits;
 
 use super::lookup::Level;
-use super::rule::Rule;
+use super::rule::{Rate, Rule};
 use crate::file::read_domain;
 
 /// One domain of Envoy's rate limit service: a file, in a form that finds the rule of a descriptor quickly.
@@ -50,12 +51,6 @@ impl Domain {
         self.rules == 0
     }
 
-    /// Whether the file says what is limited: it has a rule, or `descriptors: []`. A file that was cut off may have
-    /// neither.
-    pub fn is_meant(&self) -> bool {
-        self.is_meant
-    }
-
     /// The rule that a descriptor with these keys and values meets.
     pub fn rule(&self, entries: &[(&str, &str)]) -> Option<&Rule> {
         self.top.rule(entries)
@@ -66,8 +61,48 @@ impl Domain {
         self.top.each_rule(each);
     }
 
+    /// Its limits as a document, so that [`Live`](sluicegate_config::Live) checks them and tells what a reload changes.
+    /// It does not decide about HTTP requests.
+    pub fn document(&self) -> Document {
+        let mut document = Document::default();
+        if self.is_meant {
+            document.source.mark("rules", SourceLocation { line: 1, column: 1 });
+        }
+        self.top.each_rule(&mut |rule| {
+            if let Some(rate) = rule.rate {
+                document.rules.push(as_rule(rate, rule.shadow || rule.quota));
+            }
+        });
+        document.rules.sort_by(|one, other| one.name.cmp(&other.name));
+        document
+    }
+
     pub(super) fn top(&self) -> &Level {
         &self.top
+    }
+}
+
+fn as_rule(rate: Rate, shadow: bool) -> document::Rule {
+    let limit = rate.limit();
+    // The name of a limit is that of its only rule.
+    let text = Limit::fixed_window(limit.count(), rate.unit.period()).to_string();
+    document::Rule {
+        name: limit.name().to_string(),
+        key: Key::Const(limit.name().to_string()),
+        limits: vec![document::Limit::Table(LimitTable {
+            rate: text,
+            shadow,
+            ..LimitTable::default()
+        })],
+        when: None,
+        cost: (rate.count == 0).then_some(Cost::Fixed(2)),
+        tiers: None,
+        cases: Vec::new(),
+        settle: None,
+        settle_at_end: false,
+        settle_at_most: None,
+        count_if: Vec::new(),
+        reject: None,
     }
 }
 

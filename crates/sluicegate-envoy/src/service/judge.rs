@@ -89,16 +89,16 @@ impl Slot<'_> {
     fn status(&self, told: &[&LimitStatus], given: &[Option<LimitStatus>], now: u64) -> Status {
         let limit = self.rule.as_ref().and_then(|rule| current(rule));
         match self.place {
-            Place::Free => Status::free(0),
-            Place::Unlimited => Status::free(u32::MAX),
+            Place::Free => Status::default(),
+            Place::Unlimited => Status { remaining: u32::MAX, ..Status::default() },
             Place::Shut => Status {
                 would_be_over: !matches!(self.hits, Hits::GiveBack(_)),
                 until_reset: self.window_ends(now),
                 limit,
-                ..Status::free(0)
+                ..Status::default()
             },
             Place::Debit(at) => {
-                let Some(status) = told.get(at) else { return Status::free(0) };
+                let Some(status) = told.get(at) else { return Status::default() };
                 let is_spent = self.hits == Hits::Look && status.remaining == 0;
                 Status {
                     would_be_over: status.refused || status.shadowed || is_spent,
@@ -107,7 +107,7 @@ impl Slot<'_> {
             }
             Place::Credit(at) => match given.get(at) {
                 Some(Some(status)) => self.counted(status, limit, now),
-                _ => Status { limit, ..Status::free(0) },
+                _ => Status { limit, ..Status::default() },
             },
         }
     }
@@ -119,7 +119,7 @@ impl Slot<'_> {
             limit,
             remaining: u32::try_from(remaining).unwrap_or(u32::MAX),
             until_reset: reset.or_else(|| self.window_ends(now)),
-            ..Status::free(0)
+            ..Status::default()
         }
     }
 

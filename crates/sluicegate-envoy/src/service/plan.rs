@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::fmt;
 
 use sluicegate_core::Limit;
 use sluicegate_core::adapter::{Charge, Debit};
@@ -11,14 +10,8 @@ use sluicegate_core::limit::LimitError;
 
 use super::domains::Domains;
 use super::lookup::Found;
-use super::request::{Descriptor, Hits, Request};
+use super::request::{BadRequest, Descriptor, Hits, Request};
 use super::rule::{Rate, Rule};
-
-/// The most descriptors of one request. Envoy's configuration has a handful.
-pub const MOST_DESCRIPTORS: usize = 64;
-
-/// The most entries of one descriptor.
-pub const MOST_ENTRIES: usize = 64;
 
 /// How a service decides, besides its files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,18 +74,6 @@ pub enum Question {
     Take,
 }
 
-/// A request that cannot be decided.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BadRequest(String);
-
-impl fmt::Display for BadRequest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for BadRequest {}
-
 impl<'d> Plan<'d> {
     /// Finds the rules that a request meets.
     ///
@@ -105,7 +86,7 @@ impl<'d> Plan<'d> {
         request: &Request<'_>,
         settings: Settings,
     ) -> Result<Self, BadRequest> {
-        within_bounds(request)?;
+        request.check()?;
         let top = domains.named(request.domain).map(super::domains::Domain::top);
         let mut found = Vec::with_capacity(request.descriptors.len());
         for descriptor in &request.descriptors {
@@ -171,7 +152,9 @@ impl<'d> Plan<'d> {
             }
         };
         let id = limit.id();
-        self.charge.add(limit, key, cost).map_err(|missing| BadRequest(missing.to_string()))?;
+        self.charge
+            .add(limit, key, cost)
+            .map_err(|missing| BadRequest::new(missing.to_string()))?;
         let mut debits = self.charge.debits();
         let at = debits.position(|debit| debit.limit.id() == id && debit.key == key);
         Ok(Place::Debit(at.unwrap_or_default()))
@@ -216,25 +199,8 @@ impl Slot<'_> {
     }
 }
 
-fn within_bounds(request: &Request<'_>) -> Result<(), BadRequest> {
-    let bad = |what: String| Err(BadRequest(what));
-    if request.domain.is_empty() {
-        return bad("the domain is empty: expected that of a file".to_owned());
-    }
-    if request.descriptors.is_empty() {
-        return bad("there is no descriptor: expected at least one".to_owned());
-    }
-    if request.descriptors.len() > MOST_DESCRIPTORS {
-        return bad(format!("there are more than {MOST_DESCRIPTORS} descriptors"));
-    }
-    if request.descriptors.iter().any(|descriptor| descriptor.entries.len() > MOST_ENTRIES) {
-        return bad(format!("a descriptor has more than {MOST_ENTRIES} entries"));
-    }
-    Ok(())
-}
-
 fn unusable(error: &LimitError) -> BadRequest {
-    BadRequest(format!("the limit that the request brings along is not possible: {error}"))
+    BadRequest::new(format!("the limit that the request brings along is not possible: {error}"))
 }
 
 /// The budget of a descriptor: its domain, the unit, and every key with its value, or with the pattern that shares

@@ -1,4 +1,12 @@
+use std::fmt;
+
 use super::unit::Unit;
+
+/// The most descriptors of one request. Envoy's configuration has a handful.
+pub const MOST_DESCRIPTORS: usize = 64;
+
+/// The most entries of one descriptor.
+pub const MOST_ENTRIES: usize = 64;
 
 /// What Envoy asks: one request, described in several ways.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -7,6 +15,30 @@ pub struct Request<'r> {
     pub domain: &'r str,
     /// The descriptions. Each may meet one limit.
     pub descriptors: Vec<Descriptor<'r>>,
+}
+
+impl Request<'_> {
+    /// Checks that the request has a domain and descriptors, and not too many.
+    ///
+    /// # Errors
+    ///
+    /// If it has not.
+    pub fn check(&self) -> Result<(), BadRequest> {
+        let bad = |what: String| Err(BadRequest(what));
+        if self.domain.is_empty() {
+            return bad("the domain is empty: expected that of a file".to_owned());
+        }
+        if self.descriptors.is_empty() {
+            return bad("there is no descriptor: expected at least one".to_owned());
+        }
+        if self.descriptors.len() > MOST_DESCRIPTORS {
+            return bad(format!("there are more than {MOST_DESCRIPTORS} descriptors"));
+        }
+        if self.descriptors.iter().any(|descriptor| descriptor.entries.len() > MOST_ENTRIES) {
+            return bad(format!("a descriptor has more than {MOST_ENTRIES} entries"));
+        }
+        Ok(())
+    }
 }
 
 /// One description of a request: keys and values, in order.
@@ -62,3 +94,22 @@ impl Hits {
         }
     }
 }
+
+/// A request that cannot be decided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadRequest(String);
+
+impl BadRequest {
+    /// A request that cannot be decided, for this reason.
+    pub fn new(why: impl Into<String>) -> Self {
+        Self(why.into())
+    }
+}
+
+impl fmt::Display for BadRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for BadRequest {}

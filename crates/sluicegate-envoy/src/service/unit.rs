@@ -35,7 +35,7 @@ impl Unit {
     }
 
     /// The unit of this length.
-    pub(super) fn of(period: Duration) -> Option<Self> {
+    pub fn of(period: Duration) -> Option<Self> {
         Self::ALL.into_iter().find(|unit| unit.period() == period)
     }
 

@@ -7,6 +7,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
 
+use super::object::Object;
 use super::proto_json;
 use crate::rls::{Failure, answer};
 use crate::service::Service;
@@ -25,7 +26,7 @@ pub fn routes(service: &Service) -> Router {
 
 async fn decide(State(service): State<Service>, body: Bytes) -> Response {
     let message: proto_json::Request = match serde_json::from_slice(&body) {
-        Ok(message) => message,
+        Ok(Object(message)) => message,
         Err(error) => return (StatusCode::BAD_REQUEST, format!("{error}\n")).into_response(),
     };
     let request = match message.request() {

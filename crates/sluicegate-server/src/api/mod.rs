@@ -2,4 +2,6 @@
 
 pub mod health;
 pub mod json;
+mod object;
 mod proto_json;
+pub mod v1;

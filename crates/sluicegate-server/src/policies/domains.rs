@@ -1,7 +1,7 @@
 //! Files of Envoy's rate limit service, read again while the service runs.
 //!
-//! `Live` reads, watches and reports on a file. What it keeps is an empty document; the domain that was read beside it
-//! comes into force when `Live` says that the file has been accepted.
+//! `Live` reads, watches and reports on a file, by a document of its limits. The domain that was read beside it comes into
+//! force when `Live` says that the file has been accepted.
 
 use std::fmt;
 use std::path::Path;
@@ -114,10 +114,7 @@ fn format(read: Read, is_taken: impl Fn(&str) -> bool + Send + Sync + 'static) -
             );
             return Err(Diagnostic::new("domain", what).at(Some(start)).into());
         }
-        let mut document = Document::default();
-        if domain.is_meant() {
-            document.source.mark("rules", start);
-        }
+        let document = domain.document();
         *read.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(domain));
         Ok((document, warnings))
     };

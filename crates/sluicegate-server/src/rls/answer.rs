@@ -4,8 +4,11 @@ use std::time::Duration;
 use sluicegate_core::adapter::{Charge, Outcome};
 use sluicegate_core::limit::LimitStatus;
 use sluicegate_core::store::{OnStoreError, Store};
-use sluicegate_envoy::service::{Answer, BadRequest, Judgement, Plan, Question, Request, Status};
+use sluicegate_envoy::service::{
+    Answer, BadRequest, Domains, Judgement, Plan, Question, Request, Status,
+};
 
+use super::rules;
 use crate::service::{Service, Undecided};
 
 /// How often a report is cut to what is left, when others spend at the same moment.
@@ -48,15 +51,30 @@ pub async fn answer(
     request: &Request<'_>,
     deadline: Duration,
 ) -> Result<Answer, Failure> {
-    let domains = service.policies().domains();
-    let plan = Plan::new(&domains, request, service.envoy_settings())?;
-    match decide(service, &plan, deadline).await {
-        Ok(answer) => Ok(answer),
-        Err(undecided) if service.on_store_error() == OnStoreError::Refuse => {
-            Err(Failure::Undecided(undecided))
+    let policies = service.policies();
+    let domains = policies.domains();
+    let answered = match policies.live() {
+        Some(rules) if domains.named(request.domain).is_none() => {
+            rules::answer(service, rules, request, deadline).await
         }
-        Err(_) => Ok(uncounted(request)),
+        _ => by_domains(service, &domains, request, deadline).await,
+    };
+    match answered {
+        Err(Failure::Undecided(_)) if service.on_store_error() == OnStoreError::Admit => {
+            Ok(uncounted(request))
+        }
+        answered => answered,
     }
+}
+
+async fn by_domains(
+    service: &Service,
+    domains: &Domains,
+    request: &Request<'_>,
+    deadline: Duration,
+) -> Result<Answer, Failure> {
+    let plan = Plan::new(domains, request, service.envoy_settings())?;
+    decide(service, &plan, deadline).await.map_err(Failure::Undecided)
 }
 
 async fn decide(
@@ -121,16 +139,9 @@ async fn count(service: &Service, mut report: Charge, deadline: Duration) {
 
 /// The answer to a request that the store could not decide about and that is let through.
 fn uncounted(request: &Request<'_>) -> Answer {
-    let free = Status {
-        is_over: false,
-        would_be_over: false,
-        limit: None,
-        remaining: 0,
-        until_reset: None,
-    };
     Answer {
         is_over: false,
-        statuses: vec![free; request.descriptors.len()],
+        statuses: vec![Status::default(); request.descriptors.len()],
         spent_quotas: None,
         decision: Outcome::free().decision(&Charge::new()),
     }

@@ -8,6 +8,7 @@ mod fields;
 mod grpc;
 mod message;
 mod metadata;
+mod rules;
 mod timeout;
 
 use tonic::service::RoutesBuilder;

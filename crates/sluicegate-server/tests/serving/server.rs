@@ -1,6 +1,6 @@
 //! A server on free ports, and what tests ask it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use envoy_types::pb::envoy::extensions::common::ratelimit::v3::RateLimitDescriptor;
 use envoy_types::pb::envoy::extensions::common::ratelimit::v3::rate_limit_descriptor::Entry;
@@ -9,7 +9,7 @@ use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_service_client::R
 use envoy_types::pb::envoy::service::ratelimit::v3::{RateLimitRequest, RateLimitResponse};
 use envoy_types::pb::google::protobuf::UInt64Value;
 use sluicegate_core::{ManualClock, Memory};
-use sluicegate_server::{Policies, Reload, Server, Service, ServiceBuilder};
+use sluicegate_server::{Policies, PoliciesError, Reload, Server, Service, ServiceBuilder};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -30,15 +30,29 @@ pub(crate) async fn start(file: &str) -> Running {
     start_with(file, |service| service).await
 }
 
+/// A server with rules instead of a file of Envoy's service.
+pub(crate) async fn start_rules(rules: &str) -> Running {
+    serve("rules.toml", rules, |file| Policies::new().rules(file), |service| service).await
+}
+
 pub(crate) async fn start_with(
     text: &str,
     set: impl FnOnce(ServiceBuilder) -> ServiceBuilder,
 ) -> Running {
+    serve("ratelimit.yaml", text, |file| Policies::new().envoy(file), set).await
+}
+
+pub(crate) async fn serve(
+    name: &str,
+    text: &str,
+    read: impl FnOnce(&Path) -> Result<Policies, PoliciesError>,
+    set: impl FnOnce(ServiceBuilder) -> ServiceBuilder,
+) -> Running {
     let directory = tempfile::tempdir().expect("a directory");
-    let file = directory.path().join("ratelimit.yaml");
+    let file = directory.path().join(name);
     std::fs::write(&file, text).expect("a file");
     let clock = ManualClock::new();
-    let policies = Policies::new().envoy(&file).unwrap_or_else(|error| panic!("{error}"));
+    let policies = read(&file).unwrap_or_else(|error| panic!("{error}"));
     let store = Memory::builder().clock(&clock).build();
     let service = set(Service::builder(policies).store(store)).build().expect("a service");
     let any = "127.0.0.1:0".parse().expect("an address");

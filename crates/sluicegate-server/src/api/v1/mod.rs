@@ -1,0 +1,10 @@
+//! `/v1`: limits for anybody with an HTTP client, by the rules of the service.
+
+mod answer;
+mod asked;
+mod decide;
+mod reserved;
+mod routes;
+mod tickets;
+
+pub use self::routes::{openapi, routes};

@@ -1,0 +1,51 @@
+use sluicegate_core::adapter::{Charge, Debit};
+use sluicegate_core::limit::{Decision, LimitStatus};
+use sluicegate_core::store::{BoxStore, Store};
+
+/// One request may be settled to at most this many times what was reserved, or what the limit holds: a wrong number must
+/// not lock a key for years.
+const MOST: u64 = 10;
+
+/// A request that was admitted, and whose cost is not known yet.
+pub(super) struct Reserved {
+    store: BoxStore,
+    charge: Charge,
+    decision: Decision,
+}
+
+impl Reserved {
+    pub(super) fn new(store: &BoxStore, charge: Charge, decision: Decision) -> Self {
+        Self { store: store.clone(), charge, decision }
+    }
+
+    /// Changes the charge into what the request cost, and gives places back.
+    pub(super) fn settle(self, spent: u64) {
+        self.each(|debit| match is_held(debit) {
+            true => 0,
+            false => spent.min(debit.cost.max(debit.limit.capacity()).saturating_mul(MOST)),
+        });
+    }
+
+    /// Keeps the charge as it is, and gives places back.
+    pub(super) fn keep(self) {
+        self.each(|debit| if is_held(debit) { 0 } else { debit.cost });
+    }
+
+    fn each(&self, spent: impl Fn(&Debit) -> u64) {
+        for (debit, status) in self.charge.debits().zip(self.decision.statuses()) {
+            let spent = spent(debit);
+            if spent != debit.cost && is_counted(status) {
+                self.store.settle(debit, &status.receipt, spent);
+            }
+        }
+    }
+}
+
+/// Whether the limit is one of concurrency, in which a request holds a place.
+const fn is_held(debit: &Debit) -> bool {
+    debit.limit.period().is_none()
+}
+
+fn is_counted(status: &LimitStatus) -> bool {
+    !status.uncounted && !status.receipt.is_void()
+}

@@ -1,0 +1,153 @@
+use std::sync::Arc;
+
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use utoipa::OpenApi;
+
+use super::answer::{Decided, Done};
+use super::asked::{Asked, Batch, MOST_IN_BATCH, Settlement};
+use super::decide::{Context, Outcome, no_store};
+use super::tickets::Tickets;
+use crate::api::object::Object;
+use crate::service::Service;
+
+/// The largest body, in bytes.
+const LARGEST: usize = 256 * 1024;
+
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "sluicegate", description = "Decides about requests by the rules of the server."),
+    paths(take, peek, settle, batch, reset)
+)]
+struct Api;
+
+/// The description of the API, in OpenAPI 3.1.
+pub fn openapi() -> utoipa::openapi::OpenApi {
+    Api::openapi()
+}
+
+/// `POST /v1/take`, `/v1/peek`, `/v1/settle`, `/v1/batch`, and `GET /v1/openapi.json`. `POST /v1/reset` is there if
+/// the service [allows it](crate::ServiceBuilder::allow_resets).
+pub fn routes(service: &Service) -> Router {
+    let tickets = Tickets::new(service.clock());
+    let description = Arc::new(openapi());
+    let routes = Router::new()
+        .route("/v1/take", post(take))
+        .route("/v1/peek", post(peek))
+        .route("/v1/settle", post(settle))
+        .route("/v1/batch", post(batch))
+        .route("/v1/openapi.json", get(async move || Json(Arc::unwrap_or_clone(description))));
+    let routes = if service.resets() { routes.route("/v1/reset", post(reset)) } else { routes };
+    routes
+        .layer(DefaultBodyLimit::max(LARGEST))
+        .with_state(Context { service: service.clone(), tickets })
+}
+
+/// Charges a request, if every limit admits it.
+#[utoipa::path(post, path = "/v1/take", request_body = Asked, responses(
+    (status = 200, description = "The request may go ahead.", body = Decided),
+    (status = 400, description = "The request lacks something that the rules need.", body = Decided),
+    (status = 422, description = "A limit can never admit it.", body = Decided),
+    (status = 429, description = "A limit refuses it.", body = Decided),
+    (status = 503, description = "The store could not decide.", body = Decided),
+))]
+async fn take(
+    State(context): State<Context>,
+    asked: Result<Json<Object<Asked>>, JsonRejection>,
+) -> Response {
+    match asked {
+        Ok(Json(Object(asked))) => context.take(&asked).await.respond(),
+        Err(error) => bad_body(&error),
+    }
+}
+
+/// What `take` would answer, without charging anything.
+#[utoipa::path(post, path = "/v1/peek", request_body = Asked, responses(
+    (status = 200, description = "The request could go ahead.", body = Decided),
+    (status = 429, description = "A limit would refuse it.", body = Decided),
+))]
+async fn peek(
+    State(context): State<Context>,
+    asked: Result<Json<Object<Asked>>, JsonRejection>,
+) -> Response {
+    match asked {
+        Ok(Json(Object(asked))) => context.peek(&asked).await.respond(),
+        Err(error) => bad_body(&error),
+    }
+}
+
+/// Decides about several requests, one after the other. The answer is 200; each request has a status of its own.
+#[utoipa::path(post, path = "/v1/batch", request_body = Batch, responses(
+    (status = 200, description = "The decisions, in order.", body = [Decided]),
+))]
+async fn batch(
+    State(context): State<Context>,
+    batch: Result<Json<Object<Batch>>, JsonRejection>,
+) -> Response {
+    let requests = match batch {
+        Ok(Json(Object(batch))) if batch.requests.len() <= MOST_IN_BATCH => batch.requests,
+        Ok(_) => {
+            let what = format!("there are more than {MOST_IN_BATCH} requests in the batch");
+            return Outcome::failed(400, what).respond();
+        }
+        Err(error) => return bad_body(&error),
+    };
+    let mut decided = Vec::with_capacity(requests.len());
+    for Object(asked) in &requests {
+        decided.push(context.take(asked).await.decided);
+    }
+    (no_store(), Json(decided)).into_response()
+}
+
+/// Settles a reserved request: changes what it was charged into what it cost.
+#[utoipa::path(post, path = "/v1/settle", request_body = Settlement, responses(
+    (status = 200, description = "It is settled.", body = Done),
+    (status = 404, description = "The ticket is not known, or was open for longer than ten minutes.", body = Done),
+))]
+async fn settle(
+    State(context): State<Context>,
+    settlement: Result<Json<Object<Settlement>>, JsonRejection>,
+) -> Response {
+    let settlement = match settlement {
+        Ok(Json(Object(settlement))) => settlement,
+        Err(error) => return bad_body(&error),
+    };
+    let ticket = context.tickets.take(&settlement.ticket);
+    let done = ticket.is_some();
+    if let Some(ticket) = ticket {
+        ticket.settle(settlement.spent);
+    }
+    let status = if done { StatusCode::OK } else { StatusCode::NOT_FOUND };
+    (status, no_store(), Json(Done { done })).into_response()
+}
+
+/// Forgets what was spent on the keys of a request.
+#[utoipa::path(post, path = "/v1/reset", request_body = Asked, responses(
+    (status = 200, description = "It is forgotten.", body = Done),
+    (status = 404, description = "The server does not allow it.", body = Done),
+))]
+async fn reset(
+    State(context): State<Context>,
+    asked: Result<Json<Object<Asked>>, JsonRejection>,
+) -> Response {
+    let asked = match asked {
+        Ok(Json(Object(asked))) => asked,
+        Err(error) => return bad_body(&error),
+    };
+    match context.reset(&asked).await {
+        Ok(()) => (no_store(), Json(Done { done: true })).into_response(),
+        Err(outcome) => outcome.respond(),
+    }
+}
+
+fn bad_body(error: &JsonRejection) -> Response {
+    let status = match error.status() {
+        StatusCode::UNPROCESSABLE_ENTITY => 400,
+        status => status.as_u16(),
+    };
+    Outcome::failed(status, error.body_text()).respond()
+}

@@ -1,0 +1,83 @@
+//! Reserved requests that are not settled yet: a bounded number, for a bounded time.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use sluicegate_core::clock::Clock;
+
+use super::reserved::Reserved;
+
+/// The most open tickets. Each takes about a kilobyte.
+pub(super) const MOST: usize = 100_000;
+
+/// How long a ticket is open, in microseconds: ten minutes. After that, the request keeps its charge.
+pub(super) const OPEN: u64 = 600_000_000;
+
+/// The open tickets. Clones are the same.
+#[derive(Clone)]
+pub(super) struct Tickets {
+    clock: Clock,
+    open: Arc<Mutex<Open>>,
+}
+
+#[derive(Default)]
+struct Open {
+    tickets: HashMap<u128, Reserved>,
+    /// When each ticket closes, in order, also those that were settled.
+    closing: VecDeque<(u64, u128)>,
+}
+
+impl Tickets {
+    pub(super) fn new(clock: &Clock) -> Self {
+        Self { clock: clock.clone(), open: Arc::default() }
+    }
+
+    /// Whether there is room for another ticket.
+    pub(super) fn has_room(&self) -> bool {
+        let now = self.clock.now();
+        self.locked().closed_by(now).closing.len() < MOST
+    }
+
+    /// Keeps a ticket. Returns its name, which nobody can guess; `None` if there is no room, and the charge is given
+    /// back.
+    pub(super) fn keep(&self, ticket: Reserved) -> Option<String> {
+        let name = getrandom::u64().ok().zip(getrandom::u64().ok());
+        let now = self.clock.now();
+        let mut open = self.locked().closed_by(now);
+        let (Some((high, low)), true) = (name, open.closing.len() < MOST) else {
+            drop(open);
+            ticket.settle(0);
+            return None;
+        };
+        let name = u128::from(high) << 64 | u128::from(low);
+        open.closing.push_back((now.saturating_add(OPEN), name));
+        open.tickets.insert(name, ticket);
+        Some(format!("{name:032x}"))
+    }
+
+    /// The ticket with this name, once.
+    pub(super) fn take(&self, name: &str) -> Option<Reserved> {
+        let name = (name.len() == 32).then(|| u128::from_str_radix(name, 16).ok())??;
+        let now = self.clock.now();
+        self.locked().closed_by(now).tickets.remove(&name)
+    }
+
+    fn locked(&self) -> Locked<'_> {
+        Locked(self.open.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+struct Locked<'a>(MutexGuard<'a, Open>);
+
+impl<'a> Locked<'a> {
+    /// The tickets that are still open at this moment.
+    fn closed_by(mut self, now: u64) -> MutexGuard<'a, Open> {
+        while let Some((_, name)) = self.0.closing.front().copied().filter(|(at, _)| *at <= now) {
+            self.0.closing.pop_front();
+            if let Some(reserved) = self.0.tickets.remove(&name) {
+                reserved.keep();
+            }
+        }
+        self.0
+    }
+}
