@@ -21,6 +21,24 @@ fn eight_clients_use_what_the_server_allows_and_are_hardly_ever_refused() {
     assert!(report.use_of(100.0) >= 0.97, "{report}");
 }
 
+/// They know how much all may still send in a window, but not what the others send before it ends. `RateLimit` tells the end in whole
+/// seconds, so of a window of one second they do not know when it ends either.
+#[test]
+fn eight_clients_of_a_fixed_window_use_it_up_and_are_refused_at_its_end() {
+    let report = report(Limit::fixed_window(100, Duration::from_secs(1)), 8, 400);
+    assert!(report.use_of(100.0) >= 0.96, "{report}");
+    assert!(report.refused_share() < 0.05, "{report}");
+}
+
+/// What is left of a sliding window is what the present rate does not use: eight clients keep about a tenth, because each
+/// knows only what was left before its last request.
+#[test]
+fn eight_clients_of_a_sliding_window_leave_a_tenth_and_are_hardly_ever_refused() {
+    let report = report(Limit::sliding_window(100, Duration::from_secs(1)), 8, 400);
+    assert!(report.use_of(100.0) >= 0.85, "{report}");
+    assert!(report.refused_share() < 0.01, "{report}");
+}
+
 #[test]
 fn one_client_is_never_refused() {
     for limit in [
@@ -33,6 +51,12 @@ fn one_client_is_never_refused() {
         let report = report(limit, 1, 400);
         assert_eq!((report.refused, report.refused_early), (0, 0), "{limit}: {report}");
     }
+}
+
+#[test]
+fn one_client_uses_up_each_fixed_window() {
+    let report = report(Limit::fixed_window(100, Duration::from_secs(1)), 1, 400);
+    assert!(report.use_of(100.0) >= 0.97, "{report}");
 }
 
 #[test]

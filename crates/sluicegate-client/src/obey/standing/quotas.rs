@@ -34,10 +34,18 @@ struct Kept {
     capacity: u64,
     /// What a request costs: 1, or learned where the quota does not count requests.
     cost: u64,
+    /// The limit, if the server has said so; else 0.
+    limit: u64,
     /// Microseconds in which one unit comes back, if the server has said so; else 0.
     refill: u64,
     /// Until when no more than that may be used; 0 if there is no quota here, or its window is over.
     until: u64,
+    /// The same without jitter.
+    ends: u64,
+    /// When the last response came.
+    heard: u64,
+    /// It fills while it is used, unlike a window.
+    is_bucket: bool,
 }
 
 impl Quotas {
@@ -116,17 +124,43 @@ impl Kept {
             self.cost = self.cost.saturating_mul(3).saturating_add(cost).div_ceil(4);
         }
         self.cost = self.cost.max(1);
+        self.is_bucket |= self.fills(now, quota, in_flight);
+        let goes_on = self.until > now && quota.remaining <= self.told;
         self.told = quota.remaining;
+        self.heard = now;
         let under_way = u64::from(in_flight).saturating_mul(self.cost);
         self.remaining = quota.remaining.saturating_sub(under_way);
         self.capacity = self.capacity.max(quota.remaining).max(1);
+        self.limit = quota.limit.unwrap_or(0);
         self.refill = match (quota.window, quota.limit) {
             (Some(window), Some(limit)) => rules.capped(window) / limit.max(1),
             _ => 0,
         };
         let reset = quota.reset.or(quota.window).map_or(UNTOLD, |reset| rules.capped(reset));
+        let ends = now.saturating_add(reset.max(1));
+        // A reset is told in whole seconds, so of one window the first response says best when it ends.
+        self.ends = if goes_on { self.ends.min(ends) } else { ends };
         let jitter = if quota.remaining == 0 { Rules::jitter(reset, random) } else { 0 };
-        self.until = now.saturating_add(reset.max(1) + jitter);
+        self.until = self.ends.saturating_add(jitter);
+    }
+
+    /// Whether a little has come back, as in a bucket that fills, and not all at once. Responses of requests that were
+    /// under way together may come in another order, too.
+    fn fills(&self, now: u64, quota: &Quota, in_flight: u32) -> bool {
+        let filled = now.saturating_sub(self.heard).checked_div(self.refill).unwrap_or(0);
+        let more = quota.remaining.saturating_sub(self.told);
+        self.until > now
+            && more > 2 * u64::from(in_flight)
+            && more <= (filled + 1).min(self.capacity / 4)
+    }
+
+    /// Whether the reset may be the time until the next unit comes back. Where the window is no longer than two seconds,
+    /// a reset in whole seconds does not tell. What never has much of its limit, or fills, is a bucket.
+    const fn may_be_bucket(&self) -> bool {
+        const SHORT: u64 = 2_000_000;
+        self.is_bucket
+            || self.refill.saturating_mul(self.limit) > SHORT
+            || self.capacity.saturating_mul(2) <= self.limit
     }
 
     /// Below a quarter, requests are spread.
@@ -156,7 +190,7 @@ impl Kept {
         const SECOND: u64 = 1_000_000;
         let left = self.until - now;
         match self.refill {
-            1.. if left <= self.refill.saturating_add(SECOND) => {
+            1.. if self.may_be_bucket() && left <= self.refill.saturating_add(SECOND) => {
                 self.refill.saturating_mul(self.capacity)
             }
             _ => left,
