@@ -10,12 +10,12 @@ use super::requests::Described;
 use super::shared::Shared;
 use super::unit::Unit;
 use super::waiter::{Told, Waiter};
-use crate::scheduler::{Id, Offer, Offered, Running, Shed};
+use crate::scheduler::{Id, Offer, Offered, Shed};
 
 /// What to do with a request that arrives at a throttle.
 #[derive(Debug)]
 pub(super) enum Admission {
-    Start(Box<InService>),
+    Start(InService),
     Wait(Place),
     Shed(Shed),
 }
@@ -35,17 +35,24 @@ impl Shared {
                     || names.as_ref()?.key.as_ref().and_then(|key| self.observing.show.show(key));
                 state.accuracy.see(key, name);
                 let most = state.scheduler.bound();
-                state.predictor.predict_for(key, flow, class).mean.clamp(1, most)
+                state.predictor.mean_for(key, flow, class).clamp(1, most)
             }
         };
         let deadline = timeout
             .map(|timeout| now.saturating_add(timeout.as_micros().try_into().unwrap_or(u64::MAX)));
         let offer = Offer { class, flow, cost, deadline, partition, key: Some(key) };
         let mut instructions = std::mem::take(&mut state.instructions);
-        let offered = state.scheduler.offer(now, offer, &mut instructions);
+        if let Some(running) = state.scheduler.start_at_once(now, &offer, &mut instructions) {
+            let wakers = state.tell(instructions);
+            self.let_go(state, wakers);
+            return Admission::Start(InService::new(self, running, key, Some(now)));
+        }
+        let offered = state.scheduler.offer_again(now, offer, &mut instructions);
         let wakers = state.tell(instructions);
         let admission = match offered {
-            Offered::Start(running) => Admission::Start(self.in_service(running, key)),
+            Offered::Start(running) => {
+                Admission::Start(InService::new(self, running, key, Some(now)))
+            }
             Offered::Shed(shed) => {
                 self.observing.report(&self.classes, &shed);
                 Admission::Shed(shed)
@@ -60,10 +67,6 @@ impl Shared {
         };
         self.let_go(state, wakers);
         admission
-    }
-
-    fn in_service(self: &Arc<Self>, running: Running, key: u64) -> Box<InService> {
-        InService::new(Arc::clone(self), running, key)
     }
 
     /// A queued request is dropped.
@@ -92,7 +95,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Box<InService>, Shed>> {
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<InService, Shed>> {
         match self.waiter.poll(cx) {
             Poll::Ready(told) => {
                 self.id = None;
@@ -100,7 +103,7 @@ impl Place {
                     Told::Start(running) => {
                         let Observing { name, meter, .. } = &self.shared.observing;
                         meter.waited(name, &self.shared.classes, &running);
-                        Ok(self.shared.in_service(running, self.key))
+                        Ok(InService::new(&self.shared, running, self.key, None))
                     }
                     Told::Shed(shed) => {
                         self.shared.observing.report(&self.shared.classes, &shed);

@@ -14,6 +14,10 @@ impl Announcing {
         Self(is_on.then(|| Arc::clone(shared)))
     }
 
+    pub(super) const fn is_on(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// The value of the field for a response. `None` if nothing is announced, and for a response that caches may store
     /// for other clients, because a cache would serve an outdated level. `lines` shows each line of a header field of
     /// the response.

@@ -6,7 +6,8 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use pin_project_lite::pin_project;
 
-use super::in_service::{InService, Piece};
+use super::in_service::InService;
+use super::served::Piece;
 
 pin_project! {
     /// The body of a response that has passed a throttle: the body of the inner service, or that of a refusal.
@@ -22,7 +23,7 @@ pin_project! {
 pin_project! {
     #[project = KindProj]
     enum Kind<B> {
-        Inner { #[pin] body: B, in_service: Option<Box<InService>> },
+        Inner { #[pin] body: B, in_service: InService },
         Own { bytes: Bytes },
     }
 }
@@ -41,7 +42,7 @@ impl<B> Body<B> {
         }
     }
 
-    pub(super) fn new(body: B, in_service: Option<Box<InService>>) -> Self {
+    pub(super) fn new(body: B, in_service: InService) -> Self {
         Self { kind: Kind::Inner { body, in_service } }
     }
 }
@@ -55,7 +56,7 @@ impl<B: http_body::Body<Data = Bytes>> http_body::Body for Body<B> {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         match self.project().kind.project() {
-            KindProj::Inner { mut body, in_service } => InService::poll_body(in_service, || {
+            KindProj::Inner { mut body, in_service } => in_service.poll_body(|| {
                 body.as_mut().poll_frame(cx).map(|frame| {
                     let piece = match &frame {
                         None => Piece::End,

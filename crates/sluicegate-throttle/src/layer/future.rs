@@ -2,7 +2,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 
 use http::header::CONTENT_LENGTH;
 use http::{Method, Request, Response, StatusCode};
@@ -18,8 +18,9 @@ use super::admission::Place;
 use super::announcing::Announcing;
 use super::body::Body;
 use super::hold_until::HoldUntil;
-use super::in_service::{Head, InService};
+use super::in_service::InService;
 use super::refusal::announce;
+use super::served::Head;
 use super::settings::{Settings, Turn};
 use crate::scheduler::Shed;
 
@@ -34,7 +35,7 @@ pin_project! {
         I::Response: HttpResponse,
     {
         #[pin]
-        state: State<I, B, R, I::Future, <I::Response as HttpResponse>::Body>,
+        state: State<I, B, R, I::Future, <I::Response as HttpResponse>::Body, I::Error>,
     }
 
     impl<I, B, R> PinnedDrop for ResponseFuture<I, B, R>
@@ -43,14 +44,10 @@ pin_project! {
         I::Response: HttpResponse,
     {
         fn drop(this: Pin<&mut Self>) {
-            let forward = match this.project().state.project() {
-                StateProj::Waiting { forward, .. } | StateProj::Starting { forward, .. } => forward,
-                StateProj::Running { .. } | StateProj::Shed { .. } => return,
-            };
-            // Layers that the request has passed have left their decision in it.
-            let request = forward.as_ref().map(|forward| &forward.request);
-            if request.is_some_and(|request| request.extensions().get::<Decision>().is_some()) {
-                note_unserved();
+            if let StateProj::Queued { queued } = this.project().state.project() {
+                if queued.is_unserved {
+                    note_unserved();
+                }
             }
         }
     }
@@ -68,67 +65,128 @@ impl<B> HttpResponse for Response<B> {
 
 pin_project! {
     #[project = StateProj]
-    enum State<I, B, R, F, ResBody> {
-        Waiting { place: Place, forward: Option<Forward<I, B, R>> },
-        Starting { in_service: Option<Box<InService>>, forward: Option<Forward<I, B, R>> },
+    enum State<I, B, R, F, ResBody, E> {
         // The future is dropped before its place is free.
         Running {
             #[pin]
             future: F,
             upgrade: Option<Upgrade>,
-            in_service: Option<Box<InService>>,
+            in_service: InService,
             hold_until: HoldUntil,
             announcing: Announcing,
         },
-        Shed { response: Option<Response<Body<ResBody>>> },
+        // Boxed, because it is large and rare: the future of every request is moved a few times.
+        Queued { queued: Box<Queued<I, B, R>> },
+        Refused { response: Option<Response<Body<ResBody>>> },
+        Failed { error: Option<E> },
     }
 }
 
-/// A request, and a service that has not been made ready for it.
+/// A request that does not go ahead at once.
+struct Queued<I, B, R> {
+    stage: Stage,
+    forward: Option<Forward<I, B, R>>,
+    /// Whether layers further out have charged the request, and no handler has seen it.
+    is_unserved: bool,
+}
+
+enum Stage {
+    Waiting(Place),
+    /// Until the service is ready.
+    Starting(InService),
+    Refusing(Shed),
+}
+
+/// A request, and the service to call with it.
 struct Forward<I, B, R> {
     service: I,
     request: Request<B>,
     settings: Arc<Settings<R>>,
 }
 
-impl<I, B, R, ResBody> ResponseFuture<I, B, R>
-where
-    I: Service<Request<B>, Response = Response<ResBody>>,
-{
-    #[inline(always)]
-    pub(super) fn new(
-        turn: Turn,
-        service: I,
-        request: Request<B>,
-        settings: Arc<Settings<R>>,
-    ) -> Self {
-        Self { state: State::at(turn, Forward { service, request, settings }) }
-    }
-}
-
-impl<I, B, R, F, ResBody> State<I, B, R, F, ResBody> {
-    #[inline(always)]
-    fn at(turn: Turn, mut forward: Forward<I, B, R>) -> Self {
+impl From<Turn> for Stage {
+    fn from(turn: Turn) -> Self {
         match turn {
-            Turn::Start(in_service) => {
-                if in_service.as_ref().is_some_and(|it| it.is_less()) {
-                    forward.request.extensions_mut().insert(Degraded);
-                }
-                Self::Starting { in_service, forward: Some(forward) }
-            }
-            Turn::Wait(place) => Self::Waiting { place, forward: Some(forward) },
-            Turn::Refuse(shed) => Self::Shed { response: Some(forward.refused(&shed)) },
+            Turn::Start(in_service) => Self::Starting(in_service),
+            Turn::Wait(place) => Self::Waiting(place),
+            Turn::Refuse(shed) => Self::Refusing(shed),
         }
     }
 }
 
-impl<I, B, R> Forward<I, B, R> {
+impl<I, B, R, ResBody> ResponseFuture<I, B, R>
+where
+    I: Service<Request<B>, Response = Response<ResBody>>,
+{
+    /// The service is called at once if the request starts at once and the service is ready.
+    #[inline(always)]
+    pub(super) fn new(
+        turn: Turn,
+        service: &mut I,
+        mut request: Request<B>,
+        settings: &Arc<Settings<R>>,
+    ) -> Self
+    where
+        I: Clone,
+    {
+        let mut in_service = match turn {
+            Turn::Start(in_service) => in_service,
+            turn => return Self::waiting(turn, service, request, settings),
+        };
+        let passing = in_service.passing();
+        match service.poll_ready(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(Ok(())) => {}
+            Poll::Ready(Err(error)) => return Self { state: State::Failed { error: Some(error) } },
+            Poll::Pending => {
+                in_service.pause();
+                drop(passing);
+                return Self::until_ready(in_service, service, request, settings);
+            }
+        }
+        let (hold_until, upgrade) = prepared(&mut request, &in_service, settings);
+        let future = service.call(request);
+        in_service.pause();
+        let announcing = settings.announcing();
+        Self { state: State::Running { future, upgrade, in_service, hold_until, announcing } }
+    }
+
     #[cold]
-    fn refused<ResBody>(self, shed: &Shed) -> Response<Body<ResBody>> {
-        let Self { request, settings, .. } = self;
-        let mut response = settings.response(shed, || request.into_parts().0);
-        response.extensions_mut().insert(Refused);
-        response.map(Body::from_bytes)
+    fn waiting(turn: Turn, service: &I, request: Request<B>, settings: &Arc<Settings<R>>) -> Self
+    where
+        I: Clone,
+    {
+        match turn {
+            // The operator's function may panic. Layers that have charged the request then have to learn that it was
+            // not served: they listen while this future is dropped.
+            Turn::Refuse(shed) if !settings.respond.is_own() => {
+                let response = Some(refused(settings, &shed, request));
+                Self { state: State::Refused { response } }
+            }
+            turn => Self::queued(turn.into(), service.clone(), request, settings),
+        }
+    }
+
+    #[cold]
+    fn until_ready(
+        in_service: InService,
+        service: &mut I,
+        request: Request<B>,
+        settings: &Arc<Settings<R>>,
+    ) -> Self
+    where
+        I: Clone,
+    {
+        // The one that was asked may have reserved something, and is asked again.
+        let next = service.clone();
+        let service = std::mem::replace(service, next);
+        Self::queued(Stage::Starting(in_service), service, request, settings)
+    }
+
+    fn queued(stage: Stage, service: I, request: Request<B>, settings: &Arc<Settings<R>>) -> Self {
+        // Layers that the request has passed have left their decision in it.
+        let is_unserved = request.extensions().get::<Decision>().is_some();
+        let forward = Some(Forward { service, request, settings: Arc::clone(settings) });
+        Self { state: State::Queued { queued: Box::new(Queued { stage, forward, is_unserved }) } }
     }
 }
 
@@ -143,46 +201,32 @@ where
         let mut state = self.project().state;
         loop {
             let next = match state.as_mut().project() {
-                StateProj::Waiting { place, forward } => {
-                    let told = ready!(place.poll(cx));
-                    let forward = forward.take().expect(POLLED_AGAIN);
-                    State::at(forward.settings.told(told), forward)
-                }
-                StateProj::Starting { in_service, forward } => {
-                    let service = &mut forward.as_mut().expect(POLLED_AGAIN).service;
-                    let _passing = in_service.as_deref().map(InService::passing);
-                    in_service.iter_mut().for_each(|it| it.resume());
-                    let is_ready = service.poll_ready(cx);
-                    if !matches!(is_ready, Poll::Ready(Ok(()))) {
-                        in_service.iter_mut().for_each(|it| it.pause());
-                    }
-                    ready!(is_ready)?;
-                    let Forward { mut service, mut request, settings } =
-                        forward.take().expect(POLLED_AGAIN);
-                    // No body is sent in answer to HEAD: servers drop it as it is.
-                    let is_head = request.method() == Method::HEAD;
-                    let hold_until = if is_head { HoldUntil::Head } else { settings.hold_until };
-                    let keeps = hold_until == HoldUntil::Close && in_service.is_some();
-                    let upgrade = if keeps { Upgrade::of(&mut request) } else { None };
-                    let future = service.call(request);
-                    let (in_service, announcing) = (in_service.take(), settings.announcing());
-                    State::Running { future, upgrade, in_service, hold_until, announcing }
-                }
                 StateProj::Running { future, upgrade, in_service, hold_until, announcing } => {
-                    let _passing = in_service.as_deref().map(InService::passing);
-                    in_service.iter_mut().for_each(|it| it.resume());
+                    let _passing = in_service.passing();
+                    in_service.resume();
                     let result = future.poll(cx);
-                    in_service.iter_mut().for_each(|it| it.pause());
-                    let result = ready!(result);
-                    let in_service = in_service.take();
-                    let mut result = result_of(result, in_service, upgrade.take(), *hold_until);
-                    if let Ok(response) = &mut result {
-                        announce(announcing, response.headers_mut());
+                    in_service.pause();
+                    let mut result = ready!(result);
+                    let mut in_service = in_service.take();
+                    match &mut result {
+                        Ok(response) => {
+                            in_service = answered(in_service, upgrade, response, *hold_until);
+                            if announcing.is_on() {
+                                announce(announcing, response.headers_mut());
+                            }
+                        }
+                        Err(_) => in_service.failed(false),
                     }
-                    return Poll::Ready(result);
+                    // An error drops it here.
+                    let response = result?;
+                    return Poll::Ready(Ok(response.map(|body| Body::new(body, in_service))));
                 }
-                StateProj::Shed { response } => {
+                StateProj::Queued { queued } => ready!(queued.poll(cx)),
+                StateProj::Refused { response } => {
                     return Poll::Ready(Ok(response.take().expect(POLLED_AGAIN)));
+                }
+                StateProj::Failed { error } => {
+                    return Poll::Ready(Err(error.take().expect(POLLED_AGAIN)));
                 }
             };
             state.set(next);
@@ -190,29 +234,105 @@ where
     }
 }
 
-fn result_of<B: http_body::Body, E>(
-    result: Result<Response<B>, E>,
-    in_service: Option<Box<InService>>,
-    upgrade: Option<Upgrade>,
-    hold_until: HoldUntil,
-) -> Result<Response<Body<B>>, E> {
-    let Some(mut in_service) = in_service else {
-        return result.map(|response| response.map(|body| Body::new(body, None)));
-    };
-    let response = result.inspect_err(|_| in_service.failed(false))?;
-    let upgrade = upgrade.filter(|upgrade| upgrade.is_accepted(response.status()));
-    let is_upgrade = upgrade.is_some() || response.status() == StatusCode::SWITCHING_PROTOCOLS;
-    let held = in_service.answered(head(&response, is_upgrade), hold_until);
-    let held = match upgrade {
-        Some(upgrade) => {
-            upgrade.keep(held);
-            None
+impl<I, B, R> Queued<I, B, R> {
+    #[expect(clippy::type_complexity, reason = "it is the state of the future that polls this")]
+    fn poll<ResBody>(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<State<I, B, R, I::Future, ResBody, I::Error>>
+    where
+        I: Service<Request<B>, Response = Response<ResBody>>,
+    {
+        if let Stage::Waiting(place) = &mut self.stage {
+            let told = ready!(place.poll(cx));
+            let forward = self.forward.as_ref().expect(POLLED_AGAIN);
+            self.stage = forward.settings.told(told).into();
         }
-        None => held,
-    };
-    Ok(response.map(|body| Body::new(body, held)))
+        if let Stage::Starting(in_service) = &mut self.stage {
+            let service = &mut self.forward.as_mut().expect(POLLED_AGAIN).service;
+            let _passing = in_service.passing();
+            in_service.resume();
+            let is_ready = service.poll_ready(cx);
+            if !matches!(is_ready, Poll::Ready(Ok(()))) {
+                in_service.pause();
+            }
+            if let Err(error) = ready!(is_ready) {
+                return Poll::Ready(State::Failed { error: Some(error) });
+            }
+        }
+        let forward = self.forward.take().expect(POLLED_AGAIN);
+        let Forward { mut service, mut request, settings } = forward;
+        match &mut self.stage {
+            Stage::Starting(in_service) => {
+                self.is_unserved = false;
+                let mut in_service = in_service.take();
+                let _passing = in_service.passing();
+                let (hold_until, upgrade) = prepared(&mut request, &in_service, &settings);
+                let future = service.call(request);
+                in_service.pause();
+                let announcing = settings.announcing();
+                let next = State::Running { future, upgrade, in_service, hold_until, announcing };
+                Poll::Ready(next)
+            }
+            Stage::Refusing(shed) => {
+                let response = Some(refused(&settings, shed, request));
+                Poll::Ready(State::Refused { response })
+            }
+            Stage::Waiting(_) => unreachable!("it has been told"),
+        }
+    }
 }
 
+/// Prepares a request for the service, which is called with it next.
+#[inline(always)]
+fn prepared<B, R>(
+    request: &mut Request<B>,
+    in_service: &InService,
+    settings: &Settings<R>,
+) -> (HoldUntil, Option<Upgrade>) {
+    if in_service.is_less() {
+        request.extensions_mut().insert(Degraded);
+    }
+    // No body is sent in answer to HEAD: servers drop it as it is.
+    let is_head = request.method() == Method::HEAD;
+    let hold_until = if is_head { HoldUntil::Head } else { settings.hold_until };
+    let keeps = hold_until == HoldUntil::Close && in_service.is_counted();
+    let upgrade = if keeps { Upgrade::of(request) } else { None };
+    (hold_until, upgrade)
+}
+
+#[cold]
+fn refused<B, R, ResBody>(
+    settings: &Settings<R>,
+    shed: &Shed,
+    request: Request<B>,
+) -> Response<Body<ResBody>> {
+    let mut response = settings.response(shed, || request.into_parts().0);
+    response.extensions_mut().insert(Refused);
+    response.map(Body::from_bytes)
+}
+
+/// The head of the response is there. Returns what its body holds.
+#[inline(always)]
+fn answered<B: http_body::Body>(
+    in_service: InService,
+    upgrade: &mut Option<Upgrade>,
+    response: &Response<B>,
+    hold_until: HoldUntil,
+) -> InService {
+    let upgrade = upgrade.take().filter(|upgrade| upgrade.is_accepted(response.status()));
+    let is_upgrade = upgrade.is_some() || response.status() == StatusCode::SWITCHING_PROTOCOLS;
+    let held = in_service.answered(|| head(response, is_upgrade), hold_until);
+    match upgrade {
+        Some(upgrade) => {
+            upgrade.keep(held);
+            InService::UNCOUNTED
+        }
+        None => held,
+    }
+}
+
+#[inline(always)]
 fn head<B: http_body::Body>(response: &Response<B>, is_upgrade: bool) -> Head {
     let extensions = response.extensions();
     let cost = || extensions.get().map(|Cost(cost)| RunningCost::of(*cost));
@@ -222,9 +342,15 @@ fn head<B: http_body::Body>(response: &Response<B>, is_upgrade: bool) -> Head {
         is_refusal: extensions.get::<Refused>().is_some(),
         hold_until: extensions.get().copied(),
         is_end: response.body().is_end_stream(),
-        length: response.body().size_hint().exact().or_else(|| content_length(response)),
+        length: length(response),
         is_upgrade,
     }
+}
+
+/// At most, in bytes.
+fn length<B: http_body::Body>(response: &Response<B>) -> u64 {
+    let exact = response.body().size_hint().exact();
+    exact.or_else(|| content_length(response)).unwrap_or(u64::MAX)
 }
 
 fn content_length<B>(response: &Response<B>) -> Option<u64> {
@@ -240,10 +366,14 @@ where
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match &self.state {
-            State::Waiting { .. } => "ResponseFuture(waiting)",
-            State::Starting { .. } => "ResponseFuture(starting)",
             State::Running { .. } => "ResponseFuture(running)",
-            State::Shed { .. } => "ResponseFuture(shed)",
+            State::Queued { queued } => match &queued.stage {
+                Stage::Waiting(_) => "ResponseFuture(waiting)",
+                Stage::Starting(_) => "ResponseFuture(starting)",
+                Stage::Refusing(_) => "ResponseFuture(refusing)",
+            },
+            State::Refused { .. } => "ResponseFuture(refused)",
+            State::Failed { .. } => "ResponseFuture(failed)",
         })
     }
 }

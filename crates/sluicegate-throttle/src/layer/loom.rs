@@ -45,7 +45,7 @@ fn request(class: Class) -> Described {
     }
 }
 
-fn runs(shared: &Arc<Shared>, class: Class) -> Box<InService> {
+fn runs(shared: &Arc<Shared>, class: Class) -> InService {
     match shared.admit(&request(class)) {
         Admission::Start(running) => running,
         other => panic!("{other:?}"),
@@ -59,7 +59,7 @@ fn waits(shared: &Arc<Shared>, class: Class) -> Place {
     }
 }
 
-fn told(mut place: Place) -> Result<Box<InService>, Shed> {
+fn told(mut place: Place) -> Result<InService, Shed> {
     block_on(poll_fn(move |cx| place.poll(cx)))
 }
 

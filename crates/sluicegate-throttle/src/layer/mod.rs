@@ -126,6 +126,7 @@ mod refusal;
 mod report;
 mod requests;
 mod respond;
+mod served;
 #[cfg(feature = "tower")]
 mod servers;
 #[cfg(feature = "tower")]
@@ -133,7 +134,7 @@ mod service;
 mod settings;
 mod shared;
 mod snapshot;
-mod stopwatch;
+mod spare;
 mod sync;
 mod throttle;
 mod throttle_layer;

@@ -115,24 +115,21 @@ where
             unread.deadline = true;
             timeout
         });
-        let flow = written(&self.fair_by, view);
-        let key = written(&self.predict_by, view);
-        unread.key = flow.is_none() || key.is_none();
-        let hash = |key: &KeyBuf| self.seed.state.hash_one(key);
-        let hashed = |key: &Option<KeyBuf>| key.as_ref().map(hash).unwrap_or_default();
+        let (mut flow, mut key) = (KeyBuf::new(), KeyBuf::new());
+        let has_flow = self.fair_by.write(view, &mut flow).is_ok();
+        let has_key = self.predict_by.write(view, &mut key).is_ok();
+        unread.key = !(has_flow && has_key);
+        let hash = |key: &KeyBuf, is_read| if is_read { self.seed.state.hash_one(key) } else { 0 };
+        let name = |key: &KeyBuf, is_read: bool| is_read.then_some(*key);
+        let names = || Box::new(Names { flow: name(&flow, has_flow), key: name(&key, has_key) });
         Some(Described {
             class,
-            flow: hashed(&flow),
-            key: hashed(&key),
+            flow: hash(&flow, has_flow),
+            key: hash(&key, has_key),
             timeout,
             partition: self.partition.partition(view).map(|Partition(at)| at),
             unread,
-            names: self.seed.shows_keys.then(|| Box::new(Names { flow, key })),
+            names: self.seed.shows_keys.then(names),
         })
     }
-}
-
-fn written<V: View>(key: &impl Key<V>, view: &V) -> Option<KeyBuf> {
-    let mut buf = KeyBuf::new();
-    key.write(view, &mut buf).ok().map(|()| buf)
 }

@@ -20,6 +20,11 @@ impl Respond {
         Self(Some(Arc::new(respond)))
     }
 
+    /// Whether the operator has given a function.
+    pub(super) const fn is_own(&self) -> bool {
+        self.0.is_some()
+    }
+
     pub(super) fn function(&self) -> Option<&RespondFn> {
         self.0.as_deref()
     }

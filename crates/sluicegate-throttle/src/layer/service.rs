@@ -46,7 +46,7 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let turn = self.settings.admit(&HttpView::new(&request));
-        ResponseFuture::new(turn, self.inner.clone(), request, Arc::clone(&self.settings))
+        ResponseFuture::new(turn, &mut self.inner, request, &self.settings)
     }
 }
 

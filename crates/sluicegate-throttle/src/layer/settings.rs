@@ -28,7 +28,7 @@ pub(super) struct Settings<R> {
 #[derive(Debug)]
 pub(super) enum Turn {
     /// It is served now; uncounted if it is exempt, or was started by another layer of this throttle.
-    Start(Option<Box<InService>>),
+    Start(InService),
     /// It waits.
     Wait(Place),
     /// It is answered, and not served.
@@ -47,22 +47,22 @@ impl<R> Settings<R> {
         R: Describe<V>,
     {
         if Passing::is_inside(&self.shared) {
-            return Turn::Start(None);
+            return Turn::Start(InService::UNCOUNTED);
         }
         let Some(described) = self.requests.describe(view, &self.shared.classes) else {
-            return Turn::Start(None);
+            return Turn::Start(InService::UNCOUNTED);
         };
         match self.shared.admit(&described) {
-            Admission::Start(in_service) => Turn::Start(Some(in_service)),
+            Admission::Start(in_service) => Turn::Start(in_service),
             Admission::Wait(place) => Turn::Wait(place),
             Admission::Shed(shed) => self.instead(shed),
         }
     }
 
     /// What to do with a request whose wait is over.
-    pub(super) fn told(&self, told: Result<Box<InService>, Shed>) -> Turn {
+    pub(super) fn told(&self, told: Result<InService, Shed>) -> Turn {
         match told {
-            Ok(in_service) => Turn::Start(Some(in_service)),
+            Ok(in_service) => Turn::Start(in_service),
             Err(shed) => self.instead(shed),
         }
     }
@@ -72,7 +72,7 @@ impl<R> Settings<R> {
     fn instead(&self, shed: Shed) -> Turn {
         let is_awaited = shed.reason != ShedReason::Missed;
         match is_awaited.then(|| self.when_shed.permit()).flatten() {
-            Some(permit) => Turn::Start(Some(InService::less(Arc::clone(&self.shared), permit))),
+            Some(permit) => Turn::Start(InService::less(&self.shared, permit)),
             None => Turn::Refuse(shed),
         }
     }

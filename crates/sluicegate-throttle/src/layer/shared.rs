@@ -12,7 +12,6 @@ use super::accuracy::Accuracy;
 use super::names::{FlowNames, Names};
 use super::observing::Observing;
 use super::snapshot::UnreadCounts;
-use super::stopwatch::Stopwatch;
 use super::sync::{Mutex, MutexGuard};
 use super::unit::{Reported, Unit};
 use super::waiter::{Told, Waiter};
@@ -28,7 +27,6 @@ pub(super) struct Shared {
     /// The seed for hashes of keys. All layers use the same one, so that a flow is the same in each of them.
     pub(super) seed: RandomState,
     pub(super) clock: Clock,
-    pub(super) stopwatch: Stopwatch,
     pub(super) unit: Unit,
     pub(super) reported: Reported,
     pub(super) observing: Observing,
@@ -43,8 +41,6 @@ pub(super) struct State {
     pub(super) instructions: Vec<Instruction>,
     /// The task that starts requests when the rate allows it, and answers those whose deadline passes.
     drainer: Option<Alarm>,
-    /// Measured nanoseconds that do not make up a microsecond yet.
-    rest: u64,
     pub(super) unread: UnreadCounts,
     /// When to warn again about something that cannot be read, in microseconds.
     #[cfg(feature = "tracing")]
@@ -76,48 +72,42 @@ impl Shared {
             waiters: Vec::new(),
             instructions: Vec::new(),
             drainer: None,
-            rest: 0,
             unread: UnreadCounts::default(),
             #[cfg(feature = "tracing")]
             told_again: 0,
             accuracy: Accuracy::default(),
             flow_names: FlowNames::default(),
         };
-        let stopwatch = Stopwatch::new(&clock);
         Self {
             state: Mutex::new(state),
             classes,
             seed: RandomState::default(),
             clock,
-            stopwatch,
             unit,
             reported,
             observing,
         }
     }
 
-    /// A request has ended, or its client has gone.
+    /// A request has ended, or its client has gone. It was polled for `measured` microseconds.
     pub(super) fn end(
         self: &Arc<Self>,
+        now: u64,
         running: Running,
         key: u64,
-        nanos: u64,
+        measured: u64,
         reported: Option<u64>,
         outcome: Outcome,
     ) {
         let mut state = self.lock();
-        let now = self.clock.now();
         let actual = match self.unit {
             Unit::Requests => None,
             Unit::Reported => reported,
-            Unit::PollTime => {
-                let measured = state.whole_micros(nanos);
-                Some(match (self.reported, reported) {
-                    (Reported::Instead, Some(reported)) => reported,
-                    (Reported::OnTop, Some(reported)) => measured.saturating_add(reported),
-                    (_, None) => measured,
-                })
-            }
+            Unit::PollTime => Some(match (self.reported, reported) {
+                (Reported::Instead, Some(reported)) => reported,
+                (Reported::OnTop, Some(reported)) => measured.saturating_add(reported),
+                (_, None) => measured,
+            }),
         };
         // If the client has gone, the request may have been cut short. Its cost may then raise the prediction but not
         // lower it, because a request that is too slow for its client is still expensive.
@@ -249,13 +239,6 @@ impl State {
         }
         self.instructions = instructions;
         wakers
-    }
-
-    /// Whole microseconds. The remainder is kept for the next request, so that short requests are not rounded up.
-    fn whole_micros(&mut self, nanos: u64) -> u64 {
-        let nanos = nanos.saturating_add(self.rest);
-        self.rest = nanos % 1_000;
-        nanos / 1_000
     }
 }
 

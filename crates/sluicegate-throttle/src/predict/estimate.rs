@@ -28,9 +28,13 @@ pub(super) struct Estimate {
 
 impl Estimate {
     pub(super) fn prediction(&self) -> Option<Prediction> {
-        let round = |value: f64| value.round().max(1.0) as u64;
-        (self.samples > 0.0)
-            .then(|| Prediction { mean: round(self.mean), high: round(self.high.max(self.mean)) })
+        let high = rounded(self.high.max(self.mean));
+        self.mean().map(|mean| Prediction { mean, high })
+    }
+
+    #[inline]
+    pub(super) fn mean(&self) -> Option<u64> {
+        (self.samples > 0.0).then(|| rounded(self.mean))
     }
 
     pub(super) fn learn(&mut self, cost: u64) {
@@ -65,4 +69,11 @@ impl Estimate {
         self.far_sum += cost;
         self.far == STEP
     }
+}
+
+/// The nearest whole cost, at least 1. Costs are positive, and `round` is a call on processors without an instruction
+/// for it.
+#[inline]
+pub(super) fn rounded(cost: f64) -> u64 {
+    ((cost + 0.5) as u64).max(1)
 }

@@ -1,3 +1,5 @@
+use super::estimate::rounded;
+
 /// The sums follow this many requests.
 const REQUESTS: f64 = 32.0;
 
@@ -22,12 +24,11 @@ impl Habit {
         follow(&mut self.expected, expected);
     }
 
-    /// The factor for expected costs.
-    pub(super) fn factor(&self) -> f64 {
-        if self.expected == 0.0 {
-            return 1.0;
-        }
-        let factor = self.actual / self.expected;
-        if (1.0 / CHANCE..=CHANCE).contains(&factor) { 1.0 } else { factor }
+    /// What a request is expected to cost whose route is expected to cost this.
+    #[inline]
+    pub(super) fn applied_to(&self, cost: u64) -> u64 {
+        let is_usual =
+            self.actual <= self.expected * CHANCE && self.expected <= self.actual * CHANCE;
+        if is_usual { cost } else { rounded(cost as f64 * self.actual / self.expected) }
     }
 }

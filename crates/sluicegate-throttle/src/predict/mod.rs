@@ -71,14 +71,24 @@ impl Predictor {
     /// than others with the same keys, that is expected of this request too.
     pub fn predict_for(&self, key: u64, flow: u64, class: Class) -> Prediction {
         let expected = self.predict(key, class);
-        let factor = self.flows.value(flow).map_or(1.0, Habit::factor);
-        let times = |cost: u64| (cost as f64 * factor).round().max(1.0) as u64;
-        Prediction { mean: times(expected.mean), high: times(expected.high) }
+        let Some(habit) = self.flows.value(flow) else { return expected };
+        Prediction { mean: habit.applied_to(expected.mean), high: habit.applied_to(expected.high) }
+    }
+
+    /// The mean of [`predict_for`](Self::predict_for).
+    #[inline]
+    pub(crate) fn mean_for(&self, key: u64, flow: u64, class: Class) -> u64 {
+        let mean = self.mean(key, class);
+        self.flows.value(flow).map_or(mean, |habit| habit.applied_to(mean))
     }
 
     /// Learns the cost of a request with this key.
     pub fn learn(&mut self, key: u64, class: Class, cost: u64) {
-        let cost = self.bounded(key, class, cost);
+        let cost = self.bounded(self.mean(key, class), cost);
+        self.learn_bounded(key, class, cost);
+    }
+
+    fn learn_bounded(&mut self, key: u64, class: Class, cost: u64) {
         self.routes.value_mut(key).learn(cost);
         self.classes[class.rank().min(MAX_CLASSES - 1)].learn(cost);
     }
@@ -87,16 +97,21 @@ impl Predictor {
     pub fn learn_for(&mut self, key: u64, flow: u64, class: Class, cost: u64) {
         // If the key is new, compare with the mean of the class. That also catches a client that uses a new key each
         // time.
+        let expected = self.mean(key, class);
+        let cost = self.bounded(expected, cost);
         if !self.knows_nothing() {
-            let expected = self.predict(key, class).mean;
-            let cost = self.bounded(key, class, cost);
             self.flows.value_mut(flow).learn(expected, cost);
         }
-        self.learn(key, class, cost);
+        self.learn_bounded(key, class, cost);
     }
 
-    fn bounded(&self, key: u64, class: Class, cost: u64) -> u64 {
-        let expected = self.predict(key, class).mean;
+    #[inline]
+    fn mean(&self, key: u64, class: Class) -> u64 {
+        let known = self.routes.value(key).and_then(Estimate::mean);
+        known.unwrap_or_else(|| self.expected(class).mean)
+    }
+
+    fn bounded(&self, expected: u64, cost: u64) -> u64 {
         let most = if self.knows_nothing() { u64::MAX } else { expected.saturating_mul(OUTLIER) };
         cost.clamp(1, most)
     }

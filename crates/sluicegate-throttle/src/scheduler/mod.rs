@@ -40,6 +40,7 @@ mod lane;
 mod lanes;
 mod level;
 mod offer;
+mod offering;
 mod pace;
 mod partitions;
 mod reconfigure;
@@ -131,57 +132,6 @@ impl Scheduler {
         }
     }
 
-    /// Offers a request. Instructions for queued requests are added to `out`.
-    pub fn offer(&mut self, now: u64, offer: Offer, out: &mut Vec<Instruction>) -> Offered {
-        self.drain(now, out);
-        self.level.observe(now, &self.counts);
-        let offer = Offer { cost: offer.cost.max(1), ..offer };
-        let Offer { flow, cost, .. } = offer;
-        let rank = offer.class.rank().min(self.lanes.classes() - 1);
-        let lane = Lane { rank, partition: self.partitions.at(offer.partition) };
-        self.counts[rank].offered += 1;
-        self.lanes.get_mut(lane).note(flow, now);
-        let wait = offer.deadline.map_or(0, |_| self.predicted_wait(lane, flow, now));
-        let chance = self.chance(now, wait, now, &offer);
-        if chance == Chance::Late {
-            return self.refuse(ShedReason::Deadline, rank);
-        }
-        let is_tried = chance == Chance::Tried;
-        if self.starts_at_once(lane, now) {
-            self.counts[rank].at_once += 1;
-            return Offered::Start(self.start(Running::new(now, lane, &offer, now, is_tried)));
-        }
-        if cost > self.bound {
-            return self.refuse(ShedReason::NeverFits, rank);
-        }
-        // Less critical requests can make room.
-        let kept: u64 = self.lanes.down_to(rank).iter().map(|queue| queue.cost).sum();
-        if self.lanes.get(lane).is_greedy(flow, cost, self.bound.saturating_sub(kept), now) {
-            return self.refuse(ShedReason::Share, rank);
-        }
-        if self.cost.saturating_add(cost) > self.bound {
-            let excess = self.cost.saturating_add(cost).saturating_sub(self.bound);
-            if excess > 0 && !self.evict(rank, excess, out) {
-                return self.refuse(ShedReason::Full, rank);
-            }
-        }
-        let queue = self.lanes.get_mut(lane).queue_for(flow);
-        let id = self.slab.insert(Entry::new(lane, queue, now, &offer, is_tried));
-        if let (Some(shares), false) = (&mut self.shares, self.lanes.has_waiting(rank)) {
-            shares.join(rank);
-        }
-        let index = self.slab.index(id);
-        self.lanes.get_mut(lane).push(&mut self.slab, index);
-        self.partitions.wait(lane.partition);
-        self.counts[rank].queued += 1;
-        self.cost += cost;
-        self.len += 1;
-        if let Some(deadline) = offer.deadline {
-            self.deadlines.push(deadline, id, &self.slab, self.len);
-        }
-        Offered::Queued(id)
-    }
-
     /// Tells the scheduler that a request has ended. `actual` is its measured cost. With `None`, the predicted cost
     /// counts. Instructions for queued requests are added to `out`.
     pub fn done(
@@ -236,7 +186,14 @@ impl Scheduler {
 
     /// Starts requests that can start now, and sheds requests that are too late. Instructions are added to `out`. Call
     /// it at [`next_at`](Self::next_at).
+    #[inline]
     pub fn drain(&mut self, now: u64, out: &mut Vec<Instruction>) {
+        if self.len > 0 {
+            self.drain_queue(now, out);
+        }
+    }
+
+    fn drain_queue(&mut self, now: u64, out: &mut Vec<Instruction>) {
         self.shed_missed(now, out);
         while self.len > 0 && self.has_place(now) {
             self.drop_stale_ends(now, out);
@@ -271,10 +228,15 @@ impl Scheduler {
     /// When to call [`drain`](Self::drain) next, in microseconds: when the rate starts the next request, or when the
     /// next deadline passes. `None` while no request waits, and while only the end of a running request can start the
     /// next one.
+    #[inline]
     pub fn next_at(&self) -> Option<u64> {
+        if self.len == 0 { None } else { self.next_of_queued() }
+    }
+
+    fn next_of_queued(&self) -> Option<u64> {
         let free_at = match &self.capacity {
-            Capacity::Rate(rate) if self.len > 0 => Some(rate.free_at()),
-            _ => None,
+            Capacity::Rate(rate) => Some(rate.free_at()),
+            Capacity::InFlight(_) => None,
         };
         free_at.into_iter().chain(self.deadlines.next_at()).min()
     }
@@ -289,21 +251,6 @@ impl Scheduler {
             Capacity::InFlight(limit) => {
                 let limit = limit.limit();
                 self.running < limit || self.partitions.owed(limit).is_some()
-            }
-        }
-    }
-
-    /// Whether a new request starts at once. Everything that could start has been started before.
-    fn starts_at_once(&mut self, lane: Lane, now: u64) -> bool {
-        match &mut self.capacity {
-            Capacity::Rate(rate) => {
-                rate.advance(now, self.len > 0);
-                self.len == 0 && rate.is_free()
-            }
-            Capacity::InFlight(limit) => {
-                let limit = limit.limit();
-                self.len == 0 && self.running < limit
-                    || self.partitions.is_below_share(lane.partition, limit)
             }
         }
     }
@@ -359,10 +306,6 @@ impl Scheduler {
         let id = self.take(index);
         let shed = self.counted(reason, rank);
         out.push(Instruction::Shed(id, shed));
-    }
-
-    fn refuse(&mut self, reason: ShedReason, rank: usize) -> Offered {
-        Offered::Shed(self.counted(reason, rank))
     }
 
     fn counted(&mut self, reason: ShedReason, rank: usize) -> Shed {

@@ -55,8 +55,9 @@ async fn health_checks_pass_a_full_queue_and_other_spellings_do_not() {
         request
     };
     let running = throttle.snapshot().running;
+    let before = handlers.started().len();
     assert_waits(&mut request("/health"));
-    assert_eq!(handlers.started(), ["/health"]);
+    assert_eq!(handlers.started()[before..], ["/health"]);
     assert_eq!(throttle.snapshot().running, running);
     assert_eq!(answered(&mut request("/health/../shop")).status(), 503);
     assert_eq!(answered(&mut request("/shop")).status(), 503);

@@ -54,9 +54,10 @@ fn a_request_that_was_told_before_it_was_first_polled_starts() {
     let throttle = one_at_a_time(&clock).build().unwrap();
     let first = send(&throttle, &handlers, "/1");
     let mut second = send(&throttle, &handlers, "/2");
+    assert_eq!(handlers.started(), ["/1"]);
     drop(first);
     assert_waits(&mut second);
-    assert_eq!(handlers.started(), ["/2"]);
+    assert_eq!(handlers.started(), ["/1", "/2"]);
 }
 
 #[tokio::test]

@@ -1,5 +1,9 @@
-use sluicegate::key::Const;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use sluicegate::key::{Const, Path};
 use sluicegate::{Header, Limit, ManualClock, Memory, when};
+use sluicegate_throttle::Class;
+use sluicegate_throttle::layer::class_when;
 
 use crate::client::get;
 use crate::handlers::{Handlers, Reply};
@@ -53,6 +57,28 @@ pub(crate) async fn a_client_that_leaves_the_queue_gives_its_charges_back(server
     assert!(client.send(get("/last")).waits());
     assert_eq!(handlers.started(), ["/running", "/last"]);
     assert_eq!(client.ask(get("/more")).status, 429);
+}
+
+pub(crate) async fn a_refusal_that_panics_gives_its_charges_back(server: &impl Server) {
+    let clock = ManualClock::new();
+    let handlers = Handlers::new(&clock);
+    let throttle = one_at_a_time(&clock).queue_cost(1_000).build().unwrap();
+    let rule = Limit::per_minute(2).by(Header("x-client"));
+    let critical = class_when(Path.matches("/critical"), Class::CRITICAL);
+    let layer = throttle.layer().criticality(critical).respond_with(|_, _| panic!("their own"));
+    let client = server.guard(rule, store(&clock), layer, &handlers).await;
+    let by = |path, name: &str| client.send(get(path).header("x-client", name));
+    let _running = by("/running", "bob");
+    for number in 0..5 {
+        let mut waits = by("/waits", "alice");
+        let evicts = by("/critical", &format!("carol {number}"));
+        assert!(catch_unwind(AssertUnwindSafe(|| waits.poll())).is_err(), "it has waited");
+        drop(waits);
+        let at_once = catch_unwind(AssertUnwindSafe(|| by("/shed", "alice")));
+        assert!(at_once.is_err(), "it is refused at once");
+        drop(evicts);
+    }
+    assert_eq!(throttle.snapshot().counts.all_shed(), 10);
 }
 
 pub(crate) async fn a_limit_decides_before_anything_queues(server: &impl Server) {

@@ -58,6 +58,7 @@ parity! {
     guarding:
         a_shed_request_gives_its_charges_and_places_back
         a_client_that_leaves_the_queue_gives_its_charges_back
+        a_refusal_that_panics_gives_its_charges_back
         a_limit_decides_before_anything_queues
         a_limit_is_generous_while_the_throttle_has_room;
     leaving:

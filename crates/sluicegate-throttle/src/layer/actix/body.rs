@@ -6,7 +6,8 @@ use actix_web::body::{BodySize, MessageBody};
 use actix_web::web::Bytes;
 use pin_project_lite::pin_project;
 
-use crate::layer::in_service::{InService, Piece};
+use crate::layer::in_service::InService;
+use crate::layer::served::Piece;
 
 pin_project! {
     /// The body of a response that has passed a throttle in actix-web: the unchanged body of the inner service.
@@ -18,12 +19,12 @@ pin_project! {
         // Dropped first: it may report what it cost.
         #[pin]
         inner: B,
-        in_service: Option<Box<InService>>,
+        in_service: InService,
     }
 }
 
 impl<B> ActixBody<B> {
-    pub(super) fn new(inner: B, in_service: Option<Box<InService>>) -> Self {
+    pub(super) fn new(inner: B, in_service: InService) -> Self {
         Self { inner, in_service }
     }
 
@@ -46,7 +47,7 @@ impl<B: MessageBody> MessageBody for ActixBody<B> {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Bytes, B::Error>>> {
         let mut this = self.project();
-        InService::poll_body(this.in_service, || {
+        this.in_service.poll_body(|| {
             this.inner.as_mut().poll_next(cx).map(|chunk| {
                 let piece = match &chunk {
                     None => Piece::End,
@@ -63,9 +64,7 @@ impl<B: MessageBody> MessageBody for ActixBody<B> {
         let Self { inner, mut in_service } = self;
         match inner.try_into_bytes() {
             Ok(bytes) => {
-                if let Some(in_service) = &mut in_service {
-                    in_service.took(Piece::End);
-                }
+                in_service.took(Piece::End);
                 Ok(bytes)
             }
             Err(inner) => Err(Self { inner, in_service }),

@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
-use actix_web::body::{BodySize, BoxBody, EitherBody, MessageBody};
+use actix_web::body::{BodySize, EitherBody, MessageBody};
 use actix_web::dev::{Service, ServiceRequest, ServiceResponse};
 use actix_web::http::header::CONTENT_LENGTH;
 use actix_web::http::{Method, StatusCode};
@@ -18,9 +18,8 @@ use sluicegate_core::{Cost, Decision};
 use super::body::{ActixBody, is_empty};
 use super::inside::Inside;
 use super::refusal::{announce, response};
-
-use crate::layer::admission::Place;
-use crate::layer::in_service::{Head, InService};
+use crate::layer::in_service::InService;
+use crate::layer::served::Head;
 use crate::layer::settings::Turn;
 
 pin_project! {
@@ -42,14 +41,10 @@ pin_project! {
         I: Service<ServiceRequest>,
     {
         fn drop(this: Pin<&mut Self>) {
-            let request = match this.project().state.project() {
-                StateProj::Waiting { request, .. } | StateProj::Starting { request, .. } => request,
-                StateProj::Running { .. } | StateProj::Refused { .. } => return,
-            };
-            // Limits that the request has passed have left their decision in it.
-            let has_passed = |request: &ServiceRequest| request.extensions().contains::<Decision>();
-            if request.as_ref().is_some_and(has_passed) {
-                note_unserved();
+            if let StateProj::Queued { queued } = this.project().state.project() {
+                if queued.is_unserved {
+                    note_unserved();
+                }
             }
         }
     }
@@ -58,40 +53,61 @@ pin_project! {
 pin_project! {
     #[project = StateProj]
     enum State<F> {
-        Waiting { place: Place, request: Option<ServiceRequest> },
-        Starting { in_service: Option<Box<InService>>, request: Option<ServiceRequest> },
         // The future is dropped before its place is free.
-        Running { #[pin] future: F, in_service: Option<Box<InService>> },
-        Refused { response: Option<ServiceResponse<BoxBody>> },
+        Running { #[pin] future: F, in_service: InService },
+        // Boxed, because it is large and rare: the future of every request is moved a few times.
+        Queued { queued: Box<Queued> },
     }
+}
+
+/// A request that does not go ahead at once.
+struct Queued {
+    turn: Turn,
+    request: Option<ServiceRequest>,
+    /// Whether limits further out have charged the request, and no handler has seen it.
+    is_unserved: bool,
 }
 
 impl<I, R> ActixFuture<I, R>
 where
     I: Service<ServiceRequest>,
 {
+    /// The service is called at once if the request starts at once. The service is not asked whether it is ready: in
+    /// actix-web a worker asks before it takes connections, not for each request, and asking here would take its waker
+    /// away.
     pub(super) fn new(turn: Turn, request: ServiceRequest, inside: Rc<Inside<I, R>>) -> Self {
-        let state = State::at(turn, request, &inside);
+        let state = match turn {
+            Turn::Start(in_service) => State::running(in_service, request, &inside),
+            turn => {
+                // Limits that the request has passed have left their decision in it.
+                let is_unserved = request.extensions().contains::<Decision>();
+                State::Queued {
+                    queued: Box::new(Queued { turn, request: Some(request), is_unserved }),
+                }
+            }
+        };
         Self { inside, state }
     }
 }
 
 impl<F> State<F> {
-    fn at<I, R>(turn: Turn, request: ServiceRequest, inside: &Inside<I, R>) -> Self {
-        match turn {
-            Turn::Start(in_service) => {
-                if in_service.as_ref().is_some_and(|it| it.is_less()) {
-                    request.extensions_mut().insert(Degraded);
-                }
-                Self::Starting { in_service, request: Some(request) }
-            }
-            Turn::Wait(place) => Self::Waiting { place, request: Some(request) },
-            Turn::Refuse(shed) => {
-                let mut response = response(&inside.settings, &shed, request.request());
-                response.extensions_mut().insert(Refused);
-                Self::Refused { response: Some(request.into_response(response)) }
-            }
+    fn running<I, R>(
+        mut in_service: InService,
+        request: ServiceRequest,
+        inside: &Inside<I, R>,
+    ) -> Self
+    where
+        I: Service<ServiceRequest, Future = F>,
+    {
+        if in_service.is_less() {
+            request.extensions_mut().insert(Degraded);
         }
+        let passing = in_service.passing();
+        in_service.resume();
+        let future = inside.service.call(request);
+        in_service.pause();
+        drop(passing);
+        Self::Running { future, in_service }
     }
 }
 
@@ -107,33 +123,35 @@ where
         let (inside, mut state) = (&**this.inside, this.state);
         loop {
             let next = match state.as_mut().project() {
-                StateProj::Waiting { place, request } => {
-                    let told = ready!(place.poll(cx));
-                    let request = request.take().expect(POLLED_AGAIN);
-                    State::at(inside.settings.told(told), request, inside)
-                }
-                // The service is not asked again whether it is ready: in actix-web a worker asks before it takes
-                // connections, not for each request, and asking here would take its waker away.
-                StateProj::Starting { in_service, request } => {
-                    let request = request.take().expect(POLLED_AGAIN);
-                    let mut in_service = in_service.take();
-                    let _passing = in_service.as_deref().map(InService::passing);
-                    in_service.iter_mut().for_each(|it| it.resume());
-                    State::Running { future: inside.service.call(request), in_service }
-                }
                 StateProj::Running { future, in_service } => {
-                    let _passing = in_service.as_deref().map(InService::passing);
-                    in_service.iter_mut().for_each(|it| it.resume());
+                    let _passing = in_service.passing();
+                    in_service.resume();
                     let result = future.poll(cx);
-                    in_service.iter_mut().for_each(|it| it.pause());
-                    let result = ready!(result);
-                    let in_service = in_service.take();
-                    let response = answered(result, in_service, inside);
+                    in_service.pause();
+                    let response = answered(ready!(result), in_service.take(), inside);
                     return Poll::Ready(response.map(ServiceResponse::map_into_left_body));
                 }
-                StateProj::Refused { response } => {
-                    let response = response.take().expect(POLLED_AGAIN);
-                    return Poll::Ready(Ok(response.map_into_right_body()));
+                StateProj::Queued { queued } => {
+                    if let Turn::Wait(place) = &mut queued.turn {
+                        queued.turn = inside.settings.told(ready!(place.poll(cx)));
+                    }
+                    let request = queued.request.take().expect(POLLED_AGAIN);
+                    match &mut queued.turn {
+                        Turn::Start(in_service) => {
+                            queued.is_unserved = false;
+                            State::running(in_service.take(), request, inside)
+                        }
+                        // The operator's function may panic. Limits that have charged the request then have to learn
+                        // that it was not served: they listen while this future is dropped.
+                        Turn::Refuse(shed) => {
+                            let mut response = response(&inside.settings, shed, request.request());
+                            response.extensions_mut().insert(Refused);
+                            let response = request.into_response(response);
+                            queued.is_unserved = false;
+                            return Poll::Ready(Ok(response.map_into_right_body()));
+                        }
+                        Turn::Wait(_) => unreachable!("it has been told"),
+                    }
                 }
             };
             state.set(next);
@@ -143,23 +161,16 @@ where
 
 fn answered<I, R, B: MessageBody>(
     result: Result<ServiceResponse<B>, Error>,
-    in_service: Option<Box<InService>>,
+    mut in_service: InService,
     inside: &Inside<I, R>,
 ) -> Result<ServiceResponse<ActixBody<B>>, Error> {
-    let announced = |mut response: ServiceResponse<B>| {
-        announce(&inside.settings.announcing(), response.headers_mut());
-        response
-    };
-    let result = result.map(announced);
-    let Some(mut in_service) = in_service else {
-        return result.map(|response| response.map_body(|_, body| ActixBody::new(body, None)));
-    };
-    let response = result.inspect_err(|error| {
+    let mut response = result.inspect_err(|error| {
         // In actix-web an error is a response that has not been written yet.
         let status = error.as_response_error().status_code().as_u16();
         in_service.failed(matches!(status, 429 | 503 | 504));
     })?;
-    let held = in_service.answered(head(&response), inside.settings.hold_until);
+    announce(&inside.settings.announcing(), response.headers_mut());
+    let held = in_service.answered(|| head(&response), inside.settings.hold_until);
     Ok(response.map_body(|_, body| ActixBody::new(body, held)))
 }
 
@@ -173,8 +184,8 @@ fn head<B: MessageBody>(response: &ServiceResponse<B>) -> Head {
         hold_until: extensions.get().copied(),
         is_end: is_empty(size) || response.request().method() == Method::HEAD,
         length: match size {
-            BodySize::Sized(length) => Some(length),
-            BodySize::None | BodySize::Stream => content_length(response),
+            BodySize::Sized(length) => length,
+            BodySize::None | BodySize::Stream => content_length(response).unwrap_or(u64::MAX),
         },
         // The connection is the body of its response.
         is_upgrade: response.status() == StatusCode::SWITCHING_PROTOCOLS,
@@ -199,10 +210,12 @@ where
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match &self.state {
-            State::Waiting { .. } => "ActixFuture(waiting)",
-            State::Starting { .. } => "ActixFuture(starting)",
             State::Running { .. } => "ActixFuture(running)",
-            State::Refused { .. } => "ActixFuture(refused)",
+            State::Queued { queued } => match &queued.turn {
+                Turn::Start(_) => "ActixFuture(starting)",
+                Turn::Wait(_) => "ActixFuture(waiting)",
+                Turn::Refuse(_) => "ActixFuture(refused)",
+            },
         })
     }
 }
