@@ -3,6 +3,7 @@
 mod cancellation;
 mod changing;
 mod classes;
+mod conditions;
 mod costs;
 mod leaving;
 mod nested;
