@@ -130,3 +130,19 @@ fn keys_that_come_once_leave_those_that_are_used_seldom() {
     }
     assert_eq!(predictor.predict(key(1), CLASS).mean, 50_000);
 }
+
+#[test]
+fn costs_without_a_bound_are_no_overflow_and_are_forgotten() {
+    let mut predictor = Predictor::new(64, u64::MAX);
+    for cost in [u64::MAX, 0, 1, u64::MAX / 3, 0] {
+        for flow in 0..3 {
+            (0..300).for_each(|_| predictor.learn_for(1, flow, CLASS, cost));
+            let found = predictor.predict_for(1, flow, CLASS);
+            assert!(found.mean >= 1 && found.high >= found.mean, "{found:?}");
+        }
+    }
+    (0..64).for_each(|_| predictor.learn_for(1, 0, CLASS, 1_000));
+    assert_within_tenth(&predictor, 1_000);
+    let cheap = predictor.predict_for(1, 0, CLASS).mean;
+    assert!(cheap <= 10_000, "{cheap}");
+}

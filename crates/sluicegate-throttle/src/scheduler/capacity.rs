@@ -34,6 +34,10 @@ impl Concurrency {
     }
 }
 
+/// If the clock steps back further than this, a rate continues from there, in microseconds. Otherwise it would stand
+/// still until the clock has caught up. Small steps are ignored, so that time is not counted twice.
+const STEP_BACK: u64 = 1_000_000;
+
 /// The longest period of a rate: a year, in microseconds. Any cost times a period then fits into 128 bits.
 const LONGEST: u64 = 366 * 86_400 * 1_000_000;
 
@@ -78,6 +82,9 @@ impl Rate {
 
     /// Lets time pass. While nobody waits, unused time is lost.
     pub(super) fn advance(&mut self, now: u64, has_waiting: bool) {
+        if self.at.saturating_sub(now) > STEP_BACK {
+            self.at = now;
+        }
         let elapsed = now.saturating_sub(self.at);
         self.at = self.at.max(now);
         let least = if has_waiting { -(self.drained(CATCH_UP)) } else { 0 };

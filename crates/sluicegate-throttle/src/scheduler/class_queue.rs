@@ -90,7 +90,8 @@ impl ClassQueue {
     /// queue, two such flows fill a third each, and a flow with nothing in the queue still finds room. A flow that is
     /// alone may fill the queue.
     pub(super) fn is_greedy(&self, flow: u64, cost: u64, room: u64, now: u64) -> bool {
-        if now >= self.contended_until {
+        // More than the whole time is left if the clock has stepped back.
+        if !(1..=CONTENDED).contains(&self.contended_until.saturating_sub(now)) {
             return false;
         }
         let Some(&queue) = self.owners.get(&flow) else { return false };

@@ -32,7 +32,10 @@ impl Codel {
 
     /// Whether to drop a request that leaves the queue `now` after it has `waited`.
     pub(super) fn drops(&mut self, now: u64, waited: u64) -> bool {
-        if now > self.interval_end && !self.starts_interval {
+        // An interval that ends later than a whole one from now began before the clock stepped back.
+        let is_over =
+            now > self.interval_end || self.interval_end > now.saturating_add(self.interval);
+        if is_over && !self.starts_interval {
             self.interval_end = now.saturating_add(self.interval);
             self.is_overloaded = self.min_wait > self.target;
             self.starts_interval = true;
@@ -84,5 +87,17 @@ mod tests {
         let mut codel = Codel::new(5, 100);
         assert!(!codel.drops(1, 20));
         assert!(!codel.drops(91, 4));
+    }
+
+    #[test]
+    fn it_measures_anew_after_the_clock_has_stepped_back() {
+        let mut codel = Codel::new(5, 100);
+        assert!(!codel.drops(10_000, 20));
+        assert!(!codel.drops(10_001, 20));
+        assert!(codel.drops(10_002, 20), "every request of the interval before was late");
+        assert!(!codel.drops(50, 1));
+        assert!(!codel.drops(60, 1));
+        assert!(!codel.drops(160, 20));
+        assert!(!codel.drops(161, 20), "the interval that began at 50 was not overloaded");
     }
 }

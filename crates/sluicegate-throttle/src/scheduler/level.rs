@@ -28,7 +28,9 @@ impl Level {
     /// A request is about to be offered.
     pub(super) fn observe(&mut self, now: u64, classes: &[Counts]) {
         self.offers += 1;
-        let is_over = now.saturating_sub(self.since) >= WINDOW || self.offers > REQUESTS;
+        // After a step of the clock back, a new window begins.
+        let is_past = now.checked_sub(self.since).is_none_or(|time| time >= WINDOW);
+        let is_over = is_past || self.offers > REQUESTS;
         if !is_over {
             return;
         }

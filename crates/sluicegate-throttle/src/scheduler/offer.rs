@@ -15,7 +15,7 @@ pub struct Offer {
     /// Its [partition](super::SchedulerBuilder::partitions), counted from 0; `None` for no partition.
     pub partition: Option<u8>,
     /// The key by which it is learnt how long requests run, such as a hash of the method and the route under a secret
-    /// seed. With a deadline, a request is refused if it would take too long: with a key, the last requests with this
-    /// key tell; without one, all requests together and the cost.
+    /// seed. A request that would run past its deadline is refused. How long it would run is learnt from the last
+    /// requests with its key, for each cost; for requests without a key, from all requests together.
     pub key: Option<u64>,
 }

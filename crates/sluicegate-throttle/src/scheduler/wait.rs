@@ -16,6 +16,9 @@ impl Scheduler {
     /// Whether a request that was offered `since`, and would wait from now on, can make its deadline.
     pub(super) fn chance(&mut self, now: u64, wait: u64, since: u64, offer: &Offer) -> Chance {
         let Some(deadline) = offer.deadline else { return Chance::InTime };
+        if deadline <= now {
+            return Chance::Late;
+        }
         let run_time = self.run_times.expected(offer.key, offer.cost);
         if now.saturating_add(wait).saturating_add(run_time) <= deadline {
             return Chance::InTime;

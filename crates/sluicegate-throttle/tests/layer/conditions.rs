@@ -14,6 +14,9 @@ use super::*;
 
 type View<'a> = sluicegate::adapter::HttpView<'a, String, sluicegate::adapter::Plain>;
 
+/// Sends a request to a path.
+type Sending = Box<dyn FnMut(&str) -> Answering<StatusCode>>;
+
 /// Limits, then the count of what is in flight, then the throttle. The count holds what waits and what runs.
 fn service(
     rule: impl for<'a> Rule<View<'a>> + Clone + Send + Sync + 'static,
@@ -21,7 +24,7 @@ fn service(
     throttle: &Throttle,
     handlers: &Handlers,
     clock: &ManualClock,
-) -> Box<dyn FnMut(&str) -> Answering<StatusCode>> {
+) -> Sending {
     let store = Memory::builder().capacity(100).clock(clock).build();
     let mut service = ServiceBuilder::new()
         .layer(RateLimitLayer::new(rule).store(store))

@@ -99,3 +99,25 @@ fn a_dear_request_does_not_make_the_round_robin_spin() {
 fn queued_or_started(offered: &Offered) {
     assert!(matches!(offered, Offered::Queued(_) | Offered::Start(_)), "{offered:?}");
 }
+
+#[test]
+fn flows_that_come_once_take_bounded_memory_and_leave_nothing() {
+    let (mut scheduler, mut running) = busy(Scheduler::builder().in_flight(1).queue(1_000));
+    let mut out = Vec::new();
+    for number in 1..200_000_u64 {
+        let flow = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        scheduler.offer(number, Offer { flow, ..offer(CRITICAL, 1) }, &mut out);
+        assert!(scheduler.flows(CRITICAL).count() <= 64);
+        if number % 2 == 0 {
+            scheduler.done(number, running, None, Outcome::Success, &mut out);
+            let Some(Instruction::Start(_, next)) = out.pop() else { panic!("one waits") };
+            running = next;
+        }
+    }
+    while !scheduler.is_empty() {
+        scheduler.done(1_000_000, running, None, Outcome::Success, &mut out);
+        let Some(Instruction::Start(_, next)) = out.pop() else { panic!("one waits") };
+        running = next;
+    }
+    assert_eq!((scheduler.flows(CRITICAL).count(), scheduler.cost()), (0, 0));
+}

@@ -1,4 +1,5 @@
 mod changing;
+mod clock;
 mod extremes;
 mod fairness;
 mod level;
