@@ -43,6 +43,7 @@
 //! | `metrics` | Prometheus, a Grafana dashboard, and the keys that are limited most |
 //! | `redis` | two processes that share a limit, and half of it each while Redis is away |
 //! | `fleet` | a dozen processes that divide a limit and decide in memory, while one is killed and two join |
+//! | `leases` | a dozen clients of three servers of leases, while one wants ten times as much and a server is killed |
 //! | `two_tiers` | a limit in each process and an hourly quota over all, by leases |
 //! | `critical_path` | a shop that overloads itself: who is answered, with a throttle and without |
 //! | `overload` | draws the picture of the page on overload |
