@@ -6,7 +6,7 @@ use sluicegate_core::adapter::Charge;
 use sluicegate_core::store::{LiveShare, Members, Share, Store};
 use sluicegate_core::{Limit, ManualClock, Memory};
 use sluicegate_redis::{Group, Joined};
-use sluicegate_tests::servers::until;
+use sluicegate_tests::servers::{Reply, Server, until};
 use sluicegate_tests::{answer, key};
 
 use crate::store::{by_hand, open, own_prefix, runtime, shared};
@@ -76,6 +76,81 @@ fn parts_follow_what_members_want_and_weigh() {
         ((part - expected).abs() < 0.02).then_some(())
     });
     assert!(one.members().part().is_some());
+}
+
+#[test]
+fn a_member_that_is_cut_off_stops_or_keeps_its_part_as_it_was_told() {
+    let (clock, server) = (ManualClock::new(), Server::start());
+    let prefix = own_prefix();
+    let group = || open(by_hand(&clock).url(&server.url()).prefix(&prefix)).group("fleet");
+    let stops = join(group().stop_when_cut_off());
+    let keeps = join(group());
+    let half = Some((1, 2));
+    until_part(&clock, stops.members(), half);
+    until_part(&clock, keeps.members(), half);
+
+    server.kill();
+    // The others count it for three rounds after its last heartbeat, which was at most a third of a round ago.
+    let cut_off = clock.now();
+    until_part(&clock, stops.members(), None);
+    let spent_for = Duration::from_micros(clock.now() - cut_off);
+    assert!(spent_for <= Duration::from_millis(3_040), "{spent_for:?}");
+    clock.advance(Duration::from_secs(3_600));
+    assert_eq!(stops.members().part(), None);
+    assert_eq!(keeps.members().part().map(|part| part.as_ratio()), half);
+
+    server.restart();
+    until_part(&clock, stops.members(), half);
+    until_part(&clock, keeps.members(), half);
+}
+
+/// Whoever may write to the row takes parts away, but nobody spends more than the whole.
+#[test]
+fn forged_members_take_parts_away_and_add_none() {
+    let (clock, prefix) = (ManualClock::new(), own_prefix());
+    let (one, two) = (join(group(&clock, &prefix)), join(group(&clock, &prefix)));
+    until_part(&clock, one.members(), Some((1, 2)));
+    until_part(&clock, two.members(), Some((1, 2)));
+
+    let names = shared().cli(["KEYS", &format!("{prefix}*members")]).list();
+    let name = names.into_iter().next().expect("a row").text();
+    let row = || match shared().cli(["GET", &name]) {
+        Reply::Bytes(row) => row,
+        other => panic!("no row: {other:?}"),
+    };
+    let write = |row: Vec<u8>| {
+        shared().cli([b"SET".to_vec(), name.clone().into_bytes(), row]);
+    };
+    let together = || {
+        let part = |joined: &Joined| joined.members().part().map_or(0.0, |part| part.as_f64());
+        part(&one) + part(&two)
+    };
+    let forged = |member: f64, wants: f64, weight: f64| {
+        let round = (clock.now() / 1_000_000) as f64;
+        [member, round, wants, weight, wants, weight].map(f64::to_le_bytes).concat()
+    };
+    let entries = [
+        forged(7.0, 0.0, 1.0),
+        forged(8.0, f64::MAX, 1.0),
+        forged(9.0, f64::NAN, f64::NAN),
+        forged(10.0, -1.0, 5.0),
+        forged(11.0, 3.0, f64::INFINITY),
+        forged(12.0, 0.0, 4e9),
+    ];
+    for entry in entries {
+        write([row(), entry].concat());
+        for _ in 0..100 {
+            clock.advance(Duration::from_millis(40));
+            std::thread::sleep(Duration::from_millis(1));
+            assert!(together() <= 1.0, "{}", together());
+        }
+    }
+    write(b"junk".to_vec());
+    clock.advance(Duration::from_secs(1));
+    assert!(together() <= 1.0);
+    shared().cli(["DEL", &name]);
+    until_part(&clock, one.members(), Some((1, 2)));
+    until_part(&clock, two.members(), Some((1, 2)));
 }
 
 #[test]

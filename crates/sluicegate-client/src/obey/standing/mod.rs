@@ -120,8 +120,15 @@ impl Standing {
         match self.quotas.allowance(now, self.in_flight) {
             Allowance::Free => {}
             Allowance::Until(when) => return wait(when - now),
-            Allowance::Gap(_) if now < self.next => return wait(self.next - now),
-            Allowance::Gap(gap) => self.next = now.saturating_add(rules.bounded(self.stretch(gap))),
+            Allowance::Gap(gap) => {
+                let next = now.saturating_add(rules.bounded(self.stretch(gap)));
+                if now < self.next {
+                    // A bad time may have left a gap that is longer than the one that holds now.
+                    self.next = self.next.min(next);
+                    return wait(self.next - now);
+                }
+                self.next = next;
+            }
         }
         if turn == Turn::Probe {
             self.resume = Resume::Probing(now);

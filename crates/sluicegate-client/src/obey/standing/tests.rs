@@ -316,3 +316,23 @@ fn the_gaps_between_requests_are_no_longer_than_a_server_may_demand() {
     let waits = client.waits();
     assert!((60 * SECOND..=3_600 * SECOND).contains(&waits), "{waits}");
 }
+
+#[test]
+fn a_bad_time_leaves_no_longer_gap_than_the_one_that_holds_now() {
+    let mut client = Client::new();
+    client.exchange(200, &[("ratelimit", r#""a";r=100;t=3600"#)]);
+    let before = client.ask();
+    // One is left for an hour: the next request may go in an hour.
+    client.exchange(200, &[("ratelimit", r#""a";r=2;t=3600"#)]);
+    client.exchange(200, &[("ratelimit", r#""a";r=1;t=3600"#)]);
+    assert!(client.waits() > 1_000 * SECOND);
+    // The response to the one that was under way says that the window is a new one: ten are left for ten seconds.
+    client.hear(before, 200, &[("ratelimit", r#""a";r=10;t=10"#)]);
+    let waits = client.waits();
+    assert!(waits <= 2 * SECOND, "{waits}");
+    // Asking again does not put it off.
+    client.now += waits / 2;
+    assert!(client.waits() <= waits / 2 + 1);
+    client.now += waits;
+    assert_eq!(client.ask(), Turn::Go);
+}

@@ -56,6 +56,19 @@ fn a_member_admits_its_part_of_every_limit() {
     }
 }
 
+/// What the guide warns of: parts are for limits that all processes share. A router that hashes keys sends all requests of
+/// a key to one process, which has only its part.
+#[test]
+fn a_key_that_is_routed_to_one_member_gets_no_more_than_that_members_part() {
+    let clock = ManualClock::new();
+    let members: Vec<_> = (0..4).map(|_| member_of(4, &clock).0).collect();
+    let limit = Limit::per_minute(8);
+    let routed: usize = members[..1].iter().map(|store| admitted(store, limit)).sum();
+    assert_eq!(routed, 2, "a quarter of what the limit says");
+    let spread: usize = members[1..].iter().map(|store| admitted(store, limit)).sum();
+    assert_eq!(spread + routed, 8, "all of it, where requests go to all members");
+}
+
 #[test]
 fn below_one_request_buckets_admit_one_at_a_time_and_counts_admit_none() {
     for limit in eight() {
