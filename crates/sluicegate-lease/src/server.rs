@@ -13,12 +13,18 @@ pub struct Server {
     pool: Pool,
     parent: Option<Session>,
     has_parent: bool,
+    /// When it may ask its parent early again.
+    hurries: u64,
 }
+
+/// A server asks its parent early if its clients want much more, but not more often than this, in milliseconds.
+const HURRY_EVERY: u64 = 500;
 
 impl Server {
     /// Makes the root of a tree of servers, or the only one.
     pub fn root(name: impl Into<Box<str>>, templates: Templates) -> Self {
-        Self { name: name.into(), pool: Pool::new(templates), parent: None, has_parent: false }
+        let pool = Pool::new(templates);
+        Self { name: name.into(), pool, parent: None, has_parent: false, hurries: 0 }
     }
 
     /// Makes a server that leases its capacity from a parent. All servers of which one is the master share a name.
@@ -63,14 +69,15 @@ impl Server {
     pub fn poll(&mut self, now: u64) -> Action {
         self.pool.tick(now);
         let Some(session) = &mut self.parent else { return Action::Wait(u64::MAX) };
+        if now >= self.hurries && self.pool.wants_much_more() && session.hurry(now) {
+            self.hurries = now.saturating_add(HURRY_EVERY);
+        }
         if self.pool.leased().all(|leased| session.asks_for(leased)) && !session.is_due(now) {
             return session.poll(now);
         }
-        let resources: Vec<Box<str>> = session.resources().map(Into::into).collect();
-        for resource in resources {
-            if self.pool.leased().any(|leased| *leased == *resource) {
-                continue;
-            }
+        let is_gone = |resource: &&str| !self.pool.is_leased(resource);
+        let gone: Vec<Box<str>> = session.resources().filter(is_gone).map(Into::into).collect();
+        for resource in gone {
             // Nobody asks for it any more: it goes back to the parent.
             if session.has_returned(now, &resource) {
                 session.remove(&resource);
@@ -84,7 +91,11 @@ impl Server {
             session.set_demands(resource, self.pool.demands(resource));
             session.set_outstanding(resource, outstanding, self.pool.is_learning(resource));
         }
-        session.poll(now)
+        let action = session.poll(now);
+        if let Action::Ask(_) = action {
+            self.pool.told_parent();
+        }
+        action
     }
 
     /// The parent has answered.
@@ -126,6 +137,7 @@ mod tests {
     use super::Server;
     use crate::amount::Amount;
     use crate::client::{Action, OnLoss, Session};
+    use crate::demand::Demand;
     use crate::template::{Template, Templates};
 
     const SECOND: u64 = 1_000;
@@ -147,16 +159,61 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_server_leases_what_its_clients_want_and_gives_it_back() {
-        let lease = |template: Template| {
-            let template = template.lease(Duration::from_secs(10)).refresh(Duration::from_secs(1));
-            Templates::new([template]).unwrap()
+    /// A tree of two servers.
+    fn tree(capacity: u64, refresh: Duration) -> (Server, Server) {
+        let templates = |template: Template| {
+            Templates::new([template.lease(Duration::from_secs(10)).refresh(refresh)]).unwrap()
         };
-        let mut root = Server::root("root", lease(Template::new("*", Amount::units(100))));
-        let mut child = Server::child("child", lease(Template::from_parent("*")));
+        let mut root = Server::root("root", templates(Template::new("*", Amount::units(capacity))));
+        let mut child = Server::child("child", templates(Template::from_parent("*")));
         root.lead(0, 1, Some(Vec::new()), 0);
         child.lead(0, 1, Some(Vec::new()), 0);
+        (root, child)
+    }
+
+    #[test]
+    fn a_server_whose_clients_want_much_more_asks_its_parent_at_once() {
+        let (mut root, mut child) = tree(100, Duration::from_secs(5));
+        let mut client = Session::new("client", 0, 0);
+        client.add("db", Amount::units(10), OnLoss::Stop);
+        run(&mut root, &mut child, &mut client, 0, 8 * SECOND);
+        client.set_demands("db", vec![Demand::of(Amount::units(80))]);
+        assert!(client.hurry(8 * SECOND));
+        run(&mut root, &mut child, &mut client, 8 * SECOND, 10 * SECOND);
+        assert_eq!(client.capacity(10 * SECOND, "db"), Amount::units(80));
+
+        // A client that changes its mind all the time does not make its server ask all the time.
+        let mut asked = 0;
+        for now in (10 * SECOND..15 * SECOND).step_by(100) {
+            let wants = if now % 200 == 0 { 1 } else { 90 };
+            client.set_demands("db", vec![Demand::of(Amount::units(wants))]);
+            client.hurry(now);
+            ask(&mut client, &mut child, now);
+            if let Action::Ask(request) = child.poll(now) {
+                asked += 1;
+                child.answered(now, &root.answer(now, &request).unwrap());
+            }
+        }
+        assert!(asked <= 12, "{asked} times in five seconds");
+    }
+
+    #[test]
+    fn a_server_of_ten_thousand_resources_leases_them_all() {
+        let (mut root, mut child) = tree(100, Duration::from_secs(1));
+        let mut client = Session::new("client", 0, 0);
+        for number in 0..10_000 {
+            client.add(&format!("resource-{number}"), Amount::units(number % 100), OnLoss::Stop);
+        }
+        run(&mut root, &mut child, &mut client, 0, 4 * SECOND);
+        for number in 0..10_000 {
+            let capacity = client.capacity(4 * SECOND, &format!("resource-{number}"));
+            assert_eq!(capacity, Amount::units(number % 100));
+        }
+    }
+
+    #[test]
+    fn a_server_leases_what_its_clients_want_and_gives_it_back() {
+        let (mut root, mut child) = tree(100, Duration::from_secs(1));
         let mut client = Session::new("client", 0, 0);
         client.add("db", Amount::units(30), OnLoss::Stop);
 

@@ -1,5 +1,6 @@
 //! 10,000 clients on three levels that share five million requests a second, with mishaps.
 
+use std::fs;
 use std::time::{Duration, Instant};
 
 use super::Wishes;
@@ -23,7 +24,7 @@ pub(crate) fn run(wishes: &Wishes) -> Vec<String> {
     let mut problems = Vec::new();
     let names = ["calm", "a mishap a minute", "a mishap a minute, bad network"];
     for (at, name) in names.into_iter().enumerate() {
-        let started = Instant::now();
+        let started = Time::now();
         let setting = if at == 2 { crowded().bad_network() } else { crowded() };
         let mut world = crowd(setting, seed);
         if at > 0 {
@@ -49,6 +50,25 @@ pub(crate) fn run(wishes: &Wishes) -> Vec<String> {
     println!();
     problems.extend(fill_buckets(seed, wishes.is_short));
     problems
+}
+
+/// The time of the processor, if the system tells, or else that of the wall.
+struct Time(Instant, Option<Duration>);
+
+impl Time {
+    fn now() -> Self {
+        // On Linux, the first number is the time on a processor in nanoseconds.
+        let text = fs::read_to_string("/proc/self/schedstat").ok();
+        let nanos = text.and_then(|text| text.split(' ').next()?.parse().ok());
+        Self(Instant::now(), nanos.map(Duration::from_nanos))
+    }
+
+    fn elapsed(&self) -> Duration {
+        match (self.1, Self::now().1) {
+            (Some(before), Some(now)) => now.saturating_sub(before),
+            _ => self.0.elapsed(),
+        }
+    }
 }
 
 fn print_row(name: &str, seconds: u64, seen: &Seen) {

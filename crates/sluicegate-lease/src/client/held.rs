@@ -21,7 +21,6 @@ pub(super) const LONGEST_LEASE: u64 = 24 * 60 * 60 * 1_000;
 /// What a client knows of one resource.
 #[derive(Debug, Clone)]
 pub(super) struct Held {
-    pub(super) resource: Box<str>,
     pub(super) demands: Vec<Demand>,
     pub(super) outstanding: Amount,
     pub(super) learning: bool,
@@ -35,9 +34,8 @@ pub(super) struct Held {
 }
 
 impl Held {
-    pub(super) fn new(resource: &str) -> Self {
+    pub(super) fn new() -> Self {
         Self {
-            resource: resource.into(),
             demands: vec![Demand::of(Amount::ZERO)],
             outstanding: Amount::ZERO,
             learning: false,

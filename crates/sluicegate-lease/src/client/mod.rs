@@ -8,6 +8,8 @@ mod held;
 #[cfg(test)]
 mod tests;
 
+use indexmap::IndexMap;
+
 use self::backoff::Backoff;
 use self::held::{Held, LONGEST_LEASE};
 use crate::amount::Amount;
@@ -47,7 +49,8 @@ pub struct Session {
     client: Box<str>,
     sequence: u64,
     fence: u64,
-    resources: Vec<Held>,
+    /// By name. In requests and answers they have the same order.
+    resources: IndexMap<Box<str>, Held>,
     flight: Option<Flight>,
     next: u64,
     timeout: u64,
@@ -90,7 +93,7 @@ impl Session {
             client: client.into(),
             sequence: first_sequence,
             fence: 0,
-            resources: Vec::new(),
+            resources: IndexMap::new(),
             flight: None,
             next: 0,
             timeout: TIMEOUT,
@@ -123,9 +126,7 @@ impl Session {
     /// Does not ask for a resource any more. What it had of it ends with its lease; want nothing for a while first to
     /// give it back.
     pub fn remove(&mut self, resource: &str) {
-        let before = self.resources.len();
-        self.resources.retain(|held| &*held.resource != resource);
-        if self.resources.len() < before && self.flight.take().is_some() {
+        if self.resources.swap_remove(resource).is_some() && self.flight.take().is_some() {
             // The answer on its way is for other resources.
             self.next = 0;
         }
@@ -156,7 +157,7 @@ impl Session {
 
     /// The resources that it asks for.
     pub fn resources(&self) -> impl Iterator<Item = &str> {
-        self.resources.iter().map(|held| &*held.resource)
+        self.resources.keys().map(|resource| &**resource)
     }
 
     /// Sets what [`OnLoss::Safe`] uses until the server has said what is safe.
@@ -171,11 +172,9 @@ impl Session {
     }
 
     fn held(&mut self, resource: &str) -> &mut Held {
-        let at = self.resources.iter().position(|held| &*held.resource == resource);
-        let at = at.unwrap_or_else(|| {
-            self.resources.push(Held::new(resource));
+        let at = self.resources.get_index_of(resource).unwrap_or_else(|| {
             self.next = 0;
-            self.resources.len() - 1
+            self.resources.insert_full(resource.into(), Held::new()).0
         });
         &mut self.resources[at]
     }
@@ -212,7 +211,7 @@ impl Session {
     }
 
     fn find(&self, resource: &str) -> Option<&Held> {
-        self.resources.iter().find(|held| &*held.resource == resource)
+        self.resources.get(resource)
     }
 
     /// Whether [`poll`](Self::poll) would ask, so that what is wanted has to be known.
@@ -239,8 +238,8 @@ impl Session {
         }
         self.sequence += 1;
         self.flight = Some(Flight { sequence: self.sequence, sent: now });
-        let resources = self.resources.iter_mut().map(|held| ResourceRequest {
-            resource: held.resource.clone(),
+        let resources = self.resources.iter_mut().map(|(resource, held)| ResourceRequest {
+            resource: resource.clone(),
             demands: held.demands.clone(),
             has: held.tell(now),
             outstanding: held.outstanding,
@@ -266,7 +265,7 @@ impl Session {
         self.fence = response.fence;
         let mut refresh = u64::MAX;
         let mut failed = false;
-        for (held, answer) in self.resources.iter_mut().zip(&response.answers) {
+        for (held, answer) in self.resources.values_mut().zip(&response.answers) {
             match answer {
                 Ok(Answer::Grant(grant)) => {
                     held.grant(flight.sent, grant);
@@ -299,7 +298,7 @@ impl Session {
         if self.flight.take().is_none() {
             return;
         }
-        if self.resources.iter().all(|held| now >= held.expires) {
+        if self.resources.values().all(|held| now >= held.expires) {
             // It holds nothing, as if it were new. So a fence that was much too high does not bind it for ever.
             self.fence = 0;
         }
@@ -332,7 +331,7 @@ impl Session {
             return None;
         }
         self.flight = None;
-        let resources = self.resources.drain(..).map(|held| held.resource).collect();
+        let resources = self.resources.drain(..).map(|(resource, _)| resource).collect();
         Some(self.release(resources))
     }
 }

@@ -50,6 +50,7 @@ mod demands;
 mod holders;
 mod learning;
 mod resource;
+mod rise;
 #[cfg(test)]
 mod tests;
 
@@ -319,6 +320,22 @@ impl Pool {
         resources
             .filter(|(_, resource)| resource.template().source == Source::Parent)
             .map(|(name, _)| &**name)
+    }
+
+    /// Whether the capacity of a resource that clients ask for comes from a parent.
+    pub(crate) fn is_leased(&self, resource: &str) -> bool {
+        let resource = self.resources.get(resource);
+        resource.is_some_and(|resource| resource.template().source == Source::Parent)
+    }
+
+    /// Whether clients want much more of something than the parent was told.
+    pub(crate) fn wants_much_more(&self) -> bool {
+        self.resources.values().any(|resource| resource.wants_much_more(self.now))
+    }
+
+    /// The parent was told what clients want.
+    pub(crate) fn told_parent(&mut self) {
+        self.resources.values_mut().for_each(Resource::told_parent);
     }
 
     /// Whether this server still learns what clients hold of a resource.

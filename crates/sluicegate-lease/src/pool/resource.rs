@@ -7,6 +7,7 @@ use crate::pool::ask::{Answer, Ask, AskError, Grant};
 use crate::pool::bands::Bands;
 use crate::pool::holders::{Hold, Holders};
 use crate::pool::learning::Learning;
+use crate::pool::rise::Rise;
 use crate::rules::{Rule, holds};
 use crate::template::{Algorithm, Source, Template};
 
@@ -19,6 +20,7 @@ pub(super) struct Resource {
     holders: Holders,
     bands: Bands,
     weights: u64,
+    rise: Rise,
     /// Something has changed since the last division.
     is_dirty: bool,
     /// When to divide again.
@@ -44,6 +46,7 @@ impl Resource {
             holders: Holders::default(),
             bands: Bands::default(),
             weights: 0,
+            rise: Rise::default(),
             is_dirty: true,
             next_division: 0,
             learning,
@@ -63,6 +66,16 @@ impl Resource {
     pub(super) fn supply(&mut self, capacity: Amount, until: u64) {
         self.is_dirty |= self.leased.0 != capacity;
         self.leased = (capacity, until);
+        self.rise.supplied();
+    }
+
+    /// Whether clients want much more than a parent was told, and than there is.
+    pub(super) fn wants_much_more(&self, now: u64) -> bool {
+        self.template.source == Source::Parent && self.rise.is_untold(self.capacity(now))
+    }
+
+    pub(super) fn told_parent(&mut self) {
+        self.rise.told();
     }
 
     pub(super) fn is_learning(&self) -> bool {
@@ -126,6 +139,7 @@ impl Resource {
         }
         self.holders.demands().for_each(|demands| self.scratch.extend_from_slice(demands));
         self.weights = self.scratch.iter().map(|demand| demand.want.weight).sum();
+        self.rise.wants(now, self.scratch.iter().map(|demand| demand.want.wants).sum());
         self.bands = Bands::divide(self.capacity(now), &self.template, &mut self.scratch);
         self.scratch.clear();
     }
@@ -162,7 +176,7 @@ impl Resource {
             part.granted = Amount::ZERO;
         }
         self.hold(now, at, ask, part.granted, ttl);
-        let refresh = self.refresh(ask, part, ttl);
+        let refresh = self.refresh(now, ask, part, ttl);
         self.end_learning(now);
         Ok(Answer::Grant(Grant {
             capacity: part.granted,
@@ -211,7 +225,7 @@ impl Resource {
         self.holders.hold(at, ask.sequence, hold, now.saturating_add(with_drift(lease)));
     }
 
-    fn refresh(&self, ask: &Ask<'_>, part: Part, ttl: u64) -> Duration {
+    fn refresh(&self, now: u64, ask: &Ask<'_>, part: Part, ttl: u64) -> Duration {
         if part.granted < ask.has {
             // What it gives back is free for others when it has said so.
             return AT_ONCE;
@@ -222,9 +236,16 @@ impl Resource {
             // Its own lease will be renewed, or come.
             None if ttl == 0 => return self.template.refresh / 4,
             None if part.granted < part.share => self.template.refresh / 4,
+            // So will be what its server has asked its parent for.
+            None if self.may_get_more(now, ask, part) => self.template.refresh / 4,
             None => self.template.refresh,
         };
         refresh.min(Duration::from_millis(ttl / 2)).max(AT_ONCE)
+    }
+
+    fn may_get_more(&self, now: u64, ask: &Ask<'_>, part: Part) -> bool {
+        let is_leased = self.template.source == Source::Parent;
+        is_leased && part.granted < ask.wants() && self.rise.is_awaited(now)
     }
 
     fn safe(&self, now: u64, ask: &Ask<'_>) -> Amount {

@@ -276,6 +276,10 @@ impl World {
         let now = self.now();
         let client = &mut self.clients[at];
         client.run_bucket(now);
+        if wants > client.wants.as_f64() * 2.0 && client.session.hurry(client.clock.local(now)) {
+            client.wake = now;
+            self.events.at(now, Event::PollClient(at));
+        }
         client.wants = amount(wants);
         client.session.set_demands(RESOURCE, vec![Demand::of(client.wants)]);
     }
