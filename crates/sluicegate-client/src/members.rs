@@ -7,7 +7,11 @@
 //! | [`by_look`] | what a function of yours finds |
 //! | [`Members::assigned`], [`Members::see`] | a number that is set by hand |
 //!
-//! Each looks four times within the [bound](Members#the-bound). While a look fails, the last view stays. A gossip
+//! Each looks four times within the [bound](Members#the-bound). While a look fails, the last view stays. A number that is
+//! too small for a moment, such as half of what is being written to a file, is not spent: a part grows only when nothing
+//! smaller was seen for the bound.
+//!
+//! A gossip
 //! protocol would find members without a server, but it is a protocol of datagrams that anybody on the network can
 //! forge, and everyone who has Kubernetes or Redis has a list of members that is kept by something better.
 //!
@@ -29,17 +33,24 @@
 //! ```
 
 use std::collections::BTreeSet;
-use std::net::IpAddr;
+use std::fs::File;
+use std::io::Read;
+use std::net::{IpAddr, ToSocketAddrs};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use sluicegate::store::Members;
+use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
 
 use crate::error::ConfigError;
 
 /// Looks within the bound.
 const LOOKS: u32 = 4;
+
+/// The most that is read of a file: more than a number has, with spaces around it.
+const MOST_BYTES: u64 = 64;
 
 /// Looks at its source until it is dropped. This process then spends nothing.
 #[derive(Debug)]
@@ -67,17 +78,17 @@ impl Drop for Watched {
 ///
 /// The bound has to be four times as long as names are cached, and as it takes to drop a pod that has crashed.
 ///
+/// The name has to have all addresses in every answer. With a server of names that answers with some of them, in turn,
+/// members would count too few, and spend more than the limit.
+///
 /// # Errors
 ///
 /// When there is no tokio runtime, or the bound is less than 10 ms, or ten minutes and more.
 pub fn dns(host: &str, own: IpAddr, bound: Duration) -> Result<Watched, ConfigError> {
     let host = host.to_owned();
-    by_look(bound, move || {
-        let host = host.clone();
-        async move {
-            let found = tokio::net::lookup_host((host.as_str(), 0)).await.ok()?;
-            Some(count(found.map(|address| address.ip()), own))
-        }
+    by_blocking_look(bound, move || {
+        let found = (host.as_str(), 0).to_socket_addrs().ok()?;
+        Some(count(found.map(|address| address.ip()), own))
     })
 }
 
@@ -94,11 +105,29 @@ fn count(found: impl Iterator<Item = IpAddr>, own: IpAddr) -> u64 {
 /// When there is no tokio runtime, or the bound is less than 10 ms, or ten minutes and more.
 pub fn file(path: impl Into<PathBuf>, bound: Duration) -> Result<Watched, ConfigError> {
     let path = path.into();
+    by_blocking_look(bound, move || {
+        let mut text = String::new();
+        File::open(&path).ok()?.take(MOST_BYTES).read_to_string(&mut text).ok()?;
+        text.trim().parse().ok()
+    })
+}
+
+/// Looks on a thread for what may block, one look at a time: a file system or a server of names that does not answer holds
+/// one thread, and not one more with each look.
+fn by_blocking_look<L>(bound: Duration, look: L) -> Result<Watched, ConfigError>
+where
+    L: Fn() -> Option<u64> + Send + Sync + 'static,
+{
+    let (look, free) = (Arc::new(look), Arc::new(Semaphore::new(1)));
     by_look(bound, move || {
-        let path = path.clone();
+        let (look, free) = (look.clone(), free.clone());
         async move {
-            let read = tokio::task::spawn_blocking(move || std::fs::read_to_string(path));
-            read.await.ok()?.ok()?.trim().parse().ok()
+            let place = free.try_acquire_owned().ok()?;
+            let looking = tokio::task::spawn_blocking(move || {
+                let _place = place;
+                look()
+            });
+            looking.await.ok()?
         }
     })
 }
@@ -138,6 +167,8 @@ where
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
 
     const BOUND: Duration = Duration::from_millis(40);
@@ -170,6 +201,54 @@ mod tests {
         until(&watched, Some((1, 4))).await;
         std::fs::write(&path, "5").unwrap();
         until(&watched, Some((1, 5))).await;
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn a_name_that_has_no_address_or_many_is_counted_as_it_is() {
+        let own = "10.0.0.7".parse().unwrap();
+        assert_eq!(count(std::iter::empty(), own), 0);
+        let many =
+            (0..1_000_000_u32).map(|number| IpAddr::from((0x0A00_0000 | number).to_be_bytes()));
+        assert_eq!(count(many, own), 1_000_000);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_source_that_does_not_answer_holds_one_thread() {
+        let looks = Arc::new(AtomicUsize::new(0));
+        let (answer, asked) = std::sync::mpsc::channel();
+        let (begun, asked) = (looks.clone(), std::sync::Mutex::new(asked));
+        let look = move || {
+            begun.fetch_add(1, Ordering::SeqCst);
+            asked.lock().unwrap().recv().ok()
+        };
+        let watched = by_blocking_look(BOUND, look).unwrap();
+        while looks.load(Ordering::SeqCst) == 0 {
+            tokio::task::yield_now().await;
+        }
+        // Many looks later, the first one is still alone.
+        for _ in 0..20 {
+            tokio::time::advance(BOUND).await;
+        }
+        assert_eq!(looks.load(Ordering::SeqCst), 1);
+        // What is answered too late is not used. The next looks are.
+        for count in [1, 7, 7, 7, 7] {
+            answer.send(count).unwrap();
+        }
+        while watched.members().part().is_none() {
+            tokio::time::advance(BOUND / 8).await;
+        }
+        assert_eq!(watched.members().part().unwrap().as_ratio(), (1, 7));
+    }
+
+    #[tokio::test]
+    async fn a_file_without_an_end_is_not_read_to_its_end() {
+        let path = std::env::temp_dir().join(format!("sluicegate-endless-{}", std::process::id()));
+        std::fs::write(&path, " ".repeat(1 << 20) + "4").unwrap();
+        let watched = file(&path, BOUND).unwrap();
+        let looked = by_look(BOUND, || async { Some(2) }).unwrap();
+        until(&looked, Some((1, 2))).await;
+        assert_eq!(watched.members().part(), None);
         std::fs::remove_file(&path).unwrap();
     }
 

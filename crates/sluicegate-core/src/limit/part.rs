@@ -23,7 +23,7 @@ impl Part {
     /// The whole.
     pub const WHOLE: Self = Self(1 << SHIFT_BITS);
 
-    /// `parts / of`, at most the whole. `None` when that is nothing.
+    /// `parts / of`, at most the whole. `None` when that is nothing, or less than one of 2^27.
     pub fn of(parts: u64, of: u64) -> Option<Self> {
         if parts == 0 {
             return None;
@@ -37,8 +37,8 @@ impl Part {
         } else {
             (0..=MOST_SHIFT).rev().find(|shift| weight(parts, of, *shift) <= MOST.into())?
         };
-        let weight = u64::try_from(weight(parts, of, shift)).ok()?.min(MOST);
-        Some(Self((weight as u32) << SHIFT_BITS | shift))
+        let weight = u64::try_from(weight(parts, of, shift)).ok()?;
+        (weight <= MOST).then_some(Self((weight as u32) << SHIFT_BITS | shift))
     }
 
     /// `parts / of`, rounded down where that takes more than 64 bits.
@@ -50,9 +50,9 @@ impl Part {
         Self::of(u64::try_from(parts >> shift).ok()?, u64::try_from(of).unwrap_or(u64::MAX))
     }
 
-    /// One of `members` equal parts.
+    /// One of `members` equal parts, and of 2^27 if there are more.
     pub fn one_of(members: u64) -> Self {
-        Self::of(1, members).unwrap_or(Self::WHOLE)
+        Self::of(1, members.min(MOST)).unwrap_or(Self::WHOLE)
     }
 
     /// The part as a number, 1 for the whole.
@@ -147,6 +147,8 @@ mod tests {
         for n in [1, 2, 96, 1_000_003, MOST] {
             assert_eq!(Part::one_of(n).as_ratio(), (1, n));
         }
+        assert_eq!((Part::of(1, MOST + 1), Part::of(1, u64::MAX)), (None, None));
+        assert_eq!(Part::one_of(u64::MAX).as_ratio(), (1, MOST));
         assert_eq!(Part::of(5, 480), Part::of(1, 96));
         assert_eq!(Part::of(0, 7), None);
         assert_eq!(Part::of(8, 7), Some(Part::WHOLE));

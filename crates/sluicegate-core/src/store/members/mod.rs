@@ -129,9 +129,9 @@ impl Members {
     }
 
     /// There are `count` members, and this is one of them. 0 if it is none: it then has nothing, and begins anew when
-    /// it is one again.
+    /// it is one again. It has nothing either if its part would be less than one of 2^27.
     pub fn see(&self, count: u64) {
-        self.see_part((count > 0).then(|| Part::one_of(count)));
+        self.see_part(Part::of(1, count).filter(|_| count > 0));
     }
 
     /// This member gets `part`, `None` if it is no member. The parts that one view gives to all members must not be more

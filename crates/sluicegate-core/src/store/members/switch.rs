@@ -153,6 +153,17 @@ mod tests {
     }
 
     #[test]
+    fn a_number_that_was_read_half_written_is_never_spent() {
+        let mut switch = member_of(40);
+        // 41, of which only the first digit was there, and then all of it.
+        see(&mut switch, 100, 4);
+        assert_eq!(part(&mut switch, 350), Some((1, 40)));
+        see(&mut switch, 350, 41);
+        assert_eq!(part(&mut switch, 350), Some((1, 41)));
+        assert_eq!(part(&mut switch, 9_000), Some((1, 41)));
+    }
+
+    #[test]
     fn a_member_that_is_dropped_begins_anew() {
         let mut switch = member_of(4);
         switch.see(100, None, u64::MAX);

@@ -247,6 +247,19 @@ fn a_window_is_guarded_at_both_ends() {
 }
 
 #[test]
+fn a_number_of_members_beyond_belief_admits_nothing() {
+    let (store, members) = member_of(1, &ManualClock::new());
+    for count in [1 << 27, u64::MAX, 0] {
+        members.see(count);
+        assert!(!take(&store, Limit::per_second(2_000_000), 1).is_admitted(), "{count}");
+    }
+    let (store, members) = member_of(1, &ManualClock::new());
+    members.see(1_000_000);
+    let limit = Limit::per_second(2_000_000);
+    assert_eq!(admitted(&store, limit), 2);
+}
+
+#[test]
 fn a_part_too_small_to_stay_exact_is_an_error_and_no_refusal() {
     let (store, members) = member_of(1, &ManualClock::new());
     members.see(100_000_000);
