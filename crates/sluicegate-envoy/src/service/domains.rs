@@ -2,7 +2,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use sluicegate_config::document::{self, Cost, Document, Key, LimitTable};
+use sluicegate_config::document::{self, Condition, Cost, Document, Key, LimitTable, Texts};
 use sluicegate_config::reader::text_within_bounds;
 use sluicegate_config::{Diagnostic, PolicyError, SourceLocation};
 use sluicegate_core::Limit;
@@ -82,6 +82,9 @@ impl Domain {
     }
 }
 
+/// The method of the rules in a domain's document. No request has it.
+const NO_METHOD: &str = "DESCRIPTOR";
+
 fn as_rule(rate: Rate, shadow: bool) -> document::Rule {
     let limit = rate.limit();
     // The name of a limit is that of its only rule.
@@ -94,7 +97,11 @@ fn as_rule(rate: Rate, shadow: bool) -> document::Rule {
             shadow,
             ..LimitTable::default()
         })],
-        when: None,
+        // A file may have more limits than one request may meet.
+        when: Some(Condition {
+            method: Some(Texts::One(NO_METHOD.into())),
+            ..Condition::default()
+        }),
         cost: (rate.count == 0).then_some(Cost::Fixed(2)),
         tiers: None,
         cases: Vec::new(),

@@ -1,9 +1,14 @@
 //! The server as its clients see it: real clients over real ports.
 
+mod admin;
 mod behaviour;
+mod bounds;
+mod failing;
 mod http;
 mod json;
+mod large;
 mod rules;
 mod running;
 mod server;
+mod tls;
 mod v1;

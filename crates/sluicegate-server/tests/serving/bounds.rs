@@ -1,0 +1,108 @@
+//! Everything that a client can make large has a bound.
+
+use std::time::Duration;
+
+use envoy_types::pb::envoy::service::ratelimit::v3::RateLimitRequest;
+use sluicegate_server::{Policies, Server, Service};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::http::send;
+use crate::server::{Running, descriptor, start};
+
+const ONE: &str = "domain: edge
+descriptors:
+- key: user
+  rate_limit: { unit: hour, requests_per_unit: 1 }
+";
+
+async fn refused(server: &mut Running, request: RateLimitRequest) -> (tonic::Code, String) {
+    let status = server.client.should_rate_limit(request).await.expect_err("an error");
+    (status.code(), status.message().to_owned())
+}
+
+fn request(descriptors: usize, entries: usize, value: &str) -> RateLimitRequest {
+    let descriptor = descriptor(&vec![("user", value); entries]);
+    let domain = "edge".to_owned();
+    RateLimitRequest { domain, descriptors: vec![descriptor; descriptors], hits_addend: 0 }
+}
+
+#[tokio::test]
+async fn a_request_with_too_much_in_it_is_refused_and_says_why() {
+    let mut server = start(ONE).await;
+    let invalid = tonic::Code::InvalidArgument;
+    for (request, code, what) in [
+        (RateLimitRequest::default(), invalid, "domain"),
+        (
+            RateLimitRequest { domain: "edge".to_owned(), ..Default::default() },
+            invalid,
+            "descriptor",
+        ),
+        (request(65, 1, "a"), invalid, "64 descriptors"),
+        (request(1, 65, "a"), invalid, "64 entries"),
+        (request(1, 1, &"a".repeat(70_000)), tonic::Code::OutOfRange, "too large"),
+    ] {
+        let (got, message) = refused(&mut server, request).await;
+        assert_eq!(got, code, "{message}");
+        assert!(message.contains(what), "{message}");
+    }
+    // None of them was charged.
+    assert!(!server.is_over(&[("user", "a")]).await);
+}
+
+#[tokio::test]
+async fn more_than_sixteen_limits_for_one_request_are_an_error_and_charge_nothing() {
+    let mut server = start(ONE).await;
+    let users: Vec<_> = (0..17).map(|user| format!("user {user}")).collect();
+    let descriptors = users.iter().map(|user| descriptor(&[("user", user)])).collect();
+    let request = RateLimitRequest { domain: "edge".to_owned(), descriptors, hits_addend: 0 };
+    let (code, message) = refused(&mut server, request).await;
+    assert_eq!(code, tonic::Code::InvalidArgument);
+    assert!(message.contains("16"), "{message}");
+    assert!(!server.is_over(&[("user", "user 0")]).await);
+}
+
+#[tokio::test]
+async fn the_same_descriptor_twice_is_charged_twice_or_not_at_all() {
+    let mut server = start(&ONE.replace("unit: 1 }", "unit: 3 }")).await;
+    let twice = || vec![descriptor(&[("user", "a")]); 2];
+    assert!(!crate::server::is_over(&server.ask(twice()).await));
+    assert!(crate::server::is_over(&server.ask(twice()).await));
+    assert!(!server.is_over(&[("user", "a")]).await);
+    assert!(server.is_over(&[("user", "a")]).await);
+}
+
+#[tokio::test]
+async fn connections_beyond_the_bound_wait_for_their_turn() {
+    let service = Service::builder(Policies::new()).build().expect("a service");
+    let any = "127.0.0.1:0".parse().expect("an address");
+    let bound = Server::new(service).http(any).connections(1).bind().await.expect("a port");
+    let address = bound.addresses().http.expect("a port");
+    tokio::spawn(bound.run(std::future::pending()));
+
+    let mut first = TcpStream::connect(address).await.expect("a connection");
+    let get = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n";
+    first.write_all(get).await.expect("a request");
+    let mut answer = [0; 12];
+    first.read_exact(&mut answer).await.expect("an answer");
+    assert_eq!(&answer, b"HTTP/1.1 200");
+
+    let mut second = TcpStream::connect(address).await.expect("a connection");
+    second.write_all(get).await.expect("a request");
+    let waits = tokio::time::timeout(Duration::from_millis(50), second.read_exact(&mut answer));
+    assert!(waits.await.is_err(), "it is served beside the first");
+    drop(first);
+    second.read_exact(&mut answer).await.expect("an answer");
+    assert_eq!(&answer, b"HTTP/1.1 200");
+}
+
+#[tokio::test]
+async fn a_head_that_is_too_long_or_makes_no_sense_is_refused() {
+    let server = start(ONE).await;
+    let long = format!("GET / HTTP/1.1\r\nhost: x\r\nx: {}\r\n\r\n", "x".repeat(100_000));
+    let doubled =
+        "POST /json HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nxx";
+    for (head, status) in [(long.as_str(), 431), (doubled, 400)] {
+        assert_eq!(send(&server.http, head).await.0, status);
+    }
+}
