@@ -67,10 +67,24 @@ impl Refused {
             if let Some(refused) = error.downcast_ref() {
                 return Some(refused);
             }
-            error = error.source()?;
+            error = within_middleware(error).or_else(|| error.source())?;
         }
         None
     }
+}
+
+/// The error that is an error of `reqwest-middleware`, which does not name it as its source.
+#[cfg(feature = "reqwest-middleware")]
+fn within_middleware<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+    match error.downcast_ref()? {
+        reqwest_middleware::Error::Middleware(error) => Some(&**error),
+        reqwest_middleware::Error::Reqwest(_) => None,
+    }
+}
+
+#[cfg(not(feature = "reqwest-middleware"))]
+fn within_middleware<'a>(_: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+    None
 }
 
 impl fmt::Display for Refused {

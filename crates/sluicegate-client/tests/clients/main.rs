@@ -1,5 +1,6 @@
 //! The layers around the clients of other crates, against servers on this machine.
 
+mod every;
 mod grpc;
 mod hyper;
 mod lying;

@@ -3,6 +3,9 @@ use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
+/// No answer at all. An empty answer closes the connection.
+pub(crate) const STALL: &str = "stall";
+
 /// A server that answers each request with the next of its answers, and with the last one from then on.
 #[derive(Clone)]
 pub(crate) struct Server {
@@ -45,6 +48,11 @@ impl Server {
             stream.read_exact(&mut body).await.unwrap();
             let answer = self.answer(text);
             if answer.is_empty() {
+                return;
+            }
+            if answer == STALL {
+                // Until the client hangs up.
+                let _ = stream.read_u8().await;
                 return;
             }
             let response = format!("HTTP/1.1 {answer}\r\ncontent-length: 0\r\n\r\n");
