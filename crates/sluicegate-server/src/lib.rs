@@ -22,6 +22,7 @@
 
 pub mod admin;
 pub mod api;
+pub mod auth;
 mod charge;
 mod fields;
 mod policies;

@@ -5,14 +5,19 @@ use tonic::service::RoutesBuilder;
 
 use crate::admin::metrics::Metrics;
 use crate::service::Service;
-use crate::{admin, api, rls};
+use crate::{admin, api, auth, rls};
 
 /// The names of the gRPC services, for health.
-pub(crate) const GRPC: [&str; 1] = [rls::NAME];
+pub(crate) fn names(service: &Service) -> Vec<&'static str> {
+    [rls::NAME].into_iter().chain(service.authorizer().map(|_| auth::NAME)).collect()
+}
 
 /// The services on the gRPC port, besides health, which the server adds because it knows when it stops.
 pub(crate) fn grpc(service: &Service, routes: &mut RoutesBuilder) {
     rls::add(service, routes);
+    if let Some(authorizer) = service.authorizer() {
+        auth::add(authorizer, routes);
+    }
 }
 
 /// The routes on the HTTP port.
@@ -21,6 +26,7 @@ pub(crate) fn http(service: &Service) -> Router {
         .merge(api::health::routes(service))
         .merge(api::json::routes(service))
         .merge(api::v1::routes(service))
+        .merge(service.authorizer().map(auth::routes).unwrap_or_default())
 }
 
 /// The routes on the admin port.

@@ -9,12 +9,14 @@ use std::time::Duration;
 use sluicegate_core::Memory;
 use sluicegate_core::adapter::{Answer, Charge, Observer};
 use sluicegate_core::clock::Clock;
+use sluicegate_core::key::Proxies;
 use sluicegate_core::limit::Decision;
 use sluicegate_core::observe::Watch;
 use sluicegate_core::rule::KnownLimits;
 use sluicegate_core::store::{BoxStore, BoxStoreFuture, OnStoreError, Store, StoreError};
 use sluicegate_envoy::service::Settings;
 
+use crate::auth::Authorizer;
 use crate::fields::Fields;
 use crate::policies::{Policies, PoliciesError};
 
@@ -36,6 +38,7 @@ struct Inner {
     envoy: Settings,
     fields: Fields,
     resets: bool,
+    authorizer: Option<Authorizer>,
     stopping: AtomicBool,
 }
 
@@ -51,6 +54,7 @@ impl Service {
             envoy: Settings::default(),
             fields: Fields::default(),
             resets: false,
+            proxies: Proxies::loopback(),
         }
     }
 
@@ -97,6 +101,11 @@ impl Service {
     /// Whether clients of the HTTP API may forget what was spent.
     pub fn resets(&self) -> bool {
         self.0.resets
+    }
+
+    /// Decides about requests that proxies ask about, by the file of rules, if there is one.
+    pub fn authorizer(&self) -> Option<&Authorizer> {
+        self.0.authorizer.as_ref()
     }
 
     /// Whether the service is about to stop: load balancers should send requests elsewhere.
@@ -181,6 +190,7 @@ pub struct ServiceBuilder {
     envoy: Settings,
     fields: Fields,
     resets: bool,
+    proxies: Proxies,
 }
 
 impl ServiceBuilder {
@@ -236,6 +246,16 @@ impl ServiceBuilder {
         self
     }
 
+    /// The proxies that are believed when they ask about requests of their clients: see [`auth`](crate::auth). The default
+    /// is this host alone.
+    ///
+    /// Every program at such an address can ask about any request in the name of any client, so name no more than the
+    /// proxies.
+    pub fn proxies(mut self, proxies: Proxies) -> Self {
+        self.proxies = proxies;
+        self
+    }
+
     /// Builds the service.
     ///
     /// # Errors
@@ -256,6 +276,13 @@ impl ServiceBuilder {
         // One log line a second for all refusals at most; answers tell Envoy the rest.
         let mut observer = Observer::default();
         observer.watch = self.watch;
+        let authorizer = self.policies.live().map(|rules| {
+            Authorizer::new(rules.clone(), &store, self.proxies, |enforcer| {
+                enforcer.on_store_error = self.on_store_error;
+                enforcer.deadline = Some(self.deadline);
+                enforcer.observer = observer.clone();
+            })
+        });
         Ok(Service(Arc::new(Inner {
             clock: store.clock(),
             policies: self.policies,
@@ -266,6 +293,7 @@ impl ServiceBuilder {
             envoy: self.envoy,
             fields: self.fields,
             resets: self.resets,
+            authorizer,
             stopping: AtomicBool::new(false),
         })))
     }

@@ -34,6 +34,7 @@ async fn serve(options: Serve) -> Result<(), Box<dyn Error>> {
         .deadline(deadline)
         .on_store_error(deciding.on_store_error.into())
         .fields(deciding.fields.into())
+        .proxies(deciding.proxies)
         .shadow(deciding.shadow)
         .allow_resets(deciding.allow_resets)
         .overrides(!deciding.no_overrides);

@@ -3,6 +3,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
+use sluicegate_core::key::Proxies;
 use sluicegate_core::store::OnStoreError;
 use sluicegate_server::Fields;
 
@@ -78,6 +79,9 @@ pub(super) struct Deciding {
     /// Which header fields to ask Envoy to add to responses.
     #[arg(long, value_name = "FIELDS", default_value = "none")]
     pub(super) fields: FieldSet,
+    /// The proxies that are believed when they ask about requests of their clients: addresses and networks with commas.
+    #[arg(long, value_name = "NETWORKS", default_value = "127.0.0.0/8,::1")]
+    pub(super) proxies: Proxies,
     /// Counts everything and refuses nothing.
     #[arg(long)]
     pub(super) shadow: bool,

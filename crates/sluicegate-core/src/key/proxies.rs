@@ -39,14 +39,19 @@ impl Proxies {
     /// next to this one, would be trusted too: they could choose their own key.
     pub fn private() -> Self {
         let networks = [
-            Network::v4([127, 0, 0, 0], 8),
-            Network::v6([0, 0, 0, 0, 0, 0, 0, 1], 128),
+            LOOPBACK[0],
+            LOOPBACK[1],
             Network::v4([10, 0, 0, 0], 8),
             Network::v4([172, 16, 0, 0], 12),
             Network::v4([192, 168, 0, 0], 16),
             Network::v6([0xfc00, 0, 0, 0, 0, 0, 0, 0], 7),
         ];
         Self { networks: networks.into() }
+    }
+
+    /// This host: `127.0.0.0/8` and `::1`. Every program on it is trusted.
+    pub fn loopback() -> Self {
+        Self { networks: LOOPBACK.into() }
     }
 
     /// Whether `address` belongs to one of the proxies. An IPv4-mapped IPv6 address is read as IPv4.
@@ -63,6 +68,9 @@ impl Proxies {
         Ok(Self { networks: entries.into_iter().map(parse).collect::<Result<_, _>>()? })
     }
 }
+
+const LOOPBACK: [Network; 2] =
+    [Network::v4([127, 0, 0, 0], 8), Network::v6([0, 0, 0, 0, 0, 0, 0, 1], 128)];
 
 impl<S: AsRef<str>, const N: usize> TryFrom<[S; N]> for Proxies {
     type Error = ProxiesError;

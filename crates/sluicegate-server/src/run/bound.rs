@@ -64,7 +64,7 @@ impl Bound {
     /// Serves until `stop` is ready, and then until every request that has come is answered.
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let Parts { service, health, listeners, metrics, delay, drain, .. } = self.0;
-        for name in rooms::GRPC {
+        for name in rooms::names(&service) {
             health.set_service_status(name, ServingStatus::Serving).await;
         }
         let (stopping, watched) = watch::channel(false);
@@ -83,7 +83,7 @@ impl Bound {
         stop.await;
         tracing::info!("stopping");
         service.stop();
-        for name in rooms::GRPC.into_iter().chain([""]) {
+        for name in rooms::names(&service).into_iter().chain([""]) {
             health.set_service_status(name, ServingStatus::NotServing).await;
         }
         tokio::time::sleep(delay).await;

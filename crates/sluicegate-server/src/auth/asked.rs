@@ -1,0 +1,165 @@
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, header};
+use sluicegate::adapter::Peer;
+
+static METHOD: HeaderName = HeaderName::from_static("x-forwarded-method");
+static HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+static URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
+static FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+static ORIGINAL_METHOD: HeaderName = HeaderName::from_static("x-original-method");
+static ORIGINAL_HOST: HeaderName = HeaderName::from_static("x-original-host");
+static ORIGINAL_URI: HeaderName = HeaderName::from_static("x-original-uri");
+
+/// How a proxy tells the request that it asks about.
+///
+/// Each form reads fields that the proxy always sets, and no others: a client can send the others too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// `X-Forwarded-Method`, `X-Forwarded-Host` and `X-Forwarded-Uri`, as Traefik, Caddy and APISIX send them.
+    Forwarded,
+    /// `X-Original-Method`, `X-Original-Host` and `X-Original-URI`, as nginx is configured to.
+    Original,
+    /// The method, path and host of the question itself, behind a prefix of the path, as Envoy does.
+    Prefixed(&'static str),
+}
+
+/// A question that is not about a request. The message says what is wrong with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadRequest(String);
+
+impl BadRequest {
+    pub(super) fn new(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
+impl fmt::Display for BadRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for BadRequest {}
+
+impl Form {
+    /// The request that the client has sent to the proxy.
+    ///
+    /// `X-Forwarded-For` has to end with the address that the proxy sees, which becomes the peer. What is left of it stays,
+    /// so rules that trust further proxies read it as the proxy itself would.
+    ///
+    /// # Errors
+    ///
+    /// If a field is missing, is there twice or makes no sense.
+    pub fn read(self, question: &Parts) -> Result<Request<()>, BadRequest> {
+        let mut headers = question.headers.clone();
+        let (method, uri) = match self {
+            Self::Forwarded => target(&mut headers, [&METHOD, &HOST, &URI])?,
+            Self::Original => {
+                target(&mut headers, [&ORIGINAL_METHOD, &ORIGINAL_HOST, &ORIGINAL_URI])?
+            }
+            Self::Prefixed(prefix) => (question.method.clone(), behind(&question.uri, prefix)?),
+        };
+        let peer = take_peer(&mut headers)?;
+        request(method, uri, headers, Some(peer))
+    }
+}
+
+/// A request as the proxy has received it.
+pub(super) fn request(
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    peer: Option<IpAddr>,
+) -> Result<Request<()>, BadRequest> {
+    let mut request = Request::new(());
+    *request.method_mut() = method;
+    *request.uri_mut() = uri;
+    *request.headers_mut() = headers;
+    if let Some(peer) = peer {
+        request.extensions_mut().insert(Peer(peer));
+    }
+    Ok(request)
+}
+
+/// Takes the method and the target out of the fields, and makes the host that of the request.
+fn target(
+    headers: &mut HeaderMap,
+    [method, host, uri]: [&HeaderName; 3],
+) -> Result<(Method, Uri), BadRequest> {
+    let (named, target) = (take(headers, method)?, take(headers, uri)?);
+    let host = take(headers, host)?;
+    headers.insert(header::HOST, host);
+    Ok((parse_method(named.as_bytes())?, parse_target(target.as_bytes())?))
+}
+
+/// The value of a field that is there once.
+fn take(headers: &mut HeaderMap, name: &HeaderName) -> Result<HeaderValue, BadRequest> {
+    let mut lines = headers.get_all(name).into_iter();
+    let (line, second) = (lines.next().cloned(), lines.next().is_some());
+    match line {
+        Some(line) if !second => {
+            headers.remove(name);
+            Ok(line)
+        }
+        Some(_) => Err(BadRequest(format!("there are two fields `{name}`, expected one"))),
+        None => Err(BadRequest(format!("there is no field `{name}`: let the proxy send it"))),
+    }
+}
+
+pub(super) fn parse_method(text: &[u8]) -> Result<Method, BadRequest> {
+    Method::from_bytes(text)
+        .map_err(|_| BadRequest(format!("`{}` is not a method", text.escape_ascii())))
+}
+
+/// Reads a request target, such as `/users?page=2`.
+pub(super) fn parse_target(text: &[u8]) -> Result<Uri, BadRequest> {
+    let parsed = Uri::try_from(text).ok();
+    // `example.com:443` is the target of a CONNECT, which has no path.
+    parsed
+        .filter(|uri| uri.path_and_query().is_some())
+        .ok_or_else(|| BadRequest(format!("`{}` is not a path", text.escape_ascii())))
+}
+
+fn behind(uri: &Uri, prefix: &str) -> Result<Uri, BadRequest> {
+    let whole = uri.path_and_query().map_or("", |target| target.as_str());
+    let target = whole.strip_prefix(prefix).unwrap_or_default();
+    match target.as_bytes().first() {
+        Some(b'/') => parse_target(target.as_bytes()),
+        _ => Err(BadRequest(format!("the path does not go on after `{prefix}`"))),
+    }
+}
+
+/// Takes the last address out of `X-Forwarded-For`: the one that the proxy has added.
+fn take_peer(headers: &mut HeaderMap) -> Result<IpAddr, BadRequest> {
+    let lines: Vec<_> = headers.get_all(&FOR).into_iter().cloned().collect();
+    let Some((last, before)) = lines.split_last() else {
+        return Err(BadRequest(format!("there is no field `{FOR}`: let the proxy send it")));
+    };
+    let line = last.as_bytes();
+    let (rest, address) = match line.iter().rposition(|byte| *byte == b',') {
+        Some(comma) => (Some(&line[..comma]), &line[comma + 1..]),
+        None => (None, line),
+    };
+    let peer = parse_address(address).ok_or_else(|| {
+        let shown = address.trim_ascii().escape_ascii();
+        BadRequest(format!("`{FOR}` ends with `{shown}`, which is not an address"))
+    })?;
+    headers.remove(&FOR);
+    let rest = rest.and_then(|rest| HeaderValue::from_bytes(rest).ok());
+    for line in before.iter().cloned().chain(rest) {
+        headers.append(&FOR, line);
+    }
+    Ok(peer)
+}
+
+/// An address with or without port, IPv6 with or without brackets.
+fn parse_address(text: &[u8]) -> Option<IpAddr> {
+    let text = std::str::from_utf8(text.trim_ascii()).ok()?;
+    let address: Option<IpAddr> = text.parse().ok();
+    let with_port = || text.parse().ok().map(|address: SocketAddr| address.ip());
+    let in_brackets = || text.strip_prefix('[')?.strip_suffix(']')?.parse().ok();
+    address.or_else(with_port).or_else(in_brackets).map(|address| address.to_canonical())
+}

@@ -1,0 +1,40 @@
+use axum::body::to_bytes;
+use axum::http::StatusCode;
+use envoy_types::pb::envoy::service::auth::v3::authorization_server::{
+    Authorization, AuthorizationServer,
+};
+use envoy_types::pb::envoy::service::auth::v3::{CheckRequest, CheckResponse};
+use tonic::{Request, Response, Status};
+
+use super::authorizer::{Authorizer, NOT_NAMED};
+use super::message;
+
+/// The largest message, in bytes. Envoy sends at most 60 KiB of header fields by default.
+const LARGEST: usize = 256 * 1024;
+
+/// The gRPC service.
+pub(super) fn server(authorizer: &Authorizer) -> AuthorizationServer<Authz> {
+    AuthorizationServer::new(Authz(authorizer.clone())).max_decoding_message_size(LARGEST)
+}
+
+/// Answers calls of Envoy.
+pub(super) struct Authz(Authorizer);
+
+#[tonic::async_trait]
+impl Authorization for Authz {
+    async fn check(&self, call: Request<CheckRequest>) -> Result<Response<CheckResponse>, Status> {
+        if !self.0.believes(call.extensions()) {
+            return Err(Status::permission_denied(NOT_NAMED));
+        }
+        let request = message::request(call.into_inner());
+        let request = request.map_err(|bad| Status::invalid_argument(bad.to_string()))?;
+        let (head, body) = self.0.decide(request).await.into_parts();
+        if head.status == StatusCode::SERVICE_UNAVAILABLE {
+            // An error, so that Envoy does what its `failure_mode_allow` says.
+            return Err(Status::unavailable("the store cannot decide"));
+        }
+        // The bodies are those of refusals, which are complete.
+        let body = to_bytes(body, LARGEST).await.unwrap_or_default();
+        Ok(Response::new(message::response(&head, &body)))
+    }
+}

@@ -1,0 +1,109 @@
+//! The messages of `ext_authz`.
+
+use std::net::IpAddr;
+
+use axum::http::response::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, header};
+use envoy_types::pb::envoy::config::core::v3::address::Address;
+use envoy_types::pb::envoy::config::core::v3::{HeaderValue as Field, HeaderValueOption};
+use envoy_types::pb::envoy::service::auth::v3::attribute_context::{HttpRequest, Peer};
+use envoy_types::pb::envoy::service::auth::v3::check_response::HttpResponse;
+use envoy_types::pb::envoy::service::auth::v3::{
+    CheckRequest, CheckResponse, DeniedHttpResponse, OkHttpResponse,
+};
+use envoy_types::pb::envoy::r#type::v3::HttpStatus;
+use envoy_types::pb::google::rpc;
+
+use super::asked::{self, BadRequest, parse_method, parse_target};
+use super::authorizer::DEGRADED;
+
+/// The request that the client has sent to Envoy.
+pub(super) fn request(message: CheckRequest) -> Result<Request<()>, BadRequest> {
+    let attributes = message.attributes.unwrap_or_default();
+    let http = attributes.request.and_then(|request| request.http);
+    let http = http.ok_or_else(|| BadRequest::new("there is no `attributes.request.http`"))?;
+    let headers = headers(&http)?;
+    let method = parse_method(http.method.as_bytes())?;
+    let target = parse_target(http.path.as_bytes())?;
+    asked::request(method, target, headers, attributes.source.as_ref().and_then(address))
+}
+
+/// The header fields: `header_map` if Envoy is told to send it, which keeps lines apart, otherwise `headers`.
+fn headers(http: &HttpRequest) -> Result<HeaderMap, BadRequest> {
+    let mut headers = HeaderMap::new();
+    let mut add = |name: &str, value: &[u8]| {
+        // `:path` and its like are told elsewhere.
+        if name.starts_with(':') {
+            return Ok(());
+        }
+        let name = HeaderName::try_from(name);
+        let name = name.map_err(|_| BadRequest::new("a header field has no valid name"))?;
+        let value = HeaderValue::from_bytes(value);
+        let value = value
+            .map_err(|_| BadRequest::new(&format!("the field `{name}` has no valid value")))?;
+        headers
+            .try_append(name, value)
+            .map(|_| ())
+            .map_err(|_| BadRequest::new("too many header fields"))
+    };
+    match &http.header_map {
+        Some(lines) => {
+            for line in &lines.headers {
+                let raw =
+                    if line.raw_value.is_empty() { line.value.as_bytes() } else { &line.raw_value };
+                add(&line.key, raw)?;
+            }
+        }
+        None => {
+            for (name, value) in &http.headers {
+                add(name, value.as_bytes())?;
+            }
+        }
+    }
+    if !http.host.is_empty() {
+        let host = HeaderValue::try_from(&http.host);
+        headers.insert(header::HOST, host.map_err(|_| BadRequest::new("`host` is not a host"))?);
+    }
+    Ok(headers)
+}
+
+/// The address of the client as Envoy sees it.
+fn address(source: &Peer) -> Option<IpAddr> {
+    match source.address.as_ref()?.address.as_ref()? {
+        Address::SocketAddress(socket) => {
+            socket.address.parse().ok().map(|address: IpAddr| address.to_canonical())
+        }
+        _ => None,
+    }
+}
+
+/// The answer that lets the request through, or that Envoy gives instead.
+pub(super) fn response(head: &Parts, body: &[u8]) -> CheckResponse {
+    let fields = |to_add: fn(&HeaderName) -> bool| -> Vec<HeaderValueOption> {
+        head.headers.iter().filter(|(name, _)| to_add(name)).map(field).collect()
+    };
+    let (code, answer) = if head.status == StatusCode::OK {
+        let answer = OkHttpResponse {
+            headers: fields(|name| *name == DEGRADED),
+            response_headers_to_add: fields(|name| *name != header::CONTENT_LENGTH),
+            ..OkHttpResponse::default()
+        };
+        (rpc::Code::Ok, HttpResponse::OkResponse(answer))
+    } else {
+        let answer = DeniedHttpResponse {
+            status: Some(HttpStatus { code: head.status.as_u16().into() }),
+            headers: fields(|name| *name != header::CONTENT_LENGTH),
+            body: String::from_utf8_lossy(body).into_owned(),
+        };
+        (rpc::Code::PermissionDenied, HttpResponse::DeniedResponse(answer))
+    };
+    let status = rpc::Status { code: code.into(), ..rpc::Status::default() };
+    CheckResponse { status: Some(status), http_response: Some(answer), ..CheckResponse::default() }
+}
+
+/// A field to append, because `RateLimit` is a list.
+fn field((name, value): (&HeaderName, &HeaderValue)) -> HeaderValueOption {
+    let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let header = Field { key: name.as_str().to_owned(), value, ..Field::default() };
+    HeaderValueOption { header: Some(header), ..HeaderValueOption::default() }
+}

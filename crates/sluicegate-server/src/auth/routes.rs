@@ -1,0 +1,67 @@
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::any;
+
+use super::asked::Form;
+use super::authorizer::{Authorizer, NOT_NAMED};
+
+/// The field with the status that a client should get, where nginx allows only 401 and 403.
+pub static STATUS: HeaderName = HeaderName::from_static("sluicegate-status");
+
+/// Where Envoy asks.
+const ENVOY: &str = "/check/envoy";
+
+/// Forward auth: a proxy passes the head of a request on, and lets the request through if the answer is 200.
+///
+/// - `/check`, for Traefik, Caddy and APISIX: any other answer is what the client gets.
+/// - `/check/nginx`, for nginx's `auth_request`: a refusal is 403, and [`STATUS`] says what the client should get.
+/// - `/check/envoy/..`, for Envoy's HTTP `ext_authz`, with the path of the request behind it.
+///
+/// Nothing is read from the query of `/check`, because Caddy sends the client's. 400 means that the proxy did not say
+/// what it asks about, and 403 without [`STATUS`] that it is not one of those named.
+pub fn routes(authorizer: &Authorizer) -> Router {
+    Router::new()
+        .route("/check", any(forwarded))
+        .route("/check/nginx", any(nginx))
+        .route("/check/envoy/", any(envoy))
+        .route("/check/envoy/{*path}", any(envoy))
+        .with_state(authorizer.clone())
+}
+
+async fn forwarded(State(authorizer): State<Authorizer>, request: Request) -> Response {
+    decide(&authorizer, request, Form::Forwarded).await.into_response()
+}
+
+async fn envoy(State(authorizer): State<Authorizer>, request: Request) -> Response {
+    decide(&authorizer, request, Form::Prefixed(ENVOY)).await.into_response()
+}
+
+async fn nginx(State(authorizer): State<Authorizer>, request: Request) -> Response {
+    let mut response = match decide(&authorizer, request, Form::Original).await {
+        Ok(response) => response,
+        // Not about the client: it should not look like a decision.
+        Err(fault) => return fault.into_response(),
+    };
+    if response.status() != StatusCode::OK {
+        let status = HeaderValue::from(response.status().as_u16());
+        response.headers_mut().insert(&STATUS, status);
+        *response.status_mut() = StatusCode::FORBIDDEN;
+    }
+    response
+}
+
+/// What is wrong with a question.
+type Fault = (StatusCode, String);
+
+async fn decide(authorizer: &Authorizer, request: Request, form: Form) -> Result<Response, Fault> {
+    // The body is not read: it is no part of the question.
+    let (question, _) = request.into_parts();
+    if !authorizer.believes(&question.extensions) {
+        return Err((StatusCode::FORBIDDEN, format!("{NOT_NAMED}\n")));
+    }
+    let asked = form.read(&question);
+    let asked = asked.map_err(|bad| (StatusCode::BAD_REQUEST, format!("{bad}\n")))?;
+    Ok(authorizer.decide(asked).await)
+}
