@@ -19,33 +19,18 @@
 //! A cached response does not tell the present level. The layer therefore leaves the field out of responses that caches
 //! may store for other clients, and a caller ignores it in a response with an `Age`.
 //!
-//! ```
-//! use sluicegate_throttle::Class;
-//! use sluicegate_throttle::announce::Announcement;
-//!
-//! let level = Announcement::parse("2;of=4;lowest=\"CRITICAL\";t=1").expect("a level");
-//! assert!(level.admits(Class::CRITICAL));
-//! assert!(!level.admits(Class::SHEDDABLE_PLUS));
-//! assert_eq!(level.to_string(), "2;of=4;lowest=\"CRITICAL\";t=1");
-//! ```
+//! Callers read it with `Announcement::parse` (feature `parse`).
 
-mod item;
+#[cfg(feature = "parse")]
+mod read;
 
 use std::fmt;
 use std::time::Duration;
 
-use self::item::{Bare, item};
 use crate::class::{Class, Classes};
-use crate::error::MAX_CLASSES;
 
 /// The name of the field.
 pub const FIELD: &str = "sluicegate-admission";
-
-/// Longest field that is read, in bytes.
-const LONGEST: usize = 256;
-
-/// Longest time for which a level is valid, in seconds. One response cannot keep callers away for longer.
-const AT_MOST: u64 = 60;
 
 /// How many classes a service admits at present.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,39 +49,6 @@ impl Announcement {
         let lowest = admitted.checked_sub(1).map(|rank| classes.name(Class::at(rank as u8)));
         let lowest = lowest.filter(|name| name.bytes().all(|byte| matches!(byte, b' '..=b'~')));
         Self { admitted, classes: classes.len(), lowest: lowest.map(str::to_owned), seconds: 1 }
-    }
-
-    /// Reads the value of the field. `None` if the value is invalid: the level is then unknown.
-    ///
-    /// A field that appears in several lines is invalid as well. Join the lines with a comma, as HTTP does, before you
-    /// pass them.
-    pub fn parse(value: &str) -> Option<Self> {
-        if value.len() > LONGEST {
-            return None;
-        }
-        let (level, parameters) = item(value)?;
-        let number = |bare: &Bare| match bare {
-            Bare::Integer(number) => u64::try_from(*number).ok(),
-            _ => None,
-        };
-        let (mut classes, mut lowest, mut seconds) = (None, None, 1);
-        for (key, value) in &parameters {
-            match (*key, value) {
-                ("of", of) => classes = Some(number(of)?),
-                ("lowest", Bare::String(name)) => lowest = Some(name.clone()),
-                ("lowest", _) => return None,
-                ("t", time) => seconds = number(time)?.min(AT_MOST),
-                _ => {}
-            }
-        }
-        let (admitted, classes) = (number(&level)?, classes?);
-        let is_level = (1..=MAX_CLASSES as u64).contains(&classes) && admitted <= classes;
-        is_level.then_some(Self {
-            admitted: admitted as usize,
-            classes: classes as usize,
-            lowest,
-            seconds,
-        })
     }
 
     /// How many classes are admitted, the most critical first.
@@ -144,7 +96,7 @@ impl fmt::Display for Announcement {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "parse"))]
 mod tests {
     use proptest::prelude::*;
 
@@ -219,7 +171,7 @@ mod tests {
         ] {
             assert_eq!(level(bad), None, "{bad}");
         }
-        let long = format!("2;of=4;lowest=\"{}\"", "a".repeat(LONGEST));
+        let long = format!("2;of=4;lowest=\"{}\"", "a".repeat(256));
         assert_eq!(level(&long), None);
     }
 

@@ -76,6 +76,7 @@ impl Predictor {
     }
 
     /// The mean of [`predict_for`](Self::predict_for).
+    #[cfg(feature = "_layer")]
     #[inline]
     pub(crate) fn mean_for(&self, key: u64, flow: u64, class: Class) -> u64 {
         let mean = self.mean(key, class);
