@@ -28,14 +28,15 @@ impl Shared {
         let mut state = self.lock();
         let now = self.clock.now();
         self.note_unread(&mut state, unread, now);
-        let cost = match self.unit {
-            Unit::Requests => 1,
+        let (cost, is_known) = match self.unit {
+            Unit::Requests => (1, false),
             Unit::PollTime | Unit::Reported => {
                 let name =
                     || names.as_ref()?.key.as_ref().and_then(|key| self.observing.show.show(key));
                 state.accuracy.see(key, name);
                 let most = state.scheduler.bound();
-                state.predictor.mean_for(key, flow, class).clamp(1, most)
+                let cost = state.predictor.mean_for(key, flow, class).clamp(1, most);
+                (cost, state.predictor.knows(key))
             }
         };
         let deadline = timeout
@@ -44,14 +45,15 @@ impl Shared {
         let mut instructions = std::mem::take(&mut state.instructions);
         if let Some(running) = state.scheduler.start_at_once(now, &offer, &mut instructions) {
             let wakers = state.tell(instructions);
+            let is_marked = !is_known || state.scheduler.is_full() || self.is_nested();
             self.let_go(state, wakers);
-            return Admission::Start(InService::new(self, running, key, Some(now)));
+            return Admission::Start(InService::at_once(self, running, key, now, is_marked));
         }
         let offered = state.scheduler.offer_again(now, offer, &mut instructions);
         let wakers = state.tell(instructions);
         let admission = match offered {
             Offered::Start(running) => {
-                Admission::Start(InService::new(self, running, key, Some(now)))
+                Admission::Start(InService::at_once(self, running, key, now, true))
             }
             Offered::Shed(shed) => {
                 self.observing.report(&self.classes, &shed);
@@ -103,7 +105,7 @@ impl Place {
                     Told::Start(running) => {
                         let Observing { name, meter, .. } = &self.shared.observing;
                         meter.waited(name, &self.shared.classes, &running);
-                        Ok(InService::new(&self.shared, running, self.key, None))
+                        Ok(InService::told(&self.shared, running, self.key))
                     }
                     Told::Shed(shed) => {
                         self.shared.observing.report(&self.shared.classes, &shed);

@@ -290,6 +290,9 @@ fn prepared<B, R>(
     in_service: &InService,
     settings: &Settings<R>,
 ) -> (HoldUntil, Option<Upgrade>) {
+    if let Some(started) = in_service.started(|| request.extensions().get().copied()) {
+        request.extensions_mut().insert(started);
+    }
     if in_service.is_less() {
         request.extensions_mut().insert(Degraded);
     }

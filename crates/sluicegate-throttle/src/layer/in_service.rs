@@ -10,6 +10,7 @@ use super::passing::Passing;
 use super::served::{Head, Piece, Served};
 use super::shared::Shared;
 use super::spare;
+use super::started::Started;
 use crate::scheduler::Running;
 
 /// A request that is being served, counted or not. Dropped, it has ended.
@@ -22,18 +23,31 @@ impl InService {
     /// A request that is exempt, or that another layer of its throttle counts.
     pub(super) const UNCOUNTED: Self = Self(None);
 
-    /// A request that is started at `now` and polled from then on, or `None` if it is polled later.
+    /// A request that is started at `now`, and polled from then on.
     #[inline]
-    pub(super) fn new(shared: &Arc<Shared>, running: Running, key: u64, now: Option<u64>) -> Self {
+    pub(super) fn at_once(
+        shared: &Arc<Shared>,
+        running: Running,
+        key: u64,
+        now: u64,
+        is_marked: bool,
+    ) -> Self {
         let mut served = spare::take(shared).unwrap_or_else(|| Served::new(shared));
-        served.start(running, key, now);
+        served.start(running, key, Some(now), is_marked);
+        Self(Some(served))
+    }
+
+    /// A request that is started after its wait.
+    pub(super) fn told(shared: &Arc<Shared>, running: Running, key: u64) -> Self {
+        let mut served = spare::take(shared).unwrap_or_else(|| Served::new(shared));
+        served.start(running, key, None, true);
         Self(Some(served))
     }
 
     /// A shed request that is served in a degraded way.
     pub(super) fn less(shared: &Arc<Shared>, permit: OwnedSemaphorePermit) -> Self {
         let mut served = Served::new(shared);
-        served.less = Some(permit);
+        (served.less, served.is_marked) = (Some(permit), true);
         Self(Some(served))
     }
 
@@ -55,6 +69,13 @@ impl InService {
     #[inline]
     pub(super) fn passing(&self) -> Option<Passing> {
         self.0.as_ref().map(|served| Passing::through(&served.shared))
+    }
+
+    /// What the extensions of the request tell further layers of the same throttle, where that may be needed.
+    #[inline]
+    pub(super) fn started(&self, before: impl FnOnce() -> Option<Started>) -> Option<Started> {
+        let throttle = &self.0.as_ref().filter(|served| served.is_marked)?.shared;
+        Some(before().unwrap_or_default().and_by(throttle))
     }
 
     /// Begins a poll, unless one has begun already.

@@ -135,6 +135,7 @@ mod settings;
 mod shared;
 mod snapshot;
 mod spare;
+mod started;
 mod sync;
 mod throttle;
 mod throttle_layer;

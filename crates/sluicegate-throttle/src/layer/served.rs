@@ -23,6 +23,8 @@ pub(super) struct Served {
     polled_since: Option<u64>,
     /// When the last poll ended.
     pub(super) paused: u64,
+    /// Whether the request carries a [`Started`](super::started::Started).
+    pub(super) is_marked: bool,
     /// The cost that the handler reports.
     reported: Option<RunningCost>,
     outcome: Outcome,
@@ -70,6 +72,7 @@ impl Served {
             polled: 0,
             polled_since: None,
             paused: 0,
+            is_marked: false,
             reported: None,
             outcome: Outcome::Cancelled,
             at_end: Outcome::Success,
@@ -79,7 +82,8 @@ impl Served {
 
     /// A request is started at `now` and polled from then on, or `None` if it is polled later.
     #[inline]
-    pub(super) fn start(&mut self, running: Running, key: u64, now: Option<u64>) {
+    pub(super) fn start(&mut self, running: Running, key: u64, now: Option<u64>, is_marked: bool) {
+        self.is_marked = is_marked;
         (self.running, self.key) = (Some(running), key);
         (self.polled, self.polled_since) = (0, now);
         (self.outcome, self.at_end) = (Outcome::Cancelled, Outcome::Success);

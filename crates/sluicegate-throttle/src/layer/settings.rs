@@ -10,6 +10,7 @@ use super::passing::Passing;
 use super::requests::Describe;
 use super::respond::Respond;
 use super::shared::Shared;
+use super::started::Started;
 use super::when_shed::WhenShed;
 use crate::scheduler::{Shed, ShedReason};
 
@@ -46,7 +47,7 @@ impl<R> Settings<R> {
     where
         R: Describe<V>,
     {
-        if Passing::is_inside(&self.shared) {
+        if Passing::is_inside(&self.shared) || Started::is_in(view, &self.shared) {
             return Turn::Start(InService::UNCOUNTED);
         }
         let Some(described) = self.requests.describe(view, &self.shared.classes) else {

@@ -1,5 +1,6 @@
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -30,6 +31,8 @@ pub(super) struct Shared {
     pub(super) unit: Unit,
     pub(super) reported: Reported,
     pub(super) observing: Observing,
+    /// Whether a request has met two layers of this throttle in different tasks.
+    is_nested: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -86,7 +89,16 @@ impl Shared {
             unit,
             reported,
             observing,
+            is_nested: AtomicBool::new(false),
         }
+    }
+
+    pub(super) fn note_nested(&self) {
+        self.is_nested.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_nested(&self) -> bool {
+        self.is_nested.load(Ordering::Relaxed)
     }
 
     /// A request has ended, or its client has gone. It was polled for `measured` microseconds.

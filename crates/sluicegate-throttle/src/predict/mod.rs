@@ -75,6 +75,12 @@ impl Predictor {
         Prediction { mean: habit.applied_to(expected.mean), high: habit.applied_to(expected.high) }
     }
 
+    /// Whether the cost of this key has been learnt.
+    #[inline]
+    pub(crate) fn knows(&self, key: u64) -> bool {
+        self.routes.value(key).is_some()
+    }
+
     /// The mean of [`predict_for`](Self::predict_for).
     #[cfg(feature = "_layer")]
     #[inline]

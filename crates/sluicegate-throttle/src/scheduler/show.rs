@@ -51,6 +51,12 @@ impl Scheduler {
         }
     }
 
+    /// Whether as many requests run as may run at once.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.limit().is_some_and(|limit| self.running >= limit)
+    }
+
     /// The cost that drains in each period; `None` where the capacity is work in flight.
     pub const fn rate(&self) -> Option<(u64, Duration)> {
         match &self.capacity {

@@ -99,6 +99,10 @@ impl<F> State<F> {
     where
         I: Service<ServiceRequest, Future = F>,
     {
+        let started = in_service.started(|| request.extensions().get().copied());
+        if let Some(started) = started {
+            request.extensions_mut().insert(started);
+        }
         if in_service.is_less() {
             request.extensions_mut().insert(Degraded);
         }
