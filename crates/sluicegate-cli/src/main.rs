@@ -22,7 +22,7 @@ enum Command {
     /// Answers Envoy and HTTP clients by policies in files.
     Serve(Box<serve::Serve>),
     /// Reports what policy files say, and everything that is wrong with them.
-    Check(check::Check),
+    Check(Box<check::Check>),
 }
 
 fn main() -> ExitCode {

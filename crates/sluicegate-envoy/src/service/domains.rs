@@ -51,6 +51,12 @@ impl Domain {
         self.rules == 0
     }
 
+    /// Whether the file says what is limited: it has a rule, or `descriptors: []`. A file that was cut off may have
+    /// neither.
+    pub fn is_meant(&self) -> bool {
+        self.is_meant
+    }
+
     /// The rule that a descriptor with these keys and values meets.
     pub fn rule(&self, entries: &[(&str, &str)]) -> Option<&Rule> {
         self.top.rule(entries)

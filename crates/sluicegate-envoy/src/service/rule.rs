@@ -1,3 +1,5 @@
+use std::fmt;
+
 use sluicegate_core::Limit;
 use sluicegate_core::limit::LimitError;
 
@@ -46,5 +48,20 @@ impl Rule {
     pub(super) fn of_request(count: u32, unit: Unit) -> Result<Self, LimitError> {
         let rate = Rate::new(count, unit, "request")?;
         Ok(Self { rate: Some(rate), name: None, replaces: Vec::new(), shadow: false, quota: false })
+    }
+}
+
+/// In words: `user: 5 per minute, shadow`.
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.rate {
+            None => f.write_str("unlimited")?,
+            Some(rate) => {
+                let unit = rate.unit.name().to_lowercase();
+                write!(f, "{}: {} per {unit}", rate.limit.name(), rate.count)?;
+            }
+        }
+        f.write_str(if self.shadow { ", shadow" } else { "" })?;
+        f.write_str(if self.quota { ", quota" } else { "" })
     }
 }

@@ -1,7 +1,7 @@
 //! Policies in words, one line for each limit.
 
 use sluicegate_core::rule::KnownLimits;
-use sluicegate_envoy::service::{Domain, Rule};
+use sluicegate_envoy::service::Domain;
 
 use super::Policies;
 
@@ -24,20 +24,6 @@ impl Policies {
 fn describe(domain: &Domain, lines: &mut Vec<String>) {
     lines.push(format!("domain {:?}", domain.name()));
     let first = lines.len();
-    domain.each_rule(&mut |rule| lines.push(format!("  {}", in_words(rule))));
+    domain.each_rule(&mut |rule| lines.push(format!("  {rule}")));
     lines[first..].sort();
-}
-
-fn in_words(rule: &Rule) -> String {
-    let mut words = match rule.rate {
-        None => "unlimited".to_owned(),
-        Some(rate) => {
-            let unit = rate.unit.name().to_lowercase();
-            format!("{}: {} per {unit}", rate.limit().name(), rate.count)
-        }
-    };
-    for (is_so, word) in [(rule.shadow, ", shadow"), (rule.quota, ", quota")] {
-        words.push_str(if is_so { word } else { "" });
-    }
-    words
 }

@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::{ArcSwap, Guard};
@@ -44,8 +45,21 @@ impl LiveDomains {
             let mut others = files.iter().enumerate().filter(|(other, _)| *other != at);
             others.any(|(_, file)| file.domain.name() == name).then_some(())
         };
-        let format = format(Arc::clone(&read), move |name| others(name).is_some());
-        let live = Live::open(PolicyFile::new(path).format(format), Environment::new())?;
+        let taken = Arc::new(AtomicBool::new(false));
+        let is_taken = {
+            let taken = Arc::clone(&taken);
+            move |name: &str| {
+                let is_taken = others(name).is_some();
+                taken.store(is_taken, Ordering::Relaxed);
+                is_taken
+            }
+        };
+        let format = format(Arc::clone(&read), is_taken);
+        let live = Live::open(PolicyFile::new(path).format(format), Environment::new());
+        let live = live.map_err(|error| match taken.load(Ordering::Relaxed) {
+            true => PoliciesError::from(error).same_domain(),
+            false => error.into(),
+        })?;
         let Some(domain) = take(&read) else {
             return Err(PoliciesError::empty(path));
         };

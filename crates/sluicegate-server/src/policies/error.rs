@@ -7,43 +7,59 @@ use sluicegate_config::{PolicyError, WatchError};
 /// What is wrong with the files of a service: one line for each problem, with its file, line and column where they
 /// are known.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PoliciesError(String);
+pub struct PoliciesError {
+    lines: String,
+    several: bool,
+}
 
 impl PoliciesError {
+    fn of(lines: String) -> Self {
+        Self { lines, several: false }
+    }
+
+    /// Whether each file is valid by itself: two of them have the same domain.
+    pub fn is_of_several_files(&self) -> bool {
+        self.several
+    }
+
+    pub(super) fn same_domain(self) -> Self {
+        Self { several: true, ..self }
+    }
+
     pub(super) fn second_rules(path: &Path) -> Self {
         let path = path.display();
-        Self(format!("{path}: there is a file with rules already: put all rules into one file"))
+        Self::of(format!("{path}: there is a file with rules already: put all rules into one file"))
     }
 
     pub(super) fn unreadable(path: &Path, error: &io::Error) -> Self {
-        Self(format!("{}: {error}", path.display()))
+        Self::of(format!("{}: {error}", path.display()))
     }
 
     pub(super) fn empty(path: &Path) -> Self {
         let path = path.display();
-        Self(format!("{path}: the directory has no file that ends in .yaml or .yml"))
+        Self::of(format!("{path}: the directory has no file that ends in .yaml or .yml"))
     }
 
     pub(super) fn unwatched(error: WatchError) -> Self {
-        Self(error.to_string())
+        Self::of(error.to_string())
     }
 
     /// All of these together; fine if there are none.
     pub(super) fn all(errors: impl Iterator<Item = PolicyError>) -> Result<(), Self> {
         let lines: Vec<_> = errors.map(|error| error.to_string()).collect();
-        if lines.is_empty() { Ok(()) } else { Err(Self(lines.join("\n"))) }
+        if lines.is_empty() { Ok(()) } else { Err(Self::of(lines.join("\n"))) }
     }
 }
 
 impl From<PolicyError> for PoliciesError {
     fn from(error: PolicyError) -> Self {
-        Self(error.to_string())
+        Self::of(error.to_string())
     }
 }
 
 impl fmt::Display for PoliciesError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.lines)
     }
 }
 

@@ -38,10 +38,20 @@ impl Policies {
     ///
     /// Everything that is wrong with a file, or a domain that two files have.
     pub fn envoy(self, path: impl AsRef<Path>) -> Result<Self, PoliciesError> {
-        for file in files(path.as_ref())? {
+        for file in Self::files(path)? {
             self.domains.open(&file)?;
         }
         Ok(self)
+    }
+
+    /// The files that [`envoy`](Self::envoy) reads: the file at `path`, or those of the directory at `path`, in order of
+    /// their names.
+    ///
+    /// # Errors
+    ///
+    /// If the directory cannot be read, or has no file that ends in `.yaml` or `.yml`.
+    pub fn files(path: impl AsRef<Path>) -> Result<Vec<PathBuf>, PoliciesError> {
+        files(path.as_ref())
     }
 
     /// Adds the rules of a file in TOML or JSON.
@@ -125,7 +135,6 @@ impl KnownLimits for Policies {
     }
 }
 
-/// The file at `path`, or the files of Envoy in the directory at `path`, in order of their names.
 fn files(path: &Path) -> Result<Vec<PathBuf>, PoliciesError> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);

@@ -1,0 +1,97 @@
+//! The options that describe a request.
+
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use clap::Args;
+use sluicegate_core::key::Claims;
+use sluicegate_server::DescribedRequest;
+
+/// A request to explain.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "A request to explain")]
+pub(super) struct Example {
+    /// Its method, such as `POST`.
+    #[arg(long, value_name = "METHOD")]
+    method: Option<String>,
+    /// Its path, and its query if it has one, such as `/search?q=x`.
+    #[arg(long, value_name = "PATH")]
+    path: Option<String>,
+    /// The host that it is for.
+    #[arg(long, value_name = "HOST")]
+    host: Option<String>,
+    /// The address of the client.
+    #[arg(long, value_name = "ADDRESS")]
+    ip: Option<IpAddr>,
+    /// A header field, such as `x-api-key: abc`. May be given several times.
+    #[arg(long, value_name = "NAME: VALUE")]
+    header: Vec<Pair<':'>>,
+    /// What your authentication found out, such as `plan=free`. May be given several times.
+    #[arg(long, value_name = "NAME=VALUE")]
+    claim: Vec<Pair<'='>>,
+    /// A descriptor of Envoy: keys and values in order, such as `user=alice,path=/x`. May be given several times.
+    #[arg(long, value_name = "KEY=VALUE,..")]
+    descriptor: Vec<Entries>,
+}
+
+impl Example {
+    /// The request, if one is given.
+    pub(super) fn request(&self) -> Option<DescribedRequest> {
+        let Self { method, path, host, ip, header, claim, descriptor: _ } = self;
+        let is_given = method.is_some()
+            || path.is_some()
+            || host.is_some()
+            || ip.is_some()
+            || !header.is_empty()
+            || !claim.is_empty();
+        let path = path.as_deref().unwrap_or("/");
+        let (before, query) = path.split_once('?').unzip();
+        is_given.then(|| DescribedRequest {
+            method: method.clone().unwrap_or_else(|| "GET".to_owned()),
+            path: before.unwrap_or(path).to_owned(),
+            query: query.map(str::to_owned),
+            host: host.clone(),
+            route: None,
+            peer: *ip,
+            headers: header.iter().map(|Pair(name, value)| (name.clone(), value.clone())).collect(),
+            claims: claim.iter().fold(Claims::new(), |claims, Pair(name, value)| {
+                claims.with(name.clone(), value.clone())
+            }),
+        })
+    }
+
+    /// The descriptors.
+    pub(super) fn descriptors(&self) -> impl Iterator<Item = Vec<(&str, &str)>> {
+        self.descriptor.iter().map(|Entries(entries)| {
+            entries.iter().map(|Pair(key, value)| (key.as_str(), value.as_str())).collect()
+        })
+    }
+}
+
+/// A name and a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Pair<const BETWEEN: char>(String, String);
+
+impl<const BETWEEN: char> FromStr for Pair<BETWEEN> {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (name, value) = text
+            .split_once(BETWEEN)
+            .filter(|(name, _)| !name.trim().is_empty())
+            .ok_or_else(|| format!("expected a name and a value with `{BETWEEN}` between them"))?;
+        Ok(Self(name.trim().to_owned(), value.trim().to_owned()))
+    }
+}
+
+/// The entries of a descriptor.
+#[derive(Debug, Clone)]
+struct Entries(Vec<Pair<'='>>);
+
+impl FromStr for Entries {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.split(',').map(str::parse).collect::<Result<_, _>>().map(Self)
+    }
+}
