@@ -51,6 +51,8 @@ mod guide {
     struct Fleets;
     #[doc = include_str!("../../crates/sluicegate/src/guide/keys.md")]
     struct Keys;
+    #[doc = include_str!("../../crates/sluicegate/src/guide/leases.md")]
+    struct Leases;
     #[doc = include_str!("../../crates/sluicegate/src/guide/migrating.md")]
     struct Migrating;
     #[doc = include_str!("../../crates/sluicegate/src/guide/operating.md")]

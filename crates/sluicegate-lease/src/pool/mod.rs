@@ -133,6 +133,9 @@ pub struct ResourceSnapshot {
     pub wanted: Amount,
     /// How many clients there are.
     pub clients: usize,
+    /// What all of them may use together if none can reach this server and each uses its safe capacity. That can be
+    /// more than the capacity, if the template names a safe capacity.
+    pub safe: Amount,
     /// Whether the server is still learning what clients hold.
     pub is_learning: bool,
 }
@@ -354,6 +357,7 @@ impl Pool {
                 held: holders.held(),
                 wanted: holders.demands().flatten().map(|demand| demand.want.wants).sum(),
                 clients: holders.len(),
+                safe: resource.safe_of_all(self.now),
                 is_learning: resource.is_learning(),
             }
         });

@@ -255,6 +255,16 @@ impl Resource {
             .unwrap_or_else(|| self.capacity(now).share(weight, self.weights.max(weight)))
     }
 
+    /// What the safe capacities of all clients sum up to.
+    pub(super) fn safe_of_all(&self, now: u64) -> Amount {
+        let clients = self.holders.len() as u64;
+        match self.template.safe {
+            Some(safe) => Amount::from_millionths(safe.millionths().saturating_mul(clients)),
+            None if clients == 0 => Amount::ZERO,
+            None => self.capacity(now),
+        }
+    }
+
     /// A client gives everything back. Returns whether it was here.
     ///
     /// `has_met` says that the client sent this after it had met this master.

@@ -13,6 +13,7 @@
 //! | [`overload`] | Limits, queues and overload: which do I need? |
 //! | [`rejection`] | What happens to a request over the limit: refuse, queue, redirect, degrade? |
 //! | [`fleets`] | How do several processes share a limit, and what happens when Redis is away? |
+//! | [`leases`] | How do services divide the capacity of something they share, such as a database? |
 //! | [`testing`] | How do I test my limits without waiting? |
 //! | [`operating`] | How do I try limits out, watch them, and size the memory? |
 //! | [`migrating`] | I use governor, tower_governor, actix-governor or Envoy. What changes? |
@@ -47,6 +48,7 @@
 //! | `two_tiers` | a limit in each process and an hourly quota over all, by leases |
 //! | `critical_path` | a shop that overloads itself: who is answered, with a throttle and without |
 //! | `overload` | draws the picture of the page on overload |
+//! | `lease_pictures` | draws the picture of the page on leases |
 //! | `algorithms` | draws what each algorithm lets through |
 
 // The pages use every crate of the project, so their snippets run as tests of `sluicegate-tests`, which
@@ -79,6 +81,10 @@ pub mod rejection {}
 
 #[cfg_attr(not(doctest), doc = include_str!("fleets.md"))]
 pub mod fleets {}
+
+#[cfg_attr(not(doctest), doc = include_str!("leases.md"))]
+#[doc = include_str!("leases.svg")]
+pub mod leases {}
 
 #[cfg_attr(not(doctest), doc = include_str!("testing.md"))]
 pub mod testing {}

@@ -109,3 +109,14 @@ fn a_clock_that_steps_back_lengthens_nothing() {
     client("one", 100).gets(&mut pool, 100 * SECOND);
     assert_eq!(client("two", 100).gets(&mut pool, 0), 0.0);
 }
+
+#[test]
+fn what_safe_capacities_sum_up_to_is_reported() {
+    for (template, expected) in [(hundred().safe(Amount::units(30)), 150), (hundred(), 100)] {
+        let mut pool = pool(template);
+        for name in ["a", "b", "c", "d", "e"] {
+            client(name, 1).gets(&mut pool, 0);
+        }
+        assert_eq!(pool.snapshot()[0].safe, Amount::units(expected));
+    }
+}
