@@ -60,31 +60,45 @@ impl Refused {
 
     /// The refusal that is `error`, or that `error` was caused by.
     pub fn find<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Self> {
-        // Chains of causes are short; a chain that ends in itself is not followed for ever.
-        const DEPTH: usize = 16;
-        let mut error = error;
-        for _ in 0..DEPTH {
-            if let Some(refused) = error.downcast_ref() {
-                return Some(refused);
-            }
-            error = within_middleware(error).or_else(|| error.source())?;
-        }
-        None
+        causes(error).find_map(|error| error.downcast_ref())
     }
+}
+
+/// `error` and what it was caused by.
+fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    // Chains of causes are short; a chain that ends in itself is not followed for ever.
+    const DEPTH: usize = 16;
+    std::iter::successors(Some(error), |error| cause(*error)).take(DEPTH)
+}
+
+fn cause<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+    within_middleware(error).or_else(|| error.source())
 }
 
 /// The error that is an error of `reqwest-middleware`, which does not name it as its source.
 #[cfg(feature = "reqwest-middleware")]
 fn within_middleware<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
-    match error.downcast_ref()? {
-        reqwest_middleware::Error::Middleware(error) => Some(&**error),
-        reqwest_middleware::Error::Reqwest(_) => None,
-    }
+    Some(match error.downcast_ref()? {
+        reqwest_middleware::Error::Middleware(error) => &**error,
+        reqwest_middleware::Error::Reqwest(error) => error,
+    })
 }
 
 #[cfg(not(feature = "reqwest-middleware"))]
 fn within_middleware<'a>(_: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
     None
+}
+
+/// Whether the request would fail in the same way again: it could not be made, or is redirected without end.
+#[cfg(feature = "reqwest")]
+pub(crate) fn is_final(error: &(dyn Error + 'static)) -> bool {
+    let mut own = causes(error).filter_map(|error| error.downcast_ref::<reqwest::Error>());
+    own.any(|error| error.is_builder() || error.is_redirect())
+}
+
+#[cfg(not(feature = "reqwest"))]
+pub(crate) fn is_final(_: &(dyn Error + 'static)) -> bool {
+    false
 }
 
 impl fmt::Display for Refused {

@@ -34,6 +34,10 @@ pub(super) struct Hedging<S: Service<R>, R> {
     /// How long the caller waits.
     patience: Option<Duration>,
     copy: Copy<S, R>,
+    /// After which time a response is late.
+    late: Duration,
+    /// How long the copy is still awaited when the first one has failed.
+    grace: Option<Sleep<tokio::time::Sleep>>,
 }
 
 enum Copy<S: Service<R>, R> {
@@ -61,7 +65,7 @@ impl<S: Service<R>, R> Hedging<S, R> {
         patience: Option<Duration>,
     ) -> Self {
         let copy = copy.map_or(Copy::Never, |(service, request)| Copy::Held(service, request));
-        Self { watched, patience, copy }
+        Self { watched, patience, copy, late: Duration::ZERO, grace: None }
     }
 
     /// The request leaves: its time begins.
@@ -71,16 +75,27 @@ impl<S: Service<R>, R> Hedging<S, R> {
             (Copy::Held(service, request), Some(late))
                 if self.patience.is_none_or(|patience| late < patience) =>
             {
-                let clock = &self.watched.shared().clock;
-                let sleep = Sleep::new(clock, late, tokio::time::sleep);
-                Copy::Waiting(sleep, service, request)
+                self.late = late;
+                Copy::Waiting(self.sleep(), service, request)
             }
             _ => Copy::Never,
         };
     }
 
-    fn is_sent(&self) -> bool {
-        matches!(self.copy, Copy::Sent { .. })
+    /// Sleeps until what begins now is late.
+    fn sleep(&self) -> Sleep<tokio::time::Sleep> {
+        Sleep::new(&self.watched.shared().clock, self.late, tokio::time::sleep)
+    }
+
+    /// The first one has failed. Returns whether its copy is awaited, which is until that is late, too.
+    fn awaits_copy(&mut self) -> bool {
+        let is_sent = matches!(self.copy, Copy::Sent { .. });
+        self.grace = is_sent.then(|| self.sleep());
+        is_sent
+    }
+
+    fn is_over(&mut self, cx: &mut Context<'_>) -> bool {
+        self.grace.as_mut().is_some_and(|grace| Pin::new(grace).poll(cx).is_ready())
     }
 
     /// Ends the copy, and takes back what was paid for one that has not left.
@@ -161,18 +176,21 @@ where
                     return Poll::Ready(result);
                 }
                 hedging.watched.failed();
-                if !hedging.is_sent() {
+                if !hedging.awaits_copy() {
                     hedging.end_copy();
                     return Poll::Ready(result);
                 }
                 *this.failure = Some(result);
             }
         }
-        let result = ready!(hedging.poll_copy(cx));
-        if !has_failed(&result) {
-            hedging.watched.answered();
-            this.first.set(None);
-            return Poll::Ready(result);
+        match hedging.poll_copy(cx) {
+            Poll::Ready(result) if !has_failed(&result) => {
+                hedging.watched.answered();
+                this.first.set(None);
+                return Poll::Ready(result);
+            }
+            Poll::Pending if !hedging.is_over(cx) => return Poll::Pending,
+            _ => hedging.end_copy(),
         }
         match this.failure.take() {
             Some(failure) => Poll::Ready(failure),

@@ -8,7 +8,8 @@
 //!   whole is not asked twice as much.
 //! - Only what does no harm when it arrives twice: idempotent methods, requests with an `Idempotency-Key`, and what the
 //!   program names. A body that can be read only once is sent once.
-//! - The one that is late is cancelled when the other is answered. A copy that fails changes nothing for the request.
+//! - The one that is late is cancelled when the other is answered. A copy that fails changes nothing for the request. When
+//!   the request itself fails, its copy is awaited once more until that is late.
 //! - How long responses take is measured by origin, or by a key of yours, in 2 kB for each.
 //! - Layers do not multiply: a request that one layer has taken charge of passes the others once.
 //!

@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderName, StatusCode};
 
 use super::backoff::Backoff;
-use crate::error::{BoxError, Refused};
+use crate::error::{BoxError, Refused, is_final};
 use crate::obey::Signal;
 
 static GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
@@ -24,7 +24,8 @@ pub enum Outcome<'a> {
 
 impl Outcome<'_> {
     /// Whether another attempt may end better: after 408, 425, 429, 502, 503, 504, `UNAVAILABLE` of gRPC,
-    /// `RESOURCE_EXHAUSTED` of gRPC that says when to come back, and errors other than a [`Refused`] of this program.
+    /// `RESOURCE_EXHAUSTED` of gRPC that says when to come back, and errors other than a [`Refused`] of this program,
+    /// and than those of reqwest for a request that cannot be made or is redirected without end.
     pub fn is_passing(&self) -> bool {
         match self {
             Self::Response { status, headers } => match headers.get(&GRPC_STATUS) {
@@ -35,7 +36,7 @@ impl Outcome<'_> {
                 }
                 _ => matches!(status.as_u16(), 408 | 425 | 429 | 502 | 503 | 504),
             },
-            Self::Error(error) => Refused::find(&***error).is_none(),
+            Self::Error(error) => Refused::find(&***error).is_none() && !is_final(&***error),
         }
     }
 }
@@ -67,8 +68,8 @@ impl Bounds {
         let jitter = Duration::from_micros(self.backoff.wait(attempts, random));
         let wait = match signal.and_then(|signal| signal.retry_after) {
             Some(asked) if asked > self.longest => return None,
-            // Never before, and not together with the others.
-            Some(asked) => asked + jitter.min(asked / 10 + Duration::from_millis(100)),
+            // Never before, and not together with the others. A server that says 0 does not make it hurry.
+            Some(asked) => jitter.max(asked + jitter.min(asked / 10 + Duration::from_millis(100))),
             None => jitter,
         };
         match left {
@@ -100,6 +101,18 @@ mod tests {
         for random in [0, 1, u32::MAX / 2, u32::MAX] {
             let wait = BOUNDS().wait(1, Some(&told(5)), None, random).unwrap();
             assert!((5.0..=5.6).contains(&wait.as_secs_f64()), "{wait:?}");
+        }
+    }
+
+    #[test]
+    fn a_server_that_says_zero_does_not_make_the_client_hurry() {
+        let bounds = Bounds {
+            backoff: Backoff::try_new(Duration::from_secs(2), Duration::from_secs(10)).unwrap(),
+            ..BOUNDS()
+        };
+        for random in [0, u32::MAX / 2, u32::MAX] {
+            let own = bounds.wait(2, None, None, random);
+            assert_eq!(bounds.wait(2, Some(&told(0)), None, random), own);
         }
     }
 

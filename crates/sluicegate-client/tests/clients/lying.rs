@@ -3,6 +3,7 @@
 use reqwest::{Client, Method, Request};
 use tower::{Service, ServiceBuilder, ServiceExt};
 
+use super::server::STALL;
 use super::*;
 
 /// What the second request does after this answer to the first: how long it has to wait, at least.
@@ -60,4 +61,44 @@ async fn nonsense_is_ignored() {
     ] {
         assert_eq!(wait_after(answer).await, None, "{answer}");
     }
+}
+
+#[tokio::test]
+async fn a_server_that_redirects_without_end_is_not_asked_again() {
+    let server = Server::start(&["302 Found\r\nlocation: /again"]).await;
+    let mut client = ServiceBuilder::new().layer(retry().build().unwrap()).service(Client::new());
+    let get = Request::new(Method::GET, server.url.parse().unwrap());
+    client.ready().await.unwrap().call(get).await.unwrap_err();
+    // The first request, and ten redirects.
+    assert_eq!(server.seen().len(), 11);
+    let server = Server::start(&["302 Found\r\nlocation: /again"]).await;
+    let client = reqwest_middleware::ClientBuilder::new(Client::new())
+        .with(sluicegate_client::outgoing::AsMiddleware(retry().build().unwrap()))
+        .with(sluicegate_client::outgoing::AsMiddleware(obey()))
+        .build();
+    client.get(&server.url).send().await.unwrap_err();
+    assert_eq!(server.seen().len(), 11);
+}
+
+#[tokio::test]
+async fn a_server_that_stalls_gets_no_second_request_after_the_time_of_the_caller() {
+    let server = Server::start(&[STALL]).await;
+    let mut client = ServiceBuilder::new().layer(retry().build().unwrap()).service(Client::new());
+    let mut get = Request::new(Method::GET, server.url.parse().unwrap());
+    *get.timeout_mut() = Some(Duration::from_millis(50));
+    client.ready().await.unwrap().call(get).await.unwrap_err();
+    assert_eq!(server.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn a_second_attempt_has_what_is_left_of_the_time() {
+    let server = Server::start(&["503 No\r\nretry-after: 1", STALL]).await;
+    let mut client = ServiceBuilder::new().layer(retry().build().unwrap()).service(Client::new());
+    let mut get = Request::new(Method::GET, server.url.parse().unwrap());
+    *get.timeout_mut() = Some(Duration::from_millis(1_200));
+    let begun = tokio::time::Instant::now();
+    client.ready().await.unwrap().call(get).await.unwrap_err();
+    // Without that, the second attempt would take 1.2 s of its own.
+    assert!(begun.elapsed() < Duration::from_millis(2_000), "{:?}", begun.elapsed());
+    assert_eq!(server.seen().len(), 2);
 }

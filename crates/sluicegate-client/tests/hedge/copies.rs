@@ -67,16 +67,27 @@ async fn a_request_that_fails_while_its_copy_is_under_way_waits_for_the_copy() {
     for status in [0, 429, 503] {
         let failing = Answer { millis: 20, status };
         let (server, service) = warm(|settings| settings).await;
-        server.plan(&[failing, after(100)]);
+        server.plan(&[failing, after(15)]);
         assert_eq!(server.until(send(&service, get())).await, (200, 2), "{status}");
         // If both fail, the first one's failure is told.
-        server.plan(&[failing, Answer { millis: 100, status: 504 }]);
+        server.plan(&[failing, Answer { millis: 15, status: 504 }]);
         assert_eq!(server.until(send(&service, get())).await.0, status);
         // Without a copy under way it is told at once.
         server.plan(&[Answer { millis: 5, status }]);
         assert_eq!(server.until(send(&service, get())).await.0, status);
         assert_eq!(server.seen(), 5);
     }
+}
+
+#[tokio::test]
+async fn a_server_that_fails_and_stalls_the_copy_does_not_hide_the_failure() {
+    let (server, service) = warm(|settings| settings).await;
+    server.plan(&[Answer { millis: 20, status: 503 }, after(1_000_000)]);
+    let begun = server.clock.now();
+    assert_eq!(server.until(send(&service, get())).await, (503, 1));
+    let took = (server.clock.now() - begun) / 1_000;
+    assert!((30..=35).contains(&took), "{took}");
+    assert_eq!(server.running(), 0);
 }
 
 #[tokio::test]

@@ -86,7 +86,7 @@ pub(super) fn date(line: Line<'_>) -> Option<Duration> {
     line.text().and_then(time::http_date)
 }
 
-/// Whether a cache has kept the response. A malformed age counts as no age.
-pub(super) fn is_cached(age: &HeaderValue) -> bool {
-    time::digits(age.as_bytes()).is_some_and(|age| age > 0)
+/// How long a cache has kept the response, if it has. A malformed age counts as no age.
+pub(super) fn age(age: &HeaderValue) -> Option<Duration> {
+    time::digits(age.as_bytes()).filter(|age| *age > 0).map(Duration::from_secs)
 }

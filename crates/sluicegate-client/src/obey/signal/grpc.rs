@@ -16,16 +16,18 @@ const UNAVAILABLE: &str = "14";
 /// They are in the header of a response that has no message, which is how servers refuse. Those in trailers behind
 /// messages are not seen.
 pub(super) fn read(headers: &HeaderMap, signal: &mut Signal) {
-    let Some(status @ (RESOURCE_EXHAUSTED | UNAVAILABLE)) = Line::of(headers, &STATUS).text()
-    else {
+    let Some(status) = Line::of(headers, &STATUS).text().filter(|status| *status != "0") else {
         return;
     };
-    // gRFC A6: a number of milliseconds; if it is negative or cannot be read, do not retry.
-    let pushback = Line::of(headers, &PUSHBACK).text();
-    let wait = pushback.and_then(|text| text.parse().ok()).map(Duration::from_millis);
-    signal.never_retry = pushback.is_some() && wait.is_none();
-    signal.retry_after = wait.or_else(|| details::retry_delay(headers)).or(signal.retry_after);
-    signal.refused |= status == RESOURCE_EXHAUSTED || signal.retry_after.is_some();
+    // gRFC A6: a number of milliseconds; if it is negative or cannot be read, do not retry. This holds for each status.
+    let pushback = Line::of(headers, &PUSHBACK);
+    let wait = pushback.text().and_then(|text| text.parse().ok()).map(Duration::from_millis);
+    signal.never_retry = wait.is_none() && headers.contains_key(&PUSHBACK);
+    signal.retry_after = wait.or(signal.retry_after);
+    if let RESOURCE_EXHAUSTED | UNAVAILABLE = status {
+        signal.retry_after = wait.or_else(|| details::retry_delay(headers)).or(signal.retry_after);
+        signal.refused |= status == RESOURCE_EXHAUSTED || signal.retry_after.is_some();
+    }
 }
 
 #[cfg(feature = "grpc")]

@@ -18,7 +18,7 @@ use std::time::Duration;
 use http::{HeaderMap, StatusCode};
 use smallvec::SmallVec;
 
-use self::fields::{Fields, is_cached};
+use self::fields::Fields;
 pub use self::item::MAX_QUOTAS;
 
 /// What a response tells about the limits of its server.
@@ -74,15 +74,16 @@ impl Signal {
     pub fn read(status: StatusCode, headers: &HeaderMap, since_epoch: Duration) -> Self {
         let mut signal = Self::default();
         let fields = Fields::of(headers);
-        if fields.age.is_some_and(is_cached) {
-            return signal;
-        }
-        signal.refused = status == StatusCode::TOO_MANY_REQUESTS;
         let date = || fields::date(fields.date).unwrap_or(since_epoch);
         if status.is_client_error() || status.is_server_error() {
             signal.retry_after = retry_after::read(fields.retry_after, date);
-            signal.refused |= signal.retry_after.is_some();
         }
+        if let Some(age) = fields.age.and_then(fields::age) {
+            // The cache has answered, and would again before that. What it says of limits was said to another client.
+            signal.retry_after = signal.retry_after.map(|wait| wait.saturating_sub(age));
+            return signal;
+        }
+        signal.refused = status == StatusCode::TOO_MANY_REQUESTS || signal.retry_after.is_some();
         if fields.has_grpc {
             grpc::read(headers, &mut signal);
         }

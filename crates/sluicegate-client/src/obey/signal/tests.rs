@@ -124,7 +124,10 @@ fn a_field_with_thousands_of_items_is_read_as_far_as_its_bound() {
 #[test]
 fn fields_of_a_cached_response_are_ignored() {
     let refusal = [("retry-after", "9"), ("ratelimit", r#""a";r=0;t=9"#), ("age", "3")];
-    assert_eq!(read(429, &refusal), Signal::default());
+    // Whoever sends the same request again gets the same response from the cache until then.
+    let rest = Some(Duration::from_secs(6));
+    assert_eq!(read(429, &refusal), Signal { retry_after: rest, ..Signal::default() });
+    assert_eq!(read(200, &refusal), Signal::default());
     assert!(read(429, &[("retry-after", "9"), ("age", "0")]).refused);
     assert!(read(429, &[("retry-after", "9"), ("age", "old")]).refused);
 }
@@ -177,6 +180,14 @@ fn pushback_of_grpc_is_a_wait_or_a_no() {
         assert!(pushback(text).never_retry, "{text}");
         assert_eq!(pushback(text).retry_after, None, "{text}");
     }
+    // The field is there, but it says nothing that can be read.
+    let twice = [("grpc-status", "14"), ("grpc-retry-pushback-ms", "1, 2")];
+    assert!(read(200, &twice).never_retry);
+    // Programs may retry other statuses, too.
+    let aborted = |text| read(200, &[("grpc-status", "10"), ("grpc-retry-pushback-ms", text)]);
+    assert!(aborted("-1").never_retry && !aborted("-1").refused);
+    assert_eq!(aborted("9").retry_after, Some(Duration::from_millis(9)));
+    assert!(!aborted("9").refused);
     assert!(read(200, &[("grpc-status", "8")]).refused);
     assert!(!read(200, &[("grpc-status", "14")]).refused);
     assert!(!read(200, &[("grpc-status", "0"), ("grpc-retry-pushback-ms", "9")]).refused);
@@ -208,4 +219,15 @@ fn retry_info_of_grpc_is_read() {
         let signal = read(200, &[("grpc-status", "8"), ("grpc-status-details-bin", text)]);
         assert_eq!(signal.retry_after, None, "{text}");
     }
+}
+
+#[test]
+fn a_pushback_that_is_there_twice_is_a_no() {
+    let mut headers = HeaderMap::new();
+    headers.insert("grpc-status", "14".parse().unwrap());
+    for text in ["1", "2"] {
+        headers.append("grpc-retry-pushback-ms", text.parse().unwrap());
+    }
+    let signal = Signal::read(StatusCode::OK, &headers, Duration::ZERO);
+    assert!(signal.never_retry && signal.retry_after.is_none());
 }
