@@ -17,6 +17,16 @@
 //!     Ok(())
 //! }
 //! ```
+//!
+//! # Metrics
+//!
+//! Besides the metrics of the store and of decisions, which `sluicegate-core` and `sluicegate-redis` describe:
+//!
+//! | metric | labels | |
+//! | --- | --- | --- |
+//! | `sluicegate_rls_answers_total` | `code` | counter: answers to Envoy and to `/json`; `ok`, `over_limit`, `bad_request` or `store_error` |
+//! | `sluicegate_rls_near_limit_total` | | counter: descriptors within their limit, with more than four fifths of it spent |
+//! | `sluicegate_rls_shadowed_total` | | counter: descriptors over a limit that is a shadow or a quota |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -26,6 +36,7 @@ pub mod auth;
 mod charge;
 mod fields;
 mod policies;
+mod reflection;
 mod request;
 pub mod rls;
 mod rooms;

@@ -19,6 +19,7 @@ use sluicegate_envoy::service::Settings;
 use crate::auth::Authorizer;
 use crate::fields::Fields;
 use crate::policies::{Policies, PoliciesError};
+use crate::rls::Counters;
 
 /// How long a decision may take: Envoy's filter waits 20 ms by default.
 const DEADLINE: Duration = Duration::from_millis(15);
@@ -40,6 +41,7 @@ struct Inner {
     resets: bool,
     authorizer: Option<Authorizer>,
     stopping: AtomicBool,
+    rls: Counters,
 }
 
 impl Service {
@@ -106,6 +108,10 @@ impl Service {
     /// Decides about requests that proxies ask about, by the file of rules, if there is one.
     pub fn authorizer(&self) -> Option<&Authorizer> {
         self.0.authorizer.as_ref()
+    }
+
+    pub(crate) fn rls_counters(&self) -> &Counters {
+        &self.0.rls
     }
 
     /// Whether the service is about to stop: load balancers should send requests elsewhere.
@@ -295,6 +301,7 @@ impl ServiceBuilder {
             resets: self.resets,
             authorizer,
             stopping: AtomicBool::new(false),
+            rls: Counters::new(),
         })))
     }
 }

@@ -59,12 +59,14 @@ pub async fn answer(
         }
         _ => by_domains(service, &domains, request, deadline).await,
     };
-    match answered {
+    let answered = match answered {
         Err(Failure::Undecided(_)) if service.on_store_error() == OnStoreError::Admit => {
             Ok(uncounted(request))
         }
         answered => answered,
-    }
+    };
+    service.rls_counters().count(&answered);
+    answered
 }
 
 async fn by_domains(

@@ -4,6 +4,7 @@
 //! of tonic.
 
 mod answer;
+mod counters;
 mod fields;
 mod grpc;
 mod message;
@@ -14,6 +15,7 @@ mod timeout;
 use tonic::service::RoutesBuilder;
 
 pub use self::answer::{Failure, answer};
+pub(crate) use self::counters::Counters;
 
 use crate::service::Service;
 

@@ -15,8 +15,8 @@ use super::listener::Listener;
 use super::tls::Tls;
 use crate::admin::metrics::Metrics;
 use crate::admin::{Token, guarded};
-use crate::rooms;
 use crate::service::Service;
+use crate::{reflection, rooms};
 
 /// How long requests may take to be answered once the server stops.
 const DRAIN: Duration = Duration::from_secs(30);
@@ -132,7 +132,7 @@ impl Server {
         let certificate = self.tls.as_ref().map(Tls::acceptor).transpose()?;
         let certificate: Option<Certificate> =
             certificate.map(|acceptor| Arc::new(ArcSwap::from_pointee(acceptor)));
-        let (health, grpc) = grpc(&self.service);
+        let (health, grpc) = grpc(&self.service)?;
         let admin = rooms::admin(&self.service, self.metrics.as_ref());
         let ports = [
             ("gRPC", self.grpc, grpc, certificate.as_ref()),
@@ -169,10 +169,12 @@ impl Server {
 }
 
 /// The routes of the gRPC port, and how its health is reported.
-fn grpc(service: &Service) -> (HealthReporter, Router) {
+fn grpc(service: &Service) -> Result<(HealthReporter, Router), ServerError> {
     let (reporter, health) = health_reporter();
     let mut routes: RoutesBuilder = Routes::builder();
     routes.add_service(health);
     rooms::grpc(service, &mut routes);
-    (reporter, routes.routes().prepare().into_axum_router())
+    let described = reflection::add(&mut routes);
+    described.map_err(|error| ServerError::because("gRPC reflection cannot be set up", error))?;
+    Ok((reporter, routes.routes().prepare().into_axum_router()))
 }

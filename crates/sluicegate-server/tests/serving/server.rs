@@ -18,6 +18,7 @@ use tonic::transport::Channel;
 pub(crate) struct Running {
     pub(crate) client: RateLimitServiceClient<Channel>,
     pub(crate) http: String,
+    pub(crate) grpc: String,
     pub(crate) clock: ManualClock,
     pub(crate) reload: Reload,
     pub(crate) file: PathBuf,
@@ -65,9 +66,9 @@ pub(crate) async fn serve(
     let served = tokio::spawn(bound.run(async move {
         let _ = stopped.await;
     }));
-    let client = RateLimitServiceClient::connect(grpc).await.expect("a connection");
+    let client = RateLimitServiceClient::connect(grpc.clone()).await.expect("a connection");
     let stop = Some(stop);
-    Running { client, http, clock, reload, file, stop, served, _directory: directory }
+    Running { client, http, grpc, clock, reload, file, stop, served, _directory: directory }
 }
 
 impl Running {
