@@ -10,8 +10,10 @@ mod layers;
 mod msrv;
 mod package;
 mod proof;
+mod prove;
 #[cfg(unix)]
 mod servers;
+mod sim;
 mod step;
 mod tools;
 
@@ -32,6 +34,10 @@ usage: cargo xtask <command>
   package            package every library, and compile it out of its package; `ci` does so too
   bench [words]      run the benchmarks and write BENCHMARKS.md and docs/benchmarks; words
                      choose programs by name and tables by title; --full takes longer
+  prove [kinds]      run the long forms of the checks that look for what is rare, which take hours:
+                     models, simulation, properties, differential, threads, miri, fuzz
+  sim [arguments]    simulate clients of leased capacity with 100 seeds, and write docs/leases.md;
+                     with `--seeds N`, `--seed N` or `--short`, only print the tables
 ";
 
 fn main() -> ExitCode {
@@ -46,6 +52,8 @@ fn main() -> ExitCode {
         Some("ci") if rest.is_empty() => ci::check_everything(),
         Some("package") if rest.is_empty() => ci::check_packages(),
         Some("bench") => bench::bench(rest),
+        Some("prove") => prove::prove(&rest),
+        Some("sim") => sim::simulate(rest),
         _ => {
             eprint!("{USAGE}");
             return ExitCode::from(2);

@@ -14,8 +14,22 @@ const TARGETS: [(&str, Option<&str>); 4] = [
     ("envoy_document", Some("crates/sluicegate-envoy/tests/documents")),
 ];
 
-/// How many seconds each target runs.
-const SECONDS: u32 = 20;
+/// How long to look: a moment before each merge, or as long as it takes to find what is rare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Effort {
+    Short,
+    Long,
+}
+
+impl Effort {
+    /// For how many seconds each target is fuzzed.
+    fn seconds(self) -> u32 {
+        match self {
+            Self::Short => 20,
+            Self::Long => 600,
+        }
+    }
+}
 
 /// The tests that Miri runs: code that reads overlapping pieces. loom checks what threads share. Nothing here is
 /// `unsafe`, so Miri checks the dependencies and the standard library.
@@ -25,18 +39,32 @@ const INTERPRETED: [&str; 3] = ["key::buf", "line::", "memory::one_word"];
 const MODELS: [(&str, &str); 2] =
     [("sluicegate-core", "memory::loom"), ("sluicegate-throttle", "layer::loom")];
 
+/// More of them, which take minutes: whole keys and their texts, words of the table, and header fields.
+const INTERPRETED_LONG: [&str; 5] =
+    ["key::", "inline_vec::", "memory::one_word", "memory::hash", "http::line"];
+
+/// Miri is a hundred times slower, so property tests draw few cases.
+const INTERPRETED_CASES: &str = "8";
+
+/// In the long form, threads are interrupted once more than in the short one, for at most so many seconds in each model.
+const INTERRUPTIONS: [(&str, &str); 2] =
+    [("LOOM_MAX_PREEMPTIONS", "3"), ("LOOM_MAX_DURATION", "300")];
+
 /// The protocol of the table, and the wake-ups of the throttle, in every order in which two or three threads can meet.
-pub(crate) fn try_every_order() -> Result<(), Failure> {
+pub(crate) fn try_every_order(effort: Effort) -> Result<(), Failure> {
     for (package, models) in MODELS {
         let mut command = cargo(["test", "--package", package, "--lib", "--release", models]);
         command.args(["--target-dir", "target/loom"]).env("RUSTFLAGS", "--cfg loom");
+        if effort == Effort::Long {
+            command.envs(INTERRUPTIONS);
+        }
         Step::new(format!("every order of threads in {package}"), command).run()?;
     }
     Ok(())
 }
 
-/// Runs the fuzzer for a moment. Returns what could not be run, and why.
-pub(crate) fn fuzz() -> Result<Vec<String>, Failure> {
+/// Runs the fuzzer. Returns what could not be run, and why.
+pub(crate) fn fuzz(effort: Effort) -> Result<Vec<String>, Failure> {
     let Some(tool) = Tool::new("fuzz", "~0.13").installed() else {
         return Ok(vec![
             "the fuzzer, because cargo-fuzz is not installed and cannot be installed here"
@@ -55,14 +83,14 @@ pub(crate) fn fuzz() -> Result<Vec<String>, Failure> {
             command.args([corpus.as_str(), seeds]);
         }
         command.arg("--");
-        command.arg(format!("-max_total_time={SECONDS}")).args(["-verbosity=0"]);
+        command.arg(format!("-max_total_time={}", effort.seconds())).args(["-verbosity=0"]);
         Step::new(format!("fuzzing {target}"), command).run()?;
     }
     Ok(Vec::new())
 }
 
 /// Runs some tests in Miri. Returns what could not be run, and why.
-pub(crate) fn interpret() -> Result<Vec<String>, Failure> {
+pub(crate) fn interpret(effort: Effort) -> Result<Vec<String>, Failure> {
     if !miri_runs() && !install_miri() {
         return Ok(vec![
             "the tests in Miri, because rustup has no nightly toolchain with it and cannot install \
@@ -71,7 +99,11 @@ pub(crate) fn interpret() -> Result<Vec<String>, Failure> {
         ]);
     }
     let mut command = nightly(&["miri", "test", "--package", "sluicegate-core", "--lib", "--"]);
-    command.args(INTERPRETED).env("MIRIFLAGS", "-Zmiri-disable-isolation");
+    command.args(match effort {
+        Effort::Short => &INTERPRETED[..],
+        Effort::Long => &INTERPRETED_LONG[..],
+    });
+    command.env("MIRIFLAGS", "-Zmiri-disable-isolation").env("PROPTEST_CASES", INTERPRETED_CASES);
     Step::new("tests in Miri", command).run()?;
     Ok(Vec::new())
 }

@@ -4,7 +4,7 @@ use std::env;
 use std::ffi::OsStr;
 use std::fmt::{self, Display};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// A command with a description of its purpose.
@@ -19,22 +19,34 @@ impl Step {
     }
 
     /// Runs the command and waits for it; anything but success is a [`Failure`].
-    pub(crate) fn run(mut self) -> Result<(), Failure> {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        self.run_into(Stdio::inherit()).map(drop)
+    }
+
+    /// Like [`run`](Self::run), and returns what the command printed.
+    pub(crate) fn output(self) -> Result<String, Failure> {
+        self.run_into(Stdio::piped())
+    }
+
+    fn run_into(mut self, stdout: Stdio) -> Result<String, Failure> {
         let shown = show(&self.command);
         eprintln!("\n==> {}: {shown}", self.name);
 
         let started = Instant::now();
-        let status = self
-            .command
-            .status()
+        let child = self.command.stdout(stdout).spawn();
+        let output = child
+            .and_then(Child::wait_with_output)
             .map_err(|error| Failure(format!("{}: `{shown}` did not start: {error}", self.name)))?;
         let took = Seconds(started.elapsed());
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
 
-        if !status.success() {
+        if !output.status.success() {
+            eprint!("{printed}");
+            let status = output.status;
             return Err(Failure(format!("{}: {status} after {took}: {shown}", self.name)));
         }
         eprintln!("<== {}: passed in {took}", self.name);
-        Ok(())
+        Ok(printed)
     }
 }
 
@@ -106,6 +118,12 @@ mod tests {
         let failure = step.run().err().map(|failure| failure.to_string()).unwrap_or_default();
         assert!(failure.starts_with("nonsense: exit status: 1 after "), "{failure}");
         assert!(failure.ends_with(": cargo --no-such-flag"), "{failure}");
+    }
+
+    #[test]
+    fn what_a_command_prints_is_returned() {
+        let printed = Step::new("version", cargo(["--version"])).output();
+        assert!(printed.is_ok_and(|printed| printed.starts_with("cargo ")));
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! prints tables, and fails if more was ever leased than there is, or less is used than promised. `--seed 7` runs one
-//! seed alone, `--short` a minute of the crowd instead of an hour, and `--out FOLDER` writes the samples there as CSV.
+//! seed alone, `--short` 90 seconds of the crowd instead of an hour, and `--out FOLDER` writes the samples there as CSV.
 
 #[path = "../../tests/simulation/mod.rs"]
 mod simulation;

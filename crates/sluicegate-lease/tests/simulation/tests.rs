@@ -133,12 +133,11 @@ fn ten_thousand_clients_share_five_million_requests_a_second() {
 #[test]
 fn after_a_spike_shares_are_fair_again_within_seconds() {
     for seed in 0..5 {
-        let settings = [Setting::doorman(), Setting::doorman().refresh(Duration::from_secs(1))];
-        for setting in settings {
-            assert!(seen(6, setting.clone(), seed).fair_after(150, 0.02) < Some(6));
-            // Modest clients leave room, of which the two that spike get all, from all levels of the tree.
-            assert!(seen(8, setting, seed).fair_after(150, 0.02) < Some(6));
-        }
+        let quick = Setting::doorman().refresh(Duration::from_secs(1));
+        assert!(seen(6, Setting::doorman(), seed).fair_after(150, 0.02) < Some(6));
+        assert!(seen(6, quick.clone(), seed).fair_after(150, 0.02) < Some(6));
+        // Modest clients leave room, of which the two that spike get all, from all levels of the tree.
+        assert!(seen(8, quick, seed).fair_after(150, 0.02) < Some(6));
     }
 }
 

@@ -19,6 +19,8 @@ use std::ffi::OsString;
 use std::fs;
 use std::time::Instant;
 
+pub(crate) use self::chart::draw_over_time;
+
 use self::book::Book;
 use self::machine::Machine;
 use self::page::Place;

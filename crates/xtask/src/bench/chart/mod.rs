@@ -3,6 +3,9 @@
 mod bars;
 mod lines;
 mod scale;
+mod time;
+
+pub(crate) use self::time::draw as draw_over_time;
 
 use super::cell::Cell;
 use super::table::{Matrix, Table, is_ours};

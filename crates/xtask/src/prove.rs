@@ -1,0 +1,176 @@
+//! The long forms of the checks that look for what is rare. `ci` and `test` run short forms of them.
+
+use std::ffi::OsString;
+use std::time::Instant;
+
+use crate::proof::{self, Effort};
+use crate::sim;
+use crate::step::{Failure, Seconds, Step, cargo};
+
+/// Runs a kind of proof, and returns what could not be run, and why.
+type Run = fn() -> Result<Vec<String>, Failure>;
+
+/// A kind of proof: its name, what it runs, and how.
+const KINDS: [(&str, &str, Run); 7] = [
+    ("models", "the protocol of leases, a million states of each model", check_models),
+    (
+        "simulation",
+        "leases in Doorman's scenarios, 100 seeds of each, and 10,000 clients",
+        simulate,
+    ),
+    (
+        "properties",
+        "every property test 20 times, with random cases of its own each time",
+        try_properties,
+    ),
+    (
+        "differential",
+        "the scripts of Redis beside the arithmetic in Rust, 5 million steps",
+        compare_scripts,
+    ),
+    ("threads", "loom, with three interruptions", try_orders),
+    ("miri", "the tests of keys and rows in Miri", interpret),
+    ("fuzz", "each target of the fuzzer for ten minutes", fuzz),
+];
+
+const STATES: &str = "1000000";
+const STEPS: &str = "5000000";
+/// Property tests draw other cases each time.
+const ROUNDS: u32 = 20;
+
+/// Crates with property tests.
+const WITH_PROPERTIES: [&str; 7] = [
+    "sluicegate-client",
+    "sluicegate-config",
+    "sluicegate-core",
+    "sluicegate-envoy",
+    "sluicegate-governor",
+    "sluicegate-lease",
+    "sluicegate-throttle",
+];
+
+/// Runs the kinds of proof that the words name, or all of them. One that fails does not stop the others.
+pub(crate) fn prove(words: &[OsString]) -> Result<(), Failure> {
+    let wanted = wanted(words)?;
+    let mut report = Vec::new();
+    let mut failures = 0;
+    for (name, what, run) in wanted {
+        let started = Instant::now();
+        let outcome = run();
+        let took = Seconds(started.elapsed());
+        match outcome {
+            Ok(missing) if missing.is_empty() => {
+                report.push(format!("PROVED: {name}: {what}, in {took}"));
+            }
+            Ok(missing) => {
+                report.extend(missing.iter().map(|missing| format!("NOT RUN: {name}: {missing}")));
+            }
+            Err(failure) => {
+                failures += 1;
+                report.push(format!("FAILED: {name}: {failure}"));
+            }
+        }
+    }
+    eprintln!();
+    report.iter().for_each(|line| eprintln!("{line}"));
+    match failures {
+        0 => Ok(()),
+        _ => Err(Failure(format!("{failures} kinds of proof failed"))),
+    }
+}
+
+fn wanted(words: &[OsString]) -> Result<Vec<(&'static str, &'static str, Run)>, Failure> {
+    let is_named = |name: &str| words.iter().any(|word| *word == *name);
+    if let Some(unknown) = words.iter().find(|word| KINDS.iter().all(|(name, ..)| **word != **name))
+    {
+        let names: Vec<_> = KINDS.iter().map(|(name, ..)| *name).collect();
+        let unknown = unknown.to_string_lossy();
+        return Err(Failure(format!("`{unknown}` is no kind of proof: {}", names.join(", "))));
+    }
+    let all = words.is_empty();
+    Ok(KINDS.into_iter().filter(|(name, ..)| all || is_named(name)).collect())
+}
+
+fn check_models() -> Result<Vec<String>, Failure> {
+    let mut command = cargo(["test", "--release", "--package", "sluicegate-lease", "--lib"]);
+    // One model at a time: each takes gigabytes.
+    command.args(["model::", "--", "--nocapture", "--test-threads=1"]);
+    command.env("MODEL_STATES", STATES);
+    Step::new("models of leases", command).run()?;
+    Ok(Vec::new())
+}
+
+fn simulate() -> Result<Vec<String>, Failure> {
+    sim::simulate(["--seeds", "100"].map(OsString::from).into())?;
+    Ok(Vec::new())
+}
+
+fn try_properties() -> Result<Vec<String>, Failure> {
+    for round in 1..=ROUNDS {
+        let mut command = cargo(["test", "--release", "--all-features", "--lib", "--quiet"]);
+        for package in WITH_PROPERTIES {
+            command.args(["--package", package]);
+        }
+        // For tests that do not say how many cases they need.
+        command.env("PROPTEST_CASES", "5000");
+        Step::new(format!("properties, round {round} of {ROUNDS}"), command).run()?;
+    }
+    Ok(Vec::new())
+}
+
+fn compare_scripts() -> Result<Vec<String>, Failure> {
+    let mut command = cargo(["test", "--release", "--package", "sluicegate-redis", "differential"]);
+    command.env("SLUICEGATE_STEPS", STEPS);
+    #[cfg(unix)]
+    crate::servers::provide_for(&mut command);
+    Step::new("scripts beside the arithmetic", command).run()?;
+    Ok(Vec::new())
+}
+
+fn try_orders() -> Result<Vec<String>, Failure> {
+    proof::try_every_order(Effort::Long)?;
+    Ok(Vec::new())
+}
+
+fn interpret() -> Result<Vec<String>, Failure> {
+    proof::interpret(Effort::Long)
+}
+
+fn fuzz() -> Result<Vec<String>, Failure> {
+    proof::fuzz(Effort::Long)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::ci::libraries;
+    use crate::step::root;
+
+    fn names(words: &[&str]) -> Result<Vec<&'static str>, String> {
+        let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+        let wanted = wanted(&words).map_err(|failure| failure.to_string())?;
+        Ok(wanted.into_iter().map(|(name, ..)| name).collect())
+    }
+
+    #[test]
+    fn words_choose_kinds_of_proof() {
+        assert_eq!(names(&["fuzz", "models"]), Ok(vec!["models", "fuzz"]));
+        assert_eq!(names(&[]).map(|names| names.len()), Ok(KINDS.len()));
+        assert!(
+            names(&["everything"]).is_err_and(|problem| problem.contains("models, simulation"))
+        );
+    }
+
+    #[test]
+    fn every_crate_with_property_tests_is_on_the_list() {
+        let libraries = libraries().unwrap_or_else(|failure| panic!("{failure}"));
+        for library in libraries {
+            let manifest = fs::read_to_string(root().join(&library).join("Cargo.toml")).unwrap();
+            let name = library.trim_start_matches("crates/");
+            let uses = manifest.lines().any(|line| line.starts_with("proptest"));
+            assert!(!uses || WITH_PROPERTIES.contains(&name), "{name} has property tests");
+        }
+    }
+}
