@@ -100,12 +100,14 @@ mod accuracy;
 #[cfg(feature = "actix")]
 mod actix;
 mod admission;
+mod alarm;
 mod announcing;
 #[cfg(feature = "tower")]
 mod body;
 mod change;
 mod criticality;
 mod deadline;
+mod drainer;
 #[cfg(feature = "tower")]
 mod future;
 mod guard;

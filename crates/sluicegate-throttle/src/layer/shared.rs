@@ -1,15 +1,12 @@
-use std::future::{Future, poll_fn};
-use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
-use std::task::{Context, Poll, Waker};
-use std::time::Duration;
+use std::task::Waker;
 
 use foldhash::fast::RandomState;
-use sluicegate_core::adapter::Sleep;
 use sluicegate_core::clock::Clock;
 
 use super::accuracy::Accuracy;
+use super::alarm::Alarm;
 use super::names::{FlowNames, Names};
 use super::observing::Observing;
 use super::snapshot::UnreadCounts;
@@ -42,21 +39,15 @@ pub(super) struct State {
     /// The waiting requests, by slot in the queue.
     pub(super) waiters: Vec<Option<Arc<Waiter>>>,
     pub(super) instructions: Vec<Instruction>,
-    /// The task that starts requests when the rate allows it, and answers those whose deadline passes.
-    drainer: Option<Alarm>,
+    /// Of the tasks that start requests when the rate allows it, and answer those whose deadline passes. The first one
+    /// does that, and the others do if it is late.
+    pub(super) drainers: Vec<Alarm>,
     pub(super) unread: UnreadCounts,
     /// When to warn again about something that cannot be read, in microseconds.
     #[cfg(feature = "tracing")]
     pub(super) told_again: u64,
     pub(super) accuracy: Accuracy,
     pub(super) flow_names: FlowNames,
-}
-
-/// When the drainer continues. An earlier moment wakes it.
-#[derive(Debug)]
-struct Alarm {
-    at: u64,
-    waker: Option<Waker>,
 }
 
 impl Shared {
@@ -74,7 +65,7 @@ impl Shared {
             predictor,
             waiters: Vec::new(),
             instructions: Vec::new(),
-            drainer: None,
+            drainers: Vec::new(),
             unread: UnreadCounts::default(),
             #[cfg(feature = "tracing")]
             told_again: 0,
@@ -134,72 +125,6 @@ impl Shared {
         self.let_go(state, wakers);
     }
 
-    /// Unlocks, calls the wakers, and makes sure that the drainer starts requests in time and answers those with
-    /// deadlines.
-    #[inline]
-    pub(super) fn let_go(self: &Arc<Self>, state: MutexGuard<'_, State>, wakers: Vec<Waker>) {
-        let next = state.scheduler.next_at();
-        // Nearly always there is nothing to do.
-        if next.is_some() || !wakers.is_empty() {
-            self.let_go_on(state, wakers, next);
-        }
-    }
-
-    fn let_go_on(
-        self: &Arc<Self>,
-        mut state: MutexGuard<'_, State>,
-        mut wakers: Vec<Waker>,
-        next: Option<u64>,
-    ) {
-        let mut drainer = None;
-        match (&mut state.drainer, next) {
-            (Some(alarm), Some(next)) if next < alarm.at => {
-                alarm.at = next;
-                wakers.extend(alarm.waker.take());
-            }
-            (alarm @ None, Some(at)) => {
-                // Outside of a runtime, for example when a body is dropped in another thread, a waiting request starts
-                // the drainer.
-                if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-                    *alarm = Some(Alarm { at, waker: None });
-                    drainer = Some((runtime, Drainer { shared: Arc::clone(self), is_done: false }));
-                }
-            }
-            _ => {}
-        }
-        drop(state);
-        wakers.into_iter().for_each(Waker::wake);
-        if let Some((runtime, drainer)) = drainer {
-            runtime.spawn(drain(drainer));
-        }
-    }
-
-    /// Starts and answers what is due. Returns when it goes on, and how long that is from now; `None` when nothing waits
-    /// for a moment any more.
-    fn drain(&self) -> Option<(u64, Duration)> {
-        let mut state = self.lock();
-        let now = self.clock.now();
-        let mut instructions = std::mem::take(&mut state.instructions);
-        state.scheduler.drain(now, &mut instructions);
-        let wakers = state.tell(instructions);
-        let next = state.scheduler.next_at();
-        state.drainer = next.map(|at| Alarm { at, waker: None });
-        drop(state);
-        wakers.into_iter().for_each(Waker::wake);
-        next.map(|next| (next, Duration::from_micros(next.saturating_sub(now).max(1))))
-    }
-
-    /// Ready when there is something to do before `at`.
-    fn poll_earlier(&self, at: u64, cx: &mut Context<'_>) -> Poll<()> {
-        match &mut self.lock().drainer {
-            Some(alarm) if alarm.at >= at => {
-                alarm.waker = Some(cx.waker().clone());
-                Poll::Pending
-            }
-            _ => Poll::Ready(()),
-        }
-    }
-
     pub(super) fn has_capacity(&self) -> bool {
         self.lock().scheduler.is_empty()
     }
@@ -251,41 +176,5 @@ impl State {
         }
         self.instructions = instructions;
         wakers
-    }
-}
-
-/// The task that starts requests when the rate allows it, and answers those whose deadline passes. It ends when nothing
-/// waits for a moment.
-#[derive(Debug)]
-struct Drainer {
-    shared: Arc<Shared>,
-    is_done: bool,
-}
-
-async fn drain(mut drainer: Drainer) {
-    let shared = Arc::clone(&drainer.shared);
-    while let Some((at, time)) = shared.drain() {
-        let mut sleep = Sleep::new(&shared.clock, time, tokio::time::sleep);
-        poll_fn(|cx| match shared.poll_earlier(at, cx) {
-            Poll::Ready(()) => Poll::Ready(()),
-            Poll::Pending => Pin::new(&mut sleep).poll(cx),
-        })
-        .await;
-    }
-    drainer.is_done = true;
-}
-
-impl Drop for Drainer {
-    /// The runtime of this task has ended, and requests of other runtimes may wait: the first of them that is polled
-    /// starts another.
-    fn drop(&mut self) {
-        if self.is_done {
-            return;
-        }
-        let mut state = self.shared.lock();
-        state.drainer = None;
-        let waiters: Vec<_> = state.waiters.iter().flatten().cloned().collect();
-        drop(state);
-        waiters.iter().filter_map(|waiter| waiter.take_waker()).for_each(Waker::wake);
     }
 }

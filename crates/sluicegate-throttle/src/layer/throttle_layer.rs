@@ -17,8 +17,8 @@ use crate::scheduler::Shed;
 /// feature `axum`), and with the feature `actix` a middleware of actix-web.
 ///
 /// The body of a request is not read, and the service inside is not made ready, before the request has left the queue.
-/// A request that is dropped while it waits frees its place at once. The layer needs tokio where the capacity is a
-/// rate.
+/// A request that is dropped while it waits frees its place at once. Where the capacity is a rate, or requests have
+/// deadlines, tokio's timers start and answer what waits; where there are none, a thread does.
 #[must_use]
 pub struct ThrottleLayer<R = Requests> {
     pub(super) settings: Settings<R>,

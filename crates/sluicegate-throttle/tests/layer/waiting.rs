@@ -149,6 +149,74 @@ fn requests_that_wait_for_a_rate_survive_the_end_of_another_runtime() {
 }
 
 #[test]
+fn requests_that_wait_for_a_rate_survive_a_runtime_that_is_not_driven() {
+    let (clock, handlers) = (ManualClock::new(), Handlers::default());
+    let builder = Throttle::builder().requests_per_second(10).queue_cost(5).clock(&clock);
+    let throttle = builder.build().unwrap();
+    let runtime = || tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let (held_up, other) = (runtime(), runtime());
+    let mut requests = held_up.block_on(async {
+        let mut requests = ["/1", "/2"].map(|path| send(&throttle, &handlers, path));
+        requests.iter_mut().for_each(assert_waits);
+        tokio::task::yield_now().await;
+        requests
+    });
+    other.block_on(async {
+        let mut third = send(&throttle, &handlers, "/3");
+        assert_waits(&mut third);
+        tokio::task::yield_now().await;
+        for started in ["/2", "/3"] {
+            clock.advance(Duration::from_millis(105));
+            tokio::task::yield_now().await;
+            assert_waits(&mut third);
+            assert_waits(&mut requests[1]);
+            assert_eq!(handlers.started().last().unwrap(), started);
+        }
+    });
+}
+
+/// A thread of its own takes the place of the timers.
+#[test]
+fn requests_wait_for_a_rate_in_a_runtime_without_timers() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    assert_eq!(runtime.block_on(three_at_a_thousand_a_second()), 3);
+}
+
+#[test]
+fn requests_wait_for_a_rate_without_any_runtime() {
+    struct Unpark(std::thread::Thread);
+
+    impl std::task::Wake for Unpark {
+        fn wake(self: std::sync::Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+
+    let waker = Waker::from(std::sync::Arc::new(Unpark(std::thread::current())));
+    let mut requests = std::pin::pin!(three_at_a_thousand_a_second());
+    let served = loop {
+        match requests.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(served) => break served,
+            Poll::Pending => std::thread::park(),
+        }
+    };
+    assert_eq!(served, 3);
+}
+
+async fn three_at_a_thousand_a_second() -> usize {
+    let builder = Throttle::builder().requests_per_second(1_000).queue_cost(5);
+    let throttle = builder.build().unwrap();
+    let service = throttle.layer().layer(tower::service_fn(|_: Request<String>| async {
+        Ok::<_, Infallible>(Response::new(Full::<Bytes>::default()))
+    }));
+    let requests = [(); 3].map(|()| service.clone().call(get("/")));
+    for request in requests {
+        assert_eq!(request.await.unwrap().status(), 200);
+    }
+    throttle.snapshot().counts.started as usize
+}
+
+#[test]
 fn a_request_runs_until_its_body_has_ended_or_until_its_head() {
     let (clock, handlers) = (ManualClock::new(), Handlers::default());
     let throttle = one_at_a_time(&clock).build().unwrap();
