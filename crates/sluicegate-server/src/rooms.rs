@@ -22,11 +22,12 @@ pub(crate) fn grpc(service: &Service, routes: &mut RoutesBuilder) {
 
 /// The routes on the HTTP port.
 pub(crate) fn http(service: &Service) -> Router {
-    Router::new()
+    let routes = Router::new()
         .merge(api::health::routes(service))
         .merge(api::json::routes(service))
         .merge(api::v1::routes(service))
-        .merge(service.authorizer().map(auth::routes).unwrap_or_default())
+        .merge(service.authorizer().map(auth::routes).unwrap_or_default());
+    api::slow::bounded(routes)
 }
 
 /// The routes on the admin port.

@@ -4,4 +4,5 @@ pub mod health;
 pub mod json;
 mod object;
 mod proto_json;
+pub(crate) mod slow;
 pub mod v1;

@@ -17,6 +17,8 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tower_service::Service;
 
+use super::patience::Patience;
+
 /// The certificate in force, which a reload replaces.
 pub(super) type Certificate = Arc<ArcSwap<TlsAcceptor>>;
 
@@ -77,7 +79,9 @@ impl Connections {
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
         let service = TowerToHyperService::new(WithPeer { router: self.router, peer });
-        let connection = self.builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+        let connection = self
+            .builder
+            .serve_connection_with_upgrades(TokioIo::new(Patience::new(stream, SLOWEST)), service);
         if let Err(error) = stopping.watch(connection.into_owned()).await {
             tracing::debug!(%peer, %error, "connection ended");
         }

@@ -4,6 +4,7 @@ mod bound;
 mod connection;
 mod error;
 mod listener;
+mod patience;
 mod server;
 mod tls;
 

@@ -106,3 +106,28 @@ async fn a_head_that_is_too_long_or_makes_no_sense_is_refused() {
         assert_eq!(send(&server.http, head).await.0, status);
     }
 }
+
+/// What a client gets that sends this, and then nothing more. The clock runs as fast as the server waits.
+async fn sent_and_silent(bytes: &[u8]) -> String {
+    let server = start(ONE).await;
+    let mut stream = TcpStream::connect(&server.http).await.expect("a connection");
+    stream.write_all(bytes).await.expect("a request");
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer).await;
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_says_nothing_or_too_little_is_not_waited_for() {
+    for bytes in [&b""[..], b"P", b"PRI * HTTP/2.0", b"GET /healthz HTTP/1.1\r\nhost: x"] {
+        let answer = sent_and_silent(bytes).await;
+        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 408"), "{answer}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_does_not_come_is_not_waited_for() {
+    let head = b"POST /json HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{";
+    let answer = sent_and_silent(head).await;
+    assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
+}
