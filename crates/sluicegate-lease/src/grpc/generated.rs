@@ -175,7 +175,7 @@ pub enum Answer {
     Stale = 3,
     /// The server has no room for another resource.
     ManyResources = 4,
-    /// The resource has no room for another client.
+    /// The server has no room for another client.
     ManyClients = 5,
 }
 impl Answer {

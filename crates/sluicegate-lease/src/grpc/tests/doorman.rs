@@ -76,7 +76,7 @@ async fn a_client_of_doorman_without_a_lease_gets_an_error_and_not_an_odd_grant(
     raw.get_capacity(ask("old", "db", 40.0, 0.0)).await.unwrap();
     let status = raw.get_capacity(ask("other", "db", 40.0, 0.0)).await.unwrap_err();
     assert_eq!(status.code(), Code::ResourceExhausted);
-    assert_eq!(status.message(), "the resource has no room for another client");
+    assert_eq!(status.message(), "the server has no room for another client");
 }
 
 #[tokio::test]
