@@ -83,6 +83,9 @@ impl Template {
     }
 
     /// Sets how long a grant lasts without being refreshed. Whole milliseconds count.
+    ///
+    /// Before you shorten it, set [`learning`](Self::learning) to the old one, and keep that for as long: a new master
+    /// cannot know that grants of the last one were longer.
     #[must_use]
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = lease;

@@ -99,3 +99,19 @@ fn a_master_that_steps_down_forgets_everything() {
     assert_eq!(pool.fence(), None);
     assert_eq!(pool.outstanding("db"), Amount::ZERO);
 }
+
+#[test]
+fn with_the_old_lease_as_its_learning_time_a_shorter_lease_is_safe() {
+    let newcomer_gets = |template: Template| {
+        let mut pool = Pool::new(Templates::new([template]).unwrap());
+        pool.lead(0, 2, None);
+        let mut newcomer = client("newcomer", 100);
+        newcomer.fence = 2;
+        newcomer.gets(&mut pool, 0);
+        newcomer.gets(&mut pool, 10 * SECOND)
+    };
+    // A client of the last master may have got 100 for 64 seconds.
+    let shorter = || hundred().lease(seconds(8));
+    assert_eq!(newcomer_gets(shorter().learning(seconds(64))), 0.0);
+    assert_eq!(newcomer_gets(shorter()), 100.0, "it cannot know");
+}
