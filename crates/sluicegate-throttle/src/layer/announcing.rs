@@ -14,6 +14,7 @@ impl Announcing {
         Self(is_on.then(|| Arc::clone(shared)))
     }
 
+    #[cfg(feature = "tower")]
     pub(super) const fn is_on(&self) -> bool {
         self.0.is_some()
     }

@@ -56,6 +56,7 @@ impl InService {
         Self(self.0.take())
     }
 
+    #[cfg(feature = "tower")]
     pub(super) const fn is_counted(&self) -> bool {
         self.0.is_some()
     }

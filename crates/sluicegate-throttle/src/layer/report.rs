@@ -8,22 +8,25 @@ use crate::scheduler::Shed;
 /// The `tracing` span `throttle`, around the time in which a request waits. Without the feature `tracing` it is nothing.
 #[derive(Debug)]
 pub(super) struct WaitSpan {
+    /// Boxed, because it is larger than all the rest of a place in the queue, and `None` where nothing records it.
     #[cfg(feature = "tracing")]
-    span: tracing::Span,
+    span: Option<Box<tracing::Span>>,
 }
 
 impl WaitSpan {
     pub(super) fn new() -> Self {
         Self {
             #[cfg(feature = "tracing")]
-            span: tracing::info_span!("throttle"),
+            span: Some(tracing::info_span!("throttle"))
+                .filter(|span| !span.is_disabled())
+                .map(Box::new),
         }
     }
 
     /// Runs `run` within the span.
     pub(super) fn in_scope<T>(&self, run: impl FnOnce() -> T) -> T {
         #[cfg(feature = "tracing")]
-        let _entered = self.span.enter();
+        let _entered = self.span.as_deref().map(tracing::Span::enter);
         run()
     }
 }

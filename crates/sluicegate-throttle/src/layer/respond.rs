@@ -21,6 +21,7 @@ impl Respond {
     }
 
     /// Whether the operator has given a function.
+    #[cfg(feature = "tower")]
     pub(super) const fn is_own(&self) -> bool {
         self.0.is_some()
     }

@@ -76,6 +76,7 @@ impl Predictor {
     }
 
     /// Whether the cost of this key has been learnt.
+    #[cfg(feature = "_layer")]
     #[inline]
     pub(crate) fn knows(&self, key: u64) -> bool {
         self.routes.value(key).is_some()

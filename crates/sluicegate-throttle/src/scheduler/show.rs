@@ -52,6 +52,7 @@ impl Scheduler {
     }
 
     /// Whether as many requests run as may run at once.
+    #[cfg(feature = "_layer")]
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
         self.limit().is_some_and(|limit| self.running >= limit)

@@ -282,3 +282,18 @@ fn how_long_an_upgraded_connection_stays_open_says_nothing_about_the_load() {
     assert_eq!(answer(101), (0, None));
     assert!(answer(200).1.is_some());
 }
+
+#[test]
+fn the_future_of_a_request_is_little_larger_than_that_of_its_handler() {
+    let mut handler = tower::service_fn(|_: Request<()>| async {
+        let large = [0; 1_000];
+        std::future::pending::<()>().await;
+        std::hint::black_box(&large);
+        Ok::<_, Infallible>(Response::new(Full::<Bytes>::default()))
+    });
+    let inner = size_of_val(&handler.call(Request::new(())));
+    let builder = Throttle::builder().in_flight(1).queue(Duration::from_secs(1));
+    let mut service = builder.build().unwrap().layer().layer(handler);
+    let size = size_of_val(&service.call(Request::new(())));
+    assert!(size <= inner + 64, "{size} bytes around {inner}");
+}
