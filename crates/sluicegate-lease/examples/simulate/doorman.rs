@@ -16,6 +16,9 @@ const FAIR: f64 = 0.02;
 /// Doorman's clients were back to fair shares 120 seconds after a spike.
 const FAIR_WITHIN: usize = 6;
 
+/// With fewer seeds, use and fairness are not checked: a single hour can be worse than most.
+const ENOUGH: usize = 5;
+
 const DOORMAN: &str = "refresh 8, 4, 2 s";
 const QUICK: &str = "refresh 1 s";
 const BAD: &str = "bad network";
@@ -144,6 +147,9 @@ impl Row {
         let mut problems = Vec::new();
         if self.over_grants() > 0 {
             problems.push(format!("{name}: {} was leased", self.largest()));
+        }
+        if self.seen.len() < ENOUGH {
+            return problems;
         }
         let least = match self.world {
             // No lease lasts as long as the server is away.
