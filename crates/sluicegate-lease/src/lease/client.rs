@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use super::handle::{Lease, Owner};
 use super::shared::{Entry, Shared};
 use super::task::Task;
-use super::transport::Transport;
+use super::transport::{Transport, TransportError};
 use crate::amount::Amount;
 use crate::client::{OnLoss, Session};
 use crate::demand::Demand;
@@ -49,6 +49,13 @@ impl LeaseClient {
             on_loss: OnLoss::default(),
             safe: Amount::ZERO,
         }
+    }
+
+    /// Why the last request was not answered in full, for logs; `None` if it was, or if none was sent yet.
+    ///
+    /// Its [source](std::error::Error::source) says more.
+    pub fn problem(&self) -> Option<Arc<TransportError>> {
+        self.owner.0.problem()
     }
 
     /// Gives all leases back, and waits until the server knows it, for at most two seconds. Nothing may be used after

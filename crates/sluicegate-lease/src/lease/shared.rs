@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, watch};
 
 use super::state::LeaseState;
+use super::transport::TransportError;
 use crate::amount::Amount;
 use crate::client::OnLoss;
 use crate::demand::Demand;
@@ -102,6 +103,7 @@ pub(super) struct Shared {
     pub(super) changed: Notify,
     /// Whether the bottom half has ended.
     pub(super) ended: watch::Sender<bool>,
+    problem: Mutex<Option<Arc<TransportError>>>,
 }
 
 /// What the top half wants. The bottom half compares it with what is there.
@@ -114,11 +116,26 @@ pub(super) struct Wanted {
 
 impl Shared {
     pub(super) fn new() -> Self {
-        Self { wanted: Mutex::default(), changed: Notify::new(), ended: watch::Sender::new(false) }
+        Self {
+            wanted: Mutex::default(),
+            changed: Notify::new(),
+            ended: watch::Sender::new(false),
+            problem: Mutex::default(),
+        }
     }
 
     pub(super) fn wanted(&self) -> MutexGuard<'_, Wanted> {
         lock(&self.wanted)
+    }
+
+    /// Why the last request was not answered.
+    pub(super) fn problem(&self) -> Option<Arc<TransportError>> {
+        self.problem.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn set_problem(&self, problem: Option<TransportError>) {
+        let problem = problem.map(Arc::new);
+        *self.problem.lock().unwrap_or_else(PoisonError::into_inner) = problem;
     }
 
     pub(super) fn close(&self) {

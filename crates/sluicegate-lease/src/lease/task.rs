@@ -57,8 +57,8 @@ impl<T: Transport> Task<T> {
                 }
                 Action::Wait(until) => until,
             };
-            if !self.session.is_waiting() {
-                flight = None;
+            if !self.session.is_waiting() && flight.take().is_some() {
+                shared.set_problem(Some(TransportError::Late));
             }
             let wake = self.publish().min(until);
             tokio::select! {
@@ -118,11 +118,21 @@ impl<T: Transport> Task<T> {
 
     fn arrived(&mut self, answer: Result<Response, TransportError>) {
         let now = self.now();
-        match answer {
-            Ok(response) => self.session.answered(now, &response),
-            Err(TransportError::Redirected) => self.session.redirected(now),
-            Err(TransportError::Failed(_)) => self.session.failed(now),
-        }
+        let problem = match answer {
+            Ok(response) => {
+                self.session.answered(now, &response);
+                let refusal = response.answers.into_iter().find_map(Result::err);
+                refusal.map(TransportError::from)
+            }
+            Err(problem) => {
+                match problem {
+                    TransportError::Redirected => self.session.redirected(now),
+                    TransportError::Late | TransportError::Failed(_) => self.session.failed(now),
+                }
+                Some(problem)
+            }
+        };
+        self.shared.set_problem(problem);
     }
 
     /// Tells the application what has changed. Returns when something will change by itself.

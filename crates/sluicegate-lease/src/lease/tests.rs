@@ -1,3 +1,4 @@
+use std::error::Error;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -248,4 +249,28 @@ async fn a_resource_that_cannot_be_leased_is_refused_at_once() {
         error(client.resource("db")),
         "this client leases `db` already: clone that lease instead"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_says_why_it_was_not_answered() {
+    let server = server();
+    let client = LeaseClient::over(server.clone());
+    assert!(client.problem().is_none());
+    let _lease = lease(&client, OnLoss::Stop).await;
+    assert!(client.problem().is_none());
+    let problem = || {
+        let problem = client.problem().expect("a request that was not answered");
+        (problem.to_string(), problem.source().map(ToString::to_string))
+    };
+    server.set(|link| link.is_cut = true);
+    sleep(Duration::from_secs(2)).await;
+    let (text, source) = problem();
+    assert_eq!(text, "the request for capacity was not answered");
+    assert_eq!(source.as_deref(), Some("it is cut off"));
+    server.set(|link| link.is_silent = true);
+    sleep(Duration::from_secs(20)).await;
+    assert_eq!(problem(), ("the request for capacity was not answered in time".to_owned(), None));
+    server.set(|link| (link.is_cut, link.is_silent) = (false, false));
+    sleep(Duration::from_secs(20)).await;
+    assert!(client.problem().is_none());
 }

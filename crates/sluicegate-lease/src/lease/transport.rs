@@ -26,6 +26,8 @@ pub trait Transport: Send + 'static {
 pub enum TransportError {
     /// The server is not the master, and the transport knows now who is: the next request goes there, at once.
     Redirected,
+    /// The answer did not come in time.
+    Late,
     /// The server cannot be reached, does not know the master, or refuses the request.
     Failed(Box<dyn Error + Send + Sync>),
 }
@@ -34,6 +36,7 @@ impl fmt::Display for TransportError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Redirected => f.write_str("another server is the master"),
+            Self::Late => f.write_str("the request for capacity was not answered in time"),
             Self::Failed(_) => f.write_str("the request for capacity was not answered"),
         }
     }
@@ -42,7 +45,7 @@ impl fmt::Display for TransportError {
 impl Error for TransportError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Redirected => None,
+            Self::Redirected | Self::Late => None,
             Self::Failed(error) => Some(&**error),
         }
     }

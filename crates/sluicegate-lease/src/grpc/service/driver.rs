@@ -83,6 +83,6 @@ fn arrived(engine: &Engine, answer: Result<Response, TransportError>) {
     match answer {
         Ok(response) => engine.arrived(Some(&response)),
         Err(TransportError::Redirected) => engine.redirected(),
-        Err(TransportError::Failed(_)) => engine.arrived(None),
+        Err(TransportError::Late | TransportError::Failed(_)) => engine.arrived(None),
     }
 }
