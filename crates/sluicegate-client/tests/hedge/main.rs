@@ -2,6 +2,7 @@
 
 mod budget;
 mod copies;
+mod hostile;
 mod stack;
 
 use std::pin::Pin;
