@@ -61,7 +61,10 @@ impl<B: http_body::Body<Data = Bytes>> http_body::Body for Body<B> {
                     let piece = match &frame {
                         None => Piece::End,
                         Some(Err(_)) => Piece::Failure,
-                        Some(Ok(_)) if body.is_end_stream() => Piece::End,
+                        // Servers ask for nothing after trailers.
+                        Some(Ok(frame)) if frame.is_trailers() || body.is_end_stream() => {
+                            Piece::End
+                        }
                         Some(Ok(frame)) => {
                             Piece::Data(frame.data_ref().map_or(0, |data| data.len() as u64))
                         }

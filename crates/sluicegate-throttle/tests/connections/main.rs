@@ -1,6 +1,7 @@
 //! Real connections: upgrades, HTTP/2 with many streams, and clients that close them.
 
 mod bodies;
+mod hostile;
 mod http2;
 mod upgrades;
 mod workers;
