@@ -7,6 +7,7 @@ mod failing;
 mod http;
 mod json;
 mod large;
+mod redis;
 mod rules;
 mod running;
 mod server;
