@@ -3,7 +3,7 @@
 //! [`max_min`] is weighted max-min fairness, also called water filling (Bertsekas and Gallager, *Data Networks*, section
 //! 6.5.2): nobody gets more than wanted, everything that is wanted is handed out as long as there is some, and nobody's
 //! share per weight can grow without taking from a smaller one. The level itself is
-//! [`WaterLevel`](sluicegate_core::adapter::WaterLevel), which also divides limits among live members.
+//! [`WaterLevel`], which also divides limits among live members.
 //! [`proportional`] is the division of the same name in Doorman: an equal share by weight for everyone, and what is
 //! left over in proportion to what is wanted beyond it.
 

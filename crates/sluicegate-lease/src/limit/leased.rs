@@ -16,7 +16,7 @@ use crate::client::Session;
 
 /// A limit whose numbers follow a lease, and the store that decides by it.
 ///
-/// See the documentation of the [module](self). Clones are the same limit.
+/// See the documentation of the [module](crate::limit). Clones are the same limit.
 #[derive(Clone)]
 pub struct LeasedLimit(pub(super) Arc<Shared>);
 

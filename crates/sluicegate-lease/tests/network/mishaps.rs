@@ -1,6 +1,5 @@
 //! One server, and what can go wrong between it and its clients.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -16,16 +15,20 @@ const CLIENTS: [&str; 4] = ["client-1", "client-2", "client-3", "client-4"];
 const SERVER: &[&str] = &["http://server:5555"];
 const SECOND: Duration = Duration::from_secs(1);
 
+/// Starts a server with a higher fence each time. The first one has nobody to learn from.
+fn reigns(serve: impl Fn(AlwaysMaster) -> CapacityService) -> impl Fn() -> CapacityService {
+    let fences = AtomicU32::new(0);
+    move || {
+        let fence = 1 + fences.fetch_add(1, Ordering::Relaxed);
+        let mastership = AlwaysMaster::new().fence(fence);
+        serve(if fence == 1 { mastership.first() } else { mastership })
+    }
+}
+
 /// A server and its clients. The server begins a new reign each time that it starts.
 fn world(seed: u64) -> World {
     let mut world = World::new(seed);
-    let fence = Arc::new(AtomicU32::new(0));
-    world.server("server", move || {
-        let fence = 1 + fence.fetch_add(1, Ordering::Relaxed);
-        let mastership = AlwaysMaster::new().fence(fence);
-        // The first one has nobody to learn from.
-        root(if fence == 1 { mastership.first() } else { mastership })
-    });
+    world.server("server", reigns(root));
     for client in CLIENTS {
         world.client(client, SERVER, OnLoss::Stop);
     }
@@ -103,11 +106,7 @@ fn a_server_that_crashes_and_comes_back_learns_before_it_grants() {
 #[should_panic(expected = "client-1")]
 fn a_server_that_comes_back_and_learns_nothing_grants_too_much() {
     let mut world = World::new(10);
-    let fence = Arc::new(AtomicU32::new(0));
-    world.server("server", move || {
-        let fence = 1 + fence.fetch_add(1, Ordering::Relaxed);
-        root(AlwaysMaster::new().fence(fence).first())
-    });
+    world.server("server", reigns(|mastership| root(mastership.first())));
     for client in CLIENTS {
         world.client(client, SERVER, OnLoss::Stop);
     }
@@ -185,18 +184,16 @@ fn a_leaf_that_is_cut_off_from_the_root_lends_no_more_than_its_lease() {
     let mut world = World::new(9);
     world.server("root", || root(AlwaysMaster::new().fence(1).first()));
     for leaf in ["leaf-1", "leaf-2"] {
-        let fence = Arc::new(AtomicU32::new(0));
-        world.server(leaf, move || {
-            let fence = 1 + fence.fetch_add(1, Ordering::Relaxed);
-            let mastership = AlwaysMaster::new().fence(fence);
+        let serve = move |mastership| {
             let template = Template::from_parent("*").lease(10 * SECOND).refresh(SECOND);
             let server = Server::child(leaf, Templates::new([template]).unwrap());
             CapacityService::builder(server)
-                .mastership(if fence == 1 { mastership.first() } else { mastership })
+                .mastership(mastership)
                 .parent(GrpcTransport::new(["http://root:5555"]).unwrap().dial(dial))
                 .start()
                 .unwrap()
-        });
+        };
+        world.server(leaf, reigns(serve));
     }
     for (client, leaf) in [
         ("client-1", &["http://leaf-1:5555"]),
