@@ -27,9 +27,10 @@ async fn main() -> std::io::Result<()> {
 
     let (listener, url) = sluicegate_examples::listen().await;
     println!(
-        "Twenty requests at once: what finds no room is degraded, and what exceeds the limit of its client is refused.
+        "Twenty requests at once: what finds no room is degraded. From the sixth time within a minute on, the
+limit of the client refuses most of them.
 
-    curl -sZ --parallel-immediate --parallel-max 20 -H 'x-client: alice' '{url}/?[1-20]'
+    curl -Z --no-progress-meter --parallel-immediate --parallel-max 20 -H 'x-client: alice' '{url}/?[1-20]'
 
 Ctrl-C ends this."
     );

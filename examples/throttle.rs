@@ -40,7 +40,7 @@ async fn main() -> std::io::Result<()> {
     println!(
         "Thirty requests of each kind at once, which is twice what a second is enough for; then how many of each kind got which answer:
 
-    curl -sZ --parallel-immediate --parallel-max 100 -o /dev/null -w '%{{http_code}} %{{url}}\\n' \\
+    curl -Z --no-progress-meter --parallel-immediate --parallel-max 100 -o /dev/null -w '%{{http_code}} %{{url}}\\n' \\
         '{url}/[1-30]/{{checkout,search,prefetch}}' | sed 's|http.*/||' | sort | uniq -c
 
 The queue is shown here while it is in use. Ctrl-C ends this."
