@@ -153,7 +153,7 @@ impl Service {
     ) -> Result<sluicegate_core::adapter::Outcome, StoreError> {
         match answer {
             Answer::Now(outcome) => outcome,
-            Answer::Later(future) => match tokio::time::timeout(deadline, future).await {
+            Answer::Later(future) => match Box::pin(tokio::time::timeout(deadline, future)).await {
                 Ok(outcome) => outcome,
                 Err(_) => Err(StoreError::too_slow()),
             },

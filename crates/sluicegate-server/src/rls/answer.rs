@@ -55,7 +55,8 @@ pub async fn answer(
     let domains = policies.domains();
     let answered = match policies.live() {
         Some(rules) if domains.named(request.domain).is_none() => {
-            rules::answer(service, rules, request, deadline).await
+            // What few requests need is boxed, so that the future of each request is small.
+            Box::pin(rules::answer(service, rules, request, deadline)).await
         }
         _ => by_domains(service, &domains, request, deadline).await,
     };
@@ -90,7 +91,10 @@ async fn decide(
         Question::Peek => service.peek(charge, deadline).await?,
         Question::Take => service.take(charge, deadline).await?,
     };
-    let given = give_back(service, plan, deadline).await;
+    let given = match plan.credits().next() {
+        None => Vec::new(),
+        Some(_) => Box::pin(give_back(service, plan, deadline)).await,
+    };
     let Judgement { answer, give_back, reports } =
         plan.judge(decision, &given, service.clock().now());
     let debits: Vec<_> = charge.debits().zip(answer.decision.statuses()).collect();
@@ -98,7 +102,7 @@ async fn decide(
         service.store().settle(debit, &status.receipt, 0);
     }
     for report in reports {
-        count(service, report, deadline).await;
+        Box::pin(count(service, report, deadline)).await;
     }
     Ok(answer)
 }
