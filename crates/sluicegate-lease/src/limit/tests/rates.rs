@@ -179,3 +179,18 @@ fn bad_settings_are_named() {
     assert!(error(LeasedLimit::rate("db").burst(0)).contains("burst"));
     assert!(error(LeasedLimit::gauge("db").burst(3)).contains("burst"));
 }
+
+#[test]
+fn many_threads_admit_no_more_than_one() {
+    let clock = ManualClock::new();
+    let limit = rate(&clock);
+    grant(&limit, 1_000.0);
+    for _ in 0..3 {
+        let all: u64 = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| admitted(&limit))).collect();
+            threads.into_iter().map(|thread| thread.join().expect("no panic")).sum()
+        });
+        assert_eq!(all, 1_000);
+        clock.advance(SECOND);
+    }
+}
