@@ -119,11 +119,12 @@
 //! `ACL SETUSER limiter on >secret resetkeys ~sluicegate:* -@all +evalsha +eval +get +mget +set +del
 //! +getrange +setrange +strlen +pexpire +pttl +time`. In addition: `+select` if the URL names a database,
 //! `+cluster|slots +asking` in a cluster, and `+role` with sentinels. [`client_name`](RedisBuilder::client_name) needs
-//! `+client|setname`; without that right, only the name is missing.
+//! `+client|setname`; without that right, only the name is missing. Elections need `+sadd +srem +smembers`.
 //!
 //! # Features
 //!
 //! - `tls`: `rediss://`, through rustls with ring.
+//! - `mastership`: [elects the master](Redis::mastership) among the servers of `sluicegate-lease`.
 //! - `metrics`: metrics of the `metrics` crate, each with a description and a unit:
 //!   `sluicegate_redis_decisions_total` (`outcome`), `sluicegate_redis_failures_total` (`kind`),
 //!   `sluicegate_redis_decision_seconds` (how long requests waited for the server, whether or not it answered),
@@ -145,6 +146,8 @@ mod config_error;
 mod exchange;
 mod failure;
 mod lease;
+#[cfg(feature = "mastership")]
+mod mastership;
 mod members;
 mod observe;
 mod places;
@@ -159,6 +162,8 @@ pub use self::builder::RedisBuilder;
 pub use self::config_error::ConfigError;
 pub use self::failure::{Failure, FailureKind};
 pub use self::lease::Leased;
+#[cfg(feature = "mastership")]
+pub use self::mastership::{Candidacy, Elected};
 pub use self::members::{Group, Joined};
 pub use self::store::Redis;
 

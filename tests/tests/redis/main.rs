@@ -9,6 +9,7 @@ mod failover;
 mod floods;
 mod leased;
 mod load;
+mod mastership;
 mod members;
 mod pacing;
 mod places;

@@ -5,6 +5,8 @@ pub(crate) mod background;
 pub(crate) mod batch;
 pub(crate) mod beats;
 pub(crate) mod call;
+#[cfg(feature = "mastership")]
+pub(crate) mod campaign;
 pub(crate) mod cross_slot;
 pub(crate) mod delivery;
 mod evaluate;

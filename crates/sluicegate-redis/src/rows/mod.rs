@@ -102,10 +102,22 @@ pub(crate) fn row_key(naming: &Naming, key: &KeyBuf, limit: &Limit) -> Vec<u8> {
 
 /// The name of the row of the members of a group.
 pub(crate) fn group_key(naming: &Naming, group: &str) -> Vec<u8> {
+    tagged(naming, group, "members")
+}
+
+/// The rows of a mastership: the master, and the clients. Both are in one slot.
+#[cfg(feature = "mastership")]
+pub(crate) fn mastership_keys(naming: &Naming, name: &str) -> [Vec<u8>; 2] {
+    ["master", "clients"].map(|what| tagged(naming, name, what))
+}
+
+/// A row that belongs to a name, not to a limit.
+fn tagged(naming: &Naming, name: &str, what: &str) -> Vec<u8> {
     let mut row = naming.prefix.clone();
     row.push('{');
-    KeyBuf::of(group).print(&mut row);
-    row.push_str("}members");
+    KeyBuf::of(name).print(&mut row);
+    row.push('}');
+    row.push_str(what);
     row.into_bytes()
 }
 

@@ -34,6 +34,8 @@ mod call;
 mod caller;
 pub(crate) mod command;
 pub(crate) mod lease;
+#[cfg(any(feature = "mastership", test))]
+pub(crate) mod master;
 pub(crate) mod members;
 mod operation;
 mod pack;

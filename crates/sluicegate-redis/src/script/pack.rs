@@ -123,6 +123,11 @@ impl Packed {
         self
     }
 
+    #[cfg(any(feature = "mastership", test))]
+    pub(super) fn bytes(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+    }
+
     pub(super) fn none(&mut self) -> &mut Self {
         self.double(NONE)
     }

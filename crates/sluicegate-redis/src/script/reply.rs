@@ -72,6 +72,14 @@ impl Bytes<'_> {
         Ok(*chunk)
     }
 
+    #[cfg(any(feature = "mastership", test))]
+    pub(super) fn text(&mut self, length: u64) -> Result<&[u8], Malformed> {
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        let (text, rest) = self.0.split_at_checked(length).ok_or(Malformed("ends early"))?;
+        self.0 = rest;
+        Ok(text)
+    }
+
     pub(super) fn end(&self) -> Result<(), Malformed> {
         if self.0.is_empty() { Ok(()) } else { Err(Malformed("goes on after its end")) }
     }

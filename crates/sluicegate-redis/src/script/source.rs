@@ -58,5 +58,8 @@ pub(super) static LEASE: LazyLock<Script> =
     LazyLock::new(|| Script::new(include_str!("lease.lua")));
 pub(super) static RENEW: LazyLock<Script> =
     LazyLock::new(|| Script::new(include_str!("renew.lua")));
+#[cfg(any(feature = "mastership", test))]
+pub(super) static MASTER: LazyLock<Script> =
+    LazyLock::new(|| Script::new(include_str!("master.lua")));
 pub(super) static MEMBERS: LazyLock<Script> =
     LazyLock::new(|| Script::new(include_str!("members.lua")));

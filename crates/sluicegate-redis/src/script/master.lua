@@ -1,0 +1,68 @@
+-- Elects the master of a name, and keeps the list of clients that may hold its leases.
+--
+-- The row has four doubles and a text: the number of the master, until when it is the master, its fence, how long its lease
+-- is, and its address. The second key is a set of clients. Neither expires: no fence may be used twice.
+local now, what, id, length, fence = struct.unpack('<ddddd', ARGV[1])
+local rest = string.sub(ARGV[1], 41)
+local pack, unpack, sub = struct.pack, struct.unpack, string.sub
+if now < 0 then
+  local time = redis.call('TIME')
+  now = time[1] * 1000000 + time[2]
+end
+
+local row = redis.call('GET', KEYS[1])
+local master, ends, last, held, address = 0, 0, 0, 0, ''
+if row then
+  if #row < 32 then
+    return redis.error_reply('BADROW ' .. KEYS[1] .. ' holds ' .. #row .. ' bytes, less than 32')
+  end
+  master, ends, last, held = unpack('<dddd', row)
+  address = sub(row, 33)
+end
+-- A clock that was set back must not lengthen a lease for ever.
+if ends - now > held then
+  ends = now + held
+  redis.call('SET', KEYS[1], pack('<dddd', master, ends, last, held) .. address)
+end
+local is_master = master == id and now < ends and fence == last
+
+-- Writes down who has come and gone, for the master alone.
+if what == 1 then
+  if not is_master then return pack('<d', 0) end
+  local at = 1
+  while at <= #rest do
+    local joins, size = unpack('<dd', rest, at)
+    local client = sub(rest, at + 16, at + 15 + size)
+    redis.call(joins == 1 and 'SADD' or 'SREM', KEYS[2], client)
+    at = at + 16 + size
+  end
+  return pack('<d', 1)
+end
+
+-- Gives the mastership up.
+if what == 2 then
+  if is_master then
+    redis.call('SET', KEYS[1], pack('<dddd', master, now, last, held) .. address)
+  end
+  return pack('<d', 1)
+end
+
+if is_master then
+  redis.call('SET', KEYS[1], pack('<dddd', master, now + length, last, length) .. address)
+  return pack('<dd', 1, last)
+end
+if now < ends and master ~= id then
+  return pack('<ddd', 0, last, ends - now) .. address
+end
+-- A fence larger than all that anybody remembers, also where the server has lost the row.
+if fence > last then last = fence end
+last = last + 1
+redis.call('SET', KEYS[1], pack('<dddd', id, now + length, last, length) .. rest)
+if not row then
+  redis.call('DEL', KEYS[2])
+  return pack('<ddd', 2, last, 0)
+end
+local clients = redis.call('SMEMBERS', KEYS[2])
+local entries = {}
+for i = 1, #clients do entries[i] = pack('<d', #clients[i]) .. clients[i] end
+return pack('<ddd', 2, last, 1) .. table.concat(entries)

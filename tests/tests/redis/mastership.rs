@@ -1,0 +1,173 @@
+//! Which of several servers of leases is the master.
+
+use std::time::Duration;
+
+use sluicegate_core::ManualClock;
+use sluicegate_lease::pool::{Change, Known};
+use sluicegate_lease::{Mastership, Role};
+use sluicegate_redis::{Elected, Redis};
+use sluicegate_tests::servers::until;
+use tokio::runtime::Runtime;
+
+use crate::store::{by_hand, open, own_prefix, runtime, shared};
+
+/// Candidates for one name, and the clock that turns for all.
+struct Election {
+    clock: ManualClock,
+    prefix: String,
+}
+
+impl Election {
+    fn new() -> Self {
+        Self { clock: ManualClock::new(), prefix: own_prefix() }
+    }
+
+    fn redis(&self) -> Redis {
+        open(by_hand(&self.clock).url(&shared().url()).prefix(&self.prefix))
+    }
+
+    fn stand(&self, address: &str) -> Elected {
+        let _entered = runtime().enter();
+        let candidacy = self.redis().mastership("quota", address).lease(Duration::from_secs(2));
+        candidacy.stand().expect("a candidate")
+    }
+
+    /// Turns the clock until the candidate has a role that `found` accepts.
+    fn until<T>(&self, what: &str, elected: &Elected, found: impl Fn(&Role) -> Option<T>) -> T {
+        let roles = elected.roles();
+        until(what, || {
+            self.clock.advance(Duration::from_millis(40));
+            found(&roles.borrow())
+        })
+    }
+
+    fn until_master(&self, elected: &Elected) -> (u32, Option<Vec<Known>>) {
+        self.until("a master", elected, |role| match role {
+            Role::Master { fence, known, .. } => {
+                Some((*fence, known.as_ref().map(|known| known.to_vec())))
+            }
+            Role::Other { .. } => None,
+        })
+    }
+
+    fn until_other(&self, elected: &Elected, address: &str) {
+        self.until("another master", elected, |role| match role {
+            Role::Other { master: Some(master) } => (&**master == address).then_some(()),
+            _ => None,
+        });
+    }
+}
+
+fn joined(client: &str) -> Change {
+    Change::Joined { resource: "db".into(), client: client.into() }
+}
+
+fn left(client: &str) -> Change {
+    Change::Left { resource: "db".into(), client: client.into() }
+}
+
+fn record(elected: &Elected, changes: Vec<Change>) -> Result<(), String> {
+    runtime().block_on(elected.record(changes)).map_err(|error| error.to_string())
+}
+
+#[test]
+fn one_candidate_is_the_master_and_the_others_know_where_it_is() {
+    let election = Election::new();
+    let one = election.stand("http://one");
+    let (first, known) = election.until_master(&one);
+    // There was nobody before, as far as anyone knows.
+    assert_eq!(known, None);
+    let two = election.stand("http://two");
+    election.until_other(&two, "http://one");
+    // It stays the master, with the same fence.
+    for _ in 0..200 {
+        election.clock.advance(Duration::from_millis(40));
+        assert_eq!(election.until_master(&one).0, first);
+        assert!(matches!(&*two.roles().borrow(), Role::Other { .. }));
+    }
+}
+
+#[test]
+fn a_master_that_resigns_is_followed_by_one_with_a_larger_fence_that_knows_the_clients() {
+    let election = Election::new();
+    let one = election.stand("http://one");
+    let (first, _) = election.until_master(&one);
+    let two = election.stand("http://two");
+    election.until_other(&two, "http://one");
+    record(&one, vec![joined("a"), joined("b"), joined("c")]).expect("a record");
+    record(&one, vec![left("b")]).expect("a record");
+    drop(one);
+    let (second, known) = election.until_master(&two);
+    assert!(second > first, "{second} after {first}");
+    let mut clients: Vec<_> =
+        known.expect("a list").into_iter().map(|known| known.client).collect();
+    clients.sort();
+    assert_eq!(clients, ["a".into(), "c".into()] as [Box<str>; 2]);
+}
+
+#[test]
+fn a_master_that_is_silent_is_followed_and_writes_nothing_any_more() {
+    let election = Election::new();
+    // A process of its own, which is killed.
+    let process = Runtime::new().expect("a runtime");
+    let one = {
+        let _entered = process.enter();
+        let redis =
+            Redis::builder().clock(&election.clock).url(&shared().url()).prefix(&election.prefix);
+        let candidacy = redis.build().expect("a store").mastership("quota", "http://one");
+        candidacy.lease(Duration::from_secs(2)).stand().expect("a candidate")
+    };
+    let (first, _) = election.until_master(&one);
+    let two = election.stand("http://two");
+    election.until_other(&two, "http://one");
+    process.shutdown_background();
+    let began = election.clock.now();
+    let (second, _) = election.until_master(&two);
+    assert!(second > first);
+    let waited = Duration::from_micros(election.clock.now() - began);
+    assert!(waited >= Duration::from_millis(1_400), "{waited:?}");
+    assert_eq!(record(&two, vec![joined("a")]), Ok(()));
+    // It still believes that it is the master, and asks with its old fence.
+    let late = election.stand("http://three");
+    election.until_other(&late, "http://two");
+    assert_eq!(record(&late, vec![joined("x")]), Err("this server is not the master".to_owned()));
+    drop(one);
+}
+
+#[test]
+fn a_server_that_has_lost_everything_gets_a_larger_fence_and_no_clients() {
+    let election = Election::new();
+    let one = election.stand("http://one");
+    let (first, _) = election.until_master(&one);
+    record(&one, vec![joined("a")]).expect("a record");
+    let (master, clients) = (row(&election, "master"), row(&election, "clients"));
+    shared().cli(["DEL", &master, &clients]);
+    let (second, known) = election.until("a new fence", &one, |role| match role {
+        Role::Master { fence, known, .. } if *fence > first => Some((*fence, known.clone())),
+        _ => None,
+    });
+    assert_eq!((second, known), (first + 1, None));
+    drop(one);
+}
+
+/// The name of a row, as it is in Redis.
+fn row(election: &Election, what: &str) -> String {
+    let rows = shared().cli(["KEYS", &format!("{}*{what}", election.prefix)]).list();
+    rows.into_iter().next().expect("a row").text()
+}
+
+#[test]
+fn a_candidacy_that_makes_no_sense_is_refused() {
+    let election = Election::new();
+    let redis = election.redis();
+    let _entered = runtime().enter();
+    for (name, address, lease, text) in [
+        ("", "http://one", 2_000, "the name has 0 bytes, but must have from 1 to 1,024"),
+        ("quota", "", 2_000, "the address has 0 bytes, but must have from 1 to 1,024"),
+        ("quota", "http://one", 99, "the lease is 99ms, but must be from 100ms to 60s"),
+        ("quota", "http://one", 60_001, "the lease is 60.001s, but must be from 100ms to 60s"),
+    ] {
+        let candidacy = redis.mastership(name, address).lease(Duration::from_millis(lease));
+        assert_eq!(candidacy.stand().expect_err("an error").to_string(), text);
+    }
+}
