@@ -42,12 +42,14 @@ pub mod rls;
 mod rooms;
 mod run;
 mod service;
+mod undecided;
 
 pub use self::fields::Fields;
 pub use self::policies::{Policies, PoliciesError, Watching};
 pub use self::request::DescribedRequest;
 pub use self::run::{Addresses, Bound, Reload, Server, ServerError, Tls};
-pub use self::service::{Service, ServiceBuilder, ServiceError, Undecided};
+pub use self::service::{Service, ServiceBuilder, ServiceError};
+pub use self::undecided::Undecided;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -20,6 +20,7 @@ use crate::auth::Authorizer;
 use crate::fields::Fields;
 use crate::policies::{Policies, PoliciesError};
 use crate::rls::Counters;
+use crate::undecided::Undecided;
 
 /// How long a decision may take: Envoy's filter waits 20 ms by default.
 const DEADLINE: Duration = Duration::from_millis(15);
@@ -158,29 +159,6 @@ impl Service {
                 Err(_) => Err(StoreError::too_slow()),
             },
         }
-    }
-}
-
-/// The store could not decide. It is never an answer about the client.
-#[derive(Debug, Clone)]
-pub struct Undecided(pub(crate) StoreError);
-
-impl Undecided {
-    /// The store's error.
-    pub fn store_error(&self) -> &StoreError {
-        &self.0
-    }
-}
-
-impl fmt::Display for Undecided {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl Error for Undecided {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.0.source()
     }
 }
 

@@ -1,45 +1,17 @@
-use std::fmt;
 use std::time::Duration;
 
 use sluicegate_core::adapter::{Charge, Outcome};
 use sluicegate_core::limit::LimitStatus;
 use sluicegate_core::store::{OnStoreError, Store};
-use sluicegate_envoy::service::{
-    Answer, BadRequest, Domains, Judgement, Plan, Question, Request, Status,
-};
+use sluicegate_envoy::service::{Answer, Domains, Judgement, Plan, Question, Request, Status};
 
+use super::failure::Failure;
 use super::rules;
-use crate::service::{Service, Undecided};
+use crate::service::Service;
+use crate::undecided::Undecided;
 
 /// How often a report is cut to what is left, when others spend at the same moment.
 const TURNS: usize = 3;
-
-/// Why a request is not decided.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub enum Failure {
-    /// The request makes no sense.
-    Bad(BadRequest),
-    /// The store could not decide, and the service refuses requests then.
-    Undecided(Undecided),
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Bad(bad) => bad.fmt(f),
-            Self::Undecided(undecided) => undecided.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for Failure {}
-
-impl From<BadRequest> for Failure {
-    fn from(bad: BadRequest) -> Self {
-        Self::Bad(bad)
-    }
-}
 
 /// Decides about a request of Envoy, within `deadline`.
 ///

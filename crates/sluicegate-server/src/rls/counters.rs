@@ -3,7 +3,7 @@ use std::fmt;
 use metrics::{Counter, counter, describe_counter};
 use sluicegate_envoy::service::{Answer, Status};
 
-use super::answer::Failure;
+use super::failure::Failure;
 
 /// What was answered to Envoy. Made once, so that counting is one addition.
 #[derive(Clone)]

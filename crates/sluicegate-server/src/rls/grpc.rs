@@ -4,7 +4,8 @@ use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_service_server::{
 use envoy_types::pb::envoy::service::ratelimit::v3::{RateLimitRequest, RateLimitResponse};
 use tonic::{Request, Response, Status};
 
-use super::answer::{Failure, answer};
+use super::answer::answer;
+use super::failure::Failure;
 use super::{message, timeout};
 use crate::service::Service;
 

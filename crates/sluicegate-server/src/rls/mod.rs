@@ -5,6 +5,7 @@
 
 mod answer;
 mod counters;
+mod failure;
 mod fields;
 mod grpc;
 mod message;
@@ -14,8 +15,9 @@ mod timeout;
 
 use tonic::service::RoutesBuilder;
 
-pub use self::answer::{Failure, answer};
+pub use self::answer::answer;
 pub(crate) use self::counters::Counters;
+pub use self::failure::Failure;
 
 use crate::service::Service;
 

@@ -12,10 +12,11 @@ use sluicegate_core::key::Claims;
 use sluicegate_core::limit::{Decision, LimitStatus};
 use sluicegate_envoy::service::{Answer, BadRequest, CurrentLimit, Hits, Request, Status, Unit};
 
-use super::answer::Failure;
+use super::failure::Failure;
 use crate::charge::charge;
 use crate::request::DescribedRequest;
-use crate::service::{Service, Undecided};
+use crate::service::Service;
+use crate::undecided::Undecided;
 
 /// Decides about a request by rules.
 pub(super) async fn answer(

@@ -12,7 +12,8 @@ use super::asked::Asked;
 use super::reserved::Reserved;
 use super::tickets::Tickets;
 use crate::charge::charge;
-use crate::service::{Service, Undecided};
+use crate::service::Service;
+use crate::undecided::Undecided;
 
 /// What the calls share.
 #[derive(Clone)]
