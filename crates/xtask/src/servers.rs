@@ -49,10 +49,15 @@ pub(crate) fn provide_for(tests: &mut Command) {
             eprintln!("\n{}", server.advice(&why));
         }
     }
+    let_find(tests);
+}
+
+/// Lets a command find what is installed in this repository.
+pub(crate) fn let_find(command: &mut Command) {
     if bin().is_dir()
         && let Ok(path) = env::join_paths(directories())
     {
-        tests.env("PATH", path);
+        command.env("PATH", path);
     }
 }
 
@@ -174,7 +179,8 @@ fn directories() -> impl Iterator<Item = PathBuf> {
     directories.into_iter().chain([bin()])
 }
 
-fn bin() -> PathBuf {
+/// Where programs of this repository's own are.
+pub(crate) fn bin() -> PathBuf {
     root().join(TOOLS).join("bin")
 }
 

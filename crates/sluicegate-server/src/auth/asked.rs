@@ -28,17 +28,29 @@ pub enum Form {
 
 /// A question that is not about a request. The message says what is wrong with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BadRequest(String);
+pub struct BadRequest {
+    message: String,
+    of_client: bool,
+}
 
 impl BadRequest {
-    pub(super) fn new(text: &str) -> Self {
-        Self(text.to_owned())
+    pub(super) fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), of_client: false }
+    }
+
+    fn of_client(message: String) -> Self {
+        Self { message, of_client: true }
+    }
+
+    /// Whether the proxy has told everything, and the client's request has no valid method or target.
+    pub fn is_of_client(&self) -> bool {
+        self.of_client
     }
 }
 
 impl fmt::Display for BadRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.message)
     }
 }
 
@@ -104,14 +116,14 @@ fn take(headers: &mut HeaderMap, name: &HeaderName) -> Result<HeaderValue, BadRe
             headers.remove(name);
             Ok(line)
         }
-        Some(_) => Err(BadRequest(format!("there are two fields `{name}`, expected one"))),
-        None => Err(BadRequest(format!("there is no field `{name}`: let the proxy send it"))),
+        Some(_) => Err(BadRequest::new(format!("there are two fields `{name}`, expected one"))),
+        None => Err(BadRequest::new(format!("there is no field `{name}`: let the proxy send it"))),
     }
 }
 
 pub(super) fn parse_method(text: &[u8]) -> Result<Method, BadRequest> {
     Method::from_bytes(text)
-        .map_err(|_| BadRequest(format!("`{}` is not a method", text.escape_ascii())))
+        .map_err(|_| BadRequest::of_client(format!("`{}` is not a method", text.escape_ascii())))
 }
 
 /// Reads a request target, such as `/users?page=2`.
@@ -120,7 +132,7 @@ pub(super) fn parse_target(text: &[u8]) -> Result<Uri, BadRequest> {
     // `example.com:443` is the target of a CONNECT, which has no path.
     parsed
         .filter(|uri| uri.path_and_query().is_some())
-        .ok_or_else(|| BadRequest(format!("`{}` is not a path", text.escape_ascii())))
+        .ok_or_else(|| BadRequest::of_client(format!("`{}` is not a path", text.escape_ascii())))
 }
 
 fn behind(uri: &Uri, prefix: &str) -> Result<Uri, BadRequest> {
@@ -128,7 +140,7 @@ fn behind(uri: &Uri, prefix: &str) -> Result<Uri, BadRequest> {
     let target = whole.strip_prefix(prefix).unwrap_or_default();
     match target.as_bytes().first() {
         Some(b'/') => parse_target(target.as_bytes()),
-        _ => Err(BadRequest(format!("the path does not go on after `{prefix}`"))),
+        _ => Err(BadRequest::new(format!("the path does not go on after `{prefix}`"))),
     }
 }
 
@@ -136,7 +148,7 @@ fn behind(uri: &Uri, prefix: &str) -> Result<Uri, BadRequest> {
 fn take_peer(headers: &mut HeaderMap) -> Result<IpAddr, BadRequest> {
     let lines: Vec<_> = headers.get_all(&FOR).into_iter().cloned().collect();
     let Some((last, before)) = lines.split_last() else {
-        return Err(BadRequest(format!("there is no field `{FOR}`: let the proxy send it")));
+        return Err(BadRequest::new(format!("there is no field `{FOR}`: let the proxy send it")));
     };
     let line = last.as_bytes();
     let (rest, address) = match line.iter().rposition(|byte| *byte == b',') {
@@ -145,7 +157,7 @@ fn take_peer(headers: &mut HeaderMap) -> Result<IpAddr, BadRequest> {
     };
     let peer = parse_address(address).ok_or_else(|| {
         let shown = address.trim_ascii().escape_ascii();
-        BadRequest(format!("`{FOR}` ends with `{shown}`, which is not an address"))
+        BadRequest::new(format!("`{FOR}` ends with `{shown}`, which is not an address"))
     })?;
     headers.remove(&FOR);
     let rest = rest.and_then(|rest| HeaderValue::from_bytes(rest).ok());

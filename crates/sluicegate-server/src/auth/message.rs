@@ -39,8 +39,8 @@ fn headers(http: &HttpRequest) -> Result<HeaderMap, BadRequest> {
         let name = HeaderName::try_from(name);
         let name = name.map_err(|_| BadRequest::new("a header field has no valid name"))?;
         let value = HeaderValue::from_bytes(value);
-        let value = value
-            .map_err(|_| BadRequest::new(&format!("the field `{name}` has no valid value")))?;
+        let value =
+            value.map_err(|_| BadRequest::new(format!("the field `{name}` has no valid value")))?;
         headers
             .try_append(name, value)
             .map(|_| ())

@@ -16,7 +16,8 @@ const ENVOY: &str = "/check/envoy";
 /// Forward auth: a proxy passes the head of a request on, and lets the request through if the answer is 200.
 ///
 /// - `/check`, for Traefik, Caddy and APISIX: any other answer is what the client gets.
-/// - `/check/nginx`, for nginx's `auth_request`: a refusal is 403, and [`STATUS`] says what the client should get.
+/// - `/check/nginx`, for nginx's `auth_request`: a refusal is 403, and [`STATUS`] says what the client should get, which
+///   is 400 if its request has no valid target.
 /// - `/check/envoy/..`, for Envoy's HTTP `ext_authz`, with the path of the request behind it.
 ///
 /// Nothing is read from the query of `/check`, because Caddy sends the client's. 400 means that the proxy did not say
@@ -41,8 +42,10 @@ async fn envoy(State(authorizer): State<Authorizer>, request: Request) -> Respon
 async fn nginx(State(authorizer): State<Authorizer>, request: Request) -> Response {
     let mut response = match decide(&authorizer, request, Form::Original).await {
         Ok(response) => response,
-        // Not about the client: it should not look like a decision.
-        Err(fault) => return fault.into_response(),
+        // nginx makes an error of it, as it should: this is not about the client.
+        Err(fault) if !fault.of_client => return fault.into_response(),
+        // A client should not be able to cause an error of nginx.
+        Err(fault) => fault.into_response(),
     };
     if response.status() != StatusCode::OK {
         let status = HeaderValue::from(response.status().as_u16());
@@ -52,16 +55,30 @@ async fn nginx(State(authorizer): State<Authorizer>, request: Request) -> Respon
     response
 }
 
-/// What is wrong with a question.
-type Fault = (StatusCode, String);
+/// A question without a decision.
+struct Fault {
+    status: StatusCode,
+    message: String,
+    of_client: bool,
+}
+
+impl IntoResponse for Fault {
+    fn into_response(self) -> Response {
+        (self.status, format!("{}\n", self.message)).into_response()
+    }
+}
 
 async fn decide(authorizer: &Authorizer, request: Request, form: Form) -> Result<Response, Fault> {
     // The body is not read: it is no part of the question.
     let (question, _) = request.into_parts();
     if !authorizer.believes(&question.extensions) {
-        return Err((StatusCode::FORBIDDEN, format!("{NOT_NAMED}\n")));
+        let message = NOT_NAMED.to_owned();
+        return Err(Fault { status: StatusCode::FORBIDDEN, message, of_client: false });
     }
-    let asked = form.read(&question);
-    let asked = asked.map_err(|bad| (StatusCode::BAD_REQUEST, format!("{bad}\n")))?;
+    let asked = form.read(&question).map_err(|bad| Fault {
+        status: StatusCode::BAD_REQUEST,
+        message: bad.to_string(),
+        of_client: bad.is_of_client(),
+    })?;
     Ok(authorizer.decide(asked).await)
 }

@@ -87,6 +87,18 @@ async fn nginx_gets_403_and_the_status_in_a_field() {
 }
 
 #[tokio::test]
+async fn a_target_that_is_not_valid_is_a_400_for_the_client_of_nginx_and_no_error_of_nginx() {
+    let server = start(RULES).await;
+    let mut fields = ORIGINAL;
+    fields[1].1 = "/users?<";
+    let answer = server.ask("/check/nginx", &fields).await;
+    assert_eq!((answer.status, answer.field("sluicegate-status")), (403, "400"));
+    // nginx does not say what it asks about.
+    let answer = server.ask("/check/nginx", &ORIGINAL[1..]).await;
+    assert_eq!((answer.status, answer.field("sluicegate-status")), (400, ""));
+}
+
+#[tokio::test]
 async fn envoy_asks_with_the_method_and_path_of_the_request() {
     let server =
         start(&RULES.replace("\"2/minute\"]", "\"1/minute\"]\nwhen = { path = \"/users\" }")).await;

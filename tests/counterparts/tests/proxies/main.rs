@@ -1,0 +1,13 @@
+//! Proxies in front of an application, that ask a server before they pass a request on.
+//!
+//! The configurations are those of `docs/proxies`, with other ports.
+
+mod caddy;
+mod client;
+mod nginx;
+mod page;
+mod program;
+mod scene;
+
+/// Two requests a minute for each address.
+const RULES: &str = "[[rules]]\nname = \"api\"\nkey = \"ip\"\nlimits = [\"2/minute\"]\n";
