@@ -89,7 +89,7 @@ fn a_second(pool: &mut Pool, clients: &mut [Client], second: u64) {
         let now = second * 1_000 + tick as u64 * 1_000 / TICKS_A_SECOND;
         pool.tick(now);
         for (at, client) in part.iter_mut().enumerate() {
-            if (at as u64 + second) % 10 == 0 {
+            if (at as u64 + second).is_multiple_of(10) {
                 let wants = (client.wants.want.wants.millionths() * 7 + second) % 200_000_000;
                 client.wants = Demand::of(Amount::from_millionths(wants));
             }
