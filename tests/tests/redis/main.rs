@@ -7,6 +7,7 @@ mod conformance;
 mod counting;
 mod failover;
 mod floods;
+mod lease_masters;
 mod leased;
 mod load;
 mod mastership;
