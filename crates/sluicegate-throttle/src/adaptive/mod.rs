@@ -4,6 +4,9 @@
 //! concurrency-limits, with its constants. The limits of Vegas and Gradient2 are known to drift upwards under an
 //! overload that lasts, because their estimate of an unloaded server's time follows the load.
 //!
+//! They are written here, in 43 to 97 lines each. Of the crates that have them, `tower-acc` 0.1 does not tell an overload
+//! from another error, and `tower-resilience-adaptive` 0.14 brings along its layers.
+//!
 //! ```
 //! use std::time::Duration;
 //! use sluicegate_throttle::adaptive::Bandwidth;

@@ -103,7 +103,8 @@ impl ClassHeader {
         Self { name: name.into().to_ascii_lowercase(), peers: None, otherwise }
     }
 
-    /// Believes the header in requests that come directly from these addresses and networks.
+    /// Believes the header in requests that come directly from these addresses and networks. They have to remove the header
+    /// of their own clients.
     ///
     /// # Errors
     ///
