@@ -38,11 +38,11 @@ impl BadRequest {
         Self { message: message.into(), of_client: false }
     }
 
-    fn of_client(message: String) -> Self {
-        Self { message, of_client: true }
+    pub(super) fn of_client(message: impl Into<String>) -> Self {
+        Self { message: message.into(), of_client: true }
     }
 
-    /// Whether the proxy has told everything, and the client's request has no valid method or target.
+    /// Whether the proxy has told everything, and the client's request is not valid.
     pub fn is_of_client(&self) -> bool {
         self.of_client
     }
@@ -123,7 +123,7 @@ fn take(headers: &mut HeaderMap, name: &HeaderName) -> Result<HeaderValue, BadRe
 
 pub(super) fn parse_method(text: &[u8]) -> Result<Method, BadRequest> {
     Method::from_bytes(text)
-        .map_err(|_| BadRequest::of_client(format!("`{}` is not a method", text.escape_ascii())))
+        .map_err(|_| BadRequest::of_client(format!("`{}` is not a method", start(text))))
 }
 
 /// Reads a request target, such as `/users?page=2`.
@@ -132,7 +132,12 @@ pub(super) fn parse_target(text: &[u8]) -> Result<Uri, BadRequest> {
     // `example.com:443` is the target of a CONNECT, which has no path.
     parsed
         .filter(|uri| uri.path_and_query().is_some())
-        .ok_or_else(|| BadRequest::of_client(format!("`{}` is not a path", text.escape_ascii())))
+        .ok_or_else(|| BadRequest::of_client(format!("`{}` is not a path", start(text))))
+}
+
+/// As much of a text as fits into a message.
+fn start(text: &[u8]) -> impl fmt::Display + '_ {
+    text[..text.len().min(100)].escape_ascii()
 }
 
 fn behind(uri: &Uri, prefix: &str) -> Result<Uri, BadRequest> {

@@ -1,5 +1,6 @@
 use axum::body::to_bytes;
 use axum::http::StatusCode;
+use axum::response::IntoResponse as _;
 use envoy_types::pb::envoy::service::auth::v3::authorization_server::{
     Authorization, AuthorizationServer,
 };
@@ -27,8 +28,15 @@ impl Authorization for Authz {
             return Err(Status::permission_denied(NOT_NAMED));
         }
         let request = message::request(call.into_inner());
-        let request = request.map_err(|bad| Status::invalid_argument(bad.to_string()))?;
-        let (head, body) = self.0.decide(request).await.into_parts();
+        let answer = match request {
+            Ok(request) => self.0.decide(request).await,
+            // An error would let the client through where Envoy has `failure_mode_allow`.
+            Err(bad) if bad.is_of_client() => {
+                (StatusCode::BAD_REQUEST, format!("{bad}\n")).into_response()
+            }
+            Err(bad) => return Err(Status::invalid_argument(bad.to_string())),
+        };
+        let (head, body) = answer.into_parts();
         if head.status == StatusCode::SERVICE_UNAVAILABLE {
             // An error, so that Envoy does what its `failure_mode_allow` says.
             return Err(Status::unavailable("the store cannot decide"));

@@ -37,14 +37,14 @@ fn headers(http: &HttpRequest) -> Result<HeaderMap, BadRequest> {
             return Ok(());
         }
         let name = HeaderName::try_from(name);
-        let name = name.map_err(|_| BadRequest::new("a header field has no valid name"))?;
+        let name = name.map_err(|_| BadRequest::of_client("a header field has no valid name"))?;
         let value = HeaderValue::from_bytes(value);
-        let value =
-            value.map_err(|_| BadRequest::new(format!("the field `{name}` has no valid value")))?;
+        let value = value
+            .map_err(|_| BadRequest::of_client(format!("the field `{name}` has no valid value")))?;
         headers
             .try_append(name, value)
             .map(|_| ())
-            .map_err(|_| BadRequest::new("too many header fields"))
+            .map_err(|_| BadRequest::of_client("too many header fields"))
     };
     match &http.header_map {
         Some(lines) => {
@@ -62,7 +62,8 @@ fn headers(http: &HttpRequest) -> Result<HeaderMap, BadRequest> {
     }
     if !http.host.is_empty() {
         let host = HeaderValue::try_from(&http.host);
-        headers.insert(header::HOST, host.map_err(|_| BadRequest::new("`host` is not a host"))?);
+        headers
+            .insert(header::HOST, host.map_err(|_| BadRequest::of_client("`host` is not a host"))?);
     }
     Ok(headers)
 }

@@ -111,19 +111,34 @@ async fn a_message_that_makes_no_sense_is_an_invalid_argument() {
     let mut server = start(RULES).await;
     let mut nothing = question("/", "192.0.2.7");
     nothing.attributes.as_mut().expect("attributes").request = None;
+    for question in [CheckRequest::default(), nothing] {
+        let status = server.grpc.check(question).await.expect_err("a refusal");
+        let text = "there is no `attributes.request.http`";
+        assert_eq!((status.code(), status.message()), (tonic::Code::InvalidArgument, text));
+    }
+}
+
+/// Where Envoy has `failure_mode_allow`, an error lets the client through.
+#[tokio::test]
+async fn a_request_that_is_not_valid_is_refused_with_400_and_is_no_error() {
+    let mut server = start(RULES).await;
     let mut method = question("/", "192.0.2.7");
     http(&mut method).method = "G T".to_owned();
     let mut value = question("/", "192.0.2.7");
     http(&mut value).headers.insert("x-a".to_owned(), "a\nb".to_owned());
+    let long = format!("/{}", "a".repeat(70_000));
     for (question, text) in [
-        (CheckRequest::default(), "there is no `attributes.request.http`"),
-        (nothing, "there is no `attributes.request.http`"),
-        (method, "`G T` is not a method"),
-        (question("users", "192.0.2.7"), "`users` is not a path"),
-        (value, "the field `x-a` has no valid value"),
+        (method, "`G T` is not a method\n"),
+        (question("users", "192.0.2.7"), "`users` is not a path\n"),
+        (question(&long, "192.0.2.7"), "is not a path\n"),
+        (value, "the field `x-a` has no valid value\n"),
     ] {
-        let status = server.grpc.check(question).await.expect_err("a refusal");
-        assert_eq!((status.code(), status.message()), (tonic::Code::InvalidArgument, text));
+        let answer = server.grpc.check(question).await.expect("an answer").into_inner();
+        let Some(HttpResponse::DeniedResponse(denied)) = answer.http_response else {
+            panic!("let through");
+        };
+        assert_eq!(denied.status.map(|status| status.code), Some(400));
+        assert!(denied.body.ends_with(text) && denied.body.len() < 200, "{}", denied.body);
     }
 }
 

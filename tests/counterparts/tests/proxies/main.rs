@@ -4,6 +4,7 @@
 
 mod caddy;
 mod client;
+mod envoy;
 mod nginx;
 mod page;
 mod program;
