@@ -27,6 +27,8 @@ struct State {
     role: Role,
     /// The reign that the server knows of.
     fence: Option<u32>,
+    /// The fence of the last reign.
+    last: Option<u32>,
     /// Numbers requests of clients that do not number them.
     sequence: u64,
     seed: u64,
@@ -43,8 +45,8 @@ pub(super) enum Unanswered {
 impl Engine {
     pub(super) fn new(server: Server, mastership: Box<dyn Elected>, seed: u64) -> Self {
         let role = mastership.roles().borrow().clone();
-        let state =
-            State { server, role: Role::Other { master: None }, fence: None, sequence: 0, seed };
+        let role_before = Role::Other { master: None };
+        let state = State { server, role: role_before, fence: None, last: None, sequence: 0, seed };
         let engine = Self {
             state: Mutex::new(state),
             clock: Clock::start(),
@@ -92,9 +94,14 @@ impl Engine {
     pub(super) async fn answer(&self, request: &mut Request) -> Result<Response, Unanswered> {
         let response = self.decide(request)?;
         self.record().await.map_err(Unanswered::Status)?;
-        // Another master that read the list before this was written does not know the client.
-        self.master().map_err(Unanswered::NotMaster)?;
-        Ok(response)
+        // Another master that read the list before this was written does not know the client, nor does this server where
+        // it was elected again.
+        let (now, _) = self.now();
+        let state = self.state();
+        match state.role.fence_at(now) {
+            Some(fence) if u64::from(fence) == response.fence => Ok(response),
+            _ => Err(Unanswered::NotMaster(state.master())),
+        }
     }
 
     fn decide(&self, request: &mut Request) -> Result<Response, Unanswered> {
@@ -186,7 +193,9 @@ impl State {
         records.clear();
         match (&self.role, fence) {
             (Role::Master { known, .. }, Some(fence)) => {
-                let known = known.as_ref().map(|known| known.to_vec());
+                // A list is as old as its reign: who has come since that began is not on it.
+                let is_new = self.last.replace(fence) != Some(fence);
+                let known = known.as_ref().filter(|_| is_new).map(|known| known.to_vec());
                 self.seed = self.seed.wrapping_add(1);
                 self.server.lead(millis, fence.into(), known, self.seed);
             }

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 use tonic::Code;
 
@@ -27,6 +27,8 @@ struct Decided {
 struct Book {
     changes: Vec<Change>,
     is_lost: bool,
+    /// Where it is, nothing is written before it is opened.
+    gate: Option<Arc<Semaphore>>,
 }
 
 impl Mastership for Decided {
@@ -35,6 +37,10 @@ impl Mastership for Decided {
     }
 
     async fn record(&self, changes: Vec<Change>) -> Result<(), Box<dyn Error + Send + Sync>> {
+        let gate = self.book.lock().unwrap().gate.clone();
+        if let Some(gate) = gate {
+            let _permit = gate.acquire().await?;
+        }
         let mut book = self.book.lock().unwrap();
         if book.is_lost {
             return Err("the book is lost".into());
@@ -55,6 +61,27 @@ fn decided(role: Role) -> (Decided, CapacityService) {
 
 fn master(fence: u32) -> Role {
     Role::Master { fence, until: None, known: Some(Arc::new([])) }
+}
+
+/// A request for 100 units of `db`.
+fn ask(client: &str, sequence: u64) -> proto::GetCapacityRequest {
+    proto::GetCapacityRequest {
+        client_id: client.into(),
+        resource: vec![proto::ResourceRequest {
+            resource_id: "db".into(),
+            wants: 100.0,
+            ..Default::default()
+        }],
+        sequence: Some(sequence),
+        fence: Some(1),
+    }
+}
+
+/// Waits until the server leads with this fence.
+async fn leads(service: &CapacityService, fence: Option<u64>) {
+    while service.with(|server| server.pool().fence()) != fence {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
 }
 
 fn other(master: &str) -> Role {
@@ -186,4 +213,42 @@ async fn a_client_is_written_down_before_it_is_answered() {
         assert_eq!(status.code(), Code::Unavailable);
         assert_eq!(status.message(), "the client could not be written down: the book is lost");
     }
+}
+
+#[tokio::test]
+async fn a_master_whose_time_had_passed_does_not_believe_its_old_list_of_clients() {
+    let (mastership, service) = decided(master(1));
+    let server = serve(&service).await;
+    let mut raw = server.raw().await;
+    let granted = raw.get_capacity(ask("one", 1)).await.unwrap().into_inner();
+    assert_eq!(granted.response[0].gets.capacity, 100.0);
+
+    // Its store answers late: for a moment it is nobody's master, and then goes on with the list of its beginning.
+    let known: Option<Arc<[Known]>> = Some(Arc::new([]));
+    let until = Some(Instant::now());
+    mastership.role.send_replace(Role::Master { fence: 1, until, known });
+    leads(&service, None).await;
+    mastership.role.send_replace(master(1));
+    leads(&service, Some(1)).await;
+    let answer = raw.get_capacity(ask("two", 1)).await.unwrap().into_inner();
+    assert_eq!(answer.response[0].gets.capacity, 0.0, "`one` still holds everything");
+}
+
+#[tokio::test]
+async fn a_grant_of_a_reign_that_ended_before_it_was_written_down_is_not_sent() {
+    let (mastership, service) = decided(master(1));
+    let gate = Arc::new(Semaphore::new(0));
+    mastership.book.lock().unwrap().gate = Some(gate.clone());
+    let server = serve(&service).await;
+    let mut raw = server.raw().await;
+    let asked = tokio::spawn(async move { raw.get_capacity(ask("one", 1)).await });
+    while outstanding(&service, "db").is_zero() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    // The next reign read the list before `one` was on it.
+    mastership.role.send_replace(master(2));
+    leads(&service, Some(2)).await;
+    gate.add_permits(100);
+    let answer = asked.await.unwrap().unwrap().into_inner();
+    assert!(answer.mastership.is_some(), "{answer:?}");
 }
