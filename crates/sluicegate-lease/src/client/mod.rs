@@ -64,6 +64,8 @@ pub struct Session {
 struct Flight {
     sequence: u64,
     sent: u64,
+    /// How many resources it asks for. Others may have been added since.
+    resources: usize,
 }
 
 /// What to do next.
@@ -237,7 +239,8 @@ impl Session {
             return Action::Wait(self.next);
         }
         self.sequence += 1;
-        self.flight = Some(Flight { sequence: self.sequence, sent: now });
+        let (sequence, resources) = (self.sequence, self.resources.len());
+        self.flight = Some(Flight { sequence, sent: now, resources });
         let resources = self.resources.iter_mut().map(|(resource, held)| ResourceRequest {
             resource: resource.clone(),
             demands: held.demands.clone(),
@@ -258,7 +261,7 @@ impl Session {
         let newest = |flight: &Flight| flight.sequence == response.sequence;
         let is_obeyed = |flight: &Flight| newest(flight) || !holds(Rule::IgnoreStaleAnswers);
         let Some(flight) = self.flight.filter(is_obeyed) else { return };
-        if response.fence < self.fence || response.answers.len() > self.resources.len() {
+        if response.fence < self.fence || response.answers.len() != flight.resources {
             return self.failed(now);
         }
         self.flight = None;
@@ -274,19 +277,18 @@ impl Session {
                 Ok(Answer::Keep(until)) => {
                     refresh = refresh.min(millis(*until).clamp(SHORTEST_WAIT, LONGEST_WAIT));
                 }
-                Ok(Answer::AskAgain) => {
-                    self.greetings += 1;
-                    refresh = 0;
-                }
+                Ok(Answer::AskAgain) => refresh = 0,
                 Err(_) => failed = true,
             }
         }
-        if refresh > 0 {
-            self.greetings = 0;
+        // All resources meet a new master together.
+        self.greetings = if refresh == 0 { self.greetings + 1 } else { 0 };
+        if self.greetings > MAX_GREETINGS {
+            return self.back_off(now, u64::MAX);
         }
-        if failed || self.greetings > MAX_GREETINGS {
-            self.next = now.saturating_add(self.backoff.failed());
-            return;
+        if failed {
+            // What was granted is renewed in time all the same.
+            return self.back_off(now, refresh);
         }
         self.backoff.succeeded();
         let is_new = self.resources.len() > response.answers.len();
@@ -302,7 +304,17 @@ impl Session {
             // It holds nothing, as if it were new. So a fence that was much too high does not bind it for ever.
             self.fence = 0;
         }
-        self.next = now.saturating_add(self.backoff.failed());
+        self.back_off(now, u64::MAX);
+    }
+
+    /// Waits after a failure, at most for `longest`.
+    fn back_off(&mut self, now: u64, longest: u64) {
+        self.greetings = if longest == 0 { self.greetings } else { 0 };
+        let mut wait = self.backoff.failed();
+        if longest < wait {
+            wait = self.backoff.early(longest);
+        }
+        self.next = now.saturating_add(wait);
     }
 
     /// What is wanted has changed much, such as from nothing to something: asks at the next [`poll`](Self::poll). Does

@@ -260,3 +260,60 @@ fn a_fence_that_was_much_too_high_is_forgotten_with_the_lease() {
     session.answered(70_000, &answer(&request, 2, grant(20)));
     assert_eq!(capacity(&session, 70_000), 20.0);
 }
+
+fn of_two() -> Session {
+    let mut session = session(OnLoss::Stop);
+    session.add("cache", Amount::units(1), OnLoss::Stop);
+    session
+}
+
+#[test]
+fn a_resource_that_is_refused_for_good_does_not_cost_a_client_its_other_leases() {
+    let mut session = of_two();
+    for now in 0..600_000 {
+        let Action::Ask(request) = session.poll(now) else { continue };
+        let answers = vec![grant(10), Err(AskError::ManyResources)];
+        session.answered(now, &Response { sequence: request.sequence, fence: 1, answers });
+        assert_eq!(capacity(&session, now), 10.0);
+        let Action::Wait(next) = session.poll(now) else { panic!("it asks without a pause") };
+        assert!(next - now <= 5_000, "it is asked to refresh after 5 s, and waits {}", next - now);
+    }
+}
+
+#[test]
+fn a_client_of_many_resources_asks_a_new_master_again_at_once() {
+    let mut session = session(OnLoss::Stop);
+    for number in 0..10 {
+        session.add(&number.to_string(), Amount::units(1), OnLoss::Stop);
+    }
+    let request = asks(&mut session, 0);
+    let answers = vec![Ok(Answer::AskAgain); 11];
+    session.answered(1, &Response { sequence: request.sequence, fence: 2, answers });
+    asks(&mut session, 1);
+}
+
+#[test]
+fn a_server_that_leaves_out_answers_is_not_asked_without_a_pause() {
+    let mut session = of_two();
+    let request = asks(&mut session, 0);
+    session.answered(0, &answer(&request, 1, grant(10)));
+    assert!(waits(&mut session, 0) >= 900);
+    assert_eq!(capacity(&session, 0), 0.0, "nobody knows for which resource it was");
+}
+
+#[test]
+fn after_servers_sent_a_client_in_circles_it_follows_them_to_the_master_at_once() {
+    let mut session = session(OnLoss::Stop);
+    let mut now = 0;
+    for _ in 0..20 {
+        while let Action::Wait(until) = session.poll(now) {
+            now = until;
+        }
+        session.redirected(now);
+    }
+    // It waits, and then they agree.
+    now += waits(&mut session, now);
+    asks(&mut session, now);
+    session.redirected(now);
+    asks(&mut session, now);
+}
