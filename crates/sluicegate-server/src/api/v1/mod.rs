@@ -5,6 +5,7 @@ mod asked;
 mod decide;
 mod reserved;
 mod routes;
+mod sent;
 mod tickets;
 
 pub use self::routes::{openapi, routes};

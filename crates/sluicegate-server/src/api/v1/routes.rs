@@ -1,6 +1,5 @@
 use std::sync::Arc;
 
-use axum::extract::rejection::JsonRejection;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -11,6 +10,7 @@ use utoipa::OpenApi;
 use super::answer::{Decided, Done};
 use super::asked::{Asked, Batch, MOST_IN_BATCH, Settlement};
 use super::decide::{Context, Outcome, no_store};
+use super::sent::Sent;
 use super::tickets::Tickets;
 use crate::api::object::Object;
 use crate::service::Service;
@@ -55,14 +55,8 @@ pub fn routes(service: &Service) -> Router {
     (status = 429, description = "A limit refuses it.", body = Decided),
     (status = 503, description = "The store could not decide.", body = Decided),
 ))]
-async fn take(
-    State(context): State<Context>,
-    asked: Result<Json<Object<Asked>>, JsonRejection>,
-) -> Response {
-    match asked {
-        Ok(Json(Object(asked))) => context.take(&asked).await.respond(),
-        Err(error) => bad_body(&error),
-    }
+async fn take(State(context): State<Context>, Sent(asked): Sent<Asked>) -> Response {
+    context.take(&asked).await.respond()
 }
 
 /// What `take` would answer, without charging anything.
@@ -70,34 +64,21 @@ async fn take(
     (status = 200, description = "The request could go ahead.", body = Decided),
     (status = 429, description = "A limit would refuse it.", body = Decided),
 ))]
-async fn peek(
-    State(context): State<Context>,
-    asked: Result<Json<Object<Asked>>, JsonRejection>,
-) -> Response {
-    match asked {
-        Ok(Json(Object(asked))) => context.peek(&asked).await.respond(),
-        Err(error) => bad_body(&error),
-    }
+async fn peek(State(context): State<Context>, Sent(asked): Sent<Asked>) -> Response {
+    context.peek(&asked).await.respond()
 }
 
 /// Decides about several requests, one after the other. The answer is 200; each request has a status of its own.
 #[utoipa::path(post, path = "/v1/batch", request_body = Batch, responses(
     (status = 200, description = "The decisions, in order.", body = [Decided]),
 ))]
-async fn batch(
-    State(context): State<Context>,
-    batch: Result<Json<Object<Batch>>, JsonRejection>,
-) -> Response {
-    let requests = match batch {
-        Ok(Json(Object(batch))) if batch.requests.len() <= MOST_IN_BATCH => batch.requests,
-        Ok(_) => {
-            let what = format!("there are more than {MOST_IN_BATCH} requests in the batch");
-            return Outcome::failed(400, what).respond();
-        }
-        Err(error) => return bad_body(&error),
-    };
-    let mut decided = Vec::with_capacity(requests.len());
-    for Object(asked) in &requests {
+async fn batch(State(context): State<Context>, Sent(batch): Sent<Batch>) -> Response {
+    if batch.requests.len() > MOST_IN_BATCH {
+        let what = format!("there are more than {MOST_IN_BATCH} requests in the batch");
+        return Outcome::failed(400, what).respond();
+    }
+    let mut decided = Vec::with_capacity(batch.requests.len());
+    for Object(asked) in &batch.requests {
         decided.push(context.take(asked).await.decided);
     }
     (no_store(), Json(decided)).into_response()
@@ -108,14 +89,7 @@ async fn batch(
     (status = 200, description = "It is settled.", body = Done),
     (status = 404, description = "The ticket is not known, or was open for longer than ten minutes.", body = Done),
 ))]
-async fn settle(
-    State(context): State<Context>,
-    settlement: Result<Json<Object<Settlement>>, JsonRejection>,
-) -> Response {
-    let settlement = match settlement {
-        Ok(Json(Object(settlement))) => settlement,
-        Err(error) => return bad_body(&error),
-    };
+async fn settle(State(context): State<Context>, Sent(settlement): Sent<Settlement>) -> Response {
     let ticket = context.tickets.take(&settlement.ticket);
     let done = ticket.is_some();
     if let Some(ticket) = ticket {
@@ -130,24 +104,9 @@ async fn settle(
     (status = 200, description = "It is forgotten.", body = Done),
     (status = 404, description = "The server does not allow it.", body = Done),
 ))]
-async fn reset(
-    State(context): State<Context>,
-    asked: Result<Json<Object<Asked>>, JsonRejection>,
-) -> Response {
-    let asked = match asked {
-        Ok(Json(Object(asked))) => asked,
-        Err(error) => return bad_body(&error),
-    };
+async fn reset(State(context): State<Context>, Sent(asked): Sent<Asked>) -> Response {
     match context.reset(&asked).await {
         Ok(()) => (no_store(), Json(Done { done: true })).into_response(),
         Err(outcome) => outcome.respond(),
     }
-}
-
-fn bad_body(error: &JsonRejection) -> Response {
-    let status = match error.status() {
-        StatusCode::UNPROCESSABLE_ENTITY => 400,
-        status => status.as_u16(),
-    };
-    Outcome::failed(status, error.body_text()).respond()
 }
