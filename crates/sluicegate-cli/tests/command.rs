@@ -120,6 +120,7 @@ fn what_is_wrong_with_the_options_is_said_before_anything_is_served() {
         (&["--tls-certificate", "x"], "--tls-key"),
         (&["--deadline-ms", "0"], "--deadline-ms"),
         (&["--connections", "0"], "at least 1"),
+        (&["--admin", "off"], "every port is off"),
     ] {
         let ports = ["serve", "--envoy", file, "--http", "off", "--grpc", "off"];
         let arguments = match more[0] {

@@ -38,6 +38,7 @@ mod fields;
 mod policies;
 mod reflection;
 mod request;
+mod reserved;
 pub mod rls;
 mod rooms;
 mod run;

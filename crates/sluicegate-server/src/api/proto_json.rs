@@ -53,19 +53,22 @@ struct Override {
 struct Number(u64);
 
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a whole number below 2^64")]
 enum Written {
     Number(u64),
     Text(String),
 }
 
 impl TryFrom<Written> for Number {
-    type Error = std::num::ParseIntError;
+    type Error = String;
 
     fn try_from(written: Written) -> Result<Self, Self::Error> {
         match written {
             Written::Number(number) => Ok(Self(number)),
-            Written::Text(text) => text.parse().map(Self),
+            Written::Text(text) => match text.parse() {
+                Ok(number) => Ok(Self(number)),
+                Err(_) => Err(format!("expected a whole number below 2^64, not {text:?}")),
+            },
         }
     }
 }

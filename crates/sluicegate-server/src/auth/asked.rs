@@ -126,9 +126,10 @@ pub(super) fn parse_method(text: &[u8]) -> Result<Method, BadRequest> {
         .map_err(|_| BadRequest::of_client(format!("`{}` is not a method", start(text))))
 }
 
-/// Reads a request target, such as `/users?page=2`.
+/// Reads a request target, such as `/users?page=2`. Proxies pass on characters that a client should have encoded, such
+/// as `"` and `<`, so they are no error here either.
 pub(super) fn parse_target(text: &[u8]) -> Result<Uri, BadRequest> {
-    let parsed = Uri::try_from(text).ok();
+    let parsed = Uri::try_from(text).ok().or_else(|| Uri::try_from(encoded(text)).ok());
     // `example.com:443` is the target of a CONNECT, which has no path.
     parsed
         .filter(|uri| uri.path_and_query().is_some())
@@ -138,6 +139,20 @@ pub(super) fn parse_target(text: &[u8]) -> Result<Uri, BadRequest> {
 /// As much of a text as fits into a message.
 fn start(text: &[u8]) -> impl fmt::Display + '_ {
     text[..text.len().min(100)].escape_ascii()
+}
+
+/// The target with percent-encoding for the visible characters that have no place in one.
+fn encoded(target: &[u8]) -> String {
+    let mut text = String::with_capacity(target.len());
+    for byte in target {
+        match byte {
+            b'"' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}' | 0x80.. => {
+                text.push_str(&format!("%{byte:02X}"));
+            }
+            _ => text.push(char::from(*byte)),
+        }
+    }
+    text
 }
 
 fn behind(uri: &Uri, prefix: &str) -> Result<Uri, BadRequest> {

@@ -15,6 +15,7 @@ use sluicegate_envoy::service::{Answer, BadRequest, CurrentLimit, Hits, Request,
 use super::failure::Failure;
 use crate::charge::charge;
 use crate::request::DescribedRequest;
+use crate::reserved::release;
 use crate::service::Service;
 use crate::undecided::Undecided;
 
@@ -45,7 +46,12 @@ async fn decide(
     }
     match hits {
         0 => service.peek(owed, deadline).await,
-        _ => service.take(owed, deadline).await,
+        _ => {
+            let decision = service.take(owed, deadline).await?;
+            // Envoy does not say when the request ends.
+            release(service.store(), owed, &decision);
+            Ok(decision)
+        }
     }
 }
 

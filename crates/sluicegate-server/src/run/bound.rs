@@ -117,11 +117,17 @@ impl Reload {
     ///
     /// Everything that is wrong with the files.
     pub fn now(&self) -> Result<(), ServerError> {
+        let policies = self.service.policies().reload().map_err(|error| error.to_string());
+        let certificate = self.certificate().map_err(|error| error.to_string());
+        let wrong: Vec<_> = [policies, certificate].into_iter().filter_map(Result::err).collect();
+        if wrong.is_empty() { Ok(()) } else { Err(ServerError::new(wrong.join("\n"))) }
+    }
+
+    fn certificate(&self) -> Result<(), ServerError> {
         if let Some((tls, certificate)) = &self.tls {
             certificate.store(Arc::new(tls.acceptor()?));
         }
-        let policies = self.service.policies().reload();
-        policies.map_err(|error| ServerError::new(error.to_string()))
+        Ok(())
     }
 }
 

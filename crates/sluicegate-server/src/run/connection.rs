@@ -59,6 +59,11 @@ impl Connections {
         Self { builder, router, certificate }
     }
 
+    /// Takes no connection in HTTP/1: gRPC has none, and its calls wait for a body for as long as the client likes.
+    pub(super) fn http2_only(self) -> Self {
+        Self { builder: self.builder.http2_only(), ..self }
+    }
+
     /// Serves a connection until it ends, or until the server stops and its last answer is sent.
     pub(super) async fn serve(self, stream: TcpStream, peer: SocketAddr, stopping: Watcher) {
         // Answers are small and complete: waiting for more to send only delays them.
@@ -79,9 +84,8 @@ impl Connections {
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
         let service = TowerToHyperService::new(WithPeer { router: self.router, peer });
-        let connection = self
-            .builder
-            .serve_connection_with_upgrades(TokioIo::new(Patience::new(stream, SLOWEST)), service);
+        let connection =
+            self.builder.serve_connection(TokioIo::new(Patience::new(stream, SLOWEST)), service);
         if let Err(error) = stopping.watch(connection.into_owned()).await {
             tracing::debug!(%peer, %error, "connection ended");
         }

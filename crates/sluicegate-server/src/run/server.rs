@@ -116,7 +116,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// If a port cannot be opened, a certificate cannot be read, no connection is allowed, or the admin port is open
+    /// If there is no port, a port cannot be opened, a certificate cannot be read, no connection is allowed, or the admin port is open
     /// to the world without a token.
     pub async fn bind(self) -> Result<Bound, ServerError> {
         if self.connections == 0 {
@@ -128,6 +128,9 @@ impl Server {
                 "the admin port at {address} is open to others: expected a loopback address such as 127.0.0.1, or a \
                  token"
             )));
+        }
+        if self.grpc.or(self.http).or(self.admin).is_none() {
+            return Err(ServerError::new("every port is off: expected at least one"));
         }
         let certificate = self.tls.as_ref().map(Tls::acceptor).transpose()?;
         let certificate: Option<Certificate> =
@@ -152,7 +155,10 @@ impl Server {
                 "HTTP" => addresses.http = Some(opened),
                 _ => addresses.admin = Some(opened),
             }
-            let connections = Connections::new(routes, certificate.cloned());
+            let mut connections = Connections::new(routes, certificate.cloned());
+            if name == "gRPC" {
+                connections = connections.http2_only();
+            }
             listeners.push(Listener { listener, connections, most: self.connections });
         }
         Ok(Bound::new(Parts {

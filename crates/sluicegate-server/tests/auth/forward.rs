@@ -90,7 +90,7 @@ async fn nginx_gets_403_and_the_status_in_a_field() {
 async fn a_target_that_is_not_valid_is_a_400_for_the_client_of_nginx_and_no_error_of_nginx() {
     let server = start(RULES).await;
     let mut fields = ORIGINAL;
-    fields[1].1 = "/users?<";
+    fields[1].1 = "users";
     let answer = server.ask("/check/nginx", &fields).await;
     assert_eq!((answer.status, answer.field("sluicegate-status")), (403, "400"));
     // nginx does not say what it asks about.
@@ -134,5 +134,16 @@ async fn a_degraded_request_is_let_through_and_marked() {
     for mark in ["", "", "?1"] {
         let answer = server.forwarded("/", "192.0.2.7").await;
         assert_eq!((answer.status, answer.field("sluicegate-degraded")), (200, mark));
+    }
+}
+
+#[tokio::test]
+async fn characters_that_clients_should_have_encoded_are_let_through_as_proxies_do() {
+    let rules = RULES.replace("\"2/minute\"]", "\"1/minute\"]\nwhen = { path = \"/users|x\" }");
+    let server = start(&rules).await;
+    assert_eq!(server.forwarded("/users%7Cx", "192.0.2.7").await.status, 200);
+    for uri in ["/users|x", "/users|x?a={\"b\":<1>}", "/users%7cx?^`\\"] {
+        assert_eq!(server.forwarded(uri, "192.0.2.7").await.status, 429, "{uri}");
+        assert_eq!(server.forwarded(uri, &format!("192.0.2.{}", uri.len())).await.status, 200);
     }
 }

@@ -131,3 +131,17 @@ async fn a_body_that_does_not_come_is_not_waited_for() {
     let answer = sent_and_silent(head).await;
     assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
 }
+
+#[tokio::test]
+async fn the_port_of_grpc_does_not_wait_for_a_body_in_http_1() {
+    let server = start(ONE).await;
+    let address = server.grpc.trim_start_matches("http://");
+    let head = b"POST /envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit HTTP/1.1\r\nhost: x\r\n\
+        content-type: application/grpc\r\ncontent-length: 100\r\n\r\n\0";
+    let mut stream = TcpStream::connect(address).await.expect("a connection");
+    stream.write_all(head).await.expect("a request");
+    let closed = tokio::time::timeout(Duration::from_secs(10), async {
+        let _ = stream.read_to_end(&mut Vec::new()).await;
+    });
+    closed.await.expect("the end of the connection");
+}

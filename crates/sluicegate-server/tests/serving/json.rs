@@ -1,6 +1,6 @@
 //! The messages of the protocol as JSON.
 
-use crate::http::post;
+use crate::http::{post, send};
 use crate::server::start;
 
 const ONE: &str = "domain: edge
@@ -46,4 +46,19 @@ async fn json_that_makes_no_sense_is_refused_as_such() {
     }
     let long = format!(r#"{{"domain":"{}"}}"#, "x".repeat(100_000));
     assert_eq!(post(&server.http, "/json", &long).await.0, 413);
+}
+
+#[tokio::test]
+async fn a_number_that_makes_no_sense_is_named_in_words() {
+    let server = start(ONE).await;
+    for number in ["-1", "1e308", "\"1x\"", "\"\"", "2.5", "true"] {
+        let body = format!(r#"{{"domain":"edge","descriptors":[{{}}],"hitsAddend":{number}}}"#);
+        let head = format!(
+            "POST /json HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        let (status, _, said) = send(&server.http, &(head + &body)).await;
+        assert_eq!(status, 400, "{number}");
+        assert!(said.contains("expected a whole number"), "{number}: {said}");
+    }
 }

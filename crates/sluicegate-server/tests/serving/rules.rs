@@ -69,3 +69,13 @@ async fn what_rules_cannot_do_is_an_error_and_no_answer() {
         assert!(status.message().contains(what), "{status}");
     }
 }
+
+#[tokio::test]
+async fn a_call_that_cannot_say_when_its_request_ends_holds_no_place() {
+    let places =
+        "[[rules]]\nname = \"places\"\nkey = { const = \"all\" }\nlimits = [\"concurrent 2\"]\n";
+    let mut server = start_rules(places).await;
+    for call in 0..5 {
+        assert!(!server.is_over(&[("user", "alice")]).await, "call {call}");
+    }
+}

@@ -113,6 +113,18 @@ async fn a_client_trusts_the_certificate_in_force_which_a_reload_replaces() {
 }
 
 #[tokio::test]
+async fn a_certificate_that_cannot_be_read_does_not_keep_policies_from_being_read() {
+    let authority = Authority::new();
+    let server = start(&authority.sign("sluicegate.test"), None).await;
+    write(server.directory.path(), &("no certificate".to_owned(), "no key".to_owned()));
+    let policies = server.directory.path().join("ratelimit.yaml");
+    std::fs::write(&policies, "domain: [").expect("a file");
+    let problem = server.reload.now().expect_err("two files that are not valid").to_string();
+    assert!(problem.contains("server.key"), "{problem}");
+    assert!(problem.contains("ratelimit.yaml:1:"), "{problem}");
+}
+
+#[tokio::test]
 async fn mutual_tls_admits_only_clients_of_the_named_authority() {
     let (servers, clients, others) = (Authority::new(), Authority::new(), Authority::new());
     let server = start(&servers.sign("sluicegate.test"), Some(&clients)).await;

@@ -190,3 +190,17 @@ fn the_description_of_the_api_names_every_call() {
     let paths: Vec<_> = description.paths.paths.keys().map(String::as_str).collect();
     assert_eq!(paths, ["/v1/batch", "/v1/peek", "/v1/reset", "/v1/settle", "/v1/take"]);
 }
+
+#[tokio::test]
+async fn a_query_at_the_end_of_the_path_does_not_evade_a_rule() {
+    let server = start_rules(
+        "[[rules]]\nname = \"login\"\nkey = { query = \"user\" }\nlimits = [\"1/minute\"]\nwhen = { path = \"/login\" }\n",
+    )
+    .await;
+    let ask = async |body| ask(&server, "take", body).await.0;
+    assert_eq!(ask(json!({ "path": "/login", "query": "user=a" })).await, 200);
+    assert_eq!(ask(json!({ "path": "/login?user=a" })).await, 429);
+    assert_eq!(ask(json!({ "path": "/login?user=b" })).await, 200);
+    // Which of the two is meant?
+    assert_eq!(ask(json!({ "path": "/login?user=c", "query": "user=d" })).await, 400);
+}

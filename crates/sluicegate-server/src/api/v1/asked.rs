@@ -17,10 +17,10 @@ use crate::request::DescribedRequest;
 pub(super) struct Asked {
     /// The method, such as `GET`.
     method: String,
-    /// The path without the query, such as `/users/7`.
+    /// The path, such as `/users/7`. A query may follow it.
     #[schema(example = "/users/7")]
     path: String,
-    /// The query without its `?`.
+    /// The query without its `?`, if it is not in the path.
     query: Option<String>,
     /// The host that the request is for.
     host: Option<String>,
@@ -40,12 +40,22 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    pub(super) fn described(&self) -> DescribedRequest {
+    /// The request that rules see.
+    ///
+    /// # Errors
+    ///
+    /// If there are two queries.
+    pub(super) fn described(&self) -> Result<DescribedRequest, &'static str> {
         let claims = self.claims.iter();
-        DescribedRequest {
+        let (path, query) = match self.path.split_once('?') {
+            None => (self.path.as_str(), self.query.as_deref()),
+            Some((path, query)) if self.query.is_none() => (path, Some(query)),
+            Some(_) => return Err("there is a query in `path` and one in `query`: expected one"),
+        };
+        Ok(DescribedRequest {
             method: self.method.clone(),
-            path: if self.path.is_empty() { "/".to_owned() } else { self.path.clone() },
-            query: self.query.clone(),
+            path: if path.is_empty() { "/".to_owned() } else { path.to_owned() },
+            query: query.map(str::to_owned),
             host: self.host.clone(),
             route: self.route.clone(),
             peer: self.ip,
@@ -53,7 +63,7 @@ impl Asked {
             claims: claims.fold(Claims::new(), |claims, (name, value)| {
                 claims.with(name.clone(), value.clone())
             }),
-        }
+        })
     }
 }
 

@@ -9,9 +9,9 @@ use sluicegate_core::store::{OnStoreError, Store};
 
 use super::answer::Decided;
 use super::asked::Asked;
-use super::reserved::Reserved;
 use super::tickets::Tickets;
 use crate::charge::charge;
+use crate::reserved::Reserved;
 use crate::service::Service;
 use crate::undecided::Undecided;
 
@@ -76,7 +76,8 @@ impl Context {
     fn owed(&self, asked: &Asked) -> Result<Charge, Box<Outcome>> {
         let rules = self.service.policies().live();
         let rules = rules.ok_or_else(|| Outcome::failed(404, "the server has no file of rules"))?;
-        charge(rules, &asked.described(), asked.cost)
+        let described = asked.described().map_err(|wrong| Outcome::failed(400, wrong))?;
+        charge(rules, &described, asked.cost)
             .map_err(|missing| Outcome::failed(400, missing.to_string()).into())
     }
 

@@ -3,7 +3,6 @@
 mod answer;
 mod asked;
 mod decide;
-mod reserved;
 mod routes;
 mod sent;
 mod tickets;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sluicegate_core::clock::Clock;
 
-use super::reserved::Reserved;
+use crate::reserved::Reserved;
 
 /// The most open tickets. Each takes about a kilobyte.
 pub(super) const MOST: usize = 100_000;

@@ -7,36 +7,41 @@ use sluicegate_core::store::{BoxStore, Store};
 const MOST: u64 = 10;
 
 /// A request that was admitted, and whose cost is not known yet.
-pub(super) struct Reserved {
+pub(crate) struct Reserved {
     store: BoxStore,
     charge: Charge,
     decision: Decision,
 }
 
 impl Reserved {
-    pub(super) fn new(store: &BoxStore, charge: Charge, decision: Decision) -> Self {
+    pub(crate) fn new(store: &BoxStore, charge: Charge, decision: Decision) -> Self {
         Self { store: store.clone(), charge, decision }
     }
 
     /// Changes the charge into what the request cost, and gives places back.
-    pub(super) fn settle(self, spent: u64) {
-        self.each(|debit| match is_held(debit) {
+    pub(crate) fn settle(self, spent: u64) {
+        settle(&self.store, &self.charge, &self.decision, |debit| match is_held(debit) {
             true => 0,
             false => spent.min(debit.cost.max(debit.limit.capacity()).saturating_mul(MOST)),
         });
     }
 
     /// Keeps the charge as it is, and gives places back.
-    pub(super) fn keep(self) {
-        self.each(|debit| if is_held(debit) { 0 } else { debit.cost });
+    pub(crate) fn keep(self) {
+        release(&self.store, &self.charge, &self.decision);
     }
+}
 
-    fn each(&self, spent: impl Fn(&Debit) -> u64) {
-        for (debit, status) in self.charge.debits().zip(self.decision.statuses()) {
-            let spent = spent(debit);
-            if spent != debit.cost && is_counted(status) {
-                self.store.settle(debit, &status.receipt, spent);
-            }
+/// Gives back the places of a request that nobody will settle.
+pub(crate) fn release(store: &BoxStore, charge: &Charge, decision: &Decision) {
+    settle(store, charge, decision, |debit| if is_held(debit) { 0 } else { debit.cost });
+}
+
+fn settle(store: &BoxStore, charge: &Charge, decision: &Decision, spent: impl Fn(&Debit) -> u64) {
+    for (debit, status) in charge.debits().zip(decision.statuses()) {
+        let spent = spent(debit);
+        if spent != debit.cost && is_counted(status) {
+            store.settle(debit, &status.receipt, spent);
         }
     }
 }
