@@ -29,7 +29,7 @@ usage: cargo xtask <command>
   test [arguments]   install what the tests need, and run every test; arguments go on to
                      `cargo test`
   counterparts       install the programs that users run beside the project, such as a browser,
-                     nginx, Caddy and Envoy, and test against them
+                     nginx, Caddy, HAProxy and Envoy, and test against them
   ci                 check everything else that has to hold before a merge
   package            package every library, and compile it out of its package; `ci` does so too
   bench [words]      run the benchmarks and write BENCHMARKS.md and docs/benchmarks; words

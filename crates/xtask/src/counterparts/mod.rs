@@ -6,11 +6,13 @@ use self::program::{Program, Source};
 use crate::servers::let_find;
 use crate::step::{Failure, Step, cargo};
 
-const PROGRAMS: [Program; 4] = [
+const PROGRAMS: [Program; 5] = [
     Program {
         names: &["chromium", "chromium-browser", "google-chrome"],
         source: Source::Package("chromium"),
     },
+    // Its service opens no port before it is configured.
+    Program { names: &["haproxy"], source: Source::Package("haproxy") },
     // Installed, these two would be started as services, now and at every boot.
     Program {
         names: &["nginx"],

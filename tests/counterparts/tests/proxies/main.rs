@@ -5,6 +5,7 @@
 mod caddy;
 mod client;
 mod envoy;
+mod haproxy;
 mod nginx;
 mod page;
 mod program;

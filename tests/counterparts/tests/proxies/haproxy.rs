@@ -1,0 +1,57 @@
+//! HAProxy, which asks by a script in Lua.
+
+use crate::client::{get, get_as, get_disguised};
+use crate::program::Program;
+use crate::scene::Scene;
+
+async fn start(scene: &Scene) -> Program {
+    Program::start("haproxy", |command, directory, address| {
+        for file in ["haproxy.cfg", "haproxy.lua"] {
+            // On a busy machine, decisions take longer.
+            let text =
+                scene.configuration(file, address).replace("timeout = 1000", "timeout = 10000");
+            std::fs::write(directory.join(file), text).expect("a file");
+        }
+        command.args(["-db", "-f", "haproxy.cfg"]);
+    })
+    .await
+}
+
+#[tokio::test]
+async fn haproxy_answers_429_once_a_client_has_spent_its_limit() {
+    let scene = Scene::new().await;
+    let haproxy = start(&scene).await;
+    for _ in 0..2 {
+        let answer = get(haproxy.address, "/users?page=2").await;
+        assert_eq!((answer.status, answer.body.as_str()), (200, "hello"), "{}", haproxy.log());
+    }
+    let refused = get(haproxy.address, "/users?page=2").await;
+    assert_eq!((refused.status, refused.field("retry-after")), (429, "30"));
+    assert_eq!(refused.field("ratelimit"), "\"api\";r=0;t=30");
+    assert_eq!(refused.field("content-type"), "application/problem+json");
+    assert!(refused.body.contains("quota-exceeded"), "{}", refused.body);
+    // Another client is another key. The application's own 403 passes.
+    assert_eq!(get_as(2, haproxy.address, "/forbidden", &[]).await.body, "the application's own");
+    assert_eq!(scene.served(), 3);
+}
+
+#[tokio::test]
+async fn haproxy_answers_503_while_the_store_or_the_server_is_away() {
+    for scene in [Scene::with_store_away().await, Scene::with_server_away().await] {
+        let haproxy = start(&scene).await;
+        assert_eq!(get(haproxy.address, "/").await.status, 503);
+        assert_eq!(scene.served(), 0);
+    }
+}
+
+#[tokio::test]
+async fn a_client_of_haproxy_gains_nothing_by_fields_of_its_own() {
+    let scene = Scene::new().await;
+    let haproxy = start(&scene).await;
+    for status in [200, 200, 429] {
+        assert_eq!(get(haproxy.address, "/").await.status, status);
+    }
+    let statuses = get_disguised(haproxy.address, "/").await;
+    assert!(statuses.iter().all(|status| *status == 429), "{statuses:?}");
+    assert_eq!(scene.served(), 2);
+}
