@@ -17,6 +17,7 @@ use sluicegate_core::store::{BoxStore, BoxStoreFuture, OnStoreError, Store, Stor
 use sluicegate_envoy::service::Settings;
 
 use crate::auth::Authorizer;
+use crate::charge::Rules;
 use crate::fields::Fields;
 use crate::policies::{Policies, PoliciesError};
 use crate::rls::Counters;
@@ -40,6 +41,7 @@ struct Inner {
     envoy: Settings,
     fields: Fields,
     resets: bool,
+    rules: Option<Rules>,
     authorizer: Option<Authorizer>,
     stopping: AtomicBool,
     rls: Counters,
@@ -109,6 +111,11 @@ impl Service {
     /// Decides about requests that proxies ask about, by the file of rules, if there is one.
     pub fn authorizer(&self) -> Option<&Authorizer> {
         self.0.authorizer.as_ref()
+    }
+
+    /// The rules, if there is a file of them.
+    pub(crate) fn rules(&self) -> Option<&Rules> {
+        self.0.rules.as_ref()
     }
 
     pub(crate) fn rls_counters(&self) -> &Counters {
@@ -212,7 +219,7 @@ impl ServiceBuilder {
         self
     }
 
-    /// Counts everything and refuses nothing: Envoy's global shadow mode.
+    /// Counts everything and refuses nothing, for Envoy and for everybody else: the global shadow mode of Envoy's service.
     pub fn shadow(mut self, shadow: bool) -> Self {
         self.envoy.shadow = shadow;
         self
@@ -260,7 +267,8 @@ impl ServiceBuilder {
         // One log line a second for all refusals at most; answers tell Envoy the rest.
         let mut observer = Observer::default();
         observer.watch = self.watch;
-        let authorizer = self.policies.live().map(|rules| {
+        let rules = self.policies.live().map(|live| Rules::new(live, self.envoy.shadow));
+        let authorizer = rules.as_ref().map(|rules| {
             Authorizer::new(rules.clone(), &store, self.proxies, |enforcer| {
                 enforcer.on_store_error = self.on_store_error;
                 enforcer.deadline = Some(self.deadline);
@@ -277,6 +285,7 @@ impl ServiceBuilder {
             envoy: self.envoy,
             fields: self.fields,
             resets: self.resets,
+            rules,
             authorizer,
             stopping: AtomicBool::new(false),
             rls: Counters::new(),

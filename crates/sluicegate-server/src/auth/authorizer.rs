@@ -11,8 +11,9 @@ use sluicegate::key::Proxies;
 use sluicegate::response::{Body as Limited, Degraded, Problem};
 use sluicegate::service::RateLimitFor;
 use sluicegate::store::BoxStore;
-use sluicegate_config::Live;
 use tower_service::Service as _;
+
+use crate::charge::Rules;
 
 /// The field of an answer that says that the request goes ahead although it exceeds a limit, and that the application
 /// should serve less. Proxies can be told to pass it on.
@@ -27,19 +28,19 @@ pub(super) const NOT_NAMED: &str =
 /// authorizer.
 #[derive(Clone)]
 pub struct Authorizer {
-    limited: RateLimitFor<Allow, Live, BoxStore, Asked, Problem>,
+    limited: RateLimitFor<Allow, Rules, BoxStore, Asked, Problem>,
     proxies: Proxies,
 }
 
 impl Authorizer {
     /// Decides by `rules`, with the rest of how a service decides from `set`.
     pub(crate) fn new(
-        rules: Live,
+        rules: Rules,
         store: &BoxStore,
         proxies: Proxies,
         set: impl FnOnce(&mut Enforcer<BoxStore>),
     ) -> Self {
-        let rejection = rules.rejection();
+        let rejection = rules.live().rejection();
         let settings = LayerSettings::new(rules, Problem).store(store.clone());
         let settings = settings.with(|enforcer| {
             enforcer.gate = enforcer.gate.with(rejection);

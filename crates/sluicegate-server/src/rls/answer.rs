@@ -25,7 +25,7 @@ pub async fn answer(
 ) -> Result<Answer, Failure> {
     let policies = service.policies();
     let domains = policies.domains();
-    let answered = match policies.live() {
+    let answered = match service.rules() {
         Some(rules) if domains.named(request.domain).is_none() => {
             // What few requests need is boxed, so that the future of each request is small.
             Box::pin(rules::answer(service, rules, request, deadline)).await

@@ -6,14 +6,13 @@
 
 use std::time::Duration;
 
-use sluicegate_config::Live;
 use sluicegate_core::adapter::{Charge, Outcome};
 use sluicegate_core::key::Claims;
 use sluicegate_core::limit::{Decision, LimitStatus};
 use sluicegate_envoy::service::{Answer, BadRequest, CurrentLimit, Hits, Request, Status, Unit};
 
 use super::failure::Failure;
-use crate::charge::charge;
+use crate::charge::{Rules, charge};
 use crate::request::DescribedRequest;
 use crate::reserved::release;
 use crate::service::Service;
@@ -22,7 +21,7 @@ use crate::undecided::Undecided;
 /// Decides about a request by rules.
 pub(super) async fn answer(
     service: &Service,
-    rules: &Live,
+    rules: &Rules,
     request: &Request<'_>,
     deadline: Duration,
 ) -> Result<Answer, Failure> {

@@ -147,3 +147,11 @@ async fn characters_that_clients_should_have_encoded_are_let_through_as_proxies_
         assert_eq!(server.forwarded(uri, &format!("192.0.2.{}", uri.len())).await.status, 200);
     }
 }
+
+#[tokio::test]
+async fn a_service_in_shadow_mode_lets_every_request_through() {
+    let server = start_with(RULES, |service| service.shadow(true)).await;
+    for _ in 0..4 {
+        assert_eq!(server.forwarded("/", "192.0.2.7").await.status, 200);
+    }
+}

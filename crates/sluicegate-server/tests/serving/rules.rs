@@ -2,8 +2,10 @@
 
 use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_response::Code;
 use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_response::rate_limit::Unit;
+use sluicegate_server::Policies;
 
-use crate::server::{back, descriptor, hits, is_over, start_rules, statuses};
+use crate::http::post;
+use crate::server::{back, descriptor, hits, is_over, serve, start_rules, statuses};
 
 const RULES: &str = r#"
 [[rules]]
@@ -78,4 +80,19 @@ async fn a_call_that_cannot_say_when_its_request_ends_holds_no_place() {
     for call in 0..5 {
         assert!(!server.is_over(&[("user", "alice")]).await, "call {call}");
     }
+}
+
+#[tokio::test]
+async fn rules_in_shadow_mode_count_and_refuse_nothing() {
+    let read = |file: &std::path::Path| Policies::new().rules(file);
+    let mut server = serve("rules.toml", RULES, read, |service| service.shadow(true)).await;
+    let mut shadowed = Vec::new();
+    for _ in 0..3 {
+        let login = r#"{"path":"/login","ip":"192.0.2.7"}"#;
+        let (status, answer) = post(&server.http, "/v1/take", login).await;
+        assert_eq!(status, 200, "{answer}");
+        shadowed.push(answer["limits"][0]["shadowed"] == true);
+        assert!(!server.is_over(&[("remote_address", "192.0.2.8"), ("path", "/login")]).await);
+    }
+    assert_eq!(shadowed, [false, false, true]);
 }

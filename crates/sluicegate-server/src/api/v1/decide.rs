@@ -74,7 +74,7 @@ impl Context {
 
     /// What a request owes, or why that is not known.
     fn owed(&self, asked: &Asked) -> Result<Charge, Box<Outcome>> {
-        let rules = self.service.policies().live();
+        let rules = self.service.rules();
         let rules = rules.ok_or_else(|| Outcome::failed(404, "the server has no file of rules"))?;
         let described = asked.described().map_err(|wrong| Outcome::failed(400, wrong))?;
         charge(rules, &described, asked.cost)
