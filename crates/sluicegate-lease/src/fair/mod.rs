@@ -43,8 +43,8 @@ pub enum Division {
         weights: u64,
         /// What is left by those who want less than their equal share.
         extra: Amount,
-        /// What is wanted beyond equal shares.
-        excess: Amount,
+        /// What is wanted beyond equal shares, in millionths. Wants of many do not fit an amount.
+        excess: u128,
     },
 }
 
@@ -62,7 +62,9 @@ impl Division {
                     return want.wants;
                 }
                 let beyond = want.wants - equal;
-                want.wants.min(equal + extra.share(beyond.millionths(), excess.millionths()))
+                let beyond = u128::from(extra.millionths()) * u128::from(beyond.millionths());
+                let part = u64::try_from(beyond / excess.max(1)).unwrap_or(u64::MAX);
+                want.wants.min(equal + Amount::from_millionths(part))
             }
         }
     }
@@ -111,11 +113,11 @@ pub fn proportional(capacity: Amount, wants: &[Want]) -> Division {
     }
     let weights = wants.iter().fold(0, |sum: u64, want| sum.saturating_add(want.weight));
     let mut extra = capacity;
-    let mut excess = Amount::ZERO;
+    let mut excess = 0;
     for want in wants {
         let equal = capacity.share(want.weight, weights);
         extra = extra.saturating_sub(want.wants.min(equal));
-        excess = excess + want.wants.saturating_sub(equal);
+        excess += u128::from(want.wants.saturating_sub(equal).millionths());
     }
     Division::Proportional { capacity, weights, extra, excess }
 }

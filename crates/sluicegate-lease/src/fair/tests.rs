@@ -56,6 +56,15 @@ fn proportional_shares_are_doormans() {
     }
 }
 
+#[test]
+fn wants_that_do_not_fit_together_are_divided_by_proportion_all_the_same() {
+    let greedy = Want { wants: Amount::MAX, weight: 1 };
+    let idle = Want { wants: Amount::ZERO, weight: 1 };
+    let wants = [vec![greedy; 200_000], vec![idle; 200_000]].concat();
+    let division = proportional(Amount::units(400_000), &wants);
+    assert_eq!((division.share(greedy), division.share(idle)), (Amount::units(2), Amount::ZERO));
+}
+
 fn any_wants() -> impl Strategy<Value = Vec<Want>> {
     let want = (0_u64..2_000_000_000, 1_u64..1_000_000)
         .prop_map(|(wants, weight)| Want { wants: Amount::from_millionths(wants), weight });

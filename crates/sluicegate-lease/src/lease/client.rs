@@ -187,7 +187,8 @@ impl LeaseBuilder {
         }
         let shared = &self.owner.0;
         let mut wanted = shared.wanted();
-        if wanted.is_closed {
+        // It has also ended if its runtime has.
+        if wanted.is_closed || *shared.ended.borrow() {
             return error(Problem::Closed);
         }
         if wanted.entries.iter().any(|entry| entry.resource == self.resource) {

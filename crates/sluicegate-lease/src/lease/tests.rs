@@ -274,3 +274,16 @@ async fn a_client_says_why_it_was_not_answered() {
     sleep(Duration::from_secs(20)).await;
     assert!(client.problem().is_none());
 }
+
+#[test]
+fn nothing_can_be_leased_when_the_runtime_of_the_client_has_ended() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let client = {
+        let _entered = runtime.enter();
+        let templates = Templates::new([Template::new("*", Amount::units(100))]).unwrap();
+        LeaseClient::over(InProcess::new(templates))
+    };
+    drop(runtime);
+    let error = client.resource("db").lease().unwrap_err();
+    assert_eq!(error.to_string(), "`db` cannot be leased by a client that is closed");
+}

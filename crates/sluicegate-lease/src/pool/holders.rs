@@ -38,8 +38,8 @@ pub(super) struct Hold {
     pub(super) granted: Amount,
     /// What it says.
     pub(super) claimed: Amount,
-    /// Nobody here knows what it was granted, so what it says has to be believed.
-    pub(super) is_believed: bool,
+    /// How much of that has to be believed, because nobody here knows what it was granted.
+    pub(super) believed: Amount,
 }
 
 /// Nearly every client has one demand, which needs no allocation.
@@ -109,7 +109,7 @@ impl Holders {
     pub(super) fn hold(&mut self, at: usize, sequence: u64, hold: Hold, until: u64) {
         let holder = &mut self.by_name[at];
         let held = hold.granted.max(hold.claimed);
-        let claimed = if hold.is_believed { hold.claimed } else { hold.claimed.min(holder.own) };
+        let claimed = hold.claimed.min(hold.believed.max(holder.own));
         self.held = self.held - millionths(holder.held) + millionths(held);
         holder.sequence = sequence;
         holder.held = held;

@@ -18,10 +18,8 @@ impl Learning {
         now >= self.until || self.unknown.as_ref().is_some_and(BTreeSet::is_empty)
     }
 
-    /// A client has told what it holds.
-    pub(super) fn reported(&mut self, client: &str) {
-        if let Some(unknown) = &mut self.unknown {
-            unknown.remove(client);
-        }
+    /// A client has told what it holds. Returns whether it may hold something that is not known yet.
+    pub(super) fn reported(&mut self, client: &str) -> bool {
+        self.unknown.as_mut().is_none_or(|unknown| unknown.remove(client))
     }
 }

@@ -149,6 +149,7 @@ impl Resource {
         if found.is_some_and(|at| self.holders.has_seen(at, ask.sequence)) {
             return Err(AskError::Stale);
         }
+        let mut believed = Amount::ZERO;
         if let Some(learning) = &mut self.learning {
             if ask.fence != fence && holds(Rule::MeetFirst) {
                 return Ok(Answer::AskAgain);
@@ -156,12 +157,17 @@ impl Resource {
             if ask.learning {
                 return Ok(Answer::Keep(self.template.refresh.min(LEARNING_REFRESH)));
             }
-            learning.reported(ask.client);
+            if learning.reported(ask.client) {
+                believed = self.most(now);
+            }
         }
         let at = self.remember(now, ask, found);
         let ttl = self.ttl(now);
         let mut part = match &self.learning {
-            Some(_) => Part::all(ask.has.min(ask.wants())),
+            Some(_) => {
+                let known = believed.max(self.holders.owned_by(at));
+                Part::all(ask.has.min(ask.wants()).min(known))
+            }
             // It gets what it had before it lost its memory.
             None if ask.learning && holds(Rule::KeepWhileLearning) => {
                 Part::all(self.holders.owned_by(at))
@@ -170,12 +176,12 @@ impl Resource {
         };
         if ttl == 0 {
             if self.learning.is_some() {
-                self.hold(now, at, ask, Amount::ZERO, ttl);
+                self.hold(now, at, ask, (Amount::ZERO, believed), ttl);
                 return Ok(Answer::Keep(self.template.refresh.min(LEARNING_REFRESH)));
             }
             part.granted = Amount::ZERO;
         }
-        self.hold(now, at, ask, part.granted, ttl);
+        self.hold(now, at, ask, (part.granted, believed), ttl);
         let refresh = self.refresh(now, ask, part, ttl);
         self.end_learning(now);
         Ok(Answer::Grant(Grant {
@@ -203,6 +209,16 @@ impl Resource {
         Part { granted: share.min(free.max(own.min(ask.has))), share }
     }
 
+    /// The most that one client can have.
+    fn most(&self, now: u64) -> Amount {
+        match (self.template.algorithm, self.template.source) {
+            (Algorithm::None, _) => Amount::MAX,
+            // The parent will say how much there is.
+            (_, Source::Parent) if now >= self.leased.1 => Amount::MAX,
+            _ => self.capacity(now),
+        }
+    }
+
     /// Writes down what a client wants. Returns its place.
     fn remember(&mut self, now: u64, ask: &Ask<'_>, found: Option<usize>) -> usize {
         match found {
@@ -218,10 +234,16 @@ impl Resource {
     }
 
     /// Writes down what a client may be using from now on.
-    fn hold(&mut self, now: u64, at: usize, ask: &Ask<'_>, granted: Amount, ttl: u64) {
+    fn hold(
+        &mut self,
+        now: u64,
+        at: usize,
+        ask: &Ask<'_>,
+        (granted, believed): (Amount, Amount),
+        ttl: u64,
+    ) {
         let lease = if ttl == 0 { millis(self.template.lease) } else { ttl };
-        let is_believed = self.learning.is_some();
-        let hold = Hold { granted, claimed: ask.holds(), is_believed };
+        let hold = Hold { granted, claimed: ask.holds(), believed };
         self.holders.hold(at, ask.sequence, hold, now.saturating_add(with_drift(lease)));
     }
 

@@ -115,3 +115,32 @@ fn with_the_old_lease_as_its_learning_time_a_shorter_lease_is_safe() {
     assert_eq!(newcomer_gets(shorter().learning(seconds(64))), 0.0);
     assert_eq!(newcomer_gets(shorter()), 100.0, "it cannot know");
 }
+
+#[test]
+fn while_a_master_learns_nobody_gets_more_than_there_is_for_saying_so() {
+    let mut pool = new_master(None);
+    let mut liar = client("liar", 1_000_000);
+    (liar.fence, liar.has) = (2, Amount::MAX);
+    assert_eq!(liar.gets(&mut pool, 0), 100.0);
+    liar.has = Amount::MAX;
+    assert_eq!(liar.gets(&mut pool, 30 * SECOND), 100.0);
+    // Nor afterwards, if it says that it is a server which has lost its memory.
+    (liar.has, liar.learning) = (Amount::MAX, true);
+    assert_eq!(liar.gets(&mut pool, 66 * SECOND), 100.0);
+}
+
+#[test]
+fn who_is_not_on_the_list_of_known_clients_gets_nothing_for_saying_that_it_has_something() {
+    let mut pool = new_master(Some(&["one"]));
+    let mut liar = client("liar", 100);
+    for now in 0..3 {
+        (liar.fence, liar.has) = (2, Amount::units(100));
+        assert_eq!(liar.gets(&mut pool, now), 0.0);
+    }
+    assert!(pool.is_learning("db"));
+    // It gives back what it never had. One that is known keeps what it has.
+    liar.gets(&mut pool, 3);
+    let mut one = client("one", 80);
+    (one.fence, one.has) = (2, Amount::units(80));
+    assert_eq!(one.gets(&mut pool, 4), 80.0);
+}
