@@ -134,3 +134,28 @@ fn what_is_wrong_with_the_options_is_said_before_anything_is_served() {
     }
     assert_eq!(sluicegate(&["serve"]).status.code(), Some(2));
 }
+
+#[test]
+fn an_example_that_no_file_can_explain_is_an_error() {
+    let files = Files::new();
+    let rules = files.write(
+        "rules.toml",
+        "[[rules]]\nname = \"all\"\nkey = { const = \"all\" }\nlimits = [\"5/minute\"]\n",
+    );
+    let domain = files.write("ratelimit.yaml", "domain: edge\ndescriptors: []\n");
+    for (kind, file, example, missing) in [
+        ("--rules", &rules, &["--descriptor", "user=alice"][..], "--envoy"),
+        ("--envoy", &domain, &["--path", "/login"], "--rules"),
+        ("--envoy", &domain, &["--method", "POST"], "--rules"),
+        ("--envoy", &domain, &["--header", "x: y"], "--rules"),
+        ("--envoy", &domain, &["--claim", "x=y"], "--rules"),
+        ("--envoy", &domain, &["--ip", "192.0.2.7"], "--rules"),
+        ("--envoy", &domain, &["--host", "x"], "--rules"),
+    ] {
+        let file = file.to_str().expect("a path");
+        let checked = sluicegate(&[&["check", kind, file], example].concat());
+        let said = text(&checked.stderr);
+        assert_eq!(checked.status.code(), Some(2), "{example:?}: {said}");
+        assert!(said.contains(missing), "{said}");
+    }
+}

@@ -52,18 +52,18 @@ fn as_shadow(limit: Limit) -> Limit {
     limit.try_shadow().unwrap_or(limit)
 }
 
-/// The charge of a request, each limit with `cost` instead of what the rules say, if there is one.
+/// The charge of a request, each limit with what `cost` makes of what the rules say, if it is there.
 pub(crate) fn charge(
     rules: &Rules,
     request: &DescribedRequest,
-    cost: Option<u64>,
+    cost: Option<impl Fn(u64) -> u64>,
 ) -> Result<Charge, Missing> {
     let mut charge = Charge::new();
     rules.charge(request, &mut charge)?;
     let Some(cost) = cost else { return Ok(charge) };
     let mut other = Charge::new();
     for debit in charge.debits() {
-        other.add(debit.limit, debit.key, cost)?;
+        other.add(debit.limit, debit.key, cost(debit.cost))?;
     }
     Ok(other)
 }

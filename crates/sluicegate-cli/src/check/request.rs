@@ -7,30 +7,30 @@ use clap::Args;
 use sluicegate_core::key::Claims;
 use sluicegate_server::DescribedRequest;
 
-/// A request to explain.
+/// A request to explain: a described one by rules, descriptors by files of Envoy's service.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "A request to explain")]
 pub(super) struct Example {
     /// Its method, such as `POST`.
-    #[arg(long, value_name = "METHOD")]
+    #[arg(long, value_name = "METHOD", requires = "rules")]
     method: Option<String>,
     /// Its path, and its query if it has one, such as `/search?q=x`.
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", requires = "rules")]
     path: Option<String>,
     /// The host that it is for.
-    #[arg(long, value_name = "HOST")]
+    #[arg(long, value_name = "HOST", requires = "rules")]
     host: Option<String>,
     /// The address of the client.
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", requires = "rules")]
     ip: Option<IpAddr>,
     /// A header field, such as `x-api-key: abc`. May be given several times.
-    #[arg(long, value_name = "NAME: VALUE")]
+    #[arg(long, value_name = "NAME: VALUE", requires = "rules")]
     header: Vec<Pair<':'>>,
     /// What your authentication found out, such as `plan=free`. May be given several times.
-    #[arg(long, value_name = "NAME=VALUE")]
+    #[arg(long, value_name = "NAME=VALUE", requires = "rules")]
     claim: Vec<Pair<'='>>,
     /// A descriptor of Envoy: keys and values in order, such as `user=alice,path=/x`. May be given several times.
-    #[arg(long, value_name = "KEY=VALUE,..")]
+    #[arg(long, value_name = "KEY=VALUE,..", requires = "envoy")]
     descriptor: Vec<Entries>,
 }
 

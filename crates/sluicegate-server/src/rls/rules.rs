@@ -28,7 +28,8 @@ pub(super) async fn answer(
     request.check()?;
     let hits = hits(request)?;
     let described = described(request);
-    let owed = charge(rules, &described, (hits != 1).then_some(hits));
+    let owed =
+        charge(rules, &described, (hits != 1).then_some(|cost: u64| cost.saturating_mul(hits)));
     let owed = owed.map_err(|missing| BadRequest::new(missing.to_string()))?;
     let decision = decide(service, &owed, hits, deadline).await.map_err(Failure::Undecided)?;
     Ok(told(request, decision, hits))

@@ -96,3 +96,15 @@ async fn rules_in_shadow_mode_count_and_refuse_nothing() {
     }
     assert_eq!(shadowed, [false, false, true]);
 }
+
+#[tokio::test]
+async fn several_hits_are_no_cheaper_than_the_rule_says_for_each() {
+    let rules =
+        "[[rules]]\nname = \"all\"\nkey = { const = \"all\" }\nlimits = [\"20/hour\"]\ncost = 5\n";
+    let mut server = start_rules(rules).await;
+    let user = || descriptor(&[("user", "alice")]);
+    assert_eq!(statuses(&server.ask(vec![user()]).await), [(Code::Ok, 15)]);
+    assert_eq!(statuses(&server.ask(vec![hits(user(), 2)]).await), [(Code::Ok, 5)]);
+    assert!(is_over(&server.ask(vec![hits(user(), u64::MAX)]).await));
+    assert_eq!(statuses(&server.ask(vec![hits(user(), 0)]).await), [(Code::Ok, 5)]);
+}

@@ -77,7 +77,7 @@ impl Context {
         let rules = self.service.rules();
         let rules = rules.ok_or_else(|| Outcome::failed(404, "the server has no file of rules"))?;
         let described = asked.described().map_err(|wrong| Outcome::failed(400, wrong))?;
-        charge(rules, &described, asked.cost)
+        charge(rules, &described, asked.cost.map(|cost| move |_| cost))
             .map_err(|missing| Outcome::failed(400, missing.to_string()).into())
     }
 
