@@ -150,6 +150,21 @@ fn a_server_that_has_lost_everything_gets_a_larger_fence_and_no_clients() {
     drop(one);
 }
 
+#[test]
+fn a_list_of_clients_that_the_server_has_evicted_is_not_taken_for_an_empty_one() {
+    let election = Election::new();
+    let one = election.stand("http://one");
+    election.until_master(&one);
+    let two = election.stand("http://two");
+    election.until_other(&two, "http://one");
+    record(&one, vec![joined("a")]).expect("a record");
+    shared().cli(["DEL", &row(&election, "clients")]);
+    // What is written after that is a part of the list only.
+    record(&one, vec![joined("b")]).expect("a record");
+    drop(one);
+    assert_eq!(election.until_master(&two).1, None);
+}
+
 /// The name of a row, as it is in Redis.
 fn row(election: &Election, what: &str) -> String {
     let rows = shared().cli(["KEYS", &format!("{}*{what}", election.prefix)]).list();

@@ -58,11 +58,14 @@ end
 if fence > last then last = fence end
 last = last + 1
 redis.call('SET', KEYS[1], pack('<dddd', id, now + length, last, length) .. rest)
-if not row then
-  redis.call('DEL', KEYS[2])
-  return pack('<ddd', 2, last, 0)
-end
+-- The list has an empty entry from its beginning: without it, the server has lost the list, or a part of it.
 local clients = redis.call('SMEMBERS', KEYS[2])
-local entries = {}
-for i = 1, #clients do entries[i] = pack('<d', #clients[i]) .. clients[i] end
-return pack('<ddd', 2, last, 1) .. table.concat(entries)
+local entries, known = {}, false
+for i = 1, #clients do
+  if clients[i] == '' then known = true
+  else entries[#entries + 1] = pack('<d', #clients[i]) .. clients[i] end
+end
+if row and known then return pack('<ddd', 2, last, 1) .. table.concat(entries) end
+redis.call('DEL', KEYS[2])
+redis.call('SADD', KEYS[2], '')
+return pack('<ddd', 2, last, 0)
