@@ -12,6 +12,9 @@
 mod amount;
 pub mod client;
 mod demand;
+#[cfg(feature = "etcd")]
+#[cfg_attr(docsrs, doc(cfg(feature = "etcd")))]
+pub mod etcd;
 pub mod fair;
 #[cfg(feature = "grpc")]
 mod grpc;

@@ -4,19 +4,29 @@
 use std::path::Path;
 use std::{env, fs};
 
-/// With `UPDATE_GENERATED=1`, the file is written anew.
 #[test]
 fn the_generated_code_is_that_of_the_proto_file() {
+    check("capacity.proto", "doorman.rs", "src/grpc/generated.rs", true);
+}
+
+#[test]
+fn the_generated_code_for_etcd_is_that_of_its_proto_file() {
+    check("etcd.proto", "etcdserverpb.rs", "src/etcd/generated.rs", false);
+}
+
+/// With `UPDATE_GENERATED=1`, the file is written anew.
+fn check(proto: &str, made: &str, kept: &str, with_server: bool) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let target = tempfile::tempdir().unwrap();
-    let files = protox::compile(["capacity.proto"], [root.join("proto")]).unwrap();
+    let files = protox::compile([proto], [root.join("proto")]).unwrap();
     tonic_prost_build::configure()
         .emit_rerun_if_changed(false)
+        .build_server(with_server)
         .out_dir(target.path())
         .compile_fds(files)
         .unwrap();
-    let made = fs::read_to_string(target.path().join("doorman.rs")).unwrap();
-    let kept = root.join("src/grpc/generated.rs");
+    let made = fs::read_to_string(target.path().join(made)).unwrap();
+    let kept = root.join(kept);
     if env::var_os("UPDATE_GENERATED").is_some() {
         fs::write(&kept, &made).unwrap();
     }

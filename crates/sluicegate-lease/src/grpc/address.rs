@@ -5,7 +5,7 @@ use http::Uri;
 use http::uri::Scheme;
 
 /// Checks the address of a server, such as `http://10.0.0.7:5555`. Without a scheme, it has that of `default`.
-pub(super) fn address(text: &str, default: &Scheme) -> Result<Uri, AddressError> {
+pub(crate) fn address(text: &str, default: &Scheme) -> Result<Uri, AddressError> {
     let error = |problem| AddressError { address: text.chars().take(MAX_SHOWN).collect(), problem };
     let uri: Uri = match text.contains("://") {
         true => text.parse().map_err(|_| error(Problem::Unreadable))?,

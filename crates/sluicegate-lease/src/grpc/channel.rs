@@ -152,7 +152,7 @@ impl Route {
 }
 
 #[cfg(feature = "tls")]
-fn with_tls(endpoint: Endpoint) -> Endpoint {
+pub(crate) fn with_tls(endpoint: Endpoint) -> Endpoint {
     use tonic::transport::ClientTlsConfig;
 
     if endpoint.uri().scheme() != Some(&Scheme::HTTPS) {
@@ -163,7 +163,7 @@ fn with_tls(endpoint: Endpoint) -> Endpoint {
 }
 
 #[cfg(not(feature = "tls"))]
-fn with_tls(endpoint: Endpoint) -> Endpoint {
+pub(crate) fn with_tls(endpoint: Endpoint) -> Endpoint {
     endpoint
 }
 

@@ -11,6 +11,11 @@ use crate::pool::{Change, Known};
 /// Says which server is the master, and keeps the list of those that may hold a lease.
 ///
 /// The service needs no more than this from what elects masters: all other state is told anew by clients.
+///
+/// [`AlwaysMaster`] is for a single server. `Redis::mastership` of `sluicegate-redis` and `etcd::Etcd` of this crate, with
+/// the feature `etcd`, elect one of several. A Kubernetes `Lease` can be put here in the same way: its holder is the master,
+/// `leaseTransitions` is the fence, `until` is counted from before an update of `renewTime` was sent, and the clients are in its
+/// annotations, so that its `resourceVersion` keeps a late record out.
 pub trait Mastership: Send + Sync + 'static {
     /// The role of this server, as it changes.
     fn roles(&self) -> watch::Receiver<Role>;

@@ -6,14 +6,14 @@ use self::program::{Program, Source};
 use crate::servers::let_find;
 use crate::step::{Failure, Step, cargo};
 
-const PROGRAMS: [Program; 5] = [
+const PROGRAMS: [Program; 6] = [
     Program {
         names: &["chromium", "chromium-browser", "google-chrome"],
         source: Source::Package("chromium"),
     },
     // Its service opens no port before it is configured.
     Program { names: &["haproxy"], source: Source::Package("haproxy") },
-    // Installed, these two would be started as services, now and at every boot.
+    // Installed, these three would be started as services, now and at every boot.
     Program {
         names: &["nginx"],
         source: Source::Unpacked { package: "nginx", file: "usr/sbin/nginx" },
@@ -21,6 +21,10 @@ const PROGRAMS: [Program; 5] = [
     Program {
         names: &["caddy"],
         source: Source::Unpacked { package: "caddy", file: "usr/bin/caddy" },
+    },
+    Program {
+        names: &["etcd"],
+        source: Source::Unpacked { package: "etcd-server", file: "usr/bin/etcd" },
     },
     Program {
         names: &["envoy"],

@@ -1,0 +1,231 @@
+//! The task of a server that wants to be the master.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use tokio::sync::{oneshot, watch};
+use tokio::time::{Instant, sleep_until};
+use tonic::Status;
+
+use super::cluster::{Cluster, Held};
+use super::generated::response_op::Response;
+use super::generated::{KeyValue, RangeRequest};
+use super::keys::Keys;
+use super::transaction::{delete, get, is_absent, is_of_lease, is_of_revision, put};
+use crate::grpc::Role;
+use crate::pool::{Change, Known};
+
+/// A master calls so often in the time of a lease. Two of four calls may be lost.
+pub(super) const CALLS: u32 = 4;
+
+/// Other candidates look so often in the time of a lease.
+const LOOKS: u32 = 8;
+
+/// etcd allows 128 operations in a transaction unless it is told otherwise.
+const OPERATIONS: usize = 100;
+
+/// Clients in one answer. With the longest names, that are 3 of the 4 MiB that an answer may have.
+const PAGE: i64 = 5_000;
+
+/// A candidate for a mastership.
+#[derive(Debug)]
+pub(super) struct Candidate {
+    pub(super) cluster: Cluster,
+    pub(super) keys: Keys,
+    pub(super) address: String,
+    /// Whole seconds.
+    pub(super) lease: Duration,
+    /// The lease in etcd that the key of this master ends with; 0 if this is not the master.
+    pub(super) held: AtomicI64,
+}
+
+/// Runs until the other end of `dropped` is gone, and then resigns.
+pub(super) async fn run(
+    candidate: Arc<Candidate>,
+    roles: watch::Sender<Role>,
+    dropped: oneshot::Receiver<()>,
+) {
+    tokio::select! {
+        _ = dropped => {}
+        () = candidate.campaign(&roles) => {}
+    }
+    candidate.resign().await;
+}
+
+impl Candidate {
+    async fn campaign(&self, roles: &watch::Sender<Role>) {
+        // The largest that it has seen, so that fences grow even if etcd has lost its keys.
+        let mut fence = 0;
+        loop {
+            let next = Instant::now() + self.lease / LOOKS;
+            if let Ok(Look::Won(held, known)) = self.look(&mut fence, roles).await {
+                // An error is that of a call, and has ended the mastership.
+                let _ = self.lead(held, fence, known, roles).await;
+                become_other(roles, None);
+                self.resign().await;
+            }
+            sleep_until(next).await;
+        }
+    }
+
+    /// Looks who is the master, and becomes it if there is none.
+    async fn look(&self, fence: &mut u32, roles: &watch::Sender<Role>) -> Result<Look, Status> {
+        let Keys { master, fence: counter, clients } = &self.keys;
+        let seen = self.cluster.transact(vec![], vec![get(master), get(counter)]).await?;
+        let mut values = seen.responses.into_iter().map(|response| match response.response {
+            Some(Response::ResponseRange(range)) => range.kvs.into_iter().next(),
+            None => None,
+        });
+        let (now, last) = (values.next().flatten(), values.next().flatten());
+        if let Some(last) = &last {
+            *fence = read_fence(last)?.max(*fence);
+        }
+        if let Some(now) = now {
+            let address = String::from_utf8_lossy(&now.value);
+            become_other(roles, (address != self.address).then(|| address.into()));
+            return Ok(Look::Other);
+        }
+        let new = fence.checked_add(1).ok_or_else(|| Status::out_of_range("no fence is left"))?;
+        let held = self.cluster.grant(self.seconds()).await?;
+        self.held.store(held.id, Ordering::Relaxed);
+        let revision = last.as_ref().map_or(0, |last| last.mod_revision);
+        let mut writes =
+            vec![put(master, &self.address, held.id), put(counter, &new.to_string(), 0)];
+        if last.is_none() {
+            // What is left of a list that nobody vouches for.
+            writes.push(delete(clients, &self.keys.end_of_clients()));
+        }
+        let conditions = vec![is_absent(master), is_of_revision(counter, revision)];
+        match self.cluster.transact(conditions, writes).await {
+            Ok(won) if won.succeeded => {
+                *fence = new;
+                Ok(Look::Won(held, last.is_some()))
+            }
+            lost => {
+                // It may have been written even if there is no answer.
+                self.resign().await;
+                lost.map(|_| Look::Other)
+            }
+        }
+    }
+
+    /// Is the master until another one may be.
+    async fn lead(
+        &self,
+        mut held: Held,
+        fence: u32,
+        is_known: bool,
+        roles: &watch::Sender<Role>,
+    ) -> Result<(), Status> {
+        let mut known = None;
+        if is_known {
+            match self.known(&mut held).await? {
+                Some(clients) => known = Some(clients.into()),
+                None => return Ok(()),
+            }
+        }
+        let mut next = Instant::now() + self.lease / CALLS;
+        loop {
+            roles.send_replace(Role::Master {
+                fence,
+                until: Some(held.until),
+                known: known.take(),
+            });
+            sleep_until(next.min(held.until)).await;
+            next = Instant::now() + self.lease / CALLS;
+            match self.stay(held.id).await {
+                Ok(Some(until)) => held.until = until,
+                Ok(None) => return Ok(()),
+                // etcd is away. The master stays the master until its time is over.
+                Err(_) if Instant::now() < held.until => {}
+                Err(away) => return Err(away),
+            }
+        }
+    }
+
+    /// Prolongs the mastership, and returns until when; `None` if it has ended.
+    async fn stay(&self, id: i64) -> Result<Option<Instant>, Status> {
+        let Some(until) = self.cluster.keep_alive(id).await? else { return Ok(None) };
+        // Somebody may have deleted the key.
+        let still = vec![is_of_lease(&self.keys.master, id)];
+        let still = self.cluster.transact(still, vec![]).await?;
+        Ok(still.succeeded.then_some(until))
+    }
+
+    /// The clients of earlier masters; `None` if the mastership has ended.
+    async fn known(&self, held: &mut Held) -> Result<Option<Vec<Known>>, Status> {
+        let mut known = Vec::new();
+        let (mut key, range_end) = (self.keys.clients.clone(), self.keys.end_of_clients());
+        loop {
+            let request =
+                RangeRequest { key, range_end: range_end.clone(), limit: PAGE, keys_only: true };
+            let page = self.cluster.range(request).await?;
+            known.extend(page.kvs.iter().filter_map(|entry| self.keys.read(&entry.key)));
+            let Some(last) = page.kvs.into_iter().last().filter(|_| page.more) else {
+                return Ok(Some(known));
+            };
+            // The next key after the last one.
+            key = [last.key, vec![0]].concat();
+            match self.stay(held.id).await? {
+                Some(until) => held.until = until,
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// Writes down that clients have come or gone. Returns whether this is still the master.
+    pub(super) async fn record(&self, changes: &[Change]) -> Result<bool, Status> {
+        let held = self.held.load(Ordering::Relaxed);
+        // The last word about each: etcd takes each key once in a transaction.
+        let changes: BTreeMap<_, _> = changes.iter().map(|change| self.keys.of(change)).collect();
+        let changes: Vec<_> = changes.into_iter().collect();
+        for changes in changes.chunks(OPERATIONS) {
+            let write = |(key, has_joined): &(Vec<u8>, bool)| match has_joined {
+                true => put(key, "", 0),
+                false => delete(key, &[]),
+            };
+            let is_master = vec![is_of_lease(&self.keys.master, held)];
+            let writes = changes.iter().map(write).collect();
+            if held == 0 || !self.cluster.transact(is_master, writes).await?.succeeded {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Gives the mastership up. If etcd is away, it ends with its lease.
+    async fn resign(&self) {
+        let held = self.held.swap(0, Ordering::Relaxed);
+        if held != 0 {
+            let _ = self.cluster.revoke(held).await;
+        }
+    }
+
+    fn seconds(&self) -> i64 {
+        i64::try_from(self.lease.as_secs()).unwrap_or(i64::MAX)
+    }
+}
+
+/// What a candidate has seen.
+enum Look {
+    /// It is the master now, and whether the list of clients is complete.
+    Won(Held, bool),
+    Other,
+}
+
+fn read_fence(entry: &KeyValue) -> Result<u32, Status> {
+    let text = std::str::from_utf8(&entry.value).ok();
+    let fence = text.and_then(|text| text.parse().ok());
+    fence.ok_or_else(|| Status::data_loss("the last fence is not a number"))
+}
+
+fn become_other(roles: &watch::Sender<Role>, master: Option<Box<str>>) {
+    let other = Role::Other { master };
+    roles.send_if_modified(|role| {
+        let differs = *role != other;
+        *role = other;
+        differs
+    });
+}
