@@ -45,6 +45,7 @@ impl Redis {
             name: name.to_owned(),
             address: address.to_owned(),
             lease: Duration::from_secs(2),
+            longest: Duration::from_secs(600),
         }
     }
 }
@@ -57,6 +58,7 @@ pub struct Candidacy {
     name: String,
     address: String,
     lease: Duration,
+    longest: Duration,
 }
 
 impl Candidacy {
@@ -67,12 +69,21 @@ impl Candidacy {
         self
     }
 
+    /// Sets the longest lease that servers of this name grant to a client, 10 minutes by default; the same in every server.
+    ///
+    /// Where Redis had no list of clients, or has lost it, masters learn from everybody for as long as this. After that, the
+    /// list has everybody who may hold a lease.
+    pub fn longest_lease(mut self, longest: Duration) -> Self {
+        self.longest = longest;
+        self
+    }
+
     /// Becomes a candidate, and campaigns in the background.
     ///
     /// # Errors
     ///
     /// When there is no tokio runtime, the name or the address is empty or longer than 1,024 bytes, or the lease is shorter
-    /// than 100 ms or longer than a minute.
+    /// than 100 ms or longer than a minute, or the longest lease of a client is longer than a year.
     pub fn stand(self) -> Result<Elected, ConfigError> {
         let shared = &self.redis.0;
         for (what, text) in [("name", &self.name), ("address", &self.address)] {
@@ -90,6 +101,12 @@ impl Candidacy {
                 "the lease is {lease:?}, but must be from {shortest:?} to {longest:?}"
             )));
         }
+        if self.longest > Duration::from_secs(366 * 86_400) {
+            let longest = self.longest;
+            return Err(ConfigError::new(format!(
+                "the longest lease of a client is {longest:?}, but must be at most a year"
+            )));
+        }
         if shared.runtime.handle().is_none() {
             return Err(ConfigError::new("there is no tokio runtime to campaign in"));
         }
@@ -97,6 +114,7 @@ impl Candidacy {
             keys: mastership_keys(&shared.naming, &self.name),
             number: RandomState::new().hash_one("candidate") >> 12 | 1,
             lease: self.lease.as_micros() as u64,
+            longest: self.longest.as_micros() as u64,
             address: self.address,
         });
         let (sender, roles) = watch::channel(Role::Other { master: None });

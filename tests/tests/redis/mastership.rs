@@ -27,9 +27,14 @@ impl Election {
     }
 
     fn stand(&self, address: &str) -> Elected {
+        // So short that the list of clients is whole from the beginning.
+        self.stand_with(address, Duration::ZERO)
+    }
+
+    fn stand_with(&self, address: &str, longest: Duration) -> Elected {
         let _entered = runtime().enter();
         let candidacy = self.redis().mastership("quota", address).lease(Duration::from_secs(2));
-        candidacy.stand().expect("a candidate")
+        candidacy.longest_lease(longest).stand().expect("a candidate")
     }
 
     /// Turns the clock until the candidate has a role that `found` accepts.
@@ -169,6 +174,32 @@ fn a_list_of_clients_that_the_server_has_evicted_is_not_taken_for_an_empty_one()
 fn row(election: &Election, what: &str) -> String {
     let rows = shared().cli(["KEYS", &format!("{}*{what}", election.prefix)]).list();
     rows.into_iter().next().expect("a row").text()
+}
+
+#[test]
+fn a_list_that_was_begun_anew_is_not_whole_before_every_earlier_lease_has_ended() {
+    let election = Election::new();
+    let longest = Duration::from_secs(20);
+    let mut master = election.stand_with("http://0", longest);
+    assert_eq!(election.until_master(&master).1, None);
+    record(&master, vec![joined("a")]).expect("a record");
+    let began = election.clock.now();
+    for turn in 1.. {
+        // Clients of masters before the first one, which the list lacks, may hold leases.
+        let next = election.stand_with(&format!("http://{turn}"), longest);
+        election.until_other(&next, &format!("http://{}", turn - 1));
+        master = next;
+        let (_, known) = election.until_master(&master);
+        let passed = Duration::from_micros(election.clock.now() - began);
+        assert_eq!(known.is_some(), passed >= longest, "after {passed:?}");
+        if known.is_some() {
+            break;
+        }
+        for _ in 0..100 {
+            election.clock.advance(Duration::from_millis(40));
+            std::thread::yield_now();
+        }
+    }
 }
 
 #[test]

@@ -1,9 +1,10 @@
 -- Elects the master of a name, and keeps the list of clients that may hold its leases.
 --
--- The row has four doubles and a text: the number of the master, until when it is the master, its fence, how long its lease
--- is, and its address. The second key is a set of clients. Neither expires: no fence may be used twice.
-local now, what, id, length, fence = struct.unpack('<ddddd', ARGV[1])
-local rest = string.sub(ARGV[1], 41)
+-- The row has five doubles and a text: the number of the master, until when it is the master, its fence, how long its lease
+-- is, from when on the list of clients is whole, and its address. The second key is a set of clients. Neither expires: no
+-- fence may be used twice.
+local now, what, id, length, fence, longest = struct.unpack('<dddddd', ARGV[1])
+local rest = string.sub(ARGV[1], 49)
 local pack, unpack, sub = struct.pack, struct.unpack, string.sub
 if now < 0 then
   local time = redis.call('TIME')
@@ -11,18 +12,21 @@ if now < 0 then
 end
 
 local row = redis.call('GET', KEYS[1])
-local master, ends, last, held, address = 0, 0, 0, 0, ''
+local master, ends, last, held, whole, address = 0, 0, 0, 0, 0, ''
 if row then
-  if #row < 32 then
-    return redis.error_reply('BADROW ' .. KEYS[1] .. ' holds ' .. #row .. ' bytes, less than 32')
+  if #row < 40 then
+    return redis.error_reply('BADROW ' .. KEYS[1] .. ' holds ' .. #row .. ' bytes, less than 40')
   end
-  master, ends, last, held = unpack('<dddd', row)
-  address = sub(row, 33)
+  master, ends, last, held, whole = unpack('<ddddd', row)
+  address = sub(row, 41)
+end
+local function write(is, till, as, of, at)
+  redis.call('SET', KEYS[1], pack('<ddddd', is, till, as, of, whole) .. at)
 end
 -- A clock that was set back must not lengthen a lease for ever.
 if ends - now > held then
   ends = now + held
-  redis.call('SET', KEYS[1], pack('<dddd', master, ends, last, held) .. address)
+  write(master, ends, last, held, address)
 end
 local is_master = master == id and now < ends and fence == last
 
@@ -41,14 +45,12 @@ end
 
 -- Gives the mastership up.
 if what == 2 then
-  if is_master then
-    redis.call('SET', KEYS[1], pack('<dddd', master, now, last, held) .. address)
-  end
+  if is_master then write(master, now, last, held, address) end
   return pack('<d', 1)
 end
 
 if is_master then
-  redis.call('SET', KEYS[1], pack('<dddd', master, now + length, last, length) .. address)
+  write(master, now + length, last, length, address)
   return pack('<dd', 1, last)
 end
 if now < ends and master ~= id then
@@ -57,15 +59,22 @@ end
 -- A fence larger than all that anybody remembers, also where the server has lost the row.
 if fence > last then last = fence end
 last = last + 1
-redis.call('SET', KEYS[1], pack('<dddd', id, now + length, last, length) .. rest)
--- The list has an empty entry from its beginning: without it, the server has lost the list, or a part of it.
+-- The list has an empty entry from its beginning: without it, the server has lost the list, or a part of it. A list that was
+-- begun anew lacks clients of earlier masters until the last of their leases has ended.
 local clients = redis.call('SMEMBERS', KEYS[2])
 local entries, known = {}, false
 for i = 1, #clients do
   if clients[i] == '' then known = true
   else entries[#entries + 1] = pack('<d', #clients[i]) .. clients[i] end
 end
-if row and known then return pack('<ddd', 2, last, 1) .. table.concat(entries) end
-redis.call('DEL', KEYS[2])
-redis.call('SADD', KEYS[2], '')
-return pack('<ddd', 2, last, 0)
+known = known and row
+if not known then
+  redis.call('DEL', KEYS[2])
+  redis.call('SADD', KEYS[2], '')
+  whole = now + longest
+elseif whole > now + longest then
+  whole = now + longest
+end
+write(id, now + length, last, length, rest)
+if not known or now < whole then return pack('<ddd', 2, last, 0) end
+return pack('<ddd', 2, last, 1) .. table.concat(entries)

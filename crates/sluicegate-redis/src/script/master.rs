@@ -14,6 +14,8 @@ pub(crate) struct Candidate {
     pub(crate) number: u64,
     /// How long it is the master after each call, in microseconds.
     pub(crate) lease: u64,
+    /// The longest lease of a client, in microseconds.
+    pub(crate) longest: u64,
     /// Where its clients find it.
     pub(crate) address: String,
 }
@@ -38,13 +40,18 @@ impl Call<'_> {
         fence: u64,
         say: &Say<'_>,
     ) -> Self {
-        let mut packed = Packed::new(5);
+        let mut packed = Packed::new(6);
         let what = match say {
             Say::Campaign => 0,
             Say::Record(_) => 1,
             Say::Resign => 2,
         };
-        packed.now(now).code(what).numbers([candidate.number, candidate.lease, fence]);
+        packed.now(now).code(what).numbers([
+            candidate.number,
+            candidate.lease,
+            fence,
+            candidate.longest,
+        ]);
         match say {
             Say::Campaign => packed.bytes(candidate.address.as_bytes()),
             Say::Record(changes) => {
