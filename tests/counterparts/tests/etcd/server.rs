@@ -1,10 +1,19 @@
 use std::env;
 use std::fs;
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::thread::sleep;
+use std::time::Duration;
 
 use tempfile::TempDir;
+
+/// Held while an etcd starts.
+static STARTING: Mutex<()> = Mutex::new(());
+
+/// How often it is started before a test gives up.
+const ATTEMPTS: usize = 20;
 
 /// A real etcd on a free port, with a directory of its own.
 pub(crate) struct Server {
@@ -16,11 +25,17 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start() -> Self {
-        let directory = tempfile::tempdir().expect("a directory");
-        let mut server =
-            Self { directory, clients: free_address(), peers: free_address(), process: None };
-        server.start_again();
-        server
+        // Until it listens, another test may be given the same port.
+        let _one = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+        for _ in 0..ATTEMPTS {
+            let directory = tempfile::tempdir().expect("a directory");
+            let [clients, peers] = free_addresses();
+            let mut server = Self { directory, clients, peers, process: None };
+            if server.listens() {
+                return server;
+            }
+        }
+        panic!("etcd does not start");
     }
 
     pub(crate) fn address(&self) -> &str {
@@ -29,7 +44,26 @@ impl Server {
 
     /// Starts it with what it had when it was killed.
     pub(crate) fn start_again(&mut self) {
-        let Self { clients, peers, .. } = &*self;
+        // A candidate that looks for it may hold its port for a moment.
+        assert!((0..ATTEMPTS).any(|_| self.listens()), "etcd does not start again");
+    }
+
+    /// Starts it, and returns whether it listens. Otherwise another program has taken a port of it.
+    fn listens(&mut self) -> bool {
+        let mut process = self.spawn();
+        let port = self.clients.trim_start_matches("http://");
+        let mut listens = false;
+        while !listens && process.try_wait().expect("a process").is_none() {
+            sleep(Duration::from_millis(10));
+            listens = TcpStream::connect(port).is_ok();
+        }
+        let has_ended = process.try_wait().expect("a process").is_some();
+        self.process = Some(process);
+        listens && !has_ended
+    }
+
+    fn spawn(&self) -> Child {
+        let Self { clients, peers, .. } = self;
         let data = self.data();
         let mut command = Command::new("etcd");
         for (option, value) in [
@@ -49,8 +83,7 @@ impl Server {
             }
         }
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let process = command.spawn();
-        self.process = Some(process.expect("etcd, which `cargo xtask counterparts` installs"));
+        command.spawn().expect("etcd, which `cargo xtask counterparts` installs")
     }
 
     /// Ends it as a machine without power does.
@@ -78,7 +111,8 @@ impl Drop for Server {
     }
 }
 
-fn free_address() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    format!("http://{}", listener.local_addr().expect("an address"))
+/// Two at once, so that they differ.
+fn free_addresses() -> [String; 2] {
+    let listeners = [(), ()].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port"));
+    listeners.map(|listener| format!("http://{}", listener.local_addr().expect("an address")))
 }
