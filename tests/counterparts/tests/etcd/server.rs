@@ -54,7 +54,7 @@ impl Server {
         let port = self.clients.trim_start_matches("http://");
         let mut listens = false;
         while !listens && process.try_wait().expect("a process").is_none() {
-            sleep(Duration::from_millis(10));
+            pause();
             listens = TcpStream::connect(port).is_ok();
         }
         let has_ended = process.try_wait().expect("a process").is_some();
@@ -109,6 +109,11 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "another process starts, which no clock can hurry")]
+fn pause() {
+    sleep(Duration::from_millis(10));
 }
 
 /// Two at once, so that they differ.
