@@ -5,6 +5,8 @@ use std::time::Duration;
 use sluicegate_core::Limit;
 use sluicegate_core::adapter::Charge;
 use sluicegate_core::store::Store;
+use sluicegate_lease::pool::Change;
+use sluicegate_lease::{Mastership, Role};
 use sluicegate_redis::{Failure, FailureKind, Leased, Redis};
 use sluicegate_tests::servers::{Cluster, Replica, Sentinel, Server, until};
 use sluicegate_tests::{answer, key};
@@ -88,6 +90,26 @@ fn a_user_with_the_documented_rights_can_do_everything() {
     let urls = cluster.urls();
     let urls = urls.iter().map(|url| url.replace("redis://", "redis://limiter:secret@"));
     works(&open(patient().cluster(urls).deadline(Duration::from_secs(60))));
+}
+
+#[test]
+fn a_user_with_the_documented_rights_stands_for_a_mastership() {
+    let server = Server::start();
+    let_in(&server, &["+sadd", "+srem", "+smembers"]);
+    let url = format!("redis://limiter:secret@{}/", server.address());
+    let redis = open(patient().url(&url));
+    let elected = {
+        let _entered = runtime().enter();
+        redis.mastership("quota", "http://one").stand().expect("a candidate")
+    };
+    let roles = elected.roles();
+    until("a master", || matches!(&*roles.borrow(), Role::Master { .. }).then_some(()));
+    let names = || ("db".into(), "a".into());
+    let (resource, client) = names();
+    let joined = Change::Joined { resource, client };
+    let (resource, client) = names();
+    let left = Change::Left { resource, client };
+    runtime().block_on(elected.record(vec![joined, left])).expect("a record");
 }
 
 /// Every server of the service has the user. Rights are not copied to replicas.
