@@ -25,6 +25,9 @@ use crate::pool::Change;
 /// keys, the next master takes a larger fence than any that it remembers, and lets clients keep what they have for the
 /// time of a lease. Masters from before the loss and after it may then overlap, for the time of a lease at most.
 ///
+/// A list that was begun anew lacks clients of earlier masters until their leases have ended. A second change of master before
+/// that takes the list for whole, and may grant more than there is until they have asked again.
+///
 /// ```no_run
 /// use sluicegate_lease::etcd::Etcd;
 /// use sluicegate_lease::{CapacityService, Server, Templates};
