@@ -37,6 +37,8 @@ pub(super) struct Candidate {
     pub(super) address: String,
     /// Whole seconds.
     pub(super) lease: Duration,
+    /// The longest lease of a client, in whole seconds.
+    pub(super) longest: Duration,
     /// The lease in etcd that the key of this master ends with; 0 if this is not the master.
     pub(super) held: AtomicI64,
 }
@@ -72,13 +74,15 @@ impl Candidate {
 
     /// Looks who is the master, and becomes it if there is none.
     async fn look(&self, fence: &mut u32, roles: &watch::Sender<Role>) -> Result<Look, Status> {
-        let Keys { master, fence: counter, clients } = &self.keys;
-        let seen = self.cluster.transact(vec![], vec![get(master), get(counter)]).await?;
+        let Keys { master, fence: counter, learning, clients } = &self.keys;
+        let reads = vec![get(master), get(counter), get(learning)];
+        let seen = self.cluster.transact(vec![], reads).await?;
         let mut values = seen.responses.into_iter().map(|response| match response.response {
             Some(Response::ResponseRange(range)) => range.kvs.into_iter().next(),
             None => None,
         });
-        let (now, last) = (values.next().flatten(), values.next().flatten());
+        let mut value = || values.next().flatten();
+        let (now, last, is_learning) = (value(), value(), value().is_some());
         if let Some(last) = &last {
             *fence = read_fence(last)?.max(*fence);
         }
@@ -88,20 +92,23 @@ impl Candidate {
             return Ok(Look::Other);
         }
         let new = fence.checked_add(1).ok_or_else(|| Status::out_of_range("no fence is left"))?;
-        let held = self.cluster.grant(self.seconds()).await?;
+        let held = self.cluster.grant(seconds(self.lease)).await?;
         self.held.store(held.id, Ordering::Relaxed);
         let revision = last.as_ref().map_or(0, |last| last.mod_revision);
         let mut writes =
             vec![put(master, &self.address, held.id), put(counter, &new.to_string(), 0)];
         if last.is_none() {
-            // What is left of a list that nobody vouches for.
+            // What is left of a list that nobody vouches for. The new one lacks clients of earlier masters until the last of
+            // their leases has ended.
             writes.push(delete(clients, &self.keys.end_of_clients()));
+            let longest = self.cluster.grant(seconds(self.longest)).await?;
+            writes.push(put(learning, "", longest.id));
         }
         let conditions = vec![is_absent(master), is_of_revision(counter, revision)];
         match self.cluster.transact(conditions, writes).await {
             Ok(won) if won.succeeded => {
                 *fence = new;
-                Ok(Look::Won(held, last.is_some()))
+                Ok(Look::Won(held, last.is_some() && !is_learning))
             }
             lost => {
                 // It may have been written even if there is no answer.
@@ -202,10 +209,10 @@ impl Candidate {
             let _ = self.cluster.revoke(held).await;
         }
     }
+}
 
-    fn seconds(&self) -> i64 {
-        i64::try_from(self.lease.as_secs()).unwrap_or(i64::MAX)
-    }
+fn seconds(time: Duration) -> i64 {
+    i64::try_from(time.as_secs()).unwrap_or(i64::MAX)
 }
 
 /// What a candidate has seen.

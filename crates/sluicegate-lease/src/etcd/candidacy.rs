@@ -25,9 +25,6 @@ use crate::pool::Change;
 /// keys, the next master takes a larger fence than any that it remembers, and lets clients keep what they have for the
 /// time of a lease. Masters from before the loss and after it may then overlap, for the time of a lease at most.
 ///
-/// A list that was begun anew lacks clients of earlier masters until their leases have ended. A second change of master before
-/// that takes the list for whole, and may grant more than there is until they have asked again.
-///
 /// ```no_run
 /// use sluicegate_lease::etcd::Etcd;
 /// use sluicegate_lease::{CapacityService, Server, Templates};
@@ -79,6 +76,7 @@ impl Etcd {
             name: name.to_owned(),
             address: address.to_owned(),
             lease: Duration::from_secs(2),
+            longest: Duration::from_secs(600),
         }
     }
 }
@@ -97,6 +95,7 @@ pub struct Candidacy {
     name: String,
     address: String,
     lease: Duration,
+    longest: Duration,
 }
 
 impl Candidacy {
@@ -107,12 +106,21 @@ impl Candidacy {
         self
     }
 
+    /// Sets the longest lease that servers of this name grant to a client, 10 minutes by default; the same in every server.
+    ///
+    /// Where etcd had no list of clients, or has lost it, masters learn from everybody for as long as this. After that, the
+    /// list has everybody who may hold a lease.
+    pub fn longest_lease(mut self, longest: Duration) -> Self {
+        self.longest = longest;
+        self
+    }
+
     /// Becomes a candidate, and campaigns in the background.
     ///
     /// # Errors
     ///
     /// When there is no tokio runtime, the name or the address is empty or longer than 1,024 bytes, the name has a slash, or the
-    /// lease is not a number of whole seconds from 1 to 60.
+    /// lease is not a number of whole seconds from 1 to 60, or the longest lease of a client not one from 1 to a year.
     pub fn stand(self) -> Result<Elected, ConfigError> {
         for (what, text) in [("name", &self.name), ("address", &self.address)] {
             if text.is_empty() || text.len() > 1_024 {
@@ -132,6 +140,12 @@ impl Candidacy {
         if !(1..=60).contains(&lease.as_secs()) || lease.subsec_nanos() != 0 {
             return Err(ConfigError::new(format!(
                 "the lease is {lease:?}, but must be a number of whole seconds from 1 to 60"
+            )));
+        }
+        let longest = self.longest;
+        if !(1..=366 * 86_400).contains(&longest.as_secs()) || longest.subsec_nanos() != 0 {
+            return Err(ConfigError::new(format!(
+                "the longest lease of a client is {longest:?}, but must be a number of whole seconds from 1 to a year"
             )));
         }
         let runtime = Handle::try_current()
@@ -154,6 +168,7 @@ impl Candidacy {
             keys: Keys::new(&self.name),
             address: self.address,
             lease,
+            longest,
             held: AtomicI64::new(0),
         });
         let (sender, roles) = watch::channel(Role::Other { master: None });

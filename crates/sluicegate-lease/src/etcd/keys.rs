@@ -7,6 +7,8 @@ pub(super) struct Keys {
     pub(super) master: Vec<u8>,
     /// The fence of the last master, as a decimal number.
     pub(super) fence: Vec<u8>,
+    /// Is there as long as clients may hold leases that the list of clients lacks.
+    pub(super) learning: Vec<u8>,
     /// What the keys of clients begin with.
     pub(super) clients: Vec<u8>,
 }
@@ -14,7 +16,12 @@ pub(super) struct Keys {
 impl Keys {
     pub(super) fn new(name: &str) -> Self {
         let key = |what: &str| format!("sluicegate/{name}/{what}").into_bytes();
-        Self { master: key("master"), fence: key("fence"), clients: key("clients/") }
+        Self {
+            master: key("master"),
+            fence: key("fence"),
+            learning: key("learning"),
+            clients: key("clients/"),
+        }
     }
 
     /// The first key after those of all clients.
