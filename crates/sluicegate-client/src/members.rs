@@ -215,12 +215,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_source_that_does_not_answer_holds_one_thread() {
-        let looks = Arc::new(AtomicUsize::new(0));
+        let [looks, ended] = [(); 2].map(|()| Arc::new(AtomicUsize::new(0)));
         let (answer, asked) = std::sync::mpsc::channel();
-        let (begun, asked) = (looks.clone(), std::sync::Mutex::new(asked));
+        let (begun, done, asked) = (looks.clone(), ended.clone(), std::sync::Mutex::new(asked));
         let look = move || {
-            begun.fetch_add(1, Ordering::SeqCst);
-            asked.lock().unwrap().recv().ok()
+            let first = begun.fetch_add(1, Ordering::SeqCst) == 0;
+            let answer = if first { asked.lock().unwrap().recv().ok() } else { Some(7) };
+            done.fetch_add(1, Ordering::SeqCst);
+            answer
         };
         let watched = by_blocking_look(BOUND, look).unwrap();
         while looks.load(Ordering::SeqCst) == 0 {
@@ -232,10 +234,12 @@ mod tests {
         }
         assert_eq!(looks.load(Ordering::SeqCst), 1);
         // What is answered too late is not used. The next looks are.
-        for count in [1, 7, 7, 7, 7] {
-            answer.send(count).unwrap();
-        }
+        answer.send(1).unwrap();
         while watched.members().part().is_none() {
+            // The thread goes by real time: the clock waits for it.
+            while looks.load(Ordering::SeqCst) != ended.load(Ordering::SeqCst) {
+                std::thread::yield_now();
+            }
             tokio::time::advance(BOUND / 8).await;
         }
         assert_eq!(watched.members().part().unwrap().as_ratio(), (1, 7));
