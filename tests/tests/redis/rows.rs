@@ -233,7 +233,10 @@ fn unbounded_keys() {
     let eternal = |server: &Server| {
         let rows = rows(server, "");
         assert!(!rows.is_empty());
-        rows.into_iter().filter(|row| server.cli(["PTTL", row]).number() == -1).collect::<Vec<_>>()
+        // Each mastership has two rows that stay, because no fence may be used twice. No request makes more of them.
+        let is_of_mastership = |row: &str| row.ends_with("}master") || row.ends_with("}clients");
+        let of_limits = rows.into_iter().filter(|row| !is_of_mastership(row));
+        of_limits.filter(|row| server.cli(["PTTL", row]).number() == -1).collect::<Vec<_>>()
     };
     assert_eq!(eternal(shared()), Vec::<String>::new());
 }

@@ -184,7 +184,9 @@ async fn ext_authz_counts_requests_of_every_form() {
 #[tokio::test]
 async fn a_client_cannot_make_a_question_fail_to_be_let_through() {
     let allow = |text: &str| text.replace("failure_mode_allow: false", "failure_mode_allow: true");
-    for file in [OVER_GRPC, OVER_HTTP] {
+    // The first target is not valid. Over gRPC it counts, and the application answers 400. Over HTTP it is the target of the
+    // question too, and sluicegate answers 400. Envoy itself refuses the last one.
+    for (file, third) in [(OVER_GRPC, 429), (OVER_HTTP, 200)] {
         let scene = Scene::new().await;
         let envoy = start_with(&scene, file, allow).await;
         let mut statuses = Vec::new();
@@ -192,7 +194,6 @@ async fn a_client_cannot_make_a_question_fail_to_be_let_through() {
             let head = format!("GET {target} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
             statuses.push(send(envoy.address, &head).await);
         }
-        // The first one counts, and the application answers 400. Envoy refuses the last one itself.
-        assert_eq!(statuses, [400, 200, 429, 429, 400], "{file}: {}", envoy.log());
+        assert_eq!(statuses, [400, 200, third, 429, 400], "{file}: {}", envoy.log());
     }
 }
