@@ -34,7 +34,7 @@ pub use self::demand::{Band, Demand};
 #[cfg_attr(docsrs, doc(cfg(feature = "grpc")))]
 pub use self::grpc::{
     AddressError, AlwaysMaster, Call, CapacityService, CapacityServiceBuilder, GrpcTransport,
-    Mastership, Role, StartError,
+    Mastership, Role, StartError, candidate_problem,
 };
 #[cfg(feature = "client")]
 #[cfg_attr(docsrs, doc(cfg(feature = "client")))]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sluicegate_lease::pool::Change;
-use sluicegate_lease::{Mastership, Role};
+use sluicegate_lease::{Mastership, Role, candidate_problem};
 use tokio::sync::watch;
 
 use crate::config_error::ConfigError;
@@ -86,13 +86,8 @@ impl Candidacy {
     /// than 100 ms or longer than a minute, or the longest lease of a client is longer than a year.
     pub fn stand(self) -> Result<Elected, ConfigError> {
         let shared = &self.redis.0;
-        for (what, text) in [("name", &self.name), ("address", &self.address)] {
-            if text.is_empty() || text.len() > 1_024 {
-                let length = text.len();
-                return Err(ConfigError::new(format!(
-                    "the {what} has {length} bytes, but must have from 1 to 1,024"
-                )));
-            }
+        if let Some(problem) = candidate_problem(&self.name, &self.address) {
+            return Err(ConfigError::new(problem));
         }
         let (shortest, longest) = (Duration::from_millis(100), Duration::from_secs(60));
         if !(shortest..=longest).contains(&self.lease) {

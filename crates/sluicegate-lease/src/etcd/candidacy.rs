@@ -14,7 +14,7 @@ use super::ConfigError;
 use super::campaign::{CALLS, Candidate, run};
 use super::cluster::Cluster;
 use super::keys::Keys;
-use crate::grpc::{Mastership, Role, server_address, with_tls};
+use crate::grpc::{Mastership, Role, candidate_problem, server_address, with_tls};
 use crate::pool::Change;
 
 /// An etcd cluster, version 3.4 and later, that elects the master among servers of one name.
@@ -122,13 +122,8 @@ impl Candidacy {
     /// When there is no tokio runtime, the name or the address is empty or longer than 1,024 bytes, the name has a slash, or the
     /// lease is not a number of whole seconds from 1 to 60, or the longest lease of a client not one from 1 to a year.
     pub fn stand(self) -> Result<Elected, ConfigError> {
-        for (what, text) in [("name", &self.name), ("address", &self.address)] {
-            if text.is_empty() || text.len() > 1_024 {
-                let length = text.len();
-                return Err(ConfigError::new(format!(
-                    "the {what} has {length} bytes, but must have from 1 to 1,024"
-                )));
-            }
+        if let Some(problem) = candidate_problem(&self.name, &self.address) {
+            return Err(ConfigError::new(problem));
         }
         if self.name.contains('/') {
             return Err(ConfigError::new(format!(

@@ -66,6 +66,16 @@ impl Role {
     }
 }
 
+/// Says what is wrong with a candidate for a mastership: its name and its address have from 1 to 1,024 bytes each.
+///
+/// Implementations of [`Mastership`] share it.
+pub fn candidate_problem(name: &str, address: &str) -> Option<String> {
+    let is_wrong = |text: &str| text.is_empty() || text.len() > 1_024;
+    let mut parts = [("name", name), ("address", address)].into_iter();
+    let (what, text) = parts.find(|(_, text)| is_wrong(text))?;
+    Some(format!("the {what} has {} bytes, but must have from 1 to 1,024", text.len()))
+}
+
 /// The mastership of a server that is the only one of its name.
 ///
 /// After a start, it does not know who holds leases of the process before. So for the length of a lease it lets clients

@@ -19,5 +19,5 @@ pub(crate) use self::address::address as server_address;
 pub use self::channel::GrpcTransport;
 #[cfg(feature = "etcd")]
 pub(crate) use self::channel::with_tls;
-pub use self::mastership::{AlwaysMaster, Mastership, Role};
+pub use self::mastership::{AlwaysMaster, Mastership, Role, candidate_problem};
 pub use self::service::{Call, CapacityService, CapacityServiceBuilder, StartError};
