@@ -44,7 +44,7 @@ const OPENAI: Fields = &[
     ("x-ratelimit-reset-tokens", "6m0s"),
 ];
 
-/// A name, the fields of the responses, and what runs so many requests.
+/// A name, the fields of the responses, and a function that runs a number of requests.
 type Row = (&'static str, Fields, fn(Fields, u32));
 
 const ROWS: [Row; 13] = [

@@ -29,7 +29,7 @@ impl<B: Body<Data = Bytes> + Unpin> ReplayBody<B> {
         if rest.size_hint().lower() > most as u64 {
             return Self(Kind::Once { read, rest, has_ended });
         }
-        // Whoever sends the body asks again if there is nothing yet.
+        // If there is nothing yet, the transport asks again when it sends the body.
         let mut cx = Context::from_waker(Waker::noop());
         while fits && !has_ended && read.len() < FRAMES {
             match Pin::new(&mut rest).poll_frame(&mut cx) {

@@ -29,7 +29,7 @@ async fn a_caller_that_leaves_makes_room_for_those_behind_it() {
 }
 
 #[tokio::test]
-async fn whoever_leaves_no_second_has_more_than_its_share() {
+async fn no_second_has_more_than_its_share_when_callers_leave() {
     let methods: [fn() -> Box<dyn Method>; 3] = [
         || Box::new(bursty(10.0)),
         || Box::new(Refilled::new(10, SECOND).unwrap()),

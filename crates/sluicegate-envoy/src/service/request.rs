@@ -68,14 +68,14 @@ impl<'r> Descriptor<'r> {
 /// What a descriptor is charged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hits {
-    /// So many hits, if all limits of the request admit it. A refused request is charged nothing.
+    /// This number of hits, if all limits of the request admit it. A refused request is charged nothing.
     Spend(u64),
-    /// So many hits, and where they do not fit, what is left. Envoy sends the use of a request that it has served in
+    /// This number of hits, or what is left where they do not fit. Envoy sends the use of a request that it has served in
     /// the same form as a request, so a use that is more than what is left has to count.
     Report(u64),
     /// Nothing. Refused if nothing is left.
     Look,
-    /// Gives back so many hits, down to an unused window at most.
+    /// Gives this number of hits back, down to an unused window at most.
     GiveBack(u64),
 }
 

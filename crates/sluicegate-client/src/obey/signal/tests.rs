@@ -124,7 +124,7 @@ fn a_field_with_thousands_of_items_is_read_as_far_as_its_bound() {
 #[test]
 fn fields_of_a_cached_response_are_ignored() {
     let refusal = [("retry-after", "9"), ("ratelimit", r#""a";r=0;t=9"#), ("age", "3")];
-    // Whoever sends the same request again gets the same response from the cache until then.
+    // Until then, the cache answers the same request with the same response.
     let rest = Some(Duration::from_secs(6));
     assert_eq!(read(429, &refusal), Signal { retry_after: rest, ..Signal::default() });
     assert_eq!(read(200, &refusal), Signal::default());
